@@ -1,0 +1,3 @@
+//! The `scry` command.
+
+fn main() {}

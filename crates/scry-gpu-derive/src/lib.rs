@@ -1,0 +1,1 @@
+//! `#[derive(Element)]` for `scry-gpu`.

@@ -1,0 +1,31 @@
+//! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
+
+mod null;
+
+use crate::driver::Adapter;
+use crate::info::BackendKind;
+
+/// Why a backend has no device, and what would change that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Absence {
+    pub reason: String,
+    pub remedy: String,
+}
+
+/// A backend.
+pub(crate) struct Backend {
+    /// Which one it is.
+    pub kind: BackendKind,
+    /// Finds the devices. An error if there is none.
+    pub find: fn() -> Result<Vec<Box<dyn Adapter>>, Absence>,
+}
+
+/// Every backend of this build.
+pub(crate) const BACKENDS: &[Backend] = &[
+    // #[cfg(feature = "vulkan")]
+    // Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    Backend {
+        kind: BackendKind::Null,
+        find: null::find,
+    },
+];

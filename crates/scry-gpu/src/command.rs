@@ -1,0 +1,102 @@
+//! GPU work as plain data.
+
+use crate::driver::{KernelId, MemoryId};
+
+/// A range of bytes in an allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// The allocation.
+    pub memory: MemoryId,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes; never zero.
+    pub size: u64,
+}
+
+impl Span {
+    /// The byte after the last one.
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.size
+    }
+}
+
+/// One piece of work for a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// Repeats a 32-bit pattern; offset and size are multiples of 4.
+    Fill { dst: Span, pattern: u32 },
+    /// Copies bytes; the spans are of one size and do not overlap.
+    Copy { src: Span, dst: Span },
+    /// Runs a kernel.
+    Dispatch(Dispatch),
+}
+
+/// A launch of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dispatch {
+    /// The compiled kernel.
+    pub kernel: KernelId,
+    /// What each binding of the kernel's interface gets, in the interface's order; a folded kernel
+    /// has its fold parameters last.
+    pub bindings: Vec<Span>,
+    /// For each of `bindings`, whether the kernel may write it.
+    pub writes: Vec<bool>,
+    /// Workgroups along x, y and z, within the device's limits and never zero.
+    pub groups: [u32; 3],
+    /// The immediate block, exactly as long as the interface says; may be empty.
+    pub immediates: Vec<u8>,
+}
+
+bitflags::bitflags! {
+    /// The parts of a device that touch memory.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub(crate) struct Stages: u8 {
+        /// Kernels.
+        const COMPUTE = 1;
+        /// Copies and fills.
+        const TRANSFER = 2;
+        /// The host, reading what the device wrote.
+        const HOST = 4;
+    }
+}
+
+/// A barrier: all that the stages `before` did until here is done, and its writes are visible,
+/// before the stages `after` go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Barrier {
+    pub before: Stages,
+    pub after: Stages,
+}
+
+/// What a driver executes, in order; commands not separated by a barrier may overlap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Step {
+    Barrier(Barrier),
+    Run(Command),
+}
+
+impl Command {
+    /// The stage that executes the command.
+    pub(crate) fn stage(&self) -> Stages {
+        match self {
+            Self::Fill { .. } | Self::Copy { .. } => Stages::TRANSFER,
+            Self::Dispatch(_) => Stages::COMPUTE,
+        }
+    }
+
+    /// Calls `visit` with each span that the command touches, and whether it writes there.
+    pub(crate) fn for_each_access(&self, mut visit: impl FnMut(Span, bool)) {
+        match self {
+            Self::Fill { dst, .. } => visit(*dst, true),
+            Self::Copy { src, dst } => {
+                visit(*src, false);
+                visit(*dst, true);
+            }
+            Self::Dispatch(dispatch) => {
+                for (span, writes) in dispatch.bindings.iter().zip(&dispatch.writes) {
+                    visit(*span, *writes);
+                }
+            }
+        }
+    }
+}

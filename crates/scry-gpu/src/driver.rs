@@ -1,0 +1,127 @@
+//! The waist between the core and the backends: what a driver must be able to do.
+//!
+//! A driver executes; it does not judge. By the time a call arrives here arguments are checked,
+//! barriers are placed, and everything named in a submission is kept alive until it is done. A
+//! driver keeps no policy: what it is not told, it does not do.
+
+use std::time::Duration;
+
+use scry_ir::Program;
+
+use crate::DeviceInfo;
+use crate::cache::{DiskCache, KernelKey};
+use crate::command::Step;
+use crate::error::Result;
+use crate::id::Id;
+
+/// Marks [`MemoryId`]s.
+pub(crate) enum MemoryMark {}
+/// Marks [`KernelId`]s.
+pub(crate) enum KernelMark {}
+/// Marks [`RecordingId`]s.
+pub(crate) enum RecordingMark {}
+
+/// An allocation of a driver.
+pub(crate) type MemoryId = Id<MemoryMark>;
+/// A compiled kernel of a driver.
+pub(crate) type KernelId = Id<KernelMark>;
+/// A replayable list of steps of a driver.
+pub(crate) type RecordingId = Id<RecordingMark>;
+
+/// What an allocation is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum MemoryKind {
+    /// Bindings, copies and fills; the fastest memory that the device has.
+    Device,
+    /// Written by the host with [`Driver::write`], source of copies, and uniform binding.
+    Upload,
+    /// Destination of copies, read by the host with [`Driver::read`].
+    Readback,
+}
+
+/// A place in the order of submissions: once it is reached, that submission and all earlier ones
+/// are done. Points grow from submission to submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Point(pub u64);
+
+/// A kernel to be compiled.
+pub(crate) struct CompileJob<'a> {
+    /// The kernel.
+    pub program: &'a Program,
+    /// Compile the variant for folded grids (see `scry_ir::FoldParams`).
+    pub folded: bool,
+    /// Whether accesses and loops are checked.
+    pub checked: bool,
+    /// Identity of the kernel in caches, and the cache to use, if any.
+    pub key: &'a KernelKey,
+    pub cache: Option<&'a DiskCache>,
+}
+
+/// Work to be submitted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Work<'a> {
+    /// Steps, executed once.
+    Once(&'a [Step]),
+    /// Steps recorded before.
+    Replay(RecordingId),
+}
+
+/// A device, driven by one backend.
+///
+/// All methods may be called from any thread. Errors that mean the loss of the device are
+/// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost); after one the core makes no more calls
+/// but `free`, `release`, `forget`, `abandon` and the drop.
+pub(crate) trait Driver: Send + Sync {
+    /// What the device is and can do.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Allocates `size` > 0 bytes of undefined content. `label` names the allocation in tools.
+    fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId>;
+
+    /// Frees an allocation that no unfinished submission uses.
+    fn free(&self, memory: MemoryId);
+
+    /// Copies bytes into an `Upload` allocation. The range is not in use by the device.
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()>;
+
+    /// Copies bytes out of a `Readback` allocation, after the copy into it, made visible to
+    /// [`Stages::HOST`](crate::command::Stages::HOST) by a barrier, is done.
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()>;
+
+    /// Compiles a kernel.
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId>;
+
+    /// Lets go of a kernel that no unfinished submission or recording uses.
+    fn release(&self, kernel: KernelId);
+
+    /// Prepares steps for repeated execution. A replay may be submitted while an earlier one is
+    /// still executing: the core puts a barrier first.
+    fn record(&self, steps: &[Step]) -> Result<RecordingId>;
+
+    /// Lets go of a recording that no unfinished submission uses.
+    fn forget(&self, recording: RecordingId);
+
+    /// Submits work, without waiting. With `timed`, the device time of each dispatch can be asked
+    /// for with [`Driver::timings`] once the point is reached (not for replays).
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point>;
+
+    /// Waits until `point` is reached, at most `timeout`; true if it was reached.
+    fn wait(&self, point: Point, timeout: Duration) -> Result<bool>;
+
+    /// The device time of each dispatch of a timed submission that is done, in order. Empty if the
+    /// device has no timestamps. Can be asked for once.
+    fn timings(&self, point: Point) -> Result<Vec<Duration>>;
+
+    /// Gives the device up: it hangs or is lost. From now on nothing waits for it, and what it may
+    /// still be using is leaked rather than freed under it.
+    fn abandon(&self);
+}
+
+/// A device that was found and can be opened.
+pub(crate) trait Adapter: Send + Sync {
+    /// What the device is and can do, as far as is known without opening it.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Opens the device.
+    fn open(&self) -> Result<Box<dyn Driver>>;
+}

@@ -1,0 +1,13 @@
+//! Compute on GPUs: upload data, run a WGSL kernel, read results back.
+
+mod backend;
+mod cache;
+mod command;
+mod driver;
+mod error;
+mod id;
+mod info;
+
+pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
+pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+pub use scry_ir::{Features, ShaderError};

@@ -1,0 +1,87 @@
+//! What the host has to know of a kernel, as plain data.
+
+use crate::{Features, TypeLayout};
+
+/// The interface of one entry point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Interface {
+    /// Name of the entry point.
+    pub entry_point: String,
+    /// Invocations of one workgroup along x, y and z; overrides applied.
+    pub workgroup_size: [u32; 3],
+    /// Bytes of workgroup memory that the entry point uses.
+    pub workgroup_memory: u32,
+    /// Buffers that the entry point uses, ordered by (group, binding).
+    pub bindings: Vec<Binding>,
+    /// The `var<immediate>`, if the entry point uses one.
+    pub immediates: Option<Immediates>,
+    /// Every override that the source declares, in source order.
+    pub overrides: Vec<Override>,
+    /// Optional features that the kernel uses.
+    pub features: Features,
+}
+
+/// One buffer that a kernel uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Binding {
+    /// The `@group` index.
+    pub group: u32,
+    /// The `@binding` index.
+    pub binding: u32,
+    /// Name of the variable.
+    pub name: String,
+    /// Where the variable lives.
+    pub space: Space,
+    /// What the entry point really does with it, whatever its declaration permits.
+    pub access: Access,
+    /// Layout of the variable's type.
+    pub layout: TypeLayout,
+}
+
+/// The address space of a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// `var<uniform>`.
+    Uniform,
+    /// `var<storage, …>`.
+    Storage,
+}
+
+/// How a kernel uses a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Only read.
+    Read,
+    /// Written, or read and written (atomics count as both).
+    ReadWrite,
+}
+
+impl Access {
+    /// True if the kernel may write.
+    #[must_use]
+    pub fn writes(self) -> bool {
+        self == Self::ReadWrite
+    }
+}
+
+/// The `var<immediate>` of a kernel: a small block of parameters given with each launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Immediates {
+    /// Name of the variable.
+    pub name: String,
+    /// Layout of its type.
+    pub layout: TypeLayout,
+}
+
+/// One `override` declaration.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Override {
+    /// Name in the source.
+    pub name: String,
+    /// The `@id`, if it has one.
+    pub id: Option<u16>,
+    /// Type as WGSL spells it: `bool`, `i32`, `u32`, `f32` or `f16`.
+    pub ty: String,
+    /// The value in force: the one given, else the default where it is a plain number.
+    pub value: Option<f64>,
+}

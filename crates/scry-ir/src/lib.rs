@@ -1,0 +1,20 @@
+//! WGSL compute kernels as data.
+//!
+//! [`Program::parse`] reads a WGSL source once: it is parsed, validated, its `override`s are
+//! applied, and what the host has to know of it stands in an [`Interface`]. From then on every
+//! backend works from the [`Program`]. Nothing here touches a device, and no input, however
+//! hostile, panics or overflows the stack.
+
+mod error;
+mod features;
+mod interface;
+mod layout;
+mod program;
+mod spirv;
+
+pub use error::{Location, ShaderError, ShaderErrorKind};
+pub use features::Features;
+pub use interface::{Access, Binding, Immediates, Interface, Override, Space};
+pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
+pub use program::{Options, Program};
+pub use spirv::{FoldParams, SpirvOptions};

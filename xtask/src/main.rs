@@ -1,0 +1,3 @@
+//! Chores of the Scry repository: `cargo xtask tidy`, `size`, `gpu-bundle`.
+
+fn main() {}
