@@ -1,6 +1,7 @@
 //! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
 
-mod null;
+pub(crate) mod fault;
+pub(crate) mod null;
 
 use crate::driver::Adapter;
 use crate::info::BackendKind;
