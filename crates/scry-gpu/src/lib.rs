@@ -26,6 +26,10 @@
 //! # }
 //! ```
 
+// The derive writes paths that begin with the crate's name.
+#[cfg(test)]
+extern crate self as scry_gpu;
+
 mod backend;
 mod batch;
 mod binding;
@@ -62,8 +66,9 @@ pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
 pub use half::{bf16, f16};
 pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 pub use kernel::{CompileOptions, Kernel};
-pub use launch::{Invocations, Launch};
+pub use launch::{Count, Invocations, Launch};
 pub use memory::MemoryUsage;
-pub use scry_ir::{Features, Interface, ShaderError};
+pub use scry_gpu_derive::Element;
+pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError};
 pub use slice::Slice;
 pub use ticket::{Download, Recording, Ticket};
