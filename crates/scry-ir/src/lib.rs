@@ -5,12 +5,22 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+mod entry;
 mod error;
 mod features;
+mod guard;
 mod interface;
 mod layout;
+mod naga_error;
+mod overrides;
+mod pipeline;
 mod program;
+mod reflect;
+mod report;
 mod spirv;
+mod types;
+mod used;
+mod validate;
 
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;
