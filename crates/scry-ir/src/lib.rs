@@ -11,6 +11,7 @@ mod features;
 mod guard;
 mod interface;
 mod layout;
+mod loops;
 mod naga_error;
 mod overrides;
 mod pipeline;
