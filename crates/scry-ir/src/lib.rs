@@ -8,6 +8,7 @@
 mod entry;
 mod error;
 mod features;
+mod fold;
 mod guard;
 mod interface;
 mod layout;
