@@ -8,9 +8,11 @@
 mod entry;
 mod error;
 mod features;
+mod fold;
 mod guard;
 mod interface;
 mod layout;
+mod loops;
 mod naga_error;
 mod overrides;
 mod pipeline;
