@@ -6,6 +6,7 @@ extern crate self as scry_gpu;
 
 mod backend;
 mod cache;
+mod check;
 mod command;
 mod driver;
 mod element;
