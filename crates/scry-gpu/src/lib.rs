@@ -3,6 +3,7 @@
 mod backend;
 mod cache;
 mod command;
+pub mod disk_cache;
 mod driver;
 mod error;
 mod id;
