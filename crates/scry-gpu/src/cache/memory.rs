@@ -59,6 +59,7 @@ impl<V> MemoryCache<V> {
     }
 
     /// The value under `key`, if there is one.
+    #[cfg(test)]
     pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<Arc<V>> {
         self.find(hash(self.seed, key), key)
     }
@@ -90,21 +91,12 @@ impl<V> MemoryCache<V> {
     }
 
     /// Number of kernels kept.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.kept
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .count
-    }
-
-    /// Lets go of every kernel.
-    pub(crate) fn clear(&self) {
-        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        kept.count = 0;
-        let entries = std::mem::take(&mut kept.entries);
-        // The values go after the lock: letting go of a kernel may take a while.
-        drop(kept);
-        drop(entries);
     }
 
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<Arc<V>> {
@@ -148,7 +140,7 @@ impl<V> MemoryCache<V> {
         } else {
             None
         };
-        // As in `clear`: the value goes after the lock.
+        // The value goes after the lock: letting go of a kernel may take a while.
         drop(kept);
         drop(evicted);
         value
