@@ -31,7 +31,11 @@ pub struct Batch {
 impl Batch {
     pub(crate) fn new(context: &Arc<Context>) -> Self {
         let list = CommandList::default();
-        Self { context: context.clone(), list, downloads: Vec::new() }
+        Self {
+            context: context.clone(),
+            list,
+            downloads: Vec::new(),
+        }
     }
 
     /// Adds a launch of a kernel.
@@ -113,7 +117,11 @@ impl Batch {
             let name = encode::quoted(buffer.label());
             return Err(GpuError::Range {
                 operation: "Batch::write",
-                problem: format!("{} elements were given for {} of {name}", data.len(), buffer.len()),
+                problem: format!(
+                    "{} elements were given for {} of {name}",
+                    data.len(),
+                    buffer.len()
+                ),
                 remedy: "give as many as there are".to_owned(),
             });
         }
@@ -138,9 +146,15 @@ impl Batch {
         let memory = match view.bytes() {
             None => None,
             Some((source, src)) => {
-                let memory = self.context.allocate(MemoryKind::Readback, src.size, "read back")?;
-                let dst = crate::command::Span { size: src.size, ..memory.whole() };
-                self.list.push(Command::Copy { src, dst }, [source, &memory]);
+                let memory = self
+                    .context
+                    .allocate(MemoryKind::Readback, src.size, "read back")?;
+                let dst = crate::command::Span {
+                    size: src.size,
+                    ..memory.whole()
+                };
+                self.list
+                    .push(Command::Copy { src, dst }, [source, &memory]);
                 self.list.read_by_host = true;
                 Some(memory)
             }
@@ -177,7 +191,9 @@ impl Batch {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn submit_timed(self) -> Result<Vec<Duration>> {
-        let Some(point) = self.context.submit_list(self.list, true)? else { return Ok(Vec::new()) };
+        let Some(point) = self.context.submit_list(self.list, true)? else {
+            return Ok(Vec::new());
+        };
         for download in self.downloads {
             download.get_or_init(|| point);
         }

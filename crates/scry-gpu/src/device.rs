@@ -49,7 +49,9 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
-        Found::of(|backend| backend.kind == kind).open_first(Some(kind.name())).map(Self::from_driver)
+        Found::of(|backend| backend.kind == kind)
+            .open_first(Some(kind.name()))
+            .map(Self::from_driver)
     }
 
     /// Opens the device that a selector names: a backend (`vulkan`), a device of a backend
@@ -70,7 +72,11 @@ impl Device {
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
         let found = Found::everywhere();
-        found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
+        found
+            .adapters
+            .iter()
+            .map(|adapter| adapter.info().clone())
+            .collect()
     }
 
     /// For each backend of this build that has no device: why not, and what would change that.
@@ -82,7 +88,10 @@ impl Device {
     /// The backends of this build.
     #[must_use]
     pub fn backends() -> Vec<BackendKind> {
-        backend::BACKENDS.iter().map(|backend| backend.kind).collect()
+        backend::BACKENDS
+            .iter()
+            .map(|backend| backend.kind)
+            .collect()
     }
 
     /// Whether there is any device.
@@ -93,8 +102,11 @@ impl Device {
 
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
         let driver: Arc<dyn Driver> = driver.into();
-        let disk = DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
-        Self { context: Context::new(driver, disk) }
+        let disk =
+            DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
+        Self {
+            context: Context::new(driver, disk),
+        }
     }
 
     /// What the device is and can do.

@@ -215,6 +215,26 @@ pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
 }
 
+/// A vector of `len` zeros, whose pages the system provides when they are first touched.
+///
+/// # Panics
+/// If the host has no memory for it, as every vector does.
+pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
+    let layout = std::alloc::Layout::array::<T>(len).expect("a buffer of as many elements exists");
+    if layout.size() == 0 {
+        return Vec::new();
+    }
+    // SAFETY: the layout has a size. The allocation is of `len` elements, by the allocator that
+    // vectors use, and zero bytes are valid elements.
+    unsafe {
+        let start = std::alloc::alloc_zeroed(layout);
+        if start.is_null() {
+            std::alloc::handle_alloc_error(layout);
+        }
+        Vec::from_raw_parts(start.cast::<T>(), len, len)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,11 @@ const PATTERN_SEED: u64 = 64 << 10;
 
 /// `name` in backquotes for an error, or a description if it is empty.
 pub(crate) fn quoted(label: &str) -> String {
-    if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
+    if label.is_empty() {
+        "the buffer".to_owned()
+    } else {
+        format!("buffer `{label}`")
+    }
 }
 
 /// Refuses an object of another device.
@@ -53,7 +57,9 @@ pub(crate) fn copy(
             remedy: "copy between slices of one length".to_owned(),
         });
     }
-    let (Some(from), Some(to)) = (src.bytes(), dst.bytes()) else { return Ok(()) };
+    let (Some(from), Some(to)) = (src.bytes(), dst.bytes()) else {
+        return Ok(());
+    };
     let (a, b) = (from.1, to.1);
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
         return Err(GpuError::Range {
@@ -81,21 +87,47 @@ pub(crate) fn fill(
     pattern: &[u8],
 ) -> Result<()> {
     same_device(context, dst.context, &quoted(dst.label))?;
-    let Some((memory, span)) = dst.bytes() else { return Ok(()) };
+    let Some((memory, span)) = dst.bytes() else {
+        return Ok(());
+    };
     if let Some(word) = as_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0) {
-        list.push(Command::Fill { dst: span, pattern: word }, [memory]);
+        list.push(
+            Command::Fill {
+                dst: span,
+                pattern: word,
+            },
+            [memory],
+        );
         return Ok(());
     }
     // The host writes the beginning; the device doubles it until all is covered.
     let element = pattern.len() as u64;
-    let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
-    let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
-    let part = |offset: u64, size: u64| Span { offset: span.offset + offset, size, ..span };
+    let seed = span
+        .size
+        .min(PATTERN_SEED / element.max(1) * element)
+        .max(element);
+    let bytes: Vec<u8> = pattern
+        .iter()
+        .copied()
+        .cycle()
+        .take(seed as usize)
+        .collect();
+    let part = |offset: u64, size: u64| Span {
+        offset: span.offset + offset,
+        size,
+        ..span
+    };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
     while done < span.size {
         let size = done.min(span.size - done);
-        list.push(Command::Copy { src: part(0, size), dst: part(done, size) }, [memory]);
+        list.push(
+            Command::Copy {
+                src: part(0, size),
+                dst: part(done, size),
+            },
+            [memory],
+        );
         done += size;
     }
     Ok(())
@@ -121,7 +153,10 @@ pub(crate) fn write_bytes(
     bytes: &[u8],
 ) -> Result<()> {
     let source = captured(context, bytes, "captured host data")?;
-    let src = Span { size: dst.1.size, ..source.whole() };
+    let src = Span {
+        size: dst.1.size,
+        ..source.whole()
+    };
     list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
     Ok(())
 }
@@ -160,7 +195,10 @@ pub(crate) fn dispatch(
     let mut writes = Vec::with_capacity(views.len() + 1);
     for (view, binding) in views.iter().zip(&interface.bindings) {
         let (memory, whole) = view.bytes().expect("the check refuses empty arguments");
-        let span = Span { size: check::bound_size(binding, whole.size), ..whole };
+        let span = Span {
+            size: check::bound_size(binding, whole.size),
+            ..whole
+        };
         list.memories.push(memory.clone());
         spans.push(span);
         writes.push(binding.access.writes());

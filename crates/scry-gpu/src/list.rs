@@ -35,13 +35,23 @@ impl CommandList {
     /// A list of a single copy.
     pub(crate) fn copy(src: (&Arc<Memory>, Span), dst: (&Arc<Memory>, Span)) -> Self {
         let mut list = Self::default();
-        list.push(Command::Copy { src: src.1, dst: dst.1 }, [src.0, dst.0]);
+        list.push(
+            Command::Copy {
+                src: src.1,
+                dst: dst.1,
+            },
+            [src.0, dst.0],
+        );
         list
     }
 
     /// How much the list holds, for [`CommandList::truncate`].
     pub(crate) fn lengths(&self) -> [usize; 3] {
-        [self.commands.len(), self.memories.len(), self.retained.len()]
+        [
+            self.commands.len(),
+            self.memories.len(),
+            self.retained.len(),
+        ]
     }
 
     /// Takes back all that was appended since.

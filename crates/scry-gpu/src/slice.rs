@@ -58,7 +58,9 @@ impl<'a, T: Element> Slice<'a, T> {
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
-            Some(dst) => context.staging.upload(context, dst, element::bytes_of(data)),
+            Some(dst) => context
+                .staging
+                .upload(context, dst, element::bytes_of(data)),
             None => Ok(()),
         }
     }
@@ -82,7 +84,9 @@ impl<'a, T: Element> Slice<'a, T> {
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
-            Some(src) => context.staging.download(context, src, element::bytes_of_mut(out)),
+            Some(src) => context
+                .staging
+                .download(context, src, element::bytes_of_mut(out)),
             None => Ok(()),
         }
     }
@@ -93,7 +97,12 @@ impl<'a, T: Element> Slice<'a, T> {
     /// See [`Buffer::fill`].
     pub fn fill(&self, value: T) -> Result<()> {
         let mut list = CommandList::default();
-        encode::fill(&self.buffer.context, &mut list, self.view(), element::bytes_of(&[value]))?;
+        encode::fill(
+            &self.buffer.context,
+            &mut list,
+            self.view(),
+            element::bytes_of(&[value]),
+        )?;
         self.buffer.context.submit_unless_empty(list)
     }
 
@@ -114,7 +123,10 @@ impl<'a, T: Element> Slice<'a, T> {
         let name = encode::quoted(self.buffer.label());
         Err(GpuError::Range {
             operation,
-            problem: format!("{given} elements were given for {} elements of {name}", self.len),
+            problem: format!(
+                "{given} elements were given for {} elements of {name}",
+                self.len
+            ),
             remedy: "give as many as there are, or take a slice of the buffer".to_owned(),
         })
     }

@@ -33,7 +33,10 @@ pub(crate) struct Staging {
 
 impl Default for Staging {
     fn default() -> Self {
-        Self { up: Ring::new(MemoryKind::Upload), down: Ring::new(MemoryKind::Readback) }
+        Self {
+            up: Ring::new(MemoryKind::Upload),
+            down: Ring::new(MemoryKind::Readback),
+        }
     }
 }
 
@@ -91,7 +94,11 @@ enum Room {
 
 impl Ring {
     fn new(kind: MemoryKind) -> Self {
-        Self { kind, slots: Mutex::default(), returned: Condvar::new() }
+        Self {
+            kind,
+            slots: Mutex::default(),
+            returned: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
@@ -126,8 +133,18 @@ impl Ring {
         // Chunks start at multiples of 16 bytes: the host copies fastest that way.
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
         slot.leases += 1;
-        let span = Span { memory: slot.memory.id(), offset, size: size as u64 };
-        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, point: None }
+        let span = Span {
+            memory: slot.memory.id(),
+            offset,
+            size: size as u64,
+        };
+        Lease {
+            ring: self,
+            slot: index,
+            memory: slot.memory.clone(),
+            span,
+            point: None,
+        }
     }
 }
 
@@ -143,14 +160,22 @@ impl Slots {
                 self.release(oldest);
             }
         }
-        let idle = self.slots.iter().position(|slot| slot.leases == 0 && slot.busy.is_none());
+        let idle = self
+            .slots
+            .iter()
+            .position(|slot| slot.leases == 0 && slot.busy.is_none());
         if let Some(index) = idle {
             self.slots[index].used = 0;
             return Ok(Room::Found(index));
         }
         if self.slots.len() < SLOTS {
             let memory = context.allocate(kind, SLOT as u64, "staging")?;
-            self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
+            self.slots.push(Slot {
+                memory,
+                used: 0,
+                leases: 0,
+                busy: None,
+            });
             return Ok(Room::Found(self.slots.len() - 1));
         }
         Ok(self.oldest().map_or(Room::Leased, Room::Busy))
@@ -158,7 +183,11 @@ impl Slots {
 
     /// Where the device is done with the slot that it took first.
     fn oldest(&self) -> Option<Point> {
-        self.slots.iter().filter(|slot| slot.leases == 0).filter_map(|slot| slot.busy).min()
+        self.slots
+            .iter()
+            .filter(|slot| slot.leases == 0)
+            .filter_map(|slot| slot.busy)
+            .min()
     }
 
     /// The device reached `point`: slots that it was using until then are idle.
@@ -181,11 +210,11 @@ impl Staging {
         let chunks: Vec<&[u8]> = data.chunks(SLOT).collect();
         in_parallel(context, data.len(), chunks, |index, chunk| {
             let mut lease = self.up.lease(context, chunk.len())?;
-            context.note_loss(context.driver.write(
-                lease.memory.id(),
-                lease.span.offset,
-                chunk,
-            ))?;
+            context.note_loss(
+                context
+                    .driver
+                    .write(lease.memory.id(), lease.span.offset, chunk),
+            )?;
             let to = chunk_span(span, index, chunk.len());
             let list = CommandList::copy((&lease.memory, lease.span), (memory, to));
             lease.point = Some(context.submit(list, false)?);
@@ -213,7 +242,11 @@ impl Staging {
             context.wait(point)?;
             // The device is done with it: nobody has to wait for the slot once the lease ends.
             lease.point = None;
-            context.note_loss(context.driver.read(lease.memory.id(), lease.span.offset, chunk))
+            context.note_loss(
+                context
+                    .driver
+                    .read(lease.memory.id(), lease.span.offset, chunk),
+            )
         })
     }
 }
@@ -235,16 +268,25 @@ fn in_parallel<C: Send>(
     chunks: Vec<C>,
     transfer: impl Fn(usize, C) -> Result<()> + Sync,
 ) -> Result<()> {
-    let threads = if size < PARALLEL { 1 } else { host_threads(context) };
+    let threads = if size < PARALLEL {
+        1
+    } else {
+        host_threads(context)
+    };
     if threads == 1 {
-        return chunks.into_iter().enumerate().try_for_each(|(i, chunk)| transfer(i, chunk));
+        return chunks
+            .into_iter()
+            .enumerate()
+            .try_for_each(|(i, chunk)| transfer(i, chunk));
     }
     let chunks: Vec<Mutex<Option<C>>> = chunks.into_iter().map(|c| Mutex::new(Some(c))).collect();
     let next = AtomicUsize::new(0);
     let work = || -> Result<()> {
         loop {
             let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = chunks.get(index) else { return Ok(()) };
+            let Some(chunk) = chunks.get(index) else {
+                return Ok(());
+            };
             let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(chunk) = chunk {
                 transfer(index, chunk).inspect_err(|_| {
@@ -260,7 +302,9 @@ fn in_parallel<C: Send>(
             .collect();
         let mut result = work();
         for other in others {
-            let theirs = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let theirs = other
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             result = result.and(theirs);
         }
         result

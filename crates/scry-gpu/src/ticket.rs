@@ -20,7 +20,10 @@ pub struct Ticket {
 
 impl Ticket {
     pub(crate) fn new(context: &Arc<Context>, point: Option<Point>) -> Self {
-        Self { context: context.clone(), point }
+        Self {
+            context: context.clone(),
+            point,
+        }
     }
 
     /// Waits until the batch is done.
@@ -37,7 +40,9 @@ impl Ticket {
     /// # Errors
     /// As [`Ticket::wait`]; a `timeout` that passes is no error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
-        self.point.map_or(Ok(true), |point| self.context.wait_until(point, Some(timeout)))
+        self.point.map_or(Ok(true), |point| {
+            self.context.wait_until(point, Some(timeout))
+        })
     }
 
     /// True if the batch is done. Does not wait.
@@ -65,7 +70,11 @@ impl Recording {
         recorded: Option<Arc<Recorded>>,
         downloads: Vec<Arc<OnceLock<Point>>>,
     ) -> Self {
-        Self { context: context.clone(), recorded, downloads }
+        Self {
+            context: context.clone(),
+            recorded,
+            downloads,
+        }
     }
 
     /// Submits the recorded work once more, after all work submitted before. Its
@@ -74,7 +83,9 @@ impl Recording {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn replay(&self) -> Result<Ticket> {
-        let Some(recorded) = &self.recorded else { return Ok(Ticket::new(&self.context, None)) };
+        let Some(recorded) = &self.recorded else {
+            return Ok(Ticket::new(&self.context, None));
+        };
         let point = self.context.replay(recorded)?;
         for download in &self.downloads {
             download.get_or_init(|| point);
@@ -102,7 +113,13 @@ impl<T: Element> Download<T> {
         point: &Arc<OnceLock<Point>>,
     ) -> Self {
         let element = PhantomData;
-        Self { context: context.clone(), memory, len, point: point.clone(), element }
+        Self {
+            context: context.clone(),
+            memory,
+            len,
+            point: point.clone(),
+            element,
+        }
     }
 
     /// Waits for the batch and gives the elements as they were at that place in it.
@@ -111,7 +128,9 @@ impl<T: Element> Download<T> {
     /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].
     pub fn get(&self) -> Result<Vec<T>> {
         let mut out = element::zeroed(self.len);
-        let Some(memory) = &self.memory else { return Ok(out) };
+        let Some(memory) = &self.memory else {
+            return Ok(out);
+        };
         let Some(point) = self.point.get() else {
             return Err(GpuError::Range {
                 operation: "Download::get",
@@ -121,7 +140,8 @@ impl<T: Element> Download<T> {
         };
         self.context.wait(*point)?;
         let bytes = element::bytes_of_mut(&mut out);
-        self.context.note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
+        self.context
+            .note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
         Ok(out)
     }
 }

@@ -56,8 +56,16 @@ impl FoldParams {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let [x, y, z] = self.groups;
-        let words =
-            [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
+        let words = [
+            x,
+            y,
+            z,
+            self.width,
+            self.height,
+            self.rows,
+            self.last_row,
+            self.padding,
+        ];
         let mut bytes = [0; 32];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());

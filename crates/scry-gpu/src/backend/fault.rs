@@ -5,9 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::command::Step;
-use crate::driver::{
-    CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, Work,
-};
+use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, Work};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
 
@@ -38,7 +36,12 @@ impl Plan {
     #[must_use]
     pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
         let (calls, lost) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { fault, fails_at, calls, lost })
+        Arc::new(Self {
+            fault,
+            fails_at,
+            calls,
+            lost,
+        })
     }
 
     /// How many calls there were.
@@ -71,7 +74,10 @@ impl FaultDriver {
         }
         if self.plan.lost.load(Ordering::Relaxed) {
             let reason = format!("injected at {call}");
-            return Err(GpuError::DeviceLost { device: device(), reason });
+            return Err(GpuError::DeviceLost {
+                device: device(),
+                reason,
+            });
         }
         if strikes && self.plan.fault == Fault::OutOfMemory {
             return Err(GpuError::OutOfMemory {

@@ -7,7 +7,7 @@ use super::{Argument, place};
 use crate::error::{GpuError, Result};
 
 /// Refuses bindings that overlap where at least one is written.
-pub(super) fn overlaps(interface: &Interface, arguments: &[Argument]) -> Result<()> {
+pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     let pairs: Vec<_> = interface.bindings.iter().zip(arguments).collect();
     for (index, (binding, argument)) in pairs.iter().enumerate() {
         for (other_binding, other) in &pairs[..index] {
@@ -30,8 +30,13 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument]) -> Result<
 }
 
 /// The bytes of the allocation that both touch; empty if the begin is not before the end.
-fn common(a: &Binding, a_argument: &Argument, b: &Binding, b_argument: &Argument) -> (u64, u64) {
-    let end = |binding, argument: &Argument| {
+fn common(
+    a: &Binding,
+    a_argument: &Argument<'_>,
+    b: &Binding,
+    b_argument: &Argument<'_>,
+) -> (u64, u64) {
+    let end = |binding, argument: &Argument<'_>| {
         argument
             .offset
             .saturating_add(bound_size(binding, argument.size))
@@ -45,7 +50,7 @@ fn common(a: &Binding, a_argument: &Argument, b: &Binding, b_argument: &Argument
 fn refuse(
     interface: &Interface,
     [first, second]: [&Binding; 2],
-    argument: &Argument,
+    argument: &Argument<'_>,
     begin: u64,
     end: u64,
 ) -> GpuError {

@@ -16,7 +16,7 @@ use crate::info::DeviceInfo;
 pub(crate) fn arguments(
     interface: &Interface,
     info: &DeviceInfo,
-    arguments: &[Argument],
+    arguments: &[Argument<'_>],
 ) -> Result<()> {
     signature(interface, arguments)?;
     for (binding, argument) in interface.bindings.iter().zip(arguments) {
@@ -27,7 +27,7 @@ pub(crate) fn arguments(
 
 /// Checks number and types alone: what a launch without any workgroup, perhaps on empty buffers,
 /// has to have right as well.
-pub(crate) fn signature(interface: &Interface, arguments: &[Argument]) -> Result<()> {
+pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     count(interface, arguments)?;
     for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
         let Err(mismatch) = fits(binding, argument) else {
@@ -60,7 +60,7 @@ pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
     }
 }
 
-fn count(interface: &Interface, arguments: &[Argument]) -> Result<()> {
+fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     let expected = interface.bindings.len();
     if arguments.len() == expected {
         return Ok(());
@@ -104,7 +104,7 @@ fn were(count: usize) -> String {
     }
 }
 
-fn fits(binding: &Binding, argument: &Argument) -> Result<(), types::Mismatch> {
+fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
     let host = types::Host {
         layout: &argument.layout,
         size: argument.element_size,
@@ -114,7 +114,7 @@ fn fits(binding: &Binding, argument: &Argument) -> Result<(), types::Mismatch> {
 }
 
 /// Another binding that argument `index` fits, and whose argument fits here.
-fn swapped_with(interface: &Interface, arguments: &[Argument], index: usize) -> Option<usize> {
+fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;
     (0..bindings.len())
         .filter(|other| *other != index)
@@ -129,7 +129,7 @@ fn extent(
     interface: &Interface,
     info: &DeviceInfo,
     binding: &Binding,
-    argument: &Argument,
+    argument: &Argument<'_>,
 ) -> Result<()> {
     let refuse = |problem: String, remedy: String| {
         Err(refuse(interface, binding, argument, problem, remedy))
@@ -155,7 +155,7 @@ fn extent(
 }
 
 fn size(
-    argument: &Argument,
+    argument: &Argument<'_>,
     binding: &Binding,
     refuse: impl Fn(String, String) -> Result<()>,
 ) -> Result<()> {
@@ -200,7 +200,7 @@ fn limit(
     interface: &Interface,
     info: &DeviceInfo,
     binding: &Binding,
-    argument: &Argument,
+    argument: &Argument<'_>,
 ) -> Result<()> {
     let (limit, limit_name) = match binding.space {
         Space::Uniform => (
@@ -234,17 +234,17 @@ fn limit(
 }
 
 /// A binding and what was given for it, as errors name them.
-pub(super) fn given(binding: &Binding, argument: &Argument) -> String {
+pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
     if argument.label.is_empty() {
         return place(binding);
     }
-    format!("{} (given {})", place(binding), argument.label)
+    format!("{} (given buffer `{}`)", place(binding), argument.label)
 }
 
 fn refuse(
     interface: &Interface,
     binding: &Binding,
-    argument: &Argument,
+    argument: &Argument<'_>,
     problem: String,
     remedy: String,
 ) -> GpuError {

@@ -150,13 +150,13 @@ pub(crate) fn memories<const N: usize>() -> [MemoryId; N] {
 }
 
 /// A whole buffer of `len` elements.
-pub(crate) fn buffer<T: Element>(memory: MemoryId, len: usize) -> Argument {
+pub(crate) fn buffer<T: Element>(memory: MemoryId, len: usize) -> Argument<'static> {
     Argument {
-        label: String::new(),
+        label: "",
         element_size: size_of::<T>() as u64,
         layout: T::LAYOUT,
         type_name: std::any::type_name::<T>(),
-        memory,
+        memory: Some(memory),
         offset: 0,
         size: (len * size_of::<T>()) as u64,
     }

@@ -20,24 +20,24 @@ use crate::element::ElementLayout;
 
 /// A range of a buffer, as given for a binding.
 #[derive(Debug, Clone)]
-pub(crate) struct Argument {
-    /// What the caller calls it, such as "buffer `x`"; may be empty.
-    pub label: String,
+pub(crate) struct Argument<'a> {
+    /// Name of the buffer; may be empty.
+    pub label: &'a str,
     /// Bytes of one element.
     pub element_size: u64,
     /// What stands where in an element.
     pub layout: ElementLayout,
     /// Name of the Rust type of an element.
     pub type_name: &'static str,
-    /// The allocation.
-    pub memory: MemoryId,
+    /// The allocation; absent if there are no bytes.
+    pub memory: Option<MemoryId>,
     /// First byte.
     pub offset: u64,
     /// Number of bytes.
     pub size: u64,
 }
 
-impl Argument {
+impl Argument<'_> {
     /// The element's type as Rust code spells it.
     fn element_name(&self) -> String {
         describe::rust_name(&self.layout, self.type_name)
