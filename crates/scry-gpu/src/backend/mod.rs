@@ -1,6 +1,8 @@
 //! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
 
 mod null;
+#[cfg(feature = "vulkan")]
+mod vulkan;
 
 use crate::driver::Adapter;
 use crate::info::BackendKind;
@@ -22,8 +24,11 @@ pub(crate) struct Backend {
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
-    // #[cfg(feature = "vulkan")]
-    // Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    #[cfg(feature = "vulkan")]
+    Backend {
+        kind: BackendKind::Vulkan,
+        find: vulkan::find,
+    },
     Backend {
         kind: BackendKind::Null,
         find: null::find,
