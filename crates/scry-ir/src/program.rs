@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::{Features, Interface, ShaderError};
+use naga::valid::ModuleInfo;
+
+use crate::{Features, Interface, ShaderError, guard, pipeline, scan};
 
 /// How to read a source.
 #[derive(Debug, Clone)]
@@ -29,11 +31,17 @@ impl Default for Options {
 /// One entry point of a parsed and validated WGSL module, overrides applied. Cheap to clone.
 #[derive(Clone)]
 pub struct Program {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
 }
 
-struct Inner {
-    interface: Interface,
+/// What a program holds.
+pub(crate) struct Inner {
+    /// The module: overrides applied, only the chosen entry point and what it reaches kept.
+    pub(crate) module: naga::Module,
+    /// The validator's findings about `module`.
+    pub(crate) info: ModuleInfo,
+    /// What the host has to know.
+    pub(crate) interface: Interface,
 }
 
 impl Program {
@@ -50,8 +58,13 @@ impl Program {
     /// # Errors
     /// A [`ShaderError`] that shows the place in the source.
     pub fn with_options(source: &str, options: &Options) -> Result<Self, ShaderError> {
-        let _ = (source, options);
-        todo!()
+        let scanned = scan::scan(source).map_err(|report| report.render(source))?;
+        let inner = guard::run_with_stack(scanned.stack, || {
+            pipeline::read(source, &scanned, options).map_err(|report| report.render(source))
+        })?;
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
     }
 
     /// What the host has to know of the kernel.

@@ -1,0 +1,86 @@
+//! Turns naga's errors into [`Report`]s.
+
+use std::error::Error;
+
+use naga::front::wgsl::ParseError;
+use naga::valid::ValidationError;
+use naga::{Span, WithSpan};
+
+use crate::ShaderErrorKind;
+use crate::report::{Report, one_line};
+
+/// The report of a text that is not WGSL.
+pub(crate) fn parse(error: &ParseError) -> Report {
+    let mut report = Report::new(ShaderErrorKind::Parse, error.message());
+    for (span, label) in error.labels() {
+        // A place at the very start of the text is an empty span to naga.
+        let span = if span.is_defined() {
+            span
+        } else {
+            Span::new(0, 1)
+        };
+        report = report.at(span, label);
+    }
+    if report.labels.is_empty() {
+        report = report.at(Span::new(0, 1), "");
+    }
+    report.notes = error.notes().map(|note| format!("note: {note}")).collect();
+    report
+}
+
+/// The report of a module that breaks one of WGSL's rules.
+pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
+    let inner = error.as_inner();
+    let mut causes = vec![plain(&inner.to_string())];
+    let mut cause: &dyn Error = inner;
+    while let Some(next) = cause.source() {
+        let text = plain(&next.to_string());
+        if causes.last() != Some(&text) {
+            causes.push(text);
+        }
+        cause = next;
+    }
+    let mut report = Report::new(ShaderErrorKind::Validation, causes.join(": "));
+    for (span, label) in error.spans() {
+        report = report.at(*span, noun(label));
+    }
+    report
+}
+
+/// A cause without naga's internal handles: `Function [0] 'f' is invalid` → `Function 'f' is invalid`.
+fn plain(text: &str) -> String {
+    one_line(text)
+        .split(' ')
+        .filter(|word| !is_handle(word))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn is_handle(word: &str) -> bool {
+    let inner = word
+        .strip_prefix('[')
+        .and_then(|word| word.strip_suffix(']'));
+    inner.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What a label names, in a reader's words: `naga::ir::Expression [3]` → `this expression`.
+fn noun(label: &str) -> String {
+    let Some(path) = label.strip_prefix("naga::") else {
+        return label.to_owned();
+    };
+    let name = path
+        .split([' ', '<'])
+        .next()
+        .and_then(|path| path.rsplit("::").next());
+    match name {
+        Some("Expression") => "this expression",
+        Some("Function") => "this function",
+        Some("GlobalVariable") => "this variable",
+        Some("LocalVariable") => "this variable",
+        Some("Constant") => "this constant",
+        Some("Override") => "this override",
+        Some("Type") => "this type",
+        _ => "here",
+    }
+    .to_owned()
+}

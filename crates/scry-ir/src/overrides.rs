@@ -1,0 +1,222 @@
+//! `override` declarations: the values given for them are checked, then put in.
+
+use std::collections::HashMap;
+
+use naga::back::PipelineConstants;
+use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
+use naga::valid::ModuleInfo;
+use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
+
+use crate::entry::list;
+use crate::report::Report;
+use crate::{Override, ShaderErrorKind, naga_error};
+
+/// The overrides that a source declares.
+pub(crate) struct Declared {
+    list: Vec<Declaration>,
+}
+
+struct Declaration {
+    name: String,
+    id: Option<u16>,
+    scalar: Scalar,
+    span: Span,
+    default: Option<f64>,
+}
+
+impl Declaration {
+    /// The key by which naga knows the override.
+    fn key(&self) -> String {
+        self.id
+            .map_or_else(|| self.name.clone(), |id| id.to_string())
+    }
+
+    fn spelled(&self) -> String {
+        match self.id {
+            Some(id) => format!("{} (@id({id}))", self.name),
+            None => self.name.clone(),
+        }
+    }
+}
+
+/// The values given, by naga's key.
+pub(crate) type Values = HashMap<String, f64>;
+
+impl Declared {
+    /// Lists the named overrides of a module, in source order.
+    pub(crate) fn collect(module: &Module) -> Self {
+        let mut declared: Vec<Declaration> = module
+            .overrides
+            .iter()
+            .filter_map(|(handle, declaration)| {
+                let TypeInner::Scalar(scalar) = module.types[declaration.ty].inner else {
+                    return None;
+                };
+                Some(Declaration {
+                    name: declaration.name.clone()?,
+                    id: declaration.id,
+                    scalar,
+                    span: module.overrides.get_span(handle),
+                    default: declaration.init.and_then(|init| plain_number(module, init)),
+                })
+            })
+            .collect();
+        declared.sort_by_key(|d| d.span.to_range().map_or(usize::MAX, |range| range.start));
+        Self { list: declared }
+    }
+
+    /// Checks the values given.
+    pub(crate) fn resolve(&self, given: &[(String, f64)]) -> Result<Values, Box<Report>> {
+        let mut values = Values::new();
+        for (key, value) in given {
+            let declaration = self.find(key)?;
+            check(declaration, *value)?;
+            if values.insert(declaration.key(), *value).is_some() {
+                let name = declaration.spelled();
+                return Err(refuse(
+                    format!("override `{name}` is given twice"),
+                    declaration,
+                ));
+            }
+        }
+        Ok(values)
+    }
+
+    fn find(&self, key: &str) -> Result<&Declaration, Box<Report>> {
+        let id: Option<u16> = key.parse().ok();
+        let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
+        self.list.iter().find(hit).ok_or_else(|| {
+            let names: Vec<String> = self.list.iter().map(Declaration::spelled).collect();
+            let known = if names.is_empty() {
+                "the source declares none".to_owned()
+            } else {
+                format!("the source declares {}", list(&names))
+            };
+            let message = format!("no override `{key}`: {known}");
+            Box::new(Report::new(ShaderErrorKind::Override, message))
+        })
+    }
+
+    /// The overrides as the interface tells them.
+    pub(crate) fn into_interface(self, values: &Values) -> Vec<Override> {
+        self.list
+            .into_iter()
+            .map(|d| Override {
+                value: values.get(&d.key()).copied().or(d.default),
+                ty: type_name(d.scalar),
+                name: d.name,
+                id: d.id,
+            })
+            .collect()
+    }
+}
+
+/// The value of an initialiser that is a plain number or bool.
+fn plain_number(module: &Module, init: naga::Handle<Expression>) -> Option<f64> {
+    let Expression::Literal(literal) = module.global_expressions[init] else {
+        return None;
+    };
+    match literal {
+        Literal::F64(v) => Some(v),
+        Literal::F32(v) => Some(v.into()),
+        Literal::F16(v) => Some(v.into()),
+        Literal::U16(v) => Some(v.into()),
+        Literal::I16(v) => Some(v.into()),
+        Literal::U32(v) => Some(v.into()),
+        Literal::I32(v) => Some(v.into()),
+        Literal::Bool(v) => Some(v.into()),
+        Literal::U64(_) | Literal::I64(_) => None,
+        Literal::AbstractInt(_) | Literal::AbstractFloat(_) => None,
+    }
+}
+
+fn type_name(scalar: Scalar) -> String {
+    let letter = match scalar.kind {
+        ScalarKind::Bool => return "bool".into(),
+        ScalarKind::Sint | ScalarKind::AbstractInt => 'i',
+        ScalarKind::Uint => 'u',
+        ScalarKind::Float | ScalarKind::AbstractFloat => 'f',
+    };
+    format!("{letter}{}", u32::from(scalar.width) * 8)
+}
+
+/// Refuses a value that the override's type cannot hold.
+fn check(declaration: &Declaration, value: f64) -> Result<(), Box<Report>> {
+    let scalar = declaration.scalar;
+    let (name, ty) = (declaration.spelled(), type_name(scalar));
+    let is = |what: String| {
+        let message = format!("override `{name}` of type {ty} cannot be {value}: {what}");
+        Err(refuse(message, declaration))
+    };
+    if !value.is_finite() {
+        return is("the value must be finite".into());
+    }
+    let bits = i32::from(scalar.width) * 8;
+    let (low, high) = match (scalar.kind, scalar.width) {
+        (ScalarKind::Bool, _) if value == 0.0 || value == 1.0 => return Ok(()),
+        (ScalarKind::Bool, _) => return is("give 0 or 1".into()),
+        (ScalarKind::Float, 2) => (-65504.0, 65504.0),
+        (ScalarKind::Float, 4) => (-f64::from(f32::MAX), f64::from(f32::MAX)),
+        (ScalarKind::Float, _) => return Ok(()),
+        (ScalarKind::Sint, _) => (-2f64.powi(bits - 1), 2f64.powi(bits - 1) - 1.0),
+        _ => (0.0, 2f64.powi(bits) - 1.0),
+    };
+    if scalar.kind != ScalarKind::Float && value.fract() != 0.0 {
+        return is("the value must be a whole number".into());
+    }
+    if value < low || value > high {
+        return is(format!("the type holds {low:?} to {high:?}"));
+    }
+    Ok(())
+}
+
+fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
+    let report = Report::new(ShaderErrorKind::Override, message);
+    Box::new(report.at(declaration.span, "declared here"))
+}
+
+/// Puts the values into a pruned module; refuses it if one that it needs is missing.
+pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Report>> {
+    if module.overrides.is_empty() {
+        return Ok(module);
+    }
+    let declared = Declared::collect(&module);
+    let missing = |d: &&Declaration| {
+        let has_default = module
+            .overrides
+            .iter()
+            .any(|(_, o)| o.name.as_deref() == Some(&d.name) && o.init.is_some());
+        !has_default && !values.contains_key(&d.key())
+    };
+    if let Some(declaration) = declared.list.iter().find(missing) {
+        let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
+        let message =
+            format!("override `{name}` of type {ty} has no default and no value is given");
+        return Err(refuse(message, declaration));
+    }
+    let constants: PipelineConstants = declared
+        .list
+        .iter()
+        .filter_map(|d| Some((d.key(), *values.get(&d.key())?)))
+        .collect();
+    let unused = ModuleInfo::default();
+    let (module, _) =
+        process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;
+    Ok(module.into_owned())
+}
+
+/// What naga says of values that fit their types, but not the kernel.
+fn explain(error: &PipelineConstantError) -> Box<Report> {
+    Box::new(match error {
+        PipelineConstantError::ValidationError(error) => {
+            let mut report = naga_error::validation(error);
+            report.kind = ShaderErrorKind::Override;
+            report.note("note: the kernel is invalid with the values of its overrides")
+        }
+        PipelineConstantError::NegativeWorkgroupSize => Report::new(
+            ShaderErrorKind::Override,
+            "the overrides make a dimension of @workgroup_size zero, negative or no integer",
+        ),
+        other => Report::new(ShaderErrorKind::Override, other.to_string()),
+    })
+}

@@ -1,0 +1,206 @@
+//! Builds a [`ShaderError`]: the message, the place, and the annotated source lines.
+
+use std::error::Error;
+use std::fmt;
+
+use naga::{Span, WithSpan};
+
+use crate::{Location, ShaderError, ShaderErrorKind};
+
+/// Lines longer than this many bytes are shown only around the place.
+const LONG_LINE: usize = 400;
+
+/// A diagnosis in the making.
+#[derive(Debug, Clone)]
+pub(crate) struct Report {
+    pub(crate) kind: ShaderErrorKind,
+    pub(crate) message: String,
+    /// The places, each with what to say there.
+    pub(crate) labels: Vec<(Span, String)>,
+    /// Lines below the source: causes and remedies.
+    pub(crate) notes: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn new(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            labels: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Adds a place; an undefined span is left out.
+    pub(crate) fn at(mut self, span: Span, label: impl Into<String>) -> Self {
+        if span.is_defined() {
+            self.labels.push((span, label.into()));
+        }
+        self
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    /// The error, with the places shown in `source`.
+    pub(crate) fn render(mut self, source: &str) -> ShaderError {
+        for (span, _) in &mut self.labels {
+            *span = within(*span, source);
+        }
+        // The narrowest place is the most telling one.
+        let first = self.labels.iter().map(|(span, _)| *span).min_by_key(width);
+        let message = one_line(&self.message);
+        ShaderError {
+            kind: self.kind.clone(),
+            location: first.map(|span| location(span, source)),
+            rendered: self.annotate(&message, first, source),
+            message,
+        }
+    }
+
+    fn annotate(&self, message: &str, first: Option<Span>, source: &str) -> String {
+        let cause = Cause::chain(message, &self.notes);
+        let mut error = WithSpan::new(cause);
+        let Some(first) = first else {
+            return if self.notes.is_empty() {
+                String::new()
+            } else {
+                error.emit_to_string("")
+            };
+        };
+        if self
+            .labels
+            .iter()
+            .any(|(span, _)| has_long_line(*span, source))
+        {
+            let (excerpt, span) = excerpt(first, source);
+            let label = self.labels.iter().find(|(span, _)| *span == first);
+            error = error.with_span(span, label.map_or("", |(_, label)| label));
+            return error.emit_to_string(&excerpt);
+        }
+        for (span, label) in &self.labels {
+            error = error.with_span(*span, label);
+        }
+        error.emit_to_string(source)
+    }
+}
+
+/// A message and, as its sources, the notes: the shape that naga's renderer prints.
+#[derive(Debug)]
+struct Cause {
+    text: String,
+    next: Option<Box<Cause>>,
+}
+
+impl Cause {
+    fn chain(message: &str, notes: &[String]) -> Self {
+        let next = notes.iter().rev().fold(None, |next, note| {
+            Some(Box::new(Self {
+                text: note.clone(),
+                next,
+            }))
+        });
+        Self {
+            text: message.to_owned(),
+            next,
+        }
+    }
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.next.as_deref().map(|next| next as _)
+    }
+}
+
+/// The message on one line.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn width(span: &Span) -> usize {
+    span.to_range().map_or(usize::MAX, |range| range.len())
+}
+
+/// The span moved into the source and onto character boundaries.
+fn within(span: Span, source: &str) -> Span {
+    let range = span.to_range().unwrap_or(0..0);
+    let floor = |mut at: usize| {
+        at = at.min(source.len());
+        while !source.is_char_boundary(at) {
+            at -= 1;
+        }
+        at
+    };
+    let start = floor(range.start);
+    let end = floor(range.end).max(start);
+    // Nothing at all means "no place" to naga: widen it to the first character.
+    let end = if end == 0 {
+        source.chars().next().map_or(0, char::len_utf8)
+    } else {
+        end
+    };
+    Span::from(start..end)
+}
+
+/// Line and column of the start of a span that lies within the source.
+fn location(span: Span, source: &str) -> Location {
+    let before = &source[..span.to_range().map_or(0, |range| range.start)];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    Location {
+        line: count(before.bytes().filter(|b| *b == b'\n').count() + 1),
+        column: count(before[line_start..].chars().count() + 1),
+    }
+}
+
+/// True if one of the lines that a span touches is too long to show, or there are too many.
+fn has_long_line(span: Span, source: &str) -> bool {
+    let Some(range) = span.to_range() else {
+        return false;
+    };
+    let start = source[..range.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = source[range.end..]
+        .find('\n')
+        .map_or(source.len(), |at| at + range.end);
+    source[start..end]
+        .split('\n')
+        .any(|line| line.len() > LONG_LINE)
+}
+
+/// The surroundings of the start of a span, cut out of its line, at the same line number.
+fn excerpt(span: Span, source: &str) -> (String, Span) {
+    let range = span.to_range().unwrap_or(0..0);
+    let before = &source[..range.start];
+    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let lead = before[line_start..]
+        .chars()
+        .rev()
+        .take(60)
+        .map(char::len_utf8)
+        .sum::<usize>();
+    let rest = source[range.start..].split('\n').next().unwrap_or("");
+    let tail = rest.chars().take(60).map(char::len_utf8).sum::<usize>();
+    let shown = range.len().min(tail).max(1.min(tail));
+
+    let mut text = "\n".repeat(before.bytes().filter(|b| *b == b'\n').count());
+    if lead < range.start - line_start {
+        text.push('…');
+    }
+    text.push_str(&source[range.start - lead..range.start]);
+    let start = text.len();
+    text.push_str(&rest[..tail]);
+    if tail < rest.len() {
+        text.push('…');
+    }
+    let span = within(Span::from(start..start + shown), &text);
+    (text, span)
+}
