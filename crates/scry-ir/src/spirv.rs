@@ -1,6 +1,14 @@
 //! A program as SPIR-V, through naga's writer.
 
-use crate::{Program, ShaderError};
+use std::borrow::Cow;
+
+use naga::back::spv;
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+use naga::valid::ModuleInfo;
+use naga::{Module, ResourceBinding};
+
+use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
+use crate::{fold, guard, loops, validate};
 
 /// How to write SPIR-V.
 ///
@@ -47,9 +55,105 @@ impl Program {
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
     /// # Errors
-    /// [`ShaderErrorKind::Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
+    /// [`ShaderErrorKind::Compiler`] if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
-        let _ = options;
-        todo!()
+        let inner = &*self.inner;
+        guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
+    }
+}
+
+fn write(
+    module: &Module,
+    info: &ModuleInfo,
+    interface: &Interface,
+    options: &SpirvOptions,
+) -> Result<Vec<u32>, ShaderError> {
+    let mut bindings: Vec<_> = interface
+        .bindings
+        .iter()
+        .map(|binding| ResourceBinding {
+            group: binding.group,
+            binding: binding.binding,
+        })
+        .collect();
+    let mut module = Cow::Borrowed(module);
+    let mut info = Cow::Borrowed(info);
+    if options.folded {
+        let folded = module.to_mut();
+        let params = fold::fold(folded)
+            .map_err(|what| failed(format!("a folded grid cannot give the kernel {what}")))?;
+        bindings.push(params);
+    }
+    if let Cow::Owned(changed) = &module {
+        info = Cow::Owned(revalidate(changed)?);
+    }
+    let bounded = options.checked && !loops::all_finite(&module);
+    let settings = settings(&bindings, bounded, options);
+    let entry = spv::PipelineOptions {
+        shader_stage: naga::ShaderStage::Compute,
+        entry_point: interface.entry_point.clone(),
+    };
+    spv::write_vec(&module, &info, &settings, Some(&entry))
+        .map_err(|error| failed(format!("the SPIR-V writer failed on this kernel: {error}")))
+}
+
+/// Checks a module that was rewritten; what the kernel uses was settled when it was read.
+fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
+    validate::kernel(module, Features::all()).map_err(|report| {
+        let error = report.render("");
+        failed(format!(
+            "the kernel was rewritten wrongly: {}",
+            error.message
+        ))
+    })
+}
+
+fn settings(
+    bindings: &[ResourceBinding],
+    bounded: bool,
+    options: &SpirvOptions,
+) -> spv::Options<'static> {
+    let policy = if options.checked {
+        BoundsCheckPolicy::Restrict
+    } else {
+        BoundsCheckPolicy::Unchecked
+    };
+    let zeroing = if options.native_workgroup_zeroing {
+        spv::ZeroInitializeWorkgroupMemoryMode::Native
+    } else {
+        spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
+    };
+    let slot = |(index, binding): (usize, &ResourceBinding)| {
+        let slot = spv::BindingInfo {
+            descriptor_set: 0,
+            binding: index as u32,
+            binding_array_size: None,
+        };
+        (*binding, slot)
+    };
+    spv::Options {
+        lang_version: options.version,
+        flags: spv::WriterFlags::DEBUG,
+        fake_missing_bindings: false,
+        binding_map: bindings.iter().enumerate().map(slot).collect(),
+        bounds_check_policies: BoundsCheckPolicies {
+            index: policy,
+            buffer: policy,
+            image_load: policy,
+            binding_array: policy,
+        },
+        zero_initialize_workgroup_memory: zeroing,
+        force_loop_bounding: bounded,
+        emit_int_div_checks: true,
+        ..spv::Options::default()
+    }
+}
+
+fn failed(message: String) -> ShaderError {
+    ShaderError {
+        kind: ShaderErrorKind::Compiler,
+        message,
+        location: None,
+        rendered: String::new(),
     }
 }

@@ -1,0 +1,500 @@
+//! Which loops surely end.
+//!
+//! A loop that never ends is undefined behaviour to some drivers, so the SPIR-V writer bounds
+//! loops with a counter of its own, at a cost. This analysis finds the loops that need none: a
+//! local integer changes by a constant step exactly once on every turn, and a test that runs on
+//! every turn leaves the loop when the integer reaches a bound. Whatever is not of this shape is
+//! simply not proven.
+
+mod facts;
+mod progress;
+#[cfg(test)]
+mod tests;
+
+use facts::{Facts, continues, exits, straight_line};
+use naga::{
+    BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, MathFunction,
+    Module, ScalarKind, Statement, TypeInner, UnaryOperator,
+};
+use progress::{Counter, Keep, Range, Step};
+
+type Expr = Handle<Expression>;
+type Local = Handle<LocalVariable>;
+
+/// True if every loop of the module is proven to end.
+pub(crate) fn all_finite(module: &Module) -> bool {
+    verdicts(module).into_iter().all(|proven| proven)
+}
+
+/// One verdict for each loop, functions first, outer loops before the loops inside.
+fn verdicts(module: &Module) -> Vec<bool> {
+    let mut found = Vec::new();
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let entries = module.entry_points.iter().map(|entry| &entry.function);
+    for function in functions.chain(entries) {
+        let prover = Prover { module, function };
+        prover.block(&function.body, false, &mut found);
+    }
+    found
+}
+
+/// Proves the loops of one function.
+struct Prover<'a> {
+    module: &'a Module,
+    function: &'a Function,
+}
+
+/// A loop statement, and what stands before it in its block.
+struct Loop<'a> {
+    body: &'a Block,
+    continuing: &'a Block,
+    break_if: Option<Expr>,
+    before: &'a [Statement],
+    nested: bool,
+}
+
+/// What is known while one loop is looked at.
+struct Turn<'a> {
+    facts: Facts,
+    /// The statements that run on every turn after which the loop goes on, in order.
+    straight: Vec<&'a Statement>,
+}
+
+/// A condition and the value that it must have for the loop to go on.
+#[derive(Clone, Copy)]
+struct Condition {
+    expression: Expr,
+    value: bool,
+}
+
+impl<'a> Prover<'a> {
+    fn block(&self, block: &'a Block, nested: bool, found: &mut Vec<bool>) {
+        for (at, statement) in block.iter().enumerate() {
+            match statement {
+                Statement::Block(inner) => self.block(inner, nested, found),
+                Statement::If { accept, reject, .. } => {
+                    self.block(accept, nested, found);
+                    self.block(reject, nested, found);
+                }
+                Statement::Switch { cases, .. } => {
+                    for case in cases {
+                        self.block(&case.body, nested, found);
+                    }
+                }
+                Statement::Loop {
+                    body,
+                    continuing,
+                    break_if,
+                } => {
+                    found.push(self.finite(&Loop {
+                        body,
+                        continuing,
+                        break_if: *break_if,
+                        before: &block[..at],
+                        nested,
+                    }));
+                    self.block(body, true, found);
+                    self.block(continuing, true, found);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn finite(&self, this: &Loop<'a>) -> bool {
+        let mut facts = Facts::default();
+        facts.add(self.function, this.body);
+        facts.add(self.function, this.continuing);
+        let mut straight = Vec::new();
+        straight_line(this.body, &mut straight);
+        straight_line(this.continuing, &mut straight);
+        let turn = Turn { facts, straight };
+
+        let mut conditions = Vec::new();
+        for statement in &turn.straight {
+            match statement {
+                Statement::Break | Statement::Return { .. } | Statement::Kill => return true,
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } => {
+                    let value = match (exits(accept), exits(reject)) {
+                        (true, true) => return true,
+                        (true, false) => false,
+                        (false, true) => true,
+                        (false, false) => continue,
+                    };
+                    self.imply(&turn, *condition, value, &mut conditions);
+                }
+                _ => {}
+            }
+        }
+        if let Some(condition) = this.break_if {
+            self.imply(&turn, condition, false, &mut conditions);
+        }
+        conditions
+            .into_iter()
+            .any(|condition| self.ends_by(this, &turn, condition))
+    }
+
+    /// Collects what else holds when `expression` is `value` at its test.
+    fn imply(&self, turn: &Turn<'a>, expression: Expr, value: bool, out: &mut Vec<Condition>) {
+        match self.function.expressions[expression] {
+            Expression::Unary {
+                op: UnaryOperator::LogicalNot,
+                expr,
+            } => self.imply(turn, expr, !value, out),
+            Expression::Binary { op, left, right }
+                if (op == BinaryOperator::LogicalAnd && value)
+                    || (op == BinaryOperator::LogicalOr && !value) =>
+            {
+                self.imply(turn, left, value, out);
+                self.imply(turn, right, value, out);
+            }
+            Expression::Load { .. } => self.imply_short_circuit(turn, expression, value, out),
+            _ => out.push(Condition { expression, value }),
+        }
+    }
+
+    /// `a && b` and `a || b` arrive as an `if` that stores into a temporary: one arm the constant
+    /// that settles the matter, the other arm the right-hand side.
+    fn imply_short_circuit(
+        &self,
+        turn: &Turn<'a>,
+        load: Expr,
+        value: bool,
+        out: &mut Vec<Condition>,
+    ) {
+        let Some(flag) = self.loaded_local(load) else {
+            return;
+        };
+        if turn.facts.stores(flag) != 2 || turn.facts.escapes(flag) {
+            return;
+        }
+        let choice = turn
+            .straight
+            .iter()
+            .enumerate()
+            .find_map(|(at, statement)| match statement {
+                Statement::If {
+                    condition,
+                    accept,
+                    reject,
+                } if !continues(statement) => {
+                    let accepted = self.stored_at_top(accept, flag)?;
+                    let rejected = self.stored_at_top(reject, flag)?;
+                    Some((at, *condition, accepted, rejected))
+                }
+                _ => None,
+            });
+        let Some((at, condition, accepted, rejected)) = choice else {
+            return;
+        };
+        let loaded_after = turn.straight[at + 1..].iter().any(
+            |statement| matches!(statement, Statement::Emit(range) if range.clone().any(|h| h == load)),
+        );
+        if !loaded_after {
+            return;
+        }
+        if self.is_bool(rejected, !value) {
+            self.imply(turn, condition, true, out);
+            self.imply(turn, accepted, value, out);
+        } else if self.is_bool(accepted, !value) {
+            self.imply(turn, condition, false, out);
+            self.imply(turn, rejected, value, out);
+        }
+    }
+
+    fn is_bool(&self, expression: Expr, value: bool) -> bool {
+        self.function.expressions[expression] == Expression::Literal(Literal::Bool(value))
+    }
+
+    /// The value that a block stores into a local, by a statement of its own.
+    fn stored_at_top(&self, block: &Block, local: Local) -> Option<Expr> {
+        block.iter().find_map(|statement| match *statement {
+            Statement::Store { pointer, value } if self.is_local(pointer, local) => Some(value),
+            _ => None,
+        })
+    }
+
+    /// True if the loop ends because `condition` fails at last.
+    fn ends_by(&self, this: &Loop<'a>, turn: &Turn<'a>, condition: Condition) -> bool {
+        let Expression::Binary { op, left, right } =
+            self.function.expressions[condition.expression]
+        else {
+            return false;
+        };
+        let Some(keep) = keep(op, condition.value) else {
+            return false;
+        };
+        self.counter_ends(this, turn, left, keep, right)
+            || self.counter_ends(this, turn, right, keep.mirrored(), left)
+    }
+
+    fn counter_ends(
+        &self,
+        this: &Loop<'a>,
+        turn: &Turn<'a>,
+        counter: Expr,
+        keep: Keep,
+        bound: Expr,
+    ) -> bool {
+        let Some(local) = self.loaded_local(counter) else {
+            return false;
+        };
+        if !turn.facts.emits(counter)
+            || turn.facts.stores(local) != 1
+            || turn.facts.escapes(local)
+            || (keep == Keep::NotEqual && turn.facts.emits(bound))
+        {
+            return false;
+        }
+        let Some(all) = self.integer_range(local) else {
+            return false;
+        };
+        let Some(step) = self.step(turn, local, all) else {
+            return false;
+        };
+        let start = match step {
+            Step::Multiply(_) => self.start(this, local),
+            _ => None,
+        };
+        let mut bound = self.range(bound, all);
+        if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
+            // Any fixed bound will do, and this one stands still.
+            bound = Range::exactly(bound.min);
+        }
+        Counter { all, step, start }.ends(keep, bound)
+    }
+
+    /// Every value of a local's type, if that is an integer.
+    fn integer_range(&self, local: Local) -> Option<Range> {
+        let ty = self.function.local_variables[local].ty;
+        match self.module.types[ty].inner {
+            TypeInner::Scalar(scalar) => match scalar.kind {
+                ScalarKind::Sint => Some(Range::of_integer(true, scalar.width)),
+                ScalarKind::Uint => Some(Range::of_integer(false, scalar.width)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// How the only store to a local changes it, if that store runs on every turn.
+    fn step(&self, turn: &Turn<'a>, local: Local, all: Range) -> Option<Step> {
+        let value = turn
+            .straight
+            .iter()
+            .find_map(|statement| match **statement {
+                Statement::Store { pointer, value } if self.is_local(pointer, local) => Some(value),
+                _ => None,
+            })?;
+        let Expression::Binary { op, left, right } = self.function.expressions[value] else {
+            return None;
+        };
+        // A load from before the loop would be the same value on every turn.
+        let fresh = |e: Expr| self.loaded_local(e) == Some(local) && turn.facts.emits(e);
+        let by = match op {
+            BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => self.constant(left),
+            _ if fresh(left) => self.constant(right),
+            _ => None,
+        }?;
+        let bits = 128 - (all.max - all.min).leading_zeros();
+        let shift = (1..i128::from(bits)).contains(&by);
+        match op {
+            BinaryOperator::Add if by != 0 => Some(Step::Add(by)),
+            BinaryOperator::Subtract if by != 0 => Some(Step::Add(-by)),
+            BinaryOperator::Multiply if by >= 2 => Some(Step::Multiply(by)),
+            BinaryOperator::Divide if by >= 2 => Some(Step::Divide),
+            BinaryOperator::ShiftRight if shift => Some(Step::ShiftRight),
+            BinaryOperator::ShiftLeft if shift => Some(Step::Multiply(1 << by)),
+            _ => None,
+        }
+    }
+
+    /// The value of a local on entry to the loop: stored just before it, or its initial value.
+    fn start(&self, this: &Loop<'a>, local: Local) -> Option<i128> {
+        for statement in this.before.iter().rev() {
+            if let Statement::Store { pointer, value } = *statement
+                && self.is_local(pointer, local)
+            {
+                return self.constant(value);
+            }
+            let mut facts = Facts::default();
+            facts.add_statement(self.function, statement);
+            if facts.stores(local) > 0 || facts.escapes(local) {
+                return None;
+            }
+        }
+        if this.nested {
+            return None;
+        }
+        let mut whole = Facts::default();
+        whole.add(self.function, &self.function.body);
+        if whole.stores(local) != 1 || whole.escapes(local) {
+            return None;
+        }
+        self.constant(self.function.local_variables[local].init?)
+    }
+
+    fn loaded_local(&self, expression: Expr) -> Option<Local> {
+        match self.function.expressions[expression] {
+            Expression::Load { pointer } => match self.function.expressions[pointer] {
+                Expression::LocalVariable(local) => Some(local),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    fn is_local(&self, pointer: Expr, local: Local) -> bool {
+        self.function.expressions[pointer] == Expression::LocalVariable(local)
+    }
+
+    /// The value of an integer constant.
+    fn constant(&self, expression: Expr) -> Option<i128> {
+        match self.function.expressions[expression] {
+            Expression::Literal(literal) => integer(literal),
+            Expression::ZeroValue(_) => Some(0),
+            Expression::Constant(constant) => {
+                let init = self.module.constants[constant].init;
+                match self.module.global_expressions[init] {
+                    Expression::Literal(literal) => integer(literal),
+                    Expression::ZeroValue(_) => Some(0),
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    /// An interval that holds every value of an integer expression of a type with values `all`.
+    fn range(&self, expression: Expr, all: Range) -> Range {
+        if let Some(value) = self.constant(expression) {
+            return Range::exactly(value);
+        }
+        match self.function.expressions[expression] {
+            Expression::ArrayLength(array) => self.length_range(array).within(all),
+            Expression::As { expr, .. } => match self.function.expressions[expr] {
+                Expression::ArrayLength(array) => {
+                    let length = self.length_range(array);
+                    if length.fits(all) { length } else { all }
+                }
+                _ => all,
+            },
+            Expression::Math {
+                fun: MathFunction::Min,
+                arg,
+                arg1: Some(other),
+                ..
+            } => {
+                let (a, b) = (self.range(arg, all), self.range(other, all));
+                Range {
+                    min: a.min.min(b.min),
+                    max: a.max.min(b.max),
+                }
+            }
+            Expression::Math {
+                fun: MathFunction::Max,
+                arg,
+                arg1: Some(other),
+                ..
+            } => {
+                let (a, b) = (self.range(arg, all), self.range(other, all));
+                Range {
+                    min: a.min.max(b.min),
+                    max: a.max.max(b.max),
+                }
+            }
+            Expression::Binary { op, left, right } => self.binary_range(op, left, right, all),
+            _ => all,
+        }
+    }
+
+    fn binary_range(&self, op: BinaryOperator, left: Expr, right: Expr, all: Range) -> Range {
+        let known = match (op, self.constant(right)) {
+            (BinaryOperator::And, Some(mask)) if mask >= 0 => Some(Range { min: 0, max: mask }),
+            (BinaryOperator::Modulo, Some(by)) if by > 0 => Some(Range {
+                min: (1 - by).max(all.min),
+                max: by - 1,
+            }),
+            (BinaryOperator::Divide, Some(by)) if by > 0 => {
+                let range = self.range(left, all);
+                Some(Range {
+                    min: range.min / by,
+                    max: range.max / by,
+                })
+            }
+            (BinaryOperator::ShiftRight, Some(by)) if (0..31).contains(&by) => {
+                let range = self.range(left, all);
+                Some(Range {
+                    min: range.min >> by,
+                    max: range.max >> by,
+                })
+            }
+            (BinaryOperator::Add | BinaryOperator::Subtract, Some(by)) => {
+                let by = if op == BinaryOperator::Add { by } else { -by };
+                let range = self.range(left, all);
+                Some(Range {
+                    min: range.min + by,
+                    max: range.max + by,
+                })
+            }
+            _ => None,
+        };
+        known.filter(|range| range.fits(all)).unwrap_or(all)
+    }
+
+    /// The lengths that a runtime-sized array can have: a binding is shorter than 4 GiB.
+    fn length_range(&self, array: Expr) -> Range {
+        let global = match self.function.expressions[array] {
+            Expression::AccessIndex { base, .. } => base,
+            _ => array,
+        };
+        let mut stride = 1;
+        if let Expression::GlobalVariable(global) = self.function.expressions[global] {
+            let mut ty = self.module.global_variables[global].ty;
+            if let TypeInner::Struct { members, .. } = &self.module.types[ty].inner
+                && let Some(last) = members.last()
+            {
+                ty = last.ty;
+            }
+            if let TypeInner::Array { stride: bytes, .. } = self.module.types[ty].inner {
+                stride = bytes.max(1);
+            }
+        }
+        Range {
+            min: 0,
+            max: i128::from(u32::MAX / stride),
+        }
+    }
+}
+
+/// The condition under which a comparison of the given outcome keeps the loop going.
+fn keep(op: BinaryOperator, outcome: bool) -> Option<Keep> {
+    match (op, outcome) {
+        (BinaryOperator::Less, true) | (BinaryOperator::GreaterEqual, false) => Some(Keep::Less),
+        (BinaryOperator::LessEqual, true) | (BinaryOperator::Greater, false) => {
+            Some(Keep::LessEqual)
+        }
+        (BinaryOperator::Greater, true) | (BinaryOperator::LessEqual, false) => Some(Keep::Greater),
+        (BinaryOperator::GreaterEqual, true) | (BinaryOperator::Less, false) => {
+            Some(Keep::GreaterEqual)
+        }
+        (BinaryOperator::NotEqual, true) | (BinaryOperator::Equal, false) => Some(Keep::NotEqual),
+        _ => None,
+    }
+}
+
+fn integer(literal: Literal) -> Option<i128> {
+    match literal {
+        Literal::I16(v) => Some(v.into()),
+        Literal::U16(v) => Some(v.into()),
+        Literal::I32(v) => Some(v.into()),
+        Literal::U32(v) => Some(v.into()),
+        Literal::I64(v) => Some(v.into()),
+        Literal::U64(v) => Some(v.into()),
+        _ => None,
+    }
+}

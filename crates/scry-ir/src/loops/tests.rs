@@ -1,0 +1,216 @@
+//! Loops that must be proven, and loops that must not.
+
+use super::verdicts;
+
+/// The verdicts on a function body; `n` and `m` are parameters, `data` a storage buffer.
+fn judge(body: &str) -> Vec<bool> {
+    let source = format!(
+        "struct Params {{ n: u32, k: i32 }}
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @group(0) @binding(1) var<uniform> params: Params;
+        @group(0) @binding(2) var<storage, read_write> wide: array<vec4<f32>>;
+        fn touch(p: ptr<function, u32>) {{ *p += 1u; }}
+        fn look(v: u32) -> u32 {{ return v + 1u; }}
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) m: u32) {{
+            let n = params.n;
+            {body}
+        }}"
+    );
+    let module = naga::front::wgsl::parse_str(&source)
+        .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
+    naga::valid::Validator::new(
+        naga::valid::ValidationFlags::all(),
+        naga::valid::Capabilities::SHADER_INT64,
+    )
+    .validate(&module)
+    .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
+    verdicts(&module)
+}
+
+#[track_caller]
+fn proven(body: &str) {
+    assert_eq!(judge(body), [true], "{body}");
+}
+
+#[track_caller]
+fn unproven(body: &str) {
+    assert_eq!(judge(body), [false], "{body}");
+}
+
+#[test]
+fn counting_up() {
+    proven("for (var i = 0u; i < 10u; i++) { data[i] = i; }");
+    proven("for (var i = 0u; i < n; i++) { data[i] = i; }");
+    proven("for (var i = m; n > i; i += 1u) { data[i] = i; }");
+    proven("for (var i = 0; i < params.k; i++) { data[i] = 1u; }");
+    proven("for (var i = 0u; i < n; i = 1u + i) { data[i] = i; }");
+    proven("for (var i = 0u; i <= 100u; i += 1u) { data[i] = i; }");
+    proven("for (var i = -5; i <= 5; i += 3) { data[i] = 1u; }");
+    proven("for (var i = 0u; i != n; i++) { data[i] = i; }");
+    proven("for (var i = 0lu; i < 9lu; i++) { data[u32(i)] = 1u; }");
+    proven("const END = 40u; for (var i = m; i < END; i += 32u) { data[i] = i; }");
+}
+
+#[test]
+fn counting_up_may_wrap() {
+    unproven("for (var i = 0u; i <= 0xffffffffu; i++) { data[i] = i; }");
+    unproven("for (var i = 0u; i <= n; i++) { data[i] = i; }");
+    unproven("for (var i = 0u; i < n; i += 3u) { data[i] = i; }");
+    unproven("for (var i = 0u; i < 0xfffffffeu; i += 4u) { data[i] = i; }");
+    unproven("for (var i = 0; i < params.k; i += 2) { data[i] = 1u; }");
+    unproven("for (var i = 0u; i != n; i += 2u) { data[i] = i; }");
+    unproven("for (var i = 0u; i != data[0]; i++) { data[i] = i; }");
+    unproven("for (var i = 0; i <= 2147483647; i++) { data[i] = 1u; }");
+}
+
+#[test]
+fn bounds_known_to_be_small() {
+    proven("for (var i = m; i < arrayLength(&data); i += 4096u) { data[i] = i; }");
+    proven("for (var i = i32(m); i < i32(arrayLength(&data)); i += 64) { data[i] = 1u; }");
+    proven("for (var i = m; i < min(n, 1000u); i += 64u) { data[i] = i; }");
+    proven("for (var i = m; i < n / 4u; i += 64u) { data[i] = i; }");
+    proven("for (var i = m; i < (n >> 8u); i += 64u) { data[i] = i; }");
+    proven("for (var i = m; i < (n & 0xffu) + 1u; i += 64u) { data[i] = i; }");
+    proven("for (var i = m; i <= n % 100u; i += 64u) { data[i] = i; }");
+    unproven("for (var i = m; i < max(n, 1000u); i += 64u) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += 0xf0000000u) { data[i] = i; }");
+    unproven("for (var i = m; i < (n & 0xffu) - 1u; i += 64u) { data[i] = i; }");
+}
+
+#[test]
+fn counting_down() {
+    proven("for (var i = n; i > 0u; i--) { data[i] = i; }");
+    proven("for (var i = i32(n); i >= 0; i--) { data[i] = 1u; }");
+    proven("for (var i = n; i != 0u; i -= 1u) { data[i] = i; }");
+    proven("for (var i = n; i >= 16u; i -= 16u) { data[i] = i; }");
+    proven("for (var i = 9; i > -9; i += -2) { data[i] = 1u; }");
+    unproven("for (var i = n; i >= 0u; i--) { data[i] = i; }");
+    unproven("for (var i = n; i > 0u; i -= 2u) { data[i] = i; }");
+    unproven("for (var i = n; i > 0u; i++) { data[i] = i; }");
+    unproven("for (var i = 0u; i < n; i--) { data[i] = i; }");
+    unproven("for (var i = 7; i >= params.k; i--) { data[i] = 1u; }");
+}
+
+#[test]
+fn shrinking() {
+    proven("for (var s = 128u; s > 0u; s >>= 1u) { data[s] = s; }");
+    proven("for (var s = 64u; s != 0u; s >>= 1u) { data[s] = s; }");
+    proven("for (var s = n; s > m; s /= 2u) { data[s] = s; }");
+    proven("for (var s = params.k; s >= 1; s = s / 3) { data[s] = 1u; }");
+    proven("for (var s = params.k; s > 0; s >>= 1u) { data[s] = 1u; }");
+    unproven("for (var s = 64u; s >= 0u; s >>= 1u) { data[s] = s; }");
+    unproven("for (var s = params.k; s != 0; s >>= 1u) { data[s] = 1u; }");
+    unproven("for (var s = n; s > 0u; s /= 1u) { data[s] = s; }");
+    unproven("for (var s = n; s > 0u; s /= m) { data[s] = s; }");
+    unproven("for (var s = n; s < 8u; s /= 2u) { data[s] = s; }");
+}
+
+#[test]
+fn growing_by_factors() {
+    proven("for (var s = 1u; s < 256u; s <<= 1u) { data[s] = s; }");
+    proven("for (var s = 1u; s < 256u; s *= 2u) { data[s] = s; }");
+    proven("for (var s = 3; s <= 1000; s = 3 * s) { data[s] = 1u; }");
+    proven("var s = 1u; while (s < 64u) { s *= 4u; }");
+    unproven("for (var s = 0u; s < 256u; s <<= 1u) { data[s] = s; }");
+    unproven("for (var s = m; s < 256u; s *= 2u) { data[s] = s; }");
+    unproven("for (var s = 1u; s < n; s <<= 1u) { data[s] = s; }");
+    unproven("for (var s = 1u; s < 0xf0000000u; s *= 3u) { data[s] = s; }");
+    unproven("for (var s = -1; s < 256; s *= 2) { data[s] = 1u; }");
+    // The second time round, s starts at what the first time left.
+    assert_eq!(
+        judge("var s = 1u; for (var i = 0u; i < 4u; i++) { while (s < 9u) { s *= 2u; } s = 0u; }"),
+        [true, false]
+    );
+}
+
+#[test]
+fn while_shapes() {
+    proven("var i = 0u; while (i < n) { data[i] = i; i++; }");
+    proven("var i = 0u; while (true) { if (i >= n) { break; } i++; }");
+    proven("var i = 0u; loop { if (i >= n) { return; } data[i] = i; { i++; } }");
+    proven("var i = 0u; loop { data[i] = i; continuing { i++; break if i >= n; } }");
+    proven("var i = 0u; loop { if (!(i < n)) { break; } i++; if (data[i] > 3u) { continue; } }");
+    proven("loop { data[0] = n; break; }");
+    proven("loop { if (n > 3u) { data[0] = n; break; } else { return; } }");
+    proven("for (var i = 0u; i < n; i++) { if (data[i] == 0u) { continue; } data[i] = 0u; }");
+    proven(
+        "for (var i = 0u; i < n; i++) { switch data[i] { case 0u: { continue; } default: {} } }",
+    );
+}
+
+#[test]
+fn no_exit_test_on_every_turn() {
+    unproven("loop { data[0] = n; if (data[1] == 1u) { break; } }");
+    unproven("while (data[0] < n) { data[1] += 1u; }");
+    unproven("var i = 0u; loop { if (data[0] > 1u) { if (i >= n) { break; } } i++; }");
+    unproven("var i = 0u; loop { if (data[0] > 1u) { continue; } if (i >= n) { break; } i++; }");
+    unproven("var i = 0u; loop { i++; switch i { case 9u: { break; } default: {} } }");
+    unproven("loop { data[0] += 1u; }");
+}
+
+#[test]
+fn no_update_on_every_turn() {
+    unproven("var i = 0u; while (i < n) { if (data[i] == 0u) { continue; } i++; }");
+    unproven("var i = 0u; while (i < n) { if (data[i] == 0u) { i++; } }");
+    unproven(
+        "var i = 0u; while (i < n) { switch data[i] { case 0u: {continue;} default: {} } i++; }",
+    );
+    unproven("for (var i = 0u; i < n; ) { data[i] = i; }");
+    unproven("var i = 0u; let old = i; loop { if (i >= n) { break; } i = old + 1u; }");
+    unproven("var i = 0u; let old = i; loop { if (old >= n) { break; } i = i + 1u; }");
+    unproven("var i = 0u; var j = 0u; while (i < n) { j++; }");
+    unproven("var f = 0.0; while (f < 1.0) { f += 0.1; }");
+}
+
+#[test]
+fn counters_written_elsewhere() {
+    unproven("for (var i = 0u; i < n; i++) { if (data[i] == 0u) { i = 0u; } }");
+    unproven("for (var i = 0u; i < n; i++) { i--; }");
+    unproven("for (var i = 0u; i < n; i++) { touch(&i); }");
+    unproven("for (var i = 0u; i < n; i++) { let p = &i; *p = 0u; }");
+    unproven("var v = vec2u(); for (v.x = 0u; v.x < n; v.x++) { v = vec2u(); }");
+    proven("for (var i = 0u; i < n; i++) { let p = &i; data[0] = *p; data[1] = look(i); }");
+    assert_eq!(
+        judge("for (var i = 0u; i < n; i++) { for (var j = 0u; j < 3u; j++) { i = j; } }"),
+        [false, true]
+    );
+}
+
+#[test]
+fn a_moving_bound_stops_no_counter_that_cannot_wrap() {
+    // i only ever grows, and i < anything fails at the greatest u32.
+    proven("var end = n; for (var i = 0u; i < end; i++) { end += 2u; }");
+    proven("for (var i = 0u; i < data[0]; i++) { data[0] += 1u; }");
+    unproven("var end = 9u; for (var i = 0u; i <= end; i++) { end += 1u; }");
+    unproven("var end = 9u; for (var i = 0u; i != end; i++) { end += 1u; }");
+    unproven("var end = 9u; for (var i = 0u; i < end; i += 2u) { end += 2u; }");
+}
+
+#[test]
+fn conditions_of_several_parts() {
+    proven("for (var i = 0u; i < n && data[i] > 0u; i++) { data[i] = i; }");
+    proven("for (var i = 0u; data[i] > 0u && i < n; i++) { data[i] = i; }");
+    proven("for (var i = 0u; i < n && data[i] > 0u && data[0] > 1u; i++) { data[i] = i; }");
+    proven("var i = 0u; loop { if (i >= n || data[i] == 0u) { break; } i++; }");
+    proven("var i = 0u; loop { if (data[i] == 0u || i >= n) { break; } i++; }");
+    proven("var i = 0u; loop { if (!(i < n) || data[i] == 0u) { return; } i++; }");
+    unproven("for (var i = 0u; i < n || data[i] > 0u; i++) { data[i] = i; }");
+    unproven("var i = 0u; loop { if (i >= n && data[i] == 0u) { break; } i++; }");
+}
+
+#[test]
+fn nested_loops_are_judged_apart() {
+    assert_eq!(
+        judge("for (var i = 0u; i < n; i++) { for (var j = i; j < n; j++) { data[j] = i; } }"),
+        [true, true]
+    );
+    assert_eq!(
+        judge("for (var i = 0u; i < n; i++) { loop { if (data[i] == 1u) { break; } } }"),
+        [true, false]
+    );
+    assert_eq!(
+        judge("loop { for (var i = 0u; i < n; i++) { if (i == 3u) { continue; } } }"),
+        [false, true]
+    );
+}
