@@ -5,6 +5,7 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+mod directives;
 mod entry;
 mod error;
 mod features;
@@ -12,6 +13,7 @@ mod fold;
 mod guard;
 mod interface;
 mod layout;
+mod lex;
 mod loops;
 mod naga_error;
 mod overrides;
@@ -19,6 +21,7 @@ mod pipeline;
 mod program;
 mod reflect;
 mod report;
+mod scan;
 mod spirv;
 mod types;
 mod used;

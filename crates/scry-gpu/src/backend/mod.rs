@@ -2,6 +2,8 @@
 
 pub(crate) mod fault;
 pub(crate) mod null;
+#[cfg(feature = "vulkan")]
+mod vulkan;
 
 use crate::driver::Adapter;
 use crate::info::BackendKind;
@@ -23,8 +25,11 @@ pub(crate) struct Backend {
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
-    // #[cfg(feature = "vulkan")]
-    // Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    #[cfg(feature = "vulkan")]
+    Backend {
+        kind: BackendKind::Vulkan,
+        find: vulkan::find,
+    },
     Backend {
         kind: BackendKind::Null,
         find: null::find,
