@@ -58,7 +58,7 @@ impl Batch {
         invocations: impl Into<Invocations>,
         params: &P,
     ) -> Result<&mut Self> {
-        let launch = Launch::invocations(invocations).with_push_constants(params);
+        let launch = Launch::invocations(invocations).push_constants(params);
         self.run_configured(kernel, bindings, launch)
     }
 

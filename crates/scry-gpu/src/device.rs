@@ -9,7 +9,7 @@ use crate::backend;
 use crate::batch::Batch;
 use crate::binding::Binding;
 use crate::buffer::Buffer;
-use crate::cache::DiskCache;
+use crate::cache::{DeviceIdentity, DiskCache};
 use crate::context::Context;
 use crate::driver::Driver;
 use crate::element::Element;
@@ -93,7 +93,7 @@ impl Device {
 
     pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
         let driver: Arc<dyn Driver> = driver.into();
-        let disk = DiskCache::open(driver.info());
+        let disk = DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
         Self { context: Context::new(driver, disk) }
     }
 
@@ -224,7 +224,7 @@ impl Device {
         invocations: impl Into<Invocations>,
         params: &P,
     ) -> Result<()> {
-        let launch = Launch::invocations(invocations).with_push_constants(params);
+        let launch = Launch::invocations(invocations).push_constants(params);
         self.run_configured(kernel, bindings, launch)
     }
 

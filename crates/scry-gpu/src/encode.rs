@@ -147,18 +147,20 @@ pub(crate) fn dispatch(
     for view in &views {
         same_device(context, view.context, &quoted(view.label))?;
     }
-    check::immediates(interface, launch.push_constants())?;
-    let grid = launch::grid(interface, &context.info, launch.size())?;
-    if grid.empty {
-        check::count(interface, views.len())?;
-        return Ok(());
-    }
+    let given = launch.push_constants.as_ref();
+    let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
+    let immediates = check::immediates(interface, given)?;
+    let grid = launch::grid(interface, &context.info, launch.size)?;
     let arguments: Vec<Argument<'_>> = views.iter().map(argument).collect();
+    if grid.empty {
+        return check::signature(interface, &arguments);
+    }
     check::arguments(interface, &context.info, &arguments)?;
     let mut spans = Vec::with_capacity(views.len() + 1);
     let mut writes = Vec::with_capacity(views.len() + 1);
     for (view, binding) in views.iter().zip(&interface.bindings) {
-        let (memory, span) = view.bytes().expect("the check refuses empty arguments");
+        let (memory, whole) = view.bytes().expect("the check refuses empty arguments");
+        let span = Span { size: check::bound_size(binding, whole.size), ..whole };
         list.memories.push(memory.clone());
         spans.push(span);
         writes.push(binding.access.writes());
@@ -175,7 +177,7 @@ pub(crate) fn dispatch(
         bindings: spans,
         writes,
         groups: grid.native,
-        immediates: launch.push_constant_bytes().to_vec(),
+        immediates,
     }));
     list.retained.push(compiled);
     Ok(())

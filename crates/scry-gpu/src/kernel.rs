@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scry_ir::{Interface, Program};
 
-use crate::cache::KernelKey;
+use crate::cache::{KernelKey, KeyRef};
 use crate::check;
 use crate::context::Context;
 use crate::device;
@@ -110,13 +110,9 @@ impl Kernel {
     ) -> Result<Self> {
         context.check_alive()?;
         let CompileOptions { entry, overrides } = options;
-        let inner = context.kernels.get_or_compile(
-            source,
-            entry.as_deref(),
-            overrides,
-            checked,
-            |key| KernelInner::compile(context, key),
-        )?;
+        let key = KeyRef { source, entry: entry.as_deref(), overrides, checked };
+        let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
+        let inner = context.kernels.get_or_build(key, build)?;
         Ok(Self { inner })
     }
 

@@ -39,6 +39,7 @@ mod check;
 mod command;
 mod context;
 mod device;
+pub mod disk_cache;
 mod driver;
 mod element;
 mod encode;
