@@ -7,10 +7,12 @@ use anyhow::{Context, Result, ensure};
 
 /// The root of the repository that this chore belongs to.
 pub(crate) fn root() -> PathBuf {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    manifest
-        .parent()
-        .expect("xtask is a folder of the repository")
+    // Cargo sets it when it runs the chore. The one that was compiled in may be that of another
+    // checkout with the same target folder.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest = manifest.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let root = manifest.parent();
+    root.expect("xtask is a folder of the repository")
         .to_path_buf()
 }
 
