@@ -3,8 +3,6 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use tempfile::TempDir;
-
 use super::*;
 
 /// A cache with one entry.
@@ -19,7 +17,7 @@ struct Fixture {
 const PAYLOAD: &[u8] = b"code that only this driver understands";
 
 fn fixture() -> Fixture {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let key = key("@compute fn main() {}");
     cache.store(&key, false, PAYLOAD);

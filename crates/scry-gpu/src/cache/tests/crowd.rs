@@ -29,7 +29,7 @@ pub(super) fn write_for_ever(base: &Path) {
 
 #[test]
 fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     for index in 0..SHARED {
         cache.store(&shared_key(index), false, &payload(index, 0));
@@ -93,12 +93,12 @@ fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
 
 #[test]
 fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let base = folder.path();
     let count = if soak() { 16 } else { 3 };
     thread::scope(|scope| {
         for _ in 0..count {
-            scope.spawn(|| run_child(child("read and write", base, "")));
+            scope.spawn(|| run_child(&mut child("read and write", base, "")));
         }
     });
     let cache = open(base);
@@ -122,7 +122,7 @@ fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
 
 #[test]
 fn fault_39_threads_that_write_the_same_and_different_keys_read_no_mix() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     thread::scope(|scope| {
         for writer in 0..16 {

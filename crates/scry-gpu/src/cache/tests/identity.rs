@@ -5,7 +5,7 @@ use super::*;
 /// Fails unless what is stored under one identity is not found under the other, in either folder.
 #[track_caller]
 fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let open = |identity| DiskCache::open_in(folder.path(), identity, 1 << 20).unwrap();
     let (first, second) = (open(a), open(b));
     let key = key("@compute fn main() {}");
@@ -67,7 +67,7 @@ fn fault_40_a_driver_that_does_not_say_which_it_is_gets_no_cache() {
 
 #[test]
 fn fault_40_each_part_of_the_kernel_key_counts() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let original = key("@compute fn main() {}");
     cache.store(&original, false, b"payload");

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use scry_ir::Features;
+use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, format};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
@@ -73,6 +74,18 @@ fn path_of(cache: &DiskCache, key: &KernelKey, folded: bool) -> PathBuf {
         key,
         folded,
     ))
+}
+
+/// A folder of the user's alone, whatever modes the process gives new folders.
+fn temporary_folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let private = std::fs::Permissions::from_mode(0o700);
+        std::fs::set_permissions(folder.path(), private).unwrap();
+    }
+    folder
 }
 
 /// Names in a folder.
@@ -165,7 +178,7 @@ fn child(task: &str, folder: &Path, before: &str) -> Command {
 }
 
 /// Runs a task of [`child_process`] to its end; what it logged and printed.
-fn run_child(mut command: Command) -> String {
+fn run_child(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);

@@ -17,7 +17,7 @@ fn numbered(index: u64) -> KernelKey {
 
 #[test]
 fn the_entries_not_used_for_longest_make_room() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let limit = 1 << 20;
     let cache = DiskCache::open_in(folder.path(), &device_identity(), limit).unwrap();
     let payload = vec![5; 32 << 10];
@@ -36,7 +36,7 @@ fn the_entries_not_used_for_longest_make_room() {
 
 #[test]
 fn an_entry_in_use_is_not_the_first_to_go() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let day = Duration::from_secs(24 * 3600);
     for index in 0..3 {
@@ -53,7 +53,7 @@ fn an_entry_in_use_is_not_the_first_to_go() {
 
 #[test]
 fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let entry = path_of(&cache, &numbered(0), false);
     let old = entry.with_extension("12ab-34cd-0.tmp");
@@ -71,7 +71,7 @@ fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
 
 #[test]
 fn fault_44_times_in_the_future_do_no_harm() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&numbered(0), false, b"payload");
     let path = path_of(&cache, &numbered(0), false);
@@ -85,7 +85,7 @@ fn fault_44_times_in_the_future_do_no_harm() {
 
 #[test]
 fn the_listing_names_entries_and_clearing_removes_only_them() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let root = folder::root_in(folder.path());
     assert_eq!(
         crate::cache::clear(&root).unwrap(),

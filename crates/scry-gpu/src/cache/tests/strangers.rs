@@ -29,7 +29,7 @@ fn problem(base: &Path) -> String {
 
 #[test]
 fn fault_42_folders_and_files_are_made_for_the_user_alone() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let base = folder.path().join("made/on/the/way");
     let cache = open(&base);
     cache.store(&key("a"), false, b"payload");
@@ -43,7 +43,7 @@ fn fault_42_folders_and_files_are_made_for_the_user_alone() {
 #[test]
 fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
     for bits in [0o720, 0o702, 0o777, 0o1777] {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = temporary_folder();
         let cache = open(folder.path());
         let device = path_of(&cache, &key("a"), false)
             .parent()
@@ -61,7 +61,7 @@ fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
 
 #[test]
 fn fault_42_a_place_where_everybody_can_exchange_folders_is_not_used() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     set_mode(folder.path(), 0o777);
     assert!(!opens(folder.path()));
     assert!(problem(folder.path()).contains("can be written by everybody"));
@@ -73,7 +73,7 @@ fn fault_42_a_place_where_everybody_can_exchange_folders_is_not_used() {
 
 #[test]
 fn fault_42_an_entry_that_others_can_write_to_is_a_miss() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&key("a"), false, b"payload");
     let path = path_of(&cache, &key("a"), false);
@@ -94,7 +94,7 @@ fn fault_42_what_belongs_to_another_user_is_not_used() {
         assert!(!opens(Path::new("/usr")));
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&key("a"), false, b"payload");
     let path = path_of(&cache, &key("a"), false);
@@ -122,7 +122,7 @@ fn fault_42_root_makes_nothing_in_another_users_home() {
         assert!(!opens(Path::new("/")), "root's folders are root's");
         return;
     }
-    let home = tempfile::tempdir().unwrap();
+    let home = temporary_folder();
     chown(home.path(), Some(STRANGER), None).unwrap();
     assert!(!opens(&home.path().join(".cache")));
     assert!(names(home.path()).is_empty());
@@ -130,8 +130,8 @@ fn fault_42_root_makes_nothing_in_another_users_home() {
 
 #[test]
 fn fault_41_symbolic_links_in_place_of_folders_are_not_followed() {
-    let target = tempfile::tempdir().unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let target = temporary_folder();
+    let folder = temporary_folder();
     let root = root_in(folder.path());
     symlink(target.path(), &root).unwrap();
     assert!(!opens(folder.path()));
@@ -152,7 +152,7 @@ fn fault_41_symbolic_links_in_place_of_folders_are_not_followed() {
 
 #[test]
 fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     cache.store(&key("a"), false, b"payload");
     let path = path_of(&cache, &key("a"), false);
@@ -173,7 +173,7 @@ fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
 
 #[test]
 fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let path = path_of(&cache, &key("a"), false);
     assert!(
@@ -189,7 +189,7 @@ fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
 
 #[test]
 fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let file = folder.path().join("file");
     File::create(&file).unwrap();
     assert!(!opens(&file));
@@ -203,7 +203,7 @@ fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
 /// Root writes to read-only folders too, and may.
 #[test]
 fn fault_41_a_read_only_folder_is_never_a_failure() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let cache = open(folder.path());
     let device = path_of(&cache, &key("a"), false)
         .parent()
@@ -217,7 +217,7 @@ fn fault_41_a_read_only_folder_is_never_a_failure() {
 
 #[test]
 fn fault_41_a_folder_deleted_while_in_use_is_made_again() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let base = folder.path().join("base");
     let cache = open(&base);
     cache.store(&key("a"), false, b"payload");
@@ -272,18 +272,18 @@ fn warnings(text: &str) -> Vec<&str> {
 
 #[test]
 fn fault_41_a_cache_that_works_warns_of_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = run_child(child("log", folder.path(), ""));
+    let folder = temporary_folder();
+    let text = run_child(&mut child("log", folder.path(), ""));
     assert!(warnings(&text).is_empty(), "{text}");
     assert_eq!(text.matches("found true").count(), 15, "{text}");
 }
 
 #[test]
 fn fault_41_a_folder_that_cannot_be_used_gives_one_warning_that_says_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = temporary_folder();
     let file = folder.path().join("file");
     File::create(&file).unwrap();
-    let text = run_child(child("log", &file, ""));
+    let text = run_child(&mut child("log", &file, ""));
     assert_eq!(text.matches("no cache").count(), 3, "{text}");
     let [warning] = warnings(&text)[..] else {
         panic!("not one warning:\n{text}");
@@ -295,8 +295,12 @@ fn fault_41_a_folder_that_cannot_be_used_gives_one_warning_that_says_what_to_do(
 /// No file can grow past 512 or 1024 bytes, as on a disk that fills up in the middle of a write.
 #[test]
 fn fault_41_a_full_disk_gives_one_warning_and_leaves_nothing_behind() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = run_child(child("log", folder.path(), "trap '' XFSZ; ulimit -f 1"));
+    let folder = temporary_folder();
+    let text = run_child(&mut child(
+        "log",
+        folder.path(),
+        "trap '' XFSZ; ulimit -f 1",
+    ));
     assert_eq!(warnings(&text).len(), 1, "{text}");
     assert_eq!(text.matches("found false").count(), 15, "{text}");
     let device = root_in(folder.path()).join(device_identity().folder_name());
@@ -323,6 +327,6 @@ pub(super) fn use_without_descriptors(base: &Path) {
 
 #[test]
 fn fault_36_without_file_descriptors_the_cache_is_a_miss() {
-    let folder = tempfile::tempdir().unwrap();
-    run_child(child("no descriptors", folder.path(), "ulimit -n 48"));
+    let folder = temporary_folder();
+    run_child(&mut child("no descriptors", folder.path(), "ulimit -n 48"));
 }
