@@ -349,3 +349,6 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
             .into(),
     }
 }
+
+#[cfg(test)]
+mod tests;

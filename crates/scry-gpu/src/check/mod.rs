@@ -53,4 +53,4 @@ fn place(binding: &Binding) -> String {
 }
 
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod tests;

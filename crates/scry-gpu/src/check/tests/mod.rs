@@ -1,12 +1,16 @@
 //! Interfaces, devices and arguments for the tests of this folder.
 
+mod arguments;
+mod kernels;
+mod types;
+
 use scry_ir::{
     Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
 };
 
 use super::Argument;
 use crate::driver::MemoryId;
-use crate::element::Element;
+use crate::Element;
 use crate::id::Slots;
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
