@@ -5,7 +5,7 @@ use naga::front::wgsl;
 
 use crate::program::{Inner, Options};
 use crate::report::Report;
-use crate::{entry, naga_error, overrides, reflect, used, validate};
+use crate::{entry, indices, naga_error, overrides, reflect, used, validate};
 
 /// Reads a source.
 pub(crate) fn read(source: &str, options: &Options) -> Result<Inner, Box<Report>> {
@@ -21,6 +21,7 @@ pub(crate) fn read(source: &str, options: &Options) -> Result<Inner, Box<Report>
 
     let features = used::features(&module, &[], options.features)?;
     let info = validate::kernel(&module, options.features)?;
+    indices::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
     Ok(Inner {
