@@ -5,12 +5,15 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+mod cooperative;
 mod directives;
 mod entry;
 mod error;
 mod features;
 mod fold;
 mod guard;
+mod handles;
+mod indices;
 mod interface;
 mod layout;
 mod lex;
@@ -18,10 +21,12 @@ mod loops;
 mod naga_error;
 mod overrides;
 mod pipeline;
+mod pointers;
 mod program;
 mod reflect;
 mod report;
 mod scan;
+mod shifts;
 mod spirv;
 mod types;
 mod used;

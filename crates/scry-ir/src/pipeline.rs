@@ -6,7 +6,7 @@ use naga::front::wgsl;
 use crate::program::{Inner, Options};
 use crate::report::Report;
 use crate::scan::Scanned;
-use crate::{directives, entry, naga_error, overrides, reflect, used, validate};
+use crate::{directives, entry, indices, naga_error, overrides, reflect, used, validate};
 
 /// Reads a source.
 pub(crate) fn read(
@@ -28,6 +28,7 @@ pub(crate) fn read(
 
     let features = used::features(&module, &directives.features, options.features)?;
     let info = validate::kernel(&module, options.features)?;
+    indices::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
     Ok(Inner {

@@ -8,7 +8,7 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
-use crate::{fold, guard, loops, validate};
+use crate::{cooperative, fold, guard, loops, pointers, shifts, validate};
 
 /// How to write SPIR-V.
 ///
@@ -101,6 +101,18 @@ fn write(
         .collect();
     let mut module = Cow::Borrowed(module);
     let mut info = Cow::Borrowed(info);
+    if shifts::needed(&module, &info) {
+        shifts::apply(module.to_mut(), &info);
+    }
+    if cooperative::used(&module) {
+        if options.checked {
+            return Err(cooperative::unchecked_only());
+        }
+        cooperative::order_operands(module.to_mut());
+    }
+    if pointers::needed(&module) {
+        pointers::apply(module.to_mut());
+    }
     if options.folded {
         let folded = module.to_mut();
         let params = fold::fold(folded)

@@ -1,0 +1,85 @@
+//! Cooperative matrices: an order of statements to put right, and accesses that no check covers.
+
+use naga::{Block, Module, Statement, TypeInner};
+
+use crate::{Features, ShaderError, ShaderErrorKind, handles};
+
+/// True if the module has cooperative matrices.
+pub(crate) fn used(module: &Module) -> bool {
+    module
+        .types
+        .iter()
+        .any(|(_, ty)| matches!(ty.inner, TypeInner::CooperativeMatrix { .. }))
+}
+
+/// Puts the operands of each `coopStore` before it.
+///
+/// naga's front end appends the store to the block first and the evaluation of its operands after
+/// it, where the writer does not find them.
+pub(crate) fn order_operands(module: &mut Module) {
+    let functions = module.functions.iter_mut().map(|(_, function)| function);
+    let entries = module
+        .entry_points
+        .iter_mut()
+        .map(|entry| &mut entry.function);
+    for function in functions.chain(entries) {
+        let mut body = std::mem::take(&mut function.body);
+        order_block(&mut body);
+        handles::each_statement(&mut body, &mut |statement| match statement {
+            Statement::Block(block) => order_block(block),
+            Statement::If { accept, reject, .. } => {
+                order_block(accept);
+                order_block(reject);
+            }
+            Statement::Switch { cases, .. } => {
+                for case in cases {
+                    order_block(&mut case.body);
+                }
+            }
+            Statement::Loop {
+                body, continuing, ..
+            } => {
+                order_block(body);
+                order_block(continuing);
+            }
+            _ => {}
+        });
+        function.body = body;
+    }
+}
+
+fn order_block(block: &mut Block) {
+    // One store may be followed by several ranges, split round the literals among its operands.
+    for at in (0..block.len()).rev() {
+        let Statement::CooperativeStore { target, data } = &block[at] else {
+            continue;
+        };
+        // Expressions stand in the arena in the order of the source: whatever is evaluated after
+        // the store and stands before its last operand is one of its operands.
+        let last = target
+            .index()
+            .max(data.pointer.index())
+            .max(data.stride.index());
+        let mut place = at;
+        while let Some(Statement::Emit(range)) = block.get(place + 1) {
+            if range.index_range().start as usize > last {
+                break;
+            }
+            block.swap(place, place + 1);
+            place += 1;
+        }
+    }
+}
+
+/// Why a checked kernel has no cooperative matrices: a load or store of one touches many elements
+/// from one index, and clamping that index leaves the others unchecked.
+pub(crate) fn unchecked_only() -> ShaderError {
+    ShaderError {
+        kind: ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        message: "loads and stores of cooperative matrices cannot be checked against the end of \
+                  their buffer: compile this kernel unchecked, and vouch for its indices"
+            .into(),
+        location: None,
+        rendered: String::new(),
+    }
+}
