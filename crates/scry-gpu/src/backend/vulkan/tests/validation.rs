@@ -51,8 +51,6 @@ fn a_missing_barrier_is_heard_of() {
         assert!(told.contains(line), "{line} is not in: {told}");
     }
     let logged = std::fs::read_to_string(path).unwrap();
-    let hazards = logged
-        .matches("ERROR SYNC-HAZARD-WRITE-AFTER-WRITE")
-        .count();
+    let hazards = logged.matches("ERROR SYNC-HAZARD-").count();
     assert_eq!(hazards, 2, "{logged}");
 }
