@@ -97,6 +97,16 @@ impl<K, T> Slots<K, T> {
         }
     }
 
+    /// The object, to be changed, unless it was removed.
+    pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
+        let (generation, value) = self.entries.get_mut(id.index as usize)?;
+        if *generation == id.generation {
+            value.as_mut()
+        } else {
+            None
+        }
+    }
+
     /// Takes the object out; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
         let (generation, value) = self.entries.get_mut(id.index as usize)?;

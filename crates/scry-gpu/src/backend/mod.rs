@@ -1,6 +1,7 @@
 //! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
 
-mod null;
+pub(crate) mod fault;
+pub(crate) mod null;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 

@@ -1,0 +1,123 @@
+//! What the SPIR-V tests share: the corpus, the validator, and a reader of SPIR-V.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rspirv::dr::{Instruction, Operand};
+use scry_ir::{Program, SpirvOptions};
+
+/// Checked, for a device that zeroes workgroup memory, not folded.
+pub const CHECKED: SpirvOptions = SpirvOptions {
+    version: (1, 5),
+    checked: true,
+    native_workgroup_zeroing: true,
+    folded: false,
+};
+
+/// A folder of WGSL sources below the repository's `corpus`.
+pub fn corpus(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../corpus")
+        .join(folder)
+}
+
+/// The `.wgsl` files of a folder with their names, sorted; there must be some.
+pub fn sources(folder: &Path) -> Vec<(String, String)> {
+    let mut found: Vec<_> = fs::read_dir(folder)
+        .unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "wgsl"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            (name, fs::read_to_string(path).unwrap())
+        })
+        .collect();
+    found.sort();
+    assert!(!found.is_empty(), "no sources in {}", folder.display());
+    found
+}
+
+/// Parses a source, with its error in the panic message.
+#[track_caller]
+pub fn parse(name: &str, source: &str) -> Program {
+    Program::parse(source).unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Every way to write a kernel.
+pub fn every_option() -> Vec<SpirvOptions> {
+    let mut all = Vec::new();
+    for version in [(1, 3), (1, 5)] {
+        for bits in 0..8 {
+            all.push(SpirvOptions {
+                version,
+                checked: bits & 1 != 0,
+                native_workgroup_zeroing: bits & 2 != 0,
+                folded: bits & 4 != 0,
+            });
+        }
+    }
+    all
+}
+
+/// True if `spirv-val` is installed. Without it the tests that need it skip, and say so; a run
+/// that sets `SCRY_REQUIRE_VULKAN=1` fails instead.
+pub fn have_validator(test: &str) -> bool {
+    let found = Command::new("spirv-val")
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !found {
+        let required = std::env::var_os("SCRY_REQUIRE_VULKAN").is_some_and(|v| v == "1");
+        assert!(
+            !required,
+            "spirv-val is not installed (Debian: spirv-tools)"
+        );
+        eprintln!("skipped {test}: spirv-val is not installed (Debian: spirv-tools)");
+    }
+    found
+}
+
+/// Checks words with `spirv-val`.
+pub fn validate(words: &[u32]) -> Result<(), String> {
+    let mut child = Command::new("spirv-val")
+        .args(["--target-env", "vulkan1.2", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| e.to_string())?;
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    child.stdin.take().unwrap().write_all(&bytes).unwrap();
+    let output = child.wait_with_output().map_err(|e| e.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!(
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    ))
+}
+
+/// Reads words as a module.
+pub fn load(words: &[u32]) -> rspirv::dr::Module {
+    rspirv::dr::load_words(words).unwrap_or_else(|e| panic!("not SPIR-V: {e}"))
+}
+
+/// The instructions of all functions.
+pub fn code(module: &rspirv::dr::Module) -> impl Iterator<Item = &Instruction> {
+    module
+        .functions
+        .iter()
+        .flat_map(|function| &function.blocks)
+        .flat_map(|block| &block.instructions)
+}
+
+/// The id of an operand.
+pub fn id(operand: &Operand) -> Option<u32> {
+    operand.id_ref_any()
+}
