@@ -180,6 +180,8 @@ fn settings(
         zero_initialize_workgroup_memory: zeroing,
         force_loop_bounding: bounded,
         emit_int_div_checks: true,
+        // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
+        use_storage_input_output_16: false,
         ..spv::Options::default()
     }
 }

@@ -27,8 +27,19 @@ impl Adapter for VulkanAdapter {
     }
 
     fn open(&self) -> Result<Box<dyn Driver>> {
-        let gpu = Arc::new(Gpu::open(&self.instance, &self.probe)?);
-        Ok(Box::new(VulkanDriver::new(gpu)?))
+        Ok(Box::new(self.open_driver()?))
+    }
+}
+
+impl VulkanAdapter {
+    /// Opens the device.
+    pub(super) fn open_driver(&self) -> Result<VulkanDriver> {
+        VulkanDriver::new(Arc::new(self.open_gpu()?))
+    }
+
+    /// Opens the device alone.
+    pub(super) fn open_gpu(&self) -> Result<Gpu> {
+        Gpu::open(&self.instance, &self.probe)
     }
 }
 
@@ -65,7 +76,7 @@ pub(super) struct CacheIdentity {
 }
 
 /// Every usable device: discrete ones first, then integrated, virtual, others, software.
-pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<Box<dyn Adapter>>, Absence> {
+pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
     // SAFETY: a plain query.
     let physical = unsafe { instance.raw.enumerate_physical_devices() };
     let physical = physical.map_err(|code| Absence {
@@ -93,7 +104,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<Box<dyn Adapter>>, Ab
     let adapters = probes.into_iter().enumerate().map(|(index, mut probe)| {
         probe.info.index = index;
         let instance = Arc::clone(instance);
-        Box::new(VulkanAdapter { instance, probe }) as Box<dyn Adapter>
+        VulkanAdapter { instance, probe }
     });
     Ok(adapters.collect())
 }

@@ -93,7 +93,7 @@ impl<'a> Encoder<'a> {
     fn fill(&self, dst: Span, pattern: u32) -> Result<()> {
         let Span { offset, size, .. } = dst;
         let buffer = self.buffer("vkCmdFillBuffer", dst)?;
-        if offset % 4 != 0 || size % 4 != 0 {
+        if !(offset.is_multiple_of(4) && size.is_multiple_of(4)) {
             let why = format!("{size} bytes at {offset} are not whole words");
             return Err(self.gpu.refused("vkCmdFillBuffer", why));
         }
@@ -233,7 +233,7 @@ impl<'a> Encoder<'a> {
             return;
         }
         let mut padded = Vec::new();
-        let words = if immediates.len() % 4 == 0 {
+        let words = if immediates.len().is_multiple_of(4) {
             immediates
         } else {
             padded.extend_from_slice(immediates);

@@ -48,14 +48,12 @@ impl Instance {
         let raw = create(&entry, &extensions, validate, None)
             .map_err(|code| why_no_instance(&entry, &extensions, code))?;
         let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
-        let messenger = match &debug {
+        let messenger = debug.as_ref().map(|debug| {
+            let reporter = validation::reporter();
             // SAFETY: the extension is enabled; the callback is a function of this program.
-            Some(debug) => {
-                unsafe { debug.create_debug_utils_messenger(&validation::reporter(), None) }
-                    .unwrap_or_default()
-            }
-            None => vk::DebugUtilsMessengerEXT::null(),
-        };
+            unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
+        });
+        let messenger = messenger.unwrap_or_default();
         Ok(Self {
             raw,
             debug,

@@ -153,7 +153,7 @@ impl Heap {
     }
 
     /// The error for memory that ran out: how much there is, and who has it.
-    fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
+    pub(super) fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
         let memory = self.gpu.info.memory;
         let budget = match self.gpu.memory_budget() {
             Some(budget) => {

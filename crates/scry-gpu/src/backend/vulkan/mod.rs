@@ -26,6 +26,7 @@ use std::time::Duration;
 use self::commands::Commands;
 use self::encode::{Blocks, Kernels, Tables};
 use self::gpu::Gpu;
+use self::instance::Instance;
 use self::memory::{Block, Heap};
 use self::submit::Queue;
 use self::wait::Timeline;
@@ -44,7 +45,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Finds the Vulkan devices.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
-    adapter::find(&instance::Instance::shared()?)
+    let adapters = adapter::find(&Instance::shared()?)?;
+    let boxed = adapters.into_iter().map(|adapter| Box::new(adapter) as _);
+    Ok(boxed.collect())
 }
 
 /// An open device. The fields are dropped in order: what uses others comes before them.

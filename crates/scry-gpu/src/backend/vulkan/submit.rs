@@ -55,6 +55,13 @@ impl Queue {
         lock(&self.state).last
     }
 
+    /// Number of command buffers made so far.
+    #[cfg(test)]
+    pub(super) fn command_buffers(&self) -> usize {
+        let state = lock(&self.state);
+        state.free.len() + state.busy.len()
+    }
+
     /// Encodes and submits steps; returns the timeline's value once they are done.
     pub(super) fn submit(
         &self,
