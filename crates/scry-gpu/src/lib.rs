@@ -52,6 +52,7 @@ mod launch;
 mod list;
 mod memory;
 mod select;
+pub mod shaders;
 mod slice;
 mod staging;
 #[doc(hidden)]
