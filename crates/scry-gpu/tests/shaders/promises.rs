@@ -2,7 +2,9 @@
 
 use scry_gpu::Features;
 use scry_gpu::shaders::{backward, elementwise, matmul, pairwise, reduce, saxpy, transpose};
-use scry_ir::{Access, Program};
+use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
+
+use crate::support::root;
 
 /// Every constant, by name.
 const SOURCES: [(&str, &str); 49] = [
@@ -12,7 +14,10 @@ const SOURCES: [(&str, &str); 49] = [
     ("matmul::COARSE_8X8", matmul::COARSE_8X8),
     ("matmul::COARSE_8X8_VEC4", matmul::COARSE_8X8_VEC4),
     ("pairwise::EUCLIDEAN_SQUARED", pairwise::EUCLIDEAN_SQUARED),
-    ("pairwise::EUCLIDEAN_SQUARED_VEC4", pairwise::EUCLIDEAN_SQUARED_VEC4),
+    (
+        "pairwise::EUCLIDEAN_SQUARED_VEC4",
+        pairwise::EUCLIDEAN_SQUARED_VEC4,
+    ),
     ("transpose::TRANSPOSE", transpose::TRANSPOSE),
     ("saxpy::SAXPY", saxpy::SAXPY),
     ("saxpy::SAXPY_VEC4", saxpy::SAXPY_VEC4),
@@ -27,9 +32,18 @@ const SOURCES: [(&str, &str); 49] = [
     ("backward::SIGMOID_BACKWARD", backward::SIGMOID_BACKWARD),
     ("backward::TANH_BACKWARD", backward::TANH_BACKWARD),
     ("backward::REDUCE_COLS", backward::REDUCE_COLS),
-    ("backward::vec4::RELU_BACKWARD", backward::vec4::RELU_BACKWARD),
-    ("backward::vec4::SIGMOID_BACKWARD", backward::vec4::SIGMOID_BACKWARD),
-    ("backward::vec4::TANH_BACKWARD", backward::vec4::TANH_BACKWARD),
+    (
+        "backward::vec4::RELU_BACKWARD",
+        backward::vec4::RELU_BACKWARD,
+    ),
+    (
+        "backward::vec4::SIGMOID_BACKWARD",
+        backward::vec4::SIGMOID_BACKWARD,
+    ),
+    (
+        "backward::vec4::TANH_BACKWARD",
+        backward::vec4::TANH_BACKWARD,
+    ),
     ("elementwise::RELU", elementwise::RELU),
     ("elementwise::SIGMOID", elementwise::SIGMOID),
     ("elementwise::TANH", elementwise::TANH),
@@ -50,7 +64,10 @@ const SOURCES: [(&str, &str); 49] = [
     ("elementwise::vec4::SILU", elementwise::vec4::SILU),
     ("elementwise::vec4::GELU", elementwise::vec4::GELU),
     ("elementwise::vec4::SCALE", elementwise::vec4::SCALE),
-    ("elementwise::vec4::LEAKY_RELU", elementwise::vec4::LEAKY_RELU),
+    (
+        "elementwise::vec4::LEAKY_RELU",
+        elementwise::vec4::LEAKY_RELU,
+    ),
     ("elementwise::vec4::ELU", elementwise::vec4::ELU),
     ("elementwise::vec4::CLAMP", elementwise::vec4::CLAMP),
     ("elementwise::vec4::ADD", elementwise::vec4::ADD),
@@ -63,8 +80,15 @@ fn every_source_keeps_within_webgpus_core() {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         let interface = program.interface();
         assert_eq!(interface.entry_point, "main", "{name}");
-        assert!(interface.workgroup_size.iter().product::<u32>() <= 256, "{name}");
-        assert!(interface.workgroup_memory <= 16 << 10, "{name}: {}", interface.workgroup_memory);
+        assert!(
+            interface.workgroup_size.iter().product::<u32>() <= 256,
+            "{name}"
+        );
+        assert!(
+            interface.workgroup_memory <= 16 << 10,
+            "{name}: {}",
+            interface.workgroup_memory
+        );
         assert_eq!(interface.features, Features::empty(), "{name}");
     }
 }
@@ -77,7 +101,46 @@ fn every_source_writes_its_last_binding_alone() {
         for (i, binding) in bindings.iter().enumerate() {
             assert_eq!((binding.group, binding.binding as usize), (0, i), "{name}");
             let is_last = i + 1 == bindings.len();
-            assert_eq!(binding.access == Access::ReadWrite, is_last, "{name}: {}", binding.name);
+            assert_eq!(
+                binding.access == Access::ReadWrite,
+                is_last,
+                "{name}: {}",
+                binding.name
+            );
         }
     }
+}
+
+#[test]
+fn the_example_kernels_are_what_the_command_line_expects() {
+    let read = |name: &str| {
+        let path = root().join("examples/kernels").join(name);
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    // Sizes of an image come as overrides, pixels as grey floats, the grid has two dimensions.
+    let overrides = vec![("src_width".into(), 640.0), ("src_height".into(), 480.0)];
+    let options = Options {
+        overrides,
+        ..Options::default()
+    };
+    let program = Program::with_options(&read("edges.wgsl"), &options).unwrap();
+    let edges = program.interface();
+    let names: Vec<&str> = edges
+        .bindings
+        .iter()
+        .map(|binding| binding.name.as_str())
+        .collect();
+    assert_eq!(names, ["src", "dst"]);
+    assert!(edges.workgroup_size[1] > 1);
+    let radius = edges
+        .overrides
+        .iter()
+        .find(|o| o.name == "RADIUS")
+        .expect("a RADIUS");
+    assert_eq!((radius.ty.as_str(), radius.value), ("u32", Some(1.0)));
+
+    let program = Program::parse(&read("saxpy.wgsl")).unwrap();
+    let factor = program.interface().immediates.as_ref().expect("a factor");
+    assert_eq!(factor.name, "a");
+    assert!(matches!(factor.layout, TypeLayout::Scalar(s) if s.kind == ScalarKind::Float));
 }
