@@ -25,16 +25,6 @@ impl Summary {
         }
     }
 
-    /// The same measurements of `count` equal parts.
-    pub fn per(self, count: u32) -> Self {
-        let count = f64::from(count);
-        Self {
-            median: self.median / count,
-            p10: self.p10 / count,
-            p90: self.p90 / count,
-        }
-    }
-
     /// As text, in the unit that suits the median.
     pub fn times(self) -> String {
         let text = |seconds: f64| format!("{:.2?}", Duration::from_secs_f64(seconds));

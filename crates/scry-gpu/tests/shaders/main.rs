@@ -7,6 +7,7 @@ mod extremes;
 mod harness;
 mod matmul;
 mod pairwise;
+mod promises;
 mod reduce;
 mod saxpy;
 mod transpose;

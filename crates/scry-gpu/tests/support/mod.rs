@@ -34,7 +34,7 @@ fn open_all() -> Vec<Device> {
         backend,
         reason,
         remedy,
-    } in Device::attempts()
+    } in Device::absent_backends()
     {
         eprintln!("skipped {backend}: {reason}; {remedy}");
     }
