@@ -140,7 +140,7 @@ fn as_word(pattern: &[u8]) -> Option<u32> {
         [a, b] => [*a, *b, *a, *b],
         _ => pattern.first_chunk().copied()?,
     };
-    let whole = pattern.len() <= 2 || pattern.len() % 4 == 0;
+    let whole = pattern.len() <= 2 || pattern.len().is_multiple_of(4);
     let repeats = pattern.iter().zip(word.iter().cycle()).all(|(a, b)| a == b);
     (whole && repeats).then(|| u32::from_ne_bytes(word))
 }

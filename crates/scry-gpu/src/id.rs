@@ -121,20 +121,6 @@ impl<K, T> Slots<K, T> {
         }
         Some(taken)
     }
-
-    /// Number of objects present.
-    pub(crate) fn len(&self) -> usize {
-        self.entries
-            .iter()
-            .filter(|(_, value)| value.is_some())
-            .count()
-    }
-
-    /// Takes every object out.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.vacant.clear();
-        self.entries.drain(..).filter_map(|(_, value)| value)
-    }
 }
 
 #[cfg(test)]
@@ -154,6 +140,5 @@ mod tests {
         assert_eq!(slots.get(first), None);
         assert_eq!(slots.remove(first), None);
         assert_eq!(slots.get(second), Some(&"second"));
-        assert_eq!(slots.len(), 1);
     }
 }

@@ -68,12 +68,14 @@ impl Found {
                 }),
             }
         }
-        let name = |a: &Box<dyn Adapter>| {
-            format!("{}:{} {}", a.info().backend, a.info().index, a.info().name)
-        };
+        let name = |info: &DeviceInfo| format!("{}:{} {}", info.backend, info.index, info.name);
         Err(GpuError::NoDevice(NoDevice {
             selector: selector.map(str::to_owned),
-            present: self.adapters.iter().map(name).collect(),
+            present: self
+                .adapters
+                .iter()
+                .map(|adapter| name(adapter.info()))
+                .collect(),
             attempts: self.attempts,
         }))
     }

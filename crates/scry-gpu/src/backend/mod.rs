@@ -15,12 +15,15 @@ pub(crate) struct Absence {
     pub remedy: String,
 }
 
+/// The devices of a backend, never none.
+pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
+
 /// A backend.
 pub(crate) struct Backend {
     /// Which one it is.
     pub kind: BackendKind,
     /// Finds the devices. An error if there is none.
-    pub find: fn() -> Result<Vec<Box<dyn Adapter>>, Absence>,
+    pub find: fn() -> Result<Adapters, Absence>,
 }
 
 /// Every backend of this build.

@@ -140,7 +140,10 @@ fn extent(
             "leave the launch out when there is no data, or launch 0 invocations".into(),
         );
     }
-    if argument.offset % info.binding_alignment.max(1) != 0 {
+    if !argument
+        .offset
+        .is_multiple_of(info.binding_alignment.max(1))
+    {
         return refuse(
             format!("the slice begins at byte {}", argument.offset),
             format!(

@@ -31,8 +31,8 @@ pub(super) struct Host<'a> {
 pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
     let period = period(wgsl);
     let has_struct = holds_struct(host.layout);
-    let divides = host.size > 0 && period % host.size == 0 && !has_struct;
-    let is_multiple = host.size > 0 && host.size % period == 0;
+    let divides = host.size > 0 && period.is_multiple_of(host.size) && !has_struct;
+    let is_multiple = host.size > 0 && host.size.is_multiple_of(period);
     // A value alone, unlike one of many, may be followed by anything.
     let fits = divides || is_multiple || (is_single(wgsl) && host.size > period);
     if host.size > 0 && !matches!(host.layout, ElementLayout::Opaque) && (fits || has_struct) {

@@ -13,7 +13,7 @@ fn doubling() -> Interface {
     ])
 }
 
-fn refusal(interface: &Interface, arguments: &[Argument]) -> String {
+fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
     check(interface, &device(), arguments)
         .unwrap_err()
         .to_string()

@@ -9,8 +9,8 @@ use scry_ir::{
 };
 
 use super::Argument;
-use crate::driver::MemoryId;
 use crate::Element;
+use crate::driver::MemoryId;
 use crate::id::Slots;
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
