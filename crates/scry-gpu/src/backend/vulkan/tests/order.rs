@@ -104,7 +104,7 @@ fn slow(driver: &VulkanDriver, timed: bool) -> Point {
     let (turns, groups) = match driver.info().kind {
         // Mesa's software device lets no invocation take more than 65535 turns of loops.
         DeviceKind::Software => (60_000u32, 1000),
-        _ => (10_000_000, 1),
+        _ => (40_000_000, 1),
     };
     let binding = (span(data, 4), true);
     let step = dispatch_with(kernel, &[binding], [groups, 1, 1], &turns.to_le_bytes());
