@@ -119,6 +119,18 @@ impl Part<'_> {
         (self, at)
     }
 
+    /// What an array larger than a stride is made of, over and over: for a WGSL type without end,
+    /// which no field holds.
+    fn element(mut self, stride: u64) -> Self {
+        while self.size > stride && matches!(self.layout, ElementLayout::Array { .. }) {
+            let Some((child, _)) = self.child(0, 1) else {
+                break;
+            };
+            self = child;
+        }
+        self
+    }
+
     /// The field, or the elements, within which some bytes lie; `None` if they lie in several
     /// fields, or the part has none.
     fn child(&self, at: u64, len: u64) -> Option<(Self, u64)> {
@@ -214,7 +226,10 @@ fn compare<'w>(
     wgsl: &'w TypeLayout,
     context: Context<'w>,
 ) -> Result<(), Difference<'w>> {
-    let (part, at) = part.narrow(at, wgsl.min_binding_size());
+    let (part, at) = match wgsl.runtime_array() {
+        None => part.narrow(at, wgsl.fixed_size()),
+        Some((_, stride)) => (part.element(stride), at),
+    };
     if matches!(part.layout, ElementLayout::Opaque) {
         return Ok(());
     }
