@@ -1,6 +1,6 @@
 //! The words for what differs between a Rust type and a WGSL type.
 
-use scry_ir::TypeLayout;
+use scry_ir::{Member, Scalar, TypeLayout};
 
 use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single};
 use crate::element::ElementLayout;
@@ -53,7 +53,11 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         return mismatch;
     }
     match it.kind {
-        Kind::Scalar { .. } => scalar(it, host, wgsl),
+        Kind::Scalar {
+            rust,
+            wgsl: wanted,
+            at,
+        } => scalar(it, host, wgsl, (rust, wanted, at)),
         Kind::Unused {
             is_element: true, ..
         } if holds_struct(host.layout) => sizes(
@@ -90,7 +94,7 @@ fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     Some(elsewhere(member, rust, wgsl))
 }
 
-fn elsewhere(member: &scry_ir::Member, rust: u64, wgsl: u64) -> Mismatch {
+fn elsewhere(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!(
             "field `{}` is at byte {rust} in Rust, at byte {wgsl} in WGSL: {}",
@@ -104,15 +108,12 @@ fn elsewhere(member: &scry_ir::Member, rust: u64, wgsl: u64) -> Mismatch {
     }
 }
 
-fn scalar(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
-    let Kind::Scalar {
-        rust,
-        wgsl: wanted,
-        at,
-    } = it.kind
-    else {
-        unreachable!("called for scalars")
-    };
+fn scalar(
+    it: &Difference<'_>,
+    host: &Host<'_>,
+    wgsl: &TypeLayout,
+    (rust, wanted, at): (Option<Scalar>, Scalar, u64),
+) -> Mismatch {
     let name = rust_name(host.layout, host.type_name);
     let found = rust.map_or_else(|| "nothing".to_owned(), |scalar| scalar.to_string());
     if it.field.is_none() && it.member.is_none() {

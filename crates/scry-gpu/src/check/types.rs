@@ -2,7 +2,8 @@
 //!
 //! A buffer is a Rust element over and over. The WGSL type is walked once, down to its scalars,
 //! and each is looked up at its byte of the buffer; where WGSL leaves bytes unused, no value of
-//! the buffer may begin and reach out of them. What differs is told by [`describe`](super::describe).
+//! the buffer may begin and reach out of them. What differs is told by
+//! [`describe`](super::describe).
 
 use scry_ir::{Member, Scalar, TypeLayout};
 

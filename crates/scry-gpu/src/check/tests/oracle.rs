@@ -312,7 +312,10 @@ proptest! {
     }
 
     #[test]
-    fn types_without_unused_bytes_are_accepted_if_they_agree(rust in rust_type(), element in wgsl_type()) {
+    fn types_without_unused_bytes_are_accepted_if_they_agree(
+        rust in rust_type(),
+        element in wgsl_type(),
+    ) {
         let wgsl = runtime_array(element);
         let size = rust.size().unwrap() as u64;
         let (_, stride) = wgsl.runtime_array().unwrap();
