@@ -2,7 +2,7 @@
 
 use scry_ir::{Member, Scalar, TypeLayout};
 
-use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single};
+use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single, period};
 use crate::element::ElementLayout;
 
 /// A Rust type as code spells it, without the path.
@@ -13,11 +13,15 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     }
 }
 
-/// Sizes of which neither divides the other.
-pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> Mismatch {
-    let (rust, size) = (rust_name(host.layout, host.type_name), host.size);
+/// Sizes of which neither divides the other, as it should.
+pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
+    let (rust, size, period) = (
+        rust_name(host.layout, host.type_name),
+        host.size,
+        period(wgsl),
+    );
     let distance = if is_single(wgsl) {
-        format!("{wgsl} is {period} bytes long")
+        format!("{wgsl} is {period} bytes long in WGSL")
     } else {
         format!(
             "the elements of {} are {period} bytes apart",
@@ -26,7 +30,7 @@ pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> Mismatch
     };
     let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
     Mismatch {
-        problem: format!("{rust} is {size} bytes long, but {distance}{vec3}"),
+        problem: format!("{rust} is {size} bytes long in Rust, but {distance}{vec3}"),
         remedy: sizes_remedy(host, wgsl, period),
     }
 }
@@ -60,12 +64,7 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         } => scalar(it, host, wgsl, (rust, wanted, at)),
         Kind::Unused {
             is_element: true, ..
-        } if holds_struct(host.layout) => sizes(
-            host,
-            wgsl,
-            wgsl.fixed_size()
-                .max(wgsl.runtime_array().map_or(0, |it| it.1)),
-        ),
+        } if holds_struct(host.layout) => sizes(host, wgsl),
         Kind::Unused {
             begin,
             end,

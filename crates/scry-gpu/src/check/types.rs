@@ -51,7 +51,7 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
     if fits {
         Ok(())
     } else {
-        Err(describe::sizes(host, wgsl, period))
+        Err(describe::sizes(host, wgsl))
     }
 }
 
@@ -72,7 +72,7 @@ pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> 
 }
 
 /// Bytes after which a binding of this type repeats itself: the stride of an array, else the size.
-fn period(wgsl: &TypeLayout) -> u64 {
+pub(super) fn period(wgsl: &TypeLayout) -> u64 {
     let bytes = match (wgsl.runtime_array(), wgsl) {
         (Some((_, stride)), _) => stride,
         (None, TypeLayout::Array { stride, .. }) => u64::from(*stride),
