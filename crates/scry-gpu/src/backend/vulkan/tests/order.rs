@@ -163,6 +163,33 @@ fn threads_share_a_driver() {
     }
 }
 
+/// NVIDIA's driver hung here, before its devices were kept open.
+#[test]
+fn devices_close_while_other_threads_end() {
+    if driver().is_none() {
+        return;
+    }
+    for _ in 0..5 {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let driver = driver().unwrap();
+                    let memory = driver.device_memory(64);
+                    let fill = Command::Fill {
+                        dst: span(memory, 64),
+                        pattern: 7,
+                    };
+                    driver.done(&[run(fill)]);
+                    assert_eq!(driver.words(span(memory, 64)), [7; 16]);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+}
+
 #[test]
 fn dropping_a_busy_driver_waits_for_it() {
     let Some(driver) = driver() else { return };
