@@ -114,12 +114,18 @@ fn slow(driver: &VulkanDriver, timed: bool) -> Point {
 #[test]
 fn a_wait_ends_at_its_timeout() {
     let Some(driver) = driver() else { return };
-    let point = slow(&driver, false);
-    let start = Instant::now();
-    assert!(!driver.wait(point, Duration::ZERO).unwrap());
-    assert!(!driver.wait(point, Duration::from_millis(2)).unwrap());
-    assert!(start.elapsed() < Duration::from_secs(1));
+    // On a busy machine the work can be done before the submission returns: then once more.
+    let unfinished = (0..10).find_map(|_| {
+        let point = slow(&driver, false);
+        let start = Instant::now();
+        let reached = driver.wait(point, Duration::from_millis(2)).unwrap();
+        (!reached).then(|| (point, start.elapsed()))
+    });
+    let (point, waited) = unfinished.expect("one wait of ten is shorter than the work");
+    assert!(waited >= Duration::from_millis(2), "{waited:?}");
+    assert!(waited < Duration::from_secs(1), "{waited:?}");
     assert!(driver.wait(point, LONG).unwrap());
+    assert!(driver.wait(point, Duration::ZERO).unwrap());
 }
 
 #[test]
@@ -131,7 +137,7 @@ fn each_dispatch_is_timed_once() {
     let wall = start.elapsed();
     let times = driver.timings(point).unwrap();
     assert_eq!(times.len(), 1);
-    assert!(times[0] > wall / 10, "{times:?} of {wall:?}");
+    assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
     assert!(times[0] <= wall, "{times:?} of {wall:?}");
     assert!(driver.timings(point).is_err(), "asked for already");
 }
