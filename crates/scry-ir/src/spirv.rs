@@ -8,7 +8,7 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
-use crate::{cooperative, fold, guard, loops, pointers, shifts, validate};
+use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate};
 
 /// How to write SPIR-V.
 ///
@@ -90,6 +90,12 @@ fn write(
     if pointers::needed(&module) {
         pointers::apply(module.to_mut());
     }
+    if options.checked {
+        let verdicts = loops::verdicts(&module);
+        if verdicts.iter().flatten().any(|proven| !proven) {
+            bounding::apply(module.to_mut(), &verdicts);
+        }
+    }
     if options.folded {
         let folded = module.to_mut();
         let params = fold::fold(folded)
@@ -99,8 +105,7 @@ fn write(
     if let Cow::Owned(changed) = &module {
         info = Cow::Owned(revalidate(changed)?);
     }
-    let bounded = options.checked && !loops::all_finite(&module);
-    let settings = settings(&bindings, bounded, options);
+    let settings = settings(&bindings, options);
     let entry = spv::PipelineOptions {
         shader_stage: naga::ShaderStage::Compute,
         entry_point: interface.entry_point.clone(),
@@ -120,11 +125,7 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     })
 }
 
-fn settings(
-    bindings: &[ResourceBinding],
-    bounded: bool,
-    options: &SpirvOptions,
-) -> spv::Options<'static> {
+fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Options<'static> {
     let policy = if options.checked {
         BoundsCheckPolicy::Restrict
     } else {
@@ -155,7 +156,8 @@ fn settings(
             binding_array: policy,
         },
         zero_initialize_workgroup_memory: zeroing,
-        force_loop_bounding: bounded,
+        // The loops that need it have been bounded one by one.
+        force_loop_bounding: false,
         emit_int_div_checks: true,
         ..spv::Options::default()
     }

@@ -13,35 +13,41 @@ mod tests;
 
 use facts::{Facts, continues, exits, straight_line};
 use naga::{
-    BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, MathFunction,
-    Module, ScalarKind, Statement, TypeInner, UnaryOperator,
+    BinaryOperator, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, LocalVariable,
+    MathFunction, Module, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
 use progress::{Counter, Keep, Range, Step};
 
 type Expr = Handle<Expression>;
 type Local = Handle<LocalVariable>;
 
-/// True if every loop of the module is proven to end.
-pub(crate) fn all_finite(module: &Module) -> bool {
-    verdicts(module).into_iter().all(|proven| proven)
-}
-
-/// One verdict for each loop, functions first, outer loops before the loops inside.
-fn verdicts(module: &Module) -> Vec<bool> {
-    let mut found = Vec::new();
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in functions.chain(entries) {
-        let prover = Prover { module, function };
+/// For each function, and then for each entry point, one verdict a loop: true if it surely ends.
+/// Outer loops come before the loops inside them.
+pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
+    let judge = |function, kernel| {
+        let prover = Prover {
+            module,
+            function,
+            kernel,
+        };
+        let mut found = Vec::new();
         prover.block(&function.body, false, &mut found);
-    }
-    found
+        found
+    };
+    let functions = module.functions.iter();
+    let functions = functions.map(|(_, function)| judge(function, None));
+    let entries = module.entry_points.iter();
+    functions
+        .chain(entries.map(|entry| judge(&entry.function, Some(entry.workgroup_size))))
+        .collect()
 }
 
 /// Proves the loops of one function.
 struct Prover<'a> {
     module: &'a Module,
     function: &'a Function,
+    /// The workgroup size, in an entry point.
+    kernel: Option<[u32; 3]>,
 }
 
 /// A loop statement, and what stands before it in its block.
@@ -295,11 +301,15 @@ impl<'a> Prover<'a> {
         };
         // A load from before the loop would be the same value on every turn.
         let fresh = |e: Expr| self.loaded_local(e) == Some(local) && turn.facts.emits(e);
-        let by = match op {
-            BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => self.constant(left),
-            _ if fresh(left) => self.constant(right),
-            _ => None,
-        }?;
+        let other = match op {
+            BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => left,
+            _ if fresh(left) => right,
+            _ => return None,
+        };
+        if op == BinaryOperator::Add && all.min == 0 && self.is_grid_stride(other) {
+            return Some(Step::Stride);
+        }
+        let by = self.constant(other)?;
         let bits = 128 - (all.max - all.min).leading_zeros();
         let shift = (1..i128::from(bits)).contains(&by);
         match op {
@@ -311,6 +321,51 @@ impl<'a> Prover<'a> {
             BinaryOperator::ShiftLeft if shift => Some(Step::Multiply(1 << by)),
             _ => None,
         }
+    }
+
+    /// True for `num_workgroups.x * c` with `c` from 1 to the workgroup's extent on that axis. A
+    /// launch has at least one workgroup and fewer than 2^32 invocations on an axis, so that this
+    /// is never zero, and the same on every turn.
+    fn is_grid_stride(&self, expression: Expr) -> bool {
+        let Expression::Binary {
+            op: BinaryOperator::Multiply,
+            left,
+            right,
+        } = self.function.expressions[expression]
+        else {
+            return false;
+        };
+        let is_stride = |groups: Expr, by: Expr| {
+            self.workgroups_axis(groups).is_some_and(|extent| {
+                let by = self.constant(by);
+                by.is_some_and(|by| (1..=i128::from(extent)).contains(&by))
+            })
+        };
+        is_stride(left, right) || is_stride(right, left)
+    }
+
+    /// The workgroup's extent along the axis whose number of workgroups an expression is.
+    fn workgroups_axis(&self, expression: Expr) -> Option<u32> {
+        let Expression::AccessIndex { base, index: axis } = self.function.expressions[expression]
+        else {
+            return None;
+        };
+        let binding = match self.function.expressions[base] {
+            Expression::FunctionArgument(at) => &self.function.arguments[at as usize].binding,
+            Expression::AccessIndex { base, index } => {
+                let Expression::FunctionArgument(at) = self.function.expressions[base] else {
+                    return None;
+                };
+                let ty = self.function.arguments[at as usize].ty;
+                match &self.module.types[ty].inner {
+                    TypeInner::Struct { members, .. } => &members[index as usize].binding,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let groups = Binding::BuiltIn(BuiltIn::NumWorkGroups);
+        (*binding == Some(groups)).then_some(self.kernel?[axis as usize])
     }
 
     /// The value of a local on entry to the loop: stored just before it, or its initial value.
