@@ -1,3 +1,48 @@
-//! Chores of the Scry repository: `cargo xtask tidy`, `size`, `gpu-bundle`.
+//! Chores of the Scry repository; run one with `cargo xtask NAME`.
 
-fn main() {}
+mod artifact;
+mod bundle;
+mod ci;
+mod peers;
+mod repo;
+mod size;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation
+  tidy             checks the budgets and rules of the sources; names each breach by file and line
+  size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits
+  gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
+                   without cargo";
+
+/// Runs one chore. Exit status: 0 done, 1 the chore failed or found something, 2 bad usage.
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args[..] {
+        ["ci"] => ci::run(),
+        ["tidy"] => tidy::run(),
+        ["size"] => size::run(false),
+        ["size", "--peers"] => size::run(true),
+        ["gpu-bundle", out] => bundle::run(out.as_ref()),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

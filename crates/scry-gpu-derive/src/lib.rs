@@ -1,1 +1,22 @@
 //! `#[derive(Element)]` for `scry-gpu`.
+
+mod element;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, parse_macro_input};
+
+/// Implements `scry_gpu::Element` for a `#[repr(C)]` structure of elements, and tells its layout,
+/// so that each field is checked against the kernel's `struct` when a buffer is bound.
+///
+/// Refused at compile time: structures that are not `#[repr(C)]` or are packed, that have padding
+/// bytes, no fields, or parameters; enums and unions.
+///
+/// Bytes that WGSL leaves free have to be spelt out as a field: `vec3<f32>` is 12 bytes long and
+/// aligned to 16.
+#[proc_macro_derive(Element)]
+pub fn derive_element(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    element::implement(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}

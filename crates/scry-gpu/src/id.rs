@@ -97,6 +97,16 @@ impl<K, T> Slots<K, T> {
         }
     }
 
+    /// The object, to be changed, unless it was removed.
+    pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
+        let (generation, value) = self.entries.get_mut(id.index as usize)?;
+        if *generation == id.generation {
+            value.as_mut()
+        } else {
+            None
+        }
+    }
+
     /// Takes the object out; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
         let (generation, value) = self.entries.get_mut(id.index as usize)?;
@@ -110,20 +120,6 @@ impl<K, T> Slots<K, T> {
             self.vacant.push(id.index);
         }
         Some(taken)
-    }
-
-    /// Number of objects present.
-    pub(crate) fn len(&self) -> usize {
-        self.entries
-            .iter()
-            .filter(|(_, value)| value.is_some())
-            .count()
-    }
-
-    /// Takes every object out.
-    pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> + '_ {
-        self.vacant.clear();
-        self.entries.drain(..).filter_map(|(_, value)| value)
     }
 }
 
@@ -144,6 +140,5 @@ mod tests {
         assert_eq!(slots.get(first), None);
         assert_eq!(slots.remove(first), None);
         assert_eq!(slots.get(second), Some(&"second"));
-        assert_eq!(slots.len(), 1);
     }
 }

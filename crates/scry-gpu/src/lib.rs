@@ -1,13 +1,76 @@
 //! Compute on GPUs: upload data, run a WGSL kernel, read results back.
+//!
+//! ```
+//! use scry_gpu::Device;
+//!
+//! # fn main() -> Result<(), scry_gpu::GpuError> {
+//! # if !Device::is_available() { return Ok(()) }
+//! let gpu = Device::auto()?;
+//! let input = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+//! let output = gpu.alloc::<f32>(4)?;
+//! let shader = "
+//!     @group(0) @binding(0) var<storage, read> input: array<f32>;
+//!     @group(0) @binding(1) var<storage, read_write> output: array<f32>;
+//!
+//!     @compute @workgroup_size(64)
+//!     fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+//!         if id.x < arrayLength(&input) {
+//!             output[id.x] = 2.0 * input[id.x];
+//!         }
+//!     }
+//! ";
+//! gpu.dispatch(shader, &[&input, &output], 4)?;
+//! let result: Vec<f32> = output.download()?;
+//! assert_eq!(result, [2.0, 4.0, 6.0, 8.0]);
+//! # Ok(())
+//! # }
+//! ```
+
+// The derive writes paths that begin with the crate's name.
+#[cfg(test)]
+extern crate self as scry_gpu;
 
 mod backend;
+mod batch;
+mod binding;
+mod buffer;
 mod cache;
+mod check;
 mod command;
+mod context;
+mod device;
+pub mod disk_cache;
 mod driver;
+mod element;
+mod encode;
 mod error;
+mod hazard;
 mod id;
 mod info;
+mod kernel;
+mod launch;
+mod list;
+mod memory;
+mod select;
+pub mod shaders;
+mod slice;
+mod staging;
+#[doc(hidden)]
+pub mod testing;
+mod ticket;
 
+pub use batch::Batch;
+pub use binding::Binding;
+pub use buffer::Buffer;
+pub use device::Device;
+pub use element::{Element, ElementLayout, Field};
 pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
+pub use half::{bf16, f16};
 pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
-pub use scry_ir::{Features, ShaderError};
+pub use kernel::{CompileOptions, Kernel};
+pub use launch::{Count, Invocations, Launch};
+pub use memory::MemoryUsage;
+pub use scry_gpu_derive::Element;
+pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError};
+pub use slice::Slice;
+pub use ticket::{Download, Recording, Ticket};

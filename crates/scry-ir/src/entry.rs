@@ -85,7 +85,7 @@ fn none(module: &Module) -> Box<Report> {
         .iter()
         .find(|(_, f)| f.name.as_deref() == Some("main"));
     if let Some((handle, _)) = main {
-        report = Box::new(report.at(module.functions.get_span(handle), "not an entry point"));
+        *report = report.at(module.functions.get_span(handle), "not an entry point");
     }
     Box::new(report.note(ADVICE))
 }

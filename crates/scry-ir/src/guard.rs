@@ -9,10 +9,10 @@ use std::thread;
 
 use crate::{ShaderError, ShaderErrorKind};
 
-/// Bytes of stack of the compiler thread. Reserved, not touched: pages that stay unused cost
-/// nothing. The limits of the source scan are chosen so that the deepest source that it lets
-/// through needs less than a quarter of this in an unoptimised build.
-const STACK: usize = 256 << 20;
+/// Bytes of stack for work on a program that was read: enough for the deepest nesting of
+/// statements that the scan lets through. Reserved, not touched: pages that stay unused cost
+/// nothing.
+const STACK: usize = 128 << 20;
 
 thread_local! {
     /// True on a compiler thread: a panic there prints nothing, and a nested run stays there.
@@ -27,6 +27,14 @@ thread_local! {
 pub(crate) fn run<T: Send>(
     work: impl FnOnce() -> Result<T, ShaderError> + Send,
 ) -> Result<T, ShaderError> {
+    run_with_stack(STACK, work)
+}
+
+/// [`run`] with a stack of so many bytes.
+pub(crate) fn run_with_stack<T: Send>(
+    stack: usize,
+    work: impl FnOnce() -> Result<T, ShaderError> + Send,
+) -> Result<T, ShaderError> {
     if GUARDED.get() {
         return work();
     }
@@ -38,7 +46,7 @@ pub(crate) fn run<T: Send>(
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("scry-compile".into())
-            .stack_size(STACK)
+            .stack_size(stack)
             .spawn_scoped(scope, guarded)
             .map_err(|e| failed(format!("no thread to compile the kernel on: {e}")))?;
         match thread.join() {

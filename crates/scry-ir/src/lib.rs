@@ -7,6 +7,7 @@
 
 mod bounding;
 mod cooperative;
+mod directives;
 mod entry;
 mod error;
 mod features;
@@ -16,6 +17,7 @@ mod handles;
 mod indices;
 mod interface;
 mod layout;
+mod lex;
 mod loops;
 mod naga_error;
 mod overrides;
@@ -24,6 +26,7 @@ mod pointers;
 mod program;
 mod reflect;
 mod report;
+mod scan;
 mod shifts;
 mod spirv;
 mod types;

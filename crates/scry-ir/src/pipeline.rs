@@ -5,11 +5,18 @@ use naga::front::wgsl;
 
 use crate::program::{Inner, Options};
 use crate::report::Report;
-use crate::{entry, indices, naga_error, overrides, reflect, used, validate};
+use crate::scan::Scanned;
+use crate::{directives, entry, indices, naga_error, overrides, reflect, used, validate};
 
 /// Reads a source.
-pub(crate) fn read(source: &str, options: &Options) -> Result<Inner, Box<Report>> {
-    let mut module = wgsl::parse_str(source).map_err(|e| Box::new(naga_error::parse(&e)))?;
+pub(crate) fn read(
+    source: &str,
+    scanned: &Scanned,
+    options: &Options,
+) -> Result<Inner, Box<Report>> {
+    let directives = directives::read(source, &scanned.tokens);
+    let mut module =
+        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e)))?;
     validate::whole(&module)?;
     let declared = overrides::Declared::collect(&module);
     let values = declared.resolve(&options.overrides)?;
@@ -19,7 +26,7 @@ pub(crate) fn read(source: &str, options: &Options) -> Result<Inner, Box<Report>
     compact(&mut module, KeepUnused::No);
     let module = overrides::apply(module, &values)?;
 
-    let features = used::features(&module, &[], options.features)?;
+    let features = used::features(&module, &directives.features, options.features)?;
     let info = validate::kernel(&module, options.features)?;
     indices::check(&module, &info)?;
     let overrides = declared.into_interface(&values);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
 
-use crate::{Features, Interface, ShaderError, guard, pipeline};
+use crate::{Features, Interface, ShaderError, guard, pipeline, scan};
 
 /// How to read a source.
 #[derive(Debug, Clone)]
@@ -58,8 +58,10 @@ impl Program {
     /// # Errors
     /// A [`ShaderError`] that shows the place in the source.
     pub fn with_options(source: &str, options: &Options) -> Result<Self, ShaderError> {
-        let inner =
-            guard::run(|| pipeline::read(source, options).map_err(|report| report.render(source)))?;
+        let scanned = scan::scan(source).map_err(|report| report.render(source))?;
+        let inner = guard::run_with_stack(scanned.stack, || {
+            pipeline::read(source, &scanned, options).map_err(|report| report.render(source))
+        })?;
         Ok(Self {
             inner: Arc::new(inner),
         })

@@ -51,6 +51,29 @@ pub struct FoldParams {
     pub padding: u32,
 }
 
+impl FoldParams {
+    /// The bytes, as the kernel's uniform buffer holds them.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let [x, y, z] = self.groups;
+        let words = [
+            x,
+            y,
+            z,
+            self.width,
+            self.height,
+            self.rows,
+            self.last_row,
+            self.padding,
+        ];
+        let mut bytes = [0; 32];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
 impl Program {
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
@@ -159,6 +182,8 @@ fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Option
         // The loops that need it have been bounded one by one.
         force_loop_bounding: false,
         emit_int_div_checks: true,
+        // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
+        use_storage_input_output_16: false,
         ..spv::Options::default()
     }
 }

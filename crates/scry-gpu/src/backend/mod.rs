@@ -1,6 +1,9 @@
 //! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
 
-mod null;
+pub(crate) mod fault;
+pub(crate) mod null;
+#[cfg(feature = "vulkan")]
+mod vulkan;
 
 use crate::driver::Adapter;
 use crate::info::BackendKind;
@@ -12,18 +15,24 @@ pub(crate) struct Absence {
     pub remedy: String,
 }
 
+/// The devices of a backend, never none.
+pub(crate) type Adapters = Vec<Box<dyn Adapter>>;
+
 /// A backend.
 pub(crate) struct Backend {
     /// Which one it is.
     pub kind: BackendKind,
     /// Finds the devices. An error if there is none.
-    pub find: fn() -> Result<Vec<Box<dyn Adapter>>, Absence>,
+    pub find: fn() -> Result<Adapters, Absence>,
 }
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
-    // #[cfg(feature = "vulkan")]
-    // Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    #[cfg(feature = "vulkan")]
+    Backend {
+        kind: BackendKind::Vulkan,
+        find: vulkan::find,
+    },
     Backend {
         kind: BackendKind::Null,
         find: null::find,

@@ -1,9 +1,253 @@
 //! A device that checks and records everything and computes nothing.
+//!
+//! Its memory is real: copies and fills happen, at once. Kernels are compiled as far as SPIR-V and
+//! then do nothing. Every submission is checked by rules of its own (see [`checker`]), written
+//! without a look at how the core places barriers, and kept for tests to look at.
 
+mod checker;
+mod info;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use scry_ir::SpirvOptions;
+
+use self::checker::Checker;
 use super::Absence;
-use crate::driver::Adapter;
+use crate::command::{Command, Span, Step};
+use crate::driver::{
+    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
+    RecordingId, RecordingMark, Work,
+};
+use crate::error::{GpuError, Result};
+use crate::id::Slots;
+use crate::info::DeviceInfo;
 
 /// The null device is always there.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
-    Ok(Vec::new())
+    Ok(vec![Box::new(NullAdapter(null_info()))])
+}
+
+pub(crate) use info::null_info;
+
+/// The null device, not yet opened. Tests may give it limits of their own.
+pub(crate) struct NullAdapter(pub DeviceInfo);
+
+impl Adapter for NullAdapter {
+    fn info(&self) -> &DeviceInfo {
+        &self.0
+    }
+
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(NullDriver::new(self.0.clone(), Log::default())))
+    }
+}
+
+/// The steps of every submission, in order.
+pub(crate) type Log = Arc<Mutex<Vec<Step>>>;
+
+/// The null device, opened.
+pub(crate) struct NullDriver {
+    info: DeviceInfo,
+    state: Mutex<State>,
+    log: Log,
+}
+
+#[derive(Default)]
+struct State {
+    memories: Slots<MemoryMark, Vec<u8>>,
+    kernels: Slots<KernelMark, usize>,
+    recordings: Slots<RecordingMark, Vec<Step>>,
+    checker: Checker,
+    submitted: u64,
+    timed: BTreeMap<Point, usize>,
+}
+
+impl NullDriver {
+    /// Opens a null device that writes its submissions to `log`.
+    pub(crate) fn new(info: DeviceInfo, log: Log) -> Self {
+        Self {
+            info,
+            state: Mutex::default(),
+            log,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refuse(&self, call: &'static str, why: String) -> GpuError {
+        GpuError::Driver {
+            device: self.info.name.clone(),
+            call,
+            code: why,
+        }
+    }
+}
+
+impl Driver for NullDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn allocate(&self, _: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        let mut bytes = Vec::new();
+        let fits = usize::try_from(size)
+            .ok()
+            .filter(|_| size <= self.info.memory);
+        let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
+        if !reserved {
+            return Err(GpuError::OutOfMemory {
+                device: self.info.name.clone(),
+                requested: size,
+                label: label.to_owned(),
+                detail: format!("the host has no {size} bytes left; free buffers"),
+            });
+        }
+        // Not zeros: what reads undefined memory shall be noticed.
+        bytes.resize(size as usize, 0xA5);
+        Ok(self.state().memories.insert(bytes))
+    }
+
+    fn free(&self, memory: MemoryId) {
+        self.state().memories.remove(memory);
+    }
+
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
+        let mut state = self.state();
+        let span = Span {
+            memory,
+            offset,
+            size: data.len() as u64,
+        };
+        let target = state
+            .bytes_mut(span)
+            .map_err(|why| self.refuse("write", why))?;
+        target.copy_from_slice(data);
+        Ok(())
+    }
+
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
+        let mut state = self.state();
+        let span = Span {
+            memory,
+            offset,
+            size: out.len() as u64,
+        };
+        let source = state
+            .bytes_mut(span)
+            .map_err(|why| self.refuse("read", why))?;
+        out.copy_from_slice(source);
+        Ok(())
+    }
+
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        job.program.to_spirv(&SpirvOptions {
+            version: (1, 3),
+            checked: job.checked,
+            native_workgroup_zeroing: false,
+            folded: job.folded,
+        })?;
+        let bindings = job.program.interface().bindings.len() + usize::from(job.folded);
+        Ok(self.state().kernels.insert(bindings))
+    }
+
+    fn release(&self, kernel: KernelId) {
+        self.state().kernels.remove(kernel);
+    }
+
+    fn record(&self, steps: &[Step]) -> Result<RecordingId> {
+        Ok(self.state().recordings.insert(steps.to_vec()))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        self.state().recordings.remove(recording);
+    }
+
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+        let mut state = self.state();
+        let recorded;
+        let steps = match work {
+            Work::Once(steps) => steps,
+            Work::Replay(id) => {
+                let found = state.recordings.get(id).cloned();
+                recorded = found.ok_or_else(|| self.refuse("submit", format!("no {id:?}")))?;
+                &recorded
+            }
+        };
+        for step in steps {
+            state
+                .execute(step)
+                .map_err(|why| self.refuse("submit", why))?;
+        }
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.extend_from_slice(steps);
+        state.submitted += 1;
+        let point = Point(state.submitted);
+        if timed {
+            let launches = steps
+                .iter()
+                .filter(|s| matches!(s, Step::Run(Command::Dispatch(_))));
+            state.timed.insert(point, launches.count());
+        }
+        Ok(point)
+    }
+
+    fn wait(&self, point: Point, _: Duration) -> Result<bool> {
+        Ok(point.0 <= self.state().submitted)
+    }
+
+    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+        let launches = self.state().timed.remove(&point).unwrap_or(0);
+        Ok(vec![Duration::ZERO; launches])
+    }
+
+    fn abandon(&self) {}
+}
+
+impl State {
+    fn execute(&mut self, step: &Step) -> Result<(), String> {
+        self.checker.check(step)?;
+        match step {
+            Step::Barrier(_) => Ok(()),
+            Step::Run(Command::Fill { dst, pattern }) => {
+                let bytes = self.bytes_mut(*dst)?;
+                let pattern = pattern.to_ne_bytes();
+                bytes
+                    .chunks_mut(4)
+                    .for_each(|word| word.copy_from_slice(&pattern[..word.len()]));
+                Ok(())
+            }
+            Step::Run(Command::Copy { src, dst }) => {
+                let bytes = self.bytes_mut(*src)?.to_vec();
+                self.bytes_mut(*dst)?.copy_from_slice(&bytes);
+                Ok(())
+            }
+            Step::Run(Command::Dispatch(dispatch)) => {
+                let bindings = self.kernels.get(dispatch.kernel).copied();
+                if bindings != Some(dispatch.bindings.len()) {
+                    return Err(format!(
+                        "{dispatch:?} does not fit its kernel: {bindings:?}"
+                    ));
+                }
+                dispatch
+                    .bindings
+                    .iter()
+                    .try_for_each(|span| self.bytes_mut(*span).map(|_| ()))
+            }
+        }
+    }
+
+    fn bytes_mut(&mut self, span: Span) -> Result<&mut [u8], String> {
+        let bytes = self
+            .memories
+            .get_mut(span.memory)
+            .ok_or(format!("{span:?} is not there"))?;
+        let range = span.offset as usize..span.end() as usize;
+        bytes
+            .get_mut(range)
+            .ok_or(format!("{span:?} is out of its allocation"))
+    }
 }

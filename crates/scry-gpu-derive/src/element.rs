@@ -1,0 +1,137 @@
+//! The implementation of `Element` for one structure.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Data, DeriveInput, Error, Fields, Index, Member, Result, Token};
+
+/// Writes the implementation, or says why there can be none.
+pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
+    let fields = fields(input)?;
+    check_generics(input)?;
+    check_repr(input)?;
+    Ok(write(input, fields))
+}
+
+fn fields(input: &DeriveInput) -> Result<&Fields> {
+    let name = &input.ident;
+    let refuse = |what: &str| {
+        Err(Error::new_spanned(
+            name,
+            format!("`{name}` cannot be an `Element`: {what}"),
+        ))
+    };
+    match &input.data {
+        Data::Enum(_) => refuse(
+            "not every bit pattern is a value of an enum; store its number in an integer field",
+        ),
+        Data::Union(_) => refuse("a union may have uninitialised bytes; use a structure"),
+        Data::Struct(data) if data.fields.is_empty() => {
+            refuse("it has no fields, and a buffer needs elements of at least one byte")
+        }
+        Data::Struct(data) => Ok(&data.fields),
+    }
+}
+
+fn check_generics(input: &DeriveInput) -> Result<()> {
+    if input.generics.params.is_empty() {
+        return Ok(());
+    }
+    let name = &input.ident;
+    Err(Error::new_spanned(
+        &input.generics,
+        format!(
+            "`{name}` cannot be an `Element`: parameters are not supported, since its layout must \
+             be known here; write out the types, and no references"
+        ),
+    ))
+}
+
+/// Requires `repr(C)`, and nothing that moves fields or adds padding.
+fn check_repr(input: &DeriveInput) -> Result<()> {
+    let name = &input.ident;
+    let mut is_c = false;
+    for attribute in input.attrs.iter().filter(|a| a.path().is_ident("repr")) {
+        attribute.parse_nested_meta(|meta| {
+            if meta.path.is_ident("packed") {
+                return Err(meta.error(format!(
+                    "`{name}` cannot be an `Element`: WGSL has no packed structures; remove \
+                     `packed`"
+                )));
+            }
+            is_c |= meta.path.is_ident("C");
+            // `align(16)`: the padding that it may add is found by the sizes.
+            if meta.input.peek(syn::token::Paren) {
+                let value;
+                syn::parenthesized!(value in meta.input);
+                value.parse::<TokenStream>()?;
+            } else if meta.input.peek(Token![=]) {
+                return Err(meta.error("`repr` takes no `=`"));
+            }
+            Ok(())
+        })?;
+    }
+    if is_c {
+        return Ok(());
+    }
+    Err(Error::new_spanned(
+        name,
+        format!(
+            "`{name}` cannot be an `Element`: without `#[repr(C)]` its fields may stand in any \
+             order; write `#[repr(C)]` above it"
+        ),
+    ))
+}
+
+fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
+    let name = &input.ident;
+    let types: Vec<_> = fields.iter().map(|field| &field.ty).collect();
+    let bounds = fields.iter().map(|field| {
+        let ty = &field.ty;
+        // The span of the field's type: there the error shows.
+        quote_spanned! { ty.span() => is_element::<#ty>(); }
+    });
+    let members: Vec<_> = fields.members().collect();
+    let names = members.iter().map(member_name);
+    let padding = format!(
+        "`{name}` cannot be an `Element`: it has padding bytes, between its fields or at its end. \
+         Add a field for them, such as `_pad: u32` or `_pad: [f32; 2]`; as in WGSL, where vec3 is \
+         aligned to 16 bytes and structures are as long as a multiple of their alignment"
+    );
+    let text = name.to_string();
+    let assertion = quote_spanned! { name.span() =>
+        const _: () = ::core::assert!(
+            ::core::mem::size_of::<#name>() == 0 #(+ ::core::mem::size_of::<#types>())*,
+            #padding
+        );
+    };
+    quote! {
+        const _: () = {
+            const fn is_element<T: ::scry_gpu::Element>() {}
+            const _: () = { #(#bounds)* };
+            #assertion
+
+            // SAFETY: a structure without padding, as asserted above, whose fields, and so whose
+            // bytes, are all elements'; `repr(C)`, and each field is named with its own offset.
+            unsafe impl ::scry_gpu::Element for #name {
+                const LAYOUT: ::scry_gpu::ElementLayout = ::scry_gpu::ElementLayout::Struct {
+                    name: #text,
+                    size: ::core::mem::size_of::<#name>(),
+                    fields: &[#(::scry_gpu::Field {
+                        name: #names,
+                        offset: ::core::mem::offset_of!(#name, #members),
+                        size: ::core::mem::size_of::<#types>(),
+                        layout: &<#types as ::scry_gpu::Element>::LAYOUT,
+                    }),*],
+                };
+            }
+        };
+    }
+}
+
+fn member_name(member: &Member) -> String {
+    match member {
+        Member::Named(name) => syn::ext::IdentExt::unraw(name).to_string(),
+        Member::Unnamed(Index { index, .. }) => index.to_string(),
+    }
+}

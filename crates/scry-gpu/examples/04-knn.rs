@@ -1,0 +1,42 @@
+//! Reads handwritten digits by asking each one's nearest neighbours.
+//!
+//! Leave-one-out: every digit is classified by the labels of the k digits nearest to it, itself
+//! left out. All distances come from the built-in pairwise kernel, in one launch.
+//!
+//!     cargo run --release -p scry-gpu --example 04-knn
+
+use std::error::Error;
+use std::time::Instant;
+
+use scry_gpu::Device;
+
+#[path = "shared/knn.rs"]
+mod knn;
+#[path = "shared/root.rs"]
+mod root;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let gpu = Device::auto()?;
+    let digits = knn::Digits::read(&root::root().join("examples/data"))?;
+    let count = digits.labels.len();
+
+    let start = Instant::now();
+    let distances = knn::distances(&gpu, &digits)?;
+    let elapsed = start.elapsed();
+    println!(
+        "{count} × {count} distances on {} in {elapsed:.1?}",
+        gpu.name()
+    );
+
+    for k in [1, 3, 5] {
+        let predicted = knn::classify(&distances, &digits.labels, k);
+        let right = predicted
+            .iter()
+            .zip(&digits.labels)
+            .filter(|(a, b)| a == b)
+            .count();
+        let accuracy = 100.0 * right as f64 / count as f64;
+        println!("k = {k}: {right} of {count} right, {accuracy:.2} %");
+    }
+    Ok(())
+}

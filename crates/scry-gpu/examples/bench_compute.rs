@@ -1,0 +1,201 @@
+//! Steady speed of saxpy, sum and matrix product: kernels compiled, data on the device, launches
+//! recorded once and replayed. Every kernel's result is checked before it is timed.
+//!
+//!     cargo run --release -p scry-gpu --example bench_compute -- [small|full]
+//!
+//! Software devices get small sizes unless told otherwise. Each line shows the median of the time
+//! of one launch, its 10th and 90th percentiles, and the speed at the median.
+
+use std::env;
+use std::error::Error;
+
+use scry_gpu::{Binding, Device, DeviceKind, Kernel, Launch, Result, shaders};
+
+#[path = "shared/stats.rs"]
+mod stats;
+
+use stats::{Summary, measure, random_f32};
+
+const SAMPLES: usize = 30;
+
+/// Sizes of one run.
+struct Sizes {
+    vectors: &'static [usize],
+    matrices: &'static [usize],
+    /// Seconds that a replay should last, so that its launch does not show.
+    replay: f64,
+}
+
+const SMALL: Sizes = Sizes {
+    vectors: &[1 << 18, 1 << 20],
+    matrices: &[128, 256],
+    replay: 0.02,
+};
+const FULL: Sizes = Sizes {
+    vectors: &[1 << 20, 1 << 24, 1 << 27],
+    matrices: &[512, 1024, 2048, 4096],
+    replay: 0.01,
+};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let gpu = Device::auto()?;
+    let sizes = match env::args().nth(1).as_deref() {
+        Some("small") => SMALL,
+        Some("full") => FULL,
+        Some(other) => return Err(format!("`{other}` is neither `small` nor `full`").into()),
+        None if gpu.info().kind == DeviceKind::Software => SMALL,
+        None => FULL,
+    };
+    println!(
+        "{} ({}, {})",
+        gpu.name(),
+        gpu.backend_kind(),
+        gpu.info().driver
+    );
+    for &n in sizes.vectors {
+        saxpy(&gpu, &sizes, n)?;
+    }
+    for &n in sizes.vectors {
+        sum(&gpu, &sizes, n)?;
+    }
+    for &n in sizes.matrices {
+        matmul(&gpu, &sizes, n)?;
+    }
+    Ok(())
+}
+
+/// One launch: kernel, bindings, how.
+type Step<'a> = (&'a Kernel, Vec<&'a dyn Binding>, Launch);
+
+/// Time of one pass over `steps`, from replays of as many passes as `sizes` asks for.
+fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
+    let record = |passes: u32| {
+        let mut batch = gpu.batch();
+        for _ in 0..passes {
+            for (kernel, bindings, launch) in steps {
+                batch.run_configured(kernel, bindings, launch.clone())?;
+            }
+        }
+        batch.record()
+    };
+    let once = record(1)?;
+    let estimate = measure(3, || once.replay()?.wait())?.median;
+    let passes = (sizes.replay / estimate).clamp(1.0, 1000.0) as u32;
+    let many = record(passes)?;
+    let Summary { median, p10, p90 } = measure(SAMPLES, || many.replay()?.wait())?;
+    let passes = f64::from(passes);
+    Ok(Summary {
+        median: median / passes,
+        p10: p10 / passes,
+        p90: p90 / passes,
+    })
+}
+
+/// Fails if `got` is further than `tolerance` from `want`.
+fn check(what: &str, got: f32, want: f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
+    let is_close = (f64::from(got) - want).abs() <= tolerance;
+    if is_close {
+        Ok(())
+    } else {
+        Err(format!("{what}: got {got}, expected {want}").into())
+    }
+}
+
+fn report(name: &str, size: usize, time: Summary, work: f64, unit: &str) {
+    let speed = work / time.median / 1e9;
+    println!(
+        "{name:18} {size:>10}  {:40} {speed:9.1} {unit}",
+        time.times()
+    );
+}
+
+fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
+    let (x, y) = (random_f32(1, n), random_f32(2, n));
+    let gpu_x = gpu.upload(&x)?;
+    let variants = [
+        ("saxpy", shaders::saxpy::SAXPY, n),
+        ("saxpy vec4", shaders::saxpy::SAXPY_VEC4, n / 4),
+    ];
+    for (name, source, invocations) in variants {
+        let kernel = gpu.compile(source)?;
+        let gpu_y = gpu.upload(&y)?;
+        // Small enough for y to stay finite through every repetition.
+        let launch = Launch::invocations(invocations).push_constants(&1e-3f32);
+        gpu.run_configured(&kernel, &[&gpu_x, &gpu_y], launch.clone())?;
+        for (i, got) in gpu_y.download()?.into_iter().enumerate() {
+            check(name, got, 1e-3 * f64::from(x[i]) + f64::from(y[i]), 1e-6)?;
+        }
+        let time = time(gpu, sizes, &[(&kernel, vec![&gpu_x, &gpu_y], launch)])?;
+        report(name, n, time, 12.0 * n as f64, "GB/s");
+    }
+    Ok(())
+}
+
+fn sum(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
+    let x = random_f32(3, n);
+    let want: f64 = x.iter().copied().map(f64::from).sum();
+    let scale: f64 = x.iter().map(|x| f64::from(x.abs())).sum();
+    let gpu_x = gpu.upload(&x)?;
+    let groups = n.div_ceil(2048).min(1024);
+    let (partial, result) = (gpu.alloc::<f32>(groups)?, gpu.alloc::<f32>(1)?);
+    let second = gpu.compile(shaders::reduce::SUM)?;
+    let variants = [
+        ("sum", shaders::reduce::SUM),
+        ("sum vec4", shaders::reduce::SUM_VEC4),
+    ];
+    for (name, source) in variants {
+        let first = gpu.compile(source)?;
+        let steps: [Step<'_>; 2] = [
+            (
+                &first,
+                vec![&gpu_x, &partial],
+                Launch::workgroups([groups as u32, 1, 1]),
+            ),
+            (
+                &second,
+                vec![&partial, &result],
+                Launch::workgroups([1, 1, 1]),
+            ),
+        ];
+        let time = time(gpu, sizes, &steps)?;
+        check(name, result.download()?[0], want, 1e-6 * scale)?;
+        report(name, n, time, 4.0 * n as f64, "GB/s");
+    }
+    Ok(())
+}
+
+fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
+    let (a, b) = (random_f32(4, n * n), random_f32(5, n * n));
+    let (gpu_a, gpu_b) = (gpu.upload(&a)?, gpu.upload(&b)?);
+    let variants = [
+        ("matmul 16x16", shaders::matmul::TILED_16X16, 1),
+        ("matmul 64x64", shaders::matmul::COARSE_64X64, 4),
+        ("matmul 64x64 vec4", shaders::matmul::COARSE_64X64_VEC4, 4),
+        ("matmul 8x8", shaders::matmul::COARSE_8X8, 8),
+        ("matmul 8x8 vec4", shaders::matmul::COARSE_8X8_VEC4, 8),
+    ];
+    for (name, source, edge) in variants {
+        let kernel = gpu.compile(source)?;
+        let gpu_c = gpu.upload(&vec![f32::NAN; n * n])?;
+        let launch = Launch::invocations([n / edge, n / edge]).push_constants(&[n as u32; 3]);
+        let time = time(
+            gpu,
+            sizes,
+            &[(&kernel, vec![&gpu_a, &gpu_b, &gpu_c], launch)],
+        )?;
+        check_product(name, [&a, &b, &gpu_c.download()?], n)?;
+        report(name, n, time, 2.0 * (n as f64).powi(3), "GFLOP/s");
+    }
+    Ok(())
+}
+
+/// Checks a thousand elements of C, spread over all of it, against 64-bit inner products.
+fn check_product(name: &str, [a, b, c]: [&[f32]; 3], n: usize) -> Result<(), Box<dyn Error>> {
+    for sample in 0..1000 {
+        let (row, column) = (sample * 7919 % n, sample * 104_729 % n);
+        let term = |i: usize| f64::from(a[row * n + i]) * f64::from(b[i * n + column]);
+        let want = (0..n).map(term).sum();
+        check(name, c[row * n + column], want, 1e-6 * n as f64)?;
+    }
+    Ok(())
+}

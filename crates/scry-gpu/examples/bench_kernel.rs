@@ -1,0 +1,122 @@
+//! One kernel, cold and warm: what compiling, the first launch and later ones cost.
+//!
+//!     cargo run --release -p scry-gpu --example bench_kernel -- [elements]
+//!
+//! The source is new in every run (a constant changes), so that no cache knows it. Times are wall
+//! time as the caller sees it, each launch with its wait; the result is checked after each stage.
+
+use std::env;
+use std::error::Error;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use scry_gpu::{Buffer, Device, DeviceKind, Result};
+
+#[path = "shared/stats.rs"]
+mod stats;
+
+use stats::{Summary, measure, random_f32};
+
+const SAMPLES: usize = 200;
+
+/// `y = factor · x + 1` with the factor written into the source.
+fn source(factor: f32) -> String {
+    format!(
+        "@group(0) @binding(0) var<storage, read> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+
+         @compute @workgroup_size(256)
+         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+             if id.x < arrayLength(&x) {{
+                 y[id.x] = fma({factor:?}f, x[id.x], 1.0);
+             }}
+         }}"
+    )
+}
+
+fn check(y: &Buffer<f32>, x: &[f32], factor: f32) -> Result<(), Box<dyn Error>> {
+    for (i, (got, x)) in y.download()?.into_iter().zip(x).enumerate() {
+        let want = f64::from(factor) * f64::from(*x) + 1.0;
+        let is_close = (f64::from(got) - want).abs() < 1e-6 * want.abs().max(1.0);
+        if !is_close {
+            return Err(format!("element {i}: got {got}, expected {want}").into());
+        }
+    }
+    Ok(y.fill(f32::NAN)?)
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let start = Instant::now();
+    let gpu = Device::auto()?;
+    let opened = start.elapsed();
+    let is_software = gpu.info().kind == DeviceKind::Software;
+    let n = match env::args().nth(1) {
+        Some(n) => n
+            .parse()
+            .map_err(|error| format!("`{n}` is no number of elements: {error}"))?,
+        None => {
+            if is_software {
+                1 << 16
+            } else {
+                1 << 20
+            }
+        }
+    };
+    println!("{} ({}), {n} elements", gpu.name(), gpu.backend_kind());
+    println!("open the device   {opened:.2?}");
+
+    let x = random_f32(1, n);
+    let (gpu_x, gpu_y) = (gpu.upload(&x)?, gpu.upload(&vec![f32::NAN; n])?);
+    let nanos = SystemTime::now().duration_since(UNIX_EPOCH)?.subsec_nanos();
+    let factor = 1.0 + (nanos % 8_000_000) as f32 / 8_388_608.0;
+    let source = source(factor);
+
+    let start = Instant::now();
+    let kernel = gpu.compile(&source)?;
+    println!("compile, cold     {:.2?}", start.elapsed());
+
+    let start = Instant::now();
+    gpu.run(&kernel, &[&gpu_x, &gpu_y], n)?;
+    gpu.wait()?;
+    println!("first launch      {:.2?}", start.elapsed());
+    check(&gpu_y, &x, factor)?;
+
+    let compile = measure(SAMPLES, || gpu.compile(&source).map(drop))?;
+    println!("compile, warm     {}", compile.times());
+
+    let run = measure(SAMPLES, || {
+        gpu.run(&kernel, &[&gpu_x, &gpu_y], n)?;
+        gpu.wait()
+    })?;
+    check(&gpu_y, &x, factor)?;
+    println!("run + wait        {}", run.times());
+
+    let dispatch = measure(SAMPLES, || {
+        gpu.dispatch(&source, &[&gpu_x, &gpu_y], n)?;
+        gpu.wait()
+    })?;
+    check(&gpu_y, &x, factor)?;
+    println!("dispatch + wait   {}", dispatch.times());
+
+    println!(
+        "on the device     {}",
+        device_time(&gpu, &kernel, [&gpu_x, &gpu_y], n)?.times()
+    );
+    check(&gpu_y, &x, factor)
+}
+
+/// What the device itself says that a launch takes.
+fn device_time(
+    gpu: &Device,
+    kernel: &scry_gpu::Kernel,
+    [x, y]: [&Buffer<f32>; 2],
+    n: usize,
+) -> Result<Summary> {
+    let mut batch = gpu.batch();
+    for _ in 0..SAMPLES {
+        batch.run(kernel, &[x, y], n)?;
+    }
+    let times = batch.submit_timed()?;
+    Ok(Summary::of(
+        times.into_iter().map(|time| time.as_secs_f64()).collect(),
+    ))
+}

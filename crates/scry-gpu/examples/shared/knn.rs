@@ -1,0 +1,98 @@
+//! Classification by nearest neighbours, distances computed on a device.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use npyz::{Deserialize, NpyFile};
+use scry_gpu::{Device, Launch, Result, shaders};
+
+/// Handwritten digits: images and what they show.
+pub struct Digits {
+    /// Values of one image.
+    pub dimensions: usize,
+    /// The images, one after the other.
+    pub images: Vec<f32>,
+    /// The digit that each image shows.
+    pub labels: Vec<u32>,
+}
+
+impl Digits {
+    /// Reads `digits_images.npy` and `digits_labels.npy` from a folder.
+    pub fn read(folder: &Path) -> Result<Self, Box<dyn Error>> {
+        let (shape, images) = read_npy::<f32>(&folder.join("digits_images.npy"))?;
+        let (_, labels) = read_npy::<u32>(&folder.join("digits_labels.npy"))?;
+        let &[count, dimensions] = shape.as_slice() else {
+            return Err("digits_images.npy is not a matrix".into());
+        };
+        if labels.len() as u64 != count {
+            return Err(format!("{count} images, but {} labels", labels.len()).into());
+        }
+        Ok(Self {
+            dimensions: usize::try_from(dimensions)?,
+            images,
+            labels,
+        })
+    }
+}
+
+/// Shape and elements of an array.
+fn read_npy<T: Deserialize>(path: &Path) -> Result<(Vec<u64>, Vec<T>), Box<dyn Error>> {
+    let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let array = NpyFile::new(BufReader::new(file))?;
+    let shape = array.shape().to_vec();
+    Ok((shape, array.into_vec()?))
+}
+
+/// The squared distance between every two images, row by row.
+pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
+    let count = digits.labels.len();
+    let kernel = gpu.compile(shaders::pairwise::EUCLIDEAN_SQUARED)?;
+    let images = gpu.upload(&digits.images)?;
+    let distances = gpu.alloc::<f32>(count * count)?;
+    // Each invocation computes 4×4 distances.
+    let launch = Launch::invocations([count.div_ceil(4), count.div_ceil(4)]).push_constants(&[
+        count as u32,
+        count as u32,
+        digits.dimensions as u32,
+    ]);
+    gpu.run_configured(&kernel, &[&images, &images, &distances], launch)?;
+    distances.download()
+}
+
+/// What the `k` nearest others say of every point. Of two points at the same distance the one with
+/// the smaller index is nearer.
+pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
+    let rows = distances.chunks(labels.len()).enumerate();
+    rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i])))
+        .collect()
+}
+
+/// The `k` points nearest to point `own`, itself left out, nearest first.
+fn nearest(distances: &[f32], own: usize, k: usize) -> Vec<usize> {
+    let mut found: Vec<usize> = Vec::with_capacity(k + 1);
+    for (i, distance) in distances.iter().enumerate() {
+        // Points come in order of index, so that equal distances stay in that order.
+        let place = found.partition_point(|&other| distances[other] <= *distance);
+        if i != own && place < k {
+            found.insert(place, i);
+            found.truncate(k);
+        }
+    }
+    found
+}
+
+/// The label that occurs most often; of labels that occur equally often, the one met first.
+fn vote(labels: impl Iterator<Item = u32>) -> u32 {
+    let mut counts: Vec<(u32, usize)> = Vec::new();
+    for label in labels {
+        match counts.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((label, 1)),
+        }
+    }
+    let most = counts.iter().map(|(_, count)| *count).max();
+    let winner = counts.iter().find(|(_, count)| Some(*count) == most);
+    winner.expect("every point has at least one neighbour").0
+}

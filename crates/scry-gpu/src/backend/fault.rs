@@ -1,0 +1,158 @@
+//! A wrapper around any driver that makes chosen calls fail.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::command::Step;
+use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, Work};
+use crate::error::{GpuError, Result};
+use crate::info::DeviceInfo;
+
+/// What a failing call says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// There is no memory.
+    OutOfMemory,
+    /// The device is gone; so say all later calls.
+    DeviceLost,
+    /// Waiting never ends: every wait takes its time and reaches nothing.
+    Hang,
+}
+
+/// Which calls fail, and how many there were.
+#[derive(Debug)]
+pub struct Plan {
+    fault: Fault,
+    /// The number of the call that fails, from 0.
+    fails_at: u64,
+    calls: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl Plan {
+    /// Call number `fails_at`, from 0, fails with `fault`. Frees and releases cannot fail, and do
+    /// not count.
+    #[must_use]
+    pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
+        let (calls, lost) = (AtomicU64::new(0), AtomicBool::new(false));
+        Arc::new(Self {
+            fault,
+            fails_at,
+            calls,
+            lost,
+        })
+    }
+
+    /// How many calls there were.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Whether the chosen call was made.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.calls() > self.fails_at
+    }
+}
+
+/// A driver of which some calls fail by plan.
+pub(crate) struct FaultDriver {
+    pub inner: Box<dyn Driver>,
+    pub plan: Arc<Plan>,
+}
+
+impl FaultDriver {
+    /// Counts a call, and fails it if its turn has come.
+    fn count(&self, call: &'static str) -> Result<()> {
+        let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
+        let device = || self.info().name.clone();
+        let strikes = number == self.plan.fails_at;
+        if strikes && self.plan.fault == Fault::DeviceLost {
+            self.plan.lost.store(true, Ordering::Relaxed);
+        }
+        if self.plan.lost.load(Ordering::Relaxed) {
+            let reason = format!("injected at {call}");
+            return Err(GpuError::DeviceLost {
+                device: device(),
+                reason,
+            });
+        }
+        if strikes && self.plan.fault == Fault::OutOfMemory {
+            return Err(GpuError::OutOfMemory {
+                device: device(),
+                requested: 0,
+                label: call.to_owned(),
+                detail: "injected".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Driver for FaultDriver {
+    fn info(&self) -> &DeviceInfo {
+        self.inner.info()
+    }
+
+    fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        self.count("allocate")?;
+        self.inner.allocate(kind, size, label)
+    }
+
+    fn free(&self, memory: MemoryId) {
+        self.inner.free(memory);
+    }
+
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
+        self.count("write")?;
+        self.inner.write(memory, offset, data)
+    }
+
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.count("read")?;
+        self.inner.read(memory, offset, out)
+    }
+
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        self.count("compile")?;
+        self.inner.compile(job)
+    }
+
+    fn release(&self, kernel: KernelId) {
+        self.inner.release(kernel);
+    }
+
+    fn record(&self, steps: &[Step]) -> Result<RecordingId> {
+        self.count("record")?;
+        self.inner.record(steps)
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        self.inner.forget(recording);
+    }
+
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+        self.count("submit")?;
+        self.inner.submit(work, timed)
+    }
+
+    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
+        self.count("wait")?;
+        if self.plan.fault == Fault::Hang && self.plan.has_failed() {
+            std::thread::sleep(timeout);
+            return Ok(false);
+        }
+        self.inner.wait(point, timeout)
+    }
+
+    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+        self.count("timings")?;
+        self.inner.timings(point)
+    }
+
+    fn abandon(&self) {
+        self.inner.abandon();
+    }
+}

@@ -1,0 +1,97 @@
+//! The rules that every submission must obey, checked naively and independently of the core.
+
+use crate::command::{Barrier, Command, Span, Stages, Step};
+
+/// What was executed and may still be running, for each stage that could wait for it.
+#[derive(Default)]
+pub(crate) struct Checker {
+    history: Vec<Executed>,
+}
+
+struct Executed {
+    stage: Stages,
+    accesses: Vec<(Span, bool)>,
+    /// The stages that have waited for it.
+    visible_to: Stages,
+}
+
+impl Default for Stages {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl Checker {
+    /// Checks a step against everything before it.
+    pub(crate) fn check(&mut self, step: &Step) -> Result<(), String> {
+        match step {
+            Step::Barrier(barrier) => {
+                self.wait(*barrier);
+                Ok(())
+            }
+            Step::Run(command) => {
+                shape(command)?;
+                self.order(command)
+            }
+        }
+    }
+
+    fn wait(&mut self, barrier: Barrier) {
+        for executed in &mut self.history {
+            if barrier.before.contains(executed.stage) {
+                executed.visible_to |= barrier.after;
+            }
+        }
+        let everywhere = Stages::COMPUTE | Stages::TRANSFER;
+        self.history
+            .retain(|executed| !executed.visible_to.contains(everywhere));
+    }
+
+    fn order(&mut self, command: &Command) -> Result<(), String> {
+        let mut accesses = Vec::new();
+        command.for_each_access(|span, writes| accesses.push((span, writes)));
+        let stage = command.stage();
+        for earlier in self
+            .history
+            .iter()
+            .filter(|e| !e.visible_to.contains(stage))
+        {
+            for (a, a_writes) in &earlier.accesses {
+                for (b, b_writes) in &accesses {
+                    if overlap(a, b) && (*a_writes || *b_writes) {
+                        return Err(format!("{command:?} does not wait for an access to {a:?}"));
+                    }
+                }
+            }
+        }
+        self.history.push(Executed {
+            stage,
+            accesses,
+            visible_to: Stages::empty(),
+        });
+        Ok(())
+    }
+}
+
+fn overlap(a: &Span, b: &Span) -> bool {
+    a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
+}
+
+/// The rules that concern a command alone.
+fn shape(command: &Command) -> Result<(), String> {
+    let sound = match command {
+        Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,
+        Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
+        Command::Dispatch(dispatch) => {
+            dispatch.groups.iter().all(|count| *count > 0)
+                && dispatch.bindings.len() == dispatch.writes.len()
+                && dispatch.bindings.iter().all(|span| span.size > 0)
+                && dispatch.immediates.len() % 4 == 0
+        }
+    };
+    if sound {
+        Ok(())
+    } else {
+        Err(format!("{command:?} breaks a rule of its own"))
+    }
+}

@@ -1,0 +1,378 @@
+//! Physical devices: what each is and can do, and the opening of one.
+
+use std::ffi::CStr;
+use std::sync::Arc;
+
+use ash::vk;
+use scry_ir::Features;
+
+use super::features::{Extensions, FeatureChain};
+use super::gpu::Gpu;
+use super::instance::{self, Instance, version_text};
+use super::{VulkanDriver, error};
+use crate::backend::Absence;
+use crate::driver::{Adapter, Driver};
+use crate::error::Result;
+use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+
+/// A physical device that can be opened.
+pub(super) struct VulkanAdapter {
+    instance: Arc<Instance>,
+    probe: Probe,
+}
+
+impl Adapter for VulkanAdapter {
+    fn info(&self) -> &DeviceInfo {
+        &self.probe.info
+    }
+
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(self.open_driver()?))
+    }
+}
+
+impl VulkanAdapter {
+    /// Opens the device.
+    pub(super) fn open_driver(&self) -> Result<VulkanDriver> {
+        VulkanDriver::new(Arc::new(self.open_gpu()?))
+    }
+
+    /// Opens the device alone.
+    pub(super) fn open_gpu(&self) -> Result<Gpu> {
+        Gpu::open(&self.instance, &self.probe)
+    }
+}
+
+/// What is known of a physical device before it is opened.
+pub(super) struct Probe {
+    pub(super) physical: vk::PhysicalDevice,
+    pub(super) info: DeviceInfo,
+    /// The smaller of the device's Vulkan version and the newest that is made use of.
+    pub(super) version: u32,
+    pub(super) extensions: Extensions,
+    pub(super) queue_family: u32,
+    pub(super) timestamps: Timestamps,
+    /// Bindings that one push of descriptors takes; 0 without the extension.
+    pub(super) max_push_descriptors: u32,
+    /// What a pipeline cache's header must say.
+    pub(super) cache_identity: CacheIdentity,
+}
+
+/// How the queue's timestamps are to be read.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timestamps {
+    /// Bits that count; 0 without timestamps.
+    pub(super) valid_bits: u32,
+    /// Nanoseconds from one value to the next.
+    pub(super) period: f32,
+}
+
+/// Identity of a device and its driver in the header of a pipeline cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CacheIdentity {
+    pub(super) vendor: u32,
+    pub(super) device: u32,
+    pub(super) uuid: [u8; vk::UUID_SIZE],
+}
+
+/// Every usable device: discrete ones first, then integrated, virtual, others, software.
+pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
+    // SAFETY: a plain query.
+    let physical = unsafe { instance.raw.enumerate_physical_devices() };
+    let physical = physical.map_err(|code| Absence {
+        reason: format!(
+            "vkEnumeratePhysicalDevices failed: {}",
+            error::explain(code)
+        ),
+        remedy: instance::driver_remedy(),
+    })?;
+    let mut unusable = Vec::new();
+    let mut probes = Vec::new();
+    for physical in physical {
+        match probe(&instance.raw, physical) {
+            Ok(probe) => probes.push(probe),
+            Err(reason) => unusable.push(reason),
+        }
+    }
+    if probes.is_empty() {
+        return Err(why_none(instance, unusable));
+    }
+    for reason in unusable {
+        log::info!("vulkan: not used: {reason}");
+    }
+    probes.sort_by_key(|probe| rank(probe.info.kind));
+    let adapters = probes.into_iter().enumerate().map(|(index, mut probe)| {
+        probe.info.index = index;
+        let instance = Arc::clone(instance);
+        VulkanAdapter { instance, probe }
+    });
+    Ok(adapters.collect())
+}
+
+fn rank(kind: DeviceKind) -> u32 {
+    match kind {
+        DeviceKind::Discrete => 0,
+        DeviceKind::Integrated => 1,
+        DeviceKind::Virtual => 2,
+        DeviceKind::Other => 3,
+        DeviceKind::Software => 4,
+    }
+}
+
+fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
+    if unusable.is_empty() {
+        let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
+        instance::append_complaints(&mut reason, &instance.complaints());
+        return Absence {
+            reason,
+            remedy: instance::driver_remedy(),
+        };
+    }
+    Absence {
+        reason: unusable.join("; "),
+        remedy: "update the graphics driver to one with Vulkan 1.2 or newer".to_owned(),
+    }
+}
+
+/// Properties of a physical device, as Vulkan tells them.
+struct Properties {
+    core: vk::PhysicalDeviceProperties,
+    v11: vk::PhysicalDeviceVulkan11Properties<'static>,
+    v12: vk::PhysicalDeviceVulkan12Properties<'static>,
+    max_push_descriptors: u32,
+    max_buffer_size: u64,
+    pci: Option<PciAddress>,
+}
+
+fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
+    // SAFETY: the physical device is one of the instance's.
+    let core = unsafe { instance.get_physical_device_properties(physical) };
+    let name = text(core.device_name_as_c_str());
+    if core.api_version < instance::OLDEST {
+        let version = version_text(core.api_version);
+        return Err(format!("{name} has Vulkan {version}, older than 1.2"));
+    }
+    let version = core.api_version.min(instance::NEWEST);
+    let extensions = Extensions::query(instance, physical)
+        .map_err(|code| format!("{name} names no extensions: {}", error::explain(code)))?;
+    let features = FeatureChain::query(instance, physical, &extensions, version);
+    if !features.has_timelines() {
+        return Err(format!("{name} has no timeline semaphores"));
+    }
+    let (queue_family, valid_bits) = compute_queue(instance, physical)
+        .ok_or_else(|| format!("{name} has no queue that computes"))?;
+    let properties = properties(instance, physical, &extensions, version);
+    Ok(Probe {
+        physical,
+        info: info(instance, physical, &properties, &features, &extensions),
+        version,
+        extensions,
+        queue_family,
+        timestamps: Timestamps {
+            valid_bits,
+            period: core.limits.timestamp_period,
+        },
+        max_push_descriptors: properties.max_push_descriptors,
+        cache_identity: CacheIdentity {
+            vendor: core.vendor_id,
+            device: core.device_id,
+            uuid: core.pipeline_cache_uuid,
+        },
+    })
+}
+
+/// The queue family to compute on, and the valid bits of its timestamps.
+fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
+    // SAFETY: the physical device is one of the instance's.
+    let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    let computing = (0u32..)
+        .zip(&families)
+        .filter(|(_, family)| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
+        .map(|(index, family)| (index, family.timestamp_valid_bits));
+    // The first of those with timestamps, else the first.
+    computing.min_by_key(|(_, valid_bits)| *valid_bits == 0)
+}
+
+fn properties(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    extensions: &Extensions,
+    version: u32,
+) -> Properties {
+    let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
+    let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
+    let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
+    let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
+    let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
+    let mut all = vk::PhysicalDeviceProperties2::default()
+        .push_next(&mut v11)
+        .push_next(&mut v12);
+    if extensions.push_descriptor {
+        all = all.push_next(&mut push);
+    }
+    if version >= vk::API_VERSION_1_3 {
+        all = all.push_next(&mut sizes);
+    }
+    if extensions.pci_bus_info {
+        all = all.push_next(&mut place);
+    }
+    // SAFETY: the structures chained belong to versions and extensions that the device has.
+    unsafe { instance.get_physical_device_properties2(physical, &mut all) };
+    let core = all.properties;
+    (v11.p_next, v12.p_next) = (std::ptr::null_mut(), std::ptr::null_mut());
+    Properties {
+        core,
+        v11,
+        v12,
+        max_push_descriptors: push.max_push_descriptors,
+        max_buffer_size: match sizes.max_buffer_size {
+            0 => u64::MAX,
+            size => size,
+        },
+        pci: extensions.pci_bus_info.then_some(PciAddress {
+            domain: place.pci_domain,
+            bus: place.pci_bus,
+            device: place.pci_device,
+            function: place.pci_function,
+        }),
+    }
+}
+
+fn info(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    properties: &Properties,
+    features: &FeatureChain,
+    extensions: &Extensions,
+) -> DeviceInfo {
+    let Properties { core, v11, v12, .. } = properties;
+    let (memory, memory_budget) = memory(instance, physical, extensions.memory_budget);
+    let alignment = core
+        .limits
+        .min_storage_buffer_offset_alignment
+        .max(core.limits.min_uniform_buffer_offset_alignment);
+    let driver = [
+        text(v12.driver_name_as_c_str()),
+        text(v12.driver_info_as_c_str()),
+    ];
+    DeviceInfo {
+        index: 0,
+        name: text(core.device_name_as_c_str()),
+        backend: BackendKind::Vulkan,
+        kind: kind(core.device_type),
+        vendor_id: core.vendor_id,
+        device_id: core.device_id,
+        uuid: Some(v11.device_uuid),
+        driver_uuid: Some(v11.driver_uuid),
+        pci: properties.pci,
+        driver: driver.join(" ").trim().to_owned(),
+        api_version: version_text(core.api_version),
+        memory,
+        memory_budget,
+        subgroup_size: v11.subgroup_size,
+        binding_alignment: alignment,
+        features: features.wgsl() | subgroups(v11),
+        limits: limits(properties),
+    }
+}
+
+fn text(vulkan: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
+    vulkan
+        .map(|text| text.to_string_lossy().trim().to_owned())
+        .unwrap_or_default()
+}
+
+fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
+    match of {
+        vk::PhysicalDeviceType::DISCRETE_GPU => DeviceKind::Discrete,
+        vk::PhysicalDeviceType::INTEGRATED_GPU => DeviceKind::Integrated,
+        vk::PhysicalDeviceType::VIRTUAL_GPU => DeviceKind::Virtual,
+        vk::PhysicalDeviceType::CPU => DeviceKind::Software,
+        _ => DeviceKind::Other,
+    }
+}
+
+/// WGSL's subgroup operations, which a device has all of or none.
+fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
+    use vk::SubgroupFeatureFlags as Group;
+    let all = Group::BASIC
+        | Group::VOTE
+        | Group::ARITHMETIC
+        | Group::BALLOT
+        | Group::SHUFFLE
+        | Group::SHUFFLE_RELATIVE
+        | Group::QUAD;
+    let in_kernels = properties
+        .subgroup_supported_stages
+        .contains(vk::ShaderStageFlags::COMPUTE);
+    if in_kernels && properties.subgroup_supported_operations.contains(all) {
+        Features::SUBGROUPS
+    } else {
+        Features::empty()
+    }
+}
+
+/// Bytes of device-local memory, and of those that this process may take.
+fn memory(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    with_budget: bool,
+) -> (u64, Option<u64>) {
+    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+    let mut all = vk::PhysicalDeviceMemoryProperties2::default();
+    if with_budget {
+        all = all.push_next(&mut budget);
+    }
+    // SAFETY: the budget is asked for only where the device has the extension.
+    unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
+    let heaps = all.memory_properties;
+    let (mut size, mut free) = (0, 0);
+    for (heap, budget) in heaps.memory_heaps_as_slice().iter().zip(budget.heap_budget) {
+        if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
+            size += heap.size;
+            free += budget;
+        }
+    }
+    (size, with_budget.then_some(free))
+}
+
+/// Bytes that this process may take of the device's memory at present, where the driver tells.
+pub(super) fn memory_budget(
+    instance: &ash::Instance,
+    physical: vk::PhysicalDevice,
+    extensions: &Extensions,
+) -> Option<u64> {
+    memory(instance, physical, extensions.memory_budget).1
+}
+
+fn limits(properties: &Properties) -> Limits {
+    let core = &properties.core.limits;
+    // Sizes are rounded up to 16 bytes when memory is allocated.
+    let max_buffer_size = properties
+        .v11
+        .max_memory_allocation_size
+        .min(properties.max_buffer_size)
+        & !15;
+    let resources = core.max_per_stage_resources;
+    // A folded kernel has one uniform more than its source says.
+    let uniforms = core
+        .max_per_stage_descriptor_uniform_buffers
+        .min(core.max_descriptor_set_uniform_buffers)
+        .min(resources)
+        .saturating_sub(1);
+    Limits {
+        max_buffer_size,
+        max_storage_binding_size: u64::from(core.max_storage_buffer_range).min(max_buffer_size),
+        max_uniform_binding_size: u64::from(core.max_uniform_buffer_range).min(max_buffer_size),
+        max_storage_bindings: core
+            .max_per_stage_descriptor_storage_buffers
+            .min(core.max_descriptor_set_storage_buffers)
+            .min(resources),
+        max_uniform_bindings: uniforms,
+        max_workgroup_size: core.max_compute_work_group_size,
+        max_workgroup_invocations: core.max_compute_work_group_invocations,
+        max_workgroup_memory: core.max_compute_shared_memory_size,
+        max_immediates: core.max_push_constants_size,
+        max_native_workgroups: core.max_compute_work_group_count,
+    }
+}

@@ -1,0 +1,290 @@
+//! Steps, written into a command buffer.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::commands::Commands;
+use super::compile::Kernel;
+use super::gpu::Gpu;
+use super::memory::Block;
+use super::timing::Timer;
+use crate::command::{Barrier, Command, Dispatch, Span, Stages, Step};
+use crate::driver::{KernelMark, MemoryMark};
+use crate::error::Result;
+use crate::id::Slots;
+
+/// The driver's allocations.
+pub(super) type Blocks = Slots<MemoryMark, Arc<Block>>;
+/// The driver's kernels.
+pub(super) type Kernels = Slots<KernelMark, Kernel>;
+
+/// What the ids in steps mean.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'a> {
+    pub(super) blocks: &'a Blocks,
+    pub(super) kernels: &'a Kernels,
+}
+
+/// Writes steps into a command buffer that has begun.
+pub(super) struct Encoder<'a> {
+    pub(super) gpu: &'a Gpu,
+    pub(super) tables: Tables<'a>,
+    pub(super) commands: &'a mut Commands,
+    pub(super) timer: Option<&'a Timer>,
+    /// Room for the bindings of one dispatch, kept from call to call.
+    pub(super) bindings: &'a mut Vec<vk::DescriptorBufferInfo>,
+}
+
+impl<'a> Encoder<'a> {
+    /// Writes the steps.
+    pub(super) fn encode(&mut self, steps: &[Step]) -> Result<()> {
+        if let Some(timer) = self.timer {
+            timer.reset(self.commands.buffer);
+        }
+        let mut bound = vk::Pipeline::null();
+        let mut dispatches = 0;
+        for step in steps {
+            match step {
+                Step::Barrier(barrier) => self.barrier(*barrier),
+                Step::Run(Command::Fill { dst, pattern }) => self.fill(*dst, *pattern)?,
+                Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
+                Step::Run(Command::Dispatch(dispatch)) => {
+                    self.stamp(dispatches * 2);
+                    bound = self.dispatch(dispatch, bound)?;
+                    self.stamp(dispatches * 2 + 1);
+                    dispatches += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, index: u32) {
+        if let Some(timer) = self.timer {
+            timer.stamp(self.commands.buffer, index);
+        }
+    }
+
+    fn barrier(&self, barrier: Barrier) {
+        let (from, writes) = before(barrier.before);
+        let (to, accesses) = after(barrier.after);
+        if from.is_empty() || to.is_empty() {
+            return;
+        }
+        let memory = [vk::MemoryBarrier::default()
+            .src_access_mask(writes)
+            .dst_access_mask(accesses)];
+        let flags = vk::DependencyFlags::empty();
+        // SAFETY: the command buffer is being recorded.
+        unsafe {
+            self.gpu.raw.cmd_pipeline_barrier(
+                self.commands.buffer,
+                from,
+                to,
+                flags,
+                &memory,
+                &[],
+                &[],
+            );
+        }
+    }
+
+    fn fill(&self, dst: Span, pattern: u32) -> Result<()> {
+        let Span { offset, size, .. } = dst;
+        let buffer = self.buffer("vkCmdFillBuffer", dst)?;
+        if !(offset.is_multiple_of(4) && size.is_multiple_of(4)) {
+            let why = format!("{size} bytes at {offset} are not whole words");
+            return Err(self.gpu.refused("vkCmdFillBuffer", why));
+        }
+        let commands = self.commands.buffer;
+        // SAFETY: `buffer` checked that the range lies in a live buffer.
+        unsafe {
+            self.gpu
+                .raw
+                .cmd_fill_buffer(commands, buffer, offset, size, pattern);
+        }
+        Ok(())
+    }
+
+    fn copy(&self, src: Span, dst: Span) -> Result<()> {
+        let from = self.buffer("vkCmdCopyBuffer", src)?;
+        let to = self.buffer("vkCmdCopyBuffer", dst)?;
+        let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
+        if src.size != dst.size || !apart {
+            let why = format!("{src:?} and {dst:?} differ in size or overlap");
+            return Err(self.gpu.refused("vkCmdCopyBuffer", why));
+        }
+        let region = [vk::BufferCopy::default()
+            .src_offset(src.offset)
+            .dst_offset(dst.offset)
+            .size(src.size)];
+        let commands = self.commands.buffer;
+        // SAFETY: `buffer` checked that both ranges lie in live buffers; they do not overlap.
+        unsafe { self.gpu.raw.cmd_copy_buffer(commands, from, to, &region) };
+        Ok(())
+    }
+
+    /// The buffer of a span that lies within its allocation.
+    fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
+        let Span {
+            memory,
+            offset,
+            size,
+        } = span;
+        let Some(block) = self.tables.blocks.get(memory) else {
+            let why = format!("allocation {memory:?} does not exist, or was freed");
+            return Err(self.gpu.refused(call, why));
+        };
+        match offset.checked_add(size) {
+            Some(end) if size > 0 && end <= block.size => Ok(block.buffer),
+            _ => {
+                let whole = block.size;
+                let why = format!("{size} bytes at {offset} are not in an allocation of {whole}");
+                Err(self.gpu.refused(call, why))
+            }
+        }
+    }
+
+    /// Encodes a dispatch; `bound` is the pipeline in force. Returns the one in force afterwards.
+    fn dispatch(&mut self, dispatch: &Dispatch, bound: vk::Pipeline) -> Result<vk::Pipeline> {
+        let kernel = self.kernel(dispatch)?;
+        self.bindings.clear();
+        for span in &dispatch.bindings {
+            let buffer = self.buffer("vkCmdDispatch", *span)?;
+            let info = vk::DescriptorBufferInfo::default()
+                .buffer(buffer)
+                .offset(span.offset)
+                .range(span.size);
+            self.bindings.push(info);
+        }
+        let commands = self.commands.buffer;
+        if kernel.pipeline != bound {
+            let point = vk::PipelineBindPoint::COMPUTE;
+            // SAFETY: the command buffer is being recorded, and the kernel is alive.
+            unsafe {
+                self.gpu
+                    .raw
+                    .cmd_bind_pipeline(commands, point, kernel.pipeline);
+            }
+        }
+        self.bind(kernel)?;
+        self.push_immediates(kernel, &dispatch.immediates);
+        let [x, y, z] = dispatch.groups;
+        // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
+        // core checked the number of workgroups.
+        unsafe { self.gpu.raw.cmd_dispatch(commands, x, y, z) };
+        Ok(kernel.pipeline)
+    }
+
+    /// The kernel of a dispatch, whose bindings and immediates fit it.
+    fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
+        let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
+        let id = dispatch.kernel;
+        let Some(kernel) = self.tables.kernels.get(id) else {
+            let why = format!("kernel {id:?} does not exist, or was released");
+            return Err(refused(why));
+        };
+        let (bindings, immediates) = (dispatch.bindings.len(), dispatch.immediates.len());
+        if (bindings, immediates) != (kernel.bindings, kernel.immediates) {
+            return Err(refused(format!(
+                "kernel {id:?} takes {} bindings and {} bytes of immediates, and was given \
+                 {bindings} and {immediates}",
+                kernel.bindings, kernel.immediates
+            )));
+        }
+        Ok(kernel)
+    }
+
+    /// Encodes the bindings that `self.bindings` holds.
+    fn bind(&mut self, kernel: &Kernel) -> Result<()> {
+        if kernel.bindings == 0 {
+            return Ok(());
+        }
+        let commands = self.commands.buffer;
+        let infos = self.bindings.as_ptr().cast();
+        if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
+            // SAFETY: the template reads as many infos as the kernel has bindings, which is what
+            // `self.bindings` holds; their buffers are alive.
+            unsafe {
+                push.cmd_push_descriptor_set_with_template(
+                    commands,
+                    kernel.template,
+                    kernel.layout,
+                    0,
+                    infos,
+                );
+            }
+            return Ok(());
+        }
+        let set = self.commands.sets.allocate(kernel)?;
+        let point = vk::PipelineBindPoint::COMPUTE;
+        // SAFETY: as above; the set is fresh, and no other command uses it.
+        unsafe {
+            let device = &self.gpu.raw;
+            device.update_descriptor_set_with_template(set, kernel.template, infos);
+            device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
+        }
+        Ok(())
+    }
+
+    fn push_immediates(&self, kernel: &Kernel, immediates: &[u8]) {
+        if immediates.is_empty() {
+            return;
+        }
+        let mut padded = Vec::new();
+        let words = if immediates.len().is_multiple_of(4) {
+            immediates
+        } else {
+            padded.extend_from_slice(immediates);
+            padded.resize(immediates.len().next_multiple_of(4), 0);
+            &padded
+        };
+        let stage = vk::ShaderStageFlags::COMPUTE;
+        let commands = self.commands.buffer;
+        // SAFETY: the pipeline's layout has a range of exactly so many words.
+        unsafe {
+            self.gpu
+                .raw
+                .cmd_push_constants(commands, kernel.layout, stage, 0, words);
+        }
+    }
+}
+
+/// What a barrier waits for.
+fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+    use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
+    masks(
+        stages,
+        (Stage::COMPUTE_SHADER, Access::SHADER_WRITE),
+        (Stage::TRANSFER, Access::TRANSFER_WRITE),
+        (Stage::HOST, Access::HOST_WRITE),
+    )
+}
+
+/// What waits for a barrier.
+fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+    use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
+    let shader = Access::SHADER_READ | Access::SHADER_WRITE | Access::UNIFORM_READ;
+    let transfer = Access::TRANSFER_READ | Access::TRANSFER_WRITE;
+    masks(
+        stages,
+        (Stage::COMPUTE_SHADER, shader),
+        (Stage::TRANSFER, transfer),
+        (Stage::HOST, Access::HOST_READ),
+    )
+}
+
+type Masks = (vk::PipelineStageFlags, vk::AccessFlags);
+
+fn masks(stages: Stages, compute: Masks, transfer: Masks, host: Masks) -> Masks {
+    let all = [
+        (Stages::COMPUTE, compute),
+        (Stages::TRANSFER, transfer),
+        (Stages::HOST, host),
+    ];
+    let empty = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
+    all.into_iter()
+        .filter(|(stage, _)| stages.contains(*stage))
+        .fold(empty, |sum, (_, mask)| (sum.0 | mask.0, sum.1 | mask.1))
+}

@@ -1,0 +1,278 @@
+//! Allocations: one buffer each, in memory that is divided up by gpu-allocator.
+
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+use gpu_allocator::vulkan::{
+    Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
+};
+use gpu_allocator::{AllocationError, AllocationSizes, AllocatorDebugSettings, MemoryLocation};
+
+use super::gpu::Gpu;
+use super::lock;
+use crate::driver::MemoryKind;
+use crate::error::{GpuError, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// The device's memory.
+pub(super) struct Heap {
+    allocator: Mutex<ManuallyDrop<Allocator>>,
+    gpu: Arc<Gpu>,
+}
+
+/// A buffer and the memory behind it.
+pub(super) struct Block {
+    pub(super) buffer: vk::Buffer,
+    /// Bytes asked for.
+    pub(super) size: u64,
+    allocation: ManuallyDrop<Allocation>,
+    kind: MemoryKind,
+    heap: Arc<Heap>,
+}
+
+impl Heap {
+    /// An empty heap. Memory is taken from the device in blocks that grow as more is used.
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
+        let mut debug_settings = AllocatorDebugSettings::default();
+        debug_settings.log_leaks_on_shutdown = false;
+        let allocator = Allocator::new(&AllocatorCreateDesc {
+            instance: gpu.instance.raw.clone(),
+            device: gpu.raw.clone(),
+            physical_device: gpu.physical,
+            debug_settings,
+            buffer_device_address: false,
+            allocation_sizes: AllocationSizes::new(32 * MIB, 16 * MIB)
+                .with_max_device_memblock_size(256 * MIB)
+                .with_max_host_memblock_size(64 * MIB),
+        });
+        let allocator =
+            allocator.map_err(|error| gpu.refused("gpu-allocator", error.to_string()))?;
+        Ok(Arc::new(Self {
+            allocator: Mutex::new(ManuallyDrop::new(allocator)),
+            gpu: Arc::clone(gpu),
+        }))
+    }
+
+    /// Makes a buffer of `size` bytes for every use, and its memory.
+    pub(super) fn allocate(
+        self: &Arc<Self>,
+        kind: MemoryKind,
+        size: u64,
+        label: &str,
+    ) -> Result<Block> {
+        let limit = self.gpu.info.limits.max_buffer_size;
+        if size > limit {
+            return Err(self.too_large(size, limit, label));
+        }
+        // Whole words at the end let kernels and fills of 32-bit words reach the last byte.
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::UNIFORM_BUFFER
+            | vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST;
+        let info = vk::BufferCreateInfo::default()
+            .size(size.next_multiple_of(16))
+            .usage(usage)
+            .sharing_mode(vk::SharingMode::EXCLUSIVE);
+        // SAFETY: the size is within the device's limit, and not zero.
+        let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
+        let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
+        let block = self.back(buffer, kind, label).map(|allocation| Block {
+            buffer,
+            size,
+            allocation: ManuallyDrop::new(allocation),
+            kind,
+            heap: Arc::clone(self),
+        });
+        if block.is_err() {
+            // SAFETY: the buffer was just made, and nothing uses it.
+            unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
+        }
+        let block = block.map_err(|error| self.not_allocated(size, label, &error))?;
+        block.bind()?;
+        self.gpu.set_name(buffer, label);
+        Ok(block)
+    }
+
+    /// Takes memory for a buffer.
+    fn back(
+        &self,
+        buffer: vk::Buffer,
+        kind: MemoryKind,
+        label: &str,
+    ) -> Result<Allocation, AllocationError> {
+        // SAFETY: the buffer is the device's.
+        let requirements = unsafe { self.gpu.raw.get_buffer_memory_requirements(buffer) };
+        lock(&self.allocator).allocate(&AllocationCreateDesc {
+            name: label,
+            requirements,
+            // Both host-visible locations are coherent in gpu-allocator: no flush is ever needed.
+            location: match kind {
+                MemoryKind::Device => MemoryLocation::GpuOnly,
+                MemoryKind::Upload => MemoryLocation::CpuToGpu,
+                MemoryKind::Readback => MemoryLocation::GpuToCpu,
+            },
+            linear: true,
+            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
+        })
+    }
+
+    fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
+        GpuError::TooLarge {
+            what: format!("{} of memory", named(label)),
+            requested: format!("{size} bytes"),
+            device: self.gpu.info.name.clone(),
+            limit: format!("{limit} bytes"),
+            limit_name: "max_buffer_size",
+            remedy: "divide the data among several buffers".to_owned(),
+        }
+    }
+
+    fn no_memory(&self, size: u64, label: &str, code: vk::Result) -> GpuError {
+        match code {
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => {
+                self.out_of_memory(size, label)
+            }
+            code => self.gpu.failed("vkCreateBuffer", code),
+        }
+    }
+
+    fn not_allocated(&self, size: u64, label: &str, error: &AllocationError) -> GpuError {
+        match error {
+            AllocationError::OutOfMemory => self.out_of_memory(size, label),
+            // The allocator keeps Vulkan's code as text only.
+            AllocationError::Internal(text) if text.contains("DEVICE_LOST") => {
+                self.gpu.lose(format!("vkAllocateMemory: {text}"))
+            }
+            AllocationError::Internal(text) if text.contains("OUT_OF_HOST_MEMORY") => {
+                self.out_of_memory(size, label)
+            }
+            error => self.gpu.refused("vkAllocateMemory", error.to_string()),
+        }
+    }
+
+    /// The error for memory that ran out: how much there is, and who has it.
+    pub(super) fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
+        let memory = self.gpu.info.memory;
+        let budget = match self.gpu.memory_budget() {
+            Some(budget) => {
+                format!("this process may take {budget} of the device's {memory} bytes")
+            }
+            None => format!("the device has {memory} bytes"),
+        };
+        let report = lock(&self.allocator).generate_report();
+        let mut held = report.allocations;
+        held.sort_by_key(|allocation| std::cmp::Reverse(allocation.size));
+        let largest: Vec<String> = held
+            .iter()
+            .take(5)
+            .map(|allocation| format!("{} ({} bytes)", named(&allocation.name), allocation.size))
+            .collect();
+        let largest = match largest.is_empty() {
+            true => String::new(),
+            false => format!(", the largest: {}", largest.join(", ")),
+        };
+        GpuError::OutOfMemory {
+            device: self.gpu.info.name.clone(),
+            requested: size,
+            label: named(label),
+            detail: format!(
+                "{budget}, and {} allocations hold {} bytes{largest}; drop buffers that are no \
+                 longer used, or work in parts",
+                held.len(),
+                report.total_allocated_bytes
+            ),
+        }
+    }
+}
+
+fn named(label: &str) -> String {
+    match label {
+        "" => "an unnamed buffer".to_owned(),
+        label => format!("`{label}`"),
+    }
+}
+
+impl Block {
+    fn bind(&self) -> Result<()> {
+        // SAFETY: buffer and memory are fresh, and the memory was taken for this very buffer.
+        let bound = unsafe {
+            self.heap.gpu.raw.bind_buffer_memory(
+                self.buffer,
+                self.allocation.memory(),
+                self.allocation.offset(),
+            )
+        };
+        bound.map_err(|code| self.heap.gpu.failed("vkBindBufferMemory", code))
+    }
+
+    /// Copies bytes in.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
+        // SAFETY: `mapped` checked that the range lies in the mapping, which lives as long as
+        // `self`; by the driver's contract nothing else touches the range meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes out.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Readback, "read", offset, out.len())?;
+        // SAFETY: as in `write`; the device's writes were made visible to the host.
+        unsafe { std::ptr::copy_nonoverlapping(start, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// The host's address of a range, which must lie within the allocation.
+    fn mapped(
+        &self,
+        kind: MemoryKind,
+        call: &'static str,
+        offset: u64,
+        len: usize,
+    ) -> Result<*mut u8> {
+        let end = offset.checked_add(len as u64);
+        let mapping = self.allocation.mapped_ptr();
+        match (mapping, end) {
+            (Some(mapping), Some(end)) if end <= self.size && self.kind == kind => {
+                // SAFETY: the offset is within the mapping, so within the address space.
+                Ok(unsafe { mapping.cast::<u8>().add(offset as usize) }.as_ptr())
+            }
+            _ => Err(self.heap.gpu.refused(
+                call,
+                format!(
+                    "{len} bytes at {offset} are not in {:?} memory of {} bytes",
+                    self.kind, self.size
+                ),
+            )),
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.heap.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: by the driver's contract no unfinished submission uses the buffer; the
+        // allocation is taken out once, here.
+        let freed = unsafe {
+            self.heap.gpu.raw.destroy_buffer(self.buffer, None);
+            lock(&self.heap.allocator).free(ManuallyDrop::take(&mut self.allocation))
+        };
+        if let Err(error) = freed {
+            log::error!("vulkan: memory was not freed: {error}");
+        }
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: every block holds an `Arc` of this, so none is left; taken out once, here.
+        unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
+    }
+}

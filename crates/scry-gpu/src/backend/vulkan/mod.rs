@@ -1,0 +1,207 @@
+//! Vulkan 1.2 and newer, through a loader opened at run time.
+//!
+//! `instance` finds the loader, `adapter` the devices, `gpu` opens one. `memory`, `compile` and
+//! `submit` do what the driver's methods ask, `encode` writes command buffers, `wait` follows the
+//! one timeline that orders all submissions.
+
+mod adapter;
+mod commands;
+mod compile;
+mod encode;
+mod error;
+mod features;
+mod gpu;
+mod instance;
+mod memory;
+mod submit;
+#[cfg(test)]
+mod tests;
+mod timing;
+mod validation;
+mod wait;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use self::commands::Commands;
+use self::encode::{Blocks, Kernels, Tables};
+use self::gpu::Gpu;
+use self::instance::Instance;
+use self::memory::{Block, Heap};
+use self::submit::Queue;
+use self::wait::Timeline;
+use super::Absence;
+use crate::DeviceInfo;
+use crate::command::Step;
+use crate::driver::{
+    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, RecordingMark,
+    Work,
+};
+use crate::error::Result;
+use crate::id::Slots;
+
+/// Longest time that the drop of a device waits for its work.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Finds the Vulkan devices.
+pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
+    let adapters = adapter::find(&Instance::shared()?)?;
+    let boxed = adapters.into_iter().map(|adapter| Box::new(adapter) as _);
+    Ok(boxed.collect())
+}
+
+/// An open device. The fields are dropped in order: what uses others comes before them.
+struct VulkanDriver {
+    queue: Queue,
+    recordings: RwLock<Slots<RecordingMark, Commands>>,
+    kernels: RwLock<Kernels>,
+    blocks: RwLock<Blocks>,
+    heap: Arc<Heap>,
+    timeline: Timeline,
+    gpu: Arc<Gpu>,
+}
+
+impl VulkanDriver {
+    fn new(gpu: Arc<Gpu>) -> Result<Self> {
+        Ok(Self {
+            queue: Queue::new(&gpu),
+            recordings: RwLock::default(),
+            kernels: RwLock::default(),
+            blocks: RwLock::default(),
+            heap: Heap::new(&gpu)?,
+            timeline: Timeline::new(&gpu)?,
+            gpu,
+        })
+    }
+
+    fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
+        let block = read(&self.blocks).get(id).cloned();
+        block.ok_or_else(|| {
+            let why = format!("allocation {id:?} does not exist, or was freed");
+            self.gpu.refused(call, why)
+        })
+    }
+
+    /// Calls `work` with the tables, which do not change meanwhile.
+    fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
+        let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
+        work(Tables {
+            blocks: &blocks,
+            kernels: &kernels,
+        })
+    }
+}
+
+impl Driver for VulkanDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.gpu.info
+    }
+
+    fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        self.gpu.check_alive()?;
+        let block = Arc::new(self.heap.allocate(kind, size, label)?);
+        Ok(write(&self.blocks).insert(block))
+    }
+
+    fn free(&self, memory: MemoryId) {
+        let block = write(&self.blocks).remove(memory);
+        debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
+    }
+
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
+        self.block("write", memory)?.write(offset, data)
+    }
+
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.block("read", memory)?.read(offset, out)
+    }
+
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        self.gpu.check_alive()?;
+        let kernel = compile::compile(&self.gpu, job)?;
+        Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn release(&self, kernel: KernelId) {
+        let removed = write(&self.kernels).remove(kernel);
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+    }
+
+    fn record(&self, steps: &[Step]) -> Result<RecordingId> {
+        self.gpu.check_alive()?;
+        let recording = self.with_tables(|tables| submit::record(&self.gpu, tables, steps))?;
+        Ok(write(&self.recordings).insert(recording))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        let removed = write(&self.recordings).remove(recording);
+        debug_assert!(
+            removed.is_some(),
+            "recording {recording:?} is forgotten twice"
+        );
+    }
+
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+        self.gpu.check_alive()?;
+        let value = match work {
+            Work::Once(steps) => {
+                self.with_tables(|tables| self.queue.submit(&self.timeline, tables, steps, timed))
+            }
+            Work::Replay(id) => {
+                let recordings = read(&self.recordings);
+                let Some(recording) = recordings.get(id) else {
+                    let why = format!("recording {id:?} does not exist, or was forgotten");
+                    return Err(self.gpu.refused("vkQueueSubmit", why));
+                };
+                self.queue.replay(&self.timeline, recording.buffer)
+            }
+        };
+        value.map(Point)
+    }
+
+    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
+        self.timeline.wait(point.0, timeout)
+    }
+
+    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+        self.queue.timings(&self.timeline, point.0)
+    }
+
+    fn abandon(&self) {
+        self.gpu.give_up();
+    }
+}
+
+impl Drop for VulkanDriver {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        match self.timeline.wait(self.queue.last(), PATIENCE) {
+            Ok(true) => {}
+            outcome => {
+                log::error!(
+                    "{}: work is not done as the device is dropped ({outcome:?}): what it uses is \
+                     leaked",
+                    self.gpu.info.name
+                );
+                self.gpu.give_up();
+            }
+        }
+    }
+}
+
+/// Locks; a panic elsewhere under the lock left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for reading, as [`lock`].
+fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    table.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for writing, as [`lock`].
+fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    table.write().unwrap_or_else(PoisonError::into_inner)
+}

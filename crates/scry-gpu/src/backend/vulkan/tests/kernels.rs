@@ -1,0 +1,275 @@
+//! Kernels: bindings of every kind, immediates, folded grids, the features reported.
+
+use super::*;
+use crate::error::GpuError;
+use scry_ir::{Features, FoldParams};
+
+#[test]
+fn a_kernel_doubles_its_input() {
+    let Some(driver) = driver() else { return };
+    let words: Vec<u32> = (0..1000).collect();
+    let (src, dst) = (driver.uploaded(&words), driver.device_memory(4000));
+    let kernel = driver.compiled(DOUBLE, false);
+    let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
+    driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
+    let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
+    assert_eq!(driver.words(span(dst, 4000)), doubled);
+    driver.release(kernel);
+}
+
+#[test]
+fn a_kernel_sees_a_span_as_its_whole_buffer() {
+    let Some(driver) = driver() else { return };
+    let alignment = driver.info().binding_alignment;
+    let words = vec![3; 1024];
+    let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
+    let kernel = driver.compiled(DOUBLE, false);
+    let fill = Command::Fill {
+        dst: span(dst, 4096),
+        pattern: 9,
+    };
+    let part = Span {
+        memory: dst,
+        offset: alignment,
+        size: 20,
+    };
+    let bindings = [(span(src, 4096), false), (part, true)];
+    driver.done(&[
+        run(fill),
+        full_barrier(),
+        dispatch(kernel, &bindings, [16, 1, 1]),
+    ]);
+    let first = alignment as usize / 4;
+    let got = driver.words(span(dst, 4096));
+    for (at, word) in got.into_iter().enumerate() {
+        let inside = (first..first + 5).contains(&at);
+        assert_eq!(word, if inside { 6 } else { 9 }, "word {at}");
+    }
+}
+
+#[test]
+fn uniforms_immediates_and_workgroup_memory_arrive() {
+    let Some(driver) = driver() else { return };
+    let source = "
+        struct Scale { by: u32, add: u32 }
+        @group(3) @binding(7) var<uniform> scale: Scale;
+        @group(1) @binding(2) var<storage, read_write> data: array<u32>;
+        var<immediate> offset: vec3<u32>;
+        var<workgroup> seen: array<u32, 64>;
+        @compute @workgroup_size(32)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            let zeroed = seen[i] + seen[63 - i];
+            data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
+        }";
+    let kernel = driver.compiled(source, false);
+    let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
+    let scale = driver.uploaded(&[10, 1]);
+    // In the order of the interface: group 1 before group 3.
+    let bindings = [(span(data, 128), true), (span(scale, 8), false)];
+    let step = dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]));
+    driver.done(&[step]);
+    let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
+    assert_eq!(driver.words(span(data, 128)), expected);
+}
+
+#[test]
+fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compiled(DOUBLE, true);
+    // 10 workgroups as rows of 4: two full rows, and 2 in the last.
+    let params = FoldParams {
+        groups: [10, 1, 1],
+        width: 4,
+        height: 3,
+        rows: 3,
+        last_row: 2,
+        padding: 0,
+    };
+    let FoldParams { groups, .. } = params;
+    let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
+    let words: Vec<u32> = (0..640).collect();
+    let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
+    let bindings = [
+        (span(src, 2560), false),
+        (span(dst, 2560), true),
+        (span(fold, 32), false),
+    ];
+    driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
+    let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
+    assert_eq!(driver.words(span(dst, 2560)), doubled);
+}
+
+/// A kernel that adds up `count` buffers.
+fn sum_of(count: usize) -> String {
+    let mut source = String::new();
+    let mut sum = String::from("0u");
+    for i in 0..count {
+        let declaration = format!("@group(0) @binding({i}) var<storage> in{i}: array<u32>;\n");
+        source.push_str(&declaration);
+        sum.push_str(&format!(" + in{i}[i]"));
+    }
+    source.push_str("@group(1) @binding(0) var<storage, read_write> out: array<u32>;\n");
+    source.push_str("@compute @workgroup_size(4) fn main(\n");
+    source.push_str("@builtin(local_invocation_index) i: u32) { out[i] = ");
+    source.push_str(&sum);
+    source.push_str("; }");
+    source
+}
+
+/// Runs [`sum_of`] so often that one pool of descriptor sets is not enough.
+fn check_sum_of(driver: &VulkanDriver, count: usize) {
+    const REPEATS: usize = 300;
+    let kernel = driver.compiled(&sum_of(count), false);
+    let ins: Vec<MemoryId> = (0..count as u32)
+        .map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i]))
+        .collect();
+    let stride = driver.info().binding_alignment.max(16);
+    let out = driver.device_memory(stride * REPEATS as u64);
+    let part = |i: usize| Span {
+        memory: out,
+        offset: i as u64 * stride,
+        size: 16,
+    };
+    let step = |i: usize| {
+        let mut bindings: Vec<_> = ins
+            .iter()
+            .map(|memory| (span(*memory, 16), false))
+            .collect();
+        bindings.push((part(i), true));
+        dispatch(kernel, &bindings, [1, 1, 1])
+    };
+    let steps: Vec<Step> = (0..REPEATS).map(step).collect();
+    for _ in 0..2 {
+        driver.done(&steps);
+        driver.done(&[run(Command::Fill {
+            dst: span(out, 16),
+            pattern: 0,
+        })]);
+    }
+    driver.done(&steps);
+    let sum: u32 = (0..count as u32).sum();
+    for i in [0, 1, REPEATS / 2, REPEATS - 1] {
+        let expected = [sum, 10 * sum, 100 * sum, 1000 * sum];
+        assert_eq!(driver.words(part(i)), expected, "{i}");
+    }
+    driver.release(kernel);
+}
+
+#[test]
+fn pushed_bindings_and_sets_give_the_same() {
+    let Some(mut driver) = driver() else { return };
+    let most = driver.info().limits.max_storage_bindings as usize - 1;
+    check_sum_of(&driver, 5.min(most));
+    // More than a push takes, where the device has as many bindings at all.
+    check_sum_of(&driver, 40.min(most));
+    // And as on a device that pushes nothing.
+    drop_push(&mut driver);
+    check_sum_of(&driver, 5.min(most));
+}
+
+fn drop_push(driver: &mut VulkanDriver) {
+    let adapters = adapter::find(&Instance::shared().unwrap()).unwrap();
+    let mut gpu = adapters[0].open_gpu().unwrap();
+    gpu.max_push_descriptors = 0;
+    gpu.push = None;
+    *driver = VulkanDriver::new(gpu.into()).unwrap();
+}
+
+#[test]
+fn a_dispatch_that_does_not_fit_its_kernel_is_refused() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compiled(DOUBLE, false);
+    let memory = driver.device_memory(64);
+    let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
+    let stale = driver.compiled(DOUBLE, false);
+    driver.release(stale);
+    let bad = [
+        dispatch(kernel, &[whole], [1, 1, 1]),
+        dispatch(kernel, &[whole, beyond], [1, 1, 1]),
+        dispatch(stale, &[whole, whole], [1, 1, 1]),
+        dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
+    ];
+    for step in bad {
+        let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
+        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+    }
+}
+
+/// A kernel that needs a feature, and what it makes of the words 1, 2, 3, 4.
+const FEATURES: [(Features, &str, [u32; 4]); 7] = [
+    (
+        Features::F16,
+        "enable f16;
+        @group(0) @binding(0) var<storage, read_write> data: array<vec2<f16>>;
+        @compute @workgroup_size(1) fn main() {
+            for (var i = 0u; i < 4u; i++) { data[i] = vec2<f16>(f16(i), 1.0h) * 2.0h; }
+        }",
+        [0x4000_0000, 0x4000_4000, 0x4000_4400, 0x4000_4600],
+    ),
+    (
+        Features::F64,
+        "@group(0) @binding(0) var<storage, read_write> data: array<f64>;
+        @compute @workgroup_size(1) fn main() { data[0] = 0.5lf; data[1] = data[0] * 3.0lf; }",
+        [0, 0x3fe0_0000, 0, 0x3ff8_0000],
+    ),
+    (
+        Features::I64,
+        "@group(0) @binding(0) var<storage, read_write> data: array<u64>;
+        @compute @workgroup_size(1) fn main() { data[0] = data[0] * 2lu + data[1]; }",
+        [5, 8, 3, 4],
+    ),
+    (
+        Features::I16,
+        "enable wgpu_int16;
+        @group(0) @binding(0) var<storage, read_write> data: array<u16>;
+        @compute @workgroup_size(1) fn main() { data[1] = data[0] - u16(3); data[7] = u16(7); }",
+        [0xfffe_0001, 2, 3, 0x0007_0004],
+    ),
+    (
+        Features::SUBGROUPS,
+        "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) {
+            let sum = subgroupAdd(data[i]);
+            data[i] = subgroupShuffleXor(sum + i, 1u);
+        }",
+        [11, 10, 13, 12],
+    ),
+    (
+        Features::F32_ATOMICS,
+        "@group(0) @binding(0) var<storage, read_write> data: array<atomic<f32>, 4>;
+        @compute @workgroup_size(8) fn main() {
+            atomicStore(&data[0], 0.0);
+            storageBarrier();
+            atomicAdd(&data[0], 0.5);
+        }",
+        [0x4080_0000, 2, 3, 4],
+    ),
+    (
+        Features::I64_ATOMICS,
+        "@group(0) @binding(0) var<storage, read_write> data: array<atomic<u64>, 2>;
+        var<workgroup> sum: atomic<u64>;
+        @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
+            atomicMax(&data[1], 0x700000000lu + u64(i));
+            atomicAdd(&sum, 0x100000000lu);
+            workgroupBarrier();
+            if i == 0u { atomicAdd(&data[0], atomicLoad(&sum)); }
+        }",
+        [1, 10, 7, 7],
+    ),
+];
+
+#[test]
+fn every_feature_reported_works() {
+    let Some(driver) = driver() else { return };
+    for (feature, source, expected) in FEATURES {
+        if !driver.info().features.contains(feature) {
+            eprintln!("SKIPPED, {} has no {feature}", driver.info().name);
+            continue;
+        }
+        let kernel = driver.compiled(source, false);
+        let data = driver.uploaded(&[1, 2, 3, 4]);
+        driver.done(&[dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])]);
+        assert_eq!(driver.words(span(data, 16)), expected, "{feature}");
+    }
+}

@@ -1,0 +1,137 @@
+//! Allocations, writes, reads, fills, copies.
+
+use super::*;
+use crate::error::GpuError;
+
+#[test]
+fn bytes_survive_the_way_there_and_back() {
+    let Some(driver) = driver() else { return };
+    let words: Vec<u32> = (0..1000).map(|i| i * 7919).collect();
+    let up = driver.uploaded(&words);
+    let memory = driver.device_memory(4000);
+    driver.done(&[copy(span(up, 4000), span(memory, 4000))]);
+    assert_eq!(driver.words(span(memory, 4000)), words);
+}
+
+#[test]
+fn a_copy_moves_exactly_its_bytes() {
+    let Some(driver) = driver() else { return };
+    let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
+    let memory = driver.device_memory(12);
+    let fill = Command::Fill {
+        dst: span(memory, 12),
+        pattern: 0,
+    };
+    let three_odd_bytes = |memory, offset| Span {
+        memory,
+        offset,
+        size: 3,
+    };
+    let odd = copy(three_odd_bytes(up, 3), three_odd_bytes(memory, 5));
+    driver.done(&[run(fill), full_barrier(), odd]);
+    assert_eq!(
+        driver.words(span(memory, 12)),
+        [0, 0x0605_0400, 0],
+        "bytes 4, 5, 6 stand at 5, 6, 7 and nothing else changed"
+    );
+}
+
+#[test]
+fn a_fill_of_a_part_leaves_the_rest() {
+    let Some(driver) = driver() else { return };
+    let memory = driver.device_memory(32);
+    let fill = |offset, size, pattern| {
+        let dst = Span {
+            memory,
+            offset,
+            size,
+        };
+        run(Command::Fill { dst, pattern })
+    };
+    driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
+    let x = 0xdead_beef;
+    assert_eq!(driver.words(span(memory, 32)), [1, 1, x, x, x, 1, 1, 1]);
+}
+
+#[test]
+fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
+    let Some(driver) = driver() else { return };
+    let limit = driver.info().limits.max_buffer_size;
+    for size in [limit + 1, 1 << 40, u64::MAX] {
+        let error = driver
+            .allocate(MemoryKind::Device, size, "huge")
+            .unwrap_err();
+        assert!(matches!(error, GpuError::TooLarge { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("max_buffer_size"), "{text}");
+        assert!(text.contains("`huge`"), "{text}");
+    }
+    driver.device_memory(64);
+}
+
+#[test]
+fn running_out_of_memory_names_the_largest_holders_and_harms_nothing() {
+    let Some(driver) = driver() else { return };
+    let holder = driver.allocate(MemoryKind::Device, 3 << 20, "the holder");
+    let text = driver.heap.out_of_memory(123_456, "wanted").to_string();
+    for part in ["123456 bytes", "`wanted`", "`the holder` (3145728 bytes)"] {
+        assert!(text.contains(part), "{part} is not in: {text}");
+    }
+    driver.free(holder.unwrap());
+}
+
+#[test]
+fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
+    let Some(driver) = driver() else { return };
+    let up = driver.uploaded(&[1, 2]);
+    let device = driver.device_memory(8);
+    for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
+        let refused = Driver::write(&driver, memory, offset, &vec![0; len]);
+        let error = refused.unwrap_err();
+        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+    }
+    let read = Driver::read(&driver, up, 0, &mut [0; 4]);
+    assert!(read.is_err(), "upload memory is not for reading");
+}
+
+#[test]
+fn steps_with_stale_ids_or_bad_ranges_are_refused_and_harm_nothing() {
+    let Some(driver) = driver() else { return };
+    let up = driver.uploaded(&[5, 6]);
+    let stale = driver.device_memory(8);
+    driver.free(stale);
+    let whole = span(up, 8);
+    let overlapping = Span {
+        offset: 2,
+        size: 4,
+        ..whole
+    };
+    let bad = [
+        copy(whole, span(stale, 8)),
+        copy(whole, span(up, 16)),
+        copy(span(up, 4), overlapping),
+        copy(whole, span(up, 4)),
+        run(Command::Fill {
+            dst: span(up, 6),
+            pattern: 0,
+        }),
+    ];
+    for step in bad {
+        let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
+        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+    }
+    assert_eq!(driver.words(whole), [5, 6]);
+}
+
+#[test]
+fn memory_is_taken_back() {
+    let Some(driver) = driver() else { return };
+    let size = 8 << 20;
+    let total = 4 * driver.info().memory;
+    // Far more than there is, a bit at a time.
+    for _ in 0..(total / size).min(500) {
+        let memory = driver.device_memory(size);
+        driver.free(memory);
+    }
+    assert_eq!(crate::backend::vulkan::read(&driver.blocks).len(), 0);
+}

@@ -1,0 +1,188 @@
+//! Submissions: their order, waits, replays, times, threads, and the end of a device.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::*;
+use crate::error::GpuError;
+use crate::info::DeviceKind;
+
+/// A kernel that adds one to each word.
+const INCREMENT: &str = "
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @compute @workgroup_size(64)
+    fn increment(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&data) { data[id.x] += 1u; }
+    }";
+
+/// A kernel that keeps a device busy for a while, with a loop that nothing can shorten.
+const SLOW: &str = "
+    var<immediate> turns: u32;
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @compute @workgroup_size(1)
+    fn slow() {
+        var x = data[0];
+        for (var i = 0u; i < turns; i++) { x = x * 1664525u + 1013904223u; x ^= x >> 7u; }
+        data[0] = x;
+    }";
+
+fn compute_barrier() -> Step {
+    barrier(Stages::COMPUTE, Stages::COMPUTE)
+}
+
+#[test]
+fn a_chain_of_dispatches_runs_in_order() {
+    let Some(driver) = driver() else { return };
+    let data = driver.uploaded(&[0; 256]);
+    let kernel = driver.compiled(INCREMENT, false);
+    let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
+    let chain: Vec<Step> = (0..100)
+        .flat_map(|_| [compute_barrier(), step.clone()])
+        .collect();
+    driver.done(&chain);
+    assert_eq!(driver.words(span(data, 1024)), [100; 256]);
+}
+
+#[test]
+fn points_grow_and_command_buffers_are_used_again() {
+    let Some(driver) = driver() else { return };
+    let data = driver.uploaded(&[0; 4]);
+    let kernel = driver.compiled(INCREMENT, false);
+    let steps = [
+        compute_barrier(),
+        dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1]),
+    ];
+    let mut last = Point(0);
+    for _ in 0..200 {
+        let point = driver.submit(Work::Once(&steps), false).unwrap();
+        assert!(point > last);
+        last = point;
+        if point.0 % 8 == 0 {
+            assert!(driver.wait(point, LONG).unwrap());
+        }
+    }
+    assert!(driver.wait(last, LONG).unwrap());
+    assert!(driver.wait(Point(1), Duration::ZERO).unwrap());
+    assert_eq!(driver.words(span(data, 16)), [200; 4]);
+    let made = driver.queue.command_buffers();
+    assert!(made <= 10, "{made} command buffers for 8 at a time");
+}
+
+#[test]
+fn an_empty_submission_is_done_after_those_before_it() {
+    let Some(driver) = driver() else { return };
+    let first = driver.submit(Work::Once(&[]), false).unwrap();
+    let second = driver.submit(Work::Once(&[]), true).unwrap();
+    assert!(second > first);
+    assert!(driver.wait(second, LONG).unwrap());
+    assert_eq!(driver.timings(second).unwrap(), []);
+}
+
+#[test]
+fn a_recording_replays_and_replays_may_overlap() {
+    let Some(driver) = driver() else { return };
+    let data = driver.uploaded(&[0; 64]);
+    let kernel = driver.compiled(INCREMENT, false);
+    let steps = [
+        compute_barrier(),
+        dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1]),
+    ];
+    let recording = driver.record(&steps).unwrap();
+    for _ in 0..50 {
+        driver.submit(Work::Replay(recording), false).unwrap();
+    }
+    assert_eq!(driver.words(span(data, 256)), [50; 64]);
+    driver.forget(recording);
+    let error = driver.submit(Work::Replay(recording), false).unwrap_err();
+    assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+}
+
+/// Submits work that takes far longer than a few milliseconds.
+fn slow(driver: &VulkanDriver, timed: bool) -> Point {
+    let data = driver.uploaded(&[1]);
+    let kernel = driver.compiled(SLOW, false);
+    let (turns, groups) = match driver.info().kind {
+        // Mesa's software device lets no invocation take more than 65535 turns of loops.
+        DeviceKind::Software => (60_000u32, 1000),
+        _ => (10_000_000, 1),
+    };
+    let binding = (span(data, 4), true);
+    let step = dispatch_with(kernel, &[binding], [groups, 1, 1], &turns.to_le_bytes());
+    driver.submit(Work::Once(&[step]), timed).unwrap()
+}
+
+#[test]
+fn a_wait_ends_at_its_timeout() {
+    let Some(driver) = driver() else { return };
+    let point = slow(&driver, false);
+    let start = Instant::now();
+    assert!(!driver.wait(point, Duration::ZERO).unwrap());
+    assert!(!driver.wait(point, Duration::from_millis(2)).unwrap());
+    assert!(start.elapsed() < Duration::from_secs(1));
+    assert!(driver.wait(point, LONG).unwrap());
+}
+
+#[test]
+fn each_dispatch_is_timed_once() {
+    let Some(driver) = driver() else { return };
+    let start = Instant::now();
+    let point = slow(&driver, true);
+    assert!(driver.wait(point, LONG).unwrap());
+    let wall = start.elapsed();
+    let times = driver.timings(point).unwrap();
+    assert_eq!(times.len(), 1);
+    assert!(times[0] > wall / 10, "{times:?} of {wall:?}");
+    assert!(times[0] <= wall, "{times:?} of {wall:?}");
+    assert!(driver.timings(point).is_err(), "asked for already");
+}
+
+#[test]
+fn threads_share_a_driver() {
+    let Some(driver) = driver() else { return };
+    let driver = Arc::new(driver);
+    let threads: Vec<_> = (1..=8u32)
+        .map(|thread| {
+            let driver = Arc::clone(&driver);
+            std::thread::spawn(move || {
+                let kernel = driver.compiled(DOUBLE, false);
+                for round in 0..20 {
+                    let words = vec![thread * 1000 + round; 100];
+                    let src = driver.uploaded(&words);
+                    let dst = driver.device_memory(400);
+                    let bindings = [(span(src, 400), false), (span(dst, 400), true)];
+                    driver.done(&[dispatch(kernel, &bindings, [2, 1, 1])]);
+                    assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
+                    driver.free(src);
+                    driver.free(dst);
+                }
+            })
+        })
+        .collect();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
+
+#[test]
+fn dropping_a_busy_driver_waits_for_it() {
+    let Some(driver) = driver() else { return };
+    slow(&driver, false);
+    drop(driver);
+}
+
+#[test]
+fn an_abandoned_driver_neither_waits_nor_takes_work() {
+    let Some(driver) = driver() else { return };
+    let point = slow(&driver, false);
+    driver.abandon();
+    let start = Instant::now();
+    for error in [
+        driver.wait(point, LONG).unwrap_err(),
+        driver.submit(Work::Once(&[]), false).unwrap_err(),
+        driver.allocate(MemoryKind::Device, 4, "").unwrap_err(),
+    ] {
+        assert!(matches!(error, GpuError::DeviceLost { .. }), "{error}");
+    }
+    drop(driver);
+    assert!(start.elapsed() < Duration::from_secs(1));
+}

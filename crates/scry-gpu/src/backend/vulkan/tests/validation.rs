@@ -1,0 +1,56 @@
+//! The validation layer, switched on by the environment, hears what is wrong. A child process does
+//! the wrong, so that the messages are not this process's.
+
+use super::*;
+use crate::backend::vulkan::validation::{message_count, wanted};
+
+/// Not a test of its own: what the child process does.
+#[test]
+fn race() {
+    if !is_child() {
+        return;
+    }
+    let Some(driver) = driver() else { return };
+    let memory = driver.device_memory(64);
+    let fill = |pattern| {
+        let dst = span(memory, 64);
+        run(Command::Fill { dst, pattern })
+    };
+    let kernel = driver.compiled(DOUBLE, false);
+    let src = driver.uploaded(&[1; 16]);
+    let bindings = [(span(src, 64), false), (span(memory, 64), true)];
+    let double = dispatch(kernel, &bindings, [1, 1, 1]);
+    let between = barrier(Stages::TRANSFER, Stages::COMPUTE);
+    driver.done(&[fill(1), between, double.clone()]);
+    println!("with a barrier: {}", message_count());
+    driver.done(&[full_barrier(), fill(1), fill(2)]);
+    println!("between fills: {}", message_count());
+    driver.done(&[full_barrier(), fill(1), double]);
+    println!("before a kernel: {}", message_count());
+}
+
+#[test]
+fn a_missing_barrier_is_heard_of() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().to_str().unwrap();
+    let variables = [("SCRY_VALIDATE", "1"), ("SCRY_VALIDATE_LOG", path)];
+    let told = told_by_child("validation::race", &variables);
+    if !told.contains("with a barrier") {
+        assert!(
+            !wanted(),
+            "validation is asked for, and the child says: {told}"
+        );
+        eprintln!("SKIPPED, no Vulkan validation layer or no device: {told}");
+        return;
+    }
+    for line in [
+        "with a barrier: 0",
+        "between fills: 1",
+        "before a kernel: 2",
+    ] {
+        assert!(told.contains(line), "{line} is not in: {told}");
+    }
+    let logged = std::fs::read_to_string(path).unwrap();
+    let hazards = logged.matches("ERROR SYNC-HAZARD-").count();
+    assert_eq!(hazards, 2, "{logged}");
+}

@@ -1,0 +1,229 @@
+//! Several steps, one submission.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::binding::{Binding, Sealed};
+use crate::buffer::Buffer;
+use crate::command::Command;
+use crate::context::Context;
+use crate::driver::{MemoryKind, Point};
+use crate::element::{self, Element};
+use crate::encode;
+use crate::error::{GpuError, Result};
+use crate::kernel::Kernel;
+use crate::launch::{Invocations, Launch};
+use crate::list::CommandList;
+use crate::slice::Slice;
+use crate::ticket::{Download, Recording, Ticket};
+
+/// Steps that are submitted together, in one call to the driver.
+///
+/// The steps behave as if they ran one after the other; those that touch different bytes may
+/// overlap. No barriers are needed. A step that fails to be added leaves the batch as it was.
+#[must_use = "a batch does nothing until it is submitted"]
+pub struct Batch {
+    context: Arc<Context>,
+    list: CommandList,
+    downloads: Vec<Arc<OnceLock<Point>>>,
+}
+
+impl Batch {
+    pub(crate) fn new(context: &Arc<Context>) -> Self {
+        let list = CommandList::default();
+        Self {
+            context: context.clone(),
+            list,
+            downloads: Vec::new(),
+        }
+    }
+
+    /// Adds a launch of a kernel.
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<&mut Self> {
+        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+    }
+
+    /// Adds a launch of a kernel that declares `var<immediate>`, with its value.
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run_with_push_constants<P: Element>(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+        params: &P,
+    ) -> Result<&mut Self> {
+        let launch = Launch::invocations(invocations).push_constants(params);
+        self.run_configured(kernel, bindings, launch)
+    }
+
+    /// Adds a launch with everything spelled out.
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run_configured(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: Launch,
+    ) -> Result<&mut Self> {
+        self.add(|context, list| encode::dispatch(context, list, kernel, bindings, &launch))
+    }
+
+    /// Adds a copy from one buffer to another of the same length.
+    ///
+    /// # Errors
+    /// As [`Buffer::copy_to`].
+    pub fn copy<T: Element>(&mut self, src: &Buffer<T>, dst: &Buffer<T>) -> Result<&mut Self> {
+        self.copy_slice(&src.slice(..)?, &dst.slice(..)?)
+    }
+
+    /// Adds a copy from one slice to another of the same length.
+    ///
+    /// # Errors
+    /// As [`Slice::copy_to`].
+    pub fn copy_slice<T: Element>(
+        &mut self,
+        src: &Slice<'_, T>,
+        dst: &Slice<'_, T>,
+    ) -> Result<&mut Self> {
+        self.add(|context, list| encode::copy(context, list, src.view(), dst.view()))
+    }
+
+    /// Adds a fill of a buffer with one value.
+    ///
+    /// # Errors
+    /// As [`Buffer::fill`].
+    pub fn fill<T: Element>(&mut self, buffer: &Buffer<T>, value: T) -> Result<&mut Self> {
+        let pattern = element::bytes_of(std::slice::from_ref(&value));
+        self.add(|context, list| encode::fill(context, list, buffer.view(), pattern))
+    }
+
+    /// Adds a write of all elements of a buffer; `data` is captured now.
+    ///
+    /// # Errors
+    /// As [`Buffer::write`].
+    pub fn write<T: Element>(&mut self, buffer: &Buffer<T>, data: &[T]) -> Result<&mut Self> {
+        if data.len() != buffer.len() {
+            let name = encode::quoted(buffer.label());
+            return Err(GpuError::Range {
+                operation: "Batch::write",
+                problem: format!(
+                    "{} elements were given for {} of {name}",
+                    data.len(),
+                    buffer.len()
+                ),
+                remedy: "give as many as there are".to_owned(),
+            });
+        }
+        self.add(|context, list| {
+            let view = buffer.view();
+            encode::same_device(context, view.context, &encode::quoted(view.label))?;
+            match view.bytes() {
+                Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Adds a read of all elements of a buffer, as they are at this place in the batch.
+    ///
+    /// # Errors
+    /// [`GpuError::WrongDevice`], [`GpuError::OutOfMemory`].
+    pub fn download<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<Download<T>> {
+        let view = buffer.view();
+        encode::same_device(&self.context, view.context, &encode::quoted(view.label))?;
+        let point = Arc::new(OnceLock::new());
+        let memory = match view.bytes() {
+            None => None,
+            Some((source, src)) => {
+                let memory = self
+                    .context
+                    .allocate(MemoryKind::Readback, src.size, "read back")?;
+                let dst = crate::command::Span {
+                    size: src.size,
+                    ..memory.whole()
+                };
+                self.list
+                    .push(Command::Copy { src, dst }, [source, &memory]);
+                self.list.read_by_host = true;
+                Some(memory)
+            }
+        };
+        self.downloads.push(point.clone());
+        Ok(Download::new(&self.context, memory, buffer.len(), &point))
+    }
+
+    /// Submits the batch and waits until it is done.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn submit(self) -> Result<()> {
+        self.submit_async()?.wait()
+    }
+
+    /// Submits the batch; does not wait.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`]; nothing has run then.
+    pub fn submit_async(self) -> Result<Ticket> {
+        let point = self.context.submit_list(self.list, false)?;
+        if let Some(point) = point {
+            for download in self.downloads {
+                download.get_or_init(|| point);
+            }
+        }
+        Ok(Ticket::new(&self.context, point))
+    }
+
+    /// Submits the batch, waits, and gives the time that each launch took on the device, in order;
+    /// launches without invocations do not count. Empty if the device has no timestamps.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn submit_timed(self) -> Result<Vec<Duration>> {
+        let Some(point) = self.context.submit_list(self.list, true)? else {
+            return Ok(Vec::new());
+        };
+        for download in self.downloads {
+            download.get_or_init(|| point);
+        }
+        self.context.wait(point)?;
+        self.context.note_loss(self.context.driver.timings(point))
+    }
+
+    /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew
+    /// with each replay.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`].
+    pub fn record(self) -> Result<Recording> {
+        let recorded = match self.list.commands.is_empty() {
+            true => None,
+            false => Some(self.context.record(self.list)?),
+        };
+        Ok(Recording::new(&self.context, recorded, self.downloads))
+    }
+
+    /// Adds to the list; on failure the list is as it was.
+    fn add(
+        &mut self,
+        encode: impl FnOnce(&Arc<Context>, &mut CommandList) -> Result<()>,
+    ) -> Result<&mut Self> {
+        let lengths = self.list.lengths();
+        if let Err(error) = encode(&self.context, &mut self.list) {
+            self.list.truncate(lengths);
+            return Err(error);
+        }
+        Ok(self)
+    }
+}

@@ -1,0 +1,67 @@
+//! What a kernel can be given: whole buffers and slices of them.
+
+use std::sync::Arc;
+
+use crate::buffer::Buffer;
+use crate::command::Span;
+use crate::context::Context;
+use crate::element::{Element, ElementLayout};
+use crate::memory::Memory;
+
+/// A buffer, or a slice of one, as an argument of a kernel.
+///
+/// Arguments are given in the order of the kernel's bindings: by group, then by binding number.
+pub trait Binding: Sealed {}
+
+/// Keeps [`Binding`] closed, and shows its inside to the crate.
+pub trait Sealed {
+    /// The bytes and what they are.
+    #[doc(hidden)]
+    fn view(&self) -> View<'_>;
+}
+
+/// Bytes of a buffer and what they are; without the element's type.
+#[derive(Clone, Copy)]
+#[doc(hidden)]
+pub struct View<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    /// Absent if the buffer is empty.
+    pub(crate) memory: Option<&'a Arc<Memory>>,
+    pub(crate) label: &'a str,
+    /// First byte.
+    pub(crate) offset: u64,
+    /// Number of bytes.
+    pub(crate) size: u64,
+    pub(crate) element_size: u64,
+    pub(crate) layout: ElementLayout,
+    pub(crate) type_name: &'static str,
+}
+
+impl<'a> View<'a> {
+    pub(crate) fn new<T: Element>(buffer: &'a Buffer<T>, start: usize, len: usize) -> Self {
+        let element_size = size_of::<T>() as u64;
+        Self {
+            context: &buffer.context,
+            memory: buffer.memory.as_ref(),
+            label: buffer.label(),
+            offset: start as u64 * element_size,
+            size: len as u64 * element_size,
+            element_size,
+            layout: T::LAYOUT,
+            type_name: std::any::type_name::<T>(),
+        }
+    }
+
+    /// The allocation and the bytes in it; nothing if there are no bytes.
+    pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, Span)> {
+        let memory = self.memory.filter(|_| self.size > 0)?;
+        Some((
+            memory,
+            Span {
+                memory: memory.id(),
+                offset: self.offset,
+                size: self.size,
+            },
+        ))
+    }
+}

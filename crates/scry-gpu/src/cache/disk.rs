@@ -1,0 +1,181 @@
+//! Kernels that earlier processes compiled, one file each.
+//!
+//! A file is written beside its final place and renamed, so that a reader finds the old entry, the
+//! new one or none, whenever the writer stops. Whatever is odd about a file makes it a miss, and no
+//! failure here is ever a failure of the job.
+
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use super::folder::{self, Place};
+use super::format::{self, MAX_FILE};
+use super::{DeviceIdentity, KernelKey, shelf};
+
+/// All files together are kept below this many bytes, give or take what was stored since the last
+/// look.
+const LIMIT: u64 = 256 << 20;
+/// An entry in use is marked as such at most this often.
+const USED_MARK: Duration = Duration::from_secs(24 * 3600);
+
+/// The kernels that earlier processes compiled for one device and driver.
+#[derive(Debug)]
+pub(crate) struct DiskCache {
+    base: PathBuf,
+    device: String,
+    folder: PathBuf,
+    identity: Vec<u8>,
+    limit: u64,
+    /// Bytes stored since all files were last looked at.
+    unswept: AtomicU64,
+}
+
+impl DiskCache {
+    /// Opens the cache for a device, where the environment says. None if there is to be none, or
+    /// if it cannot be trusted or made; the latter is logged.
+    pub(crate) fn open(identity: &DeviceIdentity) -> Option<Self> {
+        match folder::place_of_process() {
+            Place::Off => None,
+            Place::In(base) => Self::open_in(&base, identity, LIMIT),
+            Place::Nowhere => {
+                let problem = io::Error::other("the user has no home folder");
+                folder::warn_once(Path::new("the user's cache folder"), &problem);
+                None
+            }
+        }
+    }
+
+    pub(super) fn open_in(base: &Path, identity: &DeviceIdentity, limit: u64) -> Option<Self> {
+        let device = identity.folder_name();
+        match folder::prepare(base, &device) {
+            Ok(folder) => Some(Self {
+                base: base.to_owned(),
+                device,
+                folder,
+                identity: identity.key_part(),
+                limit,
+                // The first store of a process looks.
+                unswept: AtomicU64::new(limit),
+            }),
+            Err(problem) => {
+                folder::warn_once(&folder::root_in(base).join(device), &problem);
+                None
+            }
+        }
+    }
+
+    /// The payload kept under a key, if there is a sound one. `folded` tells the two variants of a
+    /// kernel apart.
+    pub(crate) fn load(&self, key: &KernelKey, folded: bool) -> Option<Vec<u8>> {
+        let key = format::full_key(&self.identity, key, folded);
+        let path = self.path(&key);
+        let (file, mut bytes) = folder::read_private(&path, MAX_FILE)?;
+        let Some(payload) = format::payload(&bytes, &key) else {
+            log::debug!("{}: not a sound entry, passed over", path.display());
+            return None;
+        };
+        bytes.truncate(payload.end);
+        bytes.drain(..payload.start);
+        mark_used(&file);
+        Some(bytes)
+    }
+
+    /// Keeps a payload. Failure is never an error: the first one is logged, and that is all.
+    pub(crate) fn store(&self, key: &KernelKey, folded: bool, payload: &[u8]) {
+        let key = format::full_key(&self.identity, key, folded);
+        let file = match format::encode(&key, payload) {
+            Some(file) if !payload.is_empty() => file,
+            _ => {
+                let size = payload.len();
+                log::debug!("a payload of {size} bytes is not kept: it is empty or too large");
+                return;
+            }
+        };
+        let path = self.path(&key);
+        let written = match replace(&path, &file) {
+            // Somebody cleared the cache while it was in use.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                folder::prepare(&self.base, &self.device).and_then(|_| replace(&path, &file))
+            }
+            written => written,
+        };
+        match written {
+            Ok(()) => self.sweep_if_due(file.len() as u64),
+            Err(problem) => folder::warn_once(&self.folder, &problem),
+        }
+    }
+
+    /// The file of an entry.
+    pub(super) fn path(&self, key: &[u8]) -> PathBuf {
+        let hash = format::hash(key);
+        self.folder.join(format!("{hash:032x}.{}", shelf::ENTRY))
+    }
+
+    /// Reads the whole folder only once in a while: other processes store too, and a sum that is
+    /// an eighth off is good enough.
+    fn sweep_if_due(&self, stored: u64) {
+        let unswept = self.unswept.fetch_add(stored, Ordering::Relaxed);
+        if unswept.saturating_add(stored) > self.limit / 8 {
+            self.unswept.store(0, Ordering::Relaxed);
+            shelf::sweep(&folder::root_in(&self.base), self.limit);
+        }
+    }
+}
+
+/// Notes the use of an entry, so that it is not among the first to go. May fail.
+fn mark_used(file: &File) {
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let Ok(age) = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default())
+    else {
+        return;
+    };
+    if age > USED_MARK {
+        if let Err(error) = file.set_modified(SystemTime::now()) {
+            log::debug!("the use of a cache entry cannot be noted: {error}");
+        }
+    }
+}
+
+/// Puts a file in place at once, whole or not at all.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    let temporary = Temporary::create(path)?;
+    (&temporary.file).write_all(content)?;
+    // Before the rename: else a power failure could leave the new name with nothing behind it.
+    temporary.file.sync_data()?;
+    fs::rename(&temporary.path, path)
+}
+
+/// A file beside its final place, removed again unless it was renamed.
+struct Temporary {
+    path: PathBuf,
+    file: File,
+}
+
+impl Temporary {
+    fn create(path: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // Process numbers repeat: containers that share a folder each have their own.
+        static PROCESS: OnceLock<u64> = OnceLock::new();
+        let process = PROCESS.get_or_init(|| RandomState::new().hash_one(0));
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let writer = format!("{:x}-{process:x}-{count:x}", std::process::id());
+        let path = path.with_extension(format!("{writer}.{}", shelf::TEMPORARY));
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path)?;
+        Ok(Self { path, file })
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        // After the rename there is nothing under this name.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,126 @@
+//! The bytes of a cache file.
+//!
+//! ```text
+//! magic [8] | format version u32 | key length u32 | payload length u64 | key | payload | checksum [16]
+//! ```
+//!
+//! Numbers are little-endian. The key is stored whole and compared whole. The checksum, 128 bits
+//! of SipHash-1-3 over everything before it, is there for corruption: torn writes, bad disks,
+//! mixed-up files. It is no proof of origin, since its key is public; who may write the file at all
+//! is what [`folder`](super::folder) looks at.
+
+use std::hash::Hasher as _;
+use std::ops::Range;
+
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
+use super::KernelKey;
+
+/// Largest file that is ever written or read, in bytes.
+pub(super) const MAX_FILE: u64 = 64 << 20;
+
+const MAGIC: [u8; 8] = *b"\x89scry\r\n\x1a";
+const VERSION: u32 = 1;
+const HEADER: usize = 24;
+const CHECKSUM: usize = 16;
+
+/// Writes fields so that different lists of fields never give the same bytes.
+#[derive(Debug, Default)]
+pub(super) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(super) fn number(&mut self, value: u64) {
+        self.0.extend_from_slice(&value.to_le_bytes());
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.0.extend_from_slice(bytes);
+    }
+
+    pub(super) fn finish(self) -> Vec<u8> {
+        self.0
+    }
+}
+
+/// 128 bits of hash, the same on every machine and in every version of the compiler.
+pub(super) fn hash(bytes: &[u8]) -> u128 {
+    let mut hasher = SipHasher13::new_with_keys(0x7363_7279_2d67_7075, 0x6b65_726e_656c_7321);
+    hasher.write(bytes);
+    hasher.finish128().as_u128()
+}
+
+/// The full key of an entry. The entry point stands first, where [`entry_point`] finds it.
+pub(super) fn full_key(identity: &[u8], key: &KernelKey, folded: bool) -> Vec<u8> {
+    let mut out = Writer(Vec::with_capacity(identity.len() + key.source.len() + 256));
+    out.number(key.entry.is_some().into());
+    out.bytes(key.entry.as_deref().unwrap_or_default().as_bytes());
+    out.bytes(identity);
+    out.number(key.checked.into());
+    out.number(folded.into());
+    out.number(key.overrides.len() as u64);
+    for (name, bits) in &key.overrides {
+        out.bytes(name.as_bytes());
+        out.number(*bits);
+    }
+    out.bytes(key.source.as_bytes());
+    out.finish()
+}
+
+/// The file that keeps `payload` under `key`, or none if it would be larger than [`MAX_FILE`].
+pub(super) fn encode(key: &[u8], payload: &[u8]) -> Option<Vec<u8>> {
+    let size = HEADER + key.len() + CHECKSUM;
+    let size = size.checked_add(payload.len())?;
+    if size as u64 > MAX_FILE {
+        return None;
+    }
+    let mut file = Vec::with_capacity(size);
+    file.extend_from_slice(&MAGIC);
+    file.extend_from_slice(&VERSION.to_le_bytes());
+    file.extend_from_slice(&u32::try_from(key.len()).ok()?.to_le_bytes());
+    file.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend_from_slice(key);
+    file.extend_from_slice(payload);
+    let checksum = hash(&file).to_le_bytes();
+    file.extend_from_slice(&checksum);
+    Some(file)
+}
+
+/// Where in `file` the payload kept under `key` stands. None if anything at all is odd.
+pub(super) fn payload(file: &[u8], key: &[u8]) -> Option<Range<usize>> {
+    let (key_length, payload_length) = lengths(file)?;
+    let start = HEADER.checked_add(key_length)?;
+    let end = start.checked_add(payload_length)?;
+    if payload_length == 0 || end.checked_add(CHECKSUM)? != file.len() {
+        return None;
+    }
+    let (content, checksum) = file.split_at(end);
+    let sound = hash(content).to_le_bytes() == checksum && content[HEADER..start] == *key;
+    sound.then_some(start..end)
+}
+
+/// Lengths of key and payload, if the file begins as ours do.
+fn lengths(file: &[u8]) -> Option<(usize, usize)> {
+    let (magic, rest) = file.split_first_chunk::<8>()?;
+    let (version, rest) = rest.split_first_chunk::<4>()?;
+    let (key, rest) = rest.split_first_chunk::<4>()?;
+    let (payload, _) = rest.split_first_chunk::<8>()?;
+    if *magic != MAGIC || u32::from_le_bytes(*version) != VERSION {
+        return None;
+    }
+    let key = usize::try_from(u32::from_le_bytes(*key)).ok()?;
+    let payload = usize::try_from(u64::from_le_bytes(*payload)).ok()?;
+    Some((key, payload))
+}
+
+/// The entry point asked for, from the beginning of a file. For people to read: nothing is checked
+/// but that it is text. None if none was named, or if the file is odd.
+pub(super) fn entry_point(beginning: &[u8]) -> Option<String> {
+    lengths(beginning)?;
+    let key = beginning.get(HEADER..)?;
+    let (named, key) = key.split_first_chunk::<8>()?;
+    let (length, key) = key.split_first_chunk::<8>()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let name = str::from_utf8(key.get(..length)?).ok()?;
+    (u64::from_le_bytes(*named) == 1).then(|| name.to_owned())
+}

@@ -1,0 +1,107 @@
+//! What makes compiled code fit one device and one driver only.
+
+use crate::info::{DeviceInfo, DeviceKind};
+
+use super::format::{Writer, hash};
+
+/// A device together with the driver that compiles for it, and the version of this crate.
+#[derive(Debug, Clone)]
+pub(crate) struct DeviceIdentity {
+    vendor_id: u32,
+    device_id: u32,
+    driver: Vec<u8>,
+    device: Vec<u8>,
+}
+
+impl DeviceIdentity {
+    /// The identity of a device, or none if its driver does not say which build it is: code from
+    /// one driver must never reach another.
+    pub(crate) fn of(info: &DeviceInfo) -> Option<Self> {
+        Self::with_version(info, env!("CARGO_PKG_VERSION"))
+    }
+
+    pub(super) fn with_version(info: &DeviceInfo, crate_version: &str) -> Option<Self> {
+        let mut driver = Writer::default();
+        driver.bytes(&info.driver_uuid?);
+        driver.bytes(info.driver.as_bytes());
+        driver.bytes(info.api_version.as_bytes());
+        driver.bytes(info.backend.name().as_bytes());
+        driver.bytes(std::env::consts::ARCH.as_bytes());
+        let mut device = Writer::default();
+        device.bytes(crate_version.as_bytes());
+        device.number(info.vendor_id.into());
+        device.number(info.device_id.into());
+        device.bytes(&info.uuid?);
+        device.bytes(info.name.as_bytes());
+        device.number(info.subgroup_size.into());
+        // A software device's code runs on the host, and home folders are shared between hosts.
+        if info.kind == DeviceKind::Software {
+            device.bytes(host_instructions().as_bytes());
+        }
+        Some(Self {
+            vendor_id: info.vendor_id,
+            device_id: info.device_id,
+            driver: driver.finish(),
+            device: device.finish(),
+        })
+    }
+
+    /// Everything, as part of the key of each entry.
+    pub(super) fn key_part(&self) -> Vec<u8> {
+        let mut part = Writer::default();
+        part.bytes(&self.driver);
+        part.bytes(&self.device);
+        part.finish()
+    }
+
+    /// Name of the folder for the device: vendor, model, and a hash of the driver's identity.
+    pub(super) fn folder_name(&self) -> String {
+        let driver = (hash(&self.driver) >> 64) as u64;
+        format!(
+            "{:04x}-{:04x}-{driver:016x}",
+            self.vendor_id, self.device_id
+        )
+    }
+}
+
+/// The instruction set extensions of the host that compilers make use of.
+fn host_instructions() -> String {
+    let mut found = String::new();
+    let mut note = |name: &str, present: bool| {
+        if present {
+            found.push_str(name);
+            found.push(' ');
+        }
+    };
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        note("sse4.1", has!("sse4.1"));
+        note("sse4.2", has!("sse4.2"));
+        note("popcnt", has!("popcnt"));
+        note("avx", has!("avx"));
+        note("avx2", has!("avx2"));
+        note("fma", has!("fma"));
+        note("f16c", has!("f16c"));
+        note("bmi1", has!("bmi1"));
+        note("bmi2", has!("bmi2"));
+        note("avx512f", has!("avx512f"));
+        note("avx512bw", has!("avx512bw"));
+        note("avx512dq", has!("avx512dq"));
+        note("avx512vl", has!("avx512vl"));
+        note("avx512vnni", has!("avx512vnni"));
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        use std::arch::is_aarch64_feature_detected as has;
+        note("dotprod", has!("dotprod"));
+        note("fp16", has!("fp16"));
+        note("lse", has!("lse"));
+        note("i8mm", has!("i8mm"));
+        note("bf16", has!("bf16"));
+        note("sve", has!("sve"));
+        note("sve2", has!("sve2"));
+    }
+    note(std::env::consts::OS, true);
+    found
+}

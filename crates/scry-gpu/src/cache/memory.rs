@@ -1,0 +1,236 @@
+//! Kernels of this process, by full key.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+
+use super::{KernelKey, KeyRef};
+
+/// Kernels kept at once. The one that was not used for longest makes room.
+const CAPACITY: usize = 512;
+
+/// Kernels of one device by key. A hit copies nothing and takes no exclusive lock.
+#[derive(Debug)]
+pub(crate) struct MemoryCache<V> {
+    capacity: usize,
+    seed: u64,
+    /// Grows with each use.
+    clock: AtomicU64,
+    kept: RwLock<Kept<V>>,
+    /// Hashes of the keys that are being built.
+    building: Mutex<HashSet<u64>>,
+    built: Condvar,
+}
+
+#[derive(Debug)]
+struct Kept<V> {
+    /// By hash. Almost always there is one entry for a hash.
+    entries: HashMap<u64, Vec<Entry<V>>>,
+    count: usize,
+}
+
+#[derive(Debug)]
+struct Entry<V> {
+    key: KernelKey,
+    value: Arc<V>,
+    used: AtomicU64,
+}
+
+impl<V> Default for MemoryCache<V> {
+    fn default() -> Self {
+        Self::with_capacity(CAPACITY)
+    }
+}
+
+impl<V> MemoryCache<V> {
+    pub(super) fn with_capacity(capacity: usize) -> Self {
+        Self {
+            capacity,
+            seed: RandomState::new().hash_one(0),
+            clock: AtomicU64::new(0),
+            kept: RwLock::new(Kept {
+                entries: HashMap::new(),
+                count: 0,
+            }),
+            building: Mutex::new(HashSet::new()),
+            built: Condvar::new(),
+        }
+    }
+
+    /// The value under `key`, if there is one.
+    #[cfg(test)]
+    pub(crate) fn get(&self, key: KeyRef<'_>) -> Option<Arc<V>> {
+        self.find(hash(self.seed, key), key)
+    }
+
+    /// The value under `key`; if there is none, what `build` makes, which is then kept.
+    ///
+    /// Threads that ask for the same key meanwhile wait for the first one and get its value. If it
+    /// fails they build for themselves, all at once: nothing of a failure is kept.
+    ///
+    /// # Errors
+    ///
+    /// Those of `build`.
+    pub(crate) fn get_or_build<E>(
+        &self,
+        key: KeyRef<'_>,
+        build: impl FnOnce(&KernelKey) -> Result<V, E>,
+    ) -> Result<Arc<V>, E> {
+        let hash = hash(self.seed, key);
+        if let Some(value) = self.find(hash, key) {
+            return Ok(value);
+        }
+        let _turn = self.wait_for_others(hash);
+        if let Some(value) = self.find(hash, key) {
+            return Ok(value);
+        }
+        let owned = key.to_key();
+        let value = Arc::new(build(&owned)?);
+        Ok(self.keep(hash, owned, value))
+    }
+
+    /// Number of kernels kept.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.kept
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .count
+    }
+
+    fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<Arc<V>> {
+        let kept = self.kept.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = kept.find(hash, key)?;
+        entry.used.store(self.tick(), Ordering::Relaxed);
+        Some(Arc::clone(&entry.value))
+    }
+
+    /// Registers as builder if nobody builds for this hash, else waits until that ends. A thread
+    /// waits once at most: after a failure many may build, none has to queue.
+    fn wait_for_others(&self, hash: u64) -> Option<Turn<'_, V>> {
+        let mut building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
+        if building.insert(hash) {
+            return Some(Turn { cache: self, hash });
+        }
+        while building.contains(&hash) {
+            building = self
+                .built
+                .wait(building)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        None
+    }
+
+    /// Keeps a value, unless another thread kept one first: then that one is given.
+    fn keep(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
+        let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
+        let bucket = kept.entries.entry(hash).or_default();
+        if let Some(entry) = bucket.iter().find(|entry| entry.key == key) {
+            return Arc::clone(&entry.value);
+        }
+        bucket.push(Entry {
+            key,
+            value: Arc::clone(&value),
+            used: AtomicU64::new(self.tick()),
+        });
+        kept.count += 1;
+        let evicted = if kept.count > self.capacity {
+            kept.remove_oldest()
+        } else {
+            None
+        };
+        // The value goes after the lock: letting go of a kernel may take a while.
+        drop(kept);
+        drop(evicted);
+        value
+    }
+
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl<V> Kept<V> {
+    fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<&Entry<V>> {
+        let bucket = self.entries.get(&hash)?;
+        bucket.iter().find(|entry| key.matches(&entry.key))
+    }
+
+    fn remove_oldest(&mut self) -> Option<Entry<V>> {
+        let used = |entry: &Entry<V>| entry.used.load(Ordering::Relaxed);
+        let (&hash, index) = self
+            .entries
+            .iter()
+            .flat_map(|(hash, bucket)| (0..bucket.len()).map(move |index| (hash, index)))
+            .min_by_key(|(hash, index)| used(&self.entries[*hash][*index]))?;
+        let bucket = self.entries.get_mut(&hash)?;
+        let entry = bucket.swap_remove(index);
+        if bucket.is_empty() {
+            self.entries.remove(&hash);
+        }
+        self.count -= 1;
+        Some(entry)
+    }
+}
+
+/// The right to build for a hash, given up when dropped, also by a panic.
+struct Turn<'a, V> {
+    cache: &'a MemoryCache<V>,
+    hash: u64,
+}
+
+impl<V> Drop for Turn<'_, V> {
+    fn drop(&mut self) {
+        let building = self.cache.building.lock();
+        let mut building = building.unwrap_or_else(PoisonError::into_inner);
+        building.remove(&self.hash);
+        drop(building);
+        self.cache.built.notify_all();
+    }
+}
+
+/// Hashes the parts of a key, a dispatch's largest cost on the host when it is done bytewise. It
+/// need not be strong: the seed differs from cache to cache, keys are compared whole, and there
+/// are few.
+fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
+    let mut state = [seed, !seed];
+    absorb(&mut state, key.source.as_bytes());
+    absorb(&mut state, key.entry.unwrap_or_default().as_bytes());
+    for (name, value) in key.overrides {
+        absorb(&mut state, name.as_bytes());
+        state[0] = multiply_fold(state[0] ^ value.to_bits(), MULTIPLIER);
+    }
+    state[1] ^= u64::from(key.checked) | u64::from(key.entry.is_some()) << 1;
+    multiply_fold(state[0] ^ MULTIPLIER, state[1])
+}
+
+/// Odd, with ones and zeros well mixed: the golden ratio's fraction.
+const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Mixes in bytes and their number, in two chains of multiplications that overlap.
+fn absorb(state: &mut [u64; 2], bytes: &[u8]) {
+    let mut mix = |block: &[u8; 32]| {
+        let word = |at: usize| {
+            let bytes = block[at..at + 8].try_into();
+            u64::from_le_bytes(bytes.expect("the slice is 8 bytes long"))
+        };
+        state[0] = multiply_fold(state[0] ^ word(0), MULTIPLIER ^ word(8));
+        state[1] = multiply_fold(state[1] ^ word(16), MULTIPLIER ^ word(24));
+    };
+    let mut rest = bytes;
+    while let Some((block, after)) = rest.split_first_chunk::<32>() {
+        mix(block);
+        rest = after;
+    }
+    let mut last = [0; 32];
+    last[..rest.len()].copy_from_slice(rest);
+    mix(&last);
+    state[0] ^= bytes.len() as u64;
+}
+
+/// Both halves of a product, one upon the other.
+fn multiply_fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    (product as u64) ^ ((product >> 64) as u64)
+}

@@ -1,0 +1,210 @@
+//! Files that are not what they were.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use super::*;
+
+/// A cache with one entry.
+struct Fixture {
+    _folder: TempDir,
+    cache: DiskCache,
+    key: KernelKey,
+    path: PathBuf,
+    sound: Vec<u8>,
+}
+
+const PAYLOAD: &[u8] = b"code that only this driver understands";
+
+fn fixture() -> Fixture {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    let key = key("@compute fn main() {}");
+    cache.store(&key, false, PAYLOAD);
+    let path = path_of(&cache, &key, false);
+    let sound = fs::read(&path).unwrap();
+    Fixture {
+        _folder: folder,
+        cache,
+        key,
+        path,
+        sound,
+    }
+}
+
+impl Fixture {
+    /// Fails unless the file, with these bytes, is a miss, and is replaced by the next store.
+    #[track_caller]
+    fn is_a_miss(&self, bytes: &[u8]) {
+        fs::write(&self.path, bytes).unwrap();
+        assert_eq!(self.cache.load(&self.key, false), None);
+    }
+
+    #[track_caller]
+    fn recovers(&self) {
+        self.cache.store(&self.key, false, PAYLOAD);
+        assert_eq!(self.cache.load(&self.key, false).as_deref(), Some(PAYLOAD));
+    }
+}
+
+#[test]
+fn a_sound_entry_is_found() {
+    let fixture = fixture();
+    fixture.recovers();
+    assert_eq!(fs::read(&fixture.path).unwrap(), fixture.sound);
+}
+
+#[test]
+fn fault_37_each_bit_and_each_byte_flipped_is_a_miss() {
+    let fixture = fixture();
+    for at in 0..fixture.sound.len() {
+        for mask in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
+            let mut bytes = fixture.sound.clone();
+            bytes[at] ^= mask;
+            fixture.is_a_miss(&bytes);
+        }
+    }
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_each_truncation_is_a_miss() {
+    let fixture = fixture();
+    for length in 0..fixture.sound.len() {
+        fixture.is_a_miss(&fixture.sound[..length]);
+        fixture.is_a_miss(&fixture.sound[fixture.sound.len() - length..]);
+    }
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_trailing_bytes_are_a_miss() {
+    let fixture = fixture();
+    for extra in [1, 7, 16, 4096] {
+        let mut bytes = fixture.sound.clone();
+        bytes.resize(bytes.len() + extra, 0);
+        fixture.is_a_miss(&bytes);
+    }
+    fixture.is_a_miss(&fixture.sound.repeat(2));
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_random_bytes_are_a_miss() {
+    let fixture = fixture();
+    let mut random = Random(37);
+    for _ in 0..500 {
+        let length = random.below(1000) as usize;
+        let bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        fixture.is_a_miss(&bytes);
+        // Behind a header that is right.
+        let mut bytes = fixture.sound.clone();
+        bytes[24..].fill_with(|| random.next() as u8);
+        fixture.is_a_miss(&bytes);
+    }
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_absurd_lengths_with_a_sound_checksum_are_a_miss() {
+    let fixture = fixture();
+    let lengths = [
+        0,
+        1,
+        15,
+        16,
+        17,
+        1 << 31,
+        (1 << 32) - 1,
+        u64::MAX - 39,
+        u64::MAX,
+    ];
+    for key_length in lengths {
+        for payload_length in lengths {
+            let mut bytes = fixture.sound.clone();
+            bytes[12..16].copy_from_slice(&(key_length as u32).to_le_bytes());
+            bytes[16..24].copy_from_slice(&payload_length.to_le_bytes());
+            fixture.is_a_miss(&sealed(bytes));
+        }
+    }
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_a_right_header_with_a_wrong_payload_is_a_miss() {
+    let fixture = fixture();
+    let other = key("@compute fn main() { return; }");
+    fixture.cache.store(&other, false, PAYLOAD);
+    let other = fs::read(path_of(&fixture.cache, &other, false)).unwrap();
+    let tail = PAYLOAD.len() + 16;
+    let mut bytes = fixture.sound.clone();
+    let split = bytes.len() - tail;
+    bytes[split..].copy_from_slice(&other[other.len() - tail..]);
+    fixture.is_a_miss(&bytes);
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_an_empty_payload_is_neither_kept_nor_found() {
+    let fixture = fixture();
+    fixture.cache.store(&fixture.key, true, &[]);
+    assert!(!path_of(&fixture.cache, &fixture.key, true).exists());
+    let full = format::full_key(&device_identity().key_part(), &fixture.key, false);
+    fixture.is_a_miss(&format::encode(&full, &[]).unwrap());
+}
+
+#[test]
+fn fault_37_a_sparse_file_of_4_gib_is_a_miss_that_is_not_read() {
+    let fixture = fixture();
+    let file = File::options().write(true).open(&fixture.path).unwrap();
+    file.set_len(4 << 30).unwrap();
+    let start = std::time::Instant::now();
+    assert_eq!(fixture.cache.load(&fixture.key, false), None);
+    assert!(start.elapsed().as_secs() < 1);
+    fixture.recovers();
+}
+
+#[test]
+fn fault_37_what_is_larger_than_the_largest_file_is_not_kept() {
+    let fixture = fixture();
+    let payload = vec![1; format::MAX_FILE as usize];
+    fixture.cache.store(&fixture.key, true, &payload);
+    assert_eq!(fixture.cache.load(&fixture.key, true), None);
+    assert_eq!(names(fixture.path.parent().unwrap()).len(), 1);
+}
+
+#[test]
+fn fault_37_a_folder_in_place_of_the_file_is_a_miss() {
+    let fixture = fixture();
+    fs::remove_file(&fixture.path).unwrap();
+    fs::create_dir(&fixture.path).unwrap();
+    assert_eq!(fixture.cache.load(&fixture.key, false), None);
+    fixture.cache.store(&fixture.key, false, PAYLOAD);
+    assert_eq!(fixture.cache.load(&fixture.key, false), None);
+    let left = names(fixture.path.parent().unwrap());
+    assert_eq!(left.len(), 1, "a temporary file stays behind: {left:?}");
+}
+
+#[test]
+fn fault_40_equal_hashes_are_a_miss_since_whole_keys_are_compared() {
+    let fixture = fixture();
+    let other = key("@compute fn main() { return; }");
+    // As if both keys had the same hash.
+    fs::copy(&fixture.path, path_of(&fixture.cache, &other, false)).unwrap();
+    assert_eq!(fixture.cache.load(&other, false), None);
+    fixture.recovers();
+}
+
+/// The file with the checksum that its content has.
+fn sealed(mut file: Vec<u8>) -> Vec<u8> {
+    let end = file.len() - 16;
+    let checksum = format::hash(&file[..end]).to_le_bytes();
+    file[end..].copy_from_slice(&checksum);
+    file
+}
+
+#[test]
+fn the_helper_seals_as_the_cache_does() {
+    let fixture = fixture();
+    assert_eq!(sealed(fixture.sound.clone()), fixture.sound);
+}

@@ -1,0 +1,123 @@
+//! Entries of another device, driver, version or kernel.
+
+use super::*;
+
+/// Fails unless what is stored under one identity is not found under the other, in either folder.
+#[track_caller]
+fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
+    let folder = temporary_folder();
+    let open = |identity| DiskCache::open_in(folder.path(), identity, 1 << 20).unwrap();
+    let (first, second) = (open(a), open(b));
+    let key = key("@compute fn main() {}");
+    first.store(&key, false, b"payload");
+    assert!(first.load(&key, false).is_some());
+    assert_eq!(second.load(&key, false), None);
+    // As if the names of folder and file were the same.
+    let from = first.path(&format::full_key(&a.key_part(), &key, false));
+    let to = second.path(&format::full_key(&b.key_part(), &key, false));
+    if from != to {
+        std::fs::copy(from, to).unwrap();
+        assert_eq!(second.load(&key, false), None);
+    }
+}
+
+#[test]
+fn fault_40_each_part_of_the_identity_counts() {
+    let ours = device_identity();
+    let changes: [fn(&mut DeviceInfo); 9] = [
+        |info| info.vendor_id += 1,
+        |info| info.device_id += 1,
+        |info| info.uuid = Some([8; 16]),
+        |info| info.driver_uuid = Some([8; 16]),
+        |info| info.driver.push('4'),
+        |info| info.api_version.push('4'),
+        |info| info.name.push('2'),
+        |info| info.backend = BackendKind::Cuda,
+        |info| info.subgroup_size = 64,
+    ];
+    for change in changes {
+        let mut info = device();
+        change(&mut info);
+        are_strangers(&ours, &DeviceIdentity::of(&info).unwrap());
+    }
+}
+
+#[test]
+fn fault_40_another_version_of_the_crate_is_a_miss() {
+    let other = DeviceIdentity::with_version(&device(), "0.0.0").unwrap();
+    are_strangers(&device_identity(), &other);
+}
+
+#[test]
+fn fault_40_a_software_device_is_known_by_its_host_too() {
+    let mut info = device();
+    info.kind = DeviceKind::Software;
+    are_strangers(&device_identity(), &DeviceIdentity::of(&info).unwrap());
+}
+
+#[test]
+fn fault_40_a_driver_that_does_not_say_which_it_is_gets_no_cache() {
+    let mut info = device();
+    info.driver_uuid = None;
+    assert!(DeviceIdentity::of(&info).is_none());
+    let mut info = device();
+    info.uuid = None;
+    assert!(DeviceIdentity::of(&info).is_none());
+}
+
+#[test]
+fn fault_40_each_part_of_the_kernel_key_counts() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    let original = key("@compute fn main() {}");
+    cache.store(&original, false, b"payload");
+    assert_eq!(cache.load(&original, true), None);
+    let changes: [fn(&mut KernelKey); 9] = [
+        |key| key.source.push(' '),
+        |key| key.entry = None,
+        |key| key.entry = Some(String::new()),
+        |key| key.entry = Some("other".to_owned()),
+        |key| key.checked = false,
+        |key| key.overrides.clear(),
+        |key| key.overrides[0].0.push('S'),
+        |key| key.overrides[0].1 += 1,
+        |key| key.overrides.push(("A".to_owned(), 0)),
+    ];
+    for change in changes {
+        let mut other = original.clone();
+        change(&mut other);
+        assert_eq!(cache.load(&other, false), None, "{other:?}");
+    }
+    assert!(cache.load(&original, false).is_some());
+}
+
+#[test]
+fn fields_that_run_together_are_different_keys() {
+    let mut a = key("bc");
+    a.entry = Some("a".to_owned());
+    let mut b = key("c");
+    b.entry = Some("ab".to_owned());
+    let full = |key| format::full_key(b"identity", key, false);
+    assert_ne!(full(&a), full(&b));
+}
+
+#[test]
+fn the_folder_is_named_by_vendor_model_and_driver() {
+    let name = device_identity().folder_name();
+    assert!(name.starts_with("10de-2335-"), "{name}");
+    let mut info = device();
+    info.driver_uuid = Some([1; 16]);
+    assert_ne!(DeviceIdentity::of(&info).unwrap().folder_name(), name);
+    assert_eq!(device_identity().folder_name(), name);
+}
+
+/// The values are those of a second implementation, written from SipHash's description.
+#[test]
+fn the_hash_is_siphash_on_every_machine() {
+    let nothing = 0x838f_990e_f816_850c_babf_e6ab_e9f4_96c3;
+    assert_eq!(format::hash(b""), nothing);
+    assert_eq!(
+        format::hash(b"scry"),
+        0x28f2_f1bb_a24b_6ce0_a331_52c8_a593_d77a
+    );
+}

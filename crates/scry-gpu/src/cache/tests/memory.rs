@@ -1,0 +1,211 @@
+//! The cache in memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Random;
+use crate::cache::{KeyRef, MemoryCache};
+
+fn key(source: &str) -> KeyRef<'_> {
+    KeyRef {
+        source,
+        entry: None,
+        overrides: &[],
+        checked: true,
+    }
+}
+
+fn build(cache: &MemoryCache<String>, key: KeyRef<'_>, value: &str) -> Arc<String> {
+    let built = cache.get_or_build(key, |_| Ok::<_, ()>(value.to_owned()));
+    built.expect("the builder does not fail")
+}
+
+#[test]
+fn a_key_that_differs_in_any_part_is_another_key() {
+    let cache = MemoryCache::default();
+    let names = [("A".to_owned(), 1.0), ("B".to_owned(), 2.0)];
+    let negative_zero = [("A".to_owned(), -0.0)];
+    let zero = [("A".to_owned(), 0.0)];
+    let mut keys = Vec::new();
+    for source in ["", "a", "b", "a\0"] {
+        for entry in [None, Some(""), Some("a"), Some("main")] {
+            for overrides in [&[][..], &names[..1], &names, &negative_zero, &zero] {
+                for checked in [false, true] {
+                    keys.push(KeyRef {
+                        source,
+                        entry,
+                        overrides,
+                        checked,
+                    });
+                }
+            }
+        }
+    }
+    for (index, key) in keys.iter().enumerate() {
+        assert!(cache.get(*key).is_none());
+        build(&cache, *key, &index.to_string());
+    }
+    for (index, key) in keys.iter().enumerate() {
+        assert_eq!(*cache.get(*key).unwrap(), index.to_string());
+        let owned = key.to_key();
+        assert!(key.matches(&owned));
+        assert_eq!(keys.iter().filter(|other| other.matches(&owned)).count(), 1);
+    }
+    assert_eq!(cache.len(), keys.len());
+}
+
+#[test]
+fn an_override_that_is_not_a_number_equals_itself() {
+    let cache = MemoryCache::default();
+    let overrides = [("A".to_owned(), f64::NAN)];
+    let key = KeyRef {
+        overrides: &overrides,
+        ..key("a")
+    };
+    let value = build(&cache, key, "x");
+    assert!(Arc::ptr_eq(&value, &cache.get(key).unwrap()));
+}
+
+#[test]
+fn the_same_address_with_other_content_is_another_key() {
+    let cache = MemoryCache::default();
+    let mut source = "aaaa".to_owned();
+    build(&cache, key(&source), "a");
+    source.replace_range(.., "bbbb");
+    assert!(cache.get(key(&source)).is_none());
+}
+
+#[test]
+fn the_kernel_not_used_for_longest_makes_room() {
+    let cache = MemoryCache::with_capacity(3);
+    for source in ["a", "b", "c"] {
+        build(&cache, key(source), source);
+    }
+    cache.get(key("a")).unwrap();
+    build(&cache, key("d"), "d");
+    assert_eq!(cache.len(), 3);
+    assert!(cache.get(key("b")).is_none());
+    for source in ["a", "c", "d"] {
+        assert_eq!(*cache.get(key(source)).unwrap(), source);
+    }
+}
+
+#[test]
+fn no_more_than_512_kernels_are_kept() {
+    let cache = MemoryCache::default();
+    for index in 0..2000 {
+        build(&cache, key(&index.to_string()), "x");
+        assert!(cache.len() <= 512);
+    }
+    assert!(cache.get(key("1999")).is_some());
+    assert!(cache.get(key("1487")).is_none());
+}
+
+#[test]
+fn a_failure_is_not_kept() {
+    let cache = MemoryCache::<String>::default();
+    let failed = cache.get_or_build(key("a"), |_| Err("first"));
+    assert_eq!(failed, Err("first"));
+    let failed = cache.get_or_build(key("a"), |_| Err("second"));
+    assert_eq!(failed, Err("second"));
+    assert_eq!(*build(&cache, key("a"), "value"), "value");
+}
+
+#[test]
+fn fault_33_a_panic_while_building_blocks_nobody() {
+    let cache = MemoryCache::<String>::default();
+    let panicked = thread::scope(|scope| {
+        let build = || cache.get_or_build(key("a"), |_| -> Result<_, ()> { panic!("as planned") });
+        scope.spawn(build).join().is_err()
+    });
+    assert!(panicked);
+    assert_eq!(*build(&cache, key("a"), "value"), "value");
+}
+
+#[test]
+fn the_same_key_from_16_threads_is_built_once() {
+    for _ in 0..20 {
+        let cache = MemoryCache::default();
+        let builds = AtomicUsize::new(0);
+        let barrier = Barrier::new(16);
+        let values: Vec<Arc<usize>> = thread::scope(|scope| {
+            let ask = || {
+                barrier.wait();
+                cache.get_or_build(key("a"), |key| {
+                    assert_eq!(key.source, "a");
+                    thread::sleep(Duration::from_millis(1));
+                    Ok::<_, ()>(builds.fetch_add(1, Ordering::Relaxed))
+                })
+            };
+            let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+            let values = threads.into_iter().map(|thread| thread.join().unwrap());
+            values.map(|value| value.unwrap()).collect()
+        });
+        assert_eq!(builds.load(Ordering::Relaxed), 1);
+        assert!(values.iter().all(|value| Arc::ptr_eq(value, &values[0])));
+        assert_eq!(cache.len(), 1);
+    }
+}
+
+#[test]
+fn fault_15_the_same_bad_kernel_from_16_threads_fails_16_times() {
+    let cache = MemoryCache::<()>::default();
+    let barrier = Barrier::new(16);
+    thread::scope(|scope| {
+        let ask = || {
+            barrier.wait();
+            cache.get_or_build(key("a"), |_| Err("bad"))
+        };
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(ask)).collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Err("bad"));
+        }
+    });
+    assert_eq!(cache.len(), 0);
+}
+
+#[test]
+fn threads_with_different_keys_get_their_own_values() {
+    let cache = MemoryCache::with_capacity(8);
+    thread::scope(|scope| {
+        for seed in 0..16 {
+            let cache = &cache;
+            scope.spawn(move || {
+                let mut random = Random(seed);
+                for _ in 0..500 {
+                    let source = random.below(32).to_string();
+                    assert_eq!(*build(cache, key(&source), &source), source);
+                }
+            });
+        }
+    });
+    assert!(cache.len() <= 8);
+}
+
+/// The best of many rounds, since other programs run too.
+#[test]
+fn a_hit_for_2_kib_of_source_takes_no_longer_than_a_microsecond() {
+    let cache = MemoryCache::default();
+    let sources: Vec<String> = (0..500)
+        .map(|index| format!("{}{index:04}", "x = x + 1; // text\n".repeat(108)))
+        .collect();
+    for source in &sources {
+        assert!(source.len() >= 2048);
+        build(&cache, key(source), "x");
+    }
+    let mut best = Duration::MAX;
+    for _ in 0..200 {
+        let start = Instant::now();
+        for _ in 0..50 {
+            let source = std::hint::black_box(&sources[7]);
+            assert!(cache.get(key(source)).is_some());
+        }
+        best = best.min(start.elapsed() / 50);
+    }
+    println!("a hit takes {best:?}");
+    // Without optimisation the arithmetic is some twenty times slower.
+    let limit = if cfg!(debug_assertions) { 20 } else { 1 };
+    assert!(best <= Duration::from_micros(limit), "a hit takes {best:?}");
+}

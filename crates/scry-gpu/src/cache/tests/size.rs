@@ -1,0 +1,123 @@
+//! The sum of all sizes stays bounded, and what dead writers leave goes.
+
+use std::fs::{self, File};
+use std::time::{Duration, SystemTime};
+
+use super::*;
+use crate::cache::{Kind, folder, shelf};
+
+fn set_age(path: &Path, age: Duration) {
+    let file = File::options().append(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - age).unwrap();
+}
+
+fn numbered(index: u64) -> KernelKey {
+    key(&format!("@compute fn main() {{ x = {index}; }}"))
+}
+
+#[test]
+fn the_entries_not_used_for_longest_make_room() {
+    let folder = temporary_folder();
+    let limit = 1 << 20;
+    let cache = DiskCache::open_in(folder.path(), &device_identity(), limit).unwrap();
+    let payload = vec![5; 32 << 10];
+    for index in 0..100 {
+        cache.store(&numbered(index), false, &payload);
+        let age = Duration::from_secs(1000 - index);
+        set_age(&path_of(&cache, &numbered(index), false), age);
+        let files = shelf::list(&folder::root_in(folder.path()));
+        let sum: u64 = files.iter().map(|file| file.bytes).sum();
+        assert!(sum <= limit + limit / 4, "{sum} bytes are kept");
+    }
+    assert_eq!(cache.load(&numbered(0), false), None);
+    assert!(cache.load(&numbered(99), false).is_some());
+    assert!(cache.load(&numbered(85), false).is_some());
+}
+
+#[test]
+fn an_entry_in_use_is_not_the_first_to_go() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    let day = Duration::from_secs(24 * 3600);
+    for index in 0..3 {
+        cache.store(&numbered(index), false, &[1; 64]);
+        let age = day * (10 - index as u32);
+        set_age(&path_of(&cache, &numbered(index), false), age);
+    }
+    cache.load(&numbered(0), false).unwrap();
+    // Room for two, by the least that an entry counts, then down to one and a half.
+    shelf::sweep(&folder::root_in(folder.path()), 2 * (16 << 10));
+    assert!(cache.load(&numbered(0), false).is_some());
+    assert_eq!(cache.load(&numbered(1), false), None);
+}
+
+#[test]
+fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    let entry = path_of(&cache, &numbered(0), false);
+    let old = entry.with_extension("12ab-34cd-0.tmp");
+    let young = entry.with_extension("12ab-34cd-1.tmp");
+    let foreign = entry.with_file_name("notes.tmp");
+    for path in [&old, &young, &foreign] {
+        fs::write(path, "half an entry").unwrap();
+    }
+    set_age(&old, Duration::from_secs(3700));
+    set_age(&foreign, Duration::from_secs(3700));
+    cache.store(&numbered(0), false, b"payload");
+    assert!(!old.exists());
+    assert!(young.exists() && foreign.exists() && entry.exists());
+}
+
+#[test]
+fn fault_44_times_in_the_future_do_no_harm() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    cache.store(&numbered(0), false, b"payload");
+    let path = path_of(&cache, &numbered(0), false);
+    let file = File::options().append(true).open(&path).unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(1 << 30))
+        .unwrap();
+    assert!(cache.load(&numbered(0), false).is_some());
+    shelf::sweep(&folder::root_in(folder.path()), 1 << 20);
+    assert!(path.exists());
+}
+
+#[test]
+fn the_listing_names_entries_and_clearing_removes_only_them() {
+    let folder = temporary_folder();
+    let root = folder::root_in(folder.path());
+    assert_eq!(
+        crate::cache::clear(&root).unwrap(),
+        0,
+        "there is nothing yet"
+    );
+    let cache = open(folder.path());
+    let mut unnamed = numbered(1);
+    unnamed.entry = None;
+    cache.store(&numbered(0), false, b"payload");
+    cache.store(&unnamed, true, b"payload");
+    let device = path_of(&cache, &unnamed, true).parent().unwrap().to_owned();
+    let others = [
+        root.join("notes.txt"),
+        device.join("notes.txt"),
+        device.join("12.kernel"),
+        root.join("10de-2335-zz"),
+    ];
+    for path in &others {
+        fs::write(path, "mine").unwrap();
+    }
+    let listed = shelf::list(&root);
+    assert!(listed.iter().all(|file| file.kind == Kind::Entry));
+    let mut entry_points: Vec<_> = listed.iter().map(|file| file.entry_point()).collect();
+    entry_points.sort();
+    assert_eq!(entry_points, [None, Some("main".to_owned())]);
+    assert_eq!(crate::cache::clear(&root).unwrap(), 2);
+    assert!(others.iter().all(|path| path.exists()));
+    assert!(shelf::list(&root).is_empty());
+    for path in &others {
+        fs::remove_file(path).unwrap();
+    }
+    assert_eq!(crate::cache::clear(&root).unwrap(), 0);
+    assert!(!device.exists(), "an empty folder stays");
+}

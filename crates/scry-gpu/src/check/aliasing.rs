@@ -1,0 +1,73 @@
+//! Two bindings of the same bytes, one of them written: what the other reads is then up to chance.
+
+use scry_ir::{Binding, Interface};
+
+use super::arguments::{bound_size, given};
+use super::{Argument, place};
+use crate::error::{GpuError, Result};
+
+/// Refuses bindings that overlap where at least one is written.
+pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+    let pairs: Vec<_> = interface.bindings.iter().zip(arguments).collect();
+    for (index, (binding, argument)) in pairs.iter().enumerate() {
+        for (other_binding, other) in &pairs[..index] {
+            let written = binding.access.writes() || other_binding.access.writes();
+            if written && argument.memory == other.memory {
+                let (begin, end) = common(binding, argument, other_binding, other);
+                if begin < end {
+                    return Err(refuse(
+                        interface,
+                        [other_binding, binding],
+                        argument,
+                        begin,
+                        end,
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the allocation that both touch; empty if the begin is not before the end.
+fn common(
+    a: &Binding,
+    a_argument: &Argument<'_>,
+    b: &Binding,
+    b_argument: &Argument<'_>,
+) -> (u64, u64) {
+    let end = |binding, argument: &Argument<'_>| {
+        argument
+            .offset
+            .saturating_add(bound_size(binding, argument.size))
+    };
+    (
+        a_argument.offset.max(b_argument.offset),
+        end(a, a_argument).min(end(b, b_argument)),
+    )
+}
+
+fn refuse(
+    interface: &Interface,
+    [first, second]: [&Binding; 2],
+    argument: &Argument<'_>,
+    begin: u64,
+    end: u64,
+) -> GpuError {
+    let who = match (first.access.writes(), second.access.writes()) {
+        (true, true) => "the kernel writes both".to_owned(),
+        (true, false) => format!("the kernel writes `{}`", first.name),
+        _ => format!("the kernel writes `{}`", second.name),
+    };
+    GpuError::Argument {
+        kernel: interface.entry_point.clone(),
+        argument: given(second, argument),
+        problem: format!(
+            "it shares bytes {begin} to {} of its buffer with {}, and {who}",
+            end - 1,
+            place(first)
+        ),
+        remedy: "give buffers or slices that do not overlap, or declare one binding for both"
+            .into(),
+    }
+}

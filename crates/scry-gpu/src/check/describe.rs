@@ -1,0 +1,223 @@
+//! The words for what differs between a Rust type and a WGSL type.
+
+use scry_ir::TypeLayout;
+
+use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single};
+use crate::element::ElementLayout;
+
+/// A Rust type as code spells it, without the path.
+pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
+    match layout {
+        ElementLayout::Opaque => type_name.rsplit("::").next().unwrap_or(type_name).into(),
+        _ => layout.to_string(),
+    }
+}
+
+/// Sizes of which neither divides the other.
+pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> Mismatch {
+    let (rust, size) = (rust_name(host.layout, host.type_name), host.size);
+    let distance = if is_single(wgsl) {
+        format!("{wgsl} is {period} bytes long")
+    } else {
+        format!(
+            "the elements of {} are {period} bytes apart",
+            array_of(wgsl)
+        )
+    };
+    let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
+    Mismatch {
+        problem: format!("{rust} is {size} bytes long, but {distance}{vec3}"),
+        remedy: sizes_remedy(host, wgsl, period),
+    }
+}
+
+fn sizes_remedy(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
+    let missing = period.saturating_sub(host.size);
+    if holds_struct(host.layout) && missing > 0 {
+        return format!("add a padding field of {missing} bytes at the end of the Rust struct");
+    }
+    if let (ElementLayout::Array { element, .. }, Some(vec3)) = (host.layout, vec3_in(wgsl)) {
+        if let (ElementLayout::Scalar(scalar), TypeLayout::Vector { .. }) = (element, vec3) {
+            return format!(
+                "use [{scalar}; 4] and leave the last one unused, or declare array<{scalar}> and \
+                 index it by 3 * i"
+            );
+        }
+    }
+    format!("use elements of {period} bytes, or change the declaration")
+}
+
+/// The first difference between two types.
+pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
+    if let Some(mismatch) = moved(it, host) {
+        return mismatch;
+    }
+    match it.kind {
+        Kind::Scalar { .. } => scalar(it, host, wgsl),
+        Kind::Unused {
+            is_element: true, ..
+        } if holds_struct(host.layout) => sizes(
+            host,
+            wgsl,
+            wgsl.fixed_size()
+                .max(wgsl.runtime_array().map_or(0, |it| it.1)),
+        ),
+        Kind::Unused {
+            begin,
+            end,
+            is_element,
+            value_at,
+        } => unused(it, host, wgsl, (begin, end), value_at, is_element),
+    }
+}
+
+/// A field that stands at another byte than the member of the same name.
+fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
+    let member = it.member?;
+    let mut layout = host.layout;
+    while let ElementLayout::Array { element, .. } = layout {
+        layout = element;
+    }
+    let ElementLayout::Struct { fields, .. } = layout else {
+        return None;
+    };
+    let field = fields.iter().find(|field| field.name == member.name)?;
+    let (rust, wgsl) = (field.offset as u64, it.member_at);
+    // Members of inner structures may share a name with an outer field: leave those alone.
+    if rust == wgsl || u64::from(member.offset) != wgsl {
+        return None;
+    }
+    Some(elsewhere(member, rust, wgsl))
+}
+
+fn elsewhere(member: &scry_ir::Member, rust: u64, wgsl: u64) -> Mismatch {
+    Mismatch {
+        problem: format!(
+            "field `{}` is at byte {rust} in Rust, at byte {wgsl} in WGSL: {}",
+            member.name,
+            aligned(&member.layout)
+        ),
+        remedy: match wgsl.checked_sub(rust) {
+            Some(missing) => format!("add a padding field of {missing} bytes before it"),
+            None => "remove padding before it, or put the fields in the order of WGSL".into(),
+        },
+    }
+}
+
+fn scalar(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
+    let Kind::Scalar {
+        rust,
+        wgsl: wanted,
+        at,
+    } = it.kind
+    else {
+        unreachable!("called for scalars")
+    };
+    let name = rust_name(host.layout, host.type_name);
+    let found = rust.map_or_else(|| "nothing".to_owned(), |scalar| scalar.to_string());
+    if it.field.is_none() && it.member.is_none() {
+        return Mismatch {
+            problem: format!("the data is {name}, but {wgsl} is made of {wanted}"),
+            remedy: format!("give data of type {wanted}, or change the declaration"),
+        };
+    }
+    let left = match it.field {
+        Some((field, at)) => format!("field `{field}` at byte {at} is made of {found}"),
+        None if rust.is_none() => format!("{name} ends at byte {}", host.size),
+        None => format!("{name} has {found} at byte {at}"),
+    };
+    let right = match it.member {
+        Some(member) => {
+            format!(
+                "`{}` at byte {} is {}",
+                member.name, it.member_at, member.layout
+            )
+        }
+        None => format!("{wgsl} has {wanted} at byte {at}"),
+    };
+    Mismatch {
+        problem: format!("in Rust {left}, in WGSL {right}"),
+        remedy: "declare the same fields on both sides, in the same order".into(),
+    }
+}
+
+fn unused(
+    it: &Difference<'_>,
+    host: &Host<'_>,
+    wgsl: &TypeLayout,
+    (begin, end): (u64, u64),
+    value_at: u64,
+    is_element: bool,
+) -> Mismatch {
+    let name = rust_name(host.layout, host.type_name);
+    let why = it
+        .member
+        .map(|member| &member.layout)
+        .or_else(|| vec3_in(wgsl))
+        .map_or_else(String::new, |it| format!(": {}", aligned(it)));
+    let gap = format!("bytes {begin} to {}", end - 1);
+    match it.field {
+        Some((field, at)) if at == value_at => Mismatch {
+            problem: format!(
+                "field `{field}` begins at byte {at}, but WGSL leaves {gap} unused{why}"
+            ),
+            remedy: format!("add a padding field of {} bytes before it", end - at),
+        },
+        Some((field, _)) => Mismatch {
+            problem: format!("field `{field}` has data where WGSL leaves {gap} unused{why}"),
+            remedy: format!(
+                "pad the values inside of it to {} bytes",
+                end - value_at + 12
+            ),
+        },
+        None => Mismatch {
+            problem: format!("{wgsl} leaves {gap} unused, where the data has {name}{why}"),
+            remedy: match is_element {
+                true => "use larger elements, such as [f32; 4] for vec3<f32>, or change the \
+                         declaration"
+                    .into(),
+                false => "pad the values inside of it, such as [f32; 4] for vec3<f32>".into(),
+            },
+        },
+    }
+}
+
+fn aligned(layout: &TypeLayout) -> String {
+    format!("{layout} is aligned to {} bytes", alignment(layout))
+}
+
+/// Bytes of whose multiples the offset of a type is one.
+fn alignment(layout: &TypeLayout) -> u64 {
+    let vector = |len: u8, width: u8| u64::from(width) * if len == 2 { 2 } else { 4 };
+    match layout {
+        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => scalar.width.into(),
+        TypeLayout::Vector { len, scalar } => vector(*len, scalar.width),
+        TypeLayout::Matrix { rows, scalar, .. } => vector(*rows, scalar.width),
+        TypeLayout::Array { element, .. } => alignment(element),
+        TypeLayout::Struct { members, .. } => members
+            .iter()
+            .map(|member| alignment(&member.layout))
+            .max()
+            .unwrap_or(1),
+    }
+}
+
+/// The innermost array of a binding's type.
+fn array_of(wgsl: &TypeLayout) -> &TypeLayout {
+    match wgsl {
+        TypeLayout::Struct { members, .. } => match members.last() {
+            Some(last) => array_of(&last.layout),
+            None => wgsl,
+        },
+        _ => wgsl,
+    }
+}
+
+/// The `vec3`, or the matrix of such columns, that an array or a type is made of.
+fn vec3_in(wgsl: &TypeLayout) -> Option<&TypeLayout> {
+    match wgsl {
+        TypeLayout::Vector { len: 3, .. } | TypeLayout::Matrix { rows: 3, .. } => Some(wgsl),
+        TypeLayout::Array { element, .. } => vec3_in(element),
+        _ => None,
+    }
+}

@@ -1,0 +1,218 @@
+//! Errors about the buffers of a launch, word for word.
+
+use scry_ir::{Access, Interface};
+
+use super::*;
+use crate::check::{arguments as check, bound_size, signature};
+
+/// Doubles `input` into `output`.
+fn doubling() -> Interface {
+    kernel(vec![
+        binding(0, "input", Access::Read, f32s()),
+        binding(1, "output", Access::ReadWrite, f32s()),
+    ])
+}
+
+fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
+    check(interface, &device(), arguments)
+        .unwrap_err()
+        .to_string()
+}
+
+#[test]
+fn arguments_that_fit_are_taken() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, 100), buffer::<[f32; 4]>(b, 25)];
+    check(&doubling(), &device(), &arguments).unwrap();
+}
+
+/// Fault 16.
+#[test]
+fn too_few_and_too_many_are_refused_with_what_is_expected() {
+    let [a, b, c] = memories();
+    assert_eq!(
+        refusal(&doubling(), &[buffer::<f32>(a, 4)]),
+        "kernel `main`, buffers: the kernel uses 2, but 1 was given; in order, give `input` at \
+         @group(0) @binding(0): array<f32>, read; `output` at @group(0) @binding(1): array<f32>, \
+         read_write"
+    );
+    let three = [a, b, c].map(|memory| buffer::<f32>(memory, 4));
+    assert!(refusal(&doubling(), &three).contains("the kernel uses 2, but 3 were given"));
+    assert_eq!(
+        refusal(&kernel(Vec::new()), &three[..1]),
+        "kernel `main`, buffers: the kernel uses 0, but 1 was given; give none"
+    );
+}
+
+/// Fault 16.
+#[test]
+fn another_element_type_is_refused_by_name() {
+    let [a] = memories();
+    let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
+    let argument = Argument {
+        label: "buffer `data`".into(),
+        ..buffer::<f32>(a, 4)
+    };
+    assert_eq!(
+        refusal(&interface, &[argument]),
+        "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \
+         but array<u32> is made of u32; give data of type u32, or change the declaration"
+    );
+}
+
+/// Fault 16.
+#[test]
+fn buffers_in_the_wrong_order_are_told_apart() {
+    let [a, b] = memories();
+    let interface = kernel(vec![
+        binding(0, "keys", Access::Read, u32s()),
+        binding(1, "values", Access::Read, f32s()),
+    ]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<f32>(a, 4), buffer::<u32>(b, 4)]),
+        "kernel `main`, `keys` at @group(0) @binding(0): the data is f32, but array<u32> is made \
+         of u32; it fits `values`: buffers are given in the order of the bindings"
+    );
+}
+
+/// Fault 17.
+#[test]
+fn a_buffer_smaller_than_its_type_is_refused() {
+    let [a] = memories();
+    let interface = kernel(vec![uniform(0, "m", mat(4, 4))]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<[f32; 4]>(a, 3)]),
+        "kernel `main`, `m` at @group(0) @binding(0): 48 bytes were given, but mat4x4<f32> needs \
+         at least 64; give at least 4 elements of [f32; 4]"
+    );
+    check(&interface, &device(), &[buffer::<[f32; 4]>(a, 4)]).unwrap();
+    check(&interface, &device(), &[buffer::<[f32; 4]>(a, 5)]).unwrap();
+}
+
+/// Fault 17.
+#[test]
+fn a_size_that_is_no_whole_number_of_elements_is_refused() {
+    let [a] = memories();
+    let interface = kernel(vec![binding(0, "pixels", Access::Read, array(vec(4), 16))]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<f32>(a, 6)]),
+        "kernel `main`, `pixels` at @group(0) @binding(0): 24 bytes are not a whole number of \
+         elements: array<vec4<f32>> has one every 16 bytes, and 8 are left over; make the buffer \
+         8 bytes longer or 8 shorter"
+    );
+    let list = structure(
+        "List",
+        16,
+        &[
+            ("len", 0, TypeLayout::Scalar(Scalar::U32)),
+            ("items", 4, u32s()),
+        ],
+    );
+    let interface = kernel(vec![binding(0, "list", Access::Read, list)]);
+    check(&interface, &device(), &[buffer::<u32>(a, 4)]).unwrap();
+    assert!(check(&interface, &device(), &[buffer::<u8>(a, 18)]).is_err());
+}
+
+/// Fault 17.
+#[test]
+fn a_slice_off_the_alignment_is_refused() {
+    let [a, b] = memories();
+    let odd = Argument {
+        offset: 8,
+        ..buffer::<f32>(a, 4)
+    };
+    assert_eq!(
+        refusal(&doubling(), &[odd, buffer::<f32>(b, 4)]),
+        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; on Test GPU \
+         bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, or pad \
+         the data"
+    );
+    let even = Argument {
+        offset: 32,
+        ..buffer::<f32>(a, 4)
+    };
+    check(&doubling(), &device(), &[even, buffer::<f32>(b, 4)]).unwrap();
+}
+
+#[test]
+fn an_empty_buffer_is_refused_where_there_is_work() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, 0), buffer::<f32>(b, 4)];
+    assert_eq!(
+        refusal(&doubling(), &arguments),
+        "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, and a kernel cannot \
+         be given nothing; leave the launch out when there is no data, or launch 0 invocations"
+    );
+    signature(&doubling(), &arguments).unwrap();
+}
+
+#[test]
+fn bindings_beyond_the_limits_are_refused() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, (1 << 18) + 1), buffer::<f32>(b, 4)];
+    assert_eq!(
+        refusal(&doubling(), &arguments),
+        "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU takes at \
+         most 1048576 bytes (max_storage_binding_size); launch on slices of the buffer, one after \
+         the other"
+    );
+    let table = kernel(vec![uniform(0, "table", fixed(vec(4), 5000, 16))]);
+    let error = refusal(&table, &[buffer::<[f32; 4]>(a, 5000)]);
+    assert!(
+        error.ends_with("(max_uniform_binding_size); declare it as var<storage, read>"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_what_a_fixed_type_can_touch_is_bound() {
+    let [a] = memories();
+    let params = uniform(0, "params", vec(4));
+    assert_eq!(bound_size(&params, 1 << 20), 16);
+    assert_eq!(bound_size(&binding(0, "x", Access::Read, f32s()), 400), 400);
+    check(
+        &kernel(vec![params]),
+        &device(),
+        &[buffer::<f32>(a, 1 << 18)],
+    )
+    .unwrap();
+}
+
+/// Fault 18.
+#[test]
+fn one_buffer_bound_twice_is_refused_if_written() {
+    let [a] = memories();
+    assert_eq!(
+        refusal(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
+        "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its buffer \
+         with `input` at @group(0) @binding(0), and the kernel writes `output`; give buffers or \
+         slices that do not overlap, or declare one binding for both"
+    );
+    let reading = kernel(vec![
+        binding(0, "a", Access::Read, f32s()),
+        binding(1, "b", Access::Read, f32s()),
+    ]);
+    check(
+        &reading,
+        &device(),
+        &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)],
+    )
+    .unwrap();
+}
+
+/// Fault 18.
+#[test]
+fn slices_may_touch_but_not_overlap() {
+    let [a] = memories();
+    let part = |offset, len| Argument {
+        offset,
+        ..buffer::<f32>(a, len)
+    };
+    check(&doubling(), &device(), &[part(0, 16), part(64, 16)]).unwrap();
+    check(&doubling(), &device(), &[part(64, 16), part(0, 16)]).unwrap();
+    let error = refusal(&doubling(), &[part(64, 16), part(48, 5)]);
+    assert!(
+        error.contains("shares bytes 64 to 67 of its buffer with `input`"),
+        "{error}"
+    );
+}

@@ -1,0 +1,308 @@
+//! Which Rust types fit which WGSL types.
+
+use half::{bf16, f16};
+use scry_ir::ScalarKind;
+
+use super::*;
+use crate::check::types::{Host, Mismatch, buffer as compare};
+
+fn fits<T: Element>(wgsl: &TypeLayout) -> bool {
+    result::<T>(wgsl).is_ok()
+}
+
+fn result<T: Element>(wgsl: &TypeLayout) -> Result<(), Mismatch> {
+    let host = Host {
+        layout: &T::LAYOUT,
+        size: size_of::<T>() as u64,
+        type_name: std::any::type_name::<T>(),
+    };
+    compare(&host, wgsl)
+}
+
+fn refusal<T: Element>(wgsl: &TypeLayout) -> String {
+    let Mismatch { problem, remedy } = result::<T>(wgsl).unwrap_err();
+    format!("{problem}; {remedy}")
+}
+
+fn scalar(kind: ScalarKind, width: u8) -> TypeLayout {
+    TypeLayout::Scalar(Scalar { kind, width })
+}
+
+#[test]
+fn floats_fit_whatever_is_made_of_them_alone() {
+    for wgsl in [
+        f32s(),
+        array(vec(2), 8),
+        array(vec(4), 16),
+        array(mat(4, 4), 64),
+        vec(3),
+    ] {
+        assert!(fits::<f32>(&wgsl), "{wgsl}");
+    }
+    for wgsl in [
+        f32s(),
+        array(vec(2), 8),
+        array(vec(4), 16),
+        array(mat(4, 4), 64),
+        mat(3, 4),
+    ] {
+        assert!(fits::<[f32; 4]>(&wgsl), "{wgsl}");
+    }
+    assert!(fits::<[[f32; 4]; 3]>(&array(mat(3, 3), 48)));
+    assert!(fits::<[f32; 4]>(&mat(3, 3)));
+    assert!(fits::<[f32; 3]>(&f32s()));
+    assert!(fits::<f32>(&array(
+        fixed(TypeLayout::Scalar(Scalar::F32), 3, 4),
+        12
+    )));
+    assert!(fits::<[[f32; 4]; 4]>(&mat(4, 4)));
+}
+
+#[test]
+fn other_scalars_do_not_fit() {
+    assert!(!fits::<f32>(&u32s()));
+    assert!(!fits::<i32>(&u32s()));
+    assert!(!fits::<u32>(&f32s()));
+    assert!(!fits::<f64>(&f32s()));
+    assert!(!fits::<u64>(&u32s()));
+    assert!(!fits::<u8>(&f32s()));
+    assert!(!fits::<bf16>(&array(scalar(ScalarKind::Float, 2), 2)));
+    assert_eq!(
+        refusal::<f64>(&f32s()),
+        "the data is f64, but array<f32> is made of f32; give data of type f32, or change the \
+         declaration"
+    );
+}
+
+#[test]
+fn wide_and_narrow_scalars_fit_their_own() {
+    assert!(fits::<f64>(&array(scalar(ScalarKind::Float, 8), 8)));
+    assert!(fits::<i64>(&array(scalar(ScalarKind::Sint, 8), 8)));
+    assert!(fits::<u64>(&scalar(ScalarKind::Uint, 8)));
+    assert!(fits::<f16>(&array(scalar(ScalarKind::Float, 2), 2)));
+    assert!(fits::<u32>(&array(TypeLayout::Atomic(Scalar::U32), 4)));
+    assert!(fits::<i32>(&TypeLayout::Atomic(Scalar::I32)));
+}
+
+#[test]
+fn narrow_scalars_fit_words_that_they_are_packed_into() {
+    let words4 = array(
+        TypeLayout::Vector {
+            len: 4,
+            scalar: Scalar::U32,
+        },
+        16,
+    );
+    assert!(fits::<u8>(&u32s()) && fits::<i8>(&u32s()) && fits::<u16>(&u32s()));
+    assert!(fits::<f16>(&u32s()) && fits::<bf16>(&words4) && fits::<[u8; 4]>(&words4));
+    assert!(!fits::<[u8; 3]>(&u32s()));
+    assert!(!fits::<u8>(&array(TypeLayout::Scalar(Scalar::I32), 4)));
+    assert!(!fits::<u8>(&array(
+        TypeLayout::Vector {
+            len: 3,
+            scalar: Scalar::U32
+        },
+        16
+    )));
+}
+
+#[test]
+fn vec3_takes_elements_of_16_bytes() {
+    let wgsl = array(vec(3), 16);
+    assert!(fits::<[f32; 4]>(&wgsl));
+    assert!(fits::<[[f32; 4]; 2]>(&wgsl));
+    assert_eq!(
+        refusal::<[f32; 3]>(&wgsl),
+        "[f32; 3] is 12 bytes long, but the elements of array<vec3<f32>> are 16 bytes apart \
+         (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
+         declare array<f32> and index it by 3 * i"
+    );
+    assert_eq!(
+        refusal::<f32>(&wgsl),
+        "array<vec3<f32>> leaves bytes 12 to 15 unused, where the data has f32: vec3<f32> is \
+         aligned to 16 bytes; use larger elements, such as [f32; 4] for vec3<f32>, or change the \
+         declaration"
+    );
+    assert!(!fits::<[[f32; 3]; 4]>(&wgsl));
+    assert!(!fits::<[[f32; 3]; 3]>(&array(mat(3, 3), 48)));
+}
+
+#[test]
+fn sizes_must_divide_one_the_other() {
+    assert_eq!(
+        refusal::<[f32; 3]>(&array(vec(4), 16)),
+        "[f32; 3] is 12 bytes long, but the elements of array<vec4<f32>> are 16 bytes apart; use \
+         elements of 16 bytes, or change the declaration"
+    );
+}
+
+/// Two vectors as WGSL lays them out.
+fn vertex() -> TypeLayout {
+    structure(
+        "Vertex",
+        32,
+        &[("position", 0, vec(3)), ("color", 16, vec(3))],
+    )
+}
+
+#[test]
+fn a_field_in_the_wrong_place_is_named() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Vertex {
+        position: [f32; 3],
+        color: [f32; 3],
+    }
+    let message = "field `color` is at byte 12 in Rust, at byte 16 in WGSL: vec3<f32> is aligned \
+                   to 16 bytes; add a padding field of 4 bytes before it";
+    assert_eq!(refusal::<Vertex>(&array(vertex(), 32)), message);
+    assert_eq!(refusal::<Vertex>(&vertex()), message);
+    assert_eq!(refusal::<[Vertex; 4]>(&array(vertex(), 32)), message);
+}
+
+#[test]
+fn a_field_in_the_wrong_place_under_another_name_is_found() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Vertex([f32; 3], [f32; 3], [f32; 2]);
+    assert_eq!(
+        refusal::<Vertex>(&array(vertex(), 32)),
+        "field `1` begins at byte 12, but WGSL leaves bytes 12 to 15 unused: vec3<f32> is aligned \
+         to 16 bytes; add a padding field of 4 bytes before it"
+    );
+}
+
+#[test]
+fn padding_spelt_out_fits() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Vertex {
+        position: [f32; 3],
+        _pad: f32,
+        color: [f32; 3],
+        _more: [u8; 4],
+    }
+    assert!(fits::<Vertex>(&array(vertex(), 32)));
+    assert!(fits::<Vertex>(&vertex()));
+    assert!(fits::<[Vertex; 3]>(&array(vertex(), 32)));
+}
+
+#[test]
+fn padding_missing_at_the_end_is_told() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Point {
+        at: [f32; 2],
+        weight: f32,
+    }
+    let wgsl = structure(
+        "Point",
+        16,
+        &[
+            ("at", 0, vec(2)),
+            ("weight", 8, TypeLayout::Scalar(Scalar::F32)),
+        ],
+    );
+    assert_eq!(
+        refusal::<Point>(&array(wgsl, 16)),
+        "Point is 12 bytes long, but the elements of array<Point> are 16 bytes apart; add a \
+         padding field of 4 bytes at the end of the Rust struct"
+    );
+}
+
+#[test]
+fn a_field_of_another_type_is_named() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Particle {
+        position: [f32; 3],
+        id: i32,
+    }
+    let members = [
+        ("position", 0, vec(3)),
+        ("mass", 12, TypeLayout::Scalar(Scalar::F32)),
+    ];
+    assert_eq!(
+        refusal::<Particle>(&array(structure("Particle", 16, &members), 16)),
+        "in Rust field `id` at byte 12 is made of i32, in WGSL `mass` at byte 12 is f32; declare \
+         the same fields on both sides, in the same order"
+    );
+    // Without a struct on the Rust side the members are told apart all the same.
+    assert!(fits::<[f32; 4]>(&array(
+        structure("Particle", 16, &members),
+        16
+    )));
+    assert!(fits::<f32>(&array(structure("Particle", 16, &members), 16)));
+    assert_eq!(
+        refusal::<u32>(&array(structure("Particle", 16, &members), 16)),
+        "in Rust u32 has u32 at byte 0, in WGSL `position` at byte 0 is vec3<f32>; declare the \
+         same fields on both sides, in the same order"
+    );
+}
+
+#[test]
+fn inner_structures_are_checked_too() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Inner {
+        a: u32,
+        b: f32,
+    }
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Outer {
+        head: u32,
+        inner: [Inner; 2],
+    }
+    let inner = |b: Scalar| {
+        let members = [
+            ("a", 0, TypeLayout::Scalar(Scalar::U32)),
+            ("b", 4, TypeLayout::Scalar(b)),
+        ];
+        structure("Inner", 8, &members)
+    };
+    let outer = |b| {
+        let members = [
+            ("head", 0, TypeLayout::Scalar(Scalar::U32)),
+            ("inner", 4, fixed(inner(b), 2, 8)),
+        ];
+        structure("Outer", 20, &members)
+    };
+    assert!(fits::<Outer>(&array(outer(Scalar::F32), 20)));
+    assert_eq!(
+        refusal::<Outer>(&array(outer(Scalar::U32), 20)),
+        "in Rust field `b` at byte 8 is made of f32, in WGSL `b` at byte 8 is u32; declare the \
+         same fields on both sides, in the same order"
+    );
+}
+
+#[test]
+fn the_head_before_a_runtime_array_is_checked() {
+    let list = |kind| {
+        let members = [
+            ("len", 0, TypeLayout::Scalar(Scalar::U32)),
+            ("items", 4, array(scalar(kind, 4), 4)),
+        ];
+        structure("List", 4, &members)
+    };
+    assert!(fits::<u32>(&list(ScalarKind::Uint)));
+    assert!(fits::<[u32; 4]>(&list(ScalarKind::Uint)));
+    assert!(!fits::<u32>(&list(ScalarKind::Float)));
+    assert!(!fits::<f32>(&list(ScalarKind::Float)));
+}
+
+#[test]
+fn opaque_elements_are_checked_for_size_alone() {
+    #[derive(Clone, Copy)]
+    #[repr(C)]
+    struct Opaque<const N: usize>([u32; N]);
+    // SAFETY: an array of numbers.
+    unsafe impl<const N: usize> Element for Opaque<N> {}
+    assert!(fits::<Opaque<1>>(&f32s()) && fits::<Opaque<4>>(&array(vertex(), 32)));
+    assert!(fits::<Opaque<9>>(&vertex()));
+    assert_eq!(
+        refusal::<Opaque<3>>(&array(vec(4), 16)),
+        "Opaque<3> is 12 bytes long, but the elements of array<vec4<f32>> are 16 bytes apart; use \
+         elements of 16 bytes, or change the declaration"
+    );
+}

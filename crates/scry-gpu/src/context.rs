@@ -1,0 +1,378 @@
+//! One open device: the order of its submissions, what they keep alive, waiting, and loss.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::cache::{DiskCache, MemoryCache};
+use crate::command::{Barrier, Command, Stages, Step};
+use crate::driver::{Driver, MemoryKind, Point, RecordingId, Work};
+use crate::error::{GpuError, Result};
+use crate::hazard::Hazards;
+use crate::info::DeviceInfo;
+use crate::kernel::KernelInner;
+use crate::list::{CommandList, Retained};
+use crate::memory::{Account, Memory};
+use crate::staging::Staging;
+
+/// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
+const WAIT_SLICE: Duration = Duration::from_millis(50);
+
+/// Submissions that may be unfinished at once. The host waits for the oldest beyond that, so that
+/// a loop of launches never runs away with memory.
+const MAX_IN_FLIGHT: usize = 512;
+
+/// How long the drop of a device waits for unfinished work before it gives the device up.
+const DROP_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One open device, shared by everything made from it.
+pub(crate) struct Context {
+    pub driver: Arc<dyn Driver>,
+    pub info: DeviceInfo,
+    pub kernels: MemoryCache<KernelInner>,
+    pub disk: Option<DiskCache>,
+    pub staging: Staging,
+    pub account: Arc<Account>,
+    queue: Mutex<Queue>,
+    lost: OnceLock<String>,
+    time_limit: Mutex<Option<Duration>>,
+    interrupts: AtomicU64,
+}
+
+/// The order of submissions.
+#[derive(Default)]
+struct Queue {
+    hazards: Hazards,
+    /// A submission failed after its barriers were counted on: the next one orders everything.
+    order_all_next: bool,
+    in_flight: VecDeque<InFlight>,
+    last: Option<Point>,
+}
+
+/// A submission that may be unfinished.
+struct InFlight {
+    point: Point,
+    /// Held for its drop alone.
+    _retained: Vec<Retained>,
+    _memories: Vec<Arc<Memory>>,
+}
+
+/// Steps prepared by a driver for repeated execution.
+pub(crate) struct Recorded {
+    driver: Arc<dyn Driver>,
+    id: RecordingId,
+    list: CommandList,
+    /// The accesses that what follows a replay may have to wait for.
+    hazards: Hazards,
+    defined: OnceLock<()>,
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        self.driver.forget(self.id);
+    }
+}
+
+impl Context {
+    /// Wraps a freshly opened driver.
+    pub(crate) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Arc<Self> {
+        Arc::new(Self {
+            info: driver.info().clone(),
+            kernels: MemoryCache::default(),
+            disk,
+            staging: Staging::default(),
+            account: Arc::default(),
+            queue: Mutex::default(),
+            lost: OnceLock::new(),
+            time_limit: Mutex::new(None),
+            interrupts: AtomicU64::new(0),
+            driver,
+        })
+    }
+
+    /// An error if the device was lost.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        match self.lost.get() {
+            None => Ok(()),
+            Some(reason) => Err(self.lost_error(reason)),
+        }
+    }
+
+    /// Allocates memory; when there is none left, once more after all work is done and what it
+    /// kept alive is freed.
+    pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
+        self.check_alive()?;
+        match Memory::allocate(&self.driver, &self.account, kind, size, label) {
+            Err(GpuError::OutOfMemory { .. }) if self.has_unfinished_work() => {
+                self.wait_idle()?;
+                let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
+                self.note_loss(again)
+            }
+            other => self.note_loss(other),
+        }
+    }
+
+    /// Submits commands that nobody waits for by name.
+    pub(crate) fn submit_unless_empty(&self, list: CommandList) -> Result<()> {
+        self.submit_list(list, false).map(|_| ())
+    }
+
+    /// Submits commands, if there are any.
+    pub(crate) fn submit_list(&self, list: CommandList, timed: bool) -> Result<Option<Point>> {
+        match list.commands.is_empty() {
+            true => self.check_alive().map(|()| None),
+            false => self.submit(list, timed).map(Some),
+        }
+    }
+
+    /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
+    pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<Point> {
+        self.check_alive()?;
+        let mut queue = self.lock_queue();
+        let fills = list.zero_fills();
+        let CommandList {
+            commands,
+            memories,
+            retained,
+            read_by_host,
+        } = list;
+        let mut steps = queue.schedule(fills.into_iter().chain(commands));
+        if read_by_host {
+            steps.push(Step::Barrier(TO_HOST));
+        }
+        let point = self.submit_once(&mut queue, &steps, timed)?;
+        memories.iter().for_each(|memory| memory.set_defined());
+        queue.push(InFlight {
+            point,
+            _retained: retained,
+            _memories: memories,
+        });
+        self.bound_in_flight(queue)?;
+        Ok(point)
+    }
+
+    /// Prepares commands for repeated execution.
+    pub(crate) fn record(&self, mut list: CommandList) -> Result<Arc<Recorded>> {
+        self.check_alive()?;
+        let mut hazards = Hazards::default();
+        let mut steps = vec![Step::Barrier(hazards.order_all())];
+        steps.extend(hazards.schedule(list.commands.iter().cloned()));
+        if std::mem::take(&mut list.read_by_host) {
+            steps.push(Step::Barrier(TO_HOST));
+        }
+        let id = self.note_loss(self.driver.record(&steps))?;
+        let driver = self.driver.clone();
+        Ok(Arc::new(Recorded {
+            driver,
+            id,
+            list,
+            hazards,
+            defined: OnceLock::new(),
+        }))
+    }
+
+    /// Submits a recording once more.
+    pub(crate) fn replay(&self, recorded: &Arc<Recorded>) -> Result<Point> {
+        self.check_alive()?;
+        let mut queue = self.lock_queue();
+        if recorded.defined.get().is_none() {
+            let fills = recorded.list.zero_fills();
+            if !fills.is_empty() {
+                let steps = queue.schedule(fills);
+                self.submit_once(&mut queue, &steps, false)?;
+            }
+            recorded.list.set_defined();
+            recorded.defined.get_or_init(|| ());
+        }
+        let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        // The recording begins by ordering all that came before it.
+        queue.hazards = recorded.hazards.clone();
+        queue.order_all_next = false;
+        let retained: Vec<Retained> = vec![recorded.clone()];
+        queue.push(InFlight {
+            point,
+            _retained: retained,
+            _memories: Vec::new(),
+        });
+        self.bound_in_flight(queue)?;
+        Ok(point)
+    }
+
+    /// Waits until `point` is reached, for as long as the device's time limit allows.
+    pub(crate) fn wait(&self, point: Point) -> Result<()> {
+        self.wait_until(point, None).map(|_| ())
+    }
+
+    /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
+    /// passes is no error and does the device no harm, unlike the device's time limit.
+    pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
+        let start = Instant::now();
+        let interrupts = self.interrupts.load(Ordering::Acquire);
+        loop {
+            self.check_alive()?;
+            let elapsed = start.elapsed();
+            let limit = self.time_limit();
+            let remaining = |limit: Option<Duration>| limit.map(|l| l.saturating_sub(elapsed));
+            let slice = [remaining(timeout), remaining(limit)].into_iter().flatten();
+            let slice = slice.fold(WAIT_SLICE, Duration::min);
+            if self.note_loss(self.driver.wait(point, slice))? {
+                self.reap(point);
+                return Ok(true);
+            }
+            if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
+                return Ok(false);
+            }
+            if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
+                return Err(self.give_up(limit));
+            }
+            if self.interrupts.load(Ordering::Acquire) != interrupts {
+                return Err(GpuError::Interrupted {
+                    device: self.info.name.clone(),
+                });
+            }
+        }
+    }
+
+    /// Waits until everything submitted is done.
+    pub(crate) fn wait_idle(&self) -> Result<()> {
+        let last = self.lock_queue().last;
+        last.map_or(Ok(()), |last| self.wait(last))
+    }
+
+    /// Wakes every wait in progress with [`GpuError::Interrupted`].
+    pub(crate) fn interrupt(&self) {
+        self.interrupts.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The time limit in force.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        *self
+            .time_limit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the time limit of waits.
+    pub(crate) fn set_time_limit(&self, limit: Option<Duration>) {
+        *self
+            .time_limit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
+    /// Passes a driver's result on; a lost device is remembered.
+    pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(GpuError::DeviceLost { reason, .. }) = &result {
+            if self.lost.set(reason.clone()).is_ok() {
+                self.driver.abandon();
+            }
+        }
+        result
+    }
+
+    fn submit_once(&self, queue: &mut Queue, steps: &[Step], timed: bool) -> Result<Point> {
+        let submitted = self.note_loss(self.driver.submit(Work::Once(steps), timed));
+        queue.order_all_next = submitted.is_err();
+        submitted
+    }
+
+    fn lost_error(&self, reason: &str) -> GpuError {
+        GpuError::DeviceLost {
+            device: self.info.name.clone(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    /// Gives up a device whose work did not finish within the time limit.
+    fn give_up(&self, limit: Duration) -> GpuError {
+        let reason = format!(
+            "a kernel did not finish within the time limit of {limit:?}, and this backend cannot \
+             stop a running kernel"
+        );
+        if self.lost.set(reason).is_ok() {
+            self.driver.abandon();
+        }
+        GpuError::Timeout {
+            device: self.info.name.clone(),
+            limit,
+            remedy: "look for an endless loop, or raise Device::set_time_limit; the device is \
+                     given up, open a new one"
+                .to_owned(),
+        }
+    }
+
+    fn has_unfinished_work(&self) -> bool {
+        !self.lock_queue().in_flight.is_empty()
+    }
+
+    // A panic under the lock cannot leave the queue half-changed in a way that matters: all changes
+    // follow the driver's success. So poison is ignored, and no panic elsewhere stops a device.
+    fn lock_queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets go of what submissions up to `point` kept alive.
+    fn reap(&self, point: Point) {
+        let done: Vec<InFlight> = {
+            let mut queue = self.lock_queue();
+            let count = queue
+                .in_flight
+                .partition_point(|entry| entry.point <= point);
+            queue.in_flight.drain(..count).collect()
+        };
+        // Freed outside the lock.
+        drop(done);
+    }
+
+    fn bound_in_flight(&self, queue: MutexGuard<'_, Queue>) -> Result<()> {
+        let excess = queue.in_flight.len().saturating_sub(MAX_IN_FLIGHT);
+        let oldest = queue.in_flight.front().map(|entry| entry.point);
+        // Looking is cheap, but not free: half-full is soon enough.
+        let look = queue.in_flight.len() > MAX_IN_FLIGHT / 8;
+        drop(queue);
+        match oldest {
+            Some(point) if excess > 0 => self.wait(point),
+            Some(point) if look && self.driver.wait(point, Duration::ZERO).unwrap_or(false) => {
+                self.reap(point);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Makes what copies wrote visible to the host.
+const TO_HOST: Barrier = Barrier {
+    before: Stages::TRANSFER,
+    after: Stages::HOST,
+};
+
+impl Queue {
+    fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
+        if !self.order_all_next {
+            return self.hazards.schedule(commands);
+        }
+        let mut steps = vec![Step::Barrier(self.hazards.order_all())];
+        steps.extend(self.hazards.schedule(commands));
+        steps
+    }
+
+    fn push(&mut self, entry: InFlight) {
+        self.last = Some(entry.point);
+        self.in_flight.push_back(entry);
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.lost.get().is_some() {
+            return;
+        }
+        let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let Some(last) = queue.last else { return };
+        if !matches!(self.driver.wait(last, DROP_PATIENCE), Ok(true)) {
+            self.driver.abandon();
+        }
+    }
+}

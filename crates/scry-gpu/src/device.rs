@@ -1,0 +1,328 @@
+//! A device: where everything begins.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scry_ir::Features;
+
+use crate::backend;
+use crate::batch::Batch;
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::cache::{DeviceIdentity, DiskCache};
+use crate::context::Context;
+use crate::driver::Driver;
+use crate::element::Element;
+use crate::encode;
+use crate::error::{Attempt, Result};
+use crate::info::{BackendKind, DeviceInfo};
+use crate::kernel::{CompileOptions, Kernel};
+use crate::launch::{Invocations, Launch};
+use crate::list::CommandList;
+use crate::memory::MemoryUsage;
+use crate::select::Found;
+
+/// A device that computes: a GPU, or software that stands in for one.
+///
+/// Cheap to clone; clones are the same device. May be used from any number of threads at once.
+#[derive(Clone)]
+pub struct Device {
+    pub(crate) context: Arc<Context>,
+}
+
+impl Device {
+    /// Opens the fastest kind of device that works, or the one that the environment variable
+    /// `SCRY_DEVICE` selects (see [`Device::open`]).
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
+    /// tried, why it has no device, and what would change that.
+    pub fn auto() -> Result<Self> {
+        match std::env::var("SCRY_DEVICE") {
+            Ok(selector) if !selector.trim().is_empty() => Self::open(&selector),
+            _ => Found::everywhere().open_first(None).map(Self::from_driver),
+        }
+    }
+
+    /// Opens the best device of one backend.
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
+    pub fn with_backend(kind: BackendKind) -> Result<Self> {
+        Found::of(|backend| backend.kind == kind)
+            .open_first(Some(kind.name()))
+            .map(Self::from_driver)
+    }
+
+    /// Opens the device that a selector names: a backend (`vulkan`), a device of a backend
+    /// (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address (`0000:65:00.0`), or
+    /// part of a name. Of several the first in the list.
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
+    pub fn open(selector: &str) -> Result<Self> {
+        let found = match selector.trim() {
+            "null" => Found::of(|backend| backend.kind == BackendKind::Null),
+            _ => Found::everywhere(),
+        };
+        found.open_selected(selector).map(Self::from_driver)
+    }
+
+    /// Every device present, in order of preference: [`Device::auto`] opens the first.
+    #[must_use]
+    pub fn list() -> Vec<DeviceInfo> {
+        let found = Found::everywhere();
+        found
+            .adapters
+            .iter()
+            .map(|adapter| adapter.info().clone())
+            .collect()
+    }
+
+    /// For each backend of this build that has no device: why not, and what would change that.
+    #[must_use]
+    pub fn absent_backends() -> Vec<Attempt> {
+        Found::everywhere().attempts
+    }
+
+    /// The backends of this build.
+    #[must_use]
+    pub fn backends() -> Vec<BackendKind> {
+        backend::BACKENDS
+            .iter()
+            .map(|backend| backend.kind)
+            .collect()
+    }
+
+    /// Whether there is any device.
+    #[must_use]
+    pub fn is_available() -> bool {
+        !Found::everywhere().adapters.is_empty()
+    }
+
+    pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
+        let driver: Arc<dyn Driver> = driver.into();
+        let disk =
+            DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
+        Self {
+            context: Context::new(driver, disk),
+        }
+    }
+
+    /// What the device is and can do.
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.context.info
+    }
+
+    /// The name that its driver gives it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.context.info.name
+    }
+
+    /// Bytes of its memory.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.context.info.memory
+    }
+
+    /// Invocations of a subgroup.
+    #[must_use]
+    pub fn subgroup_size(&self) -> u32 {
+        self.context.info.subgroup_size
+    }
+
+    /// The backend that drives it.
+    #[must_use]
+    pub fn backend_kind(&self) -> BackendKind {
+        self.context.info.backend
+    }
+
+    /// Copies a slice to a new buffer. Returns once `data` is captured.
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let buffer = Buffer::allocate(&self.context, data.len(), "")?;
+        buffer.write(data)?;
+        Ok(buffer)
+    }
+
+    /// Makes a buffer of `len` elements, all bytes zero.
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::allocate(&self.context, len, "")
+    }
+
+    /// Compiles the only entry point of a WGSL source.
+    ///
+    /// # Errors
+    /// [`GpuError::Shader`](crate::GpuError::Shader) with the annotated source line;
+    /// [`GpuError::Unsupported`](crate::GpuError::Unsupported) and
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
+    pub fn compile(&self, wgsl: &str) -> Result<Kernel> {
+        self.compile_with(wgsl, &CompileOptions::default())
+    }
+
+    /// Compiles one entry point of a WGSL source.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub fn compile_named(&self, wgsl: &str, entry: &str) -> Result<Kernel> {
+        self.compile_with(wgsl, &CompileOptions::new().entry(entry))
+    }
+
+    /// Compiles a WGSL source with overrides.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub fn compile_with(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
+        Kernel::compile(&self.context, wgsl, options, true)
+    }
+
+    /// Compiles a WGSL source without bounds checks and loop bounds.
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    ///
+    /// # Safety
+    /// Whatever it is given, no invocation of the kernel may access a buffer, array, vector or
+    /// matrix out of its bounds, and each of its loops must end.
+    pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
+        Kernel::compile(&self.context, wgsl, options, false)
+    }
+
+    /// Compiles a WGSL source, or finds it compiled, and runs it.
+    ///
+    /// # Errors
+    /// As [`Device::compile`] and [`Device::run`].
+    pub fn dispatch(
+        &self,
+        wgsl: &str,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<()> {
+        self.run(&self.compile(wgsl)?, bindings, invocations)
+    }
+
+    /// Runs a kernel for at least as many invocations as asked for: on each axis the next multiple
+    /// of the workgroup size. Returns once the work is handed over; what reads its results waits.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) if the bindings do not fit the kernel,
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if there are too many invocations. Nothing
+    /// has run then.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<()> {
+        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+    }
+
+    /// Runs a kernel that declares `var<immediate>`, with its value.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_with_push_constants<P: Element>(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+        params: &P,
+    ) -> Result<()> {
+        let launch = Launch::invocations(invocations).push_constants(params);
+        self.run_configured(kernel, bindings, launch)
+    }
+
+    /// Runs a kernel with everything spelled out: invocations or workgroups, and immediates.
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_configured(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: Launch,
+    ) -> Result<()> {
+        let mut list = CommandList::default();
+        encode::dispatch(&self.context, &mut list, kernel, bindings, &launch)?;
+        self.context.submit_unless_empty(list)
+    }
+
+    /// Starts a batch: several steps, one submission.
+    pub fn batch(&self) -> Batch {
+        Batch::new(&self.context)
+    }
+
+    /// Copies one buffer to another of the same length.
+    ///
+    /// # Errors
+    /// As [`Buffer::copy_to`].
+    pub fn copy_buffer<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> Result<()> {
+        encode::same_device(&self.context, &src.context, &encode::quoted(src.label()))?;
+        src.copy_to(dst)
+    }
+
+    /// Waits until everything submitted so far is done.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::Timeout`](crate::GpuError::Timeout),
+    /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
+    pub fn wait(&self) -> Result<()> {
+        self.context.check_alive()?;
+        self.context.wait_idle()
+    }
+
+    /// The longest time that a wait may take; `None`, the default, means no limit.
+    #[must_use]
+    pub fn time_limit(&self) -> Option<Duration> {
+        self.context.time_limit()
+    }
+
+    /// Sets the longest time that a wait may take, counted from its start. When it passes the wait
+    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout), and because Vulkan cannot stop a
+    /// running kernel the device is given up: later calls fail at once.
+    pub fn set_time_limit(&self, limit: Option<Duration>) {
+        self.context.set_time_limit(limit);
+    }
+
+    /// Makes every wait in progress, on any thread, fail soon with
+    /// [`GpuError::Interrupted`](crate::GpuError::Interrupted). The work goes on.
+    pub fn interrupt(&self) {
+        self.context.interrupt();
+    }
+
+    /// How much memory the device's buffers hold, staging included.
+    #[must_use]
+    pub fn memory_usage(&self) -> MemoryUsage {
+        self.context.account.usage()
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let info = self.info();
+        write!(f, "Device({}:{} {})", info.backend, info.index, info.name)
+    }
+}
+
+/// What to do about features that a device lacks: which devices present have them.
+pub(crate) fn who_has(features: Features) -> String {
+    let found = Found::everywhere();
+    let infos = found.adapters.iter().map(|adapter| adapter.info());
+    let able: Vec<String> = infos
+        .filter(|info| info.features.contains(features))
+        .map(|info| format!("{}:{} {}", info.backend, info.index, info.name))
+        .collect();
+    match able.as_slice() {
+        [] => "no device present has it; write the kernel without it".to_owned(),
+        able => format!("open a device that has it: {}", able.join(", ")),
+    }
+}

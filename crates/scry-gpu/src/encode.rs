@@ -1,0 +1,234 @@
+//! From calls to commands: everything is checked here, before any driver sees it.
+
+use std::sync::Arc;
+
+use crate::binding::{Binding, View};
+use crate::check::{self, Argument};
+use crate::command::{Command, Dispatch, Span};
+use crate::context::Context;
+use crate::driver::MemoryKind;
+use crate::error::{GpuError, Result};
+use crate::kernel::Kernel;
+use crate::launch::{self, Launch};
+use crate::list::CommandList;
+use crate::memory::Memory;
+
+/// Bytes of a repeated pattern that come from the host; the rest is copied on the device.
+const PATTERN_SEED: u64 = 64 << 10;
+
+/// `name` in backquotes for an error, or a description if it is empty.
+pub(crate) fn quoted(label: &str) -> String {
+    if label.is_empty() {
+        "the buffer".to_owned()
+    } else {
+        format!("buffer `{label}`")
+    }
+}
+
+/// Refuses an object of another device.
+pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, what: &str) -> Result<()> {
+    if Arc::ptr_eq(user, owner) {
+        return Ok(());
+    }
+    Err(GpuError::WrongDevice {
+        what: what.to_owned(),
+        owner: owner.info.name.clone(),
+        user: user.info.name.clone(),
+        remedy: "use it with the Device that made it (two opens of one device are two Devices; \
+                 clone the Device instead), or download and upload it"
+            .to_owned(),
+    })
+}
+
+/// Appends a copy.
+pub(crate) fn copy(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    src: View<'_>,
+    dst: View<'_>,
+) -> Result<()> {
+    same_device(context, src.context, &quoted(src.label))?;
+    same_device(context, dst.context, &quoted(dst.label))?;
+    if src.size != dst.size {
+        let count = |view: &View<'_>| view.size / view.element_size.max(1);
+        return Err(GpuError::Range {
+            operation: "copy",
+            problem: format!("{} elements into {}", count(&src), count(&dst)),
+            remedy: "copy between slices of one length".to_owned(),
+        });
+    }
+    let (Some(from), Some(to)) = (src.bytes(), dst.bytes()) else {
+        return Ok(());
+    };
+    let (a, b) = (from.1, to.1);
+    if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
+        return Err(GpuError::Range {
+            operation: "copy",
+            problem: format!(
+                "source bytes {}..{} and destination bytes {}..{} of {} overlap",
+                a.offset,
+                a.end(),
+                b.offset,
+                b.end(),
+                quoted(src.label)
+            ),
+            remedy: "copy through another buffer".to_owned(),
+        });
+    }
+    list.push(Command::Copy { src: a, dst: b }, [from.0, to.0]);
+    Ok(())
+}
+
+/// Appends what repeats `pattern`, the bytes of one element, over `dst`.
+pub(crate) fn fill(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    dst: View<'_>,
+    pattern: &[u8],
+) -> Result<()> {
+    same_device(context, dst.context, &quoted(dst.label))?;
+    let Some((memory, span)) = dst.bytes() else {
+        return Ok(());
+    };
+    if let Some(word) = as_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0) {
+        list.push(
+            Command::Fill {
+                dst: span,
+                pattern: word,
+            },
+            [memory],
+        );
+        return Ok(());
+    }
+    // The host writes the beginning; the device doubles it until all is covered.
+    let element = pattern.len() as u64;
+    let seed = span
+        .size
+        .min(PATTERN_SEED / element.max(1) * element)
+        .max(element);
+    let bytes: Vec<u8> = pattern
+        .iter()
+        .copied()
+        .cycle()
+        .take(seed as usize)
+        .collect();
+    let part = |offset: u64, size: u64| Span {
+        offset: span.offset + offset,
+        size,
+        ..span
+    };
+    write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
+    let mut done = seed;
+    while done < span.size {
+        let size = done.min(span.size - done);
+        list.push(
+            Command::Copy {
+                src: part(0, size),
+                dst: part(done, size),
+            },
+            [memory],
+        );
+        done += size;
+    }
+    Ok(())
+}
+
+/// The 32-bit word that, repeated, gives the pattern repeated; if there is one.
+fn as_word(pattern: &[u8]) -> Option<u32> {
+    let word: [u8; 4] = match pattern {
+        [a] => [*a; 4],
+        [a, b] => [*a, *b, *a, *b],
+        _ => pattern.first_chunk().copied()?,
+    };
+    let whole = pattern.len() <= 2 || pattern.len().is_multiple_of(4);
+    let repeats = pattern.iter().zip(word.iter().cycle()).all(|(a, b)| a == b);
+    (whole && repeats).then(|| u32::from_ne_bytes(word))
+}
+
+/// Appends the copy of host bytes, captured now, to device memory.
+pub(crate) fn write_bytes(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    dst: (&Arc<Memory>, Span),
+    bytes: &[u8],
+) -> Result<()> {
+    let source = captured(context, bytes, "captured host data")?;
+    let src = Span {
+        size: dst.1.size,
+        ..source.whole()
+    };
+    list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
+    Ok(())
+}
+
+/// Host bytes in memory that the device can read.
+fn captured(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Memory>> {
+    let memory = context.allocate(MemoryKind::Upload, bytes.len() as u64, label)?;
+    context.note_loss(context.driver.write(memory.id(), 0, bytes))?;
+    Ok(memory)
+}
+
+/// Appends a launch. Nothing is appended if there are no invocations.
+pub(crate) fn dispatch(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    kernel: &Kernel,
+    bindings: &[&dyn Binding],
+    launch: &Launch,
+) -> Result<()> {
+    let interface = kernel.interface();
+    kernel.check_device(context)?;
+    let views: Vec<View<'_>> = bindings.iter().map(|binding| binding.view()).collect();
+    for view in &views {
+        same_device(context, view.context, &quoted(view.label))?;
+    }
+    let given = launch.push_constants.as_ref();
+    let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
+    let immediates = check::immediates(interface, given)?;
+    let grid = launch::grid(interface, &context.info, launch.size)?;
+    let arguments: Vec<Argument<'_>> = views.iter().map(argument).collect();
+    if grid.empty {
+        return check::signature(interface, &arguments);
+    }
+    check::arguments(interface, &context.info, &arguments)?;
+    let mut spans = Vec::with_capacity(views.len() + 1);
+    let mut writes = Vec::with_capacity(views.len() + 1);
+    for (view, binding) in views.iter().zip(&interface.bindings) {
+        let (memory, whole) = view.bytes().expect("the check refuses empty arguments");
+        let span = Span {
+            size: check::bound_size(binding, whole.size),
+            ..whole
+        };
+        list.memories.push(memory.clone());
+        spans.push(span);
+        writes.push(binding.access.writes());
+    }
+    if let Some(fold) = &grid.fold {
+        let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
+        spans.push(params.whole());
+        writes.push(false);
+        list.memories.push(params);
+    }
+    let compiled = kernel.variant(context, grid.fold.is_some())?;
+    list.commands.push(Command::Dispatch(Dispatch {
+        kernel: compiled.id(),
+        bindings: spans,
+        writes,
+        groups: grid.native,
+        immediates,
+    }));
+    list.retained.push(compiled);
+    Ok(())
+}
+
+fn argument<'a>(view: &View<'a>) -> Argument<'a> {
+    Argument {
+        label: view.label,
+        element_size: view.element_size,
+        layout: view.layout,
+        type_name: view.type_name,
+        memory: view.memory.map(|memory| memory.id()),
+        offset: view.offset,
+        size: view.size,
+    }
+}

@@ -1,0 +1,354 @@
+//! How much work a launch is: invocations or workgroups, and the grid that runs them.
+
+use std::any::type_name;
+use std::slice::from_ref;
+
+use scry_ir::{FoldParams, Interface};
+
+use crate::element::{Element, ElementLayout, bytes_of};
+use crate::error::{GpuError, Result};
+use crate::info::DeviceInfo;
+
+/// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
+const MOST: u128 = u32::MAX as u128;
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// A number of invocations along x, y and z.
+///
+/// Made from a number, an array or a tuple; axes not given count 1. Where the number is not a
+/// multiple of the kernel's workgroup size the last workgroup is run in full: kernels compare
+/// `global_invocation_id` with the length of their data.
+///
+/// Numbers that no launch can have (negative, or beyond 2³² − 1) are refused by the launch, with
+/// their value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invocations([i128; 3]);
+
+/// A number that can count invocations: `i32`, `u32`, `i64`, `u64` or `usize`.
+pub trait Count: Copy + sealed::Sealed {
+    /// The number, whatever its value.
+    #[doc(hidden)]
+    fn count(self) -> i128;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for u32 {}
+    impl Sealed for i64 {}
+    impl Sealed for u64 {}
+    impl Sealed for usize {}
+}
+
+impl Count for i32 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for u32 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for i64 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for u64 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for usize {
+    fn count(self) -> i128 {
+        // No platform has pointers of more than 64 bits.
+        self as i128
+    }
+}
+
+impl<T: Count> From<T> for Invocations {
+    fn from(x: T) -> Self {
+        Self([x.count(), 1, 1])
+    }
+}
+
+impl<T: Count> From<[T; 1]> for Invocations {
+    fn from([x]: [T; 1]) -> Self {
+        Self([x.count(), 1, 1])
+    }
+}
+
+impl<T: Count> From<[T; 2]> for Invocations {
+    fn from([x, y]: [T; 2]) -> Self {
+        Self([x.count(), y.count(), 1])
+    }
+}
+
+impl<T: Count> From<[T; 3]> for Invocations {
+    fn from(axes: [T; 3]) -> Self {
+        Self(axes.map(T::count))
+    }
+}
+
+impl<X: Count, Y: Count> From<(X, Y)> for Invocations {
+    fn from((x, y): (X, Y)) -> Self {
+        Self([x.count(), y.count(), 1])
+    }
+}
+
+impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
+    fn from((x, y, z): (X, Y, Z)) -> Self {
+        Self([x.count(), y.count(), z.count()])
+    }
+}
+
+/// What a launch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GridSize {
+    /// At least so many invocations.
+    Invocations(Invocations),
+    /// Exactly so many workgroups along x, y and z.
+    Workgroups([u32; 3]),
+}
+
+/// The parameters of a launch, for a kernel's `var<immediate>`.
+#[derive(Debug, Clone)]
+pub(crate) struct PushConstants {
+    /// The bytes, as the host has them.
+    pub bytes: Vec<u8>,
+    /// What they are.
+    pub layout: ElementLayout,
+    /// Name of the Rust type, for errors.
+    pub type_name: &'static str,
+}
+
+/// A launch of a kernel, in full: how many invocations or workgroups, and with which parameters.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub(crate) size: GridSize,
+    pub(crate) push_constants: Option<PushConstants>,
+}
+
+impl Launch {
+    /// A launch of so many invocations, rounded up to whole workgroups on each axis.
+    #[must_use]
+    pub fn invocations(count: impl Into<Invocations>) -> Self {
+        Self {
+            size: GridSize::Invocations(count.into()),
+            push_constants: None,
+        }
+    }
+
+    /// A launch of exactly so many workgroups along x, y and z.
+    #[must_use]
+    pub fn workgroups(count: [u32; 3]) -> Self {
+        Self {
+            size: GridSize::Workgroups(count),
+            push_constants: None,
+        }
+    }
+
+    /// Gives the value of the kernel's `var<immediate>`.
+    #[must_use]
+    pub fn push_constants<P: Element>(mut self, params: &P) -> Self {
+        self.push_constants = Some(PushConstants {
+            bytes: bytes_of(from_ref(params)).to_vec(),
+            layout: P::LAYOUT,
+            type_name: type_name::<P>(),
+        });
+        self
+    }
+
+    /// Gives the bytes of the kernel's `var<immediate>`: only their number is checked.
+    #[must_use]
+    pub fn push_constant_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.push_constants = Some(PushConstants {
+            bytes: bytes.into(),
+            layout: ElementLayout::Opaque,
+            type_name: "bytes",
+        });
+        self
+    }
+}
+
+/// The grid of a launch on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Workgroups as the kernel sees them.
+    pub groups: [u32; 3],
+    /// Workgroups as the device runs them.
+    pub native: [u32; 3],
+    /// How the two relate, if they differ.
+    pub fold: Option<FoldParams>,
+    /// True if there is nothing to do: no workgroup on some axis.
+    pub empty: bool,
+}
+
+/// The grid of a launch of `interface`'s kernel on a device.
+///
+/// # Errors
+/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than
+/// 2³² − 1 workgroups in all where the grid must be folded.
+pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
+    let groups = match size {
+        GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
+        GridSize::Workgroups(groups) => groups.map(u128::from),
+    };
+    if groups.contains(&0) {
+        return Ok(Grid {
+            groups: [0; 3],
+            native: [0; 3],
+            fold: None,
+            empty: true,
+        });
+    }
+    check_axes(interface, info, size, groups)?;
+    let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
+    let most = info.limits.max_native_workgroups.map(|n| n.max(1));
+    if groups.iter().zip(most).all(|(n, most)| *n <= most) {
+        return Ok(Grid {
+            groups,
+            native: groups,
+            fold: None,
+            empty: false,
+        });
+    }
+    let Some((native, fold)) = fold(groups, most) else {
+        return Err(too_many_to_fold(interface, info, groups));
+    };
+    Ok(Grid {
+        groups,
+        native,
+        fold: Some(fold),
+        empty: false,
+    })
+}
+
+/// Workgroups that cover `count` invocations on each axis.
+fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]> {
+    let mut groups = [0; 3];
+    for axis in 0..3 {
+        let count = u128::try_from(count[axis]).map_err(|_| GpuError::Argument {
+            kernel: interface.entry_point.clone(),
+            argument: "size of the launch".into(),
+            problem: format!("{} invocations along {}", count[axis], AXES[axis]),
+            remedy: "give a number from 0 to 4294967295".into(),
+        })?;
+        groups[axis] = count.div_ceil(u128::from(interface.workgroup_size[axis].max(1)));
+    }
+    Ok(groups)
+}
+
+/// Refuses launches whose invocations a `vec3<u32>` cannot number.
+fn check_axes(
+    interface: &Interface,
+    info: &DeviceInfo,
+    size: GridSize,
+    groups: [u128; 3],
+) -> Result<()> {
+    for axis in 0..3 {
+        let width = u128::from(interface.workgroup_size[axis].max(1));
+        let invocations = groups[axis].saturating_mul(width);
+        if invocations <= MOST {
+            continue;
+        }
+        let counted = match size {
+            GridSize::Invocations(Invocations(count))
+                if count[axis].unsigned_abs() != invocations =>
+            {
+                format!(
+                    "{} invocations, {invocations} in whole workgroups of {width}",
+                    count[axis]
+                )
+            }
+            _ => format!(
+                "{invocations} invocations, {} workgroups of {width}",
+                groups[axis]
+            ),
+        };
+        return Err(GpuError::TooLarge {
+            what: format!(
+                "the launch of kernel `{}` along {}",
+                interface.entry_point, AXES[axis]
+            ),
+            requested: counted,
+            device: info.name.clone(),
+            limit: MOST.to_string(),
+            limit_name: "invocations on an axis",
+            remedy: format!(
+                "launch at most {} workgroups along {} and let each invocation do several \
+                 elements, or use another axis",
+                MOST / width,
+                AXES[axis]
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Lays a grid out as rows of physical workgroups within the device's limits, all at least 1.
+/// `None` if there are too many workgroups to be numbered in 32 bits, or to fit at all.
+fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], FoldParams)> {
+    let [x, y, z] = groups.map(u64::from);
+    let total = x.checked_mul(y)?.checked_mul(z)?;
+    if total > u64::from(u32::MAX) {
+        return None;
+    }
+    let [most_width, most_height, most_depth] = most.map(u64::from);
+    // As few rows as will do, in as few layers as will do, evened out: then fewer than one
+    // workgroup a row is in excess.
+    let fewest_rows = total.div_ceil(most_width);
+    let depth = fewest_rows.div_ceil(most_height);
+    if depth > most_depth {
+        return None;
+    }
+    let height = fewest_rows.div_ceil(depth);
+    // The kernel numbers rows in 32 bits, those in excess included.
+    u32::try_from(height * depth).ok()?;
+    let width = total.div_ceil(height * depth);
+    let rows = total.div_ceil(width);
+    let last_row = total - (rows - 1) * width;
+    let narrow = |n: u64| u32::try_from(n).expect("at most the total, which fits");
+    let native = [narrow(width), narrow(height), narrow(depth)];
+    let params = FoldParams {
+        groups,
+        width: native[0],
+        height: native[1],
+        rows: narrow(rows),
+        last_row: narrow(last_row),
+        padding: 0,
+    };
+    Some((native, params))
+}
+
+fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
+    let [x, y, z] = groups;
+    let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
+    let most = info.limits.max_native_workgroups;
+    let room = most
+        .iter()
+        .map(|n| u128::from(*n))
+        .product::<u128>()
+        .min(MOST);
+    GpuError::TooLarge {
+        what: format!("the launch of kernel `{}`", interface.entry_point),
+        requested: format!("{x} x {y} x {z} = {total} workgroups"),
+        device: info.name.clone(),
+        limit: format!(
+            "{room} workgroups in all, once an axis has more than the device's {} x {} x {}",
+            most[0], most[1], most[2]
+        ),
+        limit_name: "max_native_workgroups",
+        remedy: "use larger workgroups, let each invocation do several elements, or launch parts \
+                 of the data one after the other"
+            .into(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

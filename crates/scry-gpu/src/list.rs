@@ -1,0 +1,97 @@
+//! A list of commands under construction, and all that it must keep alive.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::command::{Command, Span};
+use crate::memory::Memory;
+
+/// Something that a submission keeps alive until it is done.
+pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
+
+/// Commands in order, with what they use.
+#[derive(Default)]
+pub(crate) struct CommandList {
+    pub commands: Vec<Command>,
+    /// Each allocation that the commands name.
+    pub memories: Vec<Arc<Memory>>,
+    /// Everything else that must outlive the execution.
+    pub retained: Vec<Retained>,
+    /// Whether the host reads what the commands wrote into `Readback` memory.
+    pub read_by_host: bool,
+}
+
+impl CommandList {
+    /// Appends a command that uses `memories`.
+    pub(crate) fn push<'a>(
+        &mut self,
+        command: Command,
+        memories: impl IntoIterator<Item = &'a Arc<Memory>>,
+    ) {
+        self.commands.push(command);
+        self.memories.extend(memories.into_iter().cloned());
+    }
+
+    /// A list of a single copy.
+    pub(crate) fn copy(src: (&Arc<Memory>, Span), dst: (&Arc<Memory>, Span)) -> Self {
+        let mut list = Self::default();
+        list.push(
+            Command::Copy {
+                src: src.1,
+                dst: dst.1,
+            },
+            [src.0, dst.0],
+        );
+        list
+    }
+
+    /// How much the list holds, for [`CommandList::truncate`].
+    pub(crate) fn lengths(&self) -> [usize; 3] {
+        [
+            self.commands.len(),
+            self.memories.len(),
+            self.retained.len(),
+        ]
+    }
+
+    /// Takes back all that was appended since.
+    pub(crate) fn truncate(&mut self, [commands, memories, retained]: [usize; 3]) {
+        self.commands.truncate(commands);
+        self.memories.truncate(memories);
+        self.retained.truncate(retained);
+    }
+
+    /// The fills that give a defined content to the allocations that have none, unless the first
+    /// command that touches them overwrites all of it anyway.
+    pub(crate) fn zero_fills(&self) -> Vec<Command> {
+        let mut fills: Vec<Command> = Vec::new();
+        for memory in self.memories.iter().filter(|memory| !memory.is_defined()) {
+            let dst = memory.whole();
+            let fill = Command::Fill { dst, pattern: 0 };
+            if !fills.contains(&fill) && !self.first_use_overwrites(dst) {
+                fills.push(fill);
+            }
+        }
+        fills
+    }
+
+    /// Says that every allocation named has a defined content from now on.
+    pub(crate) fn set_defined(&self) {
+        self.memories.iter().for_each(|memory| memory.set_defined());
+    }
+
+    fn first_use_overwrites(&self, whole: Span) -> bool {
+        for command in &self.commands {
+            let mut used = false;
+            command.for_each_access(|span, _| used |= span.memory == whole.memory);
+            if used {
+                return match command {
+                    Command::Fill { dst, .. } => *dst == whole,
+                    Command::Copy { dst, src } => *dst == whole && src.memory != whole.memory,
+                    Command::Dispatch(_) => false,
+                };
+            }
+        }
+        false
+    }
+}

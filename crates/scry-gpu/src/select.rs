@@ -1,0 +1,205 @@
+//! Finding devices and choosing one.
+
+use crate::backend::{BACKENDS, Backend};
+use crate::driver::{Adapter, Driver};
+use crate::error::{Attempt, GpuError, NoDevice, Result};
+use crate::info::{BackendKind, DeviceInfo, DeviceKind};
+
+/// Every device present, the one to prefer first, and what became of backends without any.
+pub(crate) struct Found {
+    pub adapters: Vec<Box<dyn Adapter>>,
+    pub attempts: Vec<Attempt>,
+}
+
+impl Found {
+    /// Asks every backend but the null one, which computes nothing and has to be asked for.
+    pub(crate) fn everywhere() -> Self {
+        Self::of(|backend| backend.kind != BackendKind::Null)
+    }
+
+    /// Asks some backends.
+    pub(crate) fn of(wanted: impl Fn(&Backend) -> bool) -> Self {
+        let mut found = Self {
+            adapters: Vec::new(),
+            attempts: Vec::new(),
+        };
+        for backend in BACKENDS.iter().filter(|backend| wanted(backend)) {
+            match (backend.find)() {
+                Ok(adapters) => found.adapters.extend(adapters),
+                Err(absence) => found.attempts.push(Attempt {
+                    backend: backend.kind,
+                    reason: absence.reason,
+                    remedy: absence.remedy,
+                }),
+            }
+        }
+        found.adapters.sort_by_key(|adapter| rank(adapter.info()));
+        found
+    }
+
+    /// Opens the first device that opens.
+    pub(crate) fn open_first(self, selector: Option<&str>) -> Result<Box<dyn Driver>> {
+        let everything = 0..self.adapters.len();
+        self.open_one_of(everything.collect(), selector)
+    }
+
+    /// Opens the first that opens of the devices that a selector names.
+    pub(crate) fn open_selected(self, selector: &str) -> Result<Box<dyn Driver>> {
+        let selected = (0..self.adapters.len())
+            .filter(|&position| matches(selector, position, self.adapters[position].info()));
+        let selected = selected.collect();
+        self.open_one_of(selected, Some(selector))
+    }
+
+    fn open_one_of(
+        mut self,
+        candidates: Vec<usize>,
+        selector: Option<&str>,
+    ) -> Result<Box<dyn Driver>> {
+        for &candidate in &candidates {
+            let adapter = &self.adapters[candidate];
+            match adapter.open() {
+                Ok(driver) => return Ok(driver),
+                Err(error) => self.attempts.push(Attempt {
+                    backend: adapter.info().backend,
+                    reason: format!("{} did not open: {error}", adapter.info().name),
+                    remedy: "update the driver, or choose another device with SCRY_DEVICE"
+                        .to_owned(),
+                }),
+            }
+        }
+        let name = |info: &DeviceInfo| format!("{}:{} {}", info.backend, info.index, info.name);
+        Err(GpuError::NoDevice(NoDevice {
+            selector: selector.map(str::to_owned),
+            present: self
+                .adapters
+                .iter()
+                .map(|adapter| name(adapter.info()))
+                .collect(),
+            attempts: self.attempts,
+        }))
+    }
+}
+
+/// The order in which devices are preferred: CUDA, then discrete, integrated and virtual GPUs, our
+/// own CPU backend, and last other software. Equal ones stay in their backend's order.
+fn rank(info: &DeviceInfo) -> u32 {
+    match (info.backend, info.kind) {
+        (BackendKind::Cuda, _) => 0,
+        (BackendKind::Cpu, _) => 4,
+        (BackendKind::Null, _) => 7,
+        (_, DeviceKind::Discrete) => 1,
+        (_, DeviceKind::Integrated) => 2,
+        (_, DeviceKind::Virtual) => 3,
+        (_, DeviceKind::Other) => 5,
+        (_, DeviceKind::Software) => 6,
+    }
+}
+
+/// Whether a selector names the device at `position` of the list: `vulkan`, `vulkan:1`, the
+/// position, a UUID, a PCI address, or part of the name.
+fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
+    let selector = selector.trim().to_ascii_lowercase();
+    if selector.is_empty() {
+        return false;
+    }
+    if let Ok(index) = selector.parse::<usize>() {
+        return index == position;
+    }
+    let backend = info.backend.name();
+    if let Some(rest) = selector.strip_prefix(backend) {
+        let nth = rest.strip_prefix(':').map(str::parse::<usize>);
+        if rest.is_empty() || nth == Some(Ok(info.index)) {
+            return true;
+        }
+    }
+    is_uuid(&selector, info)
+        || is_pci(&selector, info)
+        || info.name.to_ascii_lowercase().contains(&selector)
+}
+
+fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
+    let Some(uuid) = info.uuid else { return false };
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digits = selector
+        .strip_prefix("gpu-")
+        .unwrap_or(selector)
+        .replace('-', "");
+    digits == hex
+}
+
+fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
+    let Some(pci) = info.pci else { return false };
+    let full = pci.to_string();
+    // nvidia-smi writes the domain with eight digits; lspci leaves it out.
+    let short = full.split_once(':').map_or("", |(_, rest)| rest);
+    selector == full || selector == short || selector == format!("0000{full}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::info::PciAddress;
+    use crate::testing;
+
+    fn device() -> DeviceInfo {
+        let mut info = testing::null_info();
+        info.backend = BackendKind::Vulkan;
+        info.index = 1;
+        info.name = "Testium RX 9000".to_owned();
+        info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
+        info.pci = Some(PciAddress {
+            domain: 0,
+            bus: 0x65,
+            device: 0,
+            function: 0,
+        });
+        info
+    }
+
+    #[test]
+    fn selectors_name_devices_in_every_documented_way() {
+        for selector in [
+            "vulkan",
+            "Vulkan:1",
+            "3",
+            "01234567-89ab-cdef-0123-456789abcdef",
+            "GPU-01234567-89ab-cdef-0123-456789abcdef",
+            "0000:65:00.0",
+            "65:00.0",
+            "00000000:65:00.0",
+            "rx 9000",
+        ] {
+            assert!(matches(selector, 3, &device()), "{selector}");
+        }
+    }
+
+    #[test]
+    fn selectors_do_not_name_other_devices() {
+        for selector in [
+            "", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123",
+        ] {
+            assert!(!matches(selector, 3, &device()), "{selector}");
+        }
+    }
+
+    #[test]
+    fn hardware_is_preferred_to_software() {
+        let of = |kind| DeviceInfo { kind, ..device() };
+        let order = [
+            DeviceInfo {
+                backend: BackendKind::Cuda,
+                ..of(DeviceKind::Discrete)
+            },
+            of(DeviceKind::Discrete),
+            of(DeviceKind::Integrated),
+            of(DeviceKind::Virtual),
+            DeviceInfo {
+                backend: BackendKind::Cpu,
+                ..of(DeviceKind::Software)
+            },
+            of(DeviceKind::Software),
+        ];
+        assert!(order.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])));
+    }
+}

@@ -1,0 +1,73 @@
+// C = A × B in tiles of 64×64: 256 invocations, each with 4×4 elements of C in registers.
+// Both operands pass through workgroup memory 16 deep, in two stages: while one is being
+// multiplied the next is on its way, and one barrier a step is enough.
+
+const DEPTH: u32 = 16u;
+const STAGE: u32 = 256u;
+
+var<workgroup> tile_a: array<vec4<f32>, 512>;
+var<workgroup> tile_b: array<vec4<f32>, 512>;
+
+// Adds four terms of an inner product to four neighbouring elements of C.
+fn accumulate(
+    sum: vec4<f32>, a: vec4<f32>, b0: vec4<f32>, b1: vec4<f32>, b2: vec4<f32>, b3: vec4<f32>,
+) -> vec4<f32> {
+    let first = fma(vec4(a.y), b1, fma(vec4(a.x), b0, sum));
+    return fma(vec4(a.w), b3, fma(vec4(a.z), b2, first));
+}
+
+@compute @workgroup_size(16, 16)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(local_invocation_id) local: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    // A's stage is 64 rows of 4 quads, B's 16 rows of 16 quads; each invocation brings one quad.
+    let a_row = group.y * 64u + lane / 4u;
+    let a_column = (lane % 4u) * 4u;
+    let b_row = lane / 16u;
+    let b_column = group.x * 64u + (lane % 16u) * 4u;
+    let steps = (shape.k + DEPTH - 1u) / DEPTH;
+
+    var c0 = vec4<f32>();
+    var c1 = vec4<f32>();
+    var c2 = vec4<f32>();
+    var c3 = vec4<f32>();
+
+    tile_a[lane] = load_a(a_row, a_column);
+    tile_b[lane] = load_b(b_row, b_column);
+    for (var step = 0u; step < steps; step++) {
+        workgroupBarrier();
+        let here = (step & 1u) * STAGE;
+        let next = (step + 1u) * DEPTH;
+        let next_a = load_a(a_row, next + a_column);
+        let next_b = load_b(next + b_row, b_column);
+
+        for (var quad = 0u; quad < 4u; quad++) {
+            let rows = here + local.y * 16u + quad;
+            let a0 = tile_a[rows];
+            let a1 = tile_a[rows + 4u];
+            let a2 = tile_a[rows + 8u];
+            let a3 = tile_a[rows + 12u];
+
+            let columns = here + quad * 64u + local.x;
+            let b0 = tile_b[columns];
+            let b1 = tile_b[columns + 16u];
+            let b2 = tile_b[columns + 32u];
+            let b3 = tile_b[columns + 48u];
+            c0 = accumulate(c0, a0, b0, b1, b2, b3);
+            c1 = accumulate(c1, a1, b0, b1, b2, b3);
+            c2 = accumulate(c2, a2, b0, b1, b2, b3);
+            c3 = accumulate(c3, a3, b0, b1, b2, b3);
+        }
+        tile_a[STAGE - here + lane] = next_a;
+        tile_b[STAGE - here + lane] = next_b;
+    }
+
+    let row = group.y * 64u + local.y * 4u;
+    let column = group.x * 64u + local.x * 4u;
+    store_c(row, column, c0);
+    store_c(row + 1u, column, c1);
+    store_c(row + 2u, column, c2);
+    store_c(row + 3u, column, c3);
+}

@@ -1,0 +1,10 @@
+const IDENTITY: f32 = -3.40282347e38;
+
+fn combine(a: Value, b: Value) -> Value {
+    return max(a, b);
+}
+
+fn combine_scalar(a: f32, b: f32) -> f32 {
+    return max(a, b);
+}
+

@@ -1,0 +1,20 @@
+alias Value = vec4<f32>;
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> results: array<f32>;
+
+fn count() -> u32 {
+    return arrayLength(&x);
+}
+
+fn load(i: u32) -> Value {
+    return x[i];
+}
+
+fn fold(value: Value) -> f32 {
+    return combine_scalar(
+        combine_scalar(value.x, value.y),
+        combine_scalar(value.z, value.w),
+    );
+}
+

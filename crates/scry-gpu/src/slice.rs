@@ -1,0 +1,141 @@
+//! A part of a buffer.
+
+use crate::binding::{Binding, Sealed, View};
+use crate::buffer::Buffer;
+use crate::element::{self, Element};
+use crate::encode;
+use crate::error::{GpuError, Result};
+use crate::list::CommandList;
+
+/// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
+///
+/// As a binding, its first byte must be at a multiple of
+/// [`DeviceInfo::binding_alignment`](crate::DeviceInfo::binding_alignment); reading, writing and
+/// copying have no such rule.
+pub struct Slice<'a, T> {
+    buffer: &'a Buffer<T>,
+    start: usize,
+    len: usize,
+}
+
+impl<T> Clone for Slice<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slice<'_, T> {}
+
+impl<'a, T: Element> Slice<'a, T> {
+    pub(crate) fn new(buffer: &'a Buffer<T>, start: usize, len: usize) -> Self {
+        Self { buffer, start, len }
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True if there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn byte_size(&self) -> u64 {
+        (self.len * size_of::<T>()) as u64
+    }
+
+    /// Replaces the elements. Returns once `data` is captured; later work sees it.
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `data` has another length.
+    pub fn write(&self, data: &[T]) -> Result<()> {
+        self.same_length("write", data.len())?;
+        let context = &self.buffer.context;
+        context.check_alive()?;
+        match self.view().bytes() {
+            Some(dst) => context
+                .staging
+                .upload(context, dst, element::bytes_of(data)),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads the elements, after all work submitted so far that writes them.
+    ///
+    /// # Errors
+    /// See [`Buffer::download`].
+    pub fn download(&self) -> Result<Vec<T>> {
+        let mut out = element::zeroed(self.len);
+        self.download_into(&mut out)?;
+        Ok(out)
+    }
+
+    /// Reads the elements into a slice of the same length.
+    ///
+    /// # Errors
+    /// See [`Buffer::download_into`].
+    pub fn download_into(&self, out: &mut [T]) -> Result<()> {
+        self.same_length("download_into", out.len())?;
+        let context = &self.buffer.context;
+        context.check_alive()?;
+        match self.view().bytes() {
+            Some(src) => context
+                .staging
+                .download(context, src, element::bytes_of_mut(out)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets every element to `value`.
+    ///
+    /// # Errors
+    /// See [`Buffer::fill`].
+    pub fn fill(&self, value: T) -> Result<()> {
+        let mut list = CommandList::default();
+        encode::fill(
+            &self.buffer.context,
+            &mut list,
+            self.view(),
+            element::bytes_of(&[value]),
+        )?;
+        self.buffer.context.submit_unless_empty(list)
+    }
+
+    /// Copies the elements to a slice of the same length, in a buffer of the same device.
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the lengths differ or the slices overlap; [`GpuError::WrongDevice`].
+    pub fn copy_to(&self, dst: &Slice<'_, T>) -> Result<()> {
+        let mut list = CommandList::default();
+        encode::copy(&self.buffer.context, &mut list, self.view(), dst.view())?;
+        self.buffer.context.submit_unless_empty(list)
+    }
+
+    fn same_length(&self, operation: &'static str, given: usize) -> Result<()> {
+        if given == self.len {
+            return Ok(());
+        }
+        let name = encode::quoted(self.buffer.label());
+        Err(GpuError::Range {
+            operation,
+            problem: format!(
+                "{given} elements were given for {} elements of {name}",
+                self.len
+            ),
+            remedy: "give as many as there are, or take a slice of the buffer".to_owned(),
+        })
+    }
+}
+
+impl<T: Element> Sealed for Slice<'_, T> {
+    fn view(&self) -> View<'_> {
+        View::new(self.buffer, self.start, self.len)
+    }
+}
+
+impl<T: Element> Binding for Slice<'_, T> {}

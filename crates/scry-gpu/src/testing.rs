@@ -1,0 +1,78 @@
+//! For tests of Scry and of programs that use it: devices that fail by plan, and a look at what a
+//! device was told to do. No part of the stable interface.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::backend::fault::FaultDriver;
+pub use crate::backend::fault::{Fault, Plan};
+use crate::backend::null::{Log, NullDriver};
+use crate::command::{Command, Step};
+use crate::device::Device;
+use crate::error::Result;
+use crate::info::DeviceInfo;
+use crate::select::Found;
+
+/// What the null device claims to be.
+#[must_use]
+pub fn null_info() -> DeviceInfo {
+    crate::backend::null::null_info()
+}
+
+/// Opens a device whose driver fails by plan.
+///
+/// # Errors
+/// As [`Device::open`].
+pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
+    let everywhere = Found::of(|backend| selector == "null" || backend.kind.name() != "null");
+    let inner = everywhere.open_selected(selector)?;
+    Ok(Device::from_driver(Box::new(FaultDriver {
+        inner,
+        plan: plan.clone(),
+    })))
+}
+
+/// Opens a null device that claims to be `info`, and shows what it is told to do.
+#[must_use]
+pub fn observed(info: DeviceInfo) -> (Device, Observed) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let driver = NullDriver::new(info, log.clone());
+    (Device::from_driver(Box::new(driver)), Observed(log))
+}
+
+/// The work that a null device was given.
+pub struct Observed(Log);
+
+/// How much work of each kind there was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Launches.
+    pub dispatches: usize,
+    /// Copies.
+    pub copies: usize,
+    /// Fills.
+    pub fills: usize,
+    /// Barriers, those that make results visible to the host included.
+    pub barriers: usize,
+}
+
+impl Observed {
+    /// Counts the work since the last call.
+    #[must_use]
+    pub fn take(&self) -> Counts {
+        let mut counts = Counts::default();
+        for step in self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .drain(..)
+        {
+            match step {
+                Step::Barrier(_) => counts.barriers += 1,
+                Step::Run(Command::Dispatch(_)) => counts.dispatches += 1,
+                Step::Run(Command::Copy { .. }) => counts.copies += 1,
+                Step::Run(Command::Fill { .. }) => counts.fills += 1,
+            }
+        }
+        counts
+    }
+}

@@ -1,0 +1,147 @@
+//! What a submitted batch leaves in the caller's hands.
+
+use std::marker::PhantomData;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use crate::context::{Context, Recorded};
+use crate::driver::Point;
+use crate::element::{self, Element};
+use crate::error::{GpuError, Result};
+use crate::memory::Memory;
+
+/// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
+#[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]
+pub struct Ticket {
+    context: Arc<Context>,
+    /// Absent if the batch was empty.
+    point: Option<Point>,
+}
+
+impl Ticket {
+    pub(crate) fn new(context: &Arc<Context>, point: Option<Point>) -> Self {
+        Self {
+            context: context.clone(),
+            point,
+        }
+    }
+
+    /// Waits until the batch is done.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] after the device's time limit,
+    /// [`GpuError::Interrupted`] after which it may be waited for again.
+    pub fn wait(&self) -> Result<()> {
+        self.point.map_or(Ok(()), |point| self.context.wait(point))
+    }
+
+    /// Waits at most `timeout`; true if the batch is done. May be called again.
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`]; a `timeout` that passes is no error.
+    pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
+        self.point.map_or(Ok(true), |point| {
+            self.context.wait_until(point, Some(timeout))
+        })
+    }
+
+    /// True if the batch is done. Does not wait.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`].
+    pub fn is_ready(&self) -> Result<bool> {
+        self.wait_timeout(Duration::ZERO)
+    }
+}
+
+/// A batch that can be submitted again and again without being recorded again. It keeps what it
+/// uses alive.
+#[must_use = "a recording does nothing until it is replayed"]
+pub struct Recording {
+    context: Arc<Context>,
+    /// Absent if the batch was empty.
+    recorded: Option<Arc<Recorded>>,
+    downloads: Vec<Arc<OnceLock<Point>>>,
+}
+
+impl Recording {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        recorded: Option<Arc<Recorded>>,
+        downloads: Vec<Arc<OnceLock<Point>>>,
+    ) -> Self {
+        Self {
+            context: context.clone(),
+            recorded,
+            downloads,
+        }
+    }
+
+    /// Submits the recorded work once more, after all work submitted before. Its
+    /// [`Download`](crate::Download)s give the bytes of the latest finished replay.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] and other failures of the device.
+    pub fn replay(&self) -> Result<Ticket> {
+        let Some(recorded) = &self.recorded else {
+            return Ok(Ticket::new(&self.context, None));
+        };
+        let point = self.context.replay(recorded)?;
+        for download in &self.downloads {
+            download.get_or_init(|| point);
+        }
+        Ok(Ticket::new(&self.context, Some(point)))
+    }
+}
+
+/// Elements that a batch reads back.
+pub struct Download<T> {
+    context: Arc<Context>,
+    /// Absent if there are no elements.
+    memory: Option<Arc<Memory>>,
+    len: usize,
+    /// The submission of the batch, once there is one.
+    point: Arc<OnceLock<Point>>,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Download<T> {
+    pub(crate) fn new(
+        context: &Arc<Context>,
+        memory: Option<Arc<Memory>>,
+        len: usize,
+        point: &Arc<OnceLock<Point>>,
+    ) -> Self {
+        let element = PhantomData;
+        Self {
+            context: context.clone(),
+            memory,
+            len,
+            point: point.clone(),
+            element,
+        }
+    }
+
+    /// Waits for the batch and gives the elements as they were at that place in it.
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].
+    pub fn get(&self) -> Result<Vec<T>> {
+        let mut out = element::zeroed(self.len);
+        let Some(memory) = &self.memory else {
+            return Ok(out);
+        };
+        let Some(point) = self.point.get() else {
+            return Err(GpuError::Range {
+                operation: "Download::get",
+                problem: "the batch that reads these elements was not submitted".to_owned(),
+                remedy: "submit the batch, or replay the recording, first".to_owned(),
+            });
+        };
+        self.context.wait(*point)?;
+        let bytes = element::bytes_of_mut(&mut out);
+        self.context
+            .note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,204 @@
+//! Reading, writing, filling, copying and slicing buffers.
+
+use proptest::prelude::*;
+use scry_gpu::{Device, GpuError};
+
+use super::{null, observed};
+
+fn range_error(result: Result<impl std::fmt::Debug, GpuError>) -> String {
+    match result {
+        Err(error @ GpuError::Range { .. }) => error.to_string(),
+        other => panic!("{other:?} is not a range error"),
+    }
+}
+
+#[test]
+fn what_was_uploaded_comes_back() {
+    let gpu = null();
+    let data: Vec<f32> = (0..1000).map(|i| i as f32 * 0.5).collect();
+    let buffer = gpu.upload(&data).unwrap();
+    assert_eq!(
+        (buffer.len(), buffer.byte_size(), buffer.is_empty()),
+        (1000, 4000, false)
+    );
+    assert_eq!(buffer.download().unwrap(), data);
+    let mut out = vec![0.0; 1000];
+    buffer.download_into(&mut out).unwrap();
+    assert_eq!(out, data);
+}
+
+#[test]
+fn transfers_larger_than_a_staging_slot_keep_every_byte() {
+    let gpu = null();
+    let data: Vec<u32> = (0..5_000_003u32)
+        .map(|i| i.wrapping_mul(2_654_435_761))
+        .collect();
+    let buffer = gpu.upload(&data).unwrap();
+    assert!(buffer.download().unwrap() == data);
+    assert!(
+        buffer
+            .slice(1_048_575..4_000_001)
+            .unwrap()
+            .download()
+            .unwrap()
+            == data[1_048_575..4_000_001]
+    );
+}
+
+#[test]
+fn fault_06_sizes_of_0_to_5_bytes_round_trip() {
+    let gpu = null();
+    for len in 0..6 {
+        let data: Vec<u8> = (1..=len).collect();
+        let buffer = gpu.upload(&data).unwrap();
+        assert_eq!(buffer.len(), usize::from(len));
+        assert_eq!(buffer.download().unwrap(), data);
+        let zeros = gpu.alloc::<u8>(len.into()).unwrap();
+        assert_eq!(zeros.download().unwrap(), vec![0; len.into()]);
+    }
+}
+
+#[test]
+fn fault_01_absurd_sizes_are_refused_and_the_next_small_one_works() {
+    let gpu = null();
+    for len in [1usize << 40, usize::MAX, usize::MAX / 4] {
+        let error = gpu.alloc::<f32>(len).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                GpuError::TooLarge {
+                    limit_name: "max_buffer_size",
+                    ..
+                }
+            ),
+            "{error}"
+        );
+    }
+    assert_eq!(gpu.alloc::<f32>(3).unwrap().download().unwrap(), [0.0; 3]);
+}
+
+#[test]
+fn a_new_buffer_is_zero_and_is_zeroed_only_where_needed() {
+    let (gpu, log) = observed();
+    let buffer = gpu.alloc::<u64>(33).unwrap();
+    assert_eq!(
+        log.take().fills,
+        0,
+        "nothing is submitted for a buffer that nobody uses"
+    );
+    assert_eq!(buffer.download().unwrap(), [0; 33]);
+    assert_eq!(log.take().fills, 1);
+    buffer.download().unwrap();
+    assert_eq!(log.take().fills, 0);
+    let overwritten = gpu.alloc::<u64>(33).unwrap();
+    overwritten.write(&[7; 33]).unwrap();
+    assert_eq!(
+        log.take().fills,
+        0,
+        "an upload that covers all needs no zeros under it"
+    );
+    assert_eq!(overwritten.download().unwrap(), [7; 33]);
+    let partly = gpu.alloc::<u64>(33).unwrap();
+    partly.write_at(32, &[7]).unwrap();
+    assert_eq!(log.take().fills, 1);
+    assert_eq!(partly.download().unwrap()[..32], [0; 32]);
+}
+
+#[test]
+fn parts_are_written_and_read() {
+    let gpu = null();
+    let buffer = gpu.upload(&[0u16; 10]).unwrap();
+    buffer.write_at(3, &[1, 2, 3]).unwrap();
+    let slice = buffer.slice(4..=5).unwrap();
+    assert_eq!(slice.download().unwrap(), [2, 3]);
+    slice.write(&[8, 9]).unwrap();
+    assert_eq!(buffer.download().unwrap(), [0, 0, 0, 1, 8, 9, 0, 0, 0, 0]);
+    buffer.write_at(10, &[]).unwrap();
+    assert!(buffer.slice(10..).unwrap().is_empty());
+}
+
+#[test]
+fn ranges_outside_are_refused() {
+    let gpu = null();
+    let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
+    assert_eq!(
+        range_error(buffer.slice(3..5).map(|_| ())),
+        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; stay within 0..4, the end not before the start"
+    );
+    #[expect(clippy::reversed_empty_ranges, reason = "it must be refused")]
+    let reversed = buffer.slice(3..2).map(|_| ());
+    range_error(reversed);
+    range_error(buffer.slice(..=usize::MAX).map(|_| ()));
+    range_error(buffer.write_at(usize::MAX, &[1]));
+    assert_eq!(
+        range_error(buffer.write(&[1; 5])),
+        "write: 5 elements were given for 4 elements of buffer `x`; give as many as there are, or take a slice of the buffer"
+    );
+    range_error(buffer.download_into(&mut [0; 3]));
+}
+
+#[test]
+fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
+    let (gpu, other) = (null(), null());
+    let a = gpu.upload(&[1u32, 2, 3, 4]).unwrap();
+    let b = gpu.alloc::<u32>(3).unwrap();
+    range_error(a.copy_to(&b));
+    range_error(a.slice(0..3).unwrap().copy_to(&a.slice(1..4).unwrap()));
+    a.slice(0..2)
+        .unwrap()
+        .copy_to(&a.slice(2..4).unwrap())
+        .unwrap();
+    assert_eq!(a.download().unwrap(), [1, 2, 1, 2]);
+    let foreign = other.alloc::<u32>(4).unwrap();
+    assert!(matches!(
+        a.copy_to(&foreign),
+        Err(GpuError::WrongDevice { .. })
+    ));
+    assert!(matches!(
+        gpu.copy_buffer(&foreign, &foreign),
+        Err(GpuError::WrongDevice { .. })
+    ));
+}
+
+#[test]
+fn empty_buffers_stay_empty() {
+    let gpu = null();
+    let empty = gpu.upload::<f64>(&[]).unwrap();
+    assert!(empty.is_empty());
+    assert_eq!(empty.download().unwrap(), []);
+    empty.fill(1.0).unwrap();
+    empty.write(&[]).unwrap();
+    empty.copy_to(&gpu.alloc(0).unwrap()).unwrap();
+}
+
+fn filled<T: scry_gpu::Element + PartialEq + std::fmt::Debug>(
+    gpu: &Device,
+    len: usize,
+    value: T,
+    background: T,
+) {
+    let buffer = gpu.upload(&vec![background; len + 3]).unwrap();
+    buffer.slice(1..len + 1).unwrap().fill(value).unwrap();
+    let mut expected = vec![background; len + 3];
+    expected[1..len + 1].fill(value);
+    assert_eq!(buffer.download().unwrap(), expected);
+}
+
+#[test]
+fn a_large_fill_with_a_wide_value_reaches_the_end() {
+    filled(&null(), 100_001, [1u64, 2, 3], [9; 3]);
+    filled(&null(), 300_001, 7u8, 1);
+}
+
+proptest! {
+    #[test]
+    fn fills_set_exactly_their_range(len in 0usize..200, value: [u8; 12]) {
+        let gpu = null();
+        filled(&gpu, len, value, [9; 12]);
+        filled(&gpu, len, value[0], 9);
+        filled(&gpu, len, u16::from_ne_bytes([value[0], value[1]]), 9);
+        filled(&gpu, len, u32::from(value[0]) << 7, 9);
+        filled(&gpu, len, f64::from(value[3]), 9.0);
+        filled(&gpu, len, [value[0]; 3], [9; 3]);
+    }
+}

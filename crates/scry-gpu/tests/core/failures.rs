@@ -1,0 +1,88 @@
+//! Every driver call made to fail in turn: a typed error, nothing leaked, nothing else harmed.
+
+use std::sync::Arc;
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{Device, GpuError};
+
+use super::STEP;
+
+/// A job that uses every kind of call.
+fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
+    let a = gpu.upload(&[1u32; 100])?;
+    let b = gpu.alloc::<u32>(100)?;
+    let kernel = gpu.compile(STEP)?;
+    gpu.run(&kernel, &[&a, &b], 100)?;
+    b.fill(3)?;
+    let mut batch = gpu.batch();
+    batch.copy(&b, &a)?.write(&b, &[4; 100])?;
+    let download = batch.download(&a)?;
+    batch.submit()?;
+    let mut timed = gpu.batch();
+    timed.run(&kernel, &[&a, &b], 100)?;
+    timed.submit_timed()?;
+    let mut batch = gpu.batch();
+    batch.copy(&a, &b)?;
+    let recording = batch.record()?;
+    recording.replay()?.wait()?;
+    b.download()?;
+    download.get()
+}
+
+fn calls_of_the_job() -> u64 {
+    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    assert_eq!(job(&gpu).unwrap(), [3; 100]);
+    plan.calls()
+}
+
+fn with_call_failing(fault: Fault, n: u64) -> (Device, Arc<Plan>, Result<Vec<u32>, GpuError>) {
+    let plan = Plan::new(fault, n);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let result = job(&gpu);
+    (gpu, plan, result)
+}
+
+#[test]
+fn fault_03_memory_runs_out_at_every_call_in_turn() {
+    for n in 0..calls_of_the_job() {
+        let (gpu, plan, result) = with_call_failing(Fault::OutOfMemory, n);
+        assert!(plan.has_failed());
+        match result {
+            Err(GpuError::OutOfMemory { .. }) => {}
+            // Once more after everything in flight is done is enough for some allocations.
+            Ok(bytes) => assert_eq!(bytes, [3; 100]),
+            Err(other) => panic!("call {n}: {other}"),
+        }
+        // The device works, and holds nothing but its staging memory.
+        assert_eq!(job(&gpu).unwrap(), [3; 100], "after call {n}");
+        gpu.wait().unwrap();
+        assert!(
+            gpu.memory_usage().allocations <= 2,
+            "call {n}: {:?}",
+            gpu.memory_usage()
+        );
+    }
+}
+
+#[test]
+fn fault_26_the_device_is_lost_at_every_call_in_turn() {
+    for n in 0..calls_of_the_job() {
+        let (gpu, _, result) = with_call_failing(Fault::DeviceLost, n);
+        assert!(
+            matches!(result, Err(GpuError::DeviceLost { .. })),
+            "call {n}: {result:?}"
+        );
+        assert!(
+            matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost { .. })),
+            "call {n}"
+        );
+        assert!(
+            matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })),
+            "call {n}"
+        );
+    }
+    // A new device can be opened.
+    let (_, _, result) = with_call_failing(Fault::DeviceLost, u64::MAX);
+    assert_eq!(result.unwrap(), [3; 100]);
+}

@@ -1,0 +1,115 @@
+//! Launches: what is refused, and that refusal has no effect.
+
+use scry_gpu::{CompileOptions, Device, GpuError, Launch};
+
+use super::{STEP, null, observed};
+
+#[test]
+fn the_same_source_is_compiled_once() {
+    let gpu = null();
+    let (a, b) = (
+        gpu.upload(&[0u32; 8]).unwrap(),
+        gpu.alloc::<u32>(8).unwrap(),
+    );
+    for _ in 0..3 {
+        gpu.dispatch(STEP, &[&a, &b], 8).unwrap();
+    }
+    let kernel = gpu.compile(STEP).unwrap();
+    assert_eq!(kernel.entry_point(), "step");
+    assert_eq!(kernel.binding_count(), 2);
+    assert_eq!(kernel.workgroup_size(), [64, 1, 1]);
+}
+
+#[test]
+fn a_refused_step_leaves_the_batch_as_it_was() {
+    let (gpu, log) = observed();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (
+        gpu.upload(&[0u32; 8]).unwrap(),
+        gpu.upload(&[0u32; 8]).unwrap(),
+    );
+    gpu.wait().unwrap();
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[&a, &b], 8).unwrap();
+    assert!(matches!(
+        batch.run(&kernel, &[&a], 8).map(|_| ()),
+        Err(GpuError::Argument { .. })
+    ));
+    assert!(matches!(
+        batch.run(&kernel, &[&a, &a], 8).map(|_| ()),
+        Err(GpuError::Argument { .. })
+    ));
+    assert!(batch.write(&a, &[1]).is_err());
+    let _ = log.take();
+    batch.submit().unwrap();
+    assert_eq!(log.take().dispatches, 1);
+}
+
+#[test]
+fn kernels_and_buffers_of_another_device_are_refused() {
+    let (gpu, other) = (null(), null());
+    let kernel = other.compile(STEP).unwrap();
+    let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let error = gpu.run(&kernel, &[&a, &b], 8).unwrap_err();
+    assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+    let kernel = gpu.compile(STEP).unwrap();
+    let foreign = other.alloc::<u32>(8).unwrap();
+    let error = gpu.run(&kernel, &[&a, &foreign], 8).unwrap_err();
+    assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+}
+
+#[test]
+fn fault_20_a_launch_of_nothing_does_nothing_but_is_checked() {
+    let (gpu, log) = observed();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let _ = log.take();
+    gpu.run(&kernel, &[&a, &b], 0).unwrap();
+    gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([3, 0, 3]))
+        .unwrap();
+    assert_eq!(log.take(), Default::default());
+    assert!(gpu.run(&kernel, &[&a], 0).is_err());
+    let empty = gpu.alloc::<u32>(0).unwrap();
+    gpu.run(&kernel, &[&empty, &empty], empty.len()).unwrap();
+    assert!(gpu.run(&kernel, &[&empty, &b], 1).is_err());
+}
+
+#[test]
+fn overrides_make_different_kernels() {
+    let gpu = null();
+    let source = "
+        override SIZE: u32 = 32;
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(SIZE) fn main() { x[0] = SIZE; }
+    ";
+    let size =
+        |options: &CompileOptions| gpu.compile_with(source, options).unwrap().workgroup_size()[0];
+    assert_eq!(size(&CompileOptions::new()), 32);
+    assert_eq!(size(&CompileOptions::new().set("SIZE", 8.0)), 8);
+    assert_eq!(size(&CompileOptions::new()), 32);
+}
+
+#[test]
+fn a_shader_error_shows_its_line() {
+    let error = null().compile("fn f() {\n  let x = ;\n}").unwrap_err();
+    let GpuError::Shader(shader) = &error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(shader.location.map(|l| l.line), Some(2));
+    assert!(error.to_string().contains("let x = ;"), "{error}");
+}
+
+#[test]
+fn fault_15_the_same_bad_kernel_from_16_threads_gives_the_same_error() {
+    let gpu = null();
+    let compile = |gpu: Device| gpu.compile("fn f() { let x = ; }").map(|_| ()).unwrap_err();
+    let expected = compile(gpu.clone());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16)
+            .map(|_| scope.spawn(|| compile(gpu.clone())))
+            .collect();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), expected);
+        }
+    });
+}

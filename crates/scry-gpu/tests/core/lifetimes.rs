@@ -1,0 +1,115 @@
+//! Anything may be dropped at any time, in any order.
+
+use std::time::Duration;
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{GpuError, MemoryUsage};
+
+use super::{STEP, null};
+
+#[test]
+fn a_batch_outlives_everything_that_it_was_made_from() {
+    let gpu = null();
+    let mut batch = gpu.batch();
+    let download;
+    {
+        let kernel = gpu.compile(STEP).unwrap();
+        let (a, b) = (
+            gpu.upload(&[1u32; 64]).unwrap(),
+            gpu.alloc::<u32>(64).unwrap(),
+        );
+        batch.run(&kernel, &[&a, &b], 64).unwrap();
+        download = batch.download(&a).unwrap();
+    }
+    drop(gpu);
+    let ticket = batch.submit_async().unwrap();
+    ticket.wait().unwrap();
+    drop(ticket);
+    assert_eq!(download.get().unwrap(), [1; 64]);
+}
+
+#[test]
+fn memory_is_given_back_when_the_work_that_uses_it_is_done() {
+    let gpu = null();
+    gpu.upload(&[1u8; 100]).unwrap().download().unwrap();
+    gpu.wait().unwrap();
+    let before = gpu.memory_usage();
+    for _ in 0..100 {
+        let buffer = gpu.alloc::<u8>(1000).unwrap();
+        buffer.fill(1).unwrap();
+    }
+    gpu.wait().unwrap();
+    let after = gpu.memory_usage();
+    assert_eq!(
+        (after.allocations, after.bytes),
+        (before.allocations, before.bytes)
+    );
+    assert!(after.peak_bytes >= before.bytes + 1000);
+}
+
+#[test]
+fn a_download_of_a_batch_that_was_never_submitted_says_so() {
+    let gpu = null();
+    let buffer = gpu.upload(&[1u32]).unwrap();
+    let mut batch = gpu.batch();
+    let download = batch.download(&buffer).unwrap();
+    drop(batch);
+    assert!(matches!(
+        download.get(),
+        Err(GpuError::Range {
+            operation: "Download::get",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn fault_28_a_device_that_never_answers_does_not_hold_the_caller() {
+    let plan = Plan::new(Fault::Hang, 0);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let buffer = gpu.upload(&[1u32; 4]).unwrap();
+    let ticket = gpu.batch().submit_async().unwrap();
+    assert!(ticket.is_ready().unwrap(), "an empty batch is done at once");
+    let mut batch = gpu.batch();
+    batch.fill(&buffer, 2).unwrap();
+    let ticket = batch.submit_async().unwrap();
+    assert!(!ticket.wait_timeout(Duration::from_millis(20)).unwrap());
+    assert!(!ticket.is_ready().unwrap());
+    // A wait without limit is ended from another thread; the device is none the worse.
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| buffer.download());
+        while !waiting.is_finished() {
+            gpu.interrupt();
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert!(matches!(
+            waiting.join().unwrap(),
+            Err(GpuError::Interrupted { .. })
+        ));
+    });
+    assert!(buffer.write(&[3; 4]).is_ok());
+    // A time limit ends the wait and gives the device up.
+    gpu.set_time_limit(Some(Duration::from_millis(60)));
+    assert!(matches!(buffer.download(), Err(GpuError::Timeout { .. })));
+    assert!(matches!(
+        buffer.download(),
+        Err(GpuError::DeviceLost { .. })
+    ));
+    assert!(matches!(
+        gpu.alloc::<u32>(4),
+        Err(GpuError::DeviceLost { .. })
+    ));
+}
+
+#[test]
+fn usage_is_plain_data() {
+    let usage = null().memory_usage();
+    assert_eq!(
+        usage,
+        MemoryUsage {
+            allocations: 0,
+            bytes: 0,
+            peak_bytes: 0
+        }
+    );
+}

@@ -1,0 +1,140 @@
+//! Digits by nearest neighbours, against a search of everything in plain Rust.
+
+use crate::knn::{self, Digits};
+use crate::support::{devices, random_f32, root};
+
+/// Leave-one-out labels: all others sorted by (distance, index), the first k counted, a tie going
+/// to the label whose nearest member is nearest.
+fn brute_force(digits: &Digits, k: usize) -> Vec<u32> {
+    let points: Vec<&[f32]> = digits.images.chunks(digits.dimensions).collect();
+    let square = |(a, b): (&f32, &f32)| (f64::from(*a) - f64::from(*b)).powi(2);
+    (0..points.len())
+        .map(|own| {
+            let others = (0..points.len()).filter(|&other| other != own);
+            let mut ranked: Vec<(f64, usize)> = others
+                .map(|other| {
+                    (
+                        points[own].iter().zip(points[other]).map(square).sum(),
+                        other,
+                    )
+                })
+                .collect();
+            ranked.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            majority(
+                ranked[..k]
+                    .iter()
+                    .map(|&(_, other)| digits.labels[other])
+                    .collect(),
+            )
+        })
+        .collect()
+}
+
+fn majority(nearest: Vec<u32>) -> u32 {
+    let count = |label: u32| nearest.iter().filter(|&&other| other == label).count();
+    let place = |label: u32| nearest.iter().position(|&other| other == label);
+    let best = nearest
+        .iter()
+        .max_by_key(|&&label| (count(label), std::cmp::Reverse(place(label))));
+    *best.unwrap()
+}
+
+/// Every fourth image, so that a debug build is done soon.
+fn sample(digits: &Digits) -> Digits {
+    let images = digits
+        .images
+        .chunks(digits.dimensions)
+        .step_by(4)
+        .flatten()
+        .copied()
+        .collect();
+    let labels = digits.labels.iter().step_by(4).copied().collect();
+    Digits {
+        dimensions: digits.dimensions,
+        images,
+        labels,
+    }
+}
+
+fn right(predicted: &[u32], labels: &[u32]) -> usize {
+    predicted.iter().zip(labels).filter(|(a, b)| a == b).count()
+}
+
+#[test]
+fn labels_equal_those_of_a_brute_force_search() {
+    let all = Digits::read(&root().join("examples/data")).unwrap();
+    assert_eq!(
+        (all.labels.len(), all.dimensions, all.images.len()),
+        (1797, 64, 1797 * 64)
+    );
+    let digits = sample(&all);
+    for gpu in devices() {
+        let distances = knn::distances(&gpu, &digits).unwrap();
+        for k in [1, 3, 4, 5] {
+            let predicted = knn::classify(&distances, &digits.labels, k);
+            assert_eq!(
+                predicted,
+                brute_force(&digits, k),
+                "k = {k} on {}",
+                gpu.name()
+            );
+        }
+    }
+}
+
+#[test]
+fn most_digits_are_read_right() {
+    let digits = Digits::read(&root().join("examples/data")).unwrap();
+    for gpu in devices() {
+        let distances = knn::distances(&gpu, &digits).unwrap();
+        for (k, expected) in [(1, 1776), (3, 1777), (5, 1775)] {
+            let predicted = knn::classify(&distances, &digits.labels, k);
+            let right = right(&predicted, &digits.labels);
+            assert_eq!(right, expected, "k = {k} on {}", gpu.name());
+        }
+    }
+}
+
+#[test]
+fn ties_go_to_the_nearer_then_to_the_smaller_index() {
+    // Four points around a fifth: indices 0 to 3 at distances 2, 1, 1, 2.
+    let row = |own: usize| {
+        let mut row = vec![9.0f32; 5];
+        row[own] = 0.0;
+        row
+    };
+    let mut distances: Vec<f32> = (0..4).flat_map(row).collect();
+    distances.extend([2.0, 1.0, 1.0, 2.0, 0.0]);
+    let labels = [7, 3, 7, 3, 0];
+    let fifth = |k| knn::classify(&distances, &labels, k)[4];
+    assert_eq!(fifth(1), 3, "of two at distance 1 the first is nearer");
+    assert_eq!(fifth(2), 3, "one each: the nearest decides");
+    assert_eq!(fifth(3), 7, "7 at 1 and at 2 against 3 at 1");
+    assert_eq!(fifth(4), 3, "two each: the nearest decides");
+}
+
+#[test]
+fn brute_force_and_classify_agree_on_random_labels() {
+    let images = random_f32(9, 60 * 3);
+    let labels: Vec<u32> = random_f32(10, 60)
+        .iter()
+        .map(|x| u32::from(*x > 0.0))
+        .collect();
+    let digits = Digits {
+        dimensions: 3,
+        images,
+        labels,
+    };
+    for gpu in devices() {
+        let distances = knn::distances(&gpu, &digits).unwrap();
+        for k in 1..=59 {
+            let predicted = knn::classify(&distances, &digits.labels, k);
+            assert_eq!(
+                predicted,
+                brute_force(&digits, k),
+                "k = {k} on {}",
+                gpu.name()
+            );
+        }
+    }
+}

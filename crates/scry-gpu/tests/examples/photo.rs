@@ -1,0 +1,94 @@
+//! Edges of the photograph, against the Sobel operator in plain Rust.
+
+use crate::edges;
+use crate::image::{self, Image};
+use crate::support::{devices, random_f32, root};
+
+/// The Sobel operator with the border's pixels continued outwards, scaled to 1 and cut there.
+fn sobel(photo: &Image) -> Vec<f64> {
+    let (width, height) = (photo.width as i64, photo.height as i64);
+    let at = |x: i64, y: i64| {
+        let (x, y) = (x.clamp(0, width - 1), y.clamp(0, height - 1));
+        f64::from(photo.pixels[(y * width + x) as usize])
+    };
+    let mut out = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            let mut gradient = [0.0, 0.0];
+            for (i, weight) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+                gradient[0] += weight * (at(x + 1, y + i) - at(x - 1, y + i));
+                gradient[1] += weight * (at(x + i, y + 1) - at(x + i, y - 1));
+            }
+            out.push((gradient[0].hypot(gradient[1]) / 4.0).min(1.0));
+        }
+    }
+    out
+}
+
+fn assert_edges(edges: &Image, photo: &Image) {
+    assert_eq!((edges.width, edges.height), (photo.width, photo.height));
+    for (i, (got, want)) in edges.pixels.iter().zip(sobel(photo)).enumerate() {
+        assert!(
+            (f64::from(*got) - want).abs() < 1e-5,
+            "pixel {i} is {got}, not {want}"
+        );
+    }
+}
+
+#[test]
+fn radius_one_is_the_sobel_operator() {
+    let photo = image::read(&root().join("examples/data/camera.png")).unwrap();
+    assert_eq!((photo.width, photo.height), (512, 512));
+    for gpu in devices() {
+        assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo);
+    }
+}
+
+#[test]
+fn odd_sizes_have_edges_too() {
+    for gpu in devices() {
+        for (width, height) in [(1, 1), (1, 33), (33, 1), (17, 31)] {
+            let pixels = random_f32(5, (width * height) as usize);
+            let pixels = pixels.iter().map(|pixel| pixel.abs()).collect();
+            let photo = Image {
+                width,
+                height,
+                pixels,
+            };
+            assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo);
+        }
+    }
+}
+
+#[test]
+fn flat_images_have_no_edges() {
+    for gpu in devices() {
+        let flat = Image {
+            width: 20,
+            height: 20,
+            pixels: vec![0.625; 400],
+        };
+        let edges = edges::find(&gpu, &flat, 3).unwrap();
+        assert!(edges.pixels.iter().all(|&pixel| pixel < 1e-6));
+    }
+}
+
+#[test]
+fn images_survive_a_file() {
+    let path = std::env::temp_dir().join(format!("scry-gpu-{}.png", std::process::id()));
+    let pixels = (0..=255).map(|grey| grey as f32 / 255.0).collect();
+    image::write(
+        &path,
+        &Image {
+            width: 32,
+            height: 8,
+            pixels,
+        },
+    )
+    .unwrap();
+    let image = image::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!((image.width, image.height), (32, 8));
+    let expected = (0..=255).map(|grey| grey as f32 / 255.0);
+    assert!(image.pixels.iter().copied().eq(expected));
+}

@@ -1,0 +1,67 @@
+//! Running one kernel, and comparing what it wrote.
+
+use scry_gpu::{Binding, Buffer, Device, Launch};
+
+/// Sizes around the tiles, workgroups and vectors of the kernels.
+pub const LENGTHS: [usize; 7] = [1, 7, 33, 127, 256, 1023, 4099];
+
+/// Largest error allowed, relative to the scale of the results.
+const TOLERANCE: f64 = 1e-5;
+
+/// Runs a test on every device, naming each.
+pub fn on_each_device(test: impl Fn(&Device)) {
+    for gpu in crate::support::devices() {
+        eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
+        test(&gpu);
+    }
+}
+
+/// Runs a kernel that writes its last binding, and returns what it wrote there.
+pub fn run(
+    gpu: &Device,
+    source: &str,
+    inputs: &[&[f32]],
+    output: usize,
+    launch: Launch,
+) -> Vec<f32> {
+    let kernel = gpu
+        .compile(source)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let inputs: Vec<Buffer<f32>> = inputs
+        .iter()
+        .map(|data| gpu.upload(data).unwrap())
+        .collect();
+    let output = gpu.upload(&vec![f32::NAN; output]).unwrap();
+    let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
+    bindings.push(&output);
+    gpu.run_configured(&kernel, &bindings, launch)
+        .unwrap_or_else(|error| panic!("{error}"));
+    output.download().unwrap()
+}
+
+/// Compares with a reference; the largest of its values is the scale.
+pub fn assert_close(what: &str, got: &[f32], want: &[f64]) {
+    let scale = want
+        .iter()
+        .fold(0.0, |scale: f64, value| scale.max(value.abs()));
+    assert_close_at(scale, what, got, want);
+}
+
+/// Compares with a reference, errors being relative to `scale`.
+pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
+    assert_eq!(got.len(), want.len(), "{what}");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let error = (f64::from(*got) - want).abs();
+        // Written so that a NaN fails.
+        let is_close = error <= TOLERANCE * scale;
+        assert!(
+            is_close,
+            "{what}: element {i} is {got}, the reference says {want}"
+        );
+    }
+}
+
+/// One of the crate's sizes as kernels take it.
+pub fn word(size: usize) -> u32 {
+    u32::try_from(size).unwrap()
+}

@@ -1,0 +1,85 @@
+//! Matrix products.
+
+use scry_gpu::{Launch, shaders};
+
+use crate::harness::{assert_close, on_each_device, run, word};
+use crate::support::random_f32;
+
+/// (m, n, k): odd, thin, flat, and around the tiles.
+const SHAPES: [[usize; 3]; 10] = [
+    [1, 1, 1],
+    [7, 33, 5],
+    [33, 7, 127],
+    [1, 1023, 33],
+    [1023, 1, 33],
+    [127, 129, 65],
+    [64, 64, 16],
+    [65, 63, 17],
+    [3, 5, 1023],
+    [130, 131, 9],
+];
+
+/// Shapes whose n and k are multiples of four.
+const SHAPES_VEC4: [[usize; 3]; 5] = [
+    [1, 4, 4],
+    [33, 36, 12],
+    [127, 132, 68],
+    [1023, 4, 8],
+    [5, 260, 1020],
+];
+
+/// C = A × B.
+fn matmul(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
+    let mut c = vec![0.0; m * n];
+    for row in 0..m {
+        for i in 0..k {
+            let value = f64::from(a[row * k + i]);
+            for column in 0..n {
+                c[row * n + column] += value * f64::from(b[i * n + column]);
+            }
+        }
+    }
+    c
+}
+
+/// Runs a kernel whose invocations compute `edge` × `edge` elements on each shape.
+fn check(name: &str, source: &str, edge: usize, shapes: &[[usize; 3]]) {
+    on_each_device(|gpu| {
+        for (seed, &[m, n, k]) in (1..).zip(shapes) {
+            let a = random_f32(seed, m * k);
+            let b = random_f32(seed + 100, k * n);
+            let launch = Launch::invocations([n.div_ceil(edge), m.div_ceil(edge)])
+                .push_constants(&[word(m), word(n), word(k)]);
+            let c = run(gpu, source, &[&a, &b], m * n, launch);
+            let want = matmul(&a, &b, [m, n, k]);
+            assert_close(&format!("{name}, m {m}, n {n}, k {k}"), &c, &want);
+        }
+    });
+}
+
+#[test]
+fn tiled_16x16() {
+    check("TILED_16X16", shaders::matmul::TILED_16X16, 1, &SHAPES);
+}
+
+#[test]
+fn coarse_64x64() {
+    check("COARSE_64X64", shaders::matmul::COARSE_64X64, 4, &SHAPES);
+    check(
+        "COARSE_64X64_VEC4",
+        shaders::matmul::COARSE_64X64_VEC4,
+        4,
+        &SHAPES_VEC4,
+    );
+}
+
+#[test]
+fn coarse_8x8() {
+    check("COARSE_8X8", shaders::matmul::COARSE_8X8, 8, &SHAPES);
+    check(
+        "COARSE_8X8_VEC4",
+        shaders::matmul::COARSE_8X8_VEC4,
+        8,
+        &SHAPES_VEC4,
+    );
+}

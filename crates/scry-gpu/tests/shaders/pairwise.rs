@@ -1,0 +1,74 @@
+//! Distances between two sets of points.
+
+use scry_gpu::{Launch, shaders};
+
+use crate::harness::{assert_close, on_each_device, run, word};
+use crate::support::random_f32;
+
+/// Σ (q − p)² for every query and every point.
+fn euclidean_squared(queries: &[f32], points: &[f32], dimensions: usize) -> Vec<f64> {
+    let square = |(q, p): (&f32, &f32)| (f64::from(*q) - f64::from(*p)).powi(2);
+    let distance = |q: &[f32], p: &[f32]| q.iter().zip(p).map(square).sum();
+    queries
+        .chunks(dimensions)
+        .flat_map(|q| points.chunks(dimensions).map(move |p| distance(q, p)))
+        .collect()
+}
+
+/// Runs a kernel on each (n_q, n_t, d).
+fn check(name: &str, source: &str, shapes: &[[usize; 3]]) {
+    on_each_device(|gpu| {
+        for (seed, &[n_q, n_t, d]) in (1..).zip(shapes) {
+            let queries = random_f32(seed, n_q * d);
+            let points = random_f32(seed + 100, n_t * d);
+            let launch = Launch::invocations([n_t.div_ceil(4), n_q.div_ceil(4)]).push_constants(&[
+                word(n_q),
+                word(n_t),
+                word(d),
+            ]);
+            let distances = run(gpu, source, &[&queries, &points], n_q * n_t, launch);
+            let want = euclidean_squared(&queries, &points, d);
+            assert_close(
+                &format!("{name}, n_q {n_q}, n_t {n_t}, d {d}"),
+                &distances,
+                &want,
+            );
+        }
+    });
+}
+
+#[test]
+fn euclidean_squared_distances() {
+    let shapes = [
+        [1, 1, 1],
+        [7, 33, 5],
+        [33, 7, 127],
+        [1, 1023, 2],
+        [1023, 1, 3],
+        [127, 65, 17],
+        [3, 5, 1023],
+    ];
+    check(
+        "EUCLIDEAN_SQUARED",
+        shaders::pairwise::EUCLIDEAN_SQUARED,
+        &shapes,
+    );
+    let shapes = [[1, 1, 4], [33, 7, 128], [127, 65, 20], [5, 1023, 8]];
+    check(
+        "EUCLIDEAN_SQUARED_VEC4",
+        shaders::pairwise::EUCLIDEAN_SQUARED_VEC4,
+        &shapes,
+    );
+}
+
+#[test]
+fn near_points_keep_their_distance() {
+    // Far from the origin: expanding the square would leave nothing of these distances.
+    let points = [4096.0, 4096.0, 4096.0, 4097.0, 4096.0, 4096.5];
+    on_each_device(|gpu| {
+        let launch = Launch::invocations([1, 1]).push_constants(&[3u32, 3, 2]);
+        let source = shaders::pairwise::EUCLIDEAN_SQUARED;
+        let distances = run(gpu, source, &[&points, &points], 9, launch);
+        assert_eq!(distances, [0.0, 1.0, 0.25, 1.0, 0.0, 0.25, 0.25, 0.25, 0.0]);
+    });
+}

@@ -1,0 +1,33 @@
+//! `y = a·x + y`.
+
+use scry_gpu::{Device, shaders};
+
+use crate::harness::{LENGTHS, assert_close, on_each_device};
+use crate::support::random_f32;
+
+fn saxpy(a: f32, x: &[f32], y: &[f32]) -> Vec<f64> {
+    x.iter()
+        .zip(y)
+        .map(|(x, y)| f64::from(a) * f64::from(*x) + f64::from(*y))
+        .collect()
+}
+
+fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
+    let (x, y) = (random_f32(1, n), random_f32(2, n));
+    let kernel = gpu.compile(source).unwrap();
+    let (gpu_x, gpu_y) = (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap());
+    gpu.run_with_push_constants(&kernel, &[&gpu_x, &gpu_y], invocations, &-1.75f32)
+        .unwrap();
+    let what = format!("length {n}");
+    assert_close(&what, &gpu_y.download().unwrap(), &saxpy(-1.75, &x, &y));
+}
+
+#[test]
+fn adds_the_scaled_vector() {
+    on_each_device(|gpu| {
+        for n in LENGTHS {
+            check(gpu, shaders::saxpy::SAXPY, n, n);
+            check(gpu, shaders::saxpy::SAXPY_VEC4, 4 * n, n);
+        }
+    });
+}

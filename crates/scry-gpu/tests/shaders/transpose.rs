@@ -1,0 +1,34 @@
+//! Matrix transpose.
+
+use scry_gpu::{Launch, shaders};
+
+use crate::harness::{on_each_device, run, word};
+use crate::support::random_f32;
+
+fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+    (0..columns)
+        .flat_map(|column| (0..rows).map(move |row| x[row * columns + column]))
+        .collect()
+}
+
+#[test]
+fn transposes_exactly() {
+    on_each_device(|gpu| {
+        let shapes = [
+            [1, 1],
+            [1, 1023],
+            [1023, 1],
+            [7, 33],
+            [33, 7],
+            [32, 64],
+            [127, 129],
+        ];
+        for (seed, [rows, columns]) in (1..).zip(shapes) {
+            let x = random_f32(seed, rows * columns);
+            let launch = Launch::invocations([columns, rows.div_ceil(4)])
+                .push_constants(&[word(rows), word(columns)]);
+            let y = run(gpu, shaders::transpose::TRANSPOSE, &[&x], x.len(), launch);
+            assert_eq!(y, transpose(&x, rows, columns), "{rows} × {columns}");
+        }
+    });
+}

@@ -1,0 +1,69 @@
+//! What the tests share: the devices that are present, data, the repository's place.
+
+use std::env;
+use std::sync::OnceLock;
+
+use scry_gpu::{Attempt, BackendKind, Device};
+
+#[path = "../../examples/shared/root.rs"]
+mod root;
+
+pub use root::root;
+
+/// Every device that is present, opened once and shared by all tests of the process.
+///
+/// Names each backend that is skipped and why. With `SCRY_REQUIRE_VULKAN=1` in the environment a
+/// missing Vulkan device fails the test instead.
+pub fn devices() -> Vec<Device> {
+    static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
+    OPEN.get_or_init(open_all).clone()
+}
+
+fn open_all() -> Vec<Device> {
+    let mut devices = Vec::new();
+    for info in Device::list() {
+        if info.backend == BackendKind::Null {
+            continue;
+        }
+        let selector = format!("{}:{}", info.backend, info.index);
+        let device = Device::open(&selector)
+            .unwrap_or_else(|error| panic!("{selector} ({}) does not open: {error}", info.name));
+        devices.push(device);
+    }
+    for Attempt {
+        backend,
+        reason,
+        remedy,
+    } in Device::absent_backends()
+    {
+        eprintln!("skipped {backend}: {reason}; {remedy}");
+    }
+    let required = env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
+    let has_vulkan = devices
+        .iter()
+        .any(|device| device.backend_kind() == BackendKind::Vulkan);
+    assert!(
+        has_vulkan || !required,
+        "SCRY_REQUIRE_VULKAN is set, but no Vulkan device is present"
+    );
+    if devices.is_empty() {
+        eprintln!("skipped: no device is present, nothing is run");
+    }
+    devices
+}
+
+/// `n` numbers between -1 and 1, none of them zero, the same for the same seed (splitmix64).
+pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    };
+    // An odd number of 24 bits: exact in 32-bit floats, and its distance from the middle is odd.
+    (0..n)
+        .map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0)
+        .collect()
+}

@@ -1,0 +1,289 @@
+//! WGSL tokens, as far as the scan before the compiler needs them: brackets, template lists,
+//! operators, words. It never fails: text that is not WGSL gives tokens of no kind.
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An identifier or a keyword.
+    Word,
+    /// A number.
+    Number,
+    /// `(`, `[` or `{`.
+    Open,
+    /// `)`, `]` or `}`.
+    Close,
+    /// The `<` of a template list.
+    TemplateOpen,
+    /// The `>` of a template list.
+    TemplateClose,
+    /// Any operator of an expression, `.` included.
+    Operator,
+    /// `=` and the compound assignments.
+    Assign,
+    /// `,`, `;`, `:` and `@`.
+    Separator,
+    /// A character that WGSL does not know, or a comment that does not end.
+    Unknown,
+}
+
+/// One token of a source, comments and blanks left out.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Token {
+    pub(crate) kind: Kind,
+    /// Byte offset of its first character.
+    pub(crate) start: u32,
+    /// Byte offset after its last one.
+    pub(crate) end: u32,
+}
+
+impl Token {
+    /// The text of the token.
+    pub(crate) fn text<'a>(&self, source: &'a str) -> &'a str {
+        &source[self.start as usize..self.end as usize]
+    }
+
+    /// The first byte of the token.
+    pub(crate) fn byte(&self, source: &str) -> u8 {
+        source.as_bytes()[self.start as usize]
+    }
+}
+
+/// An unmatched `<` after a word.
+struct Candidate {
+    token: usize,
+    depth: usize,
+}
+
+/// Cuts a source into tokens, one call of `next` each, and finds its template lists as WGSL's
+/// template list discovery does. The source must be shorter than 4 GiB.
+pub(crate) struct Lexer<'a> {
+    source: &'a str,
+    at: usize,
+    pub(crate) tokens: Vec<Token>,
+    candidates: Vec<Candidate>,
+    /// Open `(` and `[`, as the discovery counts them.
+    depth: usize,
+}
+
+impl<'a> Lexer<'a> {
+    pub(crate) fn new(source: &'a str) -> Self {
+        Self {
+            source,
+            at: 0,
+            tokens: Vec::with_capacity(source.len() / 4),
+            candidates: Vec::new(),
+            depth: 0,
+        }
+    }
+
+    /// Reads one more token into `tokens`; false at the end.
+    pub(crate) fn advance(&mut self) -> bool {
+        let unknown = self.skip_blanks();
+        let Some(first) = self.rest().chars().next() else {
+            return false;
+        };
+        let start = self.at;
+        let kind = if unknown {
+            self.at = self.source.len();
+            Kind::Unknown
+        } else {
+            self.token(first)
+        };
+        self.discover(kind, start);
+        true
+    }
+
+    fn rest(&self) -> &'a str {
+        &self.source[self.at..]
+    }
+
+    /// Moves past blanks and comments; true if it stopped at a comment without an end.
+    fn skip_blanks(&mut self) -> bool {
+        loop {
+            let rest = self.rest();
+            if rest.starts_with("//") {
+                self.at += rest.find(is_line_break).unwrap_or(rest.len());
+            } else if rest.starts_with("/*") {
+                match comment_len(rest.as_bytes()) {
+                    Some(len) => self.at += len,
+                    None => return true,
+                }
+            } else {
+                let len = rest.find(|c| !is_blank(c)).unwrap_or(rest.len());
+                if len == 0 {
+                    return false;
+                }
+                self.at += len;
+            }
+        }
+    }
+
+    /// Moves past the token that starts with `first`.
+    fn token(&mut self, first: char) -> Kind {
+        let rest = self.rest();
+        let second = rest.as_bytes().get(1).copied().unwrap_or(0);
+        let (len, kind) = match first {
+            '(' | '[' | '{' => (1, Kind::Open),
+            ')' | ']' | '}' => (1, Kind::Close),
+            ',' | ';' | ':' | '@' => (1, Kind::Separator),
+            '.' if !second.is_ascii_digit() => (1, Kind::Operator),
+            '.' | '0'..='9' => (number_len(rest.as_bytes()), Kind::Number),
+            '>' if self.waits_for_end() => (1, Kind::TemplateClose),
+            '=' if second != b'=' => (1, Kind::Assign),
+            '~' => (1, Kind::Operator),
+            '<' | '>' | '=' | '!' | '+' | '-' | '*' | '/' | '%' | '&' | '|' | '^' => {
+                operator(rest.as_bytes())
+            }
+            c if c.is_alphanumeric() || c == '_' => (word_len(rest), Kind::Word),
+            c => (c.len_utf8(), Kind::Unknown),
+        };
+        self.at += len;
+        kind
+    }
+
+    fn waits_for_end(&self) -> bool {
+        self.candidates
+            .last()
+            .is_some_and(|candidate| candidate.depth == self.depth)
+    }
+
+    /// Appends the token and decides whether it opens or closes a template list.
+    fn discover(&mut self, kind: Kind, start: usize) {
+        let text = &self.source[start..self.at];
+        let after_word = self.tokens.last().is_some_and(|t| t.kind == Kind::Word);
+        match (kind, text) {
+            (Kind::Operator, "<") if after_word => self.candidates.push(Candidate {
+                token: self.tokens.len(),
+                depth: self.depth,
+            }),
+            (Kind::TemplateClose, _) => {
+                if let Some(candidate) = self.candidates.pop() {
+                    self.tokens[candidate.token].kind = Kind::TemplateOpen;
+                }
+            }
+            (Kind::Open, "(" | "[") => self.depth += 1,
+            (Kind::Close, ")" | "]") => {
+                self.forget(self.depth);
+                self.depth = self.depth.saturating_sub(1);
+            }
+            (Kind::Assign, "=") | (Kind::Separator, ":" | ";") | (Kind::Open, "{") => {
+                self.candidates.clear();
+                self.depth = 0;
+            }
+            (Kind::Operator, "&&" | "||") => self.forget(self.depth),
+            _ => {}
+        }
+        self.tokens.push(Token {
+            kind,
+            start: start as u32,
+            end: self.at as u32,
+        });
+    }
+
+    fn forget(&mut self, depth: usize) {
+        while self
+            .candidates
+            .last()
+            .is_some_and(|candidate| candidate.depth >= depth)
+        {
+            self.candidates.pop();
+        }
+    }
+}
+
+/// The length and kind of an operator or an assignment.
+fn operator(text: &[u8]) -> (usize, Kind) {
+    let second = text.get(1).copied().unwrap_or(0);
+    match (text[0], second) {
+        (b'<', b'<') | (b'>', b'>') if text.get(2) == Some(&b'=') => (3, Kind::Assign),
+        (b'<', b'<') | (b'>', b'>') | (b'&', b'&') | (b'|', b'|') => (2, Kind::Operator),
+        (b'<' | b'>' | b'=' | b'!', b'=') => (2, Kind::Operator),
+        (b'-', b'>') => (2, Kind::Separator),
+        (b'+', b'+') | (b'-', b'-') => (2, Kind::Operator),
+        (b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^', b'=') => (2, Kind::Assign),
+        _ => (1, Kind::Operator),
+    }
+}
+
+fn number_len(text: &[u8]) -> usize {
+    let mut len = 0;
+    while let Some(&byte) = text.get(len) {
+        let exponent_sign = matches!(byte, b'+' | b'-')
+            && matches!(
+                text.get(len.wrapping_sub(1)),
+                Some(b'e' | b'E' | b'p' | b'P')
+            )
+            && text.get(len + 1).is_some_and(u8::is_ascii_digit);
+        if !(byte.is_ascii_alphanumeric() || byte == b'.' || exponent_sign) {
+            break;
+        }
+        len += 1;
+    }
+    len
+}
+
+fn word_len(text: &str) -> usize {
+    text.find(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .unwrap_or(text.len())
+}
+
+/// The length of the block comment at the start of `text`; comments nest.
+fn comment_len(text: &[u8]) -> Option<usize> {
+    let mut depth = 1u32;
+    let mut at = 2;
+    while depth > 0 {
+        match text.get(at..at + 2)? {
+            b"/*" => (depth, at) = (depth + 1, at + 2),
+            b"*/" => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+    }
+    Some(at)
+}
+
+fn is_line_break(c: char) -> bool {
+    matches!(c, '\u{a}'..='\u{d}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+fn is_blank(c: char) -> bool {
+    is_line_break(c) || matches!(c, ' ' | '\t' | '\u{200e}' | '\u{200f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds(source: &str) -> Vec<(Kind, &str)> {
+        let mut lexer = Lexer::new(source);
+        while lexer.advance() {}
+        lexer
+            .tokens
+            .iter()
+            .map(|t| (t.kind, t.text(source)))
+            .collect()
+    }
+
+    #[test]
+    fn template_lists_are_told_from_comparisons() {
+        let opens = |source| {
+            kinds(source)
+                .iter()
+                .filter(|(kind, _)| *kind == Kind::TemplateOpen)
+                .count()
+        };
+        assert_eq!(opens("array<vec2<f32>>"), 2);
+        assert_eq!(opens("if a < b && c > d {"), 0);
+        assert_eq!(opens("x = a < (b > c);"), 0);
+        assert_eq!(opens("f(a < b, c > (d))"), 1);
+        assert_eq!(opens("array<u32, (1 << 2)>()"), 1);
+        assert_eq!(opens("let x: array<f32, 4>=y;"), 1);
+    }
+
+    #[test]
+    fn comments_nest_and_words_are_words() {
+        let found = kinds("a/* x /* y */ ( */ é_1 // z (\n1.5e-3f .5 a.b");
+        let words: Vec<_> = found.iter().map(|(_, text)| *text).collect();
+        assert_eq!(words, ["a", "é_1", "1.5e-3f", ".5", "a", ".", "b"]);
+        assert_eq!(kinds("a /* b").last().unwrap().0, Kind::Unknown);
+    }
+}

@@ -1,0 +1,31 @@
+//! `cargo xtask ci`: every check that needs no device.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::{repo, tidy};
+
+/// Runs the checks in order, and stops at the first that fails.
+pub(crate) fn run() -> Result<()> {
+    let root = repo::root();
+    let cargo = |line: &str| repo::run(repo::cargo(&root).args(line.split(' ')));
+    cargo("fmt --all --check")?;
+    cargo("clippy --workspace --all-targets -- -D warnings")?;
+    tidy::run()?;
+    deny(&root)?;
+    let mut doc = repo::cargo(&root);
+    doc.args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings");
+    repo::run(&mut doc)
+}
+
+/// Checks licences, bans and sources of the dependencies, where cargo-deny is installed.
+fn deny(root: &std::path::Path) -> Result<()> {
+    let probe = Command::new("cargo-deny").arg("--version").output();
+    if probe.is_err() {
+        eprintln!("skipped: cargo-deny is not installed (`cargo install --locked cargo-deny`)");
+        return Ok(());
+    }
+    repo::run(repo::cargo(root).args(["deny", "check"]))
+}

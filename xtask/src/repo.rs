@@ -1,0 +1,107 @@
+//! The repository: where it is, which files it has, and how commands run in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+
+/// The root of the repository that this chore belongs to.
+pub(crate) fn root() -> PathBuf {
+    // Cargo sets it when it runs the chore. The one that was compiled in may be that of another
+    // checkout with the same target folder.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    let manifest = manifest.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    let root = manifest.parent();
+    root.expect("xtask is a folder of the repository")
+        .to_path_buf()
+}
+
+/// Paths of all files that are tracked, or untracked and not ignored, relative to `root`, sorted.
+pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
+    let arguments = [
+        "ls-files",
+        "-z",
+        "--cached",
+        "--others",
+        "--exclude-standard",
+    ];
+    let listed = output(Command::new("git").args(arguments).current_dir(root))?;
+    let present = |path: &&str| !path.is_empty() && root.join(path).is_file();
+    let mut files: Vec<String> = listed
+        .split('\0')
+        .filter(present)
+        .map(str::to_owned)
+        .collect();
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
+/// The cargo that runs this chore.
+pub(crate) fn cargo(directory: &Path) -> Command {
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(directory);
+    cargo
+}
+
+/// Runs a command to its end, its output going where this program's goes.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let shown = shown(command);
+    eprintln!("$ {shown}");
+    let status = command
+        .status()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    ensure!(status.success(), "`{shown}` failed with {status}");
+    Ok(())
+}
+
+/// Runs a command to its end and returns what it wrote to standard output.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let shown = shown(command);
+    let output = command
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("`{shown}` could not be started"))?;
+    ensure!(
+        output.status.success(),
+        "`{shown}` failed with {}",
+        output.status
+    );
+    String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not print UTF-8"))
+}
+
+/// The command line as a person would type it, with the program's name alone.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut line = program
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    for argument in command.get_args() {
+        line.push(' ');
+        line.push_str(&argument.to_string_lossy());
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_has_this_file_and_nothing_ignored() {
+        let files = files(&root()).unwrap();
+        assert!(files.iter().any(|path| path == "xtask/src/repo.rs"));
+        assert!(files.iter().all(|path| !path.starts_with("target/")));
+    }
+
+    #[test]
+    fn a_failing_command_is_named() {
+        let error = output(Command::new("git").arg("no-such-subcommand")).unwrap_err();
+        assert!(
+            error.to_string().contains("git no-such-subcommand"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! `cargo xtask tidy`: the rules of the sources, each breach named by file and line.
+
+mod paths;
+mod rules;
+mod shape;
+mod source;
+mod walls;
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repo;
+pub(crate) use shape::{Spread, file_spread, function_spread};
+pub(crate) use source::Source;
+
+/// A breach that is excused.
+struct Exception {
+    /// File, relative to the root of the repository.
+    path: &'static str,
+    /// Name of the rule, as printed in brackets.
+    rule: &'static str,
+    /// Why the rule does not serve its purpose here.
+    reason: &'static str,
+}
+
+/// Every breach that is excused. An entry that excuses nothing any more is a breach itself.
+const EXCEPTIONS: &[Exception] = &[];
+
+/// Files that are inputs of tests rather than code of the project: programs that must not compile.
+const FIXTURES: [&str; 3] = ["/tests/ui/", "/tests/compile-fail/", "/tests/fixtures/"];
+
+/// A breach of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    /// File, relative to the root of the repository.
+    path: String,
+    /// Line, from 1; 1 also where the whole file is meant.
+    line: usize,
+    /// Name of the rule.
+    rule: &'static str,
+    /// What is wrong, and which limit it breaks.
+    what: String,
+}
+
+impl Finding {
+    fn new(path: &str, line: usize, rule: &'static str, what: impl Into<String>) -> Self {
+        let (path, what) = (path.to_owned(), what.into());
+        Self {
+            path,
+            line,
+            rule,
+            what,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            path,
+            line,
+            rule,
+            what,
+        } = self;
+        write!(f, "{path}:{line}: {what} [{rule}]")
+    }
+}
+
+/// Checks the repository; an error if anything is found.
+pub(crate) fn run() -> Result<()> {
+    let root = repo::root();
+    let files = repo::files(&root)?;
+    let (sources, mut findings) = sources(&root, &files)?;
+    shape::check(&sources, &mut findings);
+    rules::check(&sources, &mut findings);
+    paths::check(&root, &files, &mut findings)?;
+    walls::check(&root, &sources, &mut findings)?;
+    let mut findings = excuse(findings, EXCEPTIONS);
+    findings.sort();
+    for finding in &findings {
+        println!("{finding}");
+    }
+    println!("tidy: {}", shape::summary(&sources));
+    match findings.len() {
+        0 => Ok(()),
+        1 => bail!("tidy found a breach"),
+        n => bail!("tidy found {n} breaches"),
+    }
+}
+
+/// Reads every Rust file that is code of the project.
+pub(crate) fn project_sources(root: &Path) -> Result<Vec<Source>> {
+    Ok(sources(root, &repo::files(root)?)?.0)
+}
+
+fn sources(root: &Path, files: &[String]) -> Result<(Vec<Source>, Vec<Finding>)> {
+    let (mut sources, mut findings) = (Vec::new(), Vec::new());
+    for path in files.iter().filter(|path| is_project_code(path)) {
+        let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
+        match Source::parse(path, text) {
+            Ok(source) => sources.push(source),
+            Err(finding) => findings.push(finding),
+        }
+    }
+    Ok((sources, findings))
+}
+
+fn is_project_code(path: &str) -> bool {
+    path.ends_with(".rs") && !FIXTURES.iter().any(|fixture| path.contains(fixture))
+}
+
+/// Drops the findings that are excused, and adds one for each exception that excuses nothing.
+fn excuse(mut findings: Vec<Finding>, exceptions: &[Exception]) -> Vec<Finding> {
+    for Exception { path, rule, reason } in exceptions {
+        let before = findings.len();
+        findings.retain(|finding| finding.path != *path || finding.rule != *rule);
+        if findings.len() == before {
+            let what = format!("the exception for {path} ({reason}) excuses nothing; drop it");
+            findings.push(Finding::new("xtask/src/tidy/mod.rs", 1, rule, what));
+        }
+    }
+    findings
+}
+
+/// Names of the rules that a text of the given path breaks, with the lines.
+#[cfg(test)]
+fn broken(
+    check: impl Fn(&[Source], &mut Vec<Finding>),
+    path: &str,
+    text: &str,
+) -> Vec<(&'static str, usize)> {
+    let source = Source::parse(path, text.to_owned()).unwrap();
+    let mut findings = Vec::new();
+    check(&[source], &mut findings);
+    findings
+        .iter()
+        .map(|finding| (finding.rule, finding.line))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exception(path: &'static str) -> Exception {
+        let (rule, reason) = ("width", "a table reads better in one line");
+        Exception { path, rule, reason }
+    }
+
+    #[test]
+    fn an_exception_excuses_its_file_and_rule_alone() {
+        let wide = Finding::new("a.rs", 3, "width", "too wide");
+        let other_rule = Finding::new("a.rs", 3, "unwrap", "an unwrap");
+        let other_file = Finding::new("b.rs", 3, "width", "too wide");
+        let all = vec![wide, other_rule.clone(), other_file.clone()];
+        assert_eq!(excuse(all, &[exception("a.rs")]), [other_rule, other_file]);
+    }
+
+    #[test]
+    fn an_exception_that_excuses_nothing_is_found() {
+        let left = excuse(Vec::new(), &[exception("gone.rs")]);
+        assert!(left[0].what.contains("excuses nothing"), "{left:?}");
+    }
+
+    #[test]
+    fn fixtures_are_not_project_code() {
+        assert!(is_project_code("crates/scry-gpu/tests/ui.rs"));
+        assert!(!is_project_code("crates/scry-gpu/tests/ui/not_repr_c.rs"));
+        assert!(!is_project_code("README.md"));
+    }
+
+    #[test]
+    fn a_file_that_is_not_rust_is_found() {
+        let finding = Source::parse("a.rs", "//! Doc.\nfn f( {}".to_owned()).unwrap_err();
+        assert_eq!((finding.rule, finding.line), ("syntax", 2));
+    }
+}

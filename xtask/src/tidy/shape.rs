@@ -1,0 +1,205 @@
+//! Lengths of files, functions and lines.
+
+use super::Finding;
+use super::source::{Function, Source};
+
+const FILE_MAX: usize = 600;
+const FILE_P95: usize = 450;
+const FUNCTION_MAX: usize = 80;
+const FUNCTION_P95: usize = 40;
+const FUNCTION_MEDIAN: usize = 8;
+const WIDTH: usize = 100;
+
+/// Median, 95th percentile and maximum of some lengths; zeros if there are none.
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) median: usize,
+    pub(crate) p95: usize,
+    pub(crate) max: usize,
+}
+
+impl Spread {
+    /// Percentiles by nearest rank: the smallest length that at least that share does not exceed.
+    pub(crate) fn of(lengths: impl IntoIterator<Item = usize>) -> Self {
+        let mut sorted: Vec<usize> = lengths.into_iter().collect();
+        sorted.sort_unstable();
+        let rank = |percent: usize| (sorted.len() * percent).div_ceil(100).max(1) - 1;
+        let at = |percent| sorted.get(rank(percent)).copied().unwrap_or(0);
+        Self {
+            median: at(50),
+            p95: at(95),
+            max: at(100),
+        }
+    }
+}
+
+/// The lengths of all files.
+pub(crate) fn file_spread(sources: &[Source]) -> Spread {
+    Spread::of(sources.iter().map(|source| source.text.lines().count()))
+}
+
+/// How many functions there are, and their lengths.
+pub(crate) fn function_spread(sources: &[Source]) -> (usize, Spread) {
+    let lengths: Vec<usize> = sources
+        .iter()
+        .flat_map(Source::functions)
+        .map(|function| function.length)
+        .collect();
+    (lengths.len(), Spread::of(lengths))
+}
+
+/// One line about all sources.
+pub(super) fn summary(sources: &[Source]) -> String {
+    let files = file_spread(sources);
+    let (count, functions) = function_spread(sources);
+    format!(
+        "{} files, lines: median {}, p95 {}, max {}; {count} functions, lines: median {}, p95 {}, \
+         max {}",
+        sources.len(),
+        files.median,
+        files.p95,
+        files.max,
+        functions.median,
+        functions.p95,
+        functions.max,
+    )
+}
+
+/// Finds what is too long or too wide.
+pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
+    let mut files = Vec::new();
+    let mut functions = Vec::new();
+    for source in sources {
+        let lines = source.text.lines().count();
+        files.push((lines, (source.path.as_str(), 1)));
+        if lines > FILE_MAX {
+            let what = format!("{lines} lines, at most {FILE_MAX} a file");
+            findings.push(Finding::new(&source.path, 1, "file-length", what));
+        }
+        check_width(source, findings);
+        for function in source.functions() {
+            functions.push((function.length, (source.path.as_str(), function.line)));
+            check_function(&source.path, &function, findings);
+        }
+    }
+    check_share(files, "file-length", 95, FILE_P95, findings);
+    check_share(
+        functions.clone(),
+        "function-length",
+        95,
+        FUNCTION_P95,
+        findings,
+    );
+    check_share(functions, "function-length", 50, FUNCTION_MEDIAN, findings);
+}
+
+fn check_width(source: &Source, findings: &mut Vec<Finding>) {
+    for (i, line) in source.text.lines().enumerate() {
+        let width = line.chars().count();
+        if width > WIDTH {
+            let what = format!("{width} characters, at most {WIDTH} a line");
+            findings.push(Finding::new(&source.path, i + 1, "width", what));
+        }
+    }
+}
+
+fn check_function(path: &str, function: &Function, findings: &mut Vec<Finding>) {
+    let Function { name, line, length } = function;
+    if *length > FUNCTION_MAX {
+        let what = format!("`{name}` has {length} lines, at most {FUNCTION_MAX} a function");
+        findings.push(Finding::new(path, *line, "function-length", what));
+    }
+}
+
+/// Finds a percentile above its limit, at the longest place.
+fn check_share(
+    mut places: Vec<(usize, (&str, usize))>,
+    rule: &'static str,
+    percent: usize,
+    limit: usize,
+    findings: &mut Vec<Finding>,
+) {
+    let share = places.iter().filter(|(length, _)| *length <= limit).count();
+    if share * 100 >= places.len() * percent {
+        return;
+    }
+    places.sort_unstable();
+    let (length, (path, line)) = places[places.len() - 1];
+    let over = places.len() - share;
+    let what = format!(
+        "{over} of {} are longer than {limit} lines, at most {} % may be; the longest, here, has \
+         {length}",
+        places.len(),
+        100 - percent,
+    );
+    findings.push(Finding::new(path, line, rule, what));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::broken;
+    use super::*;
+
+    fn found(text: &str) -> Vec<(&'static str, usize)> {
+        broken(check, "src/a.rs", text)
+    }
+
+    fn function(lines: usize) -> String {
+        format!("fn f() {{\n{}}}\n", "    g();\n".repeat(lines - 2))
+    }
+
+    #[test]
+    fn a_long_file_is_found() {
+        assert_eq!(found(&"// Text.\n".repeat(450)), []);
+        // One file alone is also the 95th percentile.
+        assert_eq!(found(&"// Text.\n".repeat(451)), [("file-length", 1)]);
+        assert_eq!(found(&"// Text.\n".repeat(601)).len(), 2);
+    }
+
+    #[test]
+    fn a_long_function_is_found() {
+        let short = function(4).repeat(40);
+        assert_eq!(found(&(short.clone() + &function(80))), []);
+        assert_eq!(found(&(short + &function(81))), [("function-length", 161)]);
+    }
+
+    #[test]
+    fn too_many_long_functions_are_found() {
+        assert_eq!(found(&(function(8).repeat(19) + &function(41))), []);
+        assert_eq!(
+            found(&(function(8).repeat(18) + &function(41).repeat(2))).len(),
+            1
+        );
+        assert_eq!(
+            found(&(function(8).repeat(9) + &function(9).repeat(10))).len(),
+            1
+        );
+    }
+
+    #[test]
+    fn a_wide_line_is_found_by_characters_not_bytes() {
+        assert_eq!(found(&format!("//{}\n", "µ".repeat(98))), []);
+        assert_eq!(found(&format!("\n//{}\n", "µ".repeat(99))), [("width", 2)]);
+    }
+
+    #[test]
+    fn percentiles_are_by_nearest_rank() {
+        let spread = Spread::of(1..=20);
+        assert_eq!(
+            spread,
+            Spread {
+                median: 10,
+                p95: 19,
+                max: 20
+            }
+        );
+        assert_eq!(
+            Spread::of([]),
+            Spread {
+                median: 0,
+                p95: 0,
+                max: 0
+            }
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! A Rust file as the rules see it: its lines, its tokens, and which lines are tests.
+//!
+//! Rules work on tokens rather than on a syntax tree, so that they also see into macros.
+
+use std::ops::RangeInclusive;
+
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+
+use super::Finding;
+
+/// A Rust file of the project.
+#[derive(Debug)]
+pub(crate) struct Source {
+    /// Path, relative to the root of the repository.
+    pub(crate) path: String,
+    /// The whole text.
+    pub(crate) text: String,
+    tokens: TokenStream,
+    tests: Vec<RangeInclusive<usize>>,
+}
+
+/// A function with a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    /// Line of the word `fn`, from 1.
+    pub(crate) line: usize,
+    /// Lines from the word `fn` to the closing brace.
+    pub(crate) length: usize,
+}
+
+impl Source {
+    /// Reads a text; a finding if it is not made of Rust tokens.
+    pub(super) fn parse(path: &str, text: String) -> Result<Self, Finding> {
+        let tokens: TokenStream = text.parse().map_err(|error: proc_macro2::LexError| {
+            let line = error.span().start().line;
+            Finding::new(path, line, "syntax", format!("not Rust: {error}"))
+        })?;
+        let mut source = Self {
+            path: path.to_owned(),
+            text,
+            tokens,
+            tests: Vec::new(),
+        };
+        source.tests = source.test_lines();
+        Ok(source)
+    }
+
+    /// Whether a line, from 1, belongs to tests: `#[cfg(test)]`, `#[test]`, or a file of tests.
+    pub(super) fn is_test(&self, line: usize) -> bool {
+        let in_tests = self.path.contains("/tests/") || self.path.ends_with("/tests.rs");
+        in_tests || self.tests.iter().any(|range| range.contains(&line))
+    }
+
+    /// Calls `visit` with each token and those that follow it on its level, on every level.
+    pub(super) fn for_each(&self, mut visit: impl FnMut(&[TokenTree])) {
+        for_each(self.tokens.clone(), &mut visit);
+    }
+
+    /// Every function that has a body.
+    pub(crate) fn functions(&self) -> Vec<Function> {
+        let mut functions = Vec::new();
+        self.for_each(|tokens| functions.extend(function(tokens)));
+        functions
+    }
+
+    fn test_lines(&self) -> Vec<RangeInclusive<usize>> {
+        let mut ranges = Vec::new();
+        self.for_each(|tokens| {
+            let [first, TokenTree::Group(attribute), item @ ..] = tokens else {
+                return;
+            };
+            if is_punct(first, '#') && is_test_attribute(attribute) {
+                ranges.extend(item_end(item).map(|end| line(first)..=end));
+            }
+        });
+        ranges
+    }
+}
+
+fn for_each(tokens: TokenStream, visit: &mut impl FnMut(&[TokenTree])) {
+    let trees: Vec<TokenTree> = tokens.into_iter().collect();
+    for (i, tree) in trees.iter().enumerate() {
+        visit(&trees[i..]);
+        if let TokenTree::Group(group) = tree {
+            for_each(group.stream(), visit);
+        }
+    }
+}
+
+fn function(tokens: &[TokenTree]) -> Option<Function> {
+    let [keyword, TokenTree::Ident(name), rest @ ..] = tokens else {
+        return None;
+    };
+    if !is_word(keyword, "fn") {
+        return None;
+    }
+    let body = rest
+        .iter()
+        .take_while(|tree| !is_punct(tree, ';'))
+        .find_map(braces)?;
+    let length = body.span_close().end().line + 1 - line(keyword);
+    Some(Function {
+        name: name.to_string(),
+        line: line(keyword),
+        length,
+    })
+}
+
+/// The group, if it is one in braces.
+pub(super) fn braces(tree: &TokenTree) -> Option<&Group> {
+    match tree {
+        TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(group),
+        _ => None,
+    }
+}
+
+/// The line where a token starts, from 1.
+pub(super) fn line(tree: &TokenTree) -> usize {
+    tree.span().start().line
+}
+
+/// Whether the token is this identifier or keyword.
+pub(super) fn is_word(tree: &TokenTree, word: &str) -> bool {
+    matches!(tree, TokenTree::Ident(ident) if ident == word)
+}
+
+/// Whether the token is this character of punctuation.
+pub(super) fn is_punct(tree: &TokenTree, punct: char) -> bool {
+    matches!(tree, TokenTree::Punct(p) if p.as_char() == punct)
+}
+
+/// Whether the stream has this identifier on any level.
+pub(super) fn mentions(tokens: TokenStream, word: &str) -> bool {
+    let mut found = false;
+    for_each(tokens, &mut |trees| found |= is_word(&trees[0], word));
+    found
+}
+
+fn is_test_attribute(attribute: &Group) -> bool {
+    let stream = attribute.stream();
+    let Some(name) = stream.clone().into_iter().next() else {
+        return false;
+    };
+    let about_tests = mentions(stream.clone(), "test") && !mentions(stream, "not");
+    about_tests && (is_word(&name, "test") || is_word(&name, "cfg"))
+}
+
+/// The last line of the item that starts here: that of its first block or semicolon.
+fn item_end(item: &[TokenTree]) -> Option<usize> {
+    item.iter()
+        .find(|tree| braces(tree).is_some() || is_punct(tree, ';'))
+        .map(|tree| tree.span().end().line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source::parse(path, text.to_owned()).unwrap()
+    }
+
+    #[test]
+    fn lines_under_cfg_test_are_tests() {
+        let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() {}\n}\nfn c() {}\n";
+        let source = source("src/a.rs", text);
+        let tests: Vec<bool> = (1..=6).map(|line| source.is_test(line)).collect();
+        assert_eq!(tests, [false, true, true, true, true, false]);
+    }
+
+    #[test]
+    fn cfg_not_test_is_no_test() {
+        assert!(!source("src/a.rs", "#[cfg(not(test))]\nfn a() {}\n").is_test(2));
+        assert!(source("crates/a/tests/b.rs", "fn a() {}\n").is_test(1));
+    }
+
+    #[test]
+    fn functions_are_measured_from_fn_to_the_closing_brace() {
+        let text = "trait T { fn none(&self); }\nimpl X {\n    /// Doc.\n    #[inline]\n    \
+                    pub fn one(\n        a: u32,\n    ) -> u32 {\n        a\n    }\n}\n";
+        let one = Function {
+            name: "one".to_owned(),
+            line: 5,
+            length: 5,
+        };
+        assert_eq!(source("src/a.rs", text).functions(), [one]);
+    }
+}

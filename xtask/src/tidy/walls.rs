@@ -1,0 +1,197 @@
+//! The walls between the crates: what each may depend on, and what it may not contain.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use proc_macro2::TokenTree;
+use serde_json::Value;
+
+use super::Finding;
+use super::source::{Source, is_punct, is_word, line, mentions};
+use crate::repo;
+
+/// The crates in the order of dependency: each may depend on those of a lower rank alone.
+const RANKS: [(&str, u32); 8] = [
+    ("scry-gpu-derive", 0),
+    ("scry-ir", 0),
+    ("scry-ptx", 1),
+    ("scry-cpu", 1),
+    ("scry-gpu", 2),
+    ("scry-tensor", 3),
+    ("scry-cli", 4),
+    ("xtask", 5),
+];
+
+/// Crates that touch no device.
+const WITHOUT_DEVICE: [&str; 3] = ["scry-ir", "scry-ptx", "scry-cpu"];
+
+/// Crates through which devices and system libraries are reached.
+const DEVICE_CRATES: [&str; 10] = [
+    "ash",
+    "cudarc",
+    "cust",
+    "d3d12",
+    "gpu-allocator",
+    "libc",
+    "libloading",
+    "metal",
+    "vulkano",
+    "wgpu",
+];
+
+/// Crates that forbid unsafe code.
+const WITHOUT_UNSAFE: [&str; 3] = ["scry-ir", "scry-ptx", "scry-tensor"];
+
+const FORBID: &str = "#![forbid(unsafe_code)]";
+
+/// The folder that may not ask for features, but for the one file that may.
+const WITHOUT_FEATURES: &str = "crates/scry-gpu/src/";
+const REGISTRY: &str = "crates/scry-gpu/src/backend/mod.rs";
+
+/// Finds every breach.
+pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
+    check_sources(sources, findings);
+    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
+    let metadata = repo::output(repo::cargo(root).args(arguments))?;
+    let metadata = serde_json::from_str(&metadata).context("cargo metadata printed no JSON")?;
+    check_dependencies(&metadata, findings);
+    Ok(())
+}
+
+fn check_sources(sources: &[Source], findings: &mut Vec<Finding>) {
+    for source in sources {
+        let is_lib = |name: &&str| source.path == format!("crates/{name}/src/lib.rs");
+        let forbids = || source.text.lines().any(|line| line.trim() == FORBID);
+        if WITHOUT_UNSAFE.iter().any(is_lib) && !forbids() {
+            let what = format!("the crate has no unsafe code, and says so with `{FORBID}`");
+            findings.push(Finding::new(&source.path, 1, "walls", what));
+        }
+        if source.path.starts_with(WITHOUT_FEATURES) && source.path != REGISTRY {
+            check_features(source, findings);
+        }
+    }
+}
+
+fn check_features(source: &Source, findings: &mut Vec<Finding>) {
+    source.for_each(|tokens| {
+        let (condition, group) = match tokens {
+            [word, TokenTree::Group(group), ..] => (word, group),
+            [word, bang, TokenTree::Group(group), ..] if is_punct(bang, '!') => (word, group),
+            _ => return,
+        };
+        let is_condition = ["cfg", "cfg_attr"]
+            .into_iter()
+            .any(|name| is_word(condition, name));
+        if is_condition && mentions(group.stream(), "feature") {
+            let what = format!("`cfg(feature …)`: only {REGISTRY} knows which backends are built");
+            findings.push(Finding::new(&source.path, line(condition), "walls", what));
+        }
+    });
+}
+
+/// Finds dependencies that point forwards, or through a wall, in what `cargo metadata` prints.
+fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
+    for package in array(metadata, "packages") {
+        let name = text(package, "name");
+        let manifest = format!("{}Cargo.toml", folder(name));
+        let mut breach = |what| findings.push(Finding::new(&manifest, 1, "walls", what));
+        let Some(rank) = rank(name) else {
+            breach(format!(
+                "{name} has no rank: add it to RANKS in xtask/src/tidy/walls.rs"
+            ));
+            continue;
+        };
+        let counts = |dependency: &&Value| text(dependency, "kind") != "dev";
+        for dependency in array(package, "dependencies").filter(counts) {
+            let other = text(dependency, "name");
+            if self::rank(other).is_some_and(|other| other >= rank) {
+                breach(format!(
+                    "{name} may not depend on {other}: dependencies point backwards"
+                ));
+            }
+            if WITHOUT_DEVICE.contains(&name) && DEVICE_CRATES.contains(&other) {
+                breach(format!("{name} touches no device, but depends on {other}"));
+            }
+        }
+    }
+}
+
+fn rank(name: &str) -> Option<u32> {
+    RANKS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, rank)| *rank)
+}
+
+fn folder(name: &str) -> String {
+    if name == "xtask" {
+        "xtask/".to_owned()
+    } else {
+        format!("crates/{name}/")
+    }
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+    value[key].as_array().into_iter().flatten()
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::broken;
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<(&'static str, usize)> {
+        broken(check_sources, path, text)
+    }
+
+    fn dependencies(of: &str, on: &Value) -> Vec<String> {
+        let metadata = json!({ "packages": [{ "name": of, "dependencies": [on] }] });
+        let mut findings = Vec::new();
+        check_dependencies(&metadata, &mut findings);
+        findings.into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_crate_that_does_not_forbid_unsafe_is_found() {
+        let path = "crates/scry-ir/src/lib.rs";
+        assert_eq!(found(path, "//! Doc.\n"), [("walls", 1)]);
+        assert_eq!(found(path, "//! Doc.\n#![forbid(unsafe_code)]\n"), []);
+        assert_eq!(found("crates/scry-gpu/src/lib.rs", "//! Doc.\n"), []);
+    }
+
+    #[test]
+    fn features_outside_the_registry_are_found() {
+        let text = "#[cfg(feature = \"vulkan\")]\nmod a;\n#[cfg(unix)]\nmod b;\n";
+        assert_eq!(found("crates/scry-gpu/src/device.rs", text), [("walls", 1)]);
+        assert_eq!(found("crates/scry-gpu/src/backend/mod.rs", text), []);
+        let text = "\nconst A: bool = cfg!(any(unix, feature = \"x\"));\n";
+        assert_eq!(found("crates/scry-gpu/src/device.rs", text), [("walls", 2)]);
+    }
+
+    #[test]
+    fn dependencies_that_point_forwards_are_found() {
+        let forwards = json!({ "name": "scry-gpu", "kind": null });
+        assert_eq!(dependencies("scry-ir", &forwards).len(), 1);
+        assert_eq!(dependencies("scry-cli", &forwards), [""; 0]);
+        let for_tests = json!({ "name": "scry-gpu", "kind": "dev" });
+        assert_eq!(dependencies("scry-ir", &for_tests), [""; 0]);
+    }
+
+    #[test]
+    fn device_crates_behind_the_wall_are_found() {
+        let ash = json!({ "name": "ash", "kind": null });
+        assert_eq!(dependencies("scry-ir", &ash).len(), 1);
+        assert_eq!(dependencies("scry-gpu", &ash), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_without_a_rank_is_found() {
+        assert!(dependencies("scry-new", &json!({ "name": "log" }))[0].contains("RANKS"));
+    }
+}
