@@ -171,3 +171,20 @@ fn an_unused_binding_takes_no_slot() {
         "{text}"
     );
 }
+
+#[test]
+fn a_long_kernel_takes_no_more_than_its_length() {
+    // Far above what it takes, far below what a pass that has become quadratic takes.
+    let body = "data[i] += data[i + 1u] << (data[i] & 7u); if data[i] > 3u { data[i] = 1u; }\n";
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64) fn main() {{
+            for (var i = 0u; i < 64u; i++) {{ {} while data[i] > 1u {{ data[i] -= 1u; }} }}
+        }}",
+        body.repeat(3000)
+    );
+    let program = Program::parse(&source).unwrap();
+    let begin = std::time::Instant::now();
+    program.to_spirv(&CHECKED).unwrap();
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
