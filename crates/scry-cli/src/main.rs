@@ -1,3 +1,12 @@
-//! The `scry` command.
+//! The `scry` command: check, run and inspect WGSL compute kernels.
 
-fn main() {}
+mod args;
+mod commands;
+mod data;
+mod report;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    report::guard(commands::main)
+}

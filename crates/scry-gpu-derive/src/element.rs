@@ -135,3 +135,163 @@ fn member_name(member: &Member) -> String {
         Member::Unnamed(Index { index, .. }) => index.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn refusal(input: &DeriveInput) -> String {
+        implement(input).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn fields_are_named_with_their_own_types() {
+        let input = parse_quote! {
+            #[repr(C)]
+            struct Ray { origin: [f32; 3], r#type: u32 }
+        };
+        let text = implement(&input).unwrap().to_string();
+        assert!(
+            text.contains("unsafe impl :: scry_gpu :: Element for Ray"),
+            "{text}"
+        );
+        assert!(
+            text.contains(
+                "name : \"type\" , offset : :: core :: mem :: offset_of ! (Ray , r#type)"
+            )
+        );
+        assert!(
+            text.contains(
+                "size_of :: < Ray > () == 0 + :: core :: mem :: size_of :: < [f32 ; 3] >"
+            )
+        );
+        assert!(text.contains("`Ray` cannot be an `Element`: it has padding bytes"));
+    }
+
+    #[test]
+    fn tuple_structures_name_fields_by_index() {
+        let text = implement(&parse_quote!(
+            #[repr(C)]
+            struct Pair(f32, u32);
+        ))
+        .unwrap()
+        .to_string();
+        assert!(text.contains("name : \"1\" , offset : :: core :: mem :: offset_of ! (Pair , 1)"));
+    }
+
+    #[test]
+    fn a_larger_alignment_is_left_to_the_sizes() {
+        implement(&parse_quote!(
+            #[repr(C, align(16))]
+            struct Aligned([f32; 4]);
+        ))
+        .unwrap();
+        implement(&parse_quote!(
+            #[repr(align(16))]
+            #[repr(C)]
+            struct Aligned([f32; 4]);
+        ))
+        .unwrap();
+    }
+
+    #[test]
+    fn fields_in_any_order_are_refused() {
+        assert_eq!(
+            refusal(&parse_quote!(
+                struct Loose {
+                    a: f32,
+                }
+            )),
+            "`Loose` cannot be an `Element`: without `#[repr(C)]` its fields may stand in any \
+             order; write `#[repr(C)]` above it"
+        );
+        assert!(
+            refusal(&parse_quote!(
+                #[repr(transparent)]
+                struct Loose(f32);
+            ))
+            .contains("repr(C)")
+        );
+    }
+
+    #[test]
+    fn packed_structures_are_refused() {
+        let text = "`Tight` cannot be an `Element`: WGSL has no packed structures; remove `packed`";
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C, packed)]
+                struct Tight(u8, u32);
+            )),
+            text
+        );
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C, packed(2))]
+                struct Tight(u8, u32);
+            )),
+            text
+        );
+    }
+
+    #[test]
+    fn enums_unions_and_empty_structures_are_refused() {
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(u32)]
+                enum Kind {
+                    A,
+                    B,
+                }
+            )),
+            "`Kind` cannot be an `Element`: not every bit pattern is a value of an enum; store its \
+             number in an integer field"
+        );
+        assert_eq!(
+            refusal(&parse_quote!(#[repr(C)] union Word { f: f32, u: u32 })),
+            "`Word` cannot be an `Element`: a union may have uninitialised bytes; use a structure"
+        );
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C)]
+                struct Nothing;
+            )),
+            "`Nothing` cannot be an `Element`: it has no fields, and a buffer needs elements of at \
+             least one byte"
+        );
+    }
+
+    #[test]
+    fn parameters_are_refused() {
+        let text = "`Of` cannot be an `Element`: parameters are not supported, since its layout \
+                    must be known here; write out the types, and no references";
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C)]
+                struct Of<T> {
+                    x: T,
+                }
+            )),
+            text
+        );
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C)]
+                struct Of<'a> {
+                    x: &'a u32,
+                }
+            )),
+            text
+        );
+        assert_eq!(
+            refusal(&parse_quote!(
+                #[repr(C)]
+                struct Of<const N: usize> {
+                    x: [u32; N],
+                }
+            )),
+            text
+        );
+    }
+}

@@ -23,11 +23,7 @@ fn main() -> Result<()> {
     gpu.dispatch(DOUBLE, &[&input, &output], 4)?;
     let result: Vec<f32> = output.download()?;
 
-    println!(
-        "{} doubled on {}: {result:?}",
-        "[1.0, 2.0, 3.0, 4.0]",
-        gpu.name()
-    );
+    println!("1, 2, 3, 4 doubled on {}: {result:?}", gpu.name());
     assert_eq!(result, [2.0, 4.0, 6.0, 8.0]);
     Ok(())
 }

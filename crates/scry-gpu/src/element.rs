@@ -22,6 +22,18 @@ use scry_ir::{Scalar, ScalarKind};
 /// }
 /// ```
 ///
+/// The derive refuses, at compile time, what cannot be copied byte for byte, padding above all:
+///
+/// ```compile_fail,E0080
+/// # use scry_gpu::Element;
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// struct Pixel {
+///     alpha: u8,
+///     color: u32, // three bytes before it are padding: spell them out as a field
+/// }
+/// ```
+///
 /// # Which WGSL types an element fits
 ///
 /// A buffer is compared with the type that the kernel declares for its binding, scalar by scalar:
@@ -55,6 +67,72 @@ pub unsafe trait Element: Copy + Send + Sync + 'static {
     /// What stands where in a value, as far as it is known.
     const LAYOUT: ElementLayout = ElementLayout::Opaque;
 }
+
+/// Structures that the derive refuses; the words of its own refusals are tested with the derive.
+///
+/// Padding at the end:
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C)]
+/// struct Tail(u32, u8);
+/// ```
+///
+/// Padding by alignment:
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C, align(16))]
+/// struct Aligned([f32; 3]);
+/// ```
+///
+/// Fields that are no elements:
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C)]
+/// struct Flag(bool);
+/// ```
+///
+/// ```compile_fail,E0277
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C)]
+/// struct Pointer(&'static u32);
+/// ```
+///
+/// Arrays without elements:
+///
+/// ```compile_fail,E0080
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C)]
+/// struct Empty([u32; 0], u32);
+/// const LAYOUT: scry_gpu::ElementLayout = <Empty as scry_gpu::Element>::LAYOUT;
+/// ```
+///
+/// What is like them, and taken:
+///
+/// ```
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C, align(16))]
+/// struct Taken([f32; 3], u32);
+///
+/// #[derive(Clone, Copy, scry_gpu::Element)]
+/// #[repr(C)]
+/// pub(crate) struct Nested {
+///     pub r#type: [Taken; 2],
+///     rest: [u8; 16],
+/// }
+///
+/// use scry_gpu::{Element, ElementLayout};
+/// let ElementLayout::Struct { name, size, fields } = <Nested as Element>::LAYOUT else {
+///     panic!("a derived layout is a structure");
+/// };
+/// assert_eq!((name, size), ("Nested", 48));
+/// assert_eq!((fields[0].name, fields[0].offset, fields[0].size), ("type", 0, 32));
+/// assert_eq!((fields[1].name, fields[1].offset, fields[1].size), ("rest", 32, 16));
+/// ```
+#[cfg(doctest)]
+struct Derived;
 
 /// What stands where in an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,12 @@ pub(crate) fn choose(module: &Module, asked: Option<&str>) -> Result<String, Box
     }
 }
 
+/// The names of all compute entry points, in source order.
+pub(crate) fn compute(module: &Module) -> Vec<String> {
+    let names = names(module, |stage| stage == ShaderStage::Compute);
+    names.into_iter().map(str::to_owned).collect()
+}
+
 /// Drops every other entry point.
 pub(crate) fn keep_only(module: &mut Module, name: &str) {
     module

@@ -85,3 +85,11 @@ pub struct Override {
     /// The value in force: the one given, else the default where it is a plain number.
     pub value: Option<f64>,
 }
+
+impl Override {
+    /// True if values are given to the override under this key: its name or its decimal `@id`.
+    #[must_use]
+    pub fn answers_to(&self, key: &str) -> bool {
+        self.name == key || self.id.is_some_and(|id| key.parse() == Ok(id))
+    }
+}

@@ -175,6 +175,15 @@ fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
     Box::new(report.at(declaration.span, "declared here"))
 }
 
+/// The names of the overrides that must be given a value.
+pub(crate) fn without_default(module: &Module) -> Vec<String> {
+    let overrides = module.overrides.iter().map(|(_, declared)| declared);
+    let required = overrides.filter(|declared| declared.init.is_none());
+    required
+        .filter_map(|declared| declared.name.clone())
+        .collect()
+}
+
 /// Puts the values into a pruned module; refuses it if one that it needs is missing.
 pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Report>> {
     if module.overrides.is_empty() {

@@ -3,10 +3,24 @@
 use naga::compact::{KeepUnused, compact};
 use naga::front::wgsl;
 
+use crate::Outline;
 use crate::program::{Inner, Options};
 use crate::report::Report;
 use crate::scan::Scanned;
 use crate::{directives, entry, indices, naga_error, overrides, reflect, used, validate};
+
+/// Reads what a source declares.
+pub(crate) fn outline(source: &str, scanned: &Scanned) -> Result<Outline, Box<Report>> {
+    let directives = directives::read(source, &scanned.tokens);
+    let module =
+        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e)))?;
+    validate::whole(&module)?;
+    Ok(Outline {
+        entry_points: entry::compute(&module),
+        without_default: overrides::without_default(&module),
+        overrides: overrides::Declared::collect(&module).into_interface(&overrides::Values::new()),
+    })
+}
 
 /// Reads a source.
 pub(crate) fn read(

@@ -8,9 +8,10 @@ use crate::error::{GpuError, Result};
 
 /// Refuses bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
-    let pairs: Vec<_> = interface.bindings.iter().zip(arguments).collect();
-    for (index, (binding, argument)) in pairs.iter().enumerate() {
-        for (other_binding, other) in &pairs[..index] {
+    // A few bindings at most, and no allocation on the way of every launch.
+    let pairs = || interface.bindings.iter().zip(arguments);
+    for (index, (binding, argument)) in pairs().enumerate() {
+        for (other_binding, other) in pairs().take(index) {
             let written = binding.access.writes() || other_binding.access.writes();
             if written && argument.memory == other.memory {
                 let (begin, end) = common(binding, argument, other_binding, other);

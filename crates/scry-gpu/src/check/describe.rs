@@ -1,8 +1,8 @@
 //! The words for what differs between a Rust type and a WGSL type.
 
-use scry_ir::TypeLayout;
+use scry_ir::{Member, Scalar, TypeLayout};
 
-use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single};
+use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single, period};
 use crate::element::ElementLayout;
 
 /// A Rust type as code spells it, without the path.
@@ -13,11 +13,15 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     }
 }
 
-/// Sizes of which neither divides the other.
-pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> Mismatch {
-    let (rust, size) = (rust_name(host.layout, host.type_name), host.size);
+/// Sizes of which neither divides the other, as it should.
+pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
+    let (rust, size, period) = (
+        rust_name(host.layout, host.type_name),
+        host.size,
+        period(wgsl),
+    );
     let distance = if is_single(wgsl) {
-        format!("{wgsl} is {period} bytes long")
+        format!("{wgsl} is {period} bytes long in WGSL")
     } else {
         format!(
             "the elements of {} are {period} bytes apart",
@@ -26,7 +30,7 @@ pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> Mismatch
     };
     let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
     Mismatch {
-        problem: format!("{rust} is {size} bytes long, but {distance}{vec3}"),
+        problem: format!("{rust} is {size} bytes long in Rust, but {distance}{vec3}"),
         remedy: sizes_remedy(host, wgsl, period),
     }
 }
@@ -53,15 +57,14 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         return mismatch;
     }
     match it.kind {
-        Kind::Scalar { .. } => scalar(it, host, wgsl),
+        Kind::Scalar {
+            rust,
+            wgsl: wanted,
+            at,
+        } => scalar(it, host, wgsl, (rust, wanted, at)),
         Kind::Unused {
             is_element: true, ..
-        } if holds_struct(host.layout) => sizes(
-            host,
-            wgsl,
-            wgsl.fixed_size()
-                .max(wgsl.runtime_array().map_or(0, |it| it.1)),
-        ),
+        } if holds_struct(host.layout) => sizes(host, wgsl),
         Kind::Unused {
             begin,
             end,
@@ -90,7 +93,7 @@ fn moved(it: &Difference<'_>, host: &Host<'_>) -> Option<Mismatch> {
     Some(elsewhere(member, rust, wgsl))
 }
 
-fn elsewhere(member: &scry_ir::Member, rust: u64, wgsl: u64) -> Mismatch {
+fn elsewhere(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!(
             "field `{}` is at byte {rust} in Rust, at byte {wgsl} in WGSL: {}",
@@ -104,15 +107,12 @@ fn elsewhere(member: &scry_ir::Member, rust: u64, wgsl: u64) -> Mismatch {
     }
 }
 
-fn scalar(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
-    let Kind::Scalar {
-        rust,
-        wgsl: wanted,
-        at,
-    } = it.kind
-    else {
-        unreachable!("called for scalars")
-    };
+fn scalar(
+    it: &Difference<'_>,
+    host: &Host<'_>,
+    wgsl: &TypeLayout,
+    (rust, wanted, at): (Option<Scalar>, Scalar, u64),
+) -> Mismatch {
     let name = rust_name(host.layout, host.type_name);
     let found = rust.map_or_else(|| "nothing".to_owned(), |scalar| scalar.to_string());
     if it.field.is_none() && it.member.is_none() {

@@ -1,77 +1,70 @@
 //! Push constants against the kernel's `var<immediate>`.
 
-use scry_ir::{Interface, TypeLayout};
+use scry_ir::{Immediates, Interface, TypeLayout};
 
-use super::types;
+use super::types::{self, Host, Mismatch};
 use crate::element::ElementLayout;
 use crate::error::{GpuError, Result};
 
-/// Checks the push constants of a launch: layout, name of the Rust type, bytes. Returns the block
-/// as the interface has it: as long as its type, padding at the end zero; empty without one.
+/// The push constants of a launch: layout, name of the Rust type, bytes.
+type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
+
+/// Checks the push constants of a launch. Returns the block as the interface has it: as long as
+/// its type, padding at the end zero; empty without one.
 ///
 /// # Errors
 /// [`GpuError::Argument`] if a required block is missing, or one is given to a kernel without, or
 /// if size or fields differ.
-pub(crate) fn immediates(
-    interface: &Interface,
-    given: Option<(&ElementLayout, &'static str, &[u8])>,
-) -> Result<Vec<u8>> {
-    let refuse = |argument: &str, problem: String, remedy: String| {
-        Err(GpuError::Argument {
-            kernel: interface.entry_point.clone(),
-            argument: argument.into(),
-            problem,
-            remedy,
-        })
+pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Result<Vec<u8>> {
+    let block = match (&interface.immediates, given) {
+        (None, None) => Ok(Vec::new()),
+        (None, Some((_, _, bytes))) => Err(unwanted(bytes.len())),
+        (Some(declared), None) => Err(missing(declared)),
+        (Some(declared), Some(given)) => block(declared, given),
     };
-    let (declared, (layout, type_name, bytes)) = match (&interface.immediates, given) {
-        (None, None) => return Ok(Vec::new()),
-        (None, Some((_, _, bytes))) => {
-            return refuse(
-                "push constants",
-                format!(
-                    "{} bytes were given, but the kernel uses no var<immediate>",
-                    bytes.len()
-                ),
-                "declare `var<immediate> params: Params;` and use it, or launch without".into(),
-            );
-        }
-        (Some(declared), None) => {
-            return refuse(
-                &format!("`{}`", declared.name),
-                format!(
-                    "the kernel needs a value of its var<immediate>, {}",
-                    declared.layout
-                ),
-                "launch with run_with_push_constants, or set them on the Launch".into(),
-            );
-        }
-        (Some(declared), Some(given)) => (declared, given),
+    block.map_err(|(argument, mismatch)| GpuError::Argument {
+        kernel: interface.entry_point.clone(),
+        argument,
+        problem: mismatch.problem,
+        remedy: mismatch.remedy,
+    })
+}
+
+/// The argument refused, and why.
+type Refusal = (String, Mismatch);
+
+fn unwanted(len: usize) -> Refusal {
+    let mismatch = Mismatch {
+        problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
+        remedy: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
     };
+    ("push constants".into(), mismatch)
+}
+
+fn missing(declared: &Immediates) -> Refusal {
+    let mismatch = Mismatch {
+        problem: format!(
+            "the kernel needs a value of its var<immediate>, {}",
+            declared.layout
+        ),
+        remedy: "launch with run_with_push_constants, or set them on the Launch".into(),
+    };
+    (format!("`{}`", declared.name), mismatch)
+}
+
+/// Checks and pads the bytes for a declared block.
+fn block(declared: &Immediates, (layout, type_name, bytes): Given<'_>) -> Result<Vec<u8>, Refusal> {
     let wgsl = &declared.layout;
-    let name = format!("`{}` (var<immediate>)", declared.name);
-    let host = types::Host {
+    let refused = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
+    let host = Host {
         layout,
         size: bytes.len() as u64,
         type_name,
     };
-    if let Err(mismatch) = types::value(&host, wgsl) {
-        return refuse(&name, mismatch.problem, mismatch.remedy);
-    }
+    types::value(&host, wgsl).map_err(refused)?;
     let (whole, used) = (wgsl.fixed_size(), used(wgsl));
     if host.size != whole && host.size != used {
-        let without = match used == whole {
-            true => String::new(),
-            false => format!(", or {used} without the unused bytes at its end"),
-        };
-        return refuse(
-            &name,
-            format!(
-                "{} bytes were given, but {wgsl} has {whole}{without}",
-                host.size
-            ),
-            "give a #[repr(C)] struct with the same fields".into(),
-        );
+        return Err(refused(size(host.size, declared, whole, used)));
     }
     let mut block = bytes.to_vec();
     block.resize(
@@ -79,6 +72,20 @@ pub(crate) fn immediates(
         0,
     );
     Ok(block)
+}
+
+fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
+    let without = match used == whole {
+        true => String::new(),
+        false => format!(", or {used} without the unused bytes at its end"),
+    };
+    Mismatch {
+        problem: format!(
+            "{given} bytes were given, but {} has {whole}{without}",
+            declared.layout
+        ),
+        remedy: "give a #[repr(C)] struct with the same fields".into(),
+    }
 }
 
 /// Bytes up to the end of the last scalar.

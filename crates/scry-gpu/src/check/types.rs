@@ -2,7 +2,8 @@
 //!
 //! A buffer is a Rust element over and over. The WGSL type is walked once, down to its scalars,
 //! and each is looked up at its byte of the buffer; where WGSL leaves bytes unused, no value of
-//! the buffer may begin and reach out of them. What differs is told by [`describe`](super::describe).
+//! the buffer may begin and reach out of them. What differs is told by
+//! [`describe`](super::describe).
 
 use scry_ir::{Member, Scalar, TypeLayout};
 
@@ -50,7 +51,7 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
     if fits {
         Ok(())
     } else {
-        Err(describe::sizes(host, wgsl, period))
+        Err(describe::sizes(host, wgsl))
     }
 }
 
@@ -71,7 +72,7 @@ pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> 
 }
 
 /// Bytes after which a binding of this type repeats itself: the stride of an array, else the size.
-fn period(wgsl: &TypeLayout) -> u64 {
+pub(super) fn period(wgsl: &TypeLayout) -> u64 {
     let bytes = match (wgsl.runtime_array(), wgsl) {
         (Some((_, stride)), _) => stride,
         (None, TypeLayout::Array { stride, .. }) => u64::from(*stride),
@@ -117,6 +118,18 @@ impl Part<'_> {
             (self, at) = (child, offset);
         }
         (self, at)
+    }
+
+    /// What an array larger than a stride is made of, over and over: for a WGSL type without end,
+    /// which no field holds.
+    fn element(mut self, stride: u64) -> Self {
+        while self.size > stride && matches!(self.layout, ElementLayout::Array { .. }) {
+            let Some((child, _)) = self.child(0, 1) else {
+                break;
+            };
+            self = child;
+        }
+        self
     }
 
     /// The field, or the elements, within which some bytes lie; `None` if they lie in several
@@ -214,7 +227,10 @@ fn compare<'w>(
     wgsl: &'w TypeLayout,
     context: Context<'w>,
 ) -> Result<(), Difference<'w>> {
-    let (part, at) = part.narrow(at, wgsl.min_binding_size());
+    let (part, at) = match wgsl.runtime_array() {
+        None => part.narrow(at, wgsl.fixed_size()),
+        Some((_, stride)) => (part.element(stride), at),
+    };
     if matches!(part.layout, ElementLayout::Opaque) {
         return Ok(());
     }

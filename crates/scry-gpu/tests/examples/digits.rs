@@ -19,7 +19,7 @@ fn brute_force(digits: &Digits, k: usize) -> Vec<u32> {
                     )
                 })
                 .collect();
-            ranked.sort_by(|a, b| a.partial_cmp(b).unwrap());
+            ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
             majority(
                 ranked[..k]
                     .iter()
@@ -36,7 +36,7 @@ fn majority(nearest: Vec<u32>) -> u32 {
     let best = nearest
         .iter()
         .max_by_key(|&&label| (count(label), std::cmp::Reverse(place(label))));
-    *best.unwrap()
+    *best.expect("k is at least 1")
 }
 
 /// Every fourth image, so that a debug build is done soon.

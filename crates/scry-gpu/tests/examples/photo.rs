@@ -25,9 +25,32 @@ fn sobel(photo: &Image) -> Vec<f64> {
     out
 }
 
-fn assert_edges(edges: &Image, photo: &Image) {
+/// The gradient over a square of any radius, by the weights that the kernel documents.
+fn gradient(photo: &Image, radius: i64) -> Vec<f64> {
+    let (width, height) = (photo.width as i64, photo.height as i64);
+    let taps = || (-radius..=radius).flat_map(|dy| (-radius..=radius).map(move |dx| (dx, dy)));
+    let weight = |dx: i64, dy: i64| dx as f64 / ((dx * dx + dy * dy).max(1) as f64);
+    let total: f64 = taps().map(|(dx, dy)| weight(dx, dy).max(0.0)).sum();
+    let at = |x: i64, y: i64| {
+        let (x, y) = (x.clamp(0, width - 1), y.clamp(0, height - 1));
+        f64::from(photo.pixels[(y * width + x) as usize])
+    };
+    let mut out = Vec::new();
+    for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
+        let along_x: f64 = taps()
+            .map(|(dx, dy)| weight(dx, dy) * at(x + dx, y + dy))
+            .sum();
+        let along_y: f64 = taps()
+            .map(|(dx, dy)| weight(dy, dx) * at(x + dx, y + dy))
+            .sum();
+        out.push((along_x.hypot(along_y) / total).min(1.0));
+    }
+    out
+}
+
+fn assert_edges(edges: &Image, photo: &Image, want: &[f64]) {
     assert_eq!((edges.width, edges.height), (photo.width, photo.height));
-    for (i, (got, want)) in edges.pixels.iter().zip(sobel(photo)).enumerate() {
+    for (i, (got, want)) in edges.pixels.iter().zip(want).enumerate() {
         assert!(
             (f64::from(*got) - want).abs() < 1e-5,
             "pixel {i} is {got}, not {want}"
@@ -40,7 +63,11 @@ fn radius_one_is_the_sobel_operator() {
     let photo = image::read(&root().join("examples/data/camera.png")).unwrap();
     assert_eq!((photo.width, photo.height), (512, 512));
     for gpu in devices() {
-        assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo);
+        assert_edges(
+            &edges::find(&gpu, &photo, 1).unwrap(),
+            &photo,
+            &sobel(&photo),
+        );
     }
 }
 
@@ -55,7 +82,30 @@ fn odd_sizes_have_edges_too() {
                 height,
                 pixels,
             };
-            assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo);
+            assert_edges(
+                &edges::find(&gpu, &photo, 1).unwrap(),
+                &photo,
+                &sobel(&photo),
+            );
+        }
+    }
+}
+
+#[test]
+fn larger_radii_weigh_by_distance() {
+    for gpu in devices() {
+        let pixels = random_f32(6, 19 * 23)
+            .iter()
+            .map(|pixel| pixel.abs())
+            .collect();
+        let photo = Image {
+            width: 19,
+            height: 23,
+            pixels,
+        };
+        for radius in [2, 3, 5] {
+            let edges = edges::find(&gpu, &photo, radius).unwrap();
+            assert_edges(&edges, &photo, &gradient(&photo, i64::from(radius)));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Running one kernel, and comparing what it wrote.
 
-use scry_gpu::{Binding, Buffer, Device, Launch};
+use scry_gpu::{Binding, Buffer, Device, Launch, Result};
 
 /// Sizes around the tiles, workgroups and vectors of the kernels.
 pub const LENGTHS: [usize; 7] = [1, 7, 33, 127, 256, 1023, 4099];
@@ -24,19 +24,22 @@ pub fn run(
     output: usize,
     launch: Launch,
 ) -> Vec<f32> {
-    let kernel = gpu
-        .compile(source)
-        .unwrap_or_else(|error| panic!("{error}"));
-    let inputs: Vec<Buffer<f32>> = inputs
-        .iter()
-        .map(|data| gpu.upload(data).unwrap())
-        .collect();
-    let output = gpu.upload(&vec![f32::NAN; output]).unwrap();
-    let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
-    bindings.push(&output);
-    gpu.run_configured(&kernel, &bindings, launch)
-        .unwrap_or_else(|error| panic!("{error}"));
-    output.download().unwrap()
+    let launch = || {
+        let kernel = gpu.compile(source)?;
+        let inputs = inputs.iter().map(|data| gpu.upload(data));
+        let inputs = inputs.collect::<Result<Vec<Buffer<f32>>>>()?;
+        let output = gpu.upload(&vec![f32::NAN; output])?;
+        let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
+        bindings.push(&output);
+        gpu.run_configured(&kernel, &bindings, launch)?;
+        output.download()
+    };
+    succeed(launch())
+}
+
+/// The value, or a panic that shows the error as users see it.
+pub fn succeed<T>(result: Result<T>) -> T {
+    result.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Compares with a reference; the largest of its values is the scale.
@@ -63,5 +66,5 @@ pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
 
 /// One of the crate's sizes as kernels take it.
 pub fn word(size: usize) -> u32 {
-    u32::try_from(size).unwrap()
+    u32::try_from(size).expect("the sizes of these tests are small")
 }

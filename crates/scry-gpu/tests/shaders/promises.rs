@@ -7,7 +7,7 @@ use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
 use crate::support::root;
 
 /// Every constant, by name.
-const SOURCES: [(&str, &str); 49] = [
+const SOURCES: [(&str, &str); 51] = [
     ("matmul::TILED_16X16", matmul::TILED_16X16),
     ("matmul::COARSE_64X64", matmul::COARSE_64X64),
     ("matmul::COARSE_64X64_VEC4", matmul::COARSE_64X64_VEC4),
@@ -71,7 +71,9 @@ const SOURCES: [(&str, &str); 49] = [
     ("elementwise::vec4::ELU", elementwise::vec4::ELU),
     ("elementwise::vec4::CLAMP", elementwise::vec4::CLAMP),
     ("elementwise::vec4::ADD", elementwise::vec4::ADD),
+    ("elementwise::vec4::SUB", elementwise::vec4::SUB),
     ("elementwise::vec4::MUL", elementwise::vec4::MUL),
+    ("elementwise::vec4::DIV", elementwise::vec4::DIV),
 ];
 
 #[test]

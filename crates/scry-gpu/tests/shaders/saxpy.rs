@@ -2,7 +2,7 @@
 
 use scry_gpu::{Device, shaders};
 
-use crate::harness::{LENGTHS, assert_close, on_each_device};
+use crate::harness::{LENGTHS, assert_close, on_each_device, succeed};
 use crate::support::random_f32;
 
 fn saxpy(a: f32, x: &[f32], y: &[f32]) -> Vec<f64> {
@@ -14,12 +14,17 @@ fn saxpy(a: f32, x: &[f32], y: &[f32]) -> Vec<f64> {
 
 fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
     let (x, y) = (random_f32(1, n), random_f32(2, n));
-    let kernel = gpu.compile(source).unwrap();
-    let (gpu_x, gpu_y) = (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap());
-    gpu.run_with_push_constants(&kernel, &[&gpu_x, &gpu_y], invocations, &-1.75f32)
-        .unwrap();
-    let what = format!("length {n}");
-    assert_close(&what, &gpu_y.download().unwrap(), &saxpy(-1.75, &x, &y));
+    let launch = || {
+        let kernel = gpu.compile(source)?;
+        let (x, y) = (gpu.upload(&x)?, gpu.upload(&y)?);
+        gpu.run_with_push_constants(&kernel, &[&x, &y], invocations, &-1.75f32)?;
+        y.download()
+    };
+    assert_close(
+        &format!("length {n}"),
+        &succeed(launch()),
+        &saxpy(-1.75, &x, &y),
+    );
 }
 
 #[test]

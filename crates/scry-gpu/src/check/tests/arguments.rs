@@ -50,7 +50,7 @@ fn another_element_type_is_refused_by_name() {
     let [a] = memories();
     let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
     let argument = Argument {
-        label: "buffer `data`".into(),
+        label: "data".into(),
         ..buffer::<f32>(a, 4)
     };
     assert_eq!(

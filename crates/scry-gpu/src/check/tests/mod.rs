@@ -2,6 +2,7 @@
 
 mod arguments;
 mod kernels;
+mod oracle;
 mod types;
 
 use scry_ir::{

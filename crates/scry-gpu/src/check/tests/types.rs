@@ -113,8 +113,8 @@ fn vec3_takes_elements_of_16_bytes() {
     assert!(fits::<[[f32; 4]; 2]>(&wgsl));
     assert_eq!(
         refusal::<[f32; 3]>(&wgsl),
-        "[f32; 3] is 12 bytes long, but the elements of array<vec3<f32>> are 16 bytes apart \
-         (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
+        "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec3<f32>> are 16 bytes \
+         apart (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
          declare array<f32> and index it by 3 * i"
     );
     assert_eq!(
@@ -131,8 +131,8 @@ fn vec3_takes_elements_of_16_bytes() {
 fn sizes_must_divide_one_the_other() {
     assert_eq!(
         refusal::<[f32; 3]>(&array(vec(4), 16)),
-        "[f32; 3] is 12 bytes long, but the elements of array<vec4<f32>> are 16 bytes apart; use \
-         elements of 16 bytes, or change the declaration"
+        "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
+         apart; use elements of 16 bytes, or change the declaration"
     );
 }
 
@@ -204,10 +204,49 @@ fn padding_missing_at_the_end_is_told() {
         ],
     );
     assert_eq!(
-        refusal::<Point>(&array(wgsl, 16)),
-        "Point is 12 bytes long, but the elements of array<Point> are 16 bytes apart; add a \
-         padding field of 4 bytes at the end of the Rust struct"
+        refusal::<Point>(&array(wgsl.clone(), 16)),
+        "Point is 12 bytes long in Rust, but the elements of array<Point> are 16 bytes apart; \
+         add a padding field of 4 bytes at the end of the Rust struct"
     );
+    assert_eq!(
+        refusal::<Point>(&wgsl),
+        "Point is 12 bytes long in Rust, but Point is 16 bytes long in WGSL; add a padding field \
+         of 4 bytes at the end of the Rust struct"
+    );
+    assert_eq!(
+        refusal::<Point>(&fixed(wgsl, 4, 16)),
+        "Point is 12 bytes long in Rust, but the elements of array<Point, 4> are 16 bytes apart; \
+         add a padding field of 4 bytes at the end of the Rust struct"
+    );
+}
+
+#[test]
+fn the_types_of_these_tests_are_those_of_wgsl() {
+    let source = "
+        struct Vertex { position: vec3<f32>, color: vec3<f32> }
+        struct Point { at: vec2<f32>, weight: f32 }
+        @group(0) @binding(0) var<storage, read> vertices: array<Vertex>;
+        @group(0) @binding(1) var<storage, read_write> matrices: array<mat3x3<f32>>;
+        @group(0) @binding(2) var<uniform> point: Point;
+        @compute @workgroup_size(1) fn main() {
+            matrices[0][0] = vertices[0].color * point.weight;
+        }";
+    let program = scry_ir::Program::parse(source).unwrap();
+    let layouts = program
+        .interface()
+        .bindings
+        .iter()
+        .map(|it| it.layout.clone());
+    let point = [
+        ("at", 0, vec(2)),
+        ("weight", 8, TypeLayout::Scalar(Scalar::F32)),
+    ];
+    let expected = [
+        array(vertex(), 32),
+        array(mat(3, 3), 48),
+        structure("Point", 16, &point),
+    ];
+    assert_eq!(layouts.collect::<Vec<_>>(), expected);
 }
 
 #[test]
@@ -302,7 +341,7 @@ fn opaque_elements_are_checked_for_size_alone() {
     assert!(fits::<Opaque<9>>(&vertex()));
     assert_eq!(
         refusal::<Opaque<3>>(&array(vec(4), 16)),
-        "Opaque<3> is 12 bytes long, but the elements of array<vec4<f32>> are 16 bytes apart; use \
-         elements of 16 bytes, or change the declaration"
+        "Opaque<3> is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
+         apart; use elements of 16 bytes, or change the declaration"
     );
 }

@@ -47,10 +47,15 @@ fn main(
 
     partial[lane] = fold(total);
     workgroupBarrier();
-    for (var halving = 0u; halving < 8u; halving++) {
-        let half = 128u >> halving;
-        if lane < half {
-            partial[lane] = combine_scalar(partial[lane], partial[lane + half]);
+    for (var quartering = 0u; quartering < 4u; quartering++) {
+        let quarter = 64u >> (2u * quartering);
+        if lane < quarter {
+            let low = combine_scalar(partial[lane], partial[lane + quarter]);
+            let high = combine_scalar(
+                partial[lane + 2u * quarter],
+                partial[lane + 3u * quarter],
+            );
+            partial[lane] = combine_scalar(low, high);
         }
         workgroupBarrier();
     }

@@ -1,0 +1,272 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Check, run and inspect WGSL compute kernels.
+#[derive(Debug, Parser)]
+#[command(name = "scry", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// Print one JSON document instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List the devices that kernels can run on.
+    Devices(OnDevice),
+    /// Say for each backend what it found, or why it found nothing and what would mend that.
+    Doctor(OnDevice),
+    /// Check every compute kernel of the given WGSL files.
+    Check(Check),
+    /// Show what a kernel needs from the host: buffers, parameters, workgroup size.
+    Reflect(Reflect),
+    /// Translate a kernel.
+    Emit(Emit),
+    /// Run a kernel on files and generated data.
+    Run(Box<Run>),
+    /// Look at or clear the cache of compiled kernels.
+    Cache {
+        /// What to do with it.
+        #[command(subcommand)]
+        action: Cache,
+    },
+}
+
+impl Command {
+    /// The name, as typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Devices(_) => "devices",
+            Self::Doctor(_) => "doctor",
+            Self::Check(_) => "check",
+            Self::Reflect(_) => "reflect",
+            Self::Emit(_) => "emit",
+            Self::Run(_) => "run",
+            Self::Cache { .. } => "cache",
+        }
+    }
+}
+
+/// The choice of a device.
+#[derive(Debug, Args)]
+pub struct OnDevice {
+    /// Device: `vulkan`, `vulkan:1`, an index, a UUID, a PCI address, or part of a name.
+    #[arg(long, value_name = "SELECTOR")]
+    pub device: Option<String>,
+}
+
+/// Which kernel of a file, and with which overrides.
+#[derive(Debug, Args)]
+pub struct Selection {
+    /// Entry point; needed where the file has several.
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Value of an `override`, by name or by `@id`; can be repeated.
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
+    pub set: Vec<(String, f64)>,
+}
+
+/// Arguments of `scry check`.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// WGSL files.
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    /// Check also that this device takes the kernels: `vulkan`, `vulkan:1`, an index, a name, …
+    #[arg(long, value_name = "SELECTOR")]
+    pub device: Option<String>,
+}
+
+/// Arguments of `scry reflect`.
+#[derive(Debug, Args)]
+pub struct Reflect {
+    /// WGSL file.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// Arguments of `scry emit`.
+#[derive(Debug, Args)]
+pub struct Emit {
+    /// WGSL file.
+    pub file: PathBuf,
+    /// What to translate to.
+    #[arg(long, value_enum, default_value_t = Target::Spirv)]
+    pub target: Target,
+    /// File to write, `-` for standard output.
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Leave out the checks of indices and loops.
+    #[arg(long)]
+    pub unchecked: bool,
+    #[command(flatten)]
+    pub selection: Selection,
+}
+
+/// What `scry emit` can write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// SPIR-V 1.3 in binary, little-endian.
+    Spirv,
+}
+
+/// Arguments of `scry run`.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_HELP)]
+pub struct Run {
+    /// WGSL file.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub on: OnDevice,
+    /// Bind data to the buffer NAME of the kernel; can be repeated.
+    #[arg(long = "in", value_name = "NAME=SOURCE", value_parser = pair)]
+    pub inputs: Vec<(String, String)>,
+    /// Bind data to a buffer that the kernel changes. SOURCE itself is never written.
+    #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = pair)]
+    pub inouts: Vec<(String, String)>,
+    /// Write the buffer NAME to FILE afterwards; without FILE, print its first values.
+    #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
+    pub outputs: Vec<(String, Option<PathBuf>)>,
+    /// Shape of an output or of a .bin input, outermost dimension first.
+    #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
+    pub shapes: Vec<(String, String)>,
+    /// Value of the kernel's immediate, or of a member of its struct; vectors as `1,2,3`.
+    #[arg(long = "push", value_name = "NAME=VALUE", value_parser = pair)]
+    pub pushes: Vec<(String, String)>,
+    /// Invocations: `1000`, or `WIDTHxHEIGHT`, or `XxYxZ`.
+    #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = counts)]
+    pub invocations: Option<Counts>,
+    /// Seed of `rand:` sources.
+    #[arg(long, default_value_t = 0)]
+    pub seed: u64,
+    /// Print the times of compiling, uploading, computing and downloading to standard error.
+    #[arg(long)]
+    pub time: bool,
+}
+
+const RUN_HELP: &str = "\
+A SOURCE is one of
+  FILE.npy            array of f16, f32, f64, i32, u32, i64 or u64, the kernel's element type
+  FILE.png            for array<u32>: RGBA, 8 bits each, R in the low byte;
+                      for array<f32>: grey, 0 to 1; for array<vec4<f32>>: RGBA, 0 to 1
+  FILE.bin            the bytes as they are
+  zeros:TYPE:SHAPE    zeros, such as zeros:u32:1000x10
+  rand:TYPE:SHAPE     floats from [0, 1), integers from their whole range; see --seed
+
+An output takes the file formats above. Its type is the kernel's; its shape is --shape, or that of
+the kernel's type if fixed, or that of the first input. A .png input NAME sets the overrides
+NAME_width and NAME_height where the kernel declares them. Without -n there is one invocation for
+each element of the output; where the workgroup is 2-D, (width, height) of the output.
+
+Examples:
+  scry run edges.wgsl --in src=photo.png --out dst=edges.png --set RADIUS=1 --time
+  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
+
+Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+
+/// Actions of `scry cache`.
+#[derive(Debug, Clone, Copy, Subcommand)]
+pub enum Cache {
+    /// List the compiled kernels, by device.
+    Ls,
+    /// Delete all of them.
+    Clear,
+}
+
+/// Invocations along x, y and z, as many axes as were given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counts(pub Vec<u64>);
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("it is not of the form NAME=VALUE".to_owned()),
+    }
+}
+
+fn output(text: &str) -> Result<(String, Option<PathBuf>), String> {
+    if text.contains('=') {
+        pair(text).map(|(name, file)| (name, Some(file.into())))
+    } else {
+        Ok((text.to_owned(), None))
+    }
+}
+
+/// The value of an override; truth values are 1 and 0.
+fn setting(text: &str) -> Result<(String, f64), String> {
+    let (name, value) = pair(text)?;
+    let number = match value.as_str() {
+        "true" => 1.0,
+        "false" => 0.0,
+        _ => value
+            .parse()
+            .map_err(|_| format!("`{value}` is neither a number nor true or false"))?,
+    };
+    Ok((name, number))
+}
+
+fn counts(text: &str) -> Result<Counts, String> {
+    let axes: Option<Vec<u64>> = text.split('x').map(|axis| axis.parse().ok()).collect();
+    match axes {
+        Some(axes) if axes.len() <= 3 => Ok(Counts(axes)),
+        _ => Err("it is not of the form 1000, WIDTHxHEIGHT or XxYxZ".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn counts_have_one_to_three_axes() {
+        assert_eq!(counts("1000"), Ok(Counts(vec![1000])));
+        assert_eq!(counts("512x256"), Ok(Counts(vec![512, 256])));
+        assert_eq!(counts("4x5x6"), Ok(Counts(vec![4, 5, 6])));
+        for wrong in ["", "x", "1x2x3x4", "-1", "1.5", "1 x 2"] {
+            assert!(counts(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn settings_are_numbers_or_truth_values() {
+        assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.0)));
+        assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), 1.0)));
+        assert_eq!(setting("A=-2"), Ok(("A".to_owned(), -2.0)));
+        assert!(setting("N=many").is_err());
+        assert!(setting("N").is_err());
+        assert!(setting("=1").is_err());
+    }
+
+    #[test]
+    fn an_output_may_go_without_a_file() {
+        assert_eq!(output("y"), Ok(("y".to_owned(), None)));
+        assert_eq!(
+            output("y=a=b.npy"),
+            Ok(("y".to_owned(), Some("a=b.npy".into())))
+        );
+        assert!(output("y=").is_err());
+    }
+}

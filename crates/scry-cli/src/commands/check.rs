@@ -1,0 +1,208 @@
+//! `scry check`: every kernel of every file.
+
+use std::path::Path;
+
+use scry_gpu::{CompileOptions, Device, GpuError};
+use scry_ir::{Options, Outline, Program, ShaderError};
+use serde_json::{Value, json};
+
+use super::{open, read_source};
+use crate::args::{Check, Selection};
+use crate::report::{Failure, Report, diagnosis};
+
+/// What was found in one file.
+struct Checked {
+    /// The kernels that are in order.
+    kernels: Vec<String>,
+    /// Overrides that had to be given a value to check anything.
+    assumed: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+enum Problem {
+    Shader(ShaderError),
+    /// The file could not be read, or a device does not take the kernel.
+    Other(String),
+}
+
+/// Checks the files; not in order if one of them is not.
+pub fn run(args: &Check) -> Result<Report, Failure> {
+    let device = match args.device.as_deref() {
+        Some(selector) => Some(open(Some(selector))?),
+        None => None,
+    };
+    let mut used = vec![false; args.selection.set.len()];
+    let mut report = Report::new(String::new(), Value::Null);
+    let mut files = Vec::new();
+    for path in &args.files {
+        let checked = check_file(path, &args.selection, device.as_ref(), &mut used);
+        report.ok &= checked.problems.is_empty();
+        report.text.push_str(&text(path, &checked));
+        files.push(to_json(path, &checked));
+    }
+    // A file that cannot be read may be the one that declares the override.
+    if report.ok {
+        if let Some(unused) = used.iter().position(|used| !used) {
+            let (name, _) = &args.selection.set[unused];
+            return Err(Failure::usage(format!(
+                "--set {name}: no file declares this override"
+            )));
+        }
+    }
+    report.json = json!({ "files": files });
+    Ok(report)
+}
+
+fn check_file(
+    path: &Path,
+    selection: &Selection,
+    device: Option<&Device>,
+    used: &mut [bool],
+) -> Checked {
+    let mut checked = Checked {
+        kernels: Vec::new(),
+        assumed: Vec::new(),
+        problems: Vec::new(),
+    };
+    let source = match read_source(path) {
+        Ok(source) => source,
+        Err(Failure::Work(text) | Failure::Usage(text)) => {
+            checked.problems.push(Problem::Other(text));
+            return checked;
+        }
+        Err(Failure::Unread) => return checked,
+    };
+    let outline = match Outline::read(&source) {
+        Ok(outline) => outline,
+        Err(error) => {
+            checked.problems.push(Problem::Shader(error));
+            return checked;
+        }
+    };
+    let (overrides, assumed) = outline.assume(&selection.set);
+    for ((key, _), used) in selection.set.iter().zip(used) {
+        *used |= outline
+            .overrides
+            .iter()
+            .any(|declared| declared.answers_to(key));
+    }
+    checked.assumed = assumed;
+    let entries: Vec<Option<String>> = match &selection.entry {
+        Some(entry) => vec![Some(entry.clone())],
+        // Reading the file without naming one says that there is none.
+        None if outline.entry_points.is_empty() => vec![None],
+        None => outline.entry_points.iter().cloned().map(Some).collect(),
+    };
+    for entry in entries {
+        match check_kernel(path, &source, entry, &overrides, device) {
+            Ok(kernel) => checked.kernels.push(kernel),
+            Err(problem) => checked.add(problem),
+        }
+    }
+    checked
+}
+
+impl Checked {
+    /// Adds a problem, unless another kernel of the file has the same.
+    fn add(&mut self, problem: Problem) {
+        let known = self.problems.iter().any(|known| match (known, &problem) {
+            (Problem::Shader(a), Problem::Shader(b)) => a == b,
+            (Problem::Other(a), Problem::Other(b)) => a == b,
+            _ => false,
+        });
+        if !known {
+            self.problems.push(problem);
+        }
+    }
+}
+
+fn check_kernel(
+    path: &Path,
+    source: &str,
+    entry: Option<String>,
+    overrides: &[(String, f64)],
+    device: Option<&Device>,
+) -> Result<String, Problem> {
+    let options = Options {
+        entry: entry.clone(),
+        overrides: overrides.to_vec(),
+        ..Options::default()
+    };
+    let program = Program::with_options(source, &options).map_err(Problem::Shader)?;
+    if let Some(device) = device {
+        let options = CompileOptions {
+            entry,
+            overrides: overrides.to_vec(),
+        };
+        device
+            .compile_with(source, &options)
+            .map_err(|error| match error {
+                GpuError::Shader(error) => Problem::Shader(*error),
+                other => Problem::Other(format!("{}: {other}", path.display())),
+            })?;
+    }
+    Ok(program.interface().entry_point.clone())
+}
+
+fn text(path: &Path, checked: &Checked) -> String {
+    let Checked {
+        kernels,
+        assumed,
+        problems,
+    } = checked;
+    let mut text = String::new();
+    for problem in problems {
+        match problem {
+            Problem::Shader(error) => text.push_str(&diagnosis(path, error)),
+            Problem::Other(problem) => text.push_str(&format!("{problem}\n")),
+        }
+    }
+    if problems.is_empty() {
+        text.push_str(&format!("{}: ok: {}", path.display(), kernels.join(", ")));
+        if !assumed.is_empty() {
+            text.push_str(&format!(" (with {} = 1, see --set)", assumed.join(" = ")));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn to_json(path: &Path, checked: &Checked) -> Value {
+    let problems: Vec<Value> = checked
+        .problems
+        .iter()
+        .map(|problem| match problem {
+            Problem::Shader(error) => json!({
+                "line": error.location.map(|at| at.line),
+                "column": error.location.map(|at| at.column),
+                "kind": kind_name(&error.kind),
+                "message": error.message,
+                "rendered": error.rendered,
+            }),
+            Problem::Other(problem) => json!({ "kind": "other", "message": problem }),
+        })
+        .collect();
+    json!({
+        "file": path.display().to_string(),
+        "ok": checked.problems.is_empty(),
+        "kernels": checked.kernels,
+        "assumed": checked.assumed,
+        "problems": problems,
+    })
+}
+
+fn kind_name(kind: &scry_ir::ShaderErrorKind) -> &'static str {
+    use scry_ir::ShaderErrorKind as Kind;
+    match kind {
+        Kind::Parse => "parse",
+        Kind::Validation => "validation",
+        Kind::EntryPoint => "entry-point",
+        Kind::Override => "override",
+        Kind::Unsupported(_) => "unsupported",
+        Kind::NotCompute => "not-compute",
+        Kind::TooComplex => "too-complex",
+        Kind::Compiler => "compiler",
+        _ => "other",
+    }
+}

@@ -1,0 +1,119 @@
+//! `scry devices`: what there is to run on.
+
+use std::fmt::Write;
+
+use scry_gpu::{Device, DeviceInfo, Limits};
+use serde_json::{Value, json};
+
+use super::{open, size_text};
+use crate::args::OnDevice;
+use crate::report::{Failure, Report};
+
+/// Lists the devices, or shows the selected one.
+pub fn run(on: &OnDevice) -> Result<Report, Failure> {
+    let devices = match on.device.as_deref() {
+        Some(selector) => vec![open(Some(selector))?.info().clone()],
+        None => Device::list(),
+    };
+    let mut report = Report::new(
+        devices.iter().map(text).collect(),
+        json!({ "devices": devices.iter().map(to_json).collect::<Vec<_>>() }),
+    );
+    if devices.is_empty() {
+        report.ok = false;
+        report.text = "no device was found; `scry doctor` tells why\n".to_owned();
+    }
+    Ok(report)
+}
+
+fn text(info: &DeviceInfo) -> String {
+    let mut text = format!("{}:{}  {}\n", info.backend, info.index, info.name);
+    let mut line = |name: &str, value: String| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "    {name:9} {value}");
+    };
+    line("kind", info.kind.to_string());
+    line(
+        "driver",
+        format!("{}, API {}", info.driver, info.api_version),
+    );
+    let budget = info
+        .memory_budget
+        .map(|bytes| format!(", {} free", size_text(bytes)));
+    line(
+        "memory",
+        size_text(info.memory) + budget.as_deref().unwrap_or_default(),
+    );
+    line("subgroup", info.subgroup_size.to_string());
+    line("features", info.features.to_string());
+    if let Some(uuid) = info.uuid {
+        line("uuid", uuid_text(uuid));
+    }
+    if let Some(pci) = info.pci {
+        line("pci", pci.to_string());
+    }
+    text
+}
+
+/// A device as the JSON documents show it.
+pub fn to_json(info: &DeviceInfo) -> Value {
+    json!({
+        "selector": format!("{}:{}", info.backend, info.index),
+        "backend": info.backend.name(),
+        "index": info.index,
+        "name": info.name,
+        "kind": info.kind.to_string(),
+        "vendor_id": info.vendor_id,
+        "device_id": info.device_id,
+        "uuid": info.uuid.map(uuid_text),
+        "driver_uuid": info.driver_uuid.map(uuid_text),
+        "pci": info.pci.map(|pci| pci.to_string()),
+        "driver": info.driver,
+        "api_version": info.api_version,
+        "memory_bytes": info.memory,
+        "memory_budget_bytes": info.memory_budget,
+        "subgroup_size": info.subgroup_size,
+        "binding_alignment": info.binding_alignment,
+        "features": info.features.names().collect::<Vec<_>>(),
+        "limits": limits(&info.limits),
+    })
+}
+
+fn limits(limits: &Limits) -> Value {
+    json!({
+        "max_buffer_size": limits.max_buffer_size,
+        "max_storage_binding_size": limits.max_storage_binding_size,
+        "max_uniform_binding_size": limits.max_uniform_binding_size,
+        "max_storage_bindings": limits.max_storage_bindings,
+        "max_uniform_bindings": limits.max_uniform_bindings,
+        "max_workgroup_size": limits.max_workgroup_size,
+        "max_workgroup_invocations": limits.max_workgroup_invocations,
+        "max_workgroup_memory": limits.max_workgroup_memory,
+        "max_immediates": limits.max_immediates,
+        "max_native_workgroups": limits.max_native_workgroups,
+    })
+}
+
+fn uuid_text(uuid: [u8; 16]) -> String {
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (a, b, c, d, e) = (
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..],
+    );
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn uuids_are_written_in_five_groups() {
+        let uuid = std::array::from_fn(|i| i as u8);
+        assert_eq!(
+            super::uuid_text(uuid),
+            "00010203-0405-0607-0809-0a0b0c0d0e0f"
+        );
+    }
+}

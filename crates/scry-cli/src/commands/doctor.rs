@@ -1,0 +1,181 @@
+//! `scry doctor`: each backend, what it found or why it found nothing, and a kernel run on each
+//! device.
+
+use std::fmt::Write;
+
+use scry_gpu::{Attempt, Device, DeviceInfo, GpuError};
+use serde_json::{Value, json};
+
+use super::devices;
+use crate::args::OnDevice;
+use crate::report::{Failure, Report};
+
+/// The environment variables that change what Scry and the drivers below it do.
+const VARIABLES: [(&str, &str); 13] = [
+    ("SCRY_DEVICE", "the device to run on, a selector"),
+    ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
+    ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
+    (
+        "SCRY_VALIDATE_LOG",
+        "the file that validation messages go to",
+    ),
+    (
+        "VK_DRIVER_FILES",
+        "the only Vulkan drivers that the loader looks at",
+    ),
+    ("VK_ICD_FILENAMES", "the older name of VK_DRIVER_FILES"),
+    ("VK_ADD_DRIVER_FILES", "more Vulkan drivers"),
+    (
+        "VK_LOADER_DRIVERS_SELECT",
+        "which Vulkan drivers the loader takes",
+    ),
+    (
+        "VK_LOADER_DRIVERS_DISABLE",
+        "which Vulkan drivers the loader leaves out",
+    ),
+    (
+        "VK_INSTANCE_LAYERS",
+        "Vulkan layers to load, such as validation",
+    ),
+    ("MESA_VK_DEVICE_SELECT", "the device that Mesa lists first"),
+    ("CUDA_VISIBLE_DEVICES", "the devices that CUDA shows"),
+    ("LD_LIBRARY_PATH", "where libraries are looked for first"),
+];
+
+/// What became of one device.
+struct Examined {
+    info: DeviceInfo,
+    /// Why the kernel did not do what it should have, if so.
+    problem: Option<String>,
+}
+
+/// Examines everything, or the selected device alone.
+pub fn run(on: &OnDevice) -> Result<Report, Failure> {
+    let devices = match on.device.as_deref() {
+        Some(selector) => {
+            let device = Device::open(selector)?;
+            let problem = self_test(&device);
+            let info = device.info().clone();
+            vec![Examined { info, problem }]
+        }
+        None => Device::list().into_iter().map(examine).collect(),
+    };
+    let absent = if on.device.is_some() {
+        Vec::new()
+    } else {
+        Device::absent_backends()
+    };
+    let sound = devices.iter().any(|examined| examined.problem.is_none());
+    let faulty = devices.iter().any(|examined| examined.problem.is_some());
+    Ok(Report {
+        text: text(&devices, &absent),
+        json: to_json(&devices, &absent),
+        ok: sound && !faulty,
+    })
+}
+
+fn examine(info: DeviceInfo) -> Examined {
+    let problem = match Device::open(&format!("{}:{}", info.backend, info.index)) {
+        Ok(device) => self_test(&device),
+        Err(error) => Some(format!("it cannot be opened: {error}")),
+    };
+    Examined { info, problem }
+}
+
+/// Runs a small kernel; gives what went wrong.
+fn self_test(device: &Device) -> Option<String> {
+    const COUNT: u32 = 1000;
+    let test = || -> Result<bool, GpuError> {
+        let input: Vec<u32> = (0..COUNT).collect();
+        let numbers = device.upload(&input)?;
+        device.dispatch(include_str!("doctor.wgsl"), &[&numbers], COUNT)?;
+        Ok(numbers.download()? == input.iter().map(|x| 3 * x + 1).collect::<Vec<_>>())
+    };
+    match test() {
+        Ok(true) => None,
+        Ok(false) => Some("a test kernel gave wrong results; update the driver".to_owned()),
+        Err(error) => Some(format!("a test kernel failed: {error}")),
+    }
+}
+
+fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    VARIABLES.into_iter().filter_map(|(name, meaning)| {
+        let value = std::env::var_os(name)?;
+        Some((name, meaning, value.to_string_lossy().into_owned()))
+    })
+}
+
+fn text(devices: &[Examined], absent: &[Attempt]) -> String {
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    for Examined { info, problem } in devices {
+        let DeviceInfo {
+            backend,
+            index,
+            name,
+            ..
+        } = info;
+        let state = problem
+            .as_deref()
+            .unwrap_or("works: a test kernel ran on it");
+        let _ = writeln!(
+            text,
+            "{backend}:{index}  {name} ({})\n    {state}",
+            info.driver
+        );
+    }
+    for Attempt {
+        backend,
+        reason,
+        remedy,
+    } in absent
+    {
+        let _ = writeln!(
+            text,
+            "{backend}  no device: {reason}\n    to mend it: {remedy}"
+        );
+    }
+    match scry_gpu::disk_cache::directory() {
+        Some(folder) => {
+            let _ = writeln!(text, "compiled kernels are kept in {}", folder.display());
+        }
+        None => text.push_str("compiled kernels are not kept: the cache is off\n"),
+    }
+    let mut variables = in_force().peekable();
+    if variables.peek().is_none() {
+        text.push_str("no environment variable of Scry or of its drivers is set\n");
+    } else {
+        text.push_str("environment variables in force:\n");
+    }
+    for (name, meaning, value) in variables {
+        let _ = writeln!(text, "    {name}={value}  ({meaning})");
+    }
+    text
+}
+
+fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
+    let device = |Examined { info, problem }: &Examined| {
+        json!({
+            "device": devices::to_json(info),
+            "works": problem.is_none(),
+            "problem": problem,
+        })
+    };
+    let backend = |attempt: &Attempt| {
+        json!({
+            "backend": attempt.backend.name(),
+            "reason": attempt.reason,
+            "remedy": attempt.remedy,
+        })
+    };
+    let folder = scry_gpu::disk_cache::directory();
+    let environment: serde_json::Map<String, Value> = in_force()
+        .map(|(name, _, value)| (name.to_owned(), json!(value)))
+        .collect();
+    json!({
+        "devices": devices.iter().map(device).collect::<Vec<_>>(),
+        "absent": absent.iter().map(backend).collect::<Vec<_>>(),
+        "cache_folder": folder.map(|folder| folder.display().to_string()),
+        "environment": environment,
+    })
+}

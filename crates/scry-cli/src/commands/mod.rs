@@ -1,0 +1,155 @@
+//! The subcommands, a file each.
+
+mod cache;
+mod check;
+mod devices;
+mod doctor;
+mod emit;
+mod reflect;
+mod run;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use scry_gpu::Device;
+use scry_ir::{Options, Outline, ShaderError, ShaderErrorKind};
+
+use crate::args::{Cli, Command, Selection};
+use crate::report::{self, Failure, Report};
+
+/// Reads the command line, does what it says, and gives the exit code.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return misread(&error),
+    };
+    let name = cli.command.name();
+    report::finish(name, cli.json, dispatch(cli.command, cli.json))
+}
+
+/// Help, the version, or what is wrong with the command line.
+fn misread(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+        let text = error.to_string();
+        let text = text.trim().trim_start_matches("error: ");
+        return report::finish("scry", true, Err(Failure::usage(text)));
+    }
+    // Help that nobody reads is no failure.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
+    match command {
+        Command::Devices(on) => devices::run(&on),
+        Command::Doctor(on) => doctor::run(&on),
+        Command::Check(args) => check::run(&args),
+        Command::Reflect(args) => reflect::run(&args),
+        Command::Emit(args) => emit::run(&args, json),
+        Command::Run(args) => run::run(&args),
+        Command::Cache { action } => cache::run(action),
+    }
+}
+
+/// The text of a WGSL file.
+fn read_source(path: &Path) -> Result<String, Failure> {
+    let bytes = std::fs::read(path).map_err(|error| Failure::file(path, error))?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        Failure::file(path, format!("it is not WGSL text: byte {at} is not UTF-8"))
+    })
+}
+
+/// The selected kernel, with these overrides beside those of the selection.
+fn options(selection: &Selection, more: impl IntoIterator<Item = (String, f64)>) -> Options {
+    let mut options = Options {
+        entry: selection.entry.clone(),
+        overrides: selection.set.clone(),
+        ..Options::default()
+    };
+    options.overrides.extend(more);
+    options
+}
+
+/// Why a source was refused. What the flags for choosing a kernel can mend is bad usage.
+fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
+    let text = report::diagnosis(path, error).trim_end().to_owned();
+    match error.kind {
+        ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {
+            let names = outline.entry_points.join(", ");
+            Failure::Usage(format!("{text}\n  choose with --entry NAME: {names}"))
+        }
+        ShaderErrorKind::Override => Failure::Usage(format!(
+            "{text}\n  overrides are given with --set NAME=VALUE"
+        )),
+        _ => Failure::Work(text),
+    }
+}
+
+/// The device of a selector; without one, the best there is.
+fn open(selector: Option<&str>) -> Result<Device, Failure> {
+    let device = match selector {
+        Some(selector) => Device::open(selector),
+        None => Device::auto(),
+    };
+    device.map_err(Failure::from)
+}
+
+/// Lines of cells, the columns aligned.
+fn table(rows: &[Vec<String>], indent: &str) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths);
+        let line: String = cells
+            .map(|(cell, width)| format!("{cell:width$}  "))
+            .collect();
+        format!("{indent}{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
+}
+
+/// A number of bytes with a fitting unit.
+fn size_text(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    let mut value = bytes as f64;
+    let mut unit = "bytes";
+    for next in UNITS {
+        if value < 1024.0 {
+            break;
+        }
+        value /= 1024.0;
+        unit = next;
+    }
+    match unit {
+        "bytes" => format!("{bytes} bytes"),
+        _ => format!("{value:.1} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_fitting_units() {
+        assert_eq!(size_text(0), "0 bytes");
+        assert_eq!(size_text(1023), "1023 bytes");
+        assert_eq!(size_text(1536), "1.5 KiB");
+        assert_eq!(size_text(80 << 30), "80.0 GiB");
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let rows = [
+            vec!["a".to_owned(), "b".to_owned()],
+            vec!["long".to_owned(), "c".to_owned()],
+        ];
+        assert_eq!(table(&rows, "  "), "  a     b\n  long  c\n");
+    }
+}

@@ -1,0 +1,151 @@
+//! Data made to fit the buffers of a kernel.
+
+use super::slot::{Extent, Slot};
+use crate::data::png::Pixels;
+use crate::data::{Array, Bytes, Dtype, Loaded, Shape};
+use crate::report::Failure;
+
+/// The content that a buffer begins with.
+#[derive(Debug)]
+pub struct Data {
+    /// The shape, in the slot's units.
+    pub shape: Shape,
+    /// The bytes; `None` stands for zeros.
+    pub bytes: Option<Bytes>,
+    /// Number of bytes.
+    pub len: usize,
+}
+
+impl Data {
+    /// Zeros of that shape.
+    pub fn zeros(slot: &Slot, shape: Shape) -> Result<Self, Failure> {
+        let len = shape.bytes(slot.unit())?;
+        check_size(slot, len, &shape)?;
+        Ok(Self {
+            shape,
+            bytes: None,
+            len,
+        })
+    }
+}
+
+/// Makes loaded data fit a slot. `shape` is the one given by `--shape`; `typed` is how the data
+/// was asked for.
+pub fn fit(
+    slot: &Slot,
+    loaded: Loaded,
+    shape: Option<&Shape>,
+    typed: &str,
+) -> Result<Data, Failure> {
+    if shape.is_some() && !matches!(loaded, Loaded::Raw(_)) {
+        return Err(Failure::usage(format!(
+            "--shape {}: `{typed}` has a shape of its own; only outputs and .bin inputs take one",
+            slot.name
+        )));
+    }
+    match loaded {
+        Loaded::Array(array) => with_type(slot, array, typed),
+        Loaded::Zeros(dtype, shape) => {
+            check_type(slot, dtype, typed)?;
+            Data::zeros(slot, shape)
+        }
+        Loaded::Image(image) => {
+            let pixels = Pixels::suiting(slot.dtype, &slot.inner).ok_or_else(|| {
+                Failure::usage(format!(
+                    "`{typed}`: an image fits array<u32> (RGBA, 8 bits each), array<f32> (grey) \
+                     and array<vec4<f32>> (RGBA), but `{}` is {}",
+                    slot.name, slot.type_text
+                ))
+            })?;
+            with_type(slot, image.array(pixels)?, typed)
+        }
+        Loaded::Raw(bytes) => raw(slot, bytes, shape, typed),
+    }
+}
+
+fn with_type(slot: &Slot, array: Array, typed: &str) -> Result<Data, Failure> {
+    check_type(slot, array.dtype, typed)?;
+    let len = array.bytes.len();
+    check_size(slot, len, &array.shape)?;
+    Ok(Data {
+        shape: array.shape,
+        bytes: Some(array.bytes),
+        len,
+    })
+}
+
+fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
+    let remedy = match slot.dtype {
+        Some(wanted) if wanted == dtype => return Ok(()),
+        Some(wanted) if typed.contains(&format!(":{dtype}:")) => {
+            format!(
+                "write {} instead",
+                typed.replace(&format!(":{dtype}:"), &format!(":{wanted}:"))
+            )
+        }
+        Some(wanted) => format!("save it with `array.astype(\"{}\")`", wanted.numpy_name()),
+        None => "its scalars are of several types, so give its bytes as a .bin file".to_owned(),
+    };
+    Err(Failure::usage(format!(
+        "`{typed}` holds {dtype}, but `{}` is {}; {remedy}",
+        slot.name, slot.type_text
+    )))
+}
+
+fn raw(slot: &Slot, bytes: Bytes, shape: Option<&Shape>, typed: &str) -> Result<Data, Failure> {
+    let len = bytes.len();
+    let natural = || match slot.fixed_shape() {
+        Some(shape) => shape,
+        None => Shape(vec![len as u64 / slot.stride.max(1)]).with_inner(&slot.inner),
+    };
+    let shape = shape.cloned().unwrap_or_else(natural);
+    check_size(slot, len, &shape)?;
+    let wanted = shape.bytes(slot.unit())?;
+    if wanted != len {
+        return Err(Failure::usage(format!(
+            "`{typed}` holds {len} bytes, but {shape} of {} are {wanted} bytes",
+            slot.type_text
+        )));
+    }
+    Ok(Data {
+        shape,
+        bytes: Some(bytes),
+        len,
+    })
+}
+
+/// Refuses sizes that the type cannot have.
+fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
+    let Slot {
+        name,
+        type_text,
+        stride,
+        ..
+    } = slot;
+    let wrong = |problem: String| {
+        let problem = format!("`{name}` is {type_text}, but {shape} are {len} bytes: {problem}");
+        Err(Failure::usage(problem))
+    };
+    let bytes = len as u64;
+    match &slot.extent {
+        Extent::Fixed(outer) => {
+            let wanted = Shape(outer.clone()).bytes(*stride)? as u64;
+            if bytes != wanted {
+                return wrong(format!("the type has {wanted} bytes"));
+            }
+        }
+        Extent::Runtime if bytes == 0 => return wrong("give at least one element".to_owned()),
+        Extent::Runtime if !bytes.is_multiple_of(*stride) => {
+            return wrong(format!(
+                "elements are {stride} bytes, which does not divide them"
+            ));
+        }
+        Extent::Tail(offset) if bytes <= *offset => {
+            return wrong(format!(
+                "the members before the array take {offset} bytes alone"
+            ));
+        }
+        Extent::Runtime | Extent::Tail(_) => {}
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The size of a launch: as given, or that of the outputs.
+
+use super::plan::Planned;
+use super::slot::Extent;
+use crate::args::Counts;
+use crate::data::Shape;
+use crate::report::Failure;
+
+/// Invocations along x, y and z.
+pub fn invocations(
+    given: Option<&Counts>,
+    buffers: &[Planned],
+    workgroup_size: [u32; 3],
+) -> Result<[u64; 3], Failure> {
+    if let Some(Counts(axes)) = given {
+        return Ok(std::array::from_fn(|axis| {
+            axes.get(axis).copied().unwrap_or(1)
+        }));
+    }
+    let sized = |planned: &&Planned| planned.slot.extent == Extent::Runtime;
+    // What is asked for with --out counts first, then what the kernel writes at all.
+    let outputs: Vec<&Planned> = buffers
+        .iter()
+        .filter(|b| b.output.is_some())
+        .filter(sized)
+        .collect();
+    let written: Vec<&Planned> = buffers
+        .iter()
+        .filter(|b| b.slot.written)
+        .filter(sized)
+        .collect();
+    let deciding = if outputs.is_empty() { written } else { outputs };
+    let mut decided: Option<(&str, [u64; 3])> = None;
+    for planned in deciding {
+        let name = planned.slot.name.as_str();
+        let count = of_shape(name, &planned.elements(), workgroup_size)?;
+        match decided {
+            Some((first, other)) if other != count => {
+                return Err(Failure::usage(format!(
+                    "how many invocations? `{first}` suggests {}, `{name}` {}; say with -n",
+                    text(other),
+                    text(count)
+                )));
+            }
+            _ => decided = Some((name, count)),
+        }
+    }
+    decided.map(|(_, count)| count).ok_or_else(|| {
+        Failure::usage(
+            "how many invocations? No output has a length that would tell; say with -n, \
+             such as -n 1000 or -n 512x512",
+        )
+    })
+}
+
+/// One invocation for each element of an array.
+fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u64; 3], Failure> {
+    let axes = match workgroup_size {
+        [_, 1, 1] => 1,
+        [_, _, 1] => 2,
+        _ => 3,
+    };
+    let mut count = [1; 3];
+    if axes == 1 {
+        count[0] = elements.count().unwrap_or(u64::MAX);
+        return Ok(count);
+    }
+    if elements.0.len() != axes {
+        let example = if axes == 2 { "WIDTHxHEIGHT" } else { "XxYxZ" };
+        return Err(Failure::usage(format!(
+            "how many invocations? The workgroup is {axes}-D, but `{name}` has the shape \
+             {elements}; say with -n {example}, or give `{name}` {axes} dimensions"
+        )));
+    }
+    for (axis, dim) in count.iter_mut().zip(elements.0.iter().rev()) {
+        *axis = *dim;
+    }
+    Ok(count)
+}
+
+/// A number of invocations, without axes of 1 at the end.
+pub fn text([x, y, z]: [u64; 3]) -> String {
+    match (y, z) {
+        (1, 1) => x.to_string(),
+        (_, 1) => format!("{x}x{y}"),
+        _ => format!("{x}x{y}x{z}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_become_axes_in_reverse() {
+        let count = |dims: &[u64], workgroup| of_shape("x", &Shape(dims.to_vec()), workgroup);
+        assert_eq!(count(&[1000], [64, 1, 1]).unwrap(), [1000, 1, 1]);
+        assert_eq!(count(&[10, 20], [64, 1, 1]).unwrap(), [200, 1, 1]);
+        assert_eq!(count(&[480, 640], [16, 16, 1]).unwrap(), [640, 480, 1]);
+        assert_eq!(count(&[480, 640], [1, 16, 1]).unwrap(), [640, 480, 1]);
+        assert_eq!(count(&[2, 3, 4], [4, 4, 4]).unwrap(), [4, 3, 2]);
+        assert!(count(&[1000], [16, 16, 1]).is_err());
+        assert!(count(&[2, 3, 4], [16, 16, 1]).is_err());
+    }
+}

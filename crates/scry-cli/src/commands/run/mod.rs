@@ -1,0 +1,60 @@
+//! `scry run`: a kernel on files and generated data.
+//!
+//! In this order: the command line is understood, files are read, the kernel is reflected, every
+//! buffer, parameter and the size of the launch is decided, and only then a device is opened.
+
+mod execute;
+mod fit;
+mod grid;
+mod plan;
+mod push;
+mod request;
+mod results;
+mod slot;
+
+use scry_ir::{Outline, Program};
+
+use self::request::Request;
+use super::{open, options, read_source, refused};
+use crate::args::Run;
+use crate::data::Loaded;
+use crate::report::{Failure, Report};
+
+/// Runs the kernel.
+pub fn run(args: &Run) -> Result<Report, Failure> {
+    let request = Request::new(args)?;
+    let source = read_source(&args.file)?;
+    let failed = |error| Failure::shader(&args.file, &error);
+    let outline = Outline::read(&source).map_err(failed)?;
+    let loaded = request.load()?;
+    let sizes = image_sizes(&outline, &loaded, args);
+    let options = options(&args.selection, sizes);
+    let program = Program::with_options(&source, &options)
+        .map_err(|error| refused(&args.file, &outline, &error))?;
+    let plan = plan::make(&request, loaded, program.interface())?;
+
+    let device = open(args.on.device.as_deref())?;
+    let results = execute::execute(&device, &source, options, plan)?;
+    results.save()?;
+    Ok(results.report(&device, args.time))
+}
+
+/// The overrides `NAME_width` and `NAME_height` of image inputs, where they are declared and not
+/// set by hand.
+fn image_sizes(outline: &Outline, loaded: &[(String, Loaded)], args: &Run) -> Vec<(String, f64)> {
+    let sizes = loaded.iter().filter_map(|(name, loaded)| match loaded {
+        Loaded::Image(image) => Some([
+            (format!("{name}_width"), f64::from(image.width)),
+            (format!("{name}_height"), f64::from(image.height)),
+        ]),
+        _ => None,
+    });
+    let wanted = |(name, _): &(String, f64)| {
+        let declared = outline
+            .overrides
+            .iter()
+            .find(|declared| declared.name == *name);
+        declared.is_some_and(|d| !args.selection.set.iter().any(|(key, _)| d.answers_to(key)))
+    };
+    sizes.flatten().filter(wanted).collect()
+}

@@ -1,0 +1,255 @@
+//! Every buffer, parameter and the size of the launch, decided before a device is opened.
+
+use std::collections::HashMap;
+
+use scry_ir::{Binding, Interface};
+
+use super::fit::{Data, fit};
+use super::request::{Output, Request};
+use super::slot::Slot;
+use super::{grid, push};
+use crate::commands::{reflect, table};
+use crate::data::png::Pixels;
+use crate::data::{Format, Loaded, Shape};
+use crate::report::Failure;
+
+/// Everything that a launch needs.
+pub struct Plan {
+    /// The buffers, in the order of the kernel's bindings.
+    pub buffers: Vec<Planned>,
+    /// Invocations along x, y and z.
+    pub invocations: [u64; 3],
+    /// The bytes of the kernel's immediates.
+    pub immediates: Option<Vec<u8>>,
+}
+
+/// One buffer.
+pub struct Planned {
+    /// What the kernel takes.
+    pub slot: Slot,
+    /// What the buffer begins with.
+    pub data: Data,
+    /// What becomes of it; `None` if nobody wants to know.
+    pub output: Option<Output>,
+}
+
+impl Planned {
+    /// The dimensions, counted in elements of the kernel's array.
+    pub fn elements(&self) -> Shape {
+        self.slot.elements(&self.data.shape)
+    }
+
+    /// Width and height as an image.
+    pub fn image_size(&self) -> Option<[u32; 2]> {
+        match self.elements().0[..] {
+            [height, width] => Some([u32::try_from(width).ok()?, u32::try_from(height).ok()?]),
+            _ => None,
+        }
+    }
+}
+
+/// Decides.
+pub fn make(
+    request: &Request,
+    loaded: Vec<(String, Loaded)>,
+    interface: &Interface,
+) -> Result<Plan, Failure> {
+    let slots: Vec<Slot> = interface.bindings.iter().map(Slot::new).collect();
+    refuse_unknown(request, interface)?;
+    refuse_missing(request, interface, &slots)?;
+    let mut loaded: HashMap<String, Loaded> = loaded.into_iter().collect();
+    let mut given: Vec<Option<Data>> = Vec::new();
+    for slot in &slots {
+        refuse_misuse(request, slot)?;
+        let data = match (loaded.remove(&slot.name), request.input(&slot.name)) {
+            (Some(loaded), Some(input)) => Some(fit(
+                slot,
+                loaded,
+                request.shapes.get(&slot.name),
+                &input.typed,
+            )?),
+            _ => None,
+        };
+        given.push(data);
+    }
+    let first = first_input(request, &slots, &given);
+    let mut buffers = Vec::new();
+    for (slot, given) in slots.into_iter().zip(given) {
+        let data = match given {
+            Some(data) => data,
+            None => blank(&slot, request.shapes.get(&slot.name), first.as_ref())?,
+        };
+        let shown = || Output {
+            name: slot.name.clone(),
+            file: None,
+        };
+        let inout = request.input(&slot.name).is_some_and(|input| input.inout);
+        let output = request
+            .output(&slot.name)
+            .cloned()
+            .or_else(|| inout.then(shown));
+        let planned = Planned { slot, data, output };
+        check_format(&planned)?;
+        buffers.push(planned);
+    }
+    let invocations = grid::invocations(
+        request.invocations.as_ref(),
+        &buffers,
+        interface.workgroup_size,
+    )?;
+    let immediates = push::bytes(&request.pushes, interface.immediates.as_ref())?;
+    Ok(Plan {
+        buffers,
+        invocations,
+        immediates,
+    })
+}
+
+/// Refuses names that the kernel does not have.
+fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Failure> {
+    let inputs = request.inputs.iter().map(|input| {
+        let flag = if input.inout { "--inout" } else { "--in" };
+        (flag, &input.name)
+    });
+    let outputs = request.outputs.iter().map(|output| ("--out", &output.name));
+    let shapes = request.shapes.keys().map(|name| ("--shape", name));
+    for (flag, name) in inputs.chain(outputs).chain(shapes) {
+        if !interface
+            .bindings
+            .iter()
+            .any(|binding| binding.name == *name)
+        {
+            return Err(Failure::usage(format!(
+                "{flag} {name}: kernel `{}` uses no buffer of this name; it uses\n{}",
+                interface.entry_point,
+                listing(request, interface)
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to run while a buffer is neither given nor an output.
+fn refuse_missing(request: &Request, interface: &Interface, slots: &[Slot]) -> Result<(), Failure> {
+    let missing: Vec<String> = slots
+        .iter()
+        .filter(|slot| request.input(&slot.name).is_none() && request.output(&slot.name).is_none())
+        .map(|slot| format!("`{}`", slot.name))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!(
+        "kernel `{}` has nothing to bind to {}; its buffers are\n{}",
+        interface.entry_point,
+        missing.join(", "),
+        listing(request, interface)
+    )))
+}
+
+/// Every buffer of the kernel, with what was given for it.
+fn listing(request: &Request, interface: &Interface) -> String {
+    let row = |binding: &Binding| {
+        let name = &binding.name;
+        let given = match (request.input(name), request.output(name)) {
+            (Some(input), Some(_)) => format!("{} --out {name}", input.typed),
+            (Some(input), None) => input.typed.clone(),
+            (None, Some(_)) => format!("--out {name}"),
+            (None, None) if binding.access.writes() => {
+                format!("missing: --out {name}=FILE or --inout {name}=SOURCE")
+            }
+            (None, None) => format!("missing: --in {name}=SOURCE"),
+        };
+        vec![
+            reflect::place(binding),
+            name.clone(),
+            binding.layout.to_string(),
+            reflect::space(binding).to_owned(),
+            given,
+        ]
+    };
+    let rows: Vec<Vec<String>> = interface.bindings.iter().map(row).collect();
+    table(&rows, "  ").trim_end().to_owned()
+}
+
+/// Refuses what would lose a result, or give one that is no result.
+fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
+    let name = &slot.name;
+    let input = request.input(name);
+    let output = request.output(name).is_some();
+    if !slot.written && output && input.is_none_or(|input| !input.inout) {
+        return Err(Failure::usage(format!(
+            "--out {name}: the kernel does not write `{name}`; \
+             give its data with --in {name}=SOURCE"
+        )));
+    }
+    if slot.written && !output && input.is_some_and(|input| !input.inout) {
+        return Err(Failure::usage(format!(
+            "--in {name}: the kernel writes `{name}`; give it with --inout, \
+             and --out {name}=FILE to keep the result (the source itself is never written)"
+        )));
+    }
+    Ok(())
+}
+
+/// The dimensions of the first input, `--in` before `--inout`, in elements of its buffer. Uniform
+/// buffers are parameters and tell nothing of sizes.
+fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Option<Shape> {
+    request.inputs.iter().find_map(|input| {
+        let at = slots
+            .iter()
+            .position(|slot| slot.name == input.name && !slot.uniform)?;
+        Some(slots[at].elements(&given[at].as_ref()?.shape))
+    })
+}
+
+/// An output that begins as zeros.
+fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Data, Failure> {
+    let same_elements = || first.map(|first| first.clone().with_inner(&slot.inner));
+    let shape = shape
+        .cloned()
+        .or_else(|| slot.fixed_shape())
+        .or_else(same_elements);
+    let Some(shape) = shape else {
+        return Err(Failure::usage(format!(
+            "--out {}: how large is it? There is no input whose shape it could take; \
+             say with --shape {}=1000 or --shape {}=HEIGHTxWIDTH",
+            slot.name, slot.name, slot.name
+        )));
+    };
+    Data::zeros(slot, shape)
+}
+
+/// Refuses files that cannot hold the output.
+fn check_format(planned: &Planned) -> Result<(), Failure> {
+    let Planned { slot, data, output } = planned;
+    let Some((path, format)) = output.as_ref().and_then(|output| output.file.as_ref()) else {
+        return Ok(());
+    };
+    let wrong = |problem: String| {
+        let path = path.display();
+        Err(Failure::usage(format!(
+            "--out {}={path}: {problem}",
+            slot.name
+        )))
+    };
+    match format {
+        Format::Bin => Ok(()),
+        Format::Npy if slot.dtype.is_some() => Ok(()),
+        Format::Npy => wrong(format!(
+            ".npy holds one type of number, but `{}` is {}; write a .bin file",
+            slot.name, slot.type_text
+        )),
+        Format::Png if Pixels::suiting(slot.dtype, &slot.inner).is_none() => wrong(format!(
+            "a .png holds array<u32>, array<f32> or array<vec4<f32>>, but `{}` is {}; \
+             write a .npy or .bin file",
+            slot.name, slot.type_text
+        )),
+        Format::Png if planned.image_size().is_none() => wrong(format!(
+            "a .png has two dimensions, but the shape is {}; say --shape {}=HEIGHTxWIDTH, \
+             or write a .npy file",
+            data.shape, slot.name
+        )),
+        Format::Png => Ok(()),
+    }
+}

@@ -1,0 +1,256 @@
+//! The immediates of a kernel, from `NAME=VALUE`s.
+
+use half::f16;
+use scry_ir::{Immediates, Scalar, ScalarKind, TypeLayout};
+
+use crate::report::Failure;
+
+/// A value that is given by one `--push`: a scalar, a vector, or more of one type.
+struct Leaf {
+    name: String,
+    type_text: String,
+    scalar: Scalar,
+    /// Where its scalars are, in bytes.
+    offsets: Vec<u32>,
+}
+
+/// The bytes of the kernel's immediates.
+pub fn bytes(
+    given: &[(String, String)],
+    immediates: Option<&Immediates>,
+) -> Result<Option<Vec<u8>>, Failure> {
+    let Some(Immediates { name, layout }) = immediates else {
+        return match given.first() {
+            None => Ok(None),
+            Some((name, _)) => Err(Failure::usage(format!(
+                "--push {name}: the kernel has no immediates (`var<immediate>`)"
+            ))),
+        };
+    };
+    let mut leaves = Vec::new();
+    match layout {
+        TypeLayout::Struct { members, .. } => {
+            for member in members {
+                collect(
+                    &mut leaves,
+                    member.name.clone(),
+                    &member.layout,
+                    member.offset,
+                );
+            }
+        }
+        _ => collect(&mut leaves, name.clone(), layout, 0),
+    }
+    let size = usize::try_from(layout.fixed_size()).expect("immediates are a few hundred bytes");
+    let mut bytes = vec![0; size];
+    let mut missing: Vec<bool> = vec![true; leaves.len()];
+    for (name, text) in given {
+        let Some(at) = leaves.iter().position(|leaf| leaf.name == *name) else {
+            let list = listed(leaves.iter());
+            return Err(Failure::usage(format!(
+                "--push {name}: there is none of it, only {list}"
+            )));
+        };
+        if !std::mem::replace(&mut missing[at], false) {
+            return Err(Failure::usage(format!("--push {name} is given twice")));
+        }
+        put(&leaves[at], text, &mut bytes)?;
+    }
+    let missing = leaves
+        .iter()
+        .zip(missing)
+        .filter_map(|(leaf, missing)| missing.then_some(leaf));
+    let missing = listed(missing);
+    if missing.is_empty() {
+        Ok(Some(bytes))
+    } else {
+        Err(Failure::usage(format!(
+            "the kernel needs --push NAME=VALUE for {missing}"
+        )))
+    }
+}
+
+fn listed<'a>(leaves: impl Iterator<Item = &'a Leaf>) -> String {
+    let leaves = leaves.map(|leaf| format!("`{}` ({})", leaf.name, leaf.type_text));
+    leaves.collect::<Vec<_>>().join(", ")
+}
+
+/// Lists the values of a type; those of nested structures as `outer.inner`.
+fn collect(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32) {
+    if let TypeLayout::Struct { members, .. } = layout {
+        for member in members {
+            let name = format!("{name}.{}", member.name);
+            collect(leaves, name, &member.layout, base + member.offset);
+        }
+        return;
+    }
+    if let TypeLayout::Array {
+        element,
+        len: Some(len),
+        stride,
+    } = layout
+    {
+        for i in 0..*len {
+            collect(leaves, format!("{name}[{i}]"), element, base + i * stride);
+        }
+        return;
+    }
+    let (scalar, offsets) = match layout {
+        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => (*scalar, vec![base]),
+        TypeLayout::Vector { len, scalar } => {
+            let width = u32::from(scalar.width);
+            (
+                *scalar,
+                (0..u32::from(*len)).map(|i| base + i * width).collect(),
+            )
+        }
+        TypeLayout::Matrix {
+            columns,
+            rows,
+            scalar,
+            stride,
+        } => {
+            let width = u32::from(scalar.width);
+            let column = |c: u32| (0..u32::from(*rows)).map(move |r| base + c * stride + r * width);
+            (*scalar, (0..u32::from(*columns)).flat_map(column).collect())
+        }
+        TypeLayout::Array { .. } | TypeLayout::Struct { .. } => return,
+    };
+    leaves.push(Leaf {
+        name,
+        type_text: layout.to_string(),
+        scalar,
+        offsets,
+    });
+}
+
+fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let wrong = |problem: String| Failure::usage(format!("--push {}={text}: {problem}", leaf.name));
+    if parts.len() != leaf.offsets.len() {
+        return Err(wrong(format!(
+            "{} takes {} values with commas between them, not {}",
+            leaf.type_text,
+            leaf.offsets.len(),
+            parts.len()
+        )));
+    }
+    for (part, offset) in parts.iter().zip(&leaf.offsets) {
+        let scalar = encode(part, leaf.scalar)
+            .ok_or_else(|| wrong(format!("`{part}` is no value of {}", leaf.scalar)))?;
+        let at = *offset as usize;
+        bytes[at..at + scalar.len()].copy_from_slice(&scalar);
+    }
+    Ok(())
+}
+
+/// The bytes of a number, if it is one of the type.
+fn encode(text: &str, scalar: Scalar) -> Option<Vec<u8>> {
+    if scalar.kind == ScalarKind::Float {
+        let value: f64 = text.parse().ok()?;
+        return match scalar.width {
+            2 => Some(f16::from_f64(value).to_le_bytes().to_vec()),
+            4 => Some(text.parse::<f32>().ok()?.to_le_bytes().to_vec()),
+            8 => Some(value.to_le_bytes().to_vec()),
+            _ => None,
+        };
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => (-1, digits),
+        None => (1, text),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => sign * i128::from(u64::from_str_radix(hex, 16).ok()?),
+        None => sign * i128::from(digits.parse::<u64>().ok()?),
+    };
+    let bits = 8 * u32::from(scalar.width);
+    let range = match scalar.kind {
+        ScalarKind::Sint => -(1i128 << (bits - 1))..1i128 << (bits - 1),
+        _ => 0..1i128 << bits,
+    };
+    range
+        .contains(&value)
+        .then(|| value.to_le_bytes()[..scalar.width.into()].to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Program;
+
+    use super::*;
+
+    fn push(ty: &str, given: &[(&str, &str)]) -> Result<Vec<u8>, String> {
+        let source = format!(
+            "struct Inner {{ k: i32, v: vec2f }}
+             struct P {{ a: f32, n: u32, inner: Inner, m: mat2x2f }}
+             var<immediate> p: {ty};
+             @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+             @compute @workgroup_size(1) fn main() {{ let q = p; out[0] = 1; }}"
+        );
+        let program = Program::parse(&source).unwrap();
+        let given: Vec<(String, String)> = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        match bytes(&given, program.interface().immediates.as_ref()) {
+            Ok(bytes) => Ok(bytes.expect("the kernel has immediates")),
+            Err(Failure::Usage(text)) => Err(text),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_scalar_goes_by_the_variables_name() {
+        assert_eq!(push("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
+        assert_eq!(push("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
+        assert_eq!(push("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
+        assert_eq!(
+            push("vec2u", &[("p", "1, 2")]).unwrap(),
+            [1, 0, 0, 0, 2, 0, 0, 0]
+        );
+    }
+
+    #[test]
+    fn members_go_to_their_offsets() {
+        let given = [
+            ("m", "5,6,7,8"),
+            ("n", "2"),
+            ("inner.v", "3,4"),
+            ("inner.k", "-1"),
+            ("a", "1"),
+        ];
+        let bytes = push("P", &given).unwrap();
+        let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!(float(0), 1.0);
+        assert_eq!(bytes[4], 2);
+        assert_eq!(bytes[8..12], [255; 4]);
+        assert_eq!(
+            [16, 20, 24, 28, 32, 36].map(float),
+            [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
+        );
+    }
+
+    #[test]
+    fn what_is_missing_or_wrong_is_named() {
+        let missing = push("P", &[("a", "1")]).unwrap_err();
+        assert!(missing.contains("`n` (u32), `inner.k` (i32)"), "{missing}");
+        let unknown = push("f32", &[("q", "1")]).unwrap_err();
+        assert!(unknown.contains("`p` (f32)"), "{unknown}");
+        for (ty, value) in [
+            ("u32", "-1"),
+            ("u32", "1.5"),
+            ("u32", "4294967296"),
+            ("i32", "2147483648"),
+            ("f32", "one"),
+            ("vec2f", "1"),
+            ("f32", "1,2"),
+        ] {
+            assert!(push(ty, &[("p", value)]).is_err(), "{ty} {value}");
+        }
+        assert!(
+            push("f32", &[("p", "1"), ("p", "2")])
+                .unwrap_err()
+                .contains("twice")
+        );
+    }
+}

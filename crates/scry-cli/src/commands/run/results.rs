@@ -1,0 +1,175 @@
+//! What a run leaves: files, and a report.
+
+use std::io;
+use std::time::Duration;
+
+use scry_gpu::{BackendKind, Device};
+use serde_json::{Value, json};
+
+use super::grid;
+use super::plan::Planned;
+use crate::commands::table;
+use crate::data::array::preview;
+use crate::data::png::Pixels;
+use crate::data::{Bytes, Format, file, npy, png};
+use crate::report::{self, Failure, Report};
+
+/// A run that is done.
+pub struct Results {
+    /// The kernel.
+    pub entry_point: String,
+    /// Invocations along x, y and z.
+    pub invocations: [u64; 3],
+    /// The buffers that somebody wants to see.
+    pub finished: Vec<Finished>,
+    /// How long it took.
+    pub times: Times,
+}
+
+/// A buffer and its content after the run.
+pub struct Finished {
+    /// What was asked for.
+    pub planned: Planned,
+    /// What came out.
+    pub bytes: Bytes,
+}
+
+/// The times of a run's parts; none includes another.
+pub struct Times {
+    /// From WGSL to a kernel of the device.
+    pub compile: Duration,
+    /// Making the buffers and copying the inputs to them.
+    pub upload: Duration,
+    /// The kernel.
+    pub gpu: Duration,
+    /// True if `gpu` is the device's own measure; else it is the time from submission to the end
+    /// of the wait.
+    pub on_device: bool,
+    /// Copying the outputs back.
+    pub download: Duration,
+}
+
+impl Results {
+    /// Writes the output files.
+    pub fn save(&self) -> Result<(), Failure> {
+        self.finished.iter().try_for_each(Finished::save)
+    }
+
+    /// Reports; the times go to standard error if they are `wanted`.
+    pub fn report(&self, device: &Device, wanted: bool) -> Report {
+        if wanted {
+            report::note(self.times.text().trim_end());
+        }
+        let info = device.info();
+        if info.backend == BackendKind::Null {
+            report::note("note: the null device computes nothing; these are not the results");
+        }
+        let selector = format!("{}:{}", info.backend, info.index);
+        let count = grid::text(self.invocations);
+        let rows: Vec<Vec<String>> = self.finished.iter().map(Finished::row).collect();
+        let outputs: Vec<Value> = self.finished.iter().map(Finished::to_json).collect();
+        Report::new(
+            format!(
+                "{}: {count} invocations on {selector} {}\n{}",
+                self.entry_point,
+                info.name,
+                table(&rows, "  ")
+            ),
+            json!({
+                "kernel": self.entry_point,
+                "invocations": self.invocations,
+                "device": { "selector": selector, "name": info.name },
+                "outputs": outputs,
+                "seconds": self.times.to_json(),
+            }),
+        )
+    }
+}
+
+impl Finished {
+    fn save(&self) -> Result<(), Failure> {
+        let Planned { slot, data, output } = &self.planned;
+        let Some((path, format)) = output.as_ref().and_then(|output| output.file.as_ref()) else {
+            return Ok(());
+        };
+        let unfit = || io::Error::other("the format does not fit the data");
+        file::write(path, |out| match format {
+            Format::Bin => out.write_all(self.bytes.as_slice()),
+            Format::Npy => {
+                let dtype = slot.dtype.ok_or_else(unfit)?;
+                npy::write(out, dtype, &data.shape, self.bytes.as_slice())
+            }
+            Format::Png => {
+                let pixels = Pixels::suiting(slot.dtype, &slot.inner).ok_or_else(unfit)?;
+                let size = self.planned.image_size().ok_or_else(unfit)?;
+                png::write(out, pixels, size, &self.bytes).map_err(io::Error::other)
+            }
+        })
+    }
+
+    /// Where it went, or how it begins.
+    fn destination(&self) -> String {
+        let Planned { slot, output, .. } = &self.planned;
+        match output.as_ref().and_then(|output| output.file.as_ref()) {
+            Some((path, _)) => format!("-> {}", path.display()),
+            None => match slot.dtype {
+                Some(dtype) => format!("= {}", preview(dtype, &self.bytes)),
+                None => "to be written to a .bin file with --out".to_owned(),
+            },
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let Planned { slot, data, .. } = &self.planned;
+        vec![
+            slot.name.clone(),
+            slot.type_text.clone(),
+            data.shape.to_string(),
+            self.destination(),
+        ]
+    }
+
+    fn to_json(&self) -> Value {
+        let Planned { slot, data, output } = &self.planned;
+        let path = output.as_ref().and_then(|output| output.file.as_ref());
+        json!({
+            "name": slot.name,
+            "type": slot.type_text,
+            "dtype": slot.dtype.map(|dtype| dtype.name()),
+            "shape": data.shape.0,
+            "bytes": self.bytes.len(),
+            "file": path.map(|(path, _)| path.display().to_string()),
+        })
+    }
+}
+
+impl Times {
+    fn text(&self) -> String {
+        let source = if self.on_device {
+            "device timestamps"
+        } else {
+            "wall clock"
+        };
+        let row = |name: &str, time: Duration, note: &str| {
+            let milliseconds = format!("{:10.3} ms", time.as_secs_f64() * 1e3);
+            vec![name.to_owned(), milliseconds, note.to_owned()]
+        };
+        let rows = [
+            row("compile", self.compile, ""),
+            row("upload", self.upload, ""),
+            row("gpu", self.gpu, source),
+            row("download", self.download, ""),
+        ];
+        table(&rows, "")
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "compile": self.compile.as_secs_f64(),
+            "upload": self.upload.as_secs_f64(),
+            "gpu": self.gpu.as_secs_f64(),
+            "gpu_by_device_timestamps": self.on_device,
+            "download": self.download.as_secs_f64(),
+        })
+    }
+}

@@ -1,0 +1,244 @@
+//! A buffer of a kernel, as an array of the host.
+
+use scry_ir::{Binding, Scalar, Space, TypeLayout};
+
+use crate::data::{Dtype, Shape};
+
+/// One buffer of the kernel: what array of the host fits it.
+///
+/// The shape of such an array counts scalars: `array<vec4<f32>>` takes 1000×4 values of f32, of
+/// which `inner` is the ×4. Where the kernel's type has scalars of several types, the shape counts
+/// elements of the kernel's array instead, and there is no `dtype`.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    /// Name of the variable.
+    pub name: String,
+    /// The type, as WGSL spells it.
+    pub type_text: String,
+    /// True if the kernel writes it.
+    pub written: bool,
+    /// True for `var<uniform>`.
+    pub uniform: bool,
+    /// The one type of all scalars.
+    pub dtype: Option<Dtype>,
+    /// Bytes from one element of the kernel's array to the next; of the whole if it is no array.
+    pub stride: u64,
+    /// The dimensions of one element, in scalars.
+    pub inner: Vec<u64>,
+    /// How many elements there are.
+    pub extent: Extent,
+}
+
+/// How the number of a buffer's elements is decided.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Extent {
+    /// By the type: these are the dimensions outside `inner`.
+    Fixed(Vec<u64>),
+    /// By the data: a runtime-sized array.
+    Runtime,
+    /// By the data: a structure that ends in a runtime-sized array after so many bytes. Elements
+    /// are then words, and their number says nothing of the launch.
+    Tail(u64),
+}
+
+impl Slot {
+    /// The slot of a binding.
+    pub fn new(binding: &Binding) -> Self {
+        let layout = &binding.layout;
+        let dtype = only_scalar(layout).and_then(Dtype::of_scalar);
+        let (element, stride, extent) = match layout {
+            TypeLayout::Array {
+                element,
+                len,
+                stride,
+            } => {
+                let extent = len.map_or(Extent::Runtime, |len| Extent::Fixed(vec![len.into()]));
+                (Some(&**element), u64::from(*stride), extent)
+            }
+            _ => match layout.runtime_array() {
+                Some((offset, _)) => (
+                    None,
+                    dtype.map_or(4, |dtype| dtype.size() as u64),
+                    Extent::Tail(offset),
+                ),
+                None => (Some(layout), layout.fixed_size(), Extent::Fixed(Vec::new())),
+            },
+        };
+        let inner = match (element, dtype) {
+            (Some(element), Some(dtype)) => dimensions(element, stride / dtype.size() as u64),
+            _ => Vec::new(),
+        };
+        Self {
+            name: binding.name.clone(),
+            type_text: layout.to_string(),
+            written: binding.access.writes(),
+            uniform: binding.space == Space::Uniform,
+            dtype,
+            stride,
+            inner,
+            extent,
+        }
+    }
+
+    /// Bytes of what shapes count.
+    pub fn unit(&self) -> u64 {
+        self.dtype.map_or(self.stride, |dtype| dtype.size() as u64)
+    }
+
+    /// The shape that the type itself decides.
+    pub fn fixed_shape(&self) -> Option<Shape> {
+        match &self.extent {
+            Extent::Fixed(outer) => Some(Shape(outer.clone()).with_inner(&self.inner)),
+            Extent::Runtime | Extent::Tail(_) => None,
+        }
+    }
+
+    /// The dimensions of an array of this shape, counted in elements of the kernel's array.
+    pub fn elements(&self, shape: &Shape) -> Shape {
+        match shape.0.strip_suffix(self.inner.as_slice()) {
+            Some(outer) => Shape(outer.to_vec()),
+            None => {
+                let per_element: u64 = self.inner.iter().product();
+                let count = shape.count().unwrap_or(0);
+                Shape(vec![count / per_element.max(1)])
+            }
+        }
+    }
+}
+
+/// The scalar type that a type is made of, if it is one alone.
+fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
+    match layout {
+        TypeLayout::Scalar(scalar)
+        | TypeLayout::Atomic(scalar)
+        | TypeLayout::Vector { scalar, .. }
+        | TypeLayout::Matrix { scalar, .. } => Some(*scalar),
+        TypeLayout::Array { element, .. } => only_scalar(element),
+        TypeLayout::Struct { members, .. } => {
+            let mut scalars = members.iter().map(|member| only_scalar(&member.layout));
+            let first = scalars.next()??;
+            scalars.all(|scalar| scalar == Some(first)).then_some(first)
+        }
+    }
+}
+
+/// The dimensions of a value that takes up `words` scalars, padding included. Types with padding
+/// are one row of words: nobody but a kernel has such arrays.
+fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
+    let natural = match layout {
+        TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => Vec::new(),
+        TypeLayout::Vector { len, .. } => vec![(*len).into()],
+        TypeLayout::Matrix { columns, rows, .. } => vec![(*columns).into(), (*rows).into()],
+        TypeLayout::Array {
+            element,
+            len: Some(len),
+            ..
+        } => {
+            let len = u64::from(*len);
+            let mut dims = vec![len];
+            dims.extend(dimensions(element, words / len.max(1)));
+            dims
+        }
+        TypeLayout::Array { len: None, .. } | TypeLayout::Struct { .. } => vec![words],
+    };
+    if natural.iter().product::<u64>() == words {
+        natural
+    } else {
+        vec![words]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Program;
+
+    use super::*;
+
+    fn slot(declaration: &str, touch: &str) -> Slot {
+        let source = format!(
+            "struct Mixed {{ a: u32, b: f32 }}
+             struct Same {{ a: f32, b: vec2f }}
+             struct Tail {{ count: u32, data: array<u32> }}
+             @group(0) @binding(0) {declaration};
+             @compute @workgroup_size(1) fn main() {{ {touch} }}"
+        );
+        Slot::new(&Program::parse(&source).unwrap().interface().bindings[0])
+    }
+
+    #[test]
+    fn types_are_arrays_of_the_host() {
+        use Dtype::{F32, U32};
+        use Extent::{Fixed, Runtime, Tail};
+        type Case<'a> = (&'a str, &'a str, Option<Dtype>, u64, &'a [u64], Extent);
+        let storage = |ty| format!("var<storage, read_write> x: {ty}");
+        let cases: [Case<'_>; 10] = [
+            ("array<f32>", "x[0] = 1;", Some(F32), 4, &[], Runtime),
+            (
+                "array<vec4f>",
+                "x[0] = vec4f();",
+                Some(F32),
+                16,
+                &[4],
+                Runtime,
+            ),
+            (
+                "array<vec3f>",
+                "x[0] = vec3f();",
+                Some(F32),
+                16,
+                &[4],
+                Runtime,
+            ),
+            (
+                "array<mat2x2f>",
+                "x[0] = mat2x2f();",
+                Some(F32),
+                16,
+                &[2, 2],
+                Runtime,
+            ),
+            (
+                "array<atomic<u32>, 256>",
+                "atomicStore(&x[0], 1);",
+                Some(U32),
+                4,
+                &[],
+                Fixed(vec![256]),
+            ),
+            (
+                "array<array<u32, 3>>",
+                "x[0][0] = 1;",
+                Some(U32),
+                12,
+                &[3],
+                Runtime,
+            ),
+            ("array<Mixed>", "x[0].a = 1;", None, 8, &[], Runtime),
+            ("Same", "x.a = 1;", Some(F32), 16, &[4], Fixed(vec![])),
+            ("u32", "x = 1;", Some(U32), 4, &[], Fixed(vec![])),
+            ("Tail", "x.data[0] = 1;", Some(U32), 4, &[], Tail(4)),
+        ];
+        for (ty, touch, dtype, stride, inner, extent) in cases {
+            let slot = slot(&storage(ty), touch);
+            let got = (
+                slot.dtype,
+                slot.stride,
+                slot.inner.as_slice(),
+                slot.extent.clone(),
+            );
+            assert_eq!(got, (dtype, stride, inner, extent), "{ty}");
+            assert!(slot.written && !slot.uniform);
+        }
+    }
+
+    #[test]
+    fn elements_leave_out_the_inner_dimensions() {
+        let slot = slot(
+            "var<storage, read_write> x: array<vec4f>",
+            "x[0] = vec4f();",
+        );
+        assert_eq!(slot.elements(&Shape(vec![30, 20, 4])), Shape(vec![30, 20]));
+        assert_eq!(slot.elements(&Shape(vec![1000])), Shape(vec![250]));
+        assert_eq!(slot.fixed_shape(), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! Shapes, bytes and arrays.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::dtype::{Dtype, Value, Visitor};
+use crate::report::Failure;
+
+/// The lengths of an array's dimensions, outermost first; none for a single value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shape(pub Vec<u64>);
+
+impl Shape {
+    /// Number of elements; `None` if it does not fit.
+    pub fn count(&self) -> Option<u64> {
+        self.0
+            .iter()
+            .try_fold(1u64, |count, dim| count.checked_mul(*dim))
+    }
+
+    /// Bytes of elements of `size` bytes.
+    pub fn bytes(&self, size: u64) -> Result<usize, Failure> {
+        let bytes = self.count().and_then(|count| count.checked_mul(size));
+        bytes
+            .and_then(|bytes| usize::try_from(bytes).ok())
+            .ok_or_else(|| {
+                Failure::Usage(format!(
+                    "an array of {self} elements is larger than memory can be"
+                ))
+            })
+    }
+
+    /// The shape with more, inner dimensions.
+    pub fn with_inner(mut self, inner: &[u64]) -> Self {
+        self.0.extend_from_slice(inner);
+        self
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("1");
+        }
+        for (i, dim) in self.0.iter().enumerate() {
+            write!(f, "{}{dim}", if i == 0 { "" } else { "x" })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Shape {
+    type Err = Failure;
+
+    fn from_str(text: &str) -> Result<Self, Failure> {
+        let dims: Option<Vec<u64>> = text.split('x').map(|dim| dim.parse().ok()).collect();
+        dims.map(Self).ok_or_else(|| {
+            Failure::Usage(format!("`{text}` is not a shape such as 1024 or 1000x10"))
+        })
+    }
+}
+
+/// Bytes aligned for every element type.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Bytes {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Bytes {
+    /// `len` zero bytes.
+    pub fn zeroed(len: usize) -> Result<Self, Failure> {
+        let count = len.div_ceil(8);
+        let mut words = Vec::new();
+        words.try_reserve_exact(count).map_err(|_| {
+            Failure::Work(format!(
+                "there is no host memory for an array of {len} bytes"
+            ))
+        })?;
+        words.resize(count, 0);
+        Ok(Self { words, len })
+    }
+
+    /// A copy.
+    pub fn copied(bytes: &[u8]) -> Result<Self, Failure> {
+        let mut copy = Self::zeroed(bytes.len())?;
+        copy.as_mut_slice().copy_from_slice(bytes);
+        Ok(copy)
+    }
+
+    /// Number of bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes.
+    pub fn as_slice(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    /// The bytes, to be written.
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
+
+    /// The bytes as values; a rest that fills no value is left out.
+    pub fn values<T: Value>(&self) -> &[T] {
+        &bytemuck::cast_slice(&self.words)[..self.len / size_of::<T>()]
+    }
+
+    /// The bytes as values, to be written.
+    pub fn values_mut<T: Value>(&mut self) -> &mut [T] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len / size_of::<T>()]
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.len)
+    }
+}
+
+/// Values in row-major ("C") order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// Type of the values.
+    pub dtype: Dtype,
+    /// Lengths of the dimensions.
+    pub shape: Shape,
+    /// The values.
+    pub bytes: Bytes,
+}
+
+/// Writes the first values of an array as text.
+pub fn preview(dtype: Dtype, bytes: &Bytes) -> String {
+    dtype.visit(Preview(bytes))
+}
+
+struct Preview<'a>(&'a Bytes);
+
+impl Visitor for Preview<'_> {
+    type Output = String;
+
+    fn visit<T: Value>(self) -> String {
+        const SHOWN: usize = 8;
+        let values = self.0.values::<T>();
+        let shown: Vec<String> = values.iter().take(SHOWN).map(ToString::to_string).collect();
+        let rest = if values.len() > SHOWN { ", …" } else { "" };
+        format!("[{}{rest}]", shown.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shapes_are_read_and_written_alike() {
+        for text in ["1024", "1000x10", "2x3x4", "0"] {
+            assert_eq!(text.parse::<Shape>().unwrap().to_string(), text);
+        }
+        for wrong in ["", "x", "10x", "-1", "1e3"] {
+            assert!(wrong.parse::<Shape>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_shape_beyond_memory_is_refused() {
+        let shape = Shape(vec![u64::MAX, 2]);
+        assert_eq!(shape.count(), None);
+        assert!(shape.bytes(4).is_err());
+        assert!(Shape(vec![u64::MAX]).bytes(4).is_err());
+        assert_eq!(Shape(vec![]).bytes(4).unwrap(), 4);
+    }
+
+    #[test]
+    fn bytes_are_seen_as_values_of_any_type() {
+        let mut bytes = Bytes::zeroed(12).unwrap();
+        bytes.values_mut::<f32>().copy_from_slice(&[1.0, 2.0, 3.0]);
+        assert_eq!(
+            bytes.values::<u32>(),
+            [0x3f80_0000, 0x4000_0000, 0x4040_0000]
+        );
+        assert_eq!(bytes.values::<u64>().len(), 1, "the rest fills no value");
+        assert_eq!(preview(Dtype::F32, &bytes), "[1, 2, 3]");
+    }
+}

@@ -1,0 +1,251 @@
+//! PNG images, as packed pixels, grey values or RGBA values.
+
+use std::io::{BufRead, Seek, Write};
+
+use png::{BitDepth, ColorType, Decoder, Encoder, Transformations};
+
+use super::array::{Array, Bytes, Shape};
+use super::dtype::Dtype;
+use crate::report::Failure;
+
+/// A decoded image: 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) samples a pixel.
+#[derive(Debug)]
+pub struct Image {
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows, from the top.
+    pub height: u32,
+    channels: usize,
+    /// True if a sample is two bytes, the high one first.
+    deep: bool,
+    samples: Vec<u8>,
+}
+
+/// How an array holds pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pixels {
+    /// One u32 a pixel: R in the low byte, then G, B and A.
+    Packed,
+    /// One f32 a pixel, 0 for black to 1 for white.
+    Grey,
+    /// Four f32 a pixel: R, G, B and A, from 0 to 1.
+    Rgba,
+}
+
+impl Pixels {
+    /// The form that suits elements of type `dtype` with the inner dimensions `inner`.
+    pub fn suiting(dtype: Option<Dtype>, inner: &[u64]) -> Option<Self> {
+        match (dtype?, inner) {
+            (Dtype::U32, []) => Some(Self::Packed),
+            (Dtype::F32, []) => Some(Self::Grey),
+            (Dtype::F32, [4]) => Some(Self::Rgba),
+            _ => None,
+        }
+    }
+}
+
+/// Reads an image: any colour type and depth, palettes and transparency expanded.
+pub fn read(file: impl BufRead + Seek) -> Result<Image, String> {
+    let mut decoder = Decoder::new(file);
+    decoder.set_transformations(Transformations::EXPAND);
+    let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
+    let size = reader
+        .output_buffer_size()
+        .ok_or("the image is larger than memory can be")?;
+    let mut samples = Vec::new();
+    samples
+        .try_reserve_exact(size)
+        .map_err(|_| format!("there is no host memory for the {size} bytes of the image"))?;
+    samples.resize(size, 0);
+    let frame = reader
+        .next_frame(&mut samples)
+        .map_err(|error| error.to_string())?;
+    samples.truncate(frame.buffer_size());
+    Ok(Image {
+        width: frame.width,
+        height: frame.height,
+        channels: frame.color_type.samples(),
+        deep: frame.bit_depth == BitDepth::Sixteen,
+        samples,
+    })
+}
+
+impl Image {
+    /// The pixels as an array of `height` rows of `width` pixels.
+    pub fn array(&self, pixels: Pixels) -> Result<Array, Failure> {
+        let shape = Shape(vec![self.height.into(), self.width.into()]);
+        let (dtype, shape) = match pixels {
+            Pixels::Packed => (Dtype::U32, shape),
+            Pixels::Grey => (Dtype::F32, shape),
+            Pixels::Rgba => (Dtype::F32, shape.with_inner(&[4])),
+        };
+        let mut bytes = Bytes::zeroed(shape.bytes(4)?)?;
+        match pixels {
+            Pixels::Packed => self.fill(bytes.values_mut(), |out: &mut [u32; 1], rgba| {
+                out[0] = u32::from_le_bytes(rgba.map(to_byte));
+            }),
+            Pixels::Grey => self.fill(bytes.values_mut(), |out: &mut [f32; 1], [r, g, b, _]| {
+                // ITU-R BT.601; its weights add up to 1, so grey images stay exactly what they are.
+                out[0] = if r == g && g == b {
+                    r
+                } else {
+                    0.299 * r + 0.587 * g + 0.114 * b
+                };
+            }),
+            Pixels::Rgba => self.fill(bytes.values_mut(), |out: &mut [f32; 4], rgba| *out = rgba),
+        }
+        Ok(Array {
+            dtype,
+            shape,
+            bytes,
+        })
+    }
+
+    /// Calls `put` for each pixel with its place in `out` and its R, G, B and A, from 0 to 1.
+    fn fill<T, const N: usize>(&self, out: &mut [T], put: impl Fn(&mut [T; N], [f32; 4])) {
+        let width = self.channels * if self.deep { 2 } else { 1 };
+        let pixels = self.samples.chunks_exact(width);
+        for (place, pixel) in out.chunks_exact_mut(N).zip(pixels) {
+            let sample = |i: usize| {
+                if self.deep {
+                    f32::from(u16::from_be_bytes([pixel[2 * i], pixel[2 * i + 1]])) / 65535.0
+                } else {
+                    f32::from(pixel[i]) / 255.0
+                }
+            };
+            let rgba = match self.channels {
+                1 => [sample(0), sample(0), sample(0), 1.0],
+                2 => [sample(0), sample(0), sample(0), sample(1)],
+                3 => [sample(0), sample(1), sample(2), 1.0],
+                _ => [sample(0), sample(1), sample(2), sample(3)],
+            };
+            put(place.try_into().expect("chunks have N elements"), rgba);
+        }
+    }
+}
+
+/// From 0 … 1 to 0 … 255, rounded; what is outside is clamped, not-a-number is 0.
+fn to_byte(value: f32) -> u8 {
+    (value.clamp(0.0, 1.0) * 255.0).round() as u8
+}
+
+/// Writes pixels as an 8-bit image: packed and RGBA ones with alpha, grey ones as grey.
+pub fn write(
+    out: &mut dyn Write,
+    pixels: Pixels,
+    [width, height]: [u32; 2],
+    bytes: &Bytes,
+) -> Result<(), png::EncodingError> {
+    let mut encoder = Encoder::new(out, width, height);
+    encoder.set_depth(BitDepth::Eight);
+    encoder.set_color(match pixels {
+        Pixels::Grey => ColorType::Grayscale,
+        Pixels::Packed | Pixels::Rgba => ColorType::Rgba,
+    });
+    let samples: Vec<u8> = match pixels {
+        Pixels::Packed => bytes
+            .values::<u32>()
+            .iter()
+            .flat_map(|p| p.to_le_bytes())
+            .collect(),
+        Pixels::Grey | Pixels::Rgba => bytes.values::<f32>().iter().map(|v| to_byte(*v)).collect(),
+    };
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(&samples)?;
+    writer.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    /// Encodes samples; `palette` makes it an indexed image.
+    fn encoded(color: ColorType, depth: BitDepth, width: u32, height: u32, data: &[u8]) -> Image {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(&mut file, width, height);
+        encoder.set_color(color);
+        encoder.set_depth(depth);
+        if color == ColorType::Indexed {
+            encoder.set_palette(vec![10, 20, 30, 255, 0, 0]);
+            encoder.set_trns(vec![255, 128]);
+        }
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_image_data(data).unwrap();
+        writer.finish().unwrap();
+        read(Cursor::new(file)).unwrap()
+    }
+
+    fn packed(image: &Image) -> Vec<u32> {
+        image.array(Pixels::Packed).unwrap().bytes.values().to_vec()
+    }
+
+    #[test]
+    fn every_colour_type_and_depth_becomes_rgba() {
+        use BitDepth::{Eight, One, Sixteen};
+        let grey = encoded(ColorType::Grayscale, Eight, 2, 1, &[0, 200]);
+        assert_eq!(packed(&grey), [0xff00_0000, 0xffc8_c8c8]);
+        let bits = encoded(ColorType::Grayscale, One, 2, 1, &[0b0100_0000]);
+        assert_eq!(packed(&bits), [0xff00_0000, 0xffff_ffff]);
+        let rgb = encoded(ColorType::Rgb, Eight, 1, 1, &[1, 2, 3]);
+        assert_eq!(packed(&rgb), [0xff03_0201]);
+        let rgba = encoded(ColorType::Rgba, Eight, 1, 1, &[1, 2, 3, 4]);
+        assert_eq!(packed(&rgba), [0x0403_0201]);
+        let alpha = encoded(ColorType::GrayscaleAlpha, Eight, 1, 1, &[9, 8]);
+        assert_eq!(packed(&alpha), [0x0809_0909]);
+        let deep = encoded(ColorType::Rgb, Sixteen, 1, 1, &[0x80, 0, 0xff, 0xff, 0, 0]);
+        assert_eq!(packed(&deep), [0xff00_ff80]);
+        let palette = encoded(ColorType::Indexed, Eight, 2, 1, &[0, 1]);
+        assert_eq!(packed(&palette), [0xff1e_140a, 0x8000_00ff]);
+    }
+
+    #[test]
+    fn all_256_levels_survive_packing_and_greyness() {
+        let levels: Vec<u8> = (0..=255).collect();
+        let image = encoded(ColorType::Grayscale, BitDepth::Eight, 16, 16, &levels);
+        for pixels in [Pixels::Packed, Pixels::Grey, Pixels::Rgba] {
+            let array = image.array(pixels).unwrap();
+            let mut file = Vec::new();
+            write(&mut file, pixels, [16, 16], &array.bytes).unwrap();
+            let again = read(Cursor::new(file)).unwrap();
+            assert_eq!((again.width, again.height), (16, 16));
+            assert_eq!(again.array(pixels).unwrap(), array, "{pixels:?}");
+        }
+    }
+
+    #[test]
+    fn grey_is_weighted_and_keeps_the_depth() {
+        let rgb = encoded(
+            ColorType::Rgb,
+            BitDepth::Eight,
+            3,
+            1,
+            &[255, 0, 0, 0, 255, 0, 0, 0, 255],
+        );
+        let grey = rgb.array(Pixels::Grey).unwrap();
+        assert_eq!(grey.shape, Shape(vec![1, 3]));
+        assert_eq!(grey.bytes.values::<f32>(), [0.299, 0.587, 0.114]);
+        let deep = encoded(ColorType::Grayscale, BitDepth::Sixteen, 1, 1, &[0x12, 0x34]);
+        let grey = deep.array(Pixels::Grey).unwrap();
+        assert_eq!(grey.bytes.values::<f32>(), [4660.0 / 65535.0]);
+    }
+
+    #[test]
+    fn values_outside_are_clamped() {
+        assert_eq!(
+            [-1.0, 0.0, 0.5, 1.0, 9.0, f32::NAN].map(to_byte),
+            [0, 0, 128, 255, 255, 0]
+        );
+    }
+
+    #[test]
+    fn damaged_images_are_refused() {
+        assert!(read(Cursor::new(b"no image".to_vec())).is_err());
+        let mut file = Vec::new();
+        let bytes = Bytes::zeroed(64 * 64 * 4).unwrap();
+        write(&mut file, Pixels::Packed, [64, 64], &bytes).unwrap();
+        file.truncate(file.len() / 2);
+        assert!(read(Cursor::new(file)).is_err());
+    }
+}

@@ -1,0 +1,242 @@
+//! How a command ends: its report, its failure, its exit code, and that no panic shows.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::panic;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use scry_gpu::{ErrorKind, GpuError};
+use scry_ir::ShaderError;
+use serde_json::{Value, json};
+
+/// Version of the JSON documents. It grows when a field changes its meaning or goes away.
+const JSON_VERSION: u32 = 1;
+
+/// What a command found out.
+#[derive(Debug)]
+pub struct Report {
+    /// For people: whole lines.
+    pub text: String,
+    /// For programs: the `result` of the JSON document.
+    pub json: Value,
+    /// False if the command ran, but what it looked at is not in order.
+    pub ok: bool,
+}
+
+impl Report {
+    /// A report of success.
+    pub fn new(text: String, json: Value) -> Self {
+        Self {
+            text,
+            json,
+            ok: true,
+        }
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug)]
+pub enum Failure {
+    /// The command line asks for something that makes no sense: exit code 2.
+    Usage(String),
+    /// The work failed: exit code 1.
+    Work(String),
+    /// Whoever reads standard output has gone: nothing is left to say.
+    Unread,
+}
+
+impl Failure {
+    /// Something about a file: the path comes first.
+    pub fn file(path: &Path, problem: impl fmt::Display) -> Self {
+        Self::Work(format!("{}: {problem}", path.display()))
+    }
+
+    /// A refused shader, with the file that it stands in.
+    pub fn shader(path: &Path, error: &ShaderError) -> Self {
+        Self::Work(diagnosis(path, error).trim_end().to_owned())
+    }
+
+    /// Bad usage.
+    pub fn usage(problem: impl Into<String>) -> Self {
+        Self::Usage(problem.into())
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) => 2,
+            Self::Work(_) => 1,
+            Self::Unread => 0,
+        }
+    }
+
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Usage(_) => "usage",
+            Self::Work(_) | Self::Unread => "work",
+        }
+    }
+
+    fn message(&self) -> &str {
+        match self {
+            Self::Usage(text) | Self::Work(text) => text,
+            Self::Unread => "",
+        }
+    }
+}
+
+impl From<GpuError> for Failure {
+    fn from(error: GpuError) -> Self {
+        match error.kind() {
+            // Larger than the device takes is the device's matter, not a slip on the command line.
+            ErrorKind::Usage if !matches!(error, GpuError::TooLarge { .. }) => {
+                Self::Usage(error.to_string())
+            }
+            _ => Self::Work(error.to_string()),
+        }
+    }
+}
+
+/// `file:line:col: message`, and the annotated source below it.
+pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
+    let path = path.display();
+    let mut text = match error.location {
+        Some(at) => format!("{path}:{}:{}: {}\n", at.line, at.column, error.message),
+        None => format!("{path}: {}\n", error.message),
+    };
+    // The renderer repeats the message on its first line.
+    for line in error.rendered.lines().skip(1) {
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
+}
+
+/// Prints the end of a command and gives its exit code.
+pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) -> ExitCode {
+    let code = match &outcome {
+        Ok(report) => u8::from(!report.ok),
+        Err(failure) => failure.exit_code(),
+    };
+    let written = if as_json {
+        print(&format!("{:#}\n", document(command, outcome)))
+    } else {
+        match outcome {
+            Ok(report) => print(&report.text),
+            Err(Failure::Unread) => Ok(()),
+            Err(failure) => {
+                complain(failure.message());
+                Ok(())
+            }
+        }
+    };
+    match written {
+        Ok(()) | Err(Failure::Unread) => ExitCode::from(code),
+        Err(failure) => {
+            complain(failure.message());
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn document(command: &str, outcome: Result<Report, Failure>) -> Value {
+    let mut document = json!({ "version": JSON_VERSION, "command": command });
+    match outcome {
+        Ok(report) => {
+            document["ok"] = json!(report.ok);
+            document["result"] = report.json;
+        }
+        Err(failure) => {
+            document["ok"] = json!(false);
+            document["error"] = json!({ "kind": failure.kind(), "message": failure.message() });
+        }
+    }
+    document
+}
+
+/// Writes text to standard output.
+pub fn print(text: &str) -> Result<(), Failure> {
+    print_bytes(text.as_bytes())
+}
+
+/// Writes bytes to standard output.
+pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
+        Err(error) => Err(Failure::Work(format!("standard output: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Writes a line to standard error. If that fails, there is nobody left to tell.
+pub fn note(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+fn complain(message: &str) {
+    note(&format!("error: {message}"));
+}
+
+/// Where the last panic happened and what it said.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+/// Runs the program; a defect of it is reported as one, without the runtime's panic text.
+pub fn guard(program: impl FnOnce() -> ExitCode + panic::UnwindSafe) -> ExitCode {
+    panic::set_hook(Box::new(|info| {
+        let payload = info.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+        let place = info.location().map(ToString::to_string);
+        if let Ok(mut last) = PANIC.lock() {
+            *last = Some(format!(
+                "{} ({})",
+                text.unwrap_or("no message"),
+                place.as_deref().unwrap_or("unknown place")
+            ));
+        }
+    }));
+    panic::catch_unwind(program).unwrap_or_else(|_| {
+        let detail = PANIC.lock().ok().and_then(|mut last| last.take());
+        complain(&format!(
+            "this is a defect of scry, not of your input: {}\n  \
+             please report it with the command line and the files that led to it",
+            detail.as_deref().unwrap_or("no message")
+        ));
+        ExitCode::from(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// The hook of a process is for all its threads, so the panic happens in a process of its own:
+    /// this very test, told so by a variable.
+    #[test]
+    fn a_defect_is_reported_without_panic_text() {
+        const INSIDE: &str = "SCRY_TEST_DEFECT";
+        if std::env::var_os(INSIDE).is_some() {
+            let code = guard(|| panic!("the cat is out"));
+            let is_one = format!("{code:?}") == format!("{:?}", ExitCode::from(1));
+            std::process::exit(if is_one { 1 } else { 3 });
+        }
+        let name = "report::tests::a_defect_is_reported_without_panic_text";
+        let output = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(INSIDE, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("defect of scry, not of your input: the cat is out"),
+            "{said}"
+        );
+        assert!(said.contains("report.rs:"), "the place is named: {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}

@@ -1,0 +1,254 @@
+//! `scry run` refusing: all of it before a device is needed.
+
+use png::ColorType;
+
+use crate::support::{Workplace, floats, npy, png};
+
+const KERNEL: &str = "\
+struct Params { a: f32, n: u32 }
+var<immediate> params: Params;
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < params.n { y[id.x] = params.a * x[id.x]; }
+}
+";
+
+/// Arguments that would do, but for what the test adds.
+const X: [&str; 2] = ["--in", "x=zeros:f32:8"];
+const Y: [&str; 2] = ["--out", "y"];
+const PUSH: [&str; 4] = ["--push", "a=1", "--push", "n=8"];
+
+fn place() -> Workplace {
+    let place = Workplace::without_driver();
+    place.write("k.wgsl", KERNEL);
+    place
+}
+
+/// Runs the kernel with these groups of arguments; it must be refused with these words.
+#[track_caller]
+fn refused(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
+    let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();
+    place.scry(&arguments).ends(2).says(words);
+}
+
+#[test]
+fn missing_buffers_are_listed_with_what_was_given() {
+    let words = [
+        "`y`",
+        "@binding(0)",
+        "array<f32>",
+        "--in x=zeros:f32:8",
+        "missing: --out y=",
+    ];
+    refused(&place(), &[&X, &PUSH], &words);
+    refused(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
+}
+
+#[test]
+fn unknown_names_are_listed_against_those_there_are() {
+    let place = place();
+    refused(
+        &place,
+        &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]],
+        &["--in z", "x ", "y "],
+    );
+    refused(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
+    refused(
+        &place,
+        &[&X, &Y, &PUSH, &["--shape", "z=1"]],
+        &["--shape z"],
+    );
+    refused(
+        &place,
+        &[&X, &Y, &PUSH, &["--push", "b=1"]],
+        &["--push b", "`a` (f32), `n` (u32)"],
+    );
+    refused(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
+    refused(
+        &place,
+        &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]],
+        &["`-1`", "u32"],
+    );
+    refused(
+        &place,
+        &[&X, &Y, &PUSH, &["--set", "N=1"]],
+        &["`N`", "--set"],
+    );
+    refused(
+        &place,
+        &[&X, &Y, &PUSH, &["--entry", "other"]],
+        &["`other`", "--entry", "main"],
+    );
+}
+
+#[test]
+fn data_of_another_type_is_refused_with_the_remedy() {
+    let place = place();
+    place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
+    let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
+    refused(&place, &[&["--in", "x=x.npy"], &Y, &PUSH], &words);
+    let words = ["u32", "array<f32>", "x=rand:f32:8"];
+    refused(&place, &[&["--in", "x=rand:u32:8"], &Y, &PUSH], &words);
+    refused(
+        &place,
+        &[&["--in", "x=rand:f32"], &Y, &PUSH],
+        &["zeros:u32:1000x10"],
+    );
+    refused(
+        &place,
+        &[&["--in", "x=x.jpg"], &Y, &PUSH],
+        &["x.jpg", ".png"],
+    );
+    place.write("x.bin", [0; 7]);
+    refused(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
+    refused(
+        &place,
+        &[&["--in", "x=zeros:f32:0"], &Y, &PUSH],
+        &["at least one element"],
+    );
+    let words = ["--shape x", "a shape of its own"];
+    refused(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
+}
+
+#[test]
+fn images_fit_pixels_alone() {
+    let place = place();
+    place.write("i.png", png(2, 2, ColorType::Grayscale, &[0; 4]));
+    let source = KERNEL
+        .replace("x: array<f32>", "x: array<vec2f>")
+        .replace("x[id.x];", "x[id.x].x;");
+    place.write("k.wgsl", source);
+    refused(
+        &place,
+        &[&["--in", "x=i.png"], &Y, &PUSH],
+        &["array<vec2<f32>>", "array<u32>"],
+    );
+    place.write("k.wgsl", KERNEL);
+    refused(
+        &place,
+        &[&X, &["--out", "y=o.png"], &PUSH],
+        &["two dimensions", "--shape y="],
+    );
+}
+
+#[test]
+fn directions_are_not_mixed_up() {
+    let place = place();
+    refused(
+        &place,
+        &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH],
+        &["does not write `x`"],
+    );
+    refused(
+        &place,
+        &[&X, &["--in", "y=zeros:f32:8"], &PUSH],
+        &["writes `y`", "--inout"],
+    );
+    refused(&place, &[&X, &X, &Y, &PUSH], &["`x`", "twice"]);
+    refused(&place, &[&X, &Y, &Y, &PUSH], &["--out y", "twice"]);
+}
+
+#[test]
+fn what_is_read_is_never_written() {
+    let place = place();
+    let file = npy("<f4", "(2,)", &floats(&[1.0, 2.0]));
+    place.write("x.npy", &file);
+    place.write("y.npy", &file);
+    let x = ["--in", "x=x.npy"];
+    for output in ["y=x.npy", "y=./x.npy"] {
+        refused(&place, &[&x, &["--out", output], &PUSH], &["also read"]);
+    }
+    let inout = ["--inout", "y=y.npy", "--out", "y=y.npy"];
+    refused(&place, &[&x, &inout, &PUSH], &["also read"]);
+    assert_eq!(
+        (place.read("x.npy"), place.read("y.npy")),
+        (file.clone(), file)
+    );
+    place.write(
+        "k2.wgsl",
+        KERNEL
+            .replace("read> x", "read_write> x")
+            .replace("y[id.x] =", "x[id.x] = 1.0; y[id.x] ="),
+    );
+    let both = [
+        "run",
+        "k2.wgsl",
+        "--out",
+        "x=o.bin",
+        "--out",
+        "y=./o.bin",
+        "--shape",
+        "x=1",
+    ];
+    place
+        .scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat())
+        .ends(2)
+        .says(&["one file"]);
+}
+
+#[test]
+fn files_that_fail_are_named() {
+    let place = place();
+    let fails = |arguments: &[&[&str]], words: &[&str]| {
+        let arguments = [&[&["run", "k.wgsl"][..]], arguments].concat().concat();
+        place.scry(&arguments).ends(1).says(words);
+    };
+    fails(&[&["--in", "x=none.npy"], &Y, &PUSH], &["none.npy"]);
+    place.write("x.npy", b"nonsense");
+    fails(
+        &[&["--in", "x=x.npy"], &Y, &PUSH],
+        &["x.npy", "magic number"],
+    );
+    place.write("x.png", b"nonsense");
+    fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
+    fails(
+        &[&X, &["--out", "y=no/y.npy"], &PUSH],
+        &["no/y.npy", "no folder"],
+    );
+    std::fs::create_dir(place.path("d.npy")).unwrap();
+    fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
+    fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
+    place
+        .scry(&["run", "none.wgsl"])
+        .ends(1)
+        .says(&["none.wgsl"]);
+    place.write("bad.wgsl", "fn main( {}");
+    place
+        .scry(&["run", "bad.wgsl"])
+        .ends(1)
+        .says(&["bad.wgsl:1:"]);
+}
+
+#[test]
+fn the_number_of_invocations_is_asked_for_where_it_is_not_clear() {
+    let place = place();
+    let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
+    place.write("k.wgsl", &source);
+    refused(&place, &[&X, &Y, &PUSH], &["how many invocations", "-n"]);
+    let source = KERNEL.replace("@workgroup_size(64)", "@workgroup_size(8, 8)");
+    place.write("k.wgsl", source);
+    refused(&place, &[&X, &Y, &PUSH], &["2-D", "-n WIDTHxHEIGHT"]);
+    let alone = KERNEL.replace("params.a * x[id.x]", "params.a");
+    place.write("k.wgsl", alone);
+    refused(&place, &[&Y, &PUSH], &["how large", "--shape y="]);
+}
+
+#[test]
+fn refusals_are_json_on_request() {
+    let place = place();
+    let outcome = place.scry(&["run", "k.wgsl", "--json"]).ends(2);
+    let document = outcome.json();
+    assert_eq!(document["command"], "run");
+    assert_eq!(document["error"]["kind"], "usage");
+    assert!(
+        document["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("`x`, `y`")
+    );
+    assert_eq!(outcome.stderr, "", "the document says it all");
+    let document = place.scry(&["run", "none.wgsl", "--json"]).ends(1).json();
+    assert_eq!(document["error"]["kind"], "work");
+}

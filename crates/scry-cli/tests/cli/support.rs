@@ -1,0 +1,206 @@
+//! Running the program in a folder of its own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder in which the program runs, with a cache of its own.
+pub struct Workplace {
+    folder: TempDir,
+    without_driver: bool,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Workplace {
+    pub fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            without_driver: false,
+        }
+    }
+
+    /// A machine without any Vulkan driver.
+    pub fn without_driver() -> Self {
+        Self {
+            without_driver: true,
+            ..Self::new()
+        }
+    }
+
+    /// A workplace with a Vulkan device; names the skipped test if there is none.
+    pub fn with_vulkan(test: &str) -> Option<Self> {
+        let place = Self::new();
+        let devices = place.scry(&["devices", "--json"]).json();
+        let devices = devices["result"]["devices"]
+            .as_array()
+            .cloned()
+            .unwrap_or_default();
+        if devices.iter().any(|device| device["backend"] == "vulkan") {
+            return Some(place);
+        }
+        let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
+        assert!(
+            !required,
+            "SCRY_REQUIRE_VULKAN is set, but there is no Vulkan device"
+        );
+        eprintln!("skipped {test}: no Vulkan device");
+        None
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).expect("the folder is ours");
+    }
+
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    }
+
+    /// The command, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(crate::SCRY);
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("SCRY_CACHE_DIR", self.path("cache"))
+            .env_remove("SCRY_DEVICE")
+            .stdin(Stdio::null());
+        if self.without_driver {
+            for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
+                command.env(name, "/nonexistent");
+            }
+            // A loader without drivers is an error to the validation layer; here it is the point.
+            command.env_remove("SCRY_VALIDATE");
+        }
+        command
+    }
+
+    /// Runs the program; whatever it does, it does not panic.
+    pub fn scry(&self, arguments: &[&str]) -> Outcome {
+        let output = self
+            .command(arguments)
+            .output()
+            .expect("the program was built");
+        let outcome = Outcome {
+            code: output.status.code().expect("ended by itself"),
+            stdout: String::from_utf8(output.stdout).expect("text"),
+            stderr: String::from_utf8(output.stderr).expect("text"),
+        };
+        for text in [&outcome.stdout, &outcome.stderr] {
+            assert!(
+                !text.contains("panicked") && !text.contains("defect"),
+                "{outcome:#?}"
+            );
+        }
+        outcome
+    }
+}
+
+impl Outcome {
+    /// Requires an exit code.
+    #[track_caller]
+    pub fn ends(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    /// Requires words in what is said to people, wherever it is said.
+    #[track_caller]
+    pub fn says(self, words: &[&str]) -> Self {
+        for word in words {
+            let said = self.stdout.contains(word) || self.stderr.contains(word);
+            assert!(said, "{word:?} is not in {self:#?}");
+        }
+        self
+    }
+
+    /// The JSON document on standard output; nothing else may be there.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        let document: Value = serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("{error} in {self:#?}"));
+        assert_eq!(document["version"], 1);
+        assert_eq!(document["ok"], self.code == 0);
+        document
+    }
+}
+
+/// A file of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    let root = std::env::var_os("SCRY_ROOT").map_or_else(
+        || concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into(),
+        PathBuf::from,
+    );
+    root.join(path)
+}
+
+/// A .npy file of version 1 as NumPy writes it.
+pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend(u16::try_from(header.len()).expect("short").to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(data);
+    file
+}
+
+/// The bytes of numbers.
+pub fn floats(values: &[f32]) -> Vec<u8> {
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect()
+}
+
+/// The header text and the numbers of a .npy file.
+pub fn read_npy(file: &[u8]) -> (String, Vec<f32>) {
+    let end = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+    let header = String::from_utf8(file[10..end].to_vec()).expect("text");
+    (header, read_floats(&file[end..]))
+}
+
+/// Numbers from their bytes.
+pub fn read_floats(bytes: &[u8]) -> Vec<f32> {
+    let numbers = bytes.chunks_exact(4);
+    numbers
+        .map(|number| f32::from_le_bytes(number.try_into().expect("four bytes")))
+        .collect()
+}
+
+/// Width, height and RGBA or grey samples of an image that `scry` wrote.
+pub fn read_png(path: &Path) -> (u32, u32, Vec<u8>) {
+    let file = std::io::BufReader::new(fs::File::open(path).expect("the image was written"));
+    let mut reader = png::Decoder::new(file).read_info().expect("it is an image");
+    let mut samples = vec![0; reader.output_buffer_size().expect("small")];
+    let frame = reader.next_frame(&mut samples).expect("it is whole");
+    (frame.width, frame.height, samples)
+}
+
+/// An image of 8-bit samples.
+pub fn png(width: u32, height: u32, color: png::ColorType, samples: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    let mut encoder = png::Encoder::new(&mut file, width, height);
+    encoder.set_color(color);
+    encoder.set_depth(png::BitDepth::Eight);
+    let mut writer = encoder.write_header().expect("memory takes all");
+    writer.write_image_data(samples).expect("as many as said");
+    writer.finish().expect("memory takes all");
+    file
+}
