@@ -50,8 +50,6 @@ pub(crate) fn parse(messages: &str, root: &Path) -> Result<Vec<Artifact>> {
         let message = serde_json::from_str(line).context("cargo printed a line that is no JSON")?;
         artifacts.extend(artifact(&message, root));
     }
-    artifacts.sort();
-    artifacts.dedup();
     Ok(artifacts)
 }
 
@@ -114,7 +112,7 @@ mod tests {
             "profile": { "test": test },
             "executable": "/t/hello-0123",
         });
-        parse(&format!("note\n{message}\n{message}\n"), Path::new("/r"))
+        parse(&format!("note\n{message}\n"), Path::new("/r"))
             .unwrap()
             .pop()
     }
