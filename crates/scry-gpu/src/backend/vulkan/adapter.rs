@@ -84,7 +84,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
             "vkEnumeratePhysicalDevices failed: {}",
             error::explain(code)
         ),
-        remedy: instance::driver_remedy(),
+        remedy: instance::driver_remedy(&[]),
     })?;
     let mut unusable = Vec::new();
     let mut probes = Vec::new();
@@ -122,10 +122,11 @@ fn rank(kind: DeviceKind) -> u32 {
 fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
     if unusable.is_empty() {
         let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
-        instance::append_complaints(&mut reason, &instance.complaints());
+        let said = instance.complaints();
+        instance::append_complaints(&mut reason, &said);
         return Absence {
             reason,
-            remedy: instance::driver_remedy(),
+            remedy: instance::driver_remedy(&said),
         };
     }
     Absence {

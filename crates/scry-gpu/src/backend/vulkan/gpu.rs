@@ -7,11 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ash::{ext, khr, vk};
 
 use super::adapter::{self, CacheIdentity, Probe, Timestamps};
-use super::error;
 use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
+use super::{error, lock};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
+
+/// PCI vendor number of NVIDIA.
+const NVIDIA: u32 = 0x10de;
 
 /// A logical device. Everything made from it holds an `Arc` of it.
 pub(super) struct Gpu {
@@ -46,7 +49,10 @@ impl Gpu {
             ..
         } = probe;
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
-        let raw = create(instance, probe, &mut features)?;
+        let raw = match parked(instance, *physical) {
+            Some(raw) => raw,
+            None => create(instance, probe, &mut features)?,
+        };
         let push = extensions
             .push_descriptor
             .then(|| khr::push_descriptor::Device::new(&instance.raw, &raw));
@@ -143,10 +149,25 @@ impl Drop for Gpu {
             std::mem::forget(Arc::clone(&self.instance));
             return;
         }
+        // NVIDIA's driver (580) waits for ever if a thread that has used Vulkan ends while another
+        // closes a device: the first holds a list of threads and waits for the driver's lock, the
+        // second holds that lock and waits for a helper thread, which at its end wants the list.
+        // So its devices are never closed, but used again.
+        if self.info.vendor_id == NVIDIA {
+            lock(&self.instance.parked).push((self.physical, self.raw.clone()));
+            return;
+        }
         // SAFETY: everything made from the device holds an `Arc` of this, so nothing is left, and
         // the driver waited for its work.
         unsafe { self.raw.destroy_device(None) };
     }
+}
+
+/// A device opened earlier, in the same way, that nobody uses any more.
+fn parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
+    let mut parked = lock(&instance.parked);
+    let at = parked.iter().position(|(of, _)| *of == physical)?;
+    Some(parked.swap_remove(at).1)
 }
 
 fn create(instance: &Instance, probe: &Probe, features: &mut FeatureChain) -> Result<ash::Device> {

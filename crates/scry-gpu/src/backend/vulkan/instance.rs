@@ -1,11 +1,11 @@
 //! The Vulkan loader and one instance, shared by all adapters and devices of the process.
 
 use std::ffi::{CStr, c_char};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::{ext, khr, vk};
 
-use super::{error, validation};
+use super::{error, lock, validation};
 use crate::backend::Absence;
 
 /// The oldest Vulkan that is enough.
@@ -19,26 +19,34 @@ const INSTALL_DRIVER: &str = "install a Vulkan driver for the GPU: the vendor's,
     (mesa-vulkan-drivers on Debian, Ubuntu and Fedora), which also has a software device; on \
     Windows the graphics driver, on macOS MoltenVK";
 
-/// An instance, destroyed when the last adapter and device that use it are gone.
+const MEND_DRIVER: &str = "install the libraries that the driver named above needs (NVIDIA's needs \
+    those of glvnd: libegl1, libglx0, libgl1 on Debian and Ubuntu, libglvnd-egl and libglvnd-glx \
+    on Fedora), or install it again; or ";
+
+/// An instance.
 pub(super) struct Instance {
     pub(super) raw: ash::Instance,
     /// Names objects in tools; there when validation is on.
     pub(super) debug: Option<ext::debug_utils::Instance>,
+    /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
+    pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
     /// Keeps the library loaded.
     entry: ash::Entry,
 }
 
 impl Instance {
-    /// The instance of the process, made at the first call.
+    /// The instance of the process, made at the first call that succeeds, and kept: to make one
+    /// takes longer than all else on the way to a first result, and loading drivers in one thread
+    /// while another unloads them is what they are tested for least.
     pub(super) fn shared() -> Result<Arc<Self>, Absence> {
-        static SHARED: Mutex<Weak<Instance>> = Mutex::new(Weak::new());
-        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(instance) = shared.upgrade() {
-            return Ok(instance);
+        static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
+        let mut shared = lock(&SHARED);
+        if let Some(instance) = &*shared {
+            return Ok(Arc::clone(instance));
         }
         let instance = Arc::new(Self::new(load()?)?);
-        *shared = Arc::downgrade(&instance);
+        *shared = Some(Arc::clone(&instance));
         Ok(instance)
     }
 
@@ -57,6 +65,7 @@ impl Instance {
         Ok(Self {
             raw,
             debug,
+            parked: Mutex::default(),
             messenger,
             entry,
         })
@@ -204,7 +213,7 @@ fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -
     append_complaints(&mut reason, &said);
     Absence {
         reason,
-        remedy: driver_remedy(),
+        remedy: driver_remedy(&said),
     }
 }
 
@@ -216,8 +225,9 @@ pub(super) fn append_complaints(reason: &mut String, said: &[String]) {
     }
 }
 
-/// What to do when there is no driver: install one, or mend the variables that hide it.
-pub(super) fn driver_remedy() -> String {
+/// What to do when there is no driver: install one, mend the one that the loader complains about,
+/// or the variables that hide it.
+pub(super) fn driver_remedy(said: &[String]) -> String {
     const VARIABLES: [&str; 4] = [
         "VK_DRIVER_FILES",
         "VK_ICD_FILENAMES",
@@ -231,13 +241,19 @@ pub(super) fn driver_remedy() -> String {
             Some(format!("{name}={}", value.to_string_lossy()))
         })
         .collect();
-    if set.is_empty() {
-        return INSTALL_DRIVER.to_owned();
+    let mut remedy = String::new();
+    if !set.is_empty() {
+        let set = set.join(" ");
+        remedy = format!("{set} restricts which drivers are used: correct or unset it; or ");
     }
-    format!(
-        "{} restricts which drivers are used: correct or unset it; or {INSTALL_DRIVER}",
-        set.join(" ")
-    )
+    let names_library = |text: &String| {
+        let endings = [".so", ".dll", ".dylib"];
+        endings.iter().any(|ending| text.contains(ending))
+    };
+    if said.iter().any(names_library) {
+        remedy.push_str(MEND_DRIVER);
+    }
+    remedy + INSTALL_DRIVER
 }
 
 /// Makes an instance once more, to listen to what the loader says meanwhile.

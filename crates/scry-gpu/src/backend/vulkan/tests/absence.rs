@@ -60,6 +60,10 @@ fn a_driver_whose_library_is_missing_is_told_by_the_librarys_name() {
         ],
     );
     assert!(told.contains("libvulkan_absent.so"), "{told}");
+    assert!(
+        told.contains("the libraries that the driver named above needs"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -133,5 +133,5 @@ fn memory_is_taken_back() {
         let memory = driver.device_memory(size);
         driver.free(memory);
     }
-    assert_eq!(crate::backend::vulkan::read(&driver.blocks).len(), 0);
+    assert_eq!(driver.heap.held(), 0);
 }

@@ -104,7 +104,7 @@ fn slow(driver: &VulkanDriver, timed: bool) -> Point {
     let (turns, groups) = match driver.info().kind {
         // Mesa's software device lets no invocation take more than 65535 turns of loops.
         DeviceKind::Software => (60_000u32, 1000),
-        _ => (10_000_000, 1),
+        _ => (40_000_000, 1),
     };
     let binding = (span(data, 4), true);
     let step = dispatch_with(kernel, &[binding], [groups, 1, 1], &turns.to_le_bytes());
@@ -160,6 +160,33 @@ fn threads_share_a_driver() {
         .collect();
     for thread in threads {
         thread.join().unwrap();
+    }
+}
+
+/// NVIDIA's driver hung here, before its devices were kept open.
+#[test]
+fn devices_close_while_other_threads_end() {
+    if driver().is_none() {
+        return;
+    }
+    for _ in 0..5 {
+        let threads: Vec<_> = (0..8)
+            .map(|_| {
+                std::thread::spawn(|| {
+                    let driver = driver().unwrap();
+                    let memory = driver.device_memory(64);
+                    let fill = Command::Fill {
+                        dst: span(memory, 64),
+                        pattern: 7,
+                    };
+                    driver.done(&[run(fill)]);
+                    assert_eq!(driver.words(span(memory, 64)), [7; 16]);
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 }
 
