@@ -91,8 +91,6 @@ fn needs(kind: &str, folder: &str, source: &str) -> Option<&'static str> {
         Some("the compiler's libraries")
     } else if source.contains("trybuild::") {
         Some("the compiler")
-    } else if source.contains("CARGO_BIN_EXE_") {
-        Some("the program that it tests, where cargo put it")
     } else {
         (folder == "xtask").then_some("cargo and git")
     }
@@ -150,7 +148,6 @@ mod tests {
         );
         assert!(parsed("xtask", "bin", true).unwrap().needs.is_some());
         assert!(needs("test", "crates/a", "trybuild::TestCases::new()").is_some());
-        assert!(needs("test", "crates/a", "env!(\"CARGO_BIN_EXE_a\")").is_some());
     }
 
     #[test]
