@@ -59,8 +59,11 @@ while IFS=$'\t' read -r group name folder; do
         124 | 137) verdict="FAILED: more than $limit s, or killed" ;;
         *) verdict="FAILED: status $status" ;;
     esac
-    [[ "$verdict" == ok ]] || failed=$((failed + 1))
     echo "$group/$name: $verdict, $((SECONDS - start)) s" | tee -a "$out/summary.txt"
+    if [[ "$verdict" != ok ]]; then
+        failed=$((failed + 1))
+        tail -n 20 "$out/$group.log" | sed 's/^/    /'
+    fi
 done <"$here/list"
 
 while IFS= read -r reason; do

@@ -4,7 +4,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
 
 use crate::artifact::{self, Artifact, Group};
 use crate::repo;
@@ -66,58 +65,31 @@ fn make_room(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("{} cannot be made", out.display()))
 }
 
-/// Builds the tests, examples, commands and benchmarks, stripped, and the peers if there are any.
+/// Builds tests, examples, commands and benchmarks, stripped, and the peers if there are any.
 fn build(root: &Path) -> Result<Vec<Artifact>> {
-    let mut artifacts = programs(
-        root,
-        root,
-        &["test", "--workspace", "--release", "--no-run"],
-    )?;
-    if has_benches(root)? {
-        let benches = programs(
-            root,
-            root,
-            &["bench", "--workspace", "--benches", "--no-run"],
-        )?;
-        artifacts.extend(
-            benches
-                .into_iter()
-                .filter(|one| one.group == Group::Benches),
-        );
-    }
+    let mut artifacts = programs(root, root)?;
     let peers = root.join(PEERS);
     if peers.join("Cargo.toml").is_file() {
-        let built = programs(
-            &peers,
-            root,
-            &["build", "--release", "--bins", "--examples"],
-        )?;
+        let built = programs(&peers, root)?.into_iter();
         let to_peer = |one: Artifact| Artifact {
             group: Group::Peers,
             ..one
         };
-        artifacts.extend(built.into_iter().map(to_peer));
+        artifacts.extend(built.filter(|one| one.group != Group::Tests).map(to_peer));
     }
+    artifacts.sort();
+    artifacts.dedup();
     Ok(artifacts)
 }
 
-fn programs(workspace: &Path, root: &Path, arguments: &[&str]) -> Result<Vec<Artifact>> {
+/// Builds all targets of a workspace. One command, since several would choose features differently
+/// and build dependencies anew.
+fn programs(workspace: &Path, root: &Path) -> Result<Vec<Artifact>> {
     let mut cargo = repo::cargo(workspace);
-    cargo
-        .args(arguments)
-        .arg("--message-format=json-render-diagnostics");
-    cargo.args(["--config", "profile.release.strip=true"]);
+    cargo.args(["build", "--workspace", "--all-targets", "--release"]);
+    cargo.args(["--message-format=json-render-diagnostics", "--config"]);
+    cargo.arg("profile.release.strip=true");
     artifact::parse(&repo::output(&mut cargo)?, root)
-}
-
-fn has_benches(root: &Path) -> Result<bool> {
-    let arguments = ["metadata", "--no-deps", "--format-version", "1"];
-    let metadata: Value = serde_json::from_str(&repo::output(repo::cargo(root).args(arguments))?)?;
-    let packages = metadata["packages"].as_array().into_iter().flatten();
-    let mut targets = packages
-        .flat_map(|package| package["targets"].as_array())
-        .flatten();
-    Ok(targets.any(|target| target["kind"][0] == "bench"))
 }
 
 /// Copies programs and data, and writes what `run.sh` reads.

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::tidy::{self, Spread};
-use crate::{peers, repo};
+use crate::{peers, repo, tidy};
 
 /// Prints the ledger; with `peers`, builds beside wgpu, and fails above the weight limits.
 pub(crate) fn run(peers: bool) -> Result<()> {
@@ -20,26 +19,15 @@ pub(crate) fn run(peers: bool) -> Result<()> {
         .sum();
     let packages = third_party(&root, "scry-gpu")?;
     println!(
-        "Rust files           {:>7}   lines: {lines} in all, {}",
-        sources.len(),
-        shown(files)
+        "Rust files           {:>7}   lines: {lines} in all, {files}",
+        sources.len()
     );
-    println!(
-        "functions            {functions:>7}   lines: {}",
-        shown(lengths)
-    );
+    println!("functions            {functions:>7}   lines: {}", lengths);
     println!(
         "third-party crates   {:>7}   of scry-gpu's default build",
         packages.len()
     );
     if peers { peers::compare(&root) } else { Ok(()) }
-}
-
-fn shown(spread: Spread) -> String {
-    format!(
-        "median {}, p95 {}, max {}",
-        spread.median, spread.p95, spread.max
-    )
 }
 
 /// Names and versions of all crates that a build of `package`, with its default features, compiles

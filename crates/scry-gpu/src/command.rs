@@ -31,6 +31,14 @@ pub(crate) enum Command {
     Dispatch(Dispatch),
 }
 
+/// What a binding of a kernel gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub span: Span,
+    /// Whether the kernel may write it.
+    pub writes: bool,
+}
+
 /// A launch of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dispatch {
@@ -38,9 +46,7 @@ pub(crate) struct Dispatch {
     pub kernel: KernelId,
     /// What each binding of the kernel's interface gets, in the interface's order; a folded kernel
     /// has its fold parameters last.
-    pub bindings: Vec<Span>,
-    /// For each of `bindings`, whether the kernel may write it.
-    pub writes: Vec<bool>,
+    pub bindings: Vec<Bound>,
     /// Workgroups along x, y and z, within the device's limits and never zero.
     pub groups: [u32; 3],
     /// The immediate block, exactly as long as the interface says; may be empty.
@@ -93,8 +99,8 @@ impl Command {
                 visit(*dst, true);
             }
             Self::Dispatch(dispatch) => {
-                for (span, writes) in dispatch.bindings.iter().zip(&dispatch.writes) {
-                    visit(*span, *writes);
+                for bound in &dispatch.bindings {
+                    visit(bound.span, bound.writes);
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::binding::{Binding, View};
 use crate::check::{self, Argument};
-use crate::command::{Command, Dispatch, Span};
+use crate::command::{Bound, Command, Dispatch, Span};
 use crate::context::Context;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
@@ -191,8 +191,7 @@ pub(crate) fn dispatch(
         return check::signature(interface, &arguments);
     }
     check::arguments(interface, &context.info, &arguments)?;
-    let mut spans = Vec::with_capacity(views.len() + 1);
-    let mut writes = Vec::with_capacity(views.len() + 1);
+    let mut bound = Vec::with_capacity(views.len() + usize::from(grid.fold.is_some()));
     for (view, binding) in views.iter().zip(&interface.bindings) {
         let (memory, whole) = view.bytes().expect("the check refuses empty arguments");
         let span = Span {
@@ -200,20 +199,23 @@ pub(crate) fn dispatch(
             ..whole
         };
         list.memories.push(memory.clone());
-        spans.push(span);
-        writes.push(binding.access.writes());
+        bound.push(Bound {
+            span,
+            writes: binding.access.writes(),
+        });
     }
     if let Some(fold) = &grid.fold {
         let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
-        spans.push(params.whole());
-        writes.push(false);
+        bound.push(Bound {
+            span: params.whole(),
+            writes: false,
+        });
         list.memories.push(params);
     }
     let compiled = kernel.variant(context, grid.fold.is_some())?;
     list.commands.push(Command::Dispatch(Dispatch {
         kernel: compiled.id(),
-        bindings: spans,
-        writes,
+        bindings: bound,
         groups: grid.native,
         immediates,
     }));

@@ -140,6 +140,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::command::Bound;
     use crate::driver::MemoryMark;
     use crate::id::Slots;
 
@@ -191,8 +192,7 @@ mod tests {
         let dispatch = |kernel, span| {
             Command::Dispatch(crate::command::Dispatch {
                 kernel,
-                bindings: vec![span],
-                writes: vec![true],
+                bindings: vec![Bound { span, writes: true }],
                 groups: [1; 3],
                 immediates: Vec::new(),
             })
@@ -248,13 +248,12 @@ mod tests {
             let mut hazards = Hazards::default();
             let mut since_barrier: Vec<Access> = Vec::new();
             for accesses in &commands {
-                let spans = accesses.iter().map(|&(i, offset, size, _)| {
-                    Span { memory: m[i], offset, size }
+                let bindings = accesses.iter().map(|&(i, offset, size, writes)| {
+                    Bound { span: Span { memory: m[i], offset, size }, writes }
                 });
                 let command = Command::Dispatch(crate::command::Dispatch {
                     kernel,
-                    bindings: spans.collect(),
-                    writes: accesses.iter().map(|a| a.3).collect(),
+                    bindings: bindings.collect(),
                     groups: [1; 3],
                     immediates: Vec::new(),
                 });

@@ -121,15 +121,6 @@ impl<K, T> Slots<K, T> {
         }
         Some(taken)
     }
-
-    /// Number of objects present.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.entries
-            .iter()
-            .filter(|(_, value)| value.is_some())
-            .count()
-    }
 }
 
 #[cfg(test)]

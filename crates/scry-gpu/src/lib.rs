@@ -58,6 +58,7 @@ mod staging;
 #[doc(hidden)]
 pub mod testing;
 mod ticket;
+mod transfer;
 
 pub use batch::Batch;
 pub use binding::Binding;

@@ -3,9 +3,9 @@
 use crate::binding::{Binding, Sealed, View};
 use crate::buffer::Buffer;
 use crate::element::{self, Element};
-use crate::encode;
 use crate::error::{GpuError, Result};
 use crate::list::CommandList;
+use crate::{encode, transfer};
 
 /// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
 ///
@@ -58,9 +58,7 @@ impl<'a, T: Element> Slice<'a, T> {
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
-            Some(dst) => context
-                .staging
-                .upload(context, dst, element::bytes_of(data)),
+            Some(dst) => transfer::upload(context, dst, element::bytes_of(data)),
             None => Ok(()),
         }
     }
@@ -84,9 +82,7 @@ impl<'a, T: Element> Slice<'a, T> {
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
-            Some(src) => context
-                .staging
-                .download(context, src, element::bytes_of_mut(out)),
+            Some(src) => transfer::download(context, src, element::bytes_of_mut(out)),
             None => Ok(()),
         }
     }

@@ -1,10 +1,8 @@
-//! Transfers between host slices and device memory, through a ring of mapped memory.
+//! Rings of mapped memory, through which data goes between the host and the device.
 //!
-//! A transfer goes chunk by chunk: the host copies one chunk while the device copies others. Large
-//! transfers use several host threads, because one alone cannot keep up with the bus. The ring's
-//! memory is allocated when first needed and kept.
+//! A ring's memory is allocated when first needed, and kept. A chunk leases room in a slot; a slot
+//! is used again once nobody leases it and the device is done with it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,23 +10,18 @@ use crate::command::Span;
 use crate::context::Context;
 use crate::driver::{MemoryKind, Point};
 use crate::error::Result;
-use crate::info::DeviceKind;
-use crate::list::CommandList;
 use crate::memory::Memory;
 
 /// Bytes of one slot of a ring, and the most bytes of one chunk.
-const SLOT: usize = 4 << 20;
+pub(crate) const SLOT: usize = 2 << 20;
 
-/// Slots of a ring.
+/// Slots of a ring. All together stay in the host's last-level cache.
 const SLOTS: usize = 16;
-
-/// Transfers below this size stay on the caller's thread.
-const PARALLEL: usize = 4 * SLOT;
 
 /// The two rings of a device.
 pub(crate) struct Staging {
-    up: Ring,
-    down: Ring,
+    pub up: Ring,
+    pub down: Ring,
 }
 
 impl Default for Staging {
@@ -41,7 +34,7 @@ impl Default for Staging {
 }
 
 /// Slots of mapped memory of one kind.
-struct Ring {
+pub(crate) struct Ring {
     kind: MemoryKind,
     slots: Mutex<Slots>,
     /// Told whenever a lease ends.
@@ -64,13 +57,13 @@ struct Slot {
 }
 
 /// A part of a slot, for one chunk.
-struct Lease<'a> {
+pub(crate) struct Lease<'a> {
     ring: &'a Ring,
     slot: usize,
-    memory: Arc<Memory>,
-    span: Span,
-    /// The submission that uses the chunk.
-    point: Option<Point>,
+    pub memory: Arc<Memory>,
+    pub span: Span,
+    /// The submission that uses the chunk, as long as it may be doing so.
+    pub point: Option<Point>,
 }
 
 impl Drop for Lease<'_> {
@@ -105,8 +98,9 @@ impl Ring {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting for the device where all slots are in use.
-    fn lease(&self, context: &Context, size: usize) -> Result<Lease<'_>> {
+    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting where all slots are in use. To be called
+    /// without holding a lease: whoever holds one must not wait for others to end theirs.
+    pub(crate) fn lease(&self, context: &Context, size: usize) -> Result<Lease<'_>> {
         loop {
             let mut slots = self.lock();
             match slots.find(context, self.kind, size)? {
@@ -123,6 +117,15 @@ impl Ring {
                     context.check_alive()?;
                 }
             }
+        }
+    }
+
+    /// Leases room if there is any now.
+    pub(crate) fn try_lease(&self, context: &Context, size: usize) -> Result<Option<Lease<'_>>> {
+        let mut slots = self.lock();
+        match slots.find(context, self.kind, size)? {
+            Room::Found(index) => Ok(Some(self.take(&mut slots, index, size))),
+            Room::Busy(_) | Room::Leased => Ok(None),
         }
     }
 
@@ -196,127 +199,4 @@ impl Slots {
             slot.busy = slot.busy.filter(|busy| *busy > point);
         }
     }
-}
-
-impl Staging {
-    /// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
-    pub(crate) fn upload(
-        &self,
-        context: &Context,
-        dst: (&Arc<Memory>, Span),
-        data: &[u8],
-    ) -> Result<()> {
-        let (memory, span) = dst;
-        let chunks: Vec<&[u8]> = data.chunks(SLOT).collect();
-        in_parallel(context, data.len(), chunks, |index, chunk| {
-            let mut lease = self.up.lease(context, chunk.len())?;
-            context.note_loss(
-                context
-                    .driver
-                    .write(lease.memory.id(), lease.span.offset, chunk),
-            )?;
-            let to = chunk_span(span, index, chunk.len());
-            let list = CommandList::copy((&lease.memory, lease.span), (memory, to));
-            lease.point = Some(context.submit(list, false)?);
-            Ok(())
-        })
-    }
-
-    /// Copies device memory into `out`, waiting for what was submitted before.
-    pub(crate) fn download(
-        &self,
-        context: &Context,
-        src: (&Arc<Memory>, Span),
-        out: &mut [u8],
-    ) -> Result<()> {
-        let (memory, span) = src;
-        let size = out.len();
-        let chunks: Vec<&mut [u8]> = out.chunks_mut(SLOT).collect();
-        in_parallel(context, size, chunks, |index, chunk| {
-            let mut lease = self.down.lease(context, chunk.len())?;
-            let from = chunk_span(span, index, chunk.len());
-            let mut list = CommandList::copy((memory, from), (&lease.memory, lease.span));
-            list.read_by_host = true;
-            let point = context.submit(list, false)?;
-            lease.point = Some(point);
-            context.wait(point)?;
-            // The device is done with it: nobody has to wait for the slot once the lease ends.
-            lease.point = None;
-            context.note_loss(
-                context
-                    .driver
-                    .read(lease.memory.id(), lease.span.offset, chunk),
-            )
-        })
-    }
-}
-
-/// The part of `whole` that chunk number `index` is copied to or from.
-fn chunk_span(whole: Span, index: usize, size: usize) -> Span {
-    Span {
-        memory: whole.memory,
-        offset: whole.offset + (index * SLOT) as u64,
-        size: size as u64,
-    }
-}
-
-/// Calls `transfer` for every chunk, on several threads if the whole is large. The first error
-/// ends it.
-fn in_parallel<C: Send>(
-    context: &Context,
-    size: usize,
-    chunks: Vec<C>,
-    transfer: impl Fn(usize, C) -> Result<()> + Sync,
-) -> Result<()> {
-    let threads = if size < PARALLEL {
-        1
-    } else {
-        host_threads(context)
-    };
-    if threads == 1 {
-        return chunks
-            .into_iter()
-            .enumerate()
-            .try_for_each(|(i, chunk)| transfer(i, chunk));
-    }
-    let chunks: Vec<Mutex<Option<C>>> = chunks.into_iter().map(|c| Mutex::new(Some(c))).collect();
-    let next = AtomicUsize::new(0);
-    let work = || -> Result<()> {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(chunk) = chunks.get(index) else {
-                return Ok(());
-            };
-            let chunk = chunk.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(chunk) = chunk {
-                transfer(index, chunk).inspect_err(|_| {
-                    next.store(chunks.len(), Ordering::Relaxed);
-                })?;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        // A thread that the system refuses is one less: the caller's always works.
-        let others: Vec<_> = (1..threads)
-            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
-        let mut result = work();
-        for other in others {
-            let theirs = other
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result = result.and(theirs);
-        }
-        result
-    })
-}
-
-/// Host threads worth using for a large transfer: half the cores, at most 8. A software device
-/// needs the cores itself.
-fn host_threads(context: &Context) -> usize {
-    if context.info.kind == DeviceKind::Software {
-        return 1;
-    }
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    (cores / 2).clamp(1, 8)
 }

@@ -5,6 +5,7 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+mod bounding;
 mod cooperative;
 mod directives;
 mod entry;

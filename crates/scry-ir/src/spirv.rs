@@ -8,7 +8,7 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
-use crate::{cooperative, fold, guard, loops, pointers, shifts, validate};
+use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate};
 
 /// How to write SPIR-V.
 ///
@@ -19,7 +19,8 @@ pub struct SpirvOptions {
     /// SPIR-V version, (1, 3) or newer.
     pub version: (u8, u8),
     /// Clamp every index and bound every loop not proven finite. Off only for callers that vouch
-    /// for their kernel.
+    /// for their kernel. A clamp needs something to stay within: the host binds no buffer smaller
+    /// than [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
     pub checked: bool,
     /// The device zeroes workgroup memory itself
     /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
@@ -33,7 +34,8 @@ pub struct SpirvOptions {
 ///
 /// A launch of more workgroups on an axis than the device takes is laid out as rows of `width`
 /// physical workgroups along x, stacked along y and z. The kernel numbers its physical workgroups,
-/// leaves at once if it is in excess, and computes the ids that it would have had.
+/// leaves at once if it is in excess, and computes the ids that it would have had. That number has
+/// 32 bits: a launch has at most 2^32 - 1 workgroups in all, the excess ones in its rows included.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoldParams {
@@ -78,7 +80,8 @@ impl Program {
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
     /// # Errors
-    /// [`ShaderErrorKind::Compiler`] if naga's writer fails.
+    /// [`ShaderErrorKind::Unsupported`] for cooperative matrices in a checked kernel: their accesses
+    /// cannot be clamped. [`ShaderErrorKind::Compiler`] if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = &*self.inner;
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
@@ -91,45 +94,59 @@ fn write(
     interface: &Interface,
     options: &SpirvOptions,
 ) -> Result<Vec<u32>, ShaderError> {
-    let mut bindings: Vec<_> = interface
-        .bindings
-        .iter()
-        .map(|binding| ResourceBinding {
-            group: binding.group,
-            binding: binding.binding,
+    let buffers = interface.bindings.iter();
+    let mut bindings: Vec<_> = buffers
+        .map(|buffer| ResourceBinding {
+            group: buffer.group,
+            binding: buffer.binding,
         })
         .collect();
     let mut module = Cow::Borrowed(module);
-    let mut info = Cow::Borrowed(info);
-    if shifts::needed(&module, &info) {
-        shifts::apply(module.to_mut(), &info);
-    }
-    if cooperative::used(&module) {
-        if options.checked {
-            return Err(cooperative::unchecked_only());
-        }
-        cooperative::order_operands(module.to_mut());
-    }
-    if pointers::needed(&module) {
-        pointers::apply(module.to_mut());
-    }
+    rewrite(&mut module, info, options)?;
     if options.folded {
-        let folded = module.to_mut();
-        let params = fold::fold(folded)
+        let params = fold::fold(module.to_mut())
             .map_err(|what| failed(format!("a folded grid cannot give the kernel {what}")))?;
         bindings.push(params);
     }
-    if let Cow::Owned(changed) = &module {
-        info = Cow::Owned(revalidate(changed)?);
-    }
-    let bounded = options.checked && !loops::all_finite(&module);
-    let settings = settings(&bindings, bounded, options);
+    let info = match &module {
+        Cow::Borrowed(_) => Cow::Borrowed(info),
+        Cow::Owned(changed) => Cow::Owned(revalidate(changed)?),
+    };
+    let settings = settings(&bindings, options);
     let entry = spv::PipelineOptions {
         shader_stage: naga::ShaderStage::Compute,
         entry_point: interface.entry_point.clone(),
     };
     spv::write_vec(&module, &info, &settings, Some(&entry))
         .map_err(|error| failed(format!("the SPIR-V writer failed on this kernel: {error}")))
+}
+
+/// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
+/// validator's of the module as it comes in.
+fn rewrite(
+    module: &mut Cow<'_, Module>,
+    info: &ModuleInfo,
+    options: &SpirvOptions,
+) -> Result<(), ShaderError> {
+    if shifts::needed(module, info) {
+        shifts::apply(module.to_mut(), info);
+    }
+    if cooperative::used(module) {
+        if options.checked {
+            return Err(cooperative::unchecked_only());
+        }
+        cooperative::order_operands(module.to_mut());
+    }
+    if pointers::needed(module) {
+        pointers::apply(module.to_mut());
+    }
+    if options.checked {
+        let verdicts = loops::verdicts(module);
+        if verdicts.iter().flatten().any(|proven| !proven) {
+            bounding::apply(module.to_mut(), &verdicts);
+        }
+    }
+    Ok(())
 }
 
 /// Checks a module that was rewritten; what the kernel uses was settled when it was read.
@@ -143,11 +160,7 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     })
 }
 
-fn settings(
-    bindings: &[ResourceBinding],
-    bounded: bool,
-    options: &SpirvOptions,
-) -> spv::Options<'static> {
+fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Options<'static> {
     let policy = if options.checked {
         BoundsCheckPolicy::Restrict
     } else {
@@ -178,7 +191,8 @@ fn settings(
             binding_array: policy,
         },
         zero_initialize_workgroup_memory: zeroing,
-        force_loop_bounding: bounded,
+        // The loops that need it have been bounded one by one.
+        force_loop_bounding: false,
         emit_int_div_checks: true,
         // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
         use_storage_input_output_16: false,

@@ -13,7 +13,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::repo;
-pub(crate) use shape::{Spread, file_spread, function_spread};
+pub(crate) use shape::{file_spread, function_spread};
 pub(crate) use source::Source;
 
 /// A breach that is excused.

@@ -8,12 +8,15 @@
 
 mod facts;
 mod progress;
+mod ranges;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use facts::{Facts, continues, exits, straight_line};
 use naga::{
-    BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, MathFunction,
+    BinaryOperator, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, LocalVariable,
     Module, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
 use progress::{Counter, Keep, Range, Step};
@@ -21,27 +24,33 @@ use progress::{Counter, Keep, Range, Step};
 type Expr = Handle<Expression>;
 type Local = Handle<LocalVariable>;
 
-/// True if every loop of the module is proven to end.
-pub(crate) fn all_finite(module: &Module) -> bool {
-    verdicts(module).into_iter().all(|proven| proven)
-}
-
-/// One verdict for each loop, functions first, outer loops before the loops inside.
-fn verdicts(module: &Module) -> Vec<bool> {
-    let mut found = Vec::new();
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in functions.chain(entries) {
-        let prover = Prover { module, function };
+/// For each function, and then for each entry point, one verdict a loop: true if it surely ends.
+/// Outer loops come before the loops inside them.
+pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
+    let judge = |function, kernel| {
+        let prover = Prover {
+            module,
+            function,
+            kernel,
+        };
+        let mut found = Vec::new();
         prover.block(&function.body, false, &mut found);
-    }
-    found
+        found
+    };
+    let functions = module.functions.iter();
+    let functions = functions.map(|(_, function)| judge(function, None));
+    let entries = module.entry_points.iter();
+    functions
+        .chain(entries.map(|entry| judge(&entry.function, Some(entry.workgroup_size))))
+        .collect()
 }
 
 /// Proves the loops of one function.
 struct Prover<'a> {
     module: &'a Module,
     function: &'a Function,
+    /// The workgroup size, in an entry point.
+    kernel: Option<[u32; 3]>,
 }
 
 /// A loop statement, and what stands before it in its block.
@@ -58,7 +67,12 @@ struct Turn<'a> {
     facts: Facts,
     /// The statements that run on every turn after which the loop goes on, in order.
     straight: Vec<&'a Statement>,
+    /// How many more conditions may be looked at.
+    budget: Cell<u32>,
 }
+
+/// Conditions looked at in one loop: far more than people write, few enough for a hostile source.
+const CONDITIONS: u32 = 64;
 
 /// A condition and the value that it must have for the loop to go on.
 #[derive(Clone, Copy)]
@@ -108,7 +122,11 @@ impl<'a> Prover<'a> {
         let mut straight = Vec::new();
         straight_line(this.body, &mut straight);
         straight_line(this.continuing, &mut straight);
-        let turn = Turn { facts, straight };
+        let turn = Turn {
+            facts,
+            straight,
+            budget: Cell::new(CONDITIONS),
+        };
 
         let mut conditions = Vec::new();
         for statement in &turn.straight {
@@ -140,6 +158,10 @@ impl<'a> Prover<'a> {
 
     /// Collects what else holds when `expression` is `value` at its test.
     fn imply(&self, turn: &Turn<'a>, expression: Expr, value: bool, out: &mut Vec<Condition>) {
+        let Some(budget) = turn.budget.get().checked_sub(1) else {
+            return;
+        };
+        turn.budget.set(budget);
         match self.function.expressions[expression] {
             Expression::Unary {
                 op: UnaryOperator::LogicalNot,
@@ -295,11 +317,15 @@ impl<'a> Prover<'a> {
         };
         // A load from before the loop would be the same value on every turn.
         let fresh = |e: Expr| self.loaded_local(e) == Some(local) && turn.facts.emits(e);
-        let by = match op {
-            BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => self.constant(left),
-            _ if fresh(left) => self.constant(right),
-            _ => None,
-        }?;
+        let other = match op {
+            BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => left,
+            _ if fresh(left) => right,
+            _ => return None,
+        };
+        if op == BinaryOperator::Add && all.min == 0 && self.is_grid_stride(other) {
+            return Some(Step::Stride);
+        }
+        let by = self.constant(other)?;
         let bits = 128 - (all.max - all.min).leading_zeros();
         let shift = (1..i128::from(bits)).contains(&by);
         match op {
@@ -311,6 +337,51 @@ impl<'a> Prover<'a> {
             BinaryOperator::ShiftLeft if shift => Some(Step::Multiply(1 << by)),
             _ => None,
         }
+    }
+
+    /// True for `num_workgroups.x * c` with `c` from 1 to the workgroup's extent on that axis. A
+    /// launch has at least one workgroup and fewer than 2^32 invocations on an axis, so that this
+    /// is never zero, and the same on every turn.
+    fn is_grid_stride(&self, expression: Expr) -> bool {
+        let Expression::Binary {
+            op: BinaryOperator::Multiply,
+            left,
+            right,
+        } = self.function.expressions[expression]
+        else {
+            return false;
+        };
+        let is_stride = |groups: Expr, by: Expr| {
+            self.workgroups_axis(groups).is_some_and(|extent| {
+                let by = self.constant(by);
+                by.is_some_and(|by| (1..=i128::from(extent)).contains(&by))
+            })
+        };
+        is_stride(left, right) || is_stride(right, left)
+    }
+
+    /// The workgroup's extent along the axis whose number of workgroups an expression is.
+    fn workgroups_axis(&self, expression: Expr) -> Option<u32> {
+        let Expression::AccessIndex { base, index: axis } = self.function.expressions[expression]
+        else {
+            return None;
+        };
+        let binding = match self.function.expressions[base] {
+            Expression::FunctionArgument(at) => &self.function.arguments[at as usize].binding,
+            Expression::AccessIndex { base, index } => {
+                let Expression::FunctionArgument(at) = self.function.expressions[base] else {
+                    return None;
+                };
+                let ty = self.function.arguments[at as usize].ty;
+                match &self.module.types[ty].inner {
+                    TypeInner::Struct { members, .. } => &members[index as usize].binding,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        let groups = Binding::BuiltIn(BuiltIn::NumWorkGroups);
+        (*binding == Some(groups)).then_some(self.kernel?[axis as usize])
     }
 
     /// The value of a local on entry to the loop: stored just before it, or its initial value.
@@ -351,124 +422,6 @@ impl<'a> Prover<'a> {
     fn is_local(&self, pointer: Expr, local: Local) -> bool {
         self.function.expressions[pointer] == Expression::LocalVariable(local)
     }
-
-    /// The value of an integer constant.
-    fn constant(&self, expression: Expr) -> Option<i128> {
-        match self.function.expressions[expression] {
-            Expression::Literal(literal) => integer(literal),
-            Expression::ZeroValue(_) => Some(0),
-            Expression::Constant(constant) => {
-                let init = self.module.constants[constant].init;
-                match self.module.global_expressions[init] {
-                    Expression::Literal(literal) => integer(literal),
-                    Expression::ZeroValue(_) => Some(0),
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// An interval that holds every value of an integer expression of a type with values `all`.
-    fn range(&self, expression: Expr, all: Range) -> Range {
-        if let Some(value) = self.constant(expression) {
-            return Range::exactly(value);
-        }
-        match self.function.expressions[expression] {
-            Expression::ArrayLength(array) => self.length_range(array).within(all),
-            Expression::As { expr, .. } => match self.function.expressions[expr] {
-                Expression::ArrayLength(array) => {
-                    let length = self.length_range(array);
-                    if length.fits(all) { length } else { all }
-                }
-                _ => all,
-            },
-            Expression::Math {
-                fun: MathFunction::Min,
-                arg,
-                arg1: Some(other),
-                ..
-            } => {
-                let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range {
-                    min: a.min.min(b.min),
-                    max: a.max.min(b.max),
-                }
-            }
-            Expression::Math {
-                fun: MathFunction::Max,
-                arg,
-                arg1: Some(other),
-                ..
-            } => {
-                let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range {
-                    min: a.min.max(b.min),
-                    max: a.max.max(b.max),
-                }
-            }
-            Expression::Binary { op, left, right } => self.binary_range(op, left, right, all),
-            _ => all,
-        }
-    }
-
-    fn binary_range(&self, op: BinaryOperator, left: Expr, right: Expr, all: Range) -> Range {
-        let known = match (op, self.constant(right)) {
-            (BinaryOperator::And, Some(mask)) if mask >= 0 => Some(Range { min: 0, max: mask }),
-            (BinaryOperator::Modulo, Some(by)) if by > 0 => Some(Range {
-                min: (1 - by).max(all.min),
-                max: by - 1,
-            }),
-            (BinaryOperator::Divide, Some(by)) if by > 0 => {
-                let range = self.range(left, all);
-                Some(Range {
-                    min: range.min / by,
-                    max: range.max / by,
-                })
-            }
-            (BinaryOperator::ShiftRight, Some(by)) if (0..31).contains(&by) => {
-                let range = self.range(left, all);
-                Some(Range {
-                    min: range.min >> by,
-                    max: range.max >> by,
-                })
-            }
-            (BinaryOperator::Add | BinaryOperator::Subtract, Some(by)) => {
-                let by = if op == BinaryOperator::Add { by } else { -by };
-                let range = self.range(left, all);
-                Some(Range {
-                    min: range.min + by,
-                    max: range.max + by,
-                })
-            }
-            _ => None,
-        };
-        known.filter(|range| range.fits(all)).unwrap_or(all)
-    }
-
-    /// The lengths that a runtime-sized array can have: a binding is shorter than 4 GiB.
-    fn length_range(&self, array: Expr) -> Range {
-        let global = match self.function.expressions[array] {
-            Expression::AccessIndex { base, .. } => base,
-            _ => array,
-        };
-        let mut stride = 1;
-        if let Expression::GlobalVariable(global) = self.function.expressions[global] {
-            let mut ty = self.module.global_variables[global].ty;
-            if let TypeInner::Struct { members, .. } = &self.module.types[ty].inner
-                && let Some(last) = members.last()
-            {
-                ty = last.ty;
-            }
-            if let TypeInner::Array { stride: bytes, .. } = self.module.types[ty].inner {
-                stride = bytes.max(1);
-            }
-        }
-        Range {
-            min: 0,
-            max: i128::from(u32::MAX / stride),
-        }
-    }
 }
 
 /// The condition under which a comparison of the given outcome keeps the loop going.
@@ -483,18 +436,6 @@ fn keep(op: BinaryOperator, outcome: bool) -> Option<Keep> {
             Some(Keep::GreaterEqual)
         }
         (BinaryOperator::NotEqual, true) | (BinaryOperator::Equal, false) => Some(Keep::NotEqual),
-        _ => None,
-    }
-}
-
-fn integer(literal: Literal) -> Option<i128> {
-    match literal {
-        Literal::I16(v) => Some(v.into()),
-        Literal::U16(v) => Some(v.into()),
-        Literal::I32(v) => Some(v.into()),
-        Literal::U32(v) => Some(v.into()),
-        Literal::I64(v) => Some(v.into()),
-        Literal::U64(v) => Some(v.into()),
         _ => None,
     }
 }

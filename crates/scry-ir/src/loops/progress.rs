@@ -52,6 +52,8 @@ impl Range {
 pub(super) enum Step {
     /// Adds a constant other than zero, wrapping.
     Add(i128),
+    /// Adds an unsigned value, unknown but not zero and always the same, wrapping.
+    Stride,
     /// Multiplies by a constant of at least 2, wrapping.
     Multiply(i128),
     /// Divides by a constant of at least 2, towards zero.
@@ -105,6 +107,16 @@ impl Counter {
         match self.step {
             Step::Add(step) if step > 0 => self.rises(keep, bound, |last| last + step),
             Step::Add(step) => self.falls(keep, bound, step),
+            // Below half of all values a step either rises past the bound without wrapping, or is
+            // as good as a step down, which wraps to the upper half.
+            Step::Stride => {
+                let half = self.all.max / 2 + 1;
+                match keep {
+                    Keep::Less => bound.max <= half,
+                    Keep::LessEqual => bound.max < half,
+                    _ => false,
+                }
+            }
             Step::Multiply(factor) => {
                 self.start.is_some_and(|start| start >= 1)
                     && self.rises(keep, bound, |last| last * factor)

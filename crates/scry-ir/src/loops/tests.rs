@@ -5,14 +5,19 @@ use super::verdicts;
 /// The verdicts on a function body; `n` and `m` are parameters, `data` a storage buffer.
 fn judge(body: &str) -> Vec<bool> {
     let source = format!(
-        "struct Params {{ n: u32, k: i32 }}
+        "struct Ids {{ @builtin(workgroup_id) group: vec3u }}
+        struct Params {{ n: u32, k: i32 }}
         @group(0) @binding(0) var<storage, read_write> data: array<u32>;
         @group(0) @binding(1) var<uniform> params: Params;
         @group(0) @binding(2) var<storage, read_write> wide: array<vec4<f32>>;
         fn touch(p: ptr<function, u32>) {{ *p += 1u; }}
         fn look(v: u32) -> u32 {{ return v + 1u; }}
         @compute @workgroup_size(64)
-        fn main(@builtin(local_invocation_index) m: u32) {{
+        fn main(
+            @builtin(local_invocation_index) m: u32,
+            @builtin(num_workgroups) groups: vec3u,
+            ids: Ids,
+        ) {{
             let n = params.n;
             {body}
         }}"
@@ -25,7 +30,7 @@ fn judge(body: &str) -> Vec<bool> {
     )
     .validate(&module)
     .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
-    verdicts(&module)
+    verdicts(&module).pop().unwrap()
 }
 
 #[track_caller]
@@ -213,4 +218,33 @@ fn nested_loops_are_judged_apart() {
         judge("loop { for (var i = 0u; i < n; i++) { if (i == 3u) { continue; } } }"),
         [false, true]
     );
+}
+
+#[test]
+fn grid_strides() {
+    proven("for (var i = m; i < arrayLength(&data); i += groups.x * 64u) { data[i] = i; }");
+    proven("for (var i = m; i < n / 2u; i += 16u * groups.x) { data[i] = i; }");
+    proven("let step = groups.x * 64u; for (var i = m; i <= n >> 1u; i += step) { data[i] = i; }");
+    unproven("for (var i = m; i < n; i += groups.x * 64u) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += groups.x * 65u) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += groups.y * 64u) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += groups.x * n) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += ids.group.x * 64u) { data[i] = i; }");
+    unproven("for (var i = m; i < arrayLength(&data); i += groups.x * 0u) { data[i] = i; }");
+    unproven("for (var i = m; i > arrayLength(&data); i += groups.x * 64u) { data[i] = i; }");
+}
+
+#[test]
+fn a_great_many_conditions_are_not_all_looked_at() {
+    let exits = "if data[1] == i { break; } ".repeat(3000);
+    unproven(&format!(
+        "var i = 0u; loop {{ {exits} if i >= n {{ break; }} i++; }}"
+    ));
+    proven(&format!(
+        "var i = 0u; loop {{ if i >= n {{ break; }} i++; {exits} }}"
+    ));
+    let terms = "data[2] == i || ".repeat(3000);
+    unproven(&format!(
+        "var i = 0u; loop {{ if i >= n || {terms} i > 7u {{ break; }} i += 0u; }}"
+    ));
 }

@@ -84,8 +84,7 @@ fn shape(command: &Command) -> Result<(), String> {
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
             dispatch.groups.iter().all(|count| *count > 0)
-                && dispatch.bindings.len() == dispatch.writes.len()
-                && dispatch.bindings.iter().all(|span| span.size > 0)
+                && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
     };

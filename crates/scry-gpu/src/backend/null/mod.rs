@@ -235,7 +235,7 @@ impl State {
                 dispatch
                     .bindings
                     .iter()
-                    .try_for_each(|span| self.bytes_mut(*span).map(|_| ()))
+                    .try_for_each(|bound| self.bytes_mut(bound.span).map(|_| ()))
             }
         }
     }

@@ -9,7 +9,7 @@ use super::compile::Kernel;
 use super::gpu::Gpu;
 use super::memory::Block;
 use super::timing::Timer;
-use crate::command::{Barrier, Command, Dispatch, Span, Stages, Step};
+use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::error::Result;
 use crate::id::Slots;
@@ -150,7 +150,7 @@ impl<'a> Encoder<'a> {
     fn dispatch(&mut self, dispatch: &Dispatch, bound: vk::Pipeline) -> Result<vk::Pipeline> {
         let kernel = self.kernel(dispatch)?;
         self.bindings.clear();
-        for span in &dispatch.bindings {
+        for Bound { span, .. } in &dispatch.bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
             let info = vk::DescriptorBufferInfo::default()
                 .buffer(buffer)

@@ -13,7 +13,11 @@ use super::lock;
 use super::timing::Timer;
 use super::wait::Timeline;
 use crate::command::{Command, Step};
-use crate::error::Result;
+use crate::error::{GpuError, Result};
+
+/// Steps of one submission: encoding so many takes the host about as long as a submission costs it
+/// ten times over.
+const PIECE: usize = 128;
 
 /// Timed submissions that are kept for a caller who may yet ask for the times.
 const TIMERS_KEPT: usize = 64;
@@ -63,6 +67,9 @@ impl Queue {
     }
 
     /// Encodes and submits steps; returns the timeline's value once they are done.
+    ///
+    /// Long lists go piece by piece, so that the device works on the first while the host still
+    /// encodes the rest.
     pub(super) fn submit(
         &self,
         timeline: &Timeline,
@@ -71,17 +78,66 @@ impl Queue {
         timed: bool,
     ) -> Result<u64> {
         let mut state = lock(&self.state);
+        if steps.is_empty() || timed {
+            return self.submit_piece(&mut state, timeline, tables, steps, timed);
+        }
+        let before = state.last;
+        for (index, piece) in steps.chunks(PIECE).enumerate() {
+            let submitted = self.submit_piece(&mut state, timeline, tables, piece, false);
+            if let Err(error) = submitted {
+                let done = index * PIECE;
+                let value = state.last;
+                drop(state);
+                return Err(match value == before {
+                    true => error,
+                    false => self.broken_off(timeline, value, (done, steps.len()), &error),
+                });
+            }
+        }
+        Ok(state.last)
+    }
+
+    /// A list of steps could be submitted in part only. What was submitted is waited for, because
+    /// the core keeps nothing alive for work that failed.
+    fn broken_off(
+        &self,
+        timeline: &Timeline,
+        value: u64,
+        (done, all): (usize, usize),
+        error: &GpuError,
+    ) -> GpuError {
+        match timeline.wait(value, super::PATIENCE) {
+            Ok(true) => {
+                let why = format!("{error}; the first {done} of {all} steps have run");
+                self.gpu.refused("vkQueueSubmit", why)
+            }
+            Ok(false) => {
+                let why = format!("{error}; the first {done} of {all} steps do not finish");
+                self.gpu.lose(why)
+            }
+            Err(lost) => lost,
+        }
+    }
+
+    fn submit_piece(
+        &self,
+        state: &mut State,
+        timeline: &Timeline,
+        tables: Tables<'_>,
+        steps: &[Step],
+        timed: bool,
+    ) -> Result<u64> {
         let timer = match timed {
             true => Timer::new(&self.gpu, dispatches(steps))?,
             false => None,
         };
         let value = if steps.is_empty() {
-            self.hand_over(&mut state, timeline, &[])?
+            self.hand_over(state, timeline, &[])?
         } else {
             let mut commands = state.take(&self.gpu, timeline)?;
-            let encoded = self.encode(&mut state, &mut commands, tables, steps, timer.as_ref());
+            let encoded = self.encode(state, &mut commands, tables, steps, timer.as_ref());
             let submitted =
-                encoded.and_then(|()| self.hand_over(&mut state, timeline, &[commands.buffer]));
+                encoded.and_then(|()| self.hand_over(state, timeline, &[commands.buffer]));
             match submitted {
                 Ok(value) => {
                     state.busy.push_back((value, commands));

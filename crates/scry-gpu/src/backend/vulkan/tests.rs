@@ -15,7 +15,7 @@ use super::VulkanDriver;
 use super::adapter;
 use super::instance::Instance;
 use crate::cache::KernelKey;
-use crate::command::{Barrier, Command, Dispatch, Span, Stages, Step};
+use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
 use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, Work};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -111,8 +111,10 @@ fn dispatch_with(
 ) -> Step {
     run(Command::Dispatch(Dispatch {
         kernel,
-        bindings: bindings.iter().map(|(span, _)| *span).collect(),
-        writes: bindings.iter().map(|(_, writes)| *writes).collect(),
+        bindings: bindings
+            .iter()
+            .map(|&(span, writes)| Bound { span, writes })
+            .collect(),
         groups,
         immediates: immediates.to_vec(),
     }))

@@ -1,15 +1,13 @@
 //! Every kernel of the corpus as SPIR-V: accepted by the validator, and the same as last time.
 
-mod spirv_support;
-
 use std::fs;
 use std::path::Path;
 
-use rspirv::binary::Disassemble;
-use scry_ir::SpirvOptions;
-use spirv_support::{
+use crate::support::{
     CHECKED, corpus, every_option, have_validator, load, parse, sources, validate,
 };
+use rspirv::binary::Disassemble;
+use scry_ir::SpirvOptions;
 
 #[test]
 fn every_kernel_is_valid_under_every_option() {

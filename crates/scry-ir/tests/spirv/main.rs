@@ -1,0 +1,12 @@
+//! Kernels as SPIR-V: valid, the same as last time, in bounds, bounded, and folded rightly.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "the helpers of these tests fail by panicking, as the tests do"
+)]
+
+mod bounds;
+mod corpus;
+mod fold;
+mod support;
+mod writer;

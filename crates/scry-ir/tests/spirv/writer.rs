@@ -1,0 +1,190 @@
+//! What the options change in the SPIR-V, and kernels that the writer alone would fail on.
+
+use rspirv::binary::Disassemble;
+use rspirv::spirv::{ExecutionModel, Op};
+use scry_ir::{Features, Options, Program, ShaderErrorKind, SpirvOptions};
+
+use crate::support::{CHECKED, code, corpus, every_option, load, parse, sources};
+
+const UNCHECKED: SpirvOptions = SpirvOptions {
+    checked: false,
+    ..CHECKED
+};
+
+fn text(program: &Program, options: &SpirvOptions) -> String {
+    load(&program.to_spirv(options).unwrap()).disassemble()
+}
+
+fn is_bounded(source: &str, options: &SpirvOptions) -> bool {
+    text(&parse(source, source), options).contains("\"loop_bound\"")
+}
+
+#[test]
+fn only_loops_not_proven_finite_are_bounded() {
+    let kernel = |body: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+            @compute @workgroup_size(1) fn main() {{ {body} }}"
+        )
+    };
+    let counted = kernel("for (var i = 0u; i < data[0]; i++) { data[i] = i; }");
+    let endless = kernel("loop { data[0] += 1u; if data[1] == 1u { break; } }");
+    assert!(!is_bounded(&counted, &CHECKED));
+    assert!(is_bounded(&endless, &CHECKED));
+    assert!(!is_bounded(&endless, &UNCHECKED));
+    let folded = SpirvOptions {
+        folded: true,
+        ..CHECKED
+    };
+    assert!(!is_bounded(&counted, &folded));
+    assert!(is_bounded(&endless, &folded));
+}
+
+#[test]
+fn in_the_corpus_few_kernels_need_bounds() {
+    let bounded: Vec<_> = sources(&corpus(""))
+        .into_iter()
+        .filter(|(_, source)| is_bounded(source, &CHECKED))
+        .map(|(name, _)| name)
+        .collect();
+    // A retry until an exchange succeeds, and a program counter.
+    assert_eq!(bounded, ["histogram", "machine"]);
+}
+
+#[test]
+fn the_entry_point_keeps_its_name_and_size() {
+    for (name, source) in sources(&corpus("")) {
+        let program = parse(&name, &source);
+        for options in every_option() {
+            let module = load(&program.to_spirv(&options).unwrap());
+            assert_eq!(module.entry_points.len(), 1);
+            let entry = &module.entry_points[0];
+            assert_eq!(
+                entry.operands[0].unwrap_execution_model(),
+                ExecutionModel::GLCompute
+            );
+            assert_eq!(
+                entry.operands[2].unwrap_literal_string(),
+                program.interface().entry_point
+            );
+            let size = &module.execution_modes[0].operands[2..];
+            let size: Vec<_> = size.iter().map(|o| o.unwrap_literal_bit32()).collect();
+            assert_eq!(size, program.interface().workgroup_size);
+            let (major, minor) = module.header.as_ref().unwrap().version();
+            assert_eq!((major, minor), options.version);
+        }
+    }
+}
+
+#[test]
+fn workgroup_memory_is_zeroed_by_the_device_or_by_the_kernel() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        var<workgroup> tile: array<u32, 8>;
+        @compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {
+            data[i] = tile[i];
+        }";
+    let program = parse("zeroing", source);
+    for folded in [false, true] {
+        let native = SpirvOptions { folded, ..CHECKED };
+        let own = SpirvOptions {
+            native_workgroup_zeroing: false,
+            ..native
+        };
+        let barriers = |options| {
+            let module = load(&program.to_spirv(options).unwrap());
+            code(&module)
+                .filter(|i| i.class.opcode == Op::ControlBarrier)
+                .count()
+        };
+        assert_eq!((barriers(&native), barriers(&own)), (0, 1));
+    }
+}
+
+#[test]
+fn division_is_guarded_even_unchecked() {
+    let source = "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(1) fn main() { data[0] = data[1] / data[2]; }";
+    let module = load(&parse("division", source).to_spirv(&UNCHECKED).unwrap());
+    assert!(code(&module).any(|i| i.class.opcode == Op::Select));
+}
+
+#[test]
+fn the_same_kernel_gives_the_same_words() {
+    for (name, source) in sources(&corpus("")) {
+        let words = || parse(&name, &source).to_spirv(&CHECKED).unwrap();
+        assert_eq!(words(), words(), "{name}");
+    }
+}
+
+const COOPERATIVE: &str = "enable wgpu_cooperative_matrix; enable f16;
+    @group(0) @binding(0) var<storage> a: array<f16>;
+    @group(0) @binding(1) var<storage, read_write> c: array<f32>;
+    @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3u) {
+        let x = coopLoad<coop_mat16x16<f16, A>>(&a[g.x * 16u], g.y + 1u);
+        let y = coopLoad<coop_mat16x16<f16, B>>(&a[g.x * 16u + 1u], 64u);
+        var s = coopLoad<coop_mat16x16<f32, C>>(&c[g.x * 8u], 64u);
+        s = coopMultiplyAdd(x, y, s);
+        if g.x > 1u { coopStore(s, &c[g.x * 8u + 1u], 64u + g.x * 2u); }
+        coopStore(s, &c[3], 64u);
+    }";
+
+#[test]
+fn cooperative_matrices_are_written_unchecked_with_any_index() {
+    let program = parse("cooperative", COOPERATIVE);
+    let module = load(&program.to_spirv(&UNCHECKED).unwrap());
+    let stores = code(&module).filter(|i| i.class.opcode == Op::CooperativeMatrixStoreKHR);
+    assert_eq!(stores.count(), 2);
+}
+
+#[test]
+fn cooperative_matrices_are_refused_checked() {
+    let error = parse("cooperative", COOPERATIVE)
+        .to_spirv(&CHECKED)
+        .unwrap_err();
+    assert_eq!(
+        error.kind,
+        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX)
+    );
+    assert!(error.message.contains("unchecked"), "{error}");
+}
+
+#[test]
+fn an_unused_binding_takes_no_slot() {
+    let source = "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> never: array<u32>;
+        @group(2) @binding(1) var<uniform> b: u32;
+        fn lost() { never[0] = 1u; }
+        @compute @workgroup_size(1) fn one() { a[0] = b; }
+        @compute @workgroup_size(1) fn two() { lost(); }";
+    let options = Options {
+        entry: Some("one".into()),
+        ..Options::default()
+    };
+    let program = Program::with_options(source, &options).unwrap();
+    let text = text(&program, &CHECKED);
+    assert!(
+        text.contains("Binding 1") && !text.contains("Binding 2"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("\"never\"") && !text.contains("DescriptorSet 2"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_long_kernel_takes_no_more_than_its_length() {
+    // Far above what it takes, far below what a pass that has become quadratic takes.
+    let body = "data[i] += data[i + 1u] << (data[i] & 7u); if data[i] > 3u { data[i] = 1u; }\n";
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64) fn main() {{
+            for (var i = 0u; i < 64u; i++) {{ {} while data[i] > 1u {{ data[i] -= 1u; }} }}
+        }}",
+        body.repeat(3000)
+    );
+    let program = Program::parse(&source).unwrap();
+    let begin = std::time::Instant::now();
+    program.to_spirv(&CHECKED).unwrap();
+    assert!(begin.elapsed().as_secs() < 20, "{:?}", begin.elapsed());
+}
