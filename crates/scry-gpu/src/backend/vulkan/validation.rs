@@ -83,6 +83,8 @@ unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Me
     }
 }
 
+/// # Safety
+/// For Vulkan to call, as the callback of a messenger.
 unsafe extern "system" fn report(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _kind: vk::DebugUtilsMessageTypeFlagsEXT,
@@ -107,6 +109,8 @@ unsafe extern "system" fn report(
     vk::FALSE
 }
 
+/// # Safety
+/// For Vulkan to call, as the callback of the messenger that [`collector`] describes.
 unsafe extern "system" fn collect(
     _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _kind: vk::DebugUtilsMessageTypeFlagsEXT,
