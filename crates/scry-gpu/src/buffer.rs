@@ -90,6 +90,16 @@ impl<T: Element> Buffer<T> {
         self.slice(..)?.write(data)
     }
 
+    /// As [`Buffer::write`], for a new buffer that the caller drops if this fails: as nobody else
+    /// sees it before all of it is written, it needs no zeros.
+    pub(crate) fn write_first(&self, data: &[T]) -> Result<()> {
+        let whole = self.memory.as_ref();
+        if let Some(memory) = whole.filter(|memory| memory.whole().size == self.byte_size()) {
+            memory.set_defined();
+        }
+        self.write(data)
+    }
+
     /// Replaces the elements from `offset` on.
     ///
     /// # Errors

@@ -146,7 +146,7 @@ impl Device {
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
         let buffer = Buffer::allocate(&self.context, data.len(), "")?;
-        buffer.write(data)?;
+        buffer.write_first(data)?;
         Ok(buffer)
     }
 

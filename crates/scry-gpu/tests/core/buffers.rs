@@ -46,6 +46,18 @@ fn transfers_larger_than_a_staging_slot_keep_every_byte() {
 }
 
 #[test]
+fn an_upload_in_several_chunks_needs_no_zeros_under_it() {
+    let (gpu, log) = observed();
+    let data = vec![7u32; 3 << 20];
+    let buffer = gpu.upload(&data).unwrap();
+    let counts = log.take();
+    assert_eq!((counts.fills, counts.copies), (0, 3));
+    assert!(buffer.download().unwrap() == data);
+    let uneven = vec![7u8; (4 << 20) + 1];
+    assert!(gpu.upload(&uneven).unwrap().download().unwrap() == uneven);
+}
+
+#[test]
 fn fault_06_sizes_of_0_to_5_bytes_round_trip() {
     let gpu = null();
     for len in 0..6 {

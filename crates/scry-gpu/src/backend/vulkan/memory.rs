@@ -13,6 +13,7 @@ use super::gpu::Gpu;
 use super::lock;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
+use crate::info::DeviceKind;
 
 const MIB: u64 = 1 << 20;
 
@@ -49,9 +50,7 @@ impl Heap {
             physical_device: gpu.physical,
             debug_settings,
             buffer_device_address: false,
-            allocation_sizes: AllocationSizes::new(32 * MIB, 16 * MIB)
-                .with_max_device_memblock_size(256 * MIB)
-                .with_max_host_memblock_size(64 * MIB),
+            allocation_sizes: block_sizes(gpu.info.kind),
         });
         let allocator =
             allocator.map_err(|error| gpu.refused("gpu-allocator", error.to_string()))?;
@@ -197,6 +196,18 @@ impl Heap {
                 report.total_allocated_bytes
             ),
         }
+    }
+}
+
+/// Sizes of the blocks of device memory and of host memory. Those of a GPU grow as more is used.
+fn block_sizes(kind: DeviceKind) -> AllocationSizes {
+    match kind {
+        // The host takes memory page by page as it is touched: large blocks cost nothing, and
+        // buffers that come and go find their pages again.
+        DeviceKind::Software => AllocationSizes::new(256 * MIB, 256 * MIB),
+        _ => AllocationSizes::new(32 * MIB, 16 * MIB)
+            .with_max_device_memblock_size(256 * MIB)
+            .with_max_host_memblock_size(64 * MIB),
     }
 }
 

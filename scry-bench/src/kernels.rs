@@ -1,0 +1,20 @@
+//! The kernels: every library is given the same text.
+
+/// Adds one to each element of one buffer; 256 invocations a workgroup.
+pub const INCREMENT: &str = include_str!("kernels/increment.wgsl");
+
+/// `y = a·x + y`, one element an invocation; 256 invocations a workgroup.
+pub const SAXPY: &str = include_str!("kernels/saxpy.wgsl");
+
+/// `y = a·x + y`, four elements an invocation, workgroups numbered row by row.
+pub const SAXPY_VEC4: &str = include_str!("kernels/saxpy_vec4.wgsl");
+
+/// Invocations of a workgroup, in all kernels.
+pub const WORKGROUP: usize = 256;
+
+/// Names and sources of all kernels.
+pub const ALL: [(&str, &str); 3] = [
+    ("increment", INCREMENT),
+    ("saxpy", SAXPY),
+    ("saxpy_vec4", SAXPY_VEC4),
+];

@@ -1,0 +1,17 @@
+// y = a·x + y, one element for each invocation.
+
+@group(0) @binding(0) var<storage, read> x: array<f32>;
+@group(0) @binding(1) var<storage, read_write> y: array<f32>;
+struct Parameters {
+    a: f32,
+}
+
+var<immediate> parameters: Parameters;
+
+@compute @workgroup_size(256)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let i = id.x;
+    if i < arrayLength(&x) && i < arrayLength(&y) {
+        y[i] = fma(parameters.a, x[i], y[i]);
+    }
+}

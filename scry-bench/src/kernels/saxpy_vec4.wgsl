@@ -1,0 +1,22 @@
+// y = a·x + y, four elements for each invocation. Workgroups are numbered row by row, so that a
+// grid of two axes does for lengths beyond 65535 workgroups.
+
+@group(0) @binding(0) var<storage, read> x: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, read_write> y: array<vec4<f32>>;
+struct Parameters {
+    a: f32,
+}
+
+var<immediate> parameters: Parameters;
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let i = (group.y * groups.x + group.x) * 256u + lane;
+    if i < arrayLength(&x) && i < arrayLength(&y) {
+        y[i] = fma(vec4(parameters.a), x[i], y[i]);
+    }
+}

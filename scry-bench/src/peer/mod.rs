@@ -1,0 +1,143 @@
+//! What is compared: libraries that run WGSL, behind one trait.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+mod scry;
+#[cfg(feature = "scry-gpu-01")]
+mod scry_01;
+mod wgpu;
+
+pub use scry::Scry;
+#[cfg(feature = "scry-gpu-01")]
+pub use scry_01::Scry01;
+pub use wgpu::Wgpu;
+
+/// A compiled kernel of one peer.
+#[derive(Clone, Copy)]
+pub struct KernelId(usize);
+
+/// A buffer of one peer.
+#[derive(Clone, Copy)]
+pub struct BufferId(usize);
+
+/// A prepared list of steps of one peer.
+#[derive(Clone, Copy)]
+pub struct PlanId(usize);
+
+/// Consecutive elements of a buffer.
+#[derive(Clone, Copy)]
+pub struct Span {
+    /// The buffer.
+    pub buffer: BufferId,
+    /// The first element.
+    pub start: usize,
+    /// How many.
+    pub len: usize,
+}
+
+/// One thing for the device to do.
+#[derive(Clone)]
+pub enum Step {
+    /// A launch of a kernel.
+    Launch {
+        /// What to run.
+        kernel: KernelId,
+        /// Bindings 0, 1, … of group 0: at most two.
+        bindings: Vec<Span>,
+        /// Workgroups along x and y.
+        groups: [u32; 2],
+        /// The immediate, where the kernel has one.
+        immediate: Option<f32>,
+    },
+    /// A copy between two buffers.
+    Copy {
+        /// Read.
+        from: Span,
+        /// Written.
+        to: Span,
+    },
+}
+
+/// Processor time of the calling thread.
+pub struct HostTime {
+    /// Until the steps are recorded.
+    pub record: Duration,
+    /// Until they are recorded and handed to the device.
+    pub submit: Duration,
+}
+
+/// A library. Where it has no call for something, the answer is `None`.
+pub trait Peer {
+    /// Name and version.
+    fn name(&self) -> &'static str;
+
+    /// Compiles the entry point `main`.
+    fn compile(&mut self, wgsl: &str) -> Result<KernelId>;
+
+    /// A new buffer with a copy of `data`, which has reached the device on return.
+    fn upload(&mut self, data: &[f32]) -> Result<BufferId>;
+
+    /// Frees a buffer that no plan uses.
+    fn free(&mut self, buffer: BufferId);
+
+    /// Frees all plans, then all buffers.
+    fn clear(&mut self);
+
+    /// Replaces a buffer's elements; they have reached the device on return.
+    fn write(&mut self, buffer: BufferId, data: &[f32]) -> Result<Option<()>>;
+
+    /// Reads a buffer into memory that was touched before.
+    fn read_into(&mut self, buffer: BufferId, out: &mut [f32]) -> Result<Option<()>>;
+
+    /// Reads a buffer into a new vector.
+    fn read(&mut self, buffer: BufferId) -> Result<Vec<f32>>;
+
+    /// Prepares what is not part of recording: bind groups, for instance. `chained` says that each
+    /// step needs what the one before wrote; otherwise they may run at once.
+    fn plan(&mut self, steps: &[Step], chained: bool) -> Result<Option<PlanId>>;
+
+    /// Records the steps afresh, submits them, and waits.
+    fn run(&mut self, plan: PlanId) -> Result<()>;
+
+    /// As [`Peer::run`]; gives the processor time of the calling thread
+    /// before it waited.
+    fn record(&mut self, plan: PlanId) -> Result<HostTime>;
+
+    /// As [`Peer::run`], with steps recorded only once; gives the processor time of the calling
+    /// thread before it waited.
+    fn replay(&mut self, plan: PlanId) -> Result<Option<Duration>>;
+}
+
+/// Things that are found by the number they were added under.
+struct Table<T>(Vec<Option<T>>);
+
+impl<T> Table<T> {
+    fn add(&mut self, value: T) -> usize {
+        self.0.push(Some(value));
+        self.0.len() - 1
+    }
+
+    fn get(&self, index: usize) -> &T {
+        self.0[index]
+            .as_ref()
+            .expect("scenarios use nothing after they free it")
+    }
+
+    fn get_mut(&mut self, index: usize) -> &mut T {
+        self.0[index]
+            .as_mut()
+            .expect("scenarios use nothing after they free it")
+    }
+
+    fn remove(&mut self, index: usize) -> Option<T> {
+        self.0[index].take()
+    }
+}
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}

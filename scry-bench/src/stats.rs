@@ -1,0 +1,98 @@
+//! Repeated measurements, taken in turns.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use crate::peer::Peer;
+
+/// Turns that are not measured.
+const WARM_UP: usize = 3;
+
+/// The middle of many measurements, and how far the rest strays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Summary {
+    /// Half of the measurements are smaller.
+    pub median: f64,
+    /// A tenth of the measurements are smaller.
+    pub p10: f64,
+    /// Nine tenths of the measurements are smaller.
+    pub p90: f64,
+    /// How many measurements there were.
+    pub samples: usize,
+}
+
+impl Summary {
+    /// Sorts and picks; `None` of nothing.
+    pub fn of(mut values: Vec<f64>) -> Option<Self> {
+        values.sort_by(f64::total_cmp);
+        let samples = values.len();
+        let last = samples.checked_sub(1)?;
+        let at = |share: f64| values[(last as f64 * share).round() as usize];
+        Some(Self {
+            median: at(0.5),
+            p10: at(0.1),
+            p90: at(0.9),
+            samples,
+        })
+    }
+
+    /// The same measurements of one of `count` equal parts.
+    pub fn per(self, count: usize) -> Self {
+        let part = |value: f64| value / count as f64;
+        Self {
+            median: part(self.median),
+            p10: part(self.p10),
+            p90: part(self.p90),
+            ..self
+        }
+    }
+}
+
+/// Lets all peers do the same in turns: one measurement of each, then the next of each. `once`
+/// gives what it measured, in seconds, or `None` where a peer has no such call.
+pub fn in_turns(
+    peers: &mut [Box<dyn Peer>],
+    samples: usize,
+    mut once: impl FnMut(usize, &mut dyn Peer) -> Result<Option<f64>>,
+) -> Result<Vec<Option<Summary>>> {
+    let mut measured = vec![Vec::with_capacity(samples); peers.len()];
+    for turn in 0..WARM_UP + samples {
+        for (index, peer) in peers.iter_mut().enumerate() {
+            match once(index, peer.as_mut())? {
+                Some(seconds) if turn >= WARM_UP => measured[index].push(seconds),
+                _ => {}
+            }
+        }
+    }
+    Ok(measured.into_iter().map(Summary::of).collect())
+}
+
+/// Processor time that the calling thread has used so far.
+#[cfg(unix)]
+pub fn thread_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(now).expect("a thread has not used less than no time")
+}
+
+/// Time so far: where the system tells nothing of threads the clock on the wall has to do.
+#[cfg(not(unix))]
+pub fn thread_time() -> Duration {
+    static START: std::sync::LazyLock<std::time::Instant> =
+        std::sync::LazyLock::new(std::time::Instant::now);
+    START.elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_does_not_depend_on_the_order() {
+        let values: Vec<f64> = (0..=10).rev().map(f64::from).collect();
+        let summary = Summary::of(values).unwrap();
+        assert_eq!((summary.p10, summary.median, summary.p90), (1.0, 5.0, 9.0));
+        assert_eq!((summary.per(5).median, summary.samples), (1.0, 11));
+        assert_eq!(Summary::of(Vec::new()), None);
+    }
+}
