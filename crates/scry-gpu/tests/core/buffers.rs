@@ -51,7 +51,8 @@ fn an_upload_in_several_chunks_needs_no_zeros_under_it() {
     let data = vec![7u32; 3 << 20];
     let buffer = gpu.upload(&data).unwrap();
     let counts = log.take();
-    assert_eq!((counts.fills, counts.copies), (0, 3));
+    assert_eq!(counts.fills, 0);
+    assert!(counts.copies > 1, "{counts:?}");
     assert!(buffer.download().unwrap() == data);
     let uneven = vec![7u8; (4 << 20) + 1];
     assert!(gpu.upload(&uneven).unwrap().download().unwrap() == uneven);
