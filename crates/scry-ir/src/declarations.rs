@@ -71,7 +71,7 @@ impl<'a> Declarations<'a> {
         match self.text(at) {
             "const" => {
                 let value = self.initialiser(at);
-                let next = value.end + 1;
+                let next = value.end;
                 self.constants.insert(name, value);
                 next
             }
@@ -100,9 +100,13 @@ impl<'a> Declarations<'a> {
         }
     }
 
-    /// The tokens between the `=` and the `;` of the declaration at `at`.
+    /// The tokens between the `=` and the `;` of the declaration at `at`. One without an end stops
+    /// where no initialiser can go on, so that a heap of them is not read over and over.
     fn initialiser(&self, at: usize) -> Range<usize> {
-        let end = self.find(at, ";");
+        let stops = |i: &usize| matches!(self.text(*i), ";" | "const" | "{" | "}");
+        let end = (at + 1..self.tokens.len())
+            .find(stops)
+            .unwrap_or(self.tokens.len());
         let equals = (at..end).find(|i| self.text(*i) == "=").unwrap_or(end);
         (equals + 1).min(end)..end
     }

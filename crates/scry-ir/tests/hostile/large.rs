@@ -103,3 +103,66 @@ fn large_sources() {
     refused(&"é".repeat(1 << 20));
     refused(&"const a;\n".repeat(20_000));
 }
+
+#[test]
+fn long_tokens_and_long_rows_of_tokens() {
+    let n = 4 << 20;
+    for (head, row, tail) in [
+        ("const a = ", "1", ";"),
+        ("const a = ", "1", ".5e3f;"),
+        ("const a = 0x", "f", ";"),
+        ("const a = 0x1p", "9", ";"),
+        ("const a = 1e", "9", ";"),
+        ("const ", "a", " = b;"),
+        ("const ", "é", " = b;"),
+    ] {
+        refused(&format!("{head}{}{tail}", row.repeat(n)));
+    }
+    for row in [
+        "a<",
+        "a<b;",
+        "a<b,",
+        "a<(",
+        "/**/",
+        "//\n",
+        "\n",
+        "\r",
+        "@",
+        "@a ",
+        "enable a;",
+        "enable ",
+        "enable f16,",
+        "requires b,",
+        "diagnostic(off,a);",
+        "const a=",
+        "fn a(",
+        "fn a(){}",
+        "fn ",
+        "struct a{",
+        "struct a{b:c}",
+        "struct ",
+        "a:",
+        "::",
+        "!",
+        "-",
+        "a.",
+        ".",
+        "\"",
+        "\\",
+        "\0",
+        "else if ",
+        "case ",
+        "`",
+        "¤",
+        ">>",
+        "=",
+        "a=b;",
+        "alias a=",
+        "const_assert a;",
+        "override ",
+    ] {
+        for head in ["", "fn f() {", "const x = "] {
+            let _ = compile(&format!("{head}{}", row.repeat(200_000 / row.len())));
+        }
+    }
+}
