@@ -1,30 +1,35 @@
 //! Which entry point of a module is the kernel.
 
-use naga::{Module, ShaderStage};
+use naga::{Module, ShaderStage, Span};
 
 use crate::ShaderErrorKind;
+use crate::declarations::Declarations;
 use crate::report::Report;
 
+const ADVICE: &str = "help: write `@compute @workgroup_size(64)` before the function to run";
+
 /// The name of the entry point to compile: the one asked for, or the only compute entry point.
-pub(crate) fn choose(module: &Module, asked: Option<&str>) -> Result<String, Box<Report>> {
-    let compute: Vec<&str> = names(module, |stage| stage == ShaderStage::Compute);
+pub(crate) fn choose(
+    module: &Module,
+    outline: &Declarations<'_>,
+    asked: Option<&str>,
+) -> Result<String, Box<Report>> {
+    let compute = compute(module);
+    let compute: Vec<&str> = compute.iter().map(String::as_str).collect();
     match (asked, compute.as_slice()) {
         (Some(name), _) if compute.contains(&name) => Ok(name.to_owned()),
-        (Some(name), _) => Err(absent(module, name, &compute)),
+        (Some(name), _) => Err(Box::new(absent(module, outline, name, &compute))),
         (None, [only]) => Ok((*only).to_owned()),
-        (None, []) => Err(none(module)),
-        (None, _) => Err(refuse(format!(
-            "the source has {} compute entry points: name the one to run: {}",
-            compute.len(),
-            list(&compute)
-        ))),
+        (None, []) => Err(Box::new(none(module, outline))),
+        (None, _) => Err(Box::new(several(outline, &compute))),
     }
 }
 
 /// The names of all compute entry points, in source order.
 pub(crate) fn compute(module: &Module) -> Vec<String> {
-    let names = names(module, |stage| stage == ShaderStage::Compute);
-    names.into_iter().map(str::to_owned).collect()
+    let entries = module.entry_points.iter();
+    let compute = entries.filter(|entry| entry.stage == ShaderStage::Compute);
+    compute.map(|entry| entry.name.clone()).collect()
 }
 
 /// Drops every other entry point.
@@ -34,33 +39,30 @@ pub(crate) fn keep_only(module: &mut Module, name: &str) {
         .retain(|entry| entry.stage == ShaderStage::Compute && entry.name == name);
 }
 
-fn names(module: &Module, wanted: impl Fn(ShaderStage) -> bool) -> Vec<&str> {
-    let entries = module.entry_points.iter();
-    entries
-        .filter(|entry| wanted(entry.stage))
-        .map(|entry| entry.name.as_str())
-        .collect()
+fn several(outline: &Declarations<'_>, compute: &[&str]) -> Report {
+    let (count, names) = (compute.len(), list(compute));
+    let mut report = refuse(format!(
+        "the source has {count} compute entry points: {names}"
+    ));
+    for name in compute.iter().take(4) {
+        report = report.at(place(outline, name), "a compute entry point");
+    }
+    report.note("help: name the one to run")
 }
 
-/// No entry point of the name asked for.
-fn absent(module: &Module, name: &str, compute: &[&str]) -> Box<Report> {
+/// No compute entry point of the name asked for.
+fn absent(module: &Module, outline: &Declarations<'_>, name: &str, compute: &[&str]) -> Report {
     if let Some(entry) = module.entry_points.iter().find(|entry| entry.name == name) {
         let stage = stage_name(entry.stage);
-        return refuse(format!(
-            "`{name}` is a {stage} entry point; only compute entry points run"
-        ));
+        let message = format!("`{name}` is a {stage} entry point; only compute entry points run");
+        return refuse(message).at(place(outline, name), "this one");
     }
-    let function = module
-        .functions
-        .iter()
-        .find(|(_, f)| f.name.as_deref() == Some(name));
-    if let Some((handle, _)) = function {
+    if let Some(place) = outline.function(name) {
         let report = refuse(format!("`{name}` is a function, but not an entry point"));
-        let report = report.at(module.functions.get_span(handle), "this function");
-        return Box::new(report.note(ADVICE));
+        return report.at(place, "this function").note(ADVICE);
     }
     if compute.is_empty() {
-        return none(module);
+        return none(module, outline);
     }
     refuse(format!(
         "no entry point `{name}`: the source has {}",
@@ -68,32 +70,27 @@ fn absent(module: &Module, name: &str, compute: &[&str]) -> Box<Report> {
     ))
 }
 
-const ADVICE: &str = "help: write `@compute @workgroup_size(64)` before the function to run";
-
 /// No compute entry point at all.
-fn none(module: &Module) -> Box<Report> {
-    let others = names(module, |stage| stage != ShaderStage::Compute);
-    let mut report = if others.is_empty() {
+fn none(module: &Module, outline: &Declarations<'_>) -> Report {
+    let entries = module.entry_points.iter().take(16);
+    let others: Vec<String> = entries
+        .map(|entry| format!("`{}` ({})", entry.name, stage_name(entry.stage)))
+        .collect();
+    let report = if others.is_empty() {
         refuse("the source has no entry point")
     } else {
-        let others: Vec<String> = module
-            .entry_points
-            .iter()
-            .map(|entry| format!("`{}` ({})", entry.name, stage_name(entry.stage)))
-            .collect();
         refuse(format!(
             "the source has no compute entry point, only {}",
             others.join(", ")
         ))
     };
-    let main = module
-        .functions
-        .iter()
-        .find(|(_, f)| f.name.as_deref() == Some("main"));
-    if let Some((handle, _)) = main {
-        *report = report.at(module.functions.get_span(handle), "not an entry point");
-    }
-    Box::new(report.note(ADVICE))
+    let first = module
+        .entry_points
+        .first()
+        .map_or("main", |entry| entry.name.as_str());
+    report
+        .at(place(outline, first), "not a compute entry point")
+        .note(ADVICE)
 }
 
 fn stage_name(stage: ShaderStage) -> &'static str {
@@ -110,16 +107,20 @@ fn stage_name(stage: ShaderStage) -> &'static str {
     }
 }
 
-fn refuse(message: impl Into<String>) -> Box<Report> {
-    Box::new(Report::new(ShaderErrorKind::EntryPoint, message))
+fn place(outline: &Declarations<'_>, name: &str) -> Span {
+    outline.function(name).unwrap_or_default()
+}
+
+fn refuse(message: impl Into<String>) -> Report {
+    Report::new(ShaderErrorKind::EntryPoint, message)
 }
 
 /// `` `a`, `b`, `c` ``, cut short after sixteen.
-pub(crate) fn list<S: AsRef<str>>(names: &[S]) -> String {
+fn list(names: &[&str]) -> String {
     let mut text: Vec<String> = names
         .iter()
         .take(16)
-        .map(|name| format!("`{}`", name.as_ref()))
+        .map(|name| format!("`{name}`"))
         .collect();
     if names.len() > 16 {
         text.push(format!("and {} more", names.len() - 16));

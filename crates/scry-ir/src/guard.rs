@@ -12,7 +12,7 @@ use crate::{ShaderError, ShaderErrorKind};
 /// Bytes of stack for work on a program that was read: enough for the deepest nesting of
 /// statements that the scan lets through. Reserved, not touched: pages that stay unused cost
 /// nothing.
-const STACK: usize = 128 << 20;
+const STACK: usize = 160 << 20;
 
 thread_local! {
     /// True on a compiler thread: a panic there prints nothing, and a nested run stays there.

@@ -5,8 +5,12 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+mod advice;
+mod align;
 mod bounding;
+mod budget;
 mod cooperative;
+mod declarations;
 mod directives;
 mod entry;
 mod error;

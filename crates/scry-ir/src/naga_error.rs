@@ -6,11 +6,11 @@ use naga::front::wgsl::ParseError;
 use naga::valid::ValidationError;
 use naga::{Span, WithSpan};
 
-use crate::ShaderErrorKind;
 use crate::report::{Report, one_line};
+use crate::{ShaderErrorKind, advice};
 
 /// The report of a text that is not WGSL.
-pub(crate) fn parse(error: &ParseError) -> Report {
+pub(crate) fn parse(error: &ParseError, source: &str) -> Report {
     let mut report = Report::new(ShaderErrorKind::Parse, error.message());
     for (span, label) in error.labels() {
         // A place at the very start of the text is an empty span to naga.
@@ -25,14 +25,23 @@ pub(crate) fn parse(error: &ParseError) -> Report {
         report = report.at(Span::new(0, 1), "");
     }
     report.notes = error.notes().map(|note| format!("note: {note}")).collect();
+    report.notes.extend(advice::parse(&report, source));
     report
 }
 
 /// The report of a module that breaks one of WGSL's rules.
 pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
     let inner = error.as_inner();
-    let mut causes = vec![plain(&inner.to_string())];
+    let mut causes = Vec::new();
     let mut cause: &dyn Error = inner;
+    let place = match inner {
+        ValidationError::Function { name, .. } => Some(format!("in function `{name}`")),
+        ValidationError::EntryPoint { name, .. } => Some(format!("in entry point `{name}`")),
+        _ => {
+            causes.push(plain(&inner.to_string()));
+            None
+        }
+    };
     while let Some(next) = cause.source() {
         let text = plain(&next.to_string());
         if causes.last() != Some(&text) {
@@ -41,13 +50,21 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
         cause = next;
     }
     let mut report = Report::new(ShaderErrorKind::Validation, causes.join(": "));
-    for (span, label) in error.spans() {
+    let mut spans: Vec<_> = error.spans().collect();
+    // The narrowest place is the most telling one.
+    spans.sort_by_key(|(span, _)| span.to_range().map_or(usize::MAX, |range| range.len()));
+    for (span, label) in spans {
         report = report.at(*span, noun(label));
     }
     report
+        .notes
+        .extend(place.map(|place| format!("note: {place}")));
+    report.notes.extend(advice::validation(&report.message));
+    report
 }
 
-/// A cause without naga's internal handles: `Function [0] 'f' is invalid` → `Function 'f' is invalid`.
+/// A cause without naga's internal handles: `Constant [0] 'c' is invalid` gives
+/// `Constant 'c' is invalid`.
 fn plain(text: &str) -> String {
     one_line(text)
         .split(' ')

@@ -7,7 +7,6 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::ModuleInfo;
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
-use crate::entry::list;
 use crate::report::Report;
 use crate::{Override, ShaderErrorKind, naga_error};
 
@@ -21,6 +20,8 @@ struct Declaration {
     id: Option<u16>,
     scalar: Scalar,
     span: Span,
+    has_default: bool,
+    /// The default, where it is a plain number.
     default: Option<f64>,
 }
 
@@ -33,8 +34,8 @@ impl Declaration {
 
     fn spelled(&self) -> String {
         match self.id {
-            Some(id) => format!("{} (@id({id}))", self.name),
-            None => self.name.clone(),
+            Some(id) => format!("`{}` (@id({id}))", self.name),
+            None => format!("`{}`", self.name),
         }
     }
 }
@@ -57,6 +58,7 @@ impl Declared {
                     id: declaration.id,
                     scalar,
                     span: module.overrides.get_span(handle),
+                    has_default: declaration.init.is_some(),
                     default: declaration.init.and_then(|init| plain_number(module, init)),
                 })
             })
@@ -74,7 +76,7 @@ impl Declared {
             if values.insert(declaration.key(), *value).is_some() {
                 let name = declaration.spelled();
                 return Err(refuse(
-                    format!("override `{name}` is given twice"),
+                    format!("override {name} is given twice"),
                     declaration,
                 ));
             }
@@ -86,11 +88,16 @@ impl Declared {
         let id: Option<u16> = key.parse().ok();
         let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
         self.list.iter().find(hit).ok_or_else(|| {
-            let names: Vec<String> = self.list.iter().map(Declaration::spelled).collect();
+            let names: Vec<String> = self
+                .list
+                .iter()
+                .take(16)
+                .map(Declaration::spelled)
+                .collect();
             let known = if names.is_empty() {
                 "the source declares none".to_owned()
             } else {
-                format!("the source declares {}", list(&names))
+                format!("the source declares {}", names.join(", "))
             };
             let message = format!("no override `{key}`: {known}");
             Box::new(Report::new(ShaderErrorKind::Override, message))
@@ -145,7 +152,7 @@ fn check(declaration: &Declaration, value: f64) -> Result<(), Box<Report>> {
     let scalar = declaration.scalar;
     let (name, ty) = (declaration.spelled(), type_name(scalar));
     let is = |what: String| {
-        let message = format!("override `{name}` of type {ty} cannot be {value}: {what}");
+        let message = format!("override {name} of type {ty} cannot be {value}: {what}");
         Err(refuse(message, declaration))
     };
     if !value.is_finite() {
@@ -165,7 +172,10 @@ fn check(declaration: &Declaration, value: f64) -> Result<(), Box<Report>> {
         return is("the value must be a whole number".into());
     }
     if value < low || value > high {
-        return is(format!("the type holds {low:?} to {high:?}"));
+        return is(match scalar.kind {
+            ScalarKind::Float => format!("the type holds {low:e} to {high:e}"),
+            _ => format!("the type holds {low} to {high}"),
+        });
     }
     Ok(())
 }
@@ -190,17 +200,10 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
         return Ok(module);
     }
     let declared = Declared::collect(&module);
-    let missing = |d: &&Declaration| {
-        let has_default = module
-            .overrides
-            .iter()
-            .any(|(_, o)| o.name.as_deref() == Some(&d.name) && o.init.is_some());
-        !has_default && !values.contains_key(&d.key())
-    };
+    let missing = |d: &&Declaration| !d.has_default && !values.contains_key(&d.key());
     if let Some(declaration) = declared.list.iter().find(missing) {
         let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
-        let message =
-            format!("override `{name}` of type {ty} has no default and no value is given");
+        let message = format!("override {name} of type {ty} has no default and no value is given");
         return Err(refuse(message, declaration));
     }
     let constants: PipelineConstants = declared
@@ -226,6 +229,9 @@ fn explain(error: &PipelineConstantError) -> Box<Report> {
             ShaderErrorKind::Override,
             "the overrides make a dimension of @workgroup_size zero, negative or no integer",
         ),
-        other => Report::new(ShaderErrorKind::Override, other.to_string()),
+        other => Report::new(
+            ShaderErrorKind::Override,
+            format!("the kernel is invalid with the values of its overrides: {other}"),
+        ),
     })
 }

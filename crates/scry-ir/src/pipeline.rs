@@ -2,19 +2,46 @@
 
 use naga::compact::{KeepUnused, compact};
 use naga::front::wgsl;
+use naga::{Module, Span};
 
-use crate::Outline;
+use crate::declarations::Declarations;
 use crate::program::{Inner, Options};
 use crate::report::Report;
 use crate::scan::Scanned;
-use crate::{directives, entry, indices, naga_error, overrides, reflect, used, validate};
+use crate::{Features, Outline};
+use crate::{
+    align, budget, directives, entry, indices, naga_error, overrides, reflect, types, used,
+    validate,
+};
+
+/// A source that is right whichever of its entry points is run.
+struct Whole<'a> {
+    module: Module,
+    declarations: Declarations<'a>,
+    /// The features that its directives enable, and where.
+    enabled: Vec<(Features, Span)>,
+}
+
+/// Parses and validates all of a source.
+fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Report>> {
+    let declarations = Declarations::new(source, &scanned.tokens);
+    budget::check(&declarations)?;
+    let directives = directives::read(source, &scanned.tokens);
+    let module =
+        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e, source)))?;
+    types::shallow(&module, &declarations)?;
+    validate::workgroups(&module, &declarations)?;
+    validate::whole(&module)?;
+    Ok(Whole {
+        module,
+        declarations,
+        enabled: directives.features,
+    })
+}
 
 /// Reads what a source declares.
 pub(crate) fn outline(source: &str, scanned: &Scanned) -> Result<Outline, Box<Report>> {
-    let directives = directives::read(source, &scanned.tokens);
-    let module =
-        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e)))?;
-    validate::whole(&module)?;
+    let Whole { module, .. } = whole(source, scanned)?;
     Ok(Outline {
         entry_points: entry::compute(&module),
         without_default: overrides::without_default(&module),
@@ -28,19 +55,21 @@ pub(crate) fn read(
     scanned: &Scanned,
     options: &Options,
 ) -> Result<Inner, Box<Report>> {
-    let directives = directives::read(source, &scanned.tokens);
-    let mut module =
-        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e)))?;
-    validate::whole(&module)?;
+    let Whole {
+        mut module,
+        declarations,
+        enabled,
+    } = whole(source, scanned)?;
     let declared = overrides::Declared::collect(&module);
     let values = declared.resolve(&options.overrides)?;
 
-    let name = entry::choose(&module, options.entry.as_deref())?;
+    let name = entry::choose(&module, &declarations, options.entry.as_deref())?;
     entry::keep_only(&mut module, &name);
     compact(&mut module, KeepUnused::No);
     let module = overrides::apply(module, &values)?;
 
-    let features = used::features(&module, &directives.features, options.features)?;
+    align::check(&module, &declarations)?;
+    let features = used::features(&module, &enabled, options.features)?;
     let info = validate::kernel(&module, options.features)?;
     indices::check(&module, &info)?;
     let overrides = declared.into_interface(&values);

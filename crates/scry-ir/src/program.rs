@@ -13,7 +13,8 @@ pub struct Options {
     pub entry: Option<String>,
     /// Values of `override`s, by name or by decimal `@id`.
     pub overrides: Vec<(String, f64)>,
-    /// Optional features that the source may use.
+    /// Optional features that the source may use: those that the device has. Used are those that
+    /// the entry point reaches and those that a directive enables.
     pub features: Features,
 }
 
@@ -47,16 +48,69 @@ pub(crate) struct Inner {
 impl Program {
     /// Reads a source with the default [`Options`].
     ///
+    /// ```
+    /// use scry_ir::{Access, Program};
+    ///
+    /// let program = Program::parse(
+    ///     "@group(0) @binding(0) var<storage, read> src: array<f32>;
+    ///      @group(0) @binding(1) var<storage, read_write> dst: array<f32>;
+    ///
+    ///      @compute @workgroup_size(64)
+    ///      fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+    ///          if id.x < arrayLength(&dst) { dst[id.x] = 2.0 * src[id.x]; }
+    ///      }",
+    /// )?;
+    /// let interface = program.interface();
+    /// assert_eq!(interface.entry_point, "double");
+    /// assert_eq!(interface.workgroup_size, [64, 1, 1]);
+    /// assert_eq!(interface.bindings[0].access, Access::Read);
+    /// assert_eq!(interface.bindings[1].name, "dst");
+    /// assert_eq!(interface.bindings[1].layout.to_string(), "array<f32>");
+    ///
+    /// let error = Program::parse("fn f() { let x = y; }").err().expect("y is not declared");
+    /// assert_eq!(error.message, "no definition in scope for identifier: `y`");
+    /// assert_eq!(error.location.map(|at| (at.line, at.column)), Some((1, 18)));
+    /// println!("{error}"); // the annotated source line
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`Program::with_options`].
     pub fn parse(source: &str) -> Result<Self, ShaderError> {
         Self::with_options(source, &Options::default())
     }
 
-    /// Reads a source.
+    /// Reads a source: parses and validates it, puts in the values of its `override`s, keeps what
+    /// the entry point reaches, and lays out its interface.
+    ///
+    /// Beside standard WGSL, `var<immediate>` (parameters given with each launch), `f64`, `i64`,
+    /// `u64` and `atomic<f32>` are known; `enable subgroups;` is accepted. Textures, samplers and
+    /// everything else that compute kernels on buffers do not have are refused.
     ///
     /// # Errors
-    /// A [`ShaderError`] that shows the place in the source.
+    /// A [`ShaderError`] of a kind that says whose fault it is, with a message of one line and,
+    /// where there is a place, line, column and the annotated source. A source of any content
+    /// gives an answer within seconds: nested or grown beyond what can be compiled, it is refused
+    /// as [`TooComplex`](crate::ShaderErrorKind::TooComplex).
+    ///
+    /// ```
+    /// use scry_ir::{Features, Options, Program, ShaderErrorKind};
+    ///
+    /// let source = "override TILE: u32 = 8;
+    ///      @compute @workgroup_size(TILE, TILE) fn main() {}";
+    /// let options = Options {
+    ///     overrides: vec![("TILE".into(), 16.0)],
+    ///     ..Options::default()
+    /// };
+    /// let program = Program::with_options(source, &options)?;
+    /// assert_eq!(program.interface().workgroup_size, [16, 16, 1]);
+    ///
+    /// let f32_only = Options { features: Features::empty(), ..Options::default() };
+    /// let source = "enable f16; @compute @workgroup_size(1) fn main() { let x = 1.0h; }";
+    /// let error = Program::with_options(source, &f32_only).err().expect("f16 is not allowed");
+    /// assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::F16));
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
     pub fn with_options(source: &str, options: &Options) -> Result<Self, ShaderError> {
         let scanned = scan::scan(source).map_err(|report| report.render(source))?;
         let inner = guard::run_with_stack(scanned.stack, || {

@@ -1,11 +1,11 @@
 //! Module → [`Interface`].
 
 use naga::valid::{GlobalUse, ModuleInfo};
-use naga::{AddressSpace, Module};
+use naga::{AddressSpace, GlobalVariable, Handle, Module};
 
 use crate::report::Report;
 use crate::types::{self, layout};
-use crate::{Access, Binding, Features, Immediates, Interface, Override, ShaderErrorKind, Space};
+use crate::{Access, Binding, Features, Immediates, Interface, Override, Space, TypeLayout};
 
 /// The interface of the only entry point of a validated module.
 pub(crate) fn interface(
@@ -27,66 +27,67 @@ pub(crate) fn interface(
     };
     let mut memory = 0u64;
     for (handle, global) in module.global_variables.iter() {
-        let access = uses[handle];
-        if access.is_empty() {
+        let used = uses[handle];
+        if used.is_empty() {
             continue;
         }
-        let name = global.name.clone().unwrap_or_default();
-        let lay_out = || {
-            layout(module, global.ty)
-                .map_err(|e| e.about(&name, module.global_variables.get_span(handle)))
-        };
-        let space = match global.space {
-            AddressSpace::Uniform => Space::Uniform,
-            AddressSpace::Storage { .. } => Space::Storage,
+        match global.space {
+            AddressSpace::Uniform | AddressSpace::Storage { .. } => {
+                found.bindings.extend(binding(module, handle, used)?);
+            }
             AddressSpace::WorkGroup => {
                 // Each variable starts on a boundary of 16 bytes, as WebGPU counts them.
-                memory =
-                    memory.saturating_add(types::size(module, global.ty)?.next_multiple_of(16));
-                continue;
+                let size = types::size(module, global.ty)?.checked_next_multiple_of(16);
+                memory = memory.saturating_add(size.unwrap_or(u64::MAX));
             }
             AddressSpace::Immediate => {
-                let layout = lay_out()?;
+                let (name, layout) = lay_out(module, handle)?;
                 found.immediates = Some(Immediates { name, layout });
-                continue;
             }
-            _ => continue,
-        };
-        let Some(place) = global.binding else {
-            continue;
-        };
-        found.bindings.push(Binding {
-            group: place.group,
-            binding: place.binding,
-            space,
-            access: if access.intersects(GlobalUse::WRITE | GlobalUse::ATOMIC) {
-                Access::ReadWrite
-            } else {
-                Access::Read
-            },
-            layout: lay_out()?,
-            name,
-        });
+            _ => {}
+        }
     }
     found.workgroup_memory = u32::try_from(memory).unwrap_or(u32::MAX);
     found.bindings.sort_by_key(|b| (b.group, b.binding));
-    unique(&found.bindings)?;
     Ok(found)
 }
 
-/// Refuses two used variables in one place.
-fn unique(bindings: &[Binding]) -> Result<(), Box<Report>> {
-    for pair in bindings.windows(2) {
-        let [a, b] = pair else { continue };
-        if (a.group, a.binding) == (b.group, b.binding) {
-            return Err(Box::new(Report::new(
-                ShaderErrorKind::Validation,
-                format!(
-                    "`{}` and `{}` share @group({}) @binding({}), and the kernel uses both",
-                    a.name, b.name, a.group, a.binding
-                ),
-            )));
-        }
-    }
-    Ok(())
+/// The buffer that a variable stands for. The validator has refused two in one place.
+fn binding(
+    module: &Module,
+    handle: Handle<GlobalVariable>,
+    used: GlobalUse,
+) -> Result<Option<Binding>, Box<Report>> {
+    let global = &module.global_variables[handle];
+    let Some(place) = global.binding else {
+        return Ok(None);
+    };
+    let (name, layout) = lay_out(module, handle)?;
+    Ok(Some(Binding {
+        group: place.group,
+        binding: place.binding,
+        name,
+        space: match global.space {
+            AddressSpace::Uniform => Space::Uniform,
+            _ => Space::Storage,
+        },
+        access: if used.intersects(GlobalUse::WRITE | GlobalUse::ATOMIC) {
+            Access::ReadWrite
+        } else {
+            Access::Read
+        },
+        layout,
+    }))
+}
+
+/// The name and the layout of a variable.
+fn lay_out(
+    module: &Module,
+    handle: Handle<GlobalVariable>,
+) -> Result<(String, TypeLayout), Box<Report>> {
+    let global = &module.global_variables[handle];
+    let name = global.name.clone().unwrap_or_default();
+    let layout = layout(module, global.ty)
+        .map_err(|why| why.about(&name, module.global_variables.get_span(handle)))?;
+    Ok((name, layout))
 }

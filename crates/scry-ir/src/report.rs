@@ -10,6 +10,9 @@ use crate::{Location, ShaderError, ShaderErrorKind};
 /// Lines longer than this many bytes are shown only around the place.
 const LONG_LINE: usize = 400;
 
+/// At most so many places are shown.
+const MAX_LABELS: usize = 12;
+
 /// A diagnosis in the making.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
@@ -49,9 +52,20 @@ impl Report {
         for (span, _) in &mut self.labels {
             *span = within(*span, source);
         }
-        // The narrowest place is the most telling one.
-        let first = self.labels.iter().map(|(span, _)| *span).min_by_key(width);
+        let first = self.labels.first().map(|(span, _)| *span);
         let message = one_line(&self.message);
+        if self.labels.len() > MAX_LABELS {
+            let more = self.labels.len() - MAX_LABELS;
+            self.labels.truncate(MAX_LABELS);
+            self.notes
+                .push(format!("note: {more} more places are not shown"));
+        }
+        for (_, label) in &mut self.labels {
+            *label = shorten(label);
+        }
+        for note in &mut self.notes {
+            *note = shorten(note);
+        }
         ShaderError {
             kind: self.kind.clone(),
             location: first.map(|span| location(span, source)),
@@ -61,8 +75,7 @@ impl Report {
     }
 
     fn annotate(&self, message: &str, first: Option<Span>, source: &str) -> String {
-        let cause = Cause::chain(message, &self.notes);
-        let mut error = WithSpan::new(cause);
+        let mut error = WithSpan::new(Cause::chain(message, &self.notes));
         let Some(first) = first else {
             return if self.notes.is_empty() {
                 String::new()
@@ -70,21 +83,33 @@ impl Report {
                 error.emit_to_string("")
             };
         };
-        if self
+        let text = if self
             .labels
             .iter()
             .any(|(span, _)| has_long_line(*span, source))
         {
             let (excerpt, span) = excerpt(first, source);
-            let label = self.labels.iter().find(|(span, _)| *span == first);
-            error = error.with_span(span, label.map_or("", |(_, label)| label));
-            return error.emit_to_string(&excerpt);
-        }
-        for (span, label) in &self.labels {
-            error = error.with_span(*span, label);
-        }
-        error.emit_to_string(source)
+            error
+                .with_span(span, &self.labels[0].1)
+                .emit_to_string(&excerpt)
+        } else {
+            for (span, label) in &self.labels {
+                error = error.with_span(*span, label);
+            }
+            error.emit_to_string(source)
+        };
+        with_location(&text, location(first, source))
     }
+}
+
+/// The rendered text with that location in its heading, which shows the earliest place otherwise.
+fn with_location(text: &str, location: Location) -> String {
+    const MARK: &str = "─ wgsl:";
+    let Some((before, after)) = text.split_once(MARK) else {
+        return text.to_owned();
+    };
+    let rest = after.find('\n').map_or("", |end| &after[end..]);
+    format!("{before}{MARK}{}:{}{rest}", location.line, location.column)
 }
 
 /// A message and, as its sources, the notes: the shape that naga's renderer prints.
@@ -123,11 +148,15 @@ impl Error for Cause {
 
 /// The message on one line.
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn width(span: &Span) -> usize {
-    span.to_range().map_or(usize::MAX, |range| range.len())
+/// A text of at most 600 characters; names in a source can be longer.
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(600) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
 }
 
 /// The span moved into the source and onto character boundaries.

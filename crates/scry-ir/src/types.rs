@@ -3,12 +3,47 @@
 use naga::proc::IndexableLength;
 use naga::{ArraySize, Handle, Module, Span, Type, TypeInner};
 
+use crate::declarations::Declarations;
 use crate::report::Report;
 use crate::{Member, Scalar, ScalarKind, ShaderErrorKind, TypeLayout};
 
 /// A layout tree of more nodes than this is refused: nested structs can name 2^n members in n
 /// lines.
 const MAX_NODES: u32 = 1 << 16;
+
+/// Types nested deeper than this are refused; WGSL itself promises 15.
+const MAX_DEPTH: u32 = 100;
+
+/// Refuses types nested so deeply that a walk over them might need too much stack.
+pub(crate) fn shallow(module: &Module, outline: &Declarations<'_>) -> Result<(), Box<Report>> {
+    let mut depths: Vec<u32> = Vec::with_capacity(module.types.len());
+    for (handle, ty) in module.types.iter() {
+        let part = |part: Handle<Type>| depths.get(part.index()).copied().unwrap_or(0);
+        let inside = match &ty.inner {
+            TypeInner::Array { base, .. }
+            | TypeInner::BindingArray { base, .. }
+            | TypeInner::Pointer { base, .. } => part(*base),
+            TypeInner::Struct { members, .. } => members
+                .iter()
+                .map(|member| part(member.ty))
+                .max()
+                .unwrap_or(0),
+            _ => 0,
+        };
+        if inside >= MAX_DEPTH {
+            let message = format!("a type is nested more than {MAX_DEPTH} deep");
+            let report = Report::new(ShaderErrorKind::TooComplex, message);
+            let span = module.types.get_span(handle);
+            return Err(Box::new(if span.is_defined() {
+                report.at(span, "this type")
+            } else {
+                report.at(outline.first("alias"), "the first alias")
+            }));
+        }
+        depths.push(inside + 1);
+    }
+    Ok(())
+}
 
 /// Why a type has no layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

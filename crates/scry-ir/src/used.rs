@@ -51,7 +51,7 @@ pub(crate) fn features(
             .filter(|(f, span)| f.intersects(name) && span.is_defined());
         let first = uses.min_by_key(|(_, span)| span.to_range().map(|range| range.start));
         if let Some((_, span)) = first {
-            report = report.at(*span, format!("{name} used here"));
+            report = report.at(*span, format!("{name} is used here"));
         }
     }
     Err(Box::new(report))
@@ -77,8 +77,9 @@ impl Scan<'_> {
     }
 
     fn types(&mut self) {
+        let spans = self.type_spans();
         for (handle, ty) in self.module.types.iter() {
-            let span = self.module.types.get_span(handle);
+            let span = spans[handle.index()];
             self.add(of_type(&ty.inner), span);
             if let TypeInner::Struct { members, .. } = &ty.inner {
                 for member in members {
@@ -86,6 +87,50 @@ impl Scan<'_> {
                 }
             }
         }
+    }
+
+    /// The place of each type: its declaration, else the first variable whose type contains it.
+    fn type_spans(&self) -> Vec<Span> {
+        let module = self.module;
+        let declared = module
+            .types
+            .iter()
+            .map(|(handle, _)| module.types.get_span(handle));
+        let mut spans: Vec<Span> = declared.collect();
+        let mut fill = |ty: Handle<Type>, span: Span| {
+            if !spans[ty.index()].is_defined() {
+                spans[ty.index()] = span;
+            }
+        };
+        for (handle, global) in module.global_variables.iter() {
+            fill(global.ty, module.global_variables.get_span(handle));
+        }
+        let entries = module.entry_points.iter().map(|entry| &entry.function);
+        for function in module
+            .functions
+            .iter()
+            .map(|(_, function)| function)
+            .chain(entries)
+        {
+            for (handle, local) in function.local_variables.iter() {
+                fill(local.ty, function.local_variables.get_span(handle));
+            }
+        }
+        // Parts stand before the types that they are part of.
+        for (handle, ty) in module.types.iter().collect::<Vec<_>>().into_iter().rev() {
+            let whole = spans[handle.index()];
+            let mut fill = |part: Handle<Type>| {
+                if !spans[part.index()].is_defined() {
+                    spans[part.index()] = whole;
+                }
+            };
+            match &ty.inner {
+                TypeInner::Array { base, .. } | TypeInner::Pointer { base, .. } => fill(*base),
+                TypeInner::Struct { members, .. } => members.iter().for_each(|m| fill(m.ty)),
+                _ => {}
+            }
+        }
+        spans
     }
 
     fn binding(&mut self, binding: Option<&Binding>, span: Span) {

@@ -1,9 +1,13 @@
 //! Validation: the whole module by WGSL's rules, then the kernel by the features asked for.
 
-use naga::valid::{Capabilities, ModuleInfo, ValidationFlags, Validator};
+use naga::valid::{
+    Capabilities, EntryPointError, ModuleInfo, ValidationError, ValidationFlags, Validator,
+};
+use naga::{GlobalVariable, Handle};
 
+use crate::declarations::Declarations;
 use crate::report::Report;
-use crate::{Features, naga_error};
+use crate::{Features, ShaderErrorKind, naga_error};
 
 /// The naga capabilities that stand for a set of features. Immediates, and the conversions between
 /// `f32` and packed 16-bit floats, are always there.
@@ -50,5 +54,53 @@ pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<Module
 fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
     Validator::new(ValidationFlags::all(), capabilities)
         .validate(module)
-        .map_err(|error| Box::new(naga_error::validation(&error)))
+        .map_err(|error| match error.as_inner() {
+            ValidationError::EntryPoint {
+                source: EntryPointError::BindingCollision(variable),
+                ..
+            } => collision(module, *variable),
+            _ => Box::new(naga_error::validation(&error)),
+        })
+}
+
+/// Two variables of one entry point in one place.
+fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Report> {
+    let globals = &module.global_variables;
+    let name = globals[variable].name.as_deref().unwrap_or("");
+    let place = globals[variable].binding;
+    let (group, binding) = place.map_or((0, 0), |place| (place.group, place.binding));
+    let message =
+        format!("`{name}` shares @group({group}) @binding({binding}) with another variable");
+    let mut report = Report::new(ShaderErrorKind::Validation, message);
+    report = report.at(globals.get_span(variable), "used by the kernel");
+    for (handle, global) in globals.iter() {
+        if handle != variable && global.binding == place {
+            report = report.at(globals.get_span(handle), "in the same place");
+        }
+    }
+    Box::new(report.note("help: give each variable that one entry point uses its own @binding"))
+}
+
+/// Refuses workgroups without invocations, and those larger than any device could run.
+pub(crate) fn workgroups(
+    module: &naga::Module,
+    outline: &Declarations<'_>,
+) -> Result<(), Box<Report>> {
+    const MAX: u32 = 1 << 14;
+    for entry in &module.entry_points {
+        let [x, y, z] = entry.workgroup_size;
+        let fixed = entry.workgroup_size_overrides.is_none();
+        let compute = entry.stage == naga::ShaderStage::Compute;
+        if compute && fixed && ![x, y, z].iter().all(|size| (1..=MAX).contains(size)) {
+            let name = &entry.name;
+            let message = format!(
+                "`{name}` has workgroups of {x} × {y} × {z} invocations: each must be from 1 to \
+                 {MAX}"
+            );
+            let report = Report::new(ShaderErrorKind::Validation, message);
+            let place = outline.function(name).unwrap_or_default();
+            return Err(Box::new(report.at(place, "this entry point")));
+        }
+    }
+    Ok(())
 }

@@ -105,3 +105,266 @@ fn overrides_size_the_workgroup_and_its_memory() {
         );
     }
 }
+
+/// The offsets and the size of the struct that is the element of `data`.
+fn offsets(structs: &str) -> Result<(Vec<u32>, u32), ShaderErrorKind> {
+    let source = format!(
+        "{structs}
+        @group(0) @binding(0) var<storage, read_write> data: array<S>;
+        @compute @workgroup_size(1) fn main() {{ data[0] = data[1]; }}"
+    );
+    let program = Program::parse(&source).map_err(|error| error.kind)?;
+    let TypeLayout::Array {
+        element, stride, ..
+    } = &program.interface().bindings[0].layout
+    else {
+        panic!("an array");
+    };
+    let TypeLayout::Struct { members, size, .. } = &**element else {
+        panic!("of structs");
+    };
+    assert_eq!(stride, size);
+    Ok((members.iter().map(|member| member.offset).collect(), *size))
+}
+
+#[test]
+fn layouts_follow_the_rules_of_wgsl() {
+    for (structs, wanted, size) in [
+        (
+            "struct S { a: f32, b: vec3<f32>, c: f32, d: vec2<f32> }",
+            vec![0, 16, 28, 32],
+            48,
+        ),
+        (
+            "struct S { a: f32, b: array<vec3<f32>, 2>, c: mat3x3<f32> }",
+            vec![0, 16, 48],
+            96,
+        ),
+        (
+            "struct S { a: f32, @align(32) b: f32, @size(20) c: u32, d: u32 }",
+            vec![0, 32, 36, 56],
+            64,
+        ),
+        (
+            "enable f16; struct S { a: f16, b: vec3<f16>, c: mat2x3<f16> }",
+            vec![0, 8, 16],
+            32,
+        ),
+        (
+            "struct I { x: vec3<f32> } struct S { a: f32, i: I, b: f32 }",
+            vec![0, 16, 32],
+            48,
+        ),
+        (
+            "struct S { a: i32, b: i64, c: vec3<u64> }",
+            vec![0, 8, 32],
+            64,
+        ),
+    ] {
+        assert_eq!(offsets(structs), Ok((wanted, size)), "{structs}");
+    }
+}
+
+#[test]
+fn an_align_inside_a_nested_struct_is_honoured_or_refused() {
+    // By the rules of WGSL, I has alignment 64 and size 64.
+    let inner = "struct I { @align(64) x: u32 }";
+    for (outer, wanted) in [
+        (
+            "struct S { x: u32, y: I }",
+            Err(ShaderErrorKind::Validation),
+        ),
+        (
+            "struct S { y: I, x: u32 }",
+            Err(ShaderErrorKind::Validation),
+        ),
+        (
+            "struct S { x: u32, y: array<I, 2> }",
+            Err(ShaderErrorKind::Validation),
+        ),
+        (
+            "struct M { x: u32, y: I } struct S { m: M }",
+            Err(ShaderErrorKind::Validation),
+        ),
+        (
+            "struct S { y: I, @align(64) x: u32 }",
+            Ok((vec![0, 64], 128)),
+        ),
+        (
+            "struct S { x: u32, @align(64) y: I }",
+            Ok((vec![0, 64], 128)),
+        ),
+        ("struct S { y: I }", Ok((vec![0], 64))),
+        (
+            "struct S { @size(64) x: u32, y: I }",
+            Ok((vec![0, 64], 128)),
+        ),
+    ] {
+        assert_eq!(offsets(&format!("{inner} {outer}")), wanted, "{outer}");
+    }
+    let by_name = "const A = 0x40u; struct I { @align(A) x: u32 } struct S { x: u32, y: I }";
+    assert_eq!(offsets(by_name), Err(ShaderErrorKind::Validation));
+    let unknown = "struct I { @align(32 * 2) x: u32 } struct S { x: u32, @align(64) y: I }";
+    assert_eq!(offsets(unknown), Err(ShaderErrorKind::Validation));
+}
+
+#[test]
+fn features_are_those_that_the_kernel_reaches() {
+    let cases = [
+        ("enable f16;", "out[0] = f32(f16(out[1]));", Features::F16),
+        ("", "out[0] = f32(f64(out[1]) * 2.0lf);", Features::F64),
+        ("", "out[0] = f32(i64(out[1]));", Features::I64),
+        ("", "var k = 5li; out[0] = f32(k);", Features::I64),
+        (
+            "enable wgpu_int16;",
+            "out[0] = f32(i16(out[1]));",
+            Features::I16,
+        ),
+        ("enable subgroups;", "", Features::SUBGROUPS),
+        ("", "out[0] = subgroupMax(out[1]);", Features::SUBGROUPS),
+        ("", "subgroupBarrier();", Features::SUBGROUPS),
+        (
+            "@group(0) @binding(1) var<storage, read_write> f: atomic<f32>;",
+            "atomicAdd(&f, 1.0);",
+            Features::F32_ATOMICS,
+        ),
+        (
+            "@group(0) @binding(1) var<storage, read_write> f: array<atomic<u64>>;",
+            "_ = atomicXor(&f[3], 1lu);",
+            Features::I64_ATOMICS.union(Features::I64),
+        ),
+        (
+            "fn unused() -> f64 { return 1.0lf; }",
+            "",
+            Features::empty(),
+        ),
+        (
+            "@group(0) @binding(1) var<storage> f: array<i64>;",
+            "",
+            Features::empty(),
+        ),
+    ];
+    for (head, body, features) in cases {
+        let source = format!(
+            "{head}
+            @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+            @compute @workgroup_size(32) fn main() {{ out[0] = 1.0; {body} }}"
+        );
+        let program = Program::parse(&source).unwrap_or_else(|e| panic!("{source}\n{e}"));
+        assert_eq!(program.interface().features, features, "{source}");
+        let without = |features: Features| Options {
+            features,
+            ..Options::default()
+        };
+        let strict = Program::with_options(&source, &without(features));
+        assert!(strict.is_ok(), "{source}\n{}", strict.err().unwrap());
+        for missing in features.iter() {
+            let options = without(Features::all().difference(missing));
+            let error = Program::with_options(&source, &options).err().unwrap();
+            assert_eq!(error.kind, ShaderErrorKind::Unsupported(missing), "{error}");
+            assert!(error.location.is_some(), "{error}");
+        }
+    }
+}
+
+#[test]
+fn other_things_than_buffers_are_refused_by_name() {
+    for (head, name, what, body) in [
+        (
+            "@group(0) @binding(0) var tex: texture_2d<f32>;",
+            "tex",
+            "texture_2d",
+            "_ = textureDimensions(tex);",
+        ),
+        (
+            "@group(0) @binding(0) var tex: texture_storage_2d<r32float, write>;",
+            "tex",
+            "storage texture",
+            "textureStore(tex, vec2(0), vec4(1.0));",
+        ),
+        (
+            "@group(0) @binding(0) var smp: sampler;",
+            "smp",
+            "sampler",
+            "_ = smp;",
+        ),
+        (
+            "@group(0) @binding(0) var tex: texture_external;",
+            "tex",
+            "external texture",
+            "_ = textureDimensions(tex);",
+        ),
+        (
+            "enable wgpu_ray_query; @group(0) @binding(0) var acc: acceleration_structure;",
+            "q",
+            "ray_query",
+            "var q: ray_query;",
+        ),
+        (
+            "enable wgpu_binding_array; struct B { x: u32 } @group(0) @binding(0) var<storage> many: binding_array<B, 4>;",
+            "many",
+            "binding_array",
+            "_ = many[1].x;",
+        ),
+    ] {
+        let source = format!("{head} @compute @workgroup_size(1) fn main() {{ {body} }}");
+        let error = Program::parse(&source)
+            .err()
+            .unwrap_or_else(|| panic!("{source}"));
+        assert_eq!(error.kind, ShaderErrorKind::NotCompute, "{source}\n{error}");
+        assert!(
+            error.message.contains(&format!("`{name}` is a {what}")),
+            "{error}"
+        );
+    }
+    // What a fragment entry point of the same source uses is no concern of the kernel.
+    let source = "@group(0) @binding(0) var tex: texture_2d<f32>;
+        @fragment fn fs() -> @location(0) vec4<f32> { return textureLoad(tex, vec2(0), 0); }
+        @compute @workgroup_size(1) fn main() {}";
+    assert!(
+        Program::parse(source)
+            .unwrap()
+            .interface()
+            .bindings
+            .is_empty()
+    );
+}
+
+#[test]
+fn immediates_access_and_workgroup_memory() {
+    let source = "
+        struct Params { scale: f32, count: u32 }
+        var<immediate> params: Params;
+        var<workgroup> a: array<vec3<f32>, 4>;
+        var<workgroup> b: u32;
+        var<workgroup> c: array<bool, 5>;
+        var<workgroup> unused: array<u32, 1000>;
+        @group(0) @binding(0) var<storage, read_write> counter: atomic<u32>;
+        @group(0) @binding(1) var<storage, read_write> loaded: atomic<u32>;
+        @group(0) @binding(2) var<storage, read_write> only_len: array<u32>;
+        fn deep() { b = u32(params.scale); c[1] = true; atomicAdd(&counter, atomicLoad(&loaded)); }
+        @compute @workgroup_size(4)
+        fn main() { a[0].x = f32(arrayLength(&only_len)); deep(); }";
+    let program = Program::parse(source).unwrap();
+    let interface = program.interface();
+    assert_eq!(interface.workgroup_memory, 64 + 16 + 32);
+    let immediates = interface.immediates.as_ref().unwrap();
+    assert_eq!(
+        (immediates.name.as_str(), immediates.layout.fixed_size()),
+        ("params", 8)
+    );
+    let access: Vec<_> = interface.bindings.iter().map(|b| b.access).collect();
+    assert_eq!(access, [Access::ReadWrite, Access::Read, Access::Read]);
+}
+
+#[test]
+fn huge_workgroup_memory_is_told_not_wrapped() {
+    let source = "
+        override N: u32 = 4294967295;
+        var<workgroup> a: array<vec4<u32>, N>;
+        @compute @workgroup_size(1) fn main() { a[1].x = 2u; }";
+    match Program::parse(source) {
+        Ok(program) => assert_eq!(program.interface().workgroup_memory, u32::MAX),
+        Err(error) => assert_ne!(error.kind, ShaderErrorKind::Compiler, "{error}"),
+    }
+}

@@ -1,0 +1,76 @@
+//! The text of every error, against golden files: `tests/errors/NAME.wgsl` is refused with exactly
+//! `tests/errors/NAME.txt`. `SCRY_BLESS=1` writes the golden files anew.
+//!
+//! Lines at the top of a source set the options: `// entry: NAME`, `// override: NAME=VALUE`,
+//! `// features: none`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use scry_ir::{Features, Options, Program, ShaderError};
+
+fn options(source: &str) -> Options {
+    let mut options = Options::default();
+    for line in source.lines().map_while(|line| line.strip_prefix("// ")) {
+        match line.split_once(": ") {
+            Some(("entry", name)) => options.entry = Some(name.to_owned()),
+            Some(("override", setting)) => {
+                let (name, value) = setting.split_once('=').expect("NAME=VALUE");
+                options
+                    .overrides
+                    .push((name.to_owned(), value.parse().expect("a number")));
+            }
+            Some(("features", "none")) => options.features = Features::empty(),
+            _ => panic!("unknown option: {line}"),
+        }
+    }
+    options
+}
+
+fn describe(error: &ShaderError) -> String {
+    let place = error
+        .location
+        .map_or("nowhere".to_owned(), |l| format!("{}:{}", l.line, l.column));
+    format!(
+        "{:?} at {place}\n{}\n\n{error}\n",
+        error.kind, error.message
+    )
+}
+
+fn sources() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/errors");
+    let mut paths: Vec<_> = fs::read_dir(folder)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "wgsl"))
+        .collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn errors_read_as_agreed() {
+    let bless = std::env::var_os("SCRY_BLESS").is_some();
+    let sources = sources();
+    assert!(sources.len() >= 15, "the sources are missing");
+    let mut wrong = Vec::new();
+    for path in sources {
+        let source = fs::read_to_string(&path).unwrap();
+        let got = match Program::with_options(&source, &options(&source)) {
+            Err(error) => describe(&error),
+            Ok(_) => "accepted\n".to_owned(),
+        };
+        let golden = path.with_extension("txt");
+        if bless {
+            fs::write(&golden, &got).unwrap();
+        }
+        let wanted = fs::read_to_string(&golden).unwrap_or_default();
+        if got != wanted || got == "accepted\n" {
+            wrong.push(format!(
+                "{}\n--- wanted\n{wanted}--- got\n{got}",
+                path.display()
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,6 @@
+@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    let x = data[id.x]
+    data[id.x] = x * 2.0;
+}

@@ -1,0 +1,3 @@
+fn main() -> f32 {
+    return 1.0;
+}

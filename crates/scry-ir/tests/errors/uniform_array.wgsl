@@ -1,0 +1,6 @@
+@group(0) @binding(0) var<uniform> weights: array<f32, 8>;
+@group(0) @binding(1) var<storage, read_write> data: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    data[id.x] *= weights[id.x % 8];
+}

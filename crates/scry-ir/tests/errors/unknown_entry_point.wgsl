@@ -1,0 +1,3 @@
+// entry: third
+@compute @workgroup_size(1) fn first() {}
+@compute @workgroup_size(1) fn second() {}

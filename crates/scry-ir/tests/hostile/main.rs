@@ -1,0 +1,100 @@
+//! Sources that no compiler should have to see: each is compiled or refused within seconds, and a
+//! refusal shows where.
+
+mod constants;
+mod large;
+mod mutation;
+mod nesting;
+
+use std::time::{Duration, Instant};
+
+use scry_ir::{Program, ShaderError, ShaderErrorKind, SpirvOptions};
+
+const KERNEL: &str = include_str!("plain.wgsl");
+
+/// A second kernel: the types and operations that the first one does not have.
+const RICH: &str = include_str!("rich.wgsl");
+
+/// Reads a source and writes it as SPIR-V.
+fn through(source: &str) -> Result<Program, ShaderError> {
+    let program = Program::parse(source)?;
+    program.to_spirv(&SpirvOptions {
+        version: (1, 3),
+        checked: true,
+        native_workgroup_zeroing: false,
+        folded: false,
+    })?;
+    Ok(program)
+}
+
+/// Compiles within a limit of time, whatever comes of it.
+fn compile(source: &str) -> Result<Program, ShaderError> {
+    let start = Instant::now();
+    let result = through(source);
+    let took = start.elapsed();
+    assert!(
+        took < Duration::from_secs(60),
+        "{took:?} for {} bytes",
+        source.len()
+    );
+    if let Err(error) = &result {
+        assert_ne!(error.kind, ShaderErrorKind::Compiler, "{error}");
+        assert!(
+            !error.message.is_empty() && !error.message.contains('\n'),
+            "{error}"
+        );
+        assert!(
+            error.rendered.len() < 100_000,
+            "{} bytes of text",
+            error.rendered.len()
+        );
+    }
+    result
+}
+
+/// Compiles a source that must be refused, with a place.
+fn refused(source: &str) -> ShaderError {
+    let error = compile(source).err().expect("it is refused");
+    let place = error
+        .location
+        .unwrap_or_else(|| panic!("no place: {error}"));
+    let lines = source.bytes().filter(|b| *b == b'\n').count() as u32 + 1;
+    assert!(
+        (1..=lines).contains(&place.line) && place.column >= 1,
+        "{place:?}: {error}"
+    );
+    error
+}
+
+fn kernel(body: &str) -> String {
+    format!(
+        "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+@compute @workgroup_size(1)
+fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+    var x = f32(id.x); var i = i32(id.x); var b = i > 3;
+    {body}
+    data[0] = x + f32(i) + f32(b);
+}}"
+    )
+}
+
+#[test]
+fn the_kernels_themselves_are_good() {
+    let program = compile(KERNEL).unwrap();
+    assert_eq!(program.interface().bindings.len(), 3);
+    let program = compile(RICH).unwrap();
+    assert_eq!(program.interface().bindings.len(), 4);
+}
+
+#[test]
+fn the_same_bad_kernel_from_many_threads_gives_the_same_error() {
+    let bad = KERNEL.replace("sum += src", "sum += sorce");
+    let errors: Vec<ShaderError> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| refused(&bad))).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(errors.windows(2).all(|pair| pair[0] == pair[1]));
+}
