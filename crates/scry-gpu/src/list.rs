@@ -32,19 +32,6 @@ impl CommandList {
         self.memories.extend(memories.into_iter().cloned());
     }
 
-    /// A list of a single copy.
-    pub(crate) fn copy(src: (&Arc<Memory>, Span), dst: (&Arc<Memory>, Span)) -> Self {
-        let mut list = Self::default();
-        list.push(
-            Command::Copy {
-                src: src.1,
-                dst: dst.1,
-            },
-            [src.0, dst.0],
-        );
-        list
-    }
-
     /// How much the list holds, for [`CommandList::truncate`].
     pub(crate) fn lengths(&self) -> [usize; 3] {
         [

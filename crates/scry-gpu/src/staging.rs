@@ -16,7 +16,7 @@ use crate::memory::Memory;
 pub(crate) const SLOT: usize = 2 << 20;
 
 /// Slots of a ring. All together stay in the host's last-level cache.
-const SLOTS: usize = 16;
+const SLOTS: usize = 24;
 
 /// The two rings of a device.
 pub(crate) struct Staging {

@@ -2,16 +2,17 @@
 //!
 //! A transfer goes chunk by chunk through a ring of mapped memory: the host copies some chunks
 //! while the device copies others. One host thread cannot keep up with the bus, so large transfers
-//! use several. For an upload each of them copies and submits; for a download one thread alone
-//! submits and waits, well ahead of the others, which copy what has arrived.
+//! use several. And because the device pauses for a moment between submissions, several chunks
+//! share one.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Builder};
 
-use crate::command::Span;
+use crate::command::{Command, Span};
 use crate::context::Context;
+use crate::driver::Point;
 use crate::error::Result;
 use crate::info::DeviceKind;
 use crate::list::CommandList;
@@ -21,8 +22,11 @@ use crate::staging::{Lease, SLOT};
 /// Host bytes for which one more thread is worth its start.
 const BYTES_PER_THREAD: usize = 4 << 20;
 
-/// Chunks of a download that the device may be working on at once.
-const AHEAD: usize = 8;
+/// Chunks that share a submission.
+const GROUP: usize = 4;
+
+/// Submissions of a download that the device may be working on at once.
+const AHEAD: usize = 3;
 
 /// A part of an allocation, and the allocation.
 pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
@@ -30,15 +34,20 @@ pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
 /// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
 pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len());
+    let upload = Upload {
+        context,
+        dst,
+        captured: Mutex::default(),
+    };
     let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<()> {
         while let Some((chunk, index)) = next() {
-            upload_chunk(context, part(dst, index, chunk.len()), chunk)?;
+            upload.capture(chunk, index)?;
         }
         Ok(())
     };
-    thread::scope(|scope| {
+    let captured = thread::scope(|scope| {
         // A thread that the system refuses is one less: the caller's own always works.
         let others: Vec<_> = (1..threads)
             .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
@@ -49,16 +58,64 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
             .into_iter()
             .map(|other| other.join().unwrap_or_else(panic));
         theirs.fold(mine, |all, one| all.and(one))
-    })
+    });
+    captured?;
+    upload.submit(1)
 }
 
-fn upload_chunk(context: &Context, dst: Place<'_>, chunk: &[u8]) -> Result<()> {
-    let mut lease = context.staging.up.lease(context, chunk.len())?;
-    let (memory, span) = (lease.memory.id(), lease.span);
-    context.note_loss(context.driver.write(memory, span.offset, chunk))?;
-    let list = CommandList::copy((&lease.memory, span), dst);
-    lease.point = Some(context.submit(list, false)?);
-    Ok(())
+/// An upload under way.
+struct Upload<'a> {
+    context: &'a Context,
+    dst: Place<'a>,
+    /// Chunks that are in the ring and not yet submitted, and the spans that they are for.
+    captured: Mutex<Vec<(Lease<'a>, Span)>>,
+}
+
+impl Upload<'_> {
+    /// Copies a chunk into the ring, and submits if there are enough of them.
+    fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
+        let context = self.context;
+        let ring = &context.staging.up;
+        let lease = match ring.try_lease(context, chunk.len())? {
+            Some(lease) => lease,
+            None => {
+                // Whoever waits for room must not keep any.
+                self.submit(1)?;
+                ring.lease(context, chunk.len())?
+            }
+        };
+        let (memory, span) = (lease.memory.id(), lease.span);
+        context.note_loss(context.driver.write(memory, span.offset, chunk))?;
+        let to = part(self.dst, index, chunk.len()).1;
+        self.captured
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((lease, to));
+        self.submit(GROUP)
+    }
+
+    /// Submits what is captured, if that is at least `least` chunks.
+    fn submit(&self, least: usize) -> Result<()> {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if captured.len() < least {
+            return Ok(());
+        }
+        let mut group = std::mem::take(&mut *captured);
+        drop(captured);
+        let mut list = CommandList::default();
+        for (lease, to) in &group {
+            let command = Command::Copy {
+                src: lease.span,
+                dst: *to,
+            };
+            list.push(command, [&lease.memory, self.dst.0]);
+        }
+        let point = self.context.submit(list, false)?;
+        group
+            .iter_mut()
+            .for_each(|(lease, _)| lease.point = Some(point));
+        Ok(())
+    }
 }
 
 /// A chunk that the device has copied into the ring, and where it belongs.
@@ -92,42 +149,80 @@ pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u
     })
 }
 
-/// Has the device copy chunk after chunk into the ring, and hands each on once it is there.
+/// Chunks that one submission copies into the ring.
+struct Group<'a> {
+    point: Point,
+    chunks: Vec<Arrival<'a>>,
+}
+
+/// Has the device copy group after group of chunks into the ring, and hands each chunk on once it
+/// is there.
 fn fetch<'a>(
     context: &'a Context,
     src: Place<'_>,
     out: &'a mut [u8],
     mut hand_on: impl FnMut(Arrival<'a>) -> Result<()>,
 ) -> Result<()> {
-    let ring = &context.staging.down;
-    let mut ahead: VecDeque<Arrival<'a>> = VecDeque::with_capacity(AHEAD);
-    let mut settle = |mut oldest: Arrival<'a>| -> Result<()> {
-        if let Some(point) = oldest.lease.point {
-            context.wait(point)?;
-        }
-        oldest.lease.point = None;
-        hand_on(oldest)
+    let mut ahead: VecDeque<Group<'a>> = VecDeque::with_capacity(AHEAD);
+    let mut settle = |group: Group<'a>| -> Result<()> {
+        context.wait(group.point)?;
+        group.chunks.into_iter().try_for_each(|mut arrival| {
+            arrival.lease.point = None;
+            hand_on(arrival)
+        })
     };
-    for (out, index) in out.chunks_mut(SLOT).zip(0u64..) {
+    let mut chunks = out.chunks_mut(SLOT).zip(0u64..).peekable();
+    while chunks.peek().is_some() {
         if ahead.len() == AHEAD {
             ahead.pop_front().map_or(Ok(()), &mut settle)?;
         }
-        let mut lease = loop {
-            if let Some(lease) = ring.try_lease(context, out.len())? {
-                break lease;
-            }
-            match ahead.pop_front() {
-                Some(oldest) => settle(oldest)?,
-                None => break ring.lease(context, out.len())?,
-            }
-        };
-        let from = part(src, index, out.len());
-        let mut list = CommandList::copy(from, (&lease.memory, lease.span));
-        list.read_by_host = true;
-        lease.point = Some(context.submit(list, false)?);
-        ahead.push_back(Arrival { lease, out });
+        let mut group = Vec::with_capacity(GROUP);
+        while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
+            let lease = match context.staging.down.try_lease(context, out.len())? {
+                Some(lease) => lease,
+                None if !group.is_empty() => break,
+                // Whoever waits for room must not keep any.
+                None => match ahead.pop_front() {
+                    Some(oldest) => {
+                        settle(oldest)?;
+                        continue;
+                    }
+                    None => context.staging.down.lease(context, out.len())?,
+                },
+            };
+            group.extend(
+                chunks
+                    .next()
+                    .map(|(out, index)| (Arrival { lease, out }, index)),
+            );
+        }
+        ahead.push_back(submit_fetch(context, src, group)?);
     }
     ahead.into_iter().try_for_each(settle)
+}
+
+fn submit_fetch<'a>(
+    context: &Context,
+    src: Place<'_>,
+    group: Vec<(Arrival<'a>, u64)>,
+) -> Result<Group<'a>> {
+    let mut list = CommandList {
+        read_by_host: true,
+        ..Default::default()
+    };
+    for (Arrival { lease, out }, index) in &group {
+        let command = Command::Copy {
+            src: part(src, *index, out.len()).1,
+            dst: lease.span,
+        };
+        list.push(command, [src.0, &lease.memory]);
+    }
+    let point = context.submit(list, false)?;
+    let mut chunks: Vec<_> = group.into_iter().map(|(arrival, _)| arrival).collect();
+    chunks
+        .iter_mut()
+        .for_each(|arrival| arrival.lease.point = Some(point));
+    Ok(Group { point, chunks })
 }
 
 impl Arrival<'_> {
@@ -174,12 +269,14 @@ fn part(whole: Place<'_>, index: u64, size: usize) -> Place<'_> {
     )
 }
 
-/// Host threads worth using for a transfer: half the cores, at most 8. A software device needs the
-/// cores itself.
+/// Host threads worth using for a transfer: most of the cores, at most 12. A software device needs
+/// the cores itself.
 fn host_threads(context: &Context, size: usize) -> usize {
     if context.info.kind == DeviceKind::Software {
         return 1;
     }
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    (cores / 2).clamp(1, 8).min(size / BYTES_PER_THREAD + 1)
+    (cores * 5 / 8)
+        .clamp(1, 12)
+        .min(size / BYTES_PER_THREAD + 1)
 }

@@ -10,6 +10,7 @@ use gpu_allocator::vulkan::{
 use gpu_allocator::{AllocationError, AllocationSizes, AllocatorDebugSettings, MemoryLocation};
 
 use super::gpu::Gpu;
+use super::idle::Idle;
 use super::lock;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
@@ -26,6 +27,8 @@ const STAGING: u64 = MIB;
 /// The device's memory.
 pub(super) struct Heap {
     allocator: Mutex<ManuallyDrop<Allocator>>,
+    /// Buffers of the device's own memory.
+    idle: Mutex<Idle<Backed>>,
     gpu: Arc<Gpu>,
 }
 
@@ -34,10 +37,15 @@ pub(super) struct Block {
     pub(super) buffer: vk::Buffer,
     /// Bytes asked for.
     pub(super) size: u64,
+    /// Bytes that the buffer has; maybe more.
+    capacity: u64,
     allocation: ManuallyDrop<Allocation>,
     kind: MemoryKind,
     heap: Arc<Heap>,
 }
+
+/// A buffer bound to its memory.
+type Backed = (vk::Buffer, Allocation);
 
 impl Heap {
     /// An empty heap. Memory is taken from the device in blocks that grow as more is used.
@@ -56,6 +64,7 @@ impl Heap {
             allocator.map_err(|error| gpu.refused("gpu-allocator", error.to_string()))?;
         Ok(Arc::new(Self {
             allocator: Mutex::new(ManuallyDrop::new(allocator)),
+            idle: Mutex::new(Idle::new(idle_limit(gpu.info.kind, gpu.info.memory))),
             gpu: Arc::clone(gpu),
         }))
     }
@@ -71,21 +80,47 @@ impl Heap {
         if size > limit {
             return Err(self.too_large(size, limit, label));
         }
+        if kind == MemoryKind::Device {
+            let idle = lock(&self.idle).take(size);
+            if let Some((capacity, (buffer, allocation))) = idle {
+                let allocation = ManuallyDrop::new(allocation);
+                self.gpu.set_name(buffer, label);
+                let heap = Arc::clone(self);
+                return Ok(Block {
+                    buffer,
+                    size,
+                    capacity,
+                    allocation,
+                    kind,
+                    heap,
+                });
+            }
+        }
+        self.allocate_new(kind, size, label)
+    }
+
+    fn allocate_new(self: &Arc<Self>, kind: MemoryKind, size: u64, label: &str) -> Result<Block> {
+        let capacity = size.next_multiple_of(16);
         // Whole words at the end let kernels and fills of 32-bit words reach the last byte.
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST;
         let info = vk::BufferCreateInfo::default()
-            .size(size.next_multiple_of(16))
+            .size(capacity)
             .usage(usage)
             .sharing_mode(vk::SharingMode::EXCLUSIVE);
         // SAFETY: the size is within the device's limit, and not zero.
         let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
         let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
-        let block = self.back(buffer, kind, label).map(|allocation| Block {
+        let mut backed = self.back(buffer, kind, label);
+        if backed.is_err() && self.destroy_idle() {
+            backed = self.back(buffer, kind, label);
+        }
+        let block = backed.map(|allocation| Block {
             buffer,
             size,
+            capacity,
             allocation: ManuallyDrop::new(allocation),
             kind,
             heap: Arc::clone(self),
@@ -94,8 +129,12 @@ impl Heap {
             // SAFETY: the buffer was just made, and nothing uses it.
             unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         }
-        let block = block.map_err(|error| self.not_allocated(size, label, &error))?;
-        block.bind()?;
+        let mut block = block.map_err(|error| self.not_allocated(size, label, &error))?;
+        if let Err(error) = block.bind() {
+            // Too small to be kept: a buffer without memory is destroyed.
+            block.capacity = 0;
+            return Err(error);
+        }
         self.gpu.set_name(buffer, label);
         Ok(block)
     }
@@ -128,6 +167,24 @@ impl Heap {
             linear: true,
             allocation_scheme: AllocationScheme::GpuAllocatorManaged,
         })
+    }
+
+    /// Gives the memory of idle buffers back to the device; false if there were none.
+    fn destroy_idle(&self) -> bool {
+        let idle = lock(&self.idle).empty();
+        let some = !idle.is_empty();
+        idle.into_iter().for_each(|backed| self.destroy(backed));
+        some
+    }
+
+    /// Destroys a buffer that no unfinished submission uses.
+    fn destroy(&self, (buffer, allocation): Backed) {
+        // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
+        // gave it away.
+        unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
+        if let Err(error) = lock(&self.allocator).free(allocation) {
+            log::error!("vulkan: memory was not freed: {error}");
+        }
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
@@ -211,6 +268,15 @@ fn block_sizes(kind: DeviceKind) -> AllocationSizes {
     }
 }
 
+/// The most bytes of idle buffers to keep.
+fn idle_limit(kind: DeviceKind, memory: u64) -> u64 {
+    match kind {
+        // Its blocks are kept by the allocator already.
+        DeviceKind::Software => 0,
+        _ => memory / 16,
+    }
+}
+
 fn named(label: &str) -> String {
     match label {
         "" => "an unnamed buffer".to_owned(),
@@ -279,15 +345,17 @@ impl Drop for Block {
         if self.heap.gpu.is_given_up() {
             return;
         }
-        // SAFETY: by the driver's contract no unfinished submission uses the buffer; the
-        // allocation is taken out once, here.
-        let freed = unsafe {
-            self.heap.gpu.raw.destroy_buffer(self.buffer, None);
-            lock(&self.heap.allocator).free(ManuallyDrop::take(&mut self.allocation))
+        // SAFETY: taken out once, here.
+        let backed = (self.buffer, unsafe {
+            ManuallyDrop::take(&mut self.allocation)
+        });
+        let unkept = match self.kind {
+            MemoryKind::Device => lock(&self.heap.idle).keep(self.capacity, backed),
+            MemoryKind::Upload | MemoryKind::Readback => vec![backed],
         };
-        if let Err(error) = freed {
-            log::error!("vulkan: memory was not freed: {error}");
-        }
+        unkept
+            .into_iter()
+            .for_each(|backed| self.heap.destroy(backed));
     }
 }
 
@@ -296,6 +364,7 @@ impl Drop for Heap {
         if self.gpu.is_given_up() {
             return;
         }
+        self.destroy_idle();
         // SAFETY: every block holds an `Arc` of this, so none is left; taken out once, here.
         unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
     }

@@ -11,6 +11,7 @@ mod encode;
 mod error;
 mod features;
 mod gpu;
+mod idle;
 mod instance;
 mod memory;
 mod submit;
