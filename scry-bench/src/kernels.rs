@@ -3,6 +3,9 @@
 /// Adds one to each element of one buffer; 256 invocations a workgroup.
 pub const INCREMENT: &str = include_str!("kernels/increment.wgsl");
 
+/// Writes one more than each element of one buffer to another; 256 invocations a workgroup.
+pub const SUCCESSOR: &str = include_str!("kernels/successor.wgsl");
+
 /// `y = a·x + y`, one element an invocation; 256 invocations a workgroup.
 pub const SAXPY: &str = include_str!("kernels/saxpy.wgsl");
 
@@ -13,8 +16,9 @@ pub const SAXPY_VEC4: &str = include_str!("kernels/saxpy_vec4.wgsl");
 pub const WORKGROUP: usize = 256;
 
 /// Names and sources of all kernels.
-pub const ALL: [(&str, &str); 3] = [
+pub const ALL: [(&str, &str); 4] = [
     ("increment", INCREMENT),
+    ("successor", SUCCESSOR),
     ("saxpy", SAXPY),
     ("saxpy_vec4", SAXPY_VEC4),
 ];

@@ -107,7 +107,7 @@ impl Report {
         for (peer, summary) in results {
             match summary {
                 Some(summary) => self.row(&title, subject, peer, *summary)?,
-                None => println!("  {title:<34} {peer:<13} no such call"),
+                None => println!("  {title:<36} {peer:<13} no such call"),
             }
         }
         if let [(_, Some(ours)), (_, Some(theirs)), ..] = results {
@@ -137,7 +137,7 @@ impl Report {
         let gbps = subject.bytes.map(|bytes| bytes / time.median / 1e9);
         let speed = gbps.map_or(String::new(), |gbps| format!("{gbps:9.2} GB/s"));
         let [median, p10, p90] = [time.median, time.p10, time.p90].map(readable);
-        println!("  {title:<34} {peer:<13} {median:>10}  ({p10} to {p90}) {speed}");
+        println!("  {title:<36} {peer:<13} {median:>10}  ({p10} to {p90}) {speed}");
         self.json_line(|device| Row {
             peer,
             device,

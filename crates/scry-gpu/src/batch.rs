@@ -127,7 +127,7 @@ impl Batch {
         }
         self.add(|context, list| {
             let view = buffer.view();
-            encode::same_device(context, view.context, &encode::quoted(view.label))?;
+            encode::same_device(context, view.context, view.label)?;
             match view.bytes() {
                 Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
                 None => Ok(()),
@@ -141,7 +141,7 @@ impl Batch {
     /// [`GpuError::WrongDevice`], [`GpuError::OutOfMemory`].
     pub fn download<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<Download<T>> {
         let view = buffer.view();
-        encode::same_device(&self.context, view.context, &encode::quoted(view.label))?;
+        encode::same_device(&self.context, view.context, view.label)?;
         let point = Arc::new(OnceLock::new());
         let memory = match view.bytes() {
             None => None,

@@ -265,7 +265,7 @@ impl Device {
     /// # Errors
     /// As [`Buffer::copy_to`].
     pub fn copy_buffer<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> Result<()> {
-        encode::same_device(&self.context, &src.context, &encode::quoted(src.label()))?;
+        encode::same_device(&self.context, &src.context, src.label())?;
         src.copy_to(dst)
     }
 

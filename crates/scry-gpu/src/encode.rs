@@ -25,13 +25,13 @@ pub(crate) fn quoted(label: &str) -> String {
     }
 }
 
-/// Refuses an object of another device.
-pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, what: &str) -> Result<()> {
+/// Refuses a buffer of another device.
+pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, label: &str) -> Result<()> {
     if Arc::ptr_eq(user, owner) {
         return Ok(());
     }
     Err(GpuError::WrongDevice {
-        what: what.to_owned(),
+        what: quoted(label),
         owner: owner.info.name.clone(),
         user: user.info.name.clone(),
         remedy: "use it with the Device that made it (two opens of one device are two Devices; \
@@ -47,8 +47,8 @@ pub(crate) fn copy(
     src: View<'_>,
     dst: View<'_>,
 ) -> Result<()> {
-    same_device(context, src.context, &quoted(src.label))?;
-    same_device(context, dst.context, &quoted(dst.label))?;
+    same_device(context, src.context, src.label)?;
+    same_device(context, dst.context, dst.label)?;
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
         return Err(GpuError::Range {
@@ -86,7 +86,7 @@ pub(crate) fn fill(
     dst: View<'_>,
     pattern: &[u8],
 ) -> Result<()> {
-    same_device(context, dst.context, &quoted(dst.label))?;
+    same_device(context, dst.context, dst.label)?;
     let Some((memory, span)) = dst.bytes() else {
         return Ok(());
     };
@@ -178,27 +178,33 @@ pub(crate) fn dispatch(
 ) -> Result<()> {
     let interface = kernel.interface();
     kernel.check_device(context)?;
-    let views: Vec<View<'_>> = bindings.iter().map(|binding| binding.view()).collect();
-    for view in &views {
-        same_device(context, view.context, &quoted(view.label))?;
+    for binding in bindings {
+        let view = binding.view();
+        same_device(context, view.context, view.label)?;
     }
     let given = launch.push_constants.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let grid = launch::grid(interface, &context.info, launch.size)?;
-    let arguments: Vec<Argument<'_>> = views.iter().map(argument).collect();
+    let arguments: Vec<Argument<'_>> = bindings
+        .iter()
+        .map(|given| argument(given.view()))
+        .collect();
     if grid.empty {
         return check::signature(interface, &arguments);
     }
     check::arguments(interface, &context.info, &arguments)?;
-    let mut bound = Vec::with_capacity(views.len() + usize::from(grid.fold.is_some()));
-    for (view, binding) in views.iter().zip(&interface.bindings) {
-        let (memory, whole) = view.bytes().expect("the check refuses empty arguments");
+    let mut bound = Vec::with_capacity(bindings.len() + usize::from(grid.fold.is_some()));
+    for (given, binding) in bindings.iter().zip(&interface.bindings) {
+        let (memory, whole) = given
+            .view()
+            .bytes()
+            .expect("the check refuses empty arguments");
         let span = Span {
             size: check::bound_size(binding, whole.size),
             ..whole
         };
-        list.memories.push(memory.clone());
+        list.keep(memory);
         bound.push(Bound {
             span,
             writes: binding.access.writes(),
@@ -219,11 +225,11 @@ pub(crate) fn dispatch(
         groups: grid.native,
         immediates,
     }));
-    list.retained.push(compiled);
+    list.retain(compiled);
     Ok(())
 }
 
-fn argument<'a>(view: &View<'a>) -> Argument<'a> {
+fn argument(view: View<'_>) -> Argument<'_> {
     Argument {
         label: view.label,
         element_size: view.element_size,

@@ -57,7 +57,9 @@ impl Hazards {
 
     /// Appends commands to a list of steps, each after the barrier that it needs.
     pub(crate) fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let commands = commands.into_iter();
+        // At most one barrier before each.
+        let mut steps = Vec::with_capacity(2 * commands.size_hint().0);
         for command in commands {
             steps.extend(self.admit(&command).map(Step::Barrier));
             steps.push(Step::Run(command));

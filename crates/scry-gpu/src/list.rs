@@ -29,7 +29,23 @@ impl CommandList {
         memories: impl IntoIterator<Item = &'a Arc<Memory>>,
     ) {
         self.commands.push(command);
-        self.memories.extend(memories.into_iter().cloned());
+        memories.into_iter().for_each(|memory| self.keep(memory));
+    }
+
+    /// Keeps an allocation alive. A chain of launches over one names it only once.
+    pub(crate) fn keep(&mut self, memory: &Arc<Memory>) {
+        let is_latest = |latest| Arc::ptr_eq(latest, memory);
+        if !self.memories.last().is_some_and(is_latest) {
+            self.memories.push(memory.clone());
+        }
+    }
+
+    /// Keeps something else alive.
+    pub(crate) fn retain(&mut self, what: Retained) {
+        let is_latest = |latest| Arc::ptr_eq(latest, &what);
+        if !self.retained.last().is_some_and(is_latest) {
+            self.retained.push(what);
+        }
     }
 
     /// How much the list holds, for [`CommandList::truncate`].

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use scry_gpu_01::{BackendKind, Batch, Buffer, Device, GpuBuf, Kernel};
+use scry_gpu_01::{BackendKind, Batch, Buffer, Device, GpuBuf, Kernel, Result as Result01};
 
 use super::{BufferId, HostTime, KernelId, Peer, PlanId, Span, Step, Table};
 use crate::stats::thread_time;
@@ -68,7 +68,7 @@ impl Scry01 {
     fn launch(
         &self,
         step: &Step,
-        launch: impl FnOnce(&Kernel, &[&dyn GpuBuf], [u32; 3], Option<&[u8]>) -> scry_gpu_01::Result<()>,
+        launch: impl FnOnce(&Kernel, &[&dyn GpuBuf], [u32; 3], Option<&[u8]>) -> Result01<()>,
     ) -> Result<()> {
         let Step::Launch {
             kernel,

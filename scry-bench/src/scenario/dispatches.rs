@@ -4,8 +4,8 @@ use anyhow::Result;
 
 use super::{Bench, increment, timed_run};
 use crate::data;
-use crate::kernels::INCREMENT;
-use crate::peer::{BufferId, Peer, PlanId, Step};
+use crate::kernels::{INCREMENT, SUCCESSOR};
+use crate::peer::{BufferId, Peer, PlanId, Span, Step};
 use crate::report::{Goal, Rule, Subject};
 
 /// Launches of one submission.
@@ -23,20 +23,59 @@ struct Case {
     runs: usize,
 }
 
-/// Launches over the same elements, or each over its own.
-fn prepare(bench: &mut Bench, input: &[f32], chained: bool) -> Result<Vec<Case>> {
+/// What the launches have to do with one another.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// Each writes what the one before it wrote.
+    InPlace,
+    /// Each reads what the one before it wrote, and writes what that read.
+    PingPong,
+    /// Each has elements of its own in one buffer.
+    Disjoint,
+}
+
+fn prepare(bench: &mut Bench, input: &[f32], shape: Shape) -> Result<Vec<Case>> {
     bench.each(|peer| {
-        let (kernel, buffer) = (peer.compile(INCREMENT)?, peer.upload(input)?);
-        let start = |i: usize| if chained { 0 } else { i * LEN };
-        let steps: Vec<Step> = (0..COUNT)
-            .map(|i| increment(kernel, buffer, start(i), LEN))
-            .collect();
+        let buffer = peer.upload(input)?;
+        let steps = match shape {
+            Shape::PingPong => ping_pong(peer, buffer, input)?,
+            _ => in_one_buffer(peer, buffer, shape)?,
+        };
+        let is_chain = !matches!(shape, Shape::Disjoint);
+        let plan = peer.plan(&steps, is_chain)?;
         Ok(Case {
             buffer,
-            plan: peer.plan(&steps, chained)?,
+            plan,
             runs: 0,
         })
     })
+}
+
+fn in_one_buffer(peer: &mut dyn Peer, buffer: BufferId, shape: Shape) -> Result<Vec<Step>> {
+    let kernel = peer.compile(INCREMENT)?;
+    let launch = |i: usize| match shape {
+        Shape::Disjoint => increment(kernel, buffer, i * LEN, LEN),
+        _ => increment(kernel, buffer, 0, LEN),
+    };
+    Ok((0..COUNT).map(launch).collect())
+}
+
+/// An even number of launches, so that the last one writes `buffer`.
+fn ping_pong(peer: &mut dyn Peer, buffer: BufferId, input: &[f32]) -> Result<Vec<Step>> {
+    let (kernel, other) = (peer.compile(SUCCESSOR)?, peer.upload(input)?);
+    let [ping, pong] = [buffer, other].map(|buffer| Span {
+        buffer,
+        start: 0,
+        len: LEN,
+    });
+    let launch = |from, to| Step::Launch {
+        kernel,
+        bindings: vec![from, to],
+        groups: [1, 1],
+        immediate: None,
+    };
+    let pairs = (0..COUNT / 2).flat_map(|_| [launch(ping, pong), launch(pong, ping)]);
+    Ok(pairs.collect())
 }
 
 /// Checks that each run added `step` to each element.
@@ -50,51 +89,41 @@ fn check(bench: &mut Bench, cases: &[Case], input: &[f32], step: usize) -> Resul
 }
 
 pub fn run(bench: &mut Bench) -> Result<()> {
-    chain(bench)?;
-    disjoint(bench)
+    let goal = Rule::AtMost(CHAIN_GOAL);
+    measure(bench, "dependent", Shape::InPlace, goal)?;
+    measure(bench, "dependent, two buffers", Shape::PingPong, goal)?;
+    measure(bench, "independent", Shape::Disjoint, Rule::NotSlower)
 }
 
-fn chain(bench: &mut Bench) -> Result<()> {
-    let input = data::random(2, LEN);
-    let mut cases = prepare(bench, &input, true)?;
-    let subject = Subject {
-        bench: "dependent",
-        size: "1000x256",
-        bytes: None,
-        rule: Rule::AtMost(CHAIN_GOAL),
+fn measure(bench: &mut Bench, name: &str, shape: Shape, rule: Rule) -> Result<()> {
+    let (elements, added) = match shape {
+        Shape::Disjoint => (COUNT * LEN, 1),
+        _ => (LEN, COUNT),
     };
-    bench.compare(subject, COUNT, |index, peer| {
-        cases[index].runs += 1;
-        timed_run(peer, cases[index].plan)
-    })?;
-    check(bench, &cases, &input, COUNT)
-}
-
-fn disjoint(bench: &mut Bench) -> Result<()> {
-    let input = data::random(3, COUNT * LEN);
-    let mut cases = prepare(bench, &input, false)?;
+    let input = data::random(2, elements);
+    let mut cases = prepare(bench, &input, shape)?;
     let subject = Subject {
-        bench: "independent",
+        bench: name,
         size: "1000x256",
         bytes: None,
-        rule: Rule::NotSlower,
+        rule,
     };
     bench.compare(subject, COUNT, |index, peer| {
         cases[index].runs += usize::from(cases[index].plan.is_some());
         timed_run(peer, cases[index].plan)
     })?;
-    check(bench, &cases, &input, 1)
+    check(bench, &cases, &input, added)
 }
 
 /// Host time to record, to record and submit, and to replay.
 pub fn host(bench: &mut Bench) -> Result<()> {
     let input = data::random(4, LEN);
-    let mut cases = prepare(bench, &input, true)?;
+    let mut cases = prepare(bench, &input, Shape::PingPong)?;
     let submit = Subject {
         bench: "record and submit",
         size: "1000",
         bytes: None,
-        rule: Rule::NotSlower,
+        rule: Rule::Report,
     };
     let mut records = vec![Vec::new(); cases.len()];
     bench.compare(submit, 1, |index, peer| {

@@ -42,7 +42,7 @@ impl<'a> Encoder<'a> {
         if let Some(timer) = self.timer {
             timer.reset(self.commands.buffer);
         }
-        let mut bound = vk::Pipeline::null();
+        let mut previous = None;
         let mut dispatches = 0;
         for step in steps {
             match step {
@@ -51,7 +51,8 @@ impl<'a> Encoder<'a> {
                 Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
                 Step::Run(Command::Dispatch(dispatch)) => {
                     self.stamp(dispatches * 2);
-                    bound = self.dispatch(dispatch, bound)?;
+                    self.dispatch(dispatch, previous)?;
+                    previous = Some(dispatch);
                     self.stamp(dispatches * 2 + 1);
                     dispatches += 1;
                 }
@@ -147,34 +148,26 @@ impl<'a> Encoder<'a> {
     }
 
     /// Encodes a dispatch; `bound` is the pipeline in force. Returns the one in force afterwards.
-    fn dispatch(&mut self, dispatch: &Dispatch, bound: vk::Pipeline) -> Result<vk::Pipeline> {
+    /// Writes a launch. What the one before it bound stays bound: copies, fills and barriers
+    /// between them change nothing about that.
+    fn dispatch(&mut self, dispatch: &Dispatch, previous: Option<&Dispatch>) -> Result<()> {
         let kernel = self.kernel(dispatch)?;
-        self.bindings.clear();
-        for Bound { span, .. } in &dispatch.bindings {
-            let buffer = self.buffer("vkCmdDispatch", *span)?;
-            let info = vk::DescriptorBufferInfo::default()
-                .buffer(buffer)
-                .offset(span.offset)
-                .range(span.size);
-            self.bindings.push(info);
-        }
         let commands = self.commands.buffer;
-        if kernel.pipeline != bound {
-            let point = vk::PipelineBindPoint::COMPUTE;
+        let previous = previous.filter(|previous| previous.kernel == dispatch.kernel);
+        if previous.is_none() {
+            let (device, point) = (&self.gpu.raw, vk::PipelineBindPoint::COMPUTE);
             // SAFETY: the command buffer is being recorded, and the kernel is alive.
-            unsafe {
-                self.gpu
-                    .raw
-                    .cmd_bind_pipeline(commands, point, kernel.pipeline);
-            }
+            unsafe { device.cmd_bind_pipeline(commands, point, kernel.pipeline) };
         }
-        self.bind(kernel)?;
+        if previous.is_none_or(|previous| previous.bindings != dispatch.bindings) {
+            self.bind(kernel, &dispatch.bindings)?;
+        }
         self.push_immediates(kernel, &dispatch.immediates);
         let [x, y, z] = dispatch.groups;
         // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
         // core checked the number of workgroups.
         unsafe { self.gpu.raw.cmd_dispatch(commands, x, y, z) };
-        Ok(kernel.pipeline)
+        Ok(())
     }
 
     /// The kernel of a dispatch, whose bindings and immediates fit it.
@@ -196,10 +189,19 @@ impl<'a> Encoder<'a> {
         Ok(kernel)
     }
 
-    /// Encodes the bindings that `self.bindings` holds.
-    fn bind(&mut self, kernel: &Kernel) -> Result<()> {
-        if kernel.bindings == 0 {
+    /// Encodes the bindings of a launch.
+    fn bind(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<()> {
+        if bindings.is_empty() {
             return Ok(());
+        }
+        self.bindings.clear();
+        for Bound { span, .. } in bindings {
+            let buffer = self.buffer("vkCmdDispatch", *span)?;
+            let info = vk::DescriptorBufferInfo::default()
+                .buffer(buffer)
+                .offset(span.offset)
+                .range(span.size);
+            self.bindings.push(info);
         }
         let commands = self.commands.buffer;
         let infos = self.bindings.as_ptr().cast();

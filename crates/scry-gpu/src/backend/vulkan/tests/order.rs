@@ -44,6 +44,35 @@ fn a_chain_of_dispatches_runs_in_order() {
 }
 
 #[test]
+fn a_launch_has_its_own_bindings_whatever_came_before() {
+    let Some(driver) = driver() else { return };
+    let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
+    let (a, b) = (span(a, 256), span(b, 256));
+    let double = driver.compiled(DOUBLE, false);
+    let increment = driver.compiled(INCREMENT, false);
+    let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
+    let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
+    let steps = [
+        double(a, b),
+        copy(b, a),
+        double(a, b),
+        double(b, a),
+        increment(a),
+        double(b, a),
+        increment(a),
+        increment(a),
+        double(a, b),
+    ];
+    let ordered: Vec<Step> = steps
+        .into_iter()
+        .flat_map(|step| [step, full_barrier()])
+        .collect();
+    driver.done(&ordered);
+    assert_eq!(driver.words(a), [10; 64]);
+    assert_eq!(driver.words(b), [20; 64]);
+}
+
+#[test]
 fn points_grow_and_command_buffers_are_used_again() {
     let Some(driver) = driver() else { return };
     let data = driver.uploaded(&[0; 4]);
