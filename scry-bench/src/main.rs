@@ -65,22 +65,14 @@ fn run(arguments: &Arguments) -> Result<bool> {
         return Ok(true);
     }
     let known: Vec<&str> = SCENARIOS.iter().map(|scenario| scenario.name).collect();
-    let unknown = arguments
-        .only
-        .iter()
-        .find(|name| !known.contains(&name.as_str()));
+    let unknown = arguments.only.iter().find(|name| !known.contains(&name.as_str()));
     if let Some(unknown) = unknown {
-        anyhow::bail!(
-            "there is no scenario `{unknown}`, only {}",
-            known.join(", ")
-        );
+        anyhow::bail!("there is no scenario `{unknown}`, only {}", known.join(", "));
     }
     ensure!(arguments.samples > 0, "--samples must be at least 1");
     let mut bench = open(arguments)?;
     if arguments.kernels {
-        kernels::ALL
-            .iter()
-            .for_each(|(name, wgsl)| println!("// {name}\n{wgsl}"));
+        kernels::ALL.iter().for_each(|(name, wgsl)| println!("// {name}\n{wgsl}"));
     }
     scenario::sanity::run(&mut bench)?;
     if arguments.kernels {
@@ -101,15 +93,9 @@ fn open(arguments: &Arguments) -> Result<Bench> {
     let (name, driver) = (device.name().to_owned(), device.info().driver.clone());
     let software = device.info().kind == DeviceKind::Software;
     let quick = arguments.quick || software;
-    println!(
-        "{name} ({driver}){}",
-        if quick { ", small sizes" } else { "" }
-    );
+    println!("{name} ({driver}){}", if quick { ", small sizes" } else { "" });
     // An optional peer is added in some builds.
-    #[cfg_attr(
-        not(feature = "scry-gpu-01"),
-        expect(unused_mut, reason = "added to by a feature")
-    )]
+    #[cfg_attr(not(feature = "scry-gpu-01"), expect(unused_mut, reason = "added to by a feature"))]
     let mut peers: Vec<Box<dyn Peer>> =
         vec![Box::new(Scry::new(device)), Box::new(Wgpu::open(&name)?)];
     #[cfg(feature = "scry-gpu-01")]

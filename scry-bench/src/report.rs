@@ -84,12 +84,7 @@ impl Report {
             File::create(path).with_context(|| format!("{} cannot be written", path.display()))
         };
         let json = json.map(create).transpose()?.map(BufWriter::new);
-        Ok(Self {
-            device: device.to_owned(),
-            software,
-            json,
-            verdicts: Vec::new(),
-        })
+        Ok(Self { device: device.to_owned(), software, json, verdicts: Vec::new() })
     }
 
     /// Prints the heading of a scenario.
@@ -159,13 +154,7 @@ impl Report {
         };
         let line = format!("{what} = {value:.3}, goal {sign} {limit}");
         println!("    {} {line}", verdict(pass));
-        self.json_line(|device| Verdict {
-            goal: what,
-            device,
-            value,
-            limit,
-            pass,
-        })?;
+        self.json_line(|device| Verdict { goal: what, device, value, limit, pass })?;
         self.verdicts.push((line, pass));
         Ok(())
     }
@@ -224,41 +213,24 @@ mod tests {
     }
 
     fn summary(median: f64) -> Option<Summary> {
-        Some(Summary {
-            median,
-            p10: median,
-            p90: median,
-            samples: 20,
-        })
+        Some(Summary { median, p10: median, p90: median, samples: 20 })
     }
 
     #[test]
     fn goals_of_gpus_and_of_software_differ() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines");
-        let subject = Subject {
-            bench: "trip",
-            size: "1",
-            bytes: None,
-            rule: Rule::AtMost(0.5),
-        };
-        for (software, ours, reached) in [
-            (false, 0.4, true),
-            (false, 0.9, false),
-            (true, 0.9, true),
-            (true, 1.2, false),
-        ] {
+        let subject = Subject { bench: "trip", size: "1", bytes: None, rule: Rule::AtMost(0.5) };
+        for (software, ours, reached) in
+            [(false, 0.4, true), (false, 0.9, false), (true, 0.9, true), (true, 1.2, false)]
+        {
             let mut report = report(software, &path);
-            report
-                .compare(subject, &[("us", summary(ours)), ("wgpu", summary(1.0))])
-                .unwrap();
+            report.compare(subject, &[("us", summary(ours)), ("wgpu", summary(1.0))]).unwrap();
             assert_eq!(report.finish().unwrap(), reached, "{software} {ours}");
         }
         let lines = std::fs::read_to_string(&path).unwrap();
-        let lines: Vec<serde_json::Value> = lines
-            .lines()
-            .map(|line| serde_json::from_str(line).unwrap())
-            .collect();
+        let lines: Vec<serde_json::Value> =
+            lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         assert_eq!(lines.len(), 3);
         assert_eq!(lines[0]["median_us"], 1.2e6);
         assert_eq!(lines[2]["pass"], false);
@@ -268,15 +240,8 @@ mod tests {
     fn a_missing_call_is_no_goal() {
         let folder = tempfile::tempdir().unwrap();
         let mut report = report(false, &folder.path().join("lines"));
-        let subject = Subject {
-            bench: "trip",
-            size: "1",
-            bytes: None,
-            rule: Rule::AtMost(0.5),
-        };
-        report
-            .compare(subject, &[("us", summary(9.0)), ("wgpu", None)])
-            .unwrap();
+        let subject = Subject { bench: "trip", size: "1", bytes: None, rule: Rule::AtMost(0.5) };
+        report.compare(subject, &[("us", summary(9.0)), ("wgpu", None)]).unwrap();
         assert!(report.finish().unwrap());
     }
 }

@@ -29,23 +29,13 @@ impl Summary {
         let samples = values.len();
         let last = samples.checked_sub(1)?;
         let at = |share: f64| values[(last as f64 * share).round() as usize];
-        Some(Self {
-            median: at(0.5),
-            p10: at(0.1),
-            p90: at(0.9),
-            samples,
-        })
+        Some(Self { median: at(0.5), p10: at(0.1), p90: at(0.9), samples })
     }
 
     /// The same measurements of one of `count` equal parts.
     pub fn per(self, count: usize) -> Self {
         let part = |value: f64| value / count as f64;
-        Self {
-            median: part(self.median),
-            p10: part(self.p10),
-            p90: part(self.p90),
-            ..self
-        }
+        Self { median: part(self.median), p10: part(self.p10), p90: part(self.p90), ..self }
     }
 }
 

@@ -72,17 +72,9 @@ fn artifact(message: &Value, root: &Path) -> Option<Artifact> {
         (Group::Tests, _) => format!("{package}-{kind}"),
         _ => target_name.to_owned(),
     };
-    let source = target["src_path"]
-        .as_str()
-        .and_then(|path| fs::read_to_string(path).ok());
+    let source = target["src_path"].as_str().and_then(|path| fs::read_to_string(path).ok());
     let needs = needs(kind, &folder, &source.unwrap_or_default());
-    Some(Artifact {
-        group,
-        name,
-        folder,
-        executable,
-        needs,
-    })
+    Some(Artifact { group, name, folder, executable, needs })
 }
 
 /// What a program needs that a machine without cargo lacks.
@@ -110,9 +102,7 @@ mod tests {
             "profile": { "test": test },
             "executable": "/t/hello-0123",
         });
-        parse(&format!("note\n{message}\n"), Path::new("/r"))
-            .unwrap()
-            .pop()
+        parse(&format!("note\n{message}\n"), Path::new("/r")).unwrap().pop()
     }
 
     #[test]
@@ -121,18 +111,9 @@ mod tests {
             let artifact = parsed("crates/scry-gpu", kind, test).unwrap();
             (artifact.group, artifact.name)
         };
-        assert_eq!(
-            found("lib", true),
-            (Group::Tests, "scry-gpu-lib".to_owned())
-        );
-        assert_eq!(
-            found("test", true),
-            (Group::Tests, "scry-gpu-hello".to_owned())
-        );
-        assert_eq!(
-            found("example", false),
-            (Group::Examples, "hello".to_owned())
-        );
+        assert_eq!(found("lib", true), (Group::Tests, "scry-gpu-lib".to_owned()));
+        assert_eq!(found("test", true), (Group::Tests, "scry-gpu-hello".to_owned()));
+        assert_eq!(found("example", false), (Group::Examples, "hello".to_owned()));
         assert_eq!(found("bin", false), (Group::Bin, "hello".to_owned()));
         assert_eq!(found("bench", true), (Group::Benches, "hello".to_owned()));
     }
@@ -140,12 +121,7 @@ mod tests {
     #[test]
     fn what_needs_cargo_says_so() {
         assert_eq!(parsed("crates/scry-gpu", "lib", true).unwrap().needs, None);
-        assert!(
-            parsed("crates/scry-gpu-derive", "proc-macro", true)
-                .unwrap()
-                .needs
-                .is_some()
-        );
+        assert!(parsed("crates/scry-gpu-derive", "proc-macro", true).unwrap().needs.is_some());
         assert!(parsed("xtask", "bin", true).unwrap().needs.is_some());
         assert!(needs("test", "crates/a", "trybuild::TestCases::new()").is_some());
     }

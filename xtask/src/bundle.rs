@@ -30,19 +30,9 @@ pub(crate) fn run(out: &Path) -> Result<()> {
         for (bytes, path) in &sizes {
             eprintln!("{:>10.1} KiB  {}", *bytes as f64 / 1024.0, path.display());
         }
-        bail!(
-            "the bundle has {}, at most {} fit",
-            mib(total),
-            mib(MAX_BYTES)
-        );
+        bail!("the bundle has {}, at most {} fit", mib(total), mib(MAX_BYTES));
     }
-    println!(
-        "{} files, {} of {} in {}",
-        sizes.len(),
-        mib(total),
-        mib(MAX_BYTES),
-        out.display()
-    );
+    println!("{} files, {} of {} in {}", sizes.len(), mib(total), mib(MAX_BYTES), out.display());
     Ok(())
 }
 
@@ -71,10 +61,7 @@ fn build(root: &Path) -> Result<Vec<Artifact>> {
     let peers = root.join(PEERS);
     if peers.join("Cargo.toml").is_file() {
         let built = programs(&peers, root)?.into_iter();
-        let to_peer = |one: Artifact| Artifact {
-            group: Group::Peers,
-            ..one
-        };
+        let to_peer = |one: Artifact| Artifact { group: Group::Peers, ..one };
         artifacts.extend(built.filter(|one| one.group != Group::Tests).map(to_peer));
     }
     artifacts.sort();
@@ -95,14 +82,7 @@ fn programs(workspace: &Path, root: &Path) -> Result<Vec<Artifact>> {
 /// Copies programs and data, and writes what `run.sh` reads.
 fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
     let (mut list, mut left_out, mut links) = (String::new(), String::new(), String::new());
-    for Artifact {
-        group,
-        name,
-        folder,
-        executable,
-        needs,
-    } in artifacts
-    {
+    for Artifact { group, name, folder, executable, needs } in artifacts {
         let group_name = group.name();
         if let Some(needs) = needs {
             left_out += &format!("{group_name}/{name} needs {needs}\n");
@@ -117,10 +97,7 @@ fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
         fs::create_dir_all(out.join("root").join(folder))?;
     }
     links += &format!("{}\troot\n", root.display());
-    for path in repo::files(root)?
-        .iter()
-        .filter(|path| !path.ends_with(".rs"))
-    {
+    for path in repo::files(root)?.iter().filter(|path| !path.ends_with(".rs")) {
         copy(&root.join(path), &out.join("root").join(path))?;
     }
     for (name, text) in [("list", &list), ("left-out", &left_out), ("links", &links)] {
@@ -130,9 +107,7 @@ fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    let folder = to
-        .parent()
-        .expect("the bundle's folder is above every copy");
+    let folder = to.parent().expect("the bundle's folder is above every copy");
     fs::create_dir_all(folder)?;
     fs::copy(from, to).with_context(|| format!("{} cannot be copied", from.display()))?;
     Ok(())
@@ -174,40 +149,21 @@ mod tests {
         let out = folder.path();
         let program = |name: &str, text: &str| {
             fs::create_dir_all(out.join("tests")).unwrap();
-            write_program(
-                &out.join("tests").join(name),
-                &format!("#!/bin/sh\n{text}\n"),
-            )
-            .unwrap();
+            write_program(&out.join("tests").join(name), &format!("#!/bin/sh\n{text}\n")).unwrap();
         };
-        program(
-            "good",
-            "echo in $(basename $PWD) with $*; test -d \"$SCRY_ROOT\"",
-        );
+        program("good", "echo in $(basename $PWD) with $*; test -d \"$SCRY_ROOT\"");
         program("bad", "exit 3");
         fs::create_dir_all(out.join("root/crates/a")).unwrap();
-        fs::write(
-            out.join("list"),
-            "tests\tgood\tcrates/a\ntests\tbad\tcrates/a\n",
-        )
-        .unwrap();
+        fs::write(out.join("list"), "tests\tgood\tcrates/a\ntests\tbad\tcrates/a\n").unwrap();
         fs::write(out.join("left-out"), "tests/ui needs the compiler\n").unwrap();
-        fs::write(
-            out.join("links"),
-            format!("{}\troot\n", out.join("link").display()),
-        )
-        .unwrap();
+        fs::write(out.join("links"), format!("{}\troot\n", out.join("link").display())).unwrap();
         write_program(&out.join("run.sh"), RUN).unwrap();
         folder
     }
 
     fn run(bundle: &Path, arguments: &[&str]) -> Output {
         let mut bash = Command::new("bash");
-        bash.arg(bundle.join("run.sh"))
-            .args(arguments)
-            .env_remove("OUT")
-            .output()
-            .unwrap()
+        bash.arg(bundle.join("run.sh")).args(arguments).env_remove("OUT").output().unwrap()
     }
 
     #[test]
@@ -218,25 +174,15 @@ mod tests {
         assert_eq!(output.status.code(), Some(1));
         assert!(summary.contains("tests/good: ok"), "{summary}");
         assert!(summary.contains("tests/bad: FAILED: status 3"), "{summary}");
-        assert!(
-            summary.contains("left out: tests/ui needs the compiler"),
-            "{summary}"
-        );
+        assert!(summary.contains("left out: tests/ui needs the compiler"), "{summary}");
         assert!(summary.contains("2 run, 1 failed"), "{summary}");
-        assert!(
-            !bundle.path().join("link").exists(),
-            "links go when the script ends"
-        );
+        assert!(!bundle.path().join("link").exists(), "links go when the script ends");
     }
 
     #[test]
     fn the_script_runs_one_program_in_its_folder_with_arguments() {
         let bundle = bundle();
-        assert!(
-            run(bundle.path(), &["tests/good", "--", "--nocapture"])
-                .status
-                .success()
-        );
+        assert!(run(bundle.path(), &["tests/good", "--", "--nocapture"]).status.success());
         let log = fs::read_to_string(bundle.path().join("out/tests.log")).unwrap();
         assert!(log.contains("in a with --nocapture"), "{log}");
         assert_eq!(run(bundle.path(), &["tests/gone"]).status.code(), Some(2));

@@ -15,8 +15,7 @@ pub(crate) fn run() -> Result<()> {
     tidy::run()?;
     deny(&root)?;
     let mut doc = repo::cargo(&root);
-    doc.args(["doc", "--workspace", "--no-deps"])
-        .env("RUSTDOCFLAGS", "-D warnings");
+    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
     repo::run(&mut doc)
 }
 

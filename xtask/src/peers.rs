@@ -31,12 +31,7 @@ pub(crate) fn compare(root: &Path) -> Result<()> {
     let gpu = gpu.to_str().context("the repository's path is not UTF-8")?;
     let on_scry = format!("scry-gpu = {{ path = {gpu:?} }}");
     let ours = weigh(root, "scry-gpu", &on_scry, include_str!("../peers/scry.rs"))?;
-    let theirs = weigh(
-        root,
-        "wgpu",
-        "wgpu = \"30\"",
-        include_str!("../peers/wgpu.rs"),
-    )?;
+    let theirs = weigh(root, "wgpu", "wgpu = \"30\"", include_str!("../peers/wgpu.rs"))?;
     let lines = table(&ours, &theirs);
     lines.iter().for_each(|line| println!("{line}"));
     let too_heavy = lines.iter().filter(|line| line.ends_with("ABOVE")).count();
@@ -61,20 +56,8 @@ fn table(ours: &Weight, theirs: &Weight) -> [String; 5] {
             "{:<22} {:>10} {:>10} {:>7}   limit",
             "hello, release", "scry-gpu", "wgpu", "ratio"
         ),
-        row(
-            "third-party crates",
-            crates.0,
-            crates.1,
-            0,
-            Some(MAX_CRATES),
-        ),
-        row(
-            "build, CPU seconds",
-            ours.cpu_seconds,
-            theirs.cpu_seconds,
-            1,
-            Some(MAX_CPU_SECONDS),
-        ),
+        row("third-party crates", crates.0, crates.1, 0, Some(MAX_CRATES)),
+        row("build, CPU seconds", ours.cpu_seconds, theirs.cpu_seconds, 1, Some(MAX_CPU_SECONDS)),
         row("program, KiB", kib(ours), kib(theirs), 0, None),
         format!("{:<22} {:>10} {:>10}", "run", ours.outcome, theirs.outcome),
     ]
@@ -92,27 +75,16 @@ fn weigh(root: &Path, library: &str, dependency: &str, program: &str) -> Result<
     }
     let before = children_cpu_seconds()?;
     let mut build = repo::cargo(&folder);
-    build
-        .args(["build", "--release", "--offline"])
-        .env("CARGO_TARGET_DIR", &target);
+    build.args(["build", "--release", "--offline"]).env("CARGO_TARGET_DIR", &target);
     // Compilers that cache or share would not be measured.
-    for wrapper in [
-        "RUSTC_WRAPPER",
-        "RUSTC_WORKSPACE_WRAPPER",
-        "CARGO_BUILD_RUSTC_WRAPPER",
-    ] {
+    for wrapper in ["RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"] {
         build.env_remove(wrapper);
     }
     repo::run(&mut build)?;
     let cpu_seconds = children_cpu_seconds()? - before;
     let executable = target.join(format!("release/hello{}", std::env::consts::EXE_SUFFIX));
     let bytes = fs::metadata(&executable)?.len();
-    Ok(Weight {
-        crates,
-        cpu_seconds,
-        bytes,
-        outcome: outcome(executable),
-    })
+    Ok(Weight { crates, cpu_seconds, bytes, outcome: outcome(executable) })
 }
 
 fn write_package(folder: &Path, dependency: &str, program: &str) -> Result<()> {
@@ -145,10 +117,7 @@ fn children_cpu_seconds() -> Result<f64> {
 
     let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
     let times = [usage.user_time(), usage.system_time()];
-    Ok(times
-        .iter()
-        .map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6)
-        .sum())
+    Ok(times.iter().map(|time| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6).sum())
 }
 
 #[cfg(not(unix))]
@@ -161,12 +130,7 @@ mod tests {
     use super::*;
 
     fn weight(crates: usize, cpu_seconds: f64) -> Weight {
-        Weight {
-            crates,
-            cpu_seconds,
-            bytes: 2048,
-            outcome: "right".to_owned(),
-        }
+        Weight { crates, cpu_seconds, bytes: 2048, outcome: "right".to_owned() }
     }
 
     #[test]
@@ -183,13 +147,7 @@ mod tests {
     fn the_time_of_children_is_counted_once_they_end() {
         let before = children_cpu_seconds().unwrap();
         let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
-        assert!(
-            Command::new("sh")
-                .args(["-c", busy])
-                .status()
-                .unwrap()
-                .success()
-        );
+        assert!(Command::new("sh").args(["-c", busy]).status().unwrap().success());
         assert!(children_cpu_seconds().unwrap() > before);
     }
 }

@@ -12,26 +12,15 @@ pub(crate) fn root() -> PathBuf {
     let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
     let manifest = manifest.map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
     let root = manifest.parent();
-    root.expect("xtask is a folder of the repository")
-        .to_path_buf()
+    root.expect("xtask is a folder of the repository").to_path_buf()
 }
 
 /// Paths of all files that are tracked, or untracked and not ignored, relative to `root`, sorted.
 pub(crate) fn files(root: &Path) -> Result<Vec<String>> {
-    let arguments = [
-        "ls-files",
-        "-z",
-        "--cached",
-        "--others",
-        "--exclude-standard",
-    ];
+    let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let listed = output(Command::new("git").args(arguments).current_dir(root))?;
     let present = |path: &&str| !path.is_empty() && root.join(path).is_file();
-    let mut files: Vec<String> = listed
-        .split('\0')
-        .filter(present)
-        .map(str::to_owned)
-        .collect();
+    let mut files: Vec<String> = listed.split('\0').filter(present).map(str::to_owned).collect();
     files.sort();
     files.dedup();
     Ok(files)
@@ -48,9 +37,7 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let shown = shown(command);
     eprintln!("$ {shown}");
-    let status = command
-        .status()
-        .with_context(|| format!("`{shown}` could not be started"))?;
+    let status = command.status().with_context(|| format!("`{shown}` could not be started"))?;
     ensure!(status.success(), "`{shown}` failed with {status}");
     Ok(())
 }
@@ -62,22 +49,14 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         .stderr(Stdio::inherit())
         .output()
         .with_context(|| format!("`{shown}` could not be started"))?;
-    ensure!(
-        output.status.success(),
-        "`{shown}` failed with {}",
-        output.status
-    );
+    ensure!(output.status.success(), "`{shown}` failed with {}", output.status);
     String::from_utf8(output.stdout).with_context(|| format!("`{shown}` did not print UTF-8"))
 }
 
 /// The command line as a person would type it, with the program's name alone.
 fn shown(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut line = program
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
+    let mut line = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     for argument in command.get_args() {
         line.push(' ');
         line.push_str(&argument.to_string_lossy());
@@ -99,9 +78,6 @@ mod tests {
     #[test]
     fn a_failing_command_is_named() {
         let error = output(Command::new("git").arg("no-such-subcommand")).unwrap_err();
-        assert!(
-            error.to_string().contains("git no-such-subcommand"),
-            "{error}"
-        );
+        assert!(error.to_string().contains("git no-such-subcommand"), "{error}");
     }
 }

@@ -13,55 +13,33 @@ pub(crate) fn run(peers: bool) -> Result<()> {
     let sources = tidy::project_sources(&root)?;
     let files = tidy::file_spread(&sources);
     let (functions, lengths) = tidy::function_spread(&sources);
-    let lines: usize = sources
-        .iter()
-        .map(|source| source.text.lines().count())
-        .sum();
+    let lines: usize = sources.iter().map(|source| source.text.lines().count()).sum();
     let packages = third_party(&root, "scry-gpu")?;
-    println!(
-        "Rust files           {:>7}   lines: {lines} in all, {files}",
-        sources.len()
-    );
+    println!("Rust files           {:>7}   lines: {lines} in all, {files}", sources.len());
     println!("functions            {functions:>7}   lines: {}", lengths);
-    println!(
-        "third-party crates   {:>7}   of scry-gpu's default build",
-        packages.len()
-    );
+    println!("third-party crates   {:>7}   of scry-gpu's default build", packages.len());
     if peers { peers::compare(&root) } else { Ok(()) }
 }
 
 /// Names and versions of all crates that a build of `package`, with its default features, compiles
 /// for this machine, without those of its own project: folders, and names that extend its name.
 pub(crate) fn third_party(directory: &Path, package: &str) -> Result<BTreeSet<String>> {
-    let arguments = [
-        "tree",
-        "-p",
-        package,
-        "-e",
-        "normal,build",
-        "--prefix",
-        "none",
-    ];
+    let arguments = ["tree", "-p", package, "-e", "normal,build", "--prefix", "none"];
     let tree = repo::output(repo::cargo(directory).args(arguments))?;
-    Ok(packages(&tree)
-        .filter(|name| !is_own(name, package))
-        .collect())
+    Ok(packages(&tree).filter(|name| !is_own(name, package)).collect())
 }
 
 /// Whether a crate is `package` itself or a part of the same project: `wgpu-core` is one of wgpu's.
 fn is_own(name: &str, package: &str) -> bool {
-    name.strip_prefix(package)
-        .is_some_and(|rest| rest.starts_with([' ', '-']))
+    name.strip_prefix(package).is_some_and(|rest| rest.starts_with([' ', '-']))
 }
 
 /// The packages that `cargo tree` lists, without those that come from a folder.
 fn packages(tree: &str) -> impl Iterator<Item = String> + '_ {
-    tree.lines()
-        .filter(|line| !line.is_empty() && !line.contains(" (/"))
-        .map(|line| {
-            let words: Vec<&str> = line.split(' ').take(2).collect();
-            words.join(" ")
-        })
+    tree.lines().filter(|line| !line.is_empty() && !line.contains(" (/")).map(|line| {
+        let words: Vec<&str> = line.split(' ').take(2).collect();
+        words.join(" ")
+    })
 }
 
 #[cfg(test)]

@@ -214,9 +214,9 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     let number = match value.as_str() {
         "true" => 1.0,
         "false" => 0.0,
-        _ => value
-            .parse()
-            .map_err(|_| format!("`{value}` is neither a number nor true or false"))?,
+        _ => {
+            value.parse().map_err(|_| format!("`{value}` is neither a number nor true or false"))?
+        }
     };
     Ok((name, number))
 }
@@ -263,10 +263,7 @@ mod tests {
     #[test]
     fn an_output_may_go_without_a_file() {
         assert_eq!(output("y"), Ok(("y".to_owned(), None)));
-        assert_eq!(
-            output("y=a=b.npy"),
-            Ok(("y".to_owned(), Some("a=b.npy".into())))
-        );
+        assert_eq!(output("y=a=b.npy"), Ok(("y".to_owned(), Some("a=b.npy".into()))));
         assert!(output("y=").is_err());
     }
 }

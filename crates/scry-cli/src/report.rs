@@ -28,11 +28,7 @@ pub struct Report {
 impl Report {
     /// A report of success.
     pub fn new(text: String, json: Value) -> Self {
-        Self {
-            text,
-            json,
-            ok: true,
-        }
+        Self { text, json, ok: true }
     }
 }
 
@@ -232,10 +228,7 @@ mod tests {
             .unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{said}");
-        assert!(
-            said.contains("defect of scry, not of your input: the cat is out"),
-            "{said}"
-        );
+        assert!(said.contains("defect of scry, not of your input: the cat is out"), "{said}");
         assert!(said.contains("report.rs:"), "the place is named: {said}");
         assert!(!said.contains("panicked"), "{said}");
     }

@@ -16,10 +16,7 @@ pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
 fn fields(input: &DeriveInput) -> Result<&Fields> {
     let name = &input.ident;
     let refuse = |what: &str| {
-        Err(Error::new_spanned(
-            name,
-            format!("`{name}` cannot be an `Element`: {what}"),
-        ))
+        Err(Error::new_spanned(name, format!("`{name}` cannot be an `Element`: {what}")))
     };
     match &input.data {
         Data::Enum(_) => refuse(
@@ -153,10 +150,7 @@ mod tests {
             struct Ray { origin: [f32; 3], r#type: u32 }
         };
         let text = implement(&input).unwrap().to_string();
-        assert!(
-            text.contains("unsafe impl :: scry_gpu :: Element for Ray"),
-            "{text}"
-        );
+        assert!(text.contains("unsafe impl :: scry_gpu :: Element for Ray"), "{text}");
         assert!(
             text.contains(
                 "name : \"type\" , offset : :: core :: mem :: offset_of ! (Ray , r#type)"

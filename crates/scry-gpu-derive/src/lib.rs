@@ -16,7 +16,5 @@ use syn::{DeriveInput, parse_macro_input};
 #[proc_macro_derive(Element)]
 pub fn derive_element(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    element::implement(&input)
-        .unwrap_or_else(|error| error.to_compile_error())
-        .into()
+    element::implement(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

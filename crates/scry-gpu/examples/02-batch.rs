@@ -48,20 +48,14 @@ fn main() -> Result<()> {
         hundred_steps.replay()?.wait()?;
         if [1, 3, 10, 30].contains(&round) {
             let middle = even.slice(POINTS / 2..=POINTS / 2)?.download()?[0];
-            println!(
-                "after {:4} steps the middle is at {middle:6.3} degrees",
-                100 * round
-            );
+            println!("after {:4} steps the middle is at {middle:6.3} degrees", 100 * round);
         }
     }
 
     // Left alone for long, heat falls evenly from end to end.
     for (i, temperature) in even.download()?.into_iter().enumerate() {
         let steady = 100.0 * (1.0 - i as f32 / (POINTS - 1) as f32);
-        assert!(
-            (temperature - steady).abs() < 0.1,
-            "point {i}: {temperature}, not {steady}"
-        );
+        assert!((temperature - steady).abs() < 0.1, "point {i}: {temperature}, not {steady}");
     }
     Ok(())
 }

@@ -23,17 +23,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     for radius in [3, 1] {
         let edges = edges::find(&gpu, &photo, radius)?;
         let strong = edges.pixels.iter().filter(|&&pixel| pixel > 0.25).count();
-        println!(
-            "radius {radius}: {strong} of {} pixels are edges",
-            edges.pixels.len()
-        );
+        println!("radius {radius}: {strong} of {} pixels are edges", edges.pixels.len());
         image::write(out.as_ref(), &edges)?;
     }
-    println!(
-        "wrote {out} ({} × {}), computed on {}",
-        photo.width,
-        photo.height,
-        gpu.name()
-    );
+    println!("wrote {out} ({} × {}), computed on {}", photo.width, photo.height, gpu.name());
     Ok(())
 }

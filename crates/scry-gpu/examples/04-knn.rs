@@ -23,18 +23,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let start = Instant::now();
     let distances = knn::distances(&gpu, &digits)?;
     let elapsed = start.elapsed();
-    println!(
-        "{count} × {count} distances on {} in {elapsed:.1?}",
-        gpu.name()
-    );
+    println!("{count} × {count} distances on {} in {elapsed:.1?}", gpu.name());
 
     for k in [1, 3, 5] {
         let predicted = knn::classify(&distances, &digits.labels, k);
-        let right = predicted
-            .iter()
-            .zip(&digits.labels)
-            .filter(|(a, b)| a == b)
-            .count();
+        let right = predicted.iter().zip(&digits.labels).filter(|(a, b)| a == b).count();
         let accuracy = 100.0 * right as f64 / count as f64;
         println!("k = {k}: {right} of {count} right, {accuracy:.2} %");
     }

@@ -26,11 +26,7 @@ struct Sizes {
     replay: f64,
 }
 
-const SMALL: Sizes = Sizes {
-    vectors: &[1 << 18, 1 << 20],
-    matrices: &[128, 256],
-    replay: 0.02,
-};
+const SMALL: Sizes = Sizes { vectors: &[1 << 18, 1 << 20], matrices: &[128, 256], replay: 0.02 };
 const FULL: Sizes = Sizes {
     vectors: &[1 << 20, 1 << 24, 1 << 27],
     matrices: &[512, 1024, 2048, 4096],
@@ -46,12 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         None if gpu.info().kind == DeviceKind::Software => SMALL,
         None => FULL,
     };
-    println!(
-        "{} ({}, {})",
-        gpu.name(),
-        gpu.backend_kind(),
-        gpu.info().driver
-    );
+    println!("{} ({}, {})", gpu.name(), gpu.backend_kind(), gpu.info().driver);
     for &n in sizes.vectors {
         saxpy(&gpu, &sizes, n)?;
     }
@@ -84,38 +75,25 @@ fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
     let many = record(passes)?;
     let Summary { median, p10, p90 } = measure(SAMPLES, || many.replay()?.wait())?;
     let passes = f64::from(passes);
-    Ok(Summary {
-        median: median / passes,
-        p10: p10 / passes,
-        p90: p90 / passes,
-    })
+    Ok(Summary { median: median / passes, p10: p10 / passes, p90: p90 / passes })
 }
 
 /// Fails if `got` is further than `tolerance` from `want`.
 fn check(what: &str, got: f32, want: f64, tolerance: f64) -> Result<(), Box<dyn Error>> {
     let is_close = (f64::from(got) - want).abs() <= tolerance;
-    if is_close {
-        Ok(())
-    } else {
-        Err(format!("{what}: got {got}, expected {want}").into())
-    }
+    if is_close { Ok(()) } else { Err(format!("{what}: got {got}, expected {want}").into()) }
 }
 
 fn report(name: &str, size: usize, time: Summary, work: f64, unit: &str) {
     let speed = work / time.median / 1e9;
-    println!(
-        "{name:18} {size:>10}  {:40} {speed:9.1} {unit}",
-        time.times()
-    );
+    println!("{name:18} {size:>10}  {:40} {speed:9.1} {unit}", time.times());
 }
 
 fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     let (x, y) = (random_f32(1, n), random_f32(2, n));
     let gpu_x = gpu.upload(&x)?;
-    let variants = [
-        ("saxpy", shaders::saxpy::SAXPY, n),
-        ("saxpy vec4", shaders::saxpy::SAXPY_VEC4, n / 4),
-    ];
+    let variants =
+        [("saxpy", shaders::saxpy::SAXPY, n), ("saxpy vec4", shaders::saxpy::SAXPY_VEC4, n / 4)];
     for (name, source, invocations) in variants {
         let kernel = gpu.compile(source)?;
         let gpu_y = gpu.upload(&y)?;
@@ -139,23 +117,12 @@ fn sum(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     let groups = n.div_ceil(2048).min(1024);
     let (partial, result) = (gpu.alloc::<f32>(groups)?, gpu.alloc::<f32>(1)?);
     let second = gpu.compile(shaders::reduce::SUM)?;
-    let variants = [
-        ("sum", shaders::reduce::SUM),
-        ("sum vec4", shaders::reduce::SUM_VEC4),
-    ];
+    let variants = [("sum", shaders::reduce::SUM), ("sum vec4", shaders::reduce::SUM_VEC4)];
     for (name, source) in variants {
         let first = gpu.compile(source)?;
         let steps: [Step<'_>; 2] = [
-            (
-                &first,
-                vec![&gpu_x, &partial],
-                Launch::workgroups([groups as u32, 1, 1]),
-            ),
-            (
-                &second,
-                vec![&partial, &result],
-                Launch::workgroups([1, 1, 1]),
-            ),
+            (&first, vec![&gpu_x, &partial], Launch::workgroups([groups as u32, 1, 1])),
+            (&second, vec![&partial, &result], Launch::workgroups([1, 1, 1])),
         ];
         let time = time(gpu, sizes, &steps)?;
         check(name, result.download()?[0], want, 1e-6 * scale)?;
@@ -178,11 +145,7 @@ fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
         let kernel = gpu.compile(source)?;
         let gpu_c = gpu.upload(&vec![f32::NAN; n * n])?;
         let launch = Launch::invocations([n / edge, n / edge]).push_constants(&[n as u32; 3]);
-        let time = time(
-            gpu,
-            sizes,
-            &[(&kernel, vec![&gpu_a, &gpu_b, &gpu_c], launch)],
-        )?;
+        let time = time(gpu, sizes, &[(&kernel, vec![&gpu_a, &gpu_b, &gpu_c], launch)])?;
         check_product(name, [&a, &b, &gpu_c.download()?], n)?;
         report(name, n, time, 2.0 * (n as f64).powi(3), "GFLOP/s");
     }

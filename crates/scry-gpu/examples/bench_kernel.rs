@@ -50,9 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let opened = start.elapsed();
     let is_software = gpu.info().kind == DeviceKind::Software;
     let n = match env::args().nth(1) {
-        Some(n) => n
-            .parse()
-            .map_err(|error| format!("`{n}` is no number of elements: {error}"))?,
+        Some(n) => n.parse().map_err(|error| format!("`{n}` is no number of elements: {error}"))?,
         None => {
             if is_software {
                 1 << 16
@@ -97,10 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     check(&gpu_y, &x, factor)?;
     println!("dispatch + wait   {}", dispatch.times());
 
-    println!(
-        "on the device     {}",
-        device_time(&gpu, &kernel, [&gpu_x, &gpu_y], n)?.times()
-    );
+    println!("on the device     {}", device_time(&gpu, &kernel, [&gpu_x, &gpu_y], n)?.times());
     check(&gpu_y, &x, factor)
 }
 
@@ -116,7 +111,5 @@ fn device_time(
         batch.run(kernel, &[x, y], n)?;
     }
     let times = batch.submit_timed()?;
-    Ok(Summary::of(
-        times.into_iter().map(|time| time.as_secs_f64()).collect(),
-    ))
+    Ok(Summary::of(times.into_iter().map(|time| time.as_secs_f64()).collect()))
 }

@@ -31,11 +31,7 @@ pub struct Batch {
 impl Batch {
     pub(crate) fn new(context: &Arc<Context>) -> Self {
         let list = CommandList::default();
-        Self {
-            context: context.clone(),
-            list,
-            downloads: Vec::new(),
-        }
+        Self { context: context.clone(), list, downloads: Vec::new() }
     }
 
     /// Adds a launch of a kernel.
@@ -146,15 +142,9 @@ impl Batch {
         let memory = match view.bytes() {
             None => None,
             Some((source, src)) => {
-                let memory = self
-                    .context
-                    .allocate(MemoryKind::Readback, src.size, "read back")?;
-                let dst = crate::command::Span {
-                    size: src.size,
-                    ..memory.whole()
-                };
-                self.list
-                    .push(Command::Copy { src, dst }, [source, &memory]);
+                let memory = self.context.allocate(MemoryKind::Readback, src.size, "read back")?;
+                let dst = crate::command::Span { size: src.size, ..memory.whole() };
+                self.list.push(Command::Copy { src, dst }, [source, &memory]);
                 self.list.read_by_host = true;
                 Some(memory)
             }

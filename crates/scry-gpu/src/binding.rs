@@ -55,13 +55,6 @@ impl<'a> View<'a> {
     /// The allocation and the bytes in it; nothing if there are no bytes.
     pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, Span)> {
         let memory = self.memory.filter(|_| self.size > 0)?;
-        Some((
-            memory,
-            Span {
-                memory: memory.id(),
-                offset: self.offset,
-                size: self.size,
-            },
-        ))
+        Some((memory, Span { memory: memory.id(), offset: self.offset, size: self.size }))
     }
 }

@@ -131,23 +131,14 @@ impl Context {
         self.check_alive()?;
         let mut queue = self.lock_queue();
         let fills = list.zero_fills();
-        let CommandList {
-            commands,
-            memories,
-            retained,
-            read_by_host,
-        } = list;
+        let CommandList { commands, memories, retained, read_by_host } = list;
         let mut steps = queue.schedule(fills.into_iter().chain(commands));
         if read_by_host {
             steps.push(Step::Barrier(TO_HOST));
         }
         let point = self.submit_once(&mut queue, &steps, timed)?;
         memories.iter().for_each(|memory| memory.set_defined());
-        queue.push(InFlight {
-            point,
-            _retained: retained,
-            _memories: memories,
-        });
+        queue.push(InFlight { point, _retained: retained, _memories: memories });
         self.bound_in_flight(queue)?;
         Ok(point)
     }
@@ -163,13 +154,7 @@ impl Context {
         }
         let id = self.note_loss(self.driver.record(&steps))?;
         let driver = self.driver.clone();
-        Ok(Arc::new(Recorded {
-            driver,
-            id,
-            list,
-            hazards,
-            defined: OnceLock::new(),
-        }))
+        Ok(Arc::new(Recorded { driver, id, list, hazards, defined: OnceLock::new() }))
     }
 
     /// Submits a recording once more.
@@ -190,11 +175,7 @@ impl Context {
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;
         let retained: Vec<Retained> = vec![recorded.clone()];
-        queue.push(InFlight {
-            point,
-            _retained: retained,
-            _memories: Vec::new(),
-        });
+        queue.push(InFlight { point, _retained: retained, _memories: Vec::new() });
         self.bound_in_flight(queue)?;
         Ok(point)
     }
@@ -227,9 +208,7 @@ impl Context {
                 return Err(self.give_up(limit));
             }
             if self.interrupts.load(Ordering::Acquire) != interrupts {
-                return Err(GpuError::Interrupted {
-                    device: self.info.name.clone(),
-                });
+                return Err(GpuError::Interrupted { device: self.info.name.clone() });
             }
         }
     }
@@ -247,18 +226,12 @@ impl Context {
 
     /// The time limit in force.
     pub(crate) fn time_limit(&self) -> Option<Duration> {
-        *self
-            .time_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets the time limit of waits.
     pub(crate) fn set_time_limit(&self, limit: Option<Duration>) {
-        *self
-            .time_limit
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = limit;
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
     }
 
     /// Passes a driver's result on; a lost device is remembered.
@@ -278,10 +251,7 @@ impl Context {
     }
 
     fn lost_error(&self, reason: &str) -> GpuError {
-        GpuError::DeviceLost {
-            device: self.info.name.clone(),
-            reason: reason.to_owned(),
-        }
+        GpuError::DeviceLost { device: self.info.name.clone(), reason: reason.to_owned() }
     }
 
     /// Gives up a device whose work did not finish within the time limit.
@@ -316,9 +286,7 @@ impl Context {
     fn reap(&self, point: Point) {
         let done: Vec<InFlight> = {
             let mut queue = self.lock_queue();
-            let count = queue
-                .in_flight
-                .partition_point(|entry| entry.point <= point);
+            let count = queue.in_flight.partition_point(|entry| entry.point <= point);
             queue.in_flight.drain(..count).collect()
         };
         // Freed outside the lock.
@@ -343,10 +311,7 @@ impl Context {
 }
 
 /// Makes what copies wrote visible to the host.
-const TO_HOST: Barrier = Barrier {
-    before: Stages::TRANSFER,
-    after: Stages::HOST,
-};
+const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
 impl Queue {
     fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {

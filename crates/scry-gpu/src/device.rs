@@ -72,11 +72,7 @@ impl Device {
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
         let found = Found::everywhere();
-        found
-            .adapters
-            .iter()
-            .map(|adapter| adapter.info().clone())
-            .collect()
+        found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
     }
 
     /// For each backend of this build that has no device: why not, and what would change that.
@@ -88,10 +84,7 @@ impl Device {
     /// The backends of this build.
     #[must_use]
     pub fn backends() -> Vec<BackendKind> {
-        backend::BACKENDS
-            .iter()
-            .map(|backend| backend.kind)
-            .collect()
+        backend::BACKENDS.iter().map(|backend| backend.kind).collect()
     }
 
     /// Whether there is any device.
@@ -104,9 +97,7 @@ impl Device {
         let driver: Arc<dyn Driver> = driver.into();
         let disk =
             DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
-        Self {
-            context: Context::new(driver, disk),
-        }
+        Self { context: Context::new(driver, disk) }
     }
 
     /// What the device is and can do.

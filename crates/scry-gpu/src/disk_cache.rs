@@ -38,9 +38,7 @@ pub fn directory() -> Option<PathBuf> {
 /// are not the cache's, and folders that others could write to, are passed over.
 #[must_use]
 pub fn entries() -> Vec<CacheEntry> {
-    let stored = directory()
-        .map(|root| cache::list(&root))
-        .unwrap_or_default();
+    let stored = directory().map(|root| cache::list(&root)).unwrap_or_default();
     stored
         .into_iter()
         .filter(|stored| stored.kind == cache::Kind::Entry)

@@ -258,22 +258,14 @@ unsafe impl Element for u64 {
 unsafe impl<T: Element, const N: usize> Element for [T; N] {
     const LAYOUT: ElementLayout = {
         assert!(N > 0, "an empty array cannot be the element of a buffer");
-        ElementLayout::Array {
-            element: &T::LAYOUT,
-            len: N,
-        }
+        ElementLayout::Array { element: &T::LAYOUT, len: N }
     };
 }
 
 /// The bytes of elements.
 #[must_use]
 pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
-    const {
-        assert!(
-            size_of::<T>() > 0,
-            "an element of a buffer must have a size"
-        )
-    }
+    const { assert!(size_of::<T>() > 0, "an element of a buffer must have a size") }
     // SAFETY: the slice is readable for its size in bytes, `Element` has no uninitialised bytes
     // and no interior mutability, and bytes have no alignment.
     unsafe { std::slice::from_raw_parts(data.as_ptr().cast::<u8>(), size_of_val(data)) }
@@ -282,12 +274,7 @@ pub fn bytes_of<T: Element>(data: &[T]) -> &[u8] {
 /// The bytes of elements, to be written.
 #[must_use]
 pub fn bytes_of_mut<T: Element>(data: &mut [T]) -> &mut [u8] {
-    const {
-        assert!(
-            size_of::<T>() > 0,
-            "an element of a buffer must have a size"
-        )
-    }
+    const { assert!(size_of::<T>() > 0, "an element of a buffer must have a size") }
     // SAFETY: the slice is writable for its size in bytes and borrowed exclusively, `Element` has
     // no uninitialised bytes, and whatever bytes are written make valid values.
     unsafe { std::slice::from_raw_parts_mut(data.as_mut_ptr().cast::<u8>(), size_of_val(data)) }
@@ -321,10 +308,7 @@ mod tests {
     fn layouts_are_written_as_rust_spells_them() {
         assert_eq!(<f32 as Element>::LAYOUT.to_string(), "f32");
         assert_eq!(<half::bf16 as Element>::LAYOUT.to_string(), "bf16");
-        assert_eq!(
-            <[[u8; 3]; 2] as Element>::LAYOUT.to_string(),
-            "[[u8; 3]; 2]"
-        );
+        assert_eq!(<[[u8; 3]; 2] as Element>::LAYOUT.to_string(), "[[u8; 3]; 2]");
     }
 
     #[test]

@@ -18,11 +18,7 @@ const PATTERN_SEED: u64 = 64 << 10;
 
 /// `name` in backquotes for an error, or a description if it is empty.
 pub(crate) fn quoted(label: &str) -> String {
-    if label.is_empty() {
-        "the buffer".to_owned()
-    } else {
-        format!("buffer `{label}`")
-    }
+    if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
 }
 
 /// Refuses a buffer of another device.
@@ -91,43 +87,19 @@ pub(crate) fn fill(
         return Ok(());
     };
     if let Some(word) = as_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0) {
-        list.push(
-            Command::Fill {
-                dst: span,
-                pattern: word,
-            },
-            [memory],
-        );
+        list.push(Command::Fill { dst: span, pattern: word }, [memory]);
         return Ok(());
     }
     // The host writes the beginning; the device doubles it until all is covered.
     let element = pattern.len() as u64;
-    let seed = span
-        .size
-        .min(PATTERN_SEED / element.max(1) * element)
-        .max(element);
-    let bytes: Vec<u8> = pattern
-        .iter()
-        .copied()
-        .cycle()
-        .take(seed as usize)
-        .collect();
-    let part = |offset: u64, size: u64| Span {
-        offset: span.offset + offset,
-        size,
-        ..span
-    };
+    let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
+    let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
+    let part = |offset: u64, size: u64| Span { offset: span.offset + offset, size, ..span };
     write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
     let mut done = seed;
     while done < span.size {
         let size = done.min(span.size - done);
-        list.push(
-            Command::Copy {
-                src: part(0, size),
-                dst: part(done, size),
-            },
-            [memory],
-        );
+        list.push(Command::Copy { src: part(0, size), dst: part(done, size) }, [memory]);
         done += size;
     }
     Ok(())
@@ -153,10 +125,7 @@ pub(crate) fn write_bytes(
     bytes: &[u8],
 ) -> Result<()> {
     let source = captured(context, bytes, "captured host data")?;
-    let src = Span {
-        size: dst.1.size,
-        ..source.whole()
-    };
+    let src = Span { size: dst.1.size, ..source.whole() };
     list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
     Ok(())
 }
@@ -186,36 +155,22 @@ pub(crate) fn dispatch(
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let grid = launch::grid(interface, &context.info, launch.size)?;
-    let arguments: Vec<Argument<'_>> = bindings
-        .iter()
-        .map(|given| argument(given.view()))
-        .collect();
+    let arguments: Vec<Argument<'_>> =
+        bindings.iter().map(|given| argument(given.view())).collect();
     if grid.empty {
         return check::signature(interface, &arguments);
     }
     check::arguments(interface, &context.info, &arguments)?;
     let mut bound = Vec::with_capacity(bindings.len() + usize::from(grid.fold.is_some()));
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
-        let (memory, whole) = given
-            .view()
-            .bytes()
-            .expect("the check refuses empty arguments");
-        let span = Span {
-            size: check::bound_size(binding, whole.size),
-            ..whole
-        };
+        let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
+        let span = Span { size: check::bound_size(binding, whole.size), ..whole };
         list.keep(memory);
-        bound.push(Bound {
-            span,
-            writes: binding.access.writes(),
-        });
+        bound.push(Bound { span, writes: binding.access.writes() });
     }
     if let Some(fold) = &grid.fold {
         let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
-        bound.push(Bound {
-            span: params.whole(),
-            writes: false,
-        });
+        bound.push(Bound { span: params.whole(), writes: false });
         list.memories.push(params);
     }
     let compiled = kernel.variant(context, grid.fold.is_some())?;

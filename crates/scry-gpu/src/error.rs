@@ -208,12 +208,7 @@ impl fmt::Display for NoDevice {
             Some(selector) => write!(f, "no device matches `{selector}`")?,
             None => write!(f, "no device to compute on was found")?,
         }
-        for Attempt {
-            backend,
-            reason,
-            remedy,
-        } in &self.attempts
-        {
+        for Attempt { backend, reason, remedy } in &self.attempts {
             write!(f, "\n  {backend}: {reason}\n    to mend it: {remedy}")?;
         }
         if !self.present.is_empty() {

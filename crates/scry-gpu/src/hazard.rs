@@ -49,10 +49,7 @@ impl Hazards {
     pub(crate) fn order_all(&mut self) -> Barrier {
         self.unordered = Default::default();
         let all = Stages::COMPUTE | Stages::TRANSFER;
-        Barrier {
-            before: all,
-            after: all,
-        }
+        Barrier { before: all, after: all }
     }
 
     /// Appends commands to a list of steps, each after the barrier that it needs.
@@ -68,10 +65,7 @@ impl Hazards {
     }
 
     fn barrier_before(&mut self, command: &Command, stage: Stages) -> Option<Barrier> {
-        let index = EXECUTING
-            .iter()
-            .position(|s| *s == stage)
-            .expect("commands execute in one");
+        let index = EXECUTING.iter().position(|s| *s == stage).expect("commands execute in one");
         let unordered = &mut self.unordered[index];
         let before = unordered.made_by?;
         let mut conflict = false;
@@ -80,10 +74,7 @@ impl Hazards {
             return None;
         }
         *unordered = Unordered::default();
-        Some(Barrier {
-            before,
-            after: stage,
-        })
+        Some(Barrier { before, after: stage })
     }
 }
 
@@ -94,11 +85,7 @@ impl Unordered {
 
     fn note(&mut self, span: Span, writes: bool, stage: Stages) {
         self.made_by = Some(self.made_by.map_or(stage, |made_by| made_by | stage));
-        if writes {
-            self.writes.insert(span)
-        } else {
-            self.reads.insert(span)
-        }
+        if writes { self.writes.insert(span) } else { self.reads.insert(span) }
     }
 }
 
@@ -158,38 +145,20 @@ mod tests {
     #[test]
     fn a_read_after_a_write_waits_and_the_next_read_does_not() {
         let m = memories(3);
-        let span = |i: usize| Span {
-            memory: m[i],
-            offset: 0,
-            size: 16,
-        };
+        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
         let steps = Hazards::default().schedule([
             copy(span(0), span(1)),
             copy(span(1), span(2)),
-            copy(
-                span(1),
-                Span {
-                    memory: m[0],
-                    offset: 32,
-                    size: 16,
-                },
-            ),
+            copy(span(1), Span { memory: m[0], offset: 32, size: 16 }),
         ]);
-        let barriers: Vec<_> = steps
-            .iter()
-            .map(|s| matches!(s, Step::Barrier(_)))
-            .collect();
+        let barriers: Vec<_> = steps.iter().map(|s| matches!(s, Step::Barrier(_))).collect();
         assert_eq!(barriers, [false, true, false, false]);
     }
 
     #[test]
     fn a_barrier_for_one_stage_does_not_order_another() {
         let m = memories(2);
-        let span = |i: usize| Span {
-            memory: m[i],
-            offset: 0,
-            size: 16,
-        };
+        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
         let mut kernels = Slots::default();
         let dispatch = |kernel, span| {
             Command::Dispatch(crate::command::Dispatch {
@@ -201,30 +170,13 @@ mod tests {
         };
         let kernel = kernels.insert(());
         let mut hazards = Hazards::default();
-        assert_eq!(
-            hazards.admit(&Command::Fill {
-                dst: span(0),
-                pattern: 0
-            }),
-            None
-        );
-        let transfer_to_compute = Barrier {
-            before: Stages::TRANSFER,
-            after: Stages::COMPUTE,
-        };
-        assert_eq!(
-            hazards.admit(&dispatch(kernel, span(0))),
-            Some(transfer_to_compute)
-        );
+        assert_eq!(hazards.admit(&Command::Fill { dst: span(0), pattern: 0 }), None);
+        let transfer_to_compute = Barrier { before: Stages::TRANSFER, after: Stages::COMPUTE };
+        assert_eq!(hazards.admit(&dispatch(kernel, span(0))), Some(transfer_to_compute));
         // The copy reads what both the fill and the dispatch wrote.
-        let both_to_transfer = Barrier {
-            before: Stages::COMPUTE | Stages::TRANSFER,
-            after: Stages::TRANSFER,
-        };
-        assert_eq!(
-            hazards.admit(&copy(span(0), span(1))),
-            Some(both_to_transfer)
-        );
+        let both_to_transfer =
+            Barrier { before: Stages::COMPUTE | Stages::TRANSFER, after: Stages::TRANSFER };
+        assert_eq!(hazards.admit(&copy(span(0), span(1))), Some(both_to_transfer));
     }
 
     /// (memory, offset, size, written)

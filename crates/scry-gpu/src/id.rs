@@ -60,11 +60,7 @@ pub(crate) struct Slots<K, T> {
 
 impl<K, T> Default for Slots<K, T> {
     fn default() -> Self {
-        Self {
-            entries: Vec::new(),
-            vacant: Vec::new(),
-            kind: PhantomData,
-        }
+        Self { entries: Vec::new(), vacant: Vec::new(), kind: PhantomData }
     }
 }
 
@@ -80,31 +76,19 @@ impl<K, T> Slots<K, T> {
         };
         let entry = &mut self.entries[index as usize];
         entry.1 = Some(value);
-        Id {
-            index,
-            generation: entry.0,
-            kind: PhantomData,
-        }
+        Id { index, generation: entry.0, kind: PhantomData }
     }
 
     /// The object, unless it was removed.
     pub(crate) fn get(&self, id: Id<K>) -> Option<&T> {
         let (generation, value) = self.entries.get(id.index as usize)?;
-        if *generation == id.generation {
-            value.as_ref()
-        } else {
-            None
-        }
+        if *generation == id.generation { value.as_ref() } else { None }
     }
 
     /// The object, to be changed, unless it was removed.
     pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
         let (generation, value) = self.entries.get_mut(id.index as usize)?;
-        if *generation == id.generation {
-            value.as_mut()
-        } else {
-            None
-        }
+        if *generation == id.generation { value.as_mut() } else { None }
     }
 
     /// Takes the object out; its handle is stale from then on.

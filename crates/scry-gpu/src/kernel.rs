@@ -110,12 +110,7 @@ impl Kernel {
     ) -> Result<Self> {
         context.check_alive()?;
         let CompileOptions { entry, overrides } = options;
-        let key = KeyRef {
-            source,
-            entry: entry.as_deref(),
-            overrides,
-            checked,
-        };
+        let key = KeyRef { source, entry: entry.as_deref(), overrides, checked };
         let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
         let inner = context.kernels.get_or_build(key, build)?;
         Ok(Self { inner })
@@ -138,18 +133,12 @@ impl Kernel {
         if !folded {
             return Ok(self.inner.native.clone());
         }
-        let mut slot = self
-            .inner
-            .folded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut slot = self.inner.folded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = &*slot {
             return Ok(compiled.clone());
         }
         let KernelInner { program, key, .. } = &*self.inner;
-        Ok(slot
-            .insert(compile_variant(context, program, key, true)?)
-            .clone())
+        Ok(slot.insert(compile_variant(context, program, key, true)?).clone())
     }
 }
 
@@ -157,11 +146,7 @@ impl KernelInner {
     fn compile(context: &Context, key: KernelKey) -> Result<Self> {
         let options = scry_ir::Options {
             entry: key.entry.clone(),
-            overrides: key
-                .overrides
-                .iter()
-                .map(|(n, v)| (n.clone(), f64::from_bits(*v)))
-                .collect(),
+            overrides: key.overrides.iter().map(|(n, v)| (n.clone(), f64::from_bits(*v))).collect(),
             ..Default::default()
         };
         let program = Program::with_options(&key.source, &options)?;
@@ -169,13 +154,7 @@ impl KernelInner {
         check::kernel_limits(interface, &context.info, device::who_has)?;
         let native = compile_variant(context, &program, &key, false)?;
         let driver = context.driver.clone();
-        Ok(Self {
-            driver,
-            program,
-            key,
-            native,
-            folded: Mutex::new(None),
-        })
+        Ok(Self { driver, program, key, native, folded: Mutex::new(None) })
     }
 }
 
@@ -186,18 +165,9 @@ fn compile_variant(
     folded: bool,
 ) -> Result<Arc<Compiled>> {
     let cache = context.disk.as_ref();
-    let job = CompileJob {
-        program,
-        folded,
-        checked: key.checked,
-        key,
-        cache,
-    };
+    let job = CompileJob { program, folded, checked: key.checked, key, cache };
     let id = context.note_loss(context.driver.compile(&job))?;
-    Ok(Arc::new(Compiled {
-        driver: context.driver.clone(),
-        id,
-    }))
+    Ok(Arc::new(Compiled { driver: context.driver.clone(), id }))
 }
 
 impl std::fmt::Debug for Kernel {

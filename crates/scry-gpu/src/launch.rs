@@ -138,19 +138,13 @@ impl Launch {
     /// A launch of so many invocations, rounded up to whole workgroups on each axis.
     #[must_use]
     pub fn invocations(count: impl Into<Invocations>) -> Self {
-        Self {
-            size: GridSize::Invocations(count.into()),
-            push_constants: None,
-        }
+        Self { size: GridSize::Invocations(count.into()), push_constants: None }
     }
 
     /// A launch of exactly so many workgroups along x, y and z.
     #[must_use]
     pub fn workgroups(count: [u32; 3]) -> Self {
-        Self {
-            size: GridSize::Workgroups(count),
-            push_constants: None,
-        }
+        Self { size: GridSize::Workgroups(count), push_constants: None }
     }
 
     /// Gives the value of the kernel's `var<immediate>`.
@@ -200,33 +194,18 @@ pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> 
         GridSize::Workgroups(groups) => groups.map(u128::from),
     };
     if groups.contains(&0) {
-        return Ok(Grid {
-            groups: [0; 3],
-            native: [0; 3],
-            fold: None,
-            empty: true,
-        });
+        return Ok(Grid { groups: [0; 3], native: [0; 3], fold: None, empty: true });
     }
     check_axes(interface, info, size, groups)?;
     let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
     let most = info.limits.max_native_workgroups.map(|n| n.max(1));
     if groups.iter().zip(most).all(|(n, most)| *n <= most) {
-        return Ok(Grid {
-            groups,
-            native: groups,
-            fold: None,
-            empty: false,
-        });
+        return Ok(Grid { groups, native: groups, fold: None, empty: false });
     }
     let Some((native, fold)) = fold(groups, most) else {
         return Err(too_many_to_fold(interface, info, groups));
     };
-    Ok(Grid {
-        groups,
-        native,
-        fold: Some(fold),
-        empty: false,
-    })
+    Ok(Grid { groups, native, fold: Some(fold), empty: false })
 }
 
 /// Workgroups that cover `count` invocations on each axis.
@@ -261,21 +240,12 @@ fn check_axes(
             GridSize::Invocations(Invocations(count))
                 if count[axis].unsigned_abs() != invocations =>
             {
-                format!(
-                    "{} invocations, {invocations} in whole workgroups of {width}",
-                    count[axis]
-                )
+                format!("{} invocations, {invocations} in whole workgroups of {width}", count[axis])
             }
-            _ => format!(
-                "{invocations} invocations, {} workgroups of {width}",
-                groups[axis]
-            ),
+            _ => format!("{invocations} invocations, {} workgroups of {width}", groups[axis]),
         };
         return Err(GpuError::TooLarge {
-            what: format!(
-                "the launch of kernel `{}` along {}",
-                interface.entry_point, AXES[axis]
-            ),
+            what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
             requested: counted,
             device: info.name.clone(),
             limit: MOST.to_string(),
@@ -330,11 +300,7 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
     let [x, y, z] = groups;
     let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
     let most = info.limits.max_native_workgroups;
-    let room = most
-        .iter()
-        .map(|n| u128::from(*n))
-        .product::<u128>()
-        .min(MOST);
+    let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
     GpuError::TooLarge {
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} x {y} x {z} = {total} workgroups"),

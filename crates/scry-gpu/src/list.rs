@@ -50,11 +50,7 @@ impl CommandList {
 
     /// How much the list holds, for [`CommandList::truncate`].
     pub(crate) fn lengths(&self) -> [usize; 3] {
-        [
-            self.commands.len(),
-            self.memories.len(),
-            self.retained.len(),
-        ]
+        [self.commands.len(), self.memories.len(), self.retained.len()]
     }
 
     /// Takes back all that was appended since.

@@ -48,11 +48,7 @@ impl Memory {
 
     /// All of it.
     pub(crate) fn whole(&self) -> Span {
-        Span {
-            memory: self.id,
-            offset: 0,
-            size: self.size,
-        }
+        Span { memory: self.id, offset: 0, size: self.size }
     }
 
     /// Whether the content is defined.

@@ -19,10 +19,7 @@ impl Found {
 
     /// Asks some backends.
     pub(crate) fn of(wanted: impl Fn(&Backend) -> bool) -> Self {
-        let mut found = Self {
-            adapters: Vec::new(),
-            attempts: Vec::new(),
-        };
+        let mut found = Self { adapters: Vec::new(), attempts: Vec::new() };
         for backend in BACKENDS.iter().filter(|backend| wanted(backend)) {
             match (backend.find)() {
                 Ok(adapters) => found.adapters.extend(adapters),
@@ -71,11 +68,7 @@ impl Found {
         let name = |info: &DeviceInfo| format!("{}:{} {}", info.backend, info.index, info.name);
         Err(GpuError::NoDevice(NoDevice {
             selector: selector.map(str::to_owned),
-            present: self
-                .adapters
-                .iter()
-                .map(|adapter| name(adapter.info()))
-                .collect(),
+            present: self.adapters.iter().map(|adapter| name(adapter.info())).collect(),
             attempts: self.attempts,
         }))
     }
@@ -121,10 +114,7 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
 fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
     let Some(uuid) = info.uuid else { return false };
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let digits = selector
-        .strip_prefix("gpu-")
-        .unwrap_or(selector)
-        .replace('-', "");
+    let digits = selector.strip_prefix("gpu-").unwrap_or(selector).replace('-', "");
     digits == hex
 }
 
@@ -148,12 +138,7 @@ mod tests {
         info.index = 1;
         info.name = "Testium RX 9000".to_owned();
         info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
-        info.pci = Some(PciAddress {
-            domain: 0,
-            bus: 0x65,
-            device: 0,
-            function: 0,
-        });
+        info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
         info
     }
 
@@ -176,9 +161,7 @@ mod tests {
 
     #[test]
     fn selectors_do_not_name_other_devices() {
-        for selector in [
-            "", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123",
-        ] {
+        for selector in ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123"] {
             assert!(!matches(selector, 3, &device()), "{selector}");
         }
     }
@@ -187,17 +170,11 @@ mod tests {
     fn hardware_is_preferred_to_software() {
         let of = |kind| DeviceInfo { kind, ..device() };
         let order = [
-            DeviceInfo {
-                backend: BackendKind::Cuda,
-                ..of(DeviceKind::Discrete)
-            },
+            DeviceInfo { backend: BackendKind::Cuda, ..of(DeviceKind::Discrete) },
             of(DeviceKind::Discrete),
             of(DeviceKind::Integrated),
             of(DeviceKind::Virtual),
-            DeviceInfo {
-                backend: BackendKind::Cpu,
-                ..of(DeviceKind::Software)
-            },
+            DeviceInfo { backend: BackendKind::Cpu, ..of(DeviceKind::Software) },
             of(DeviceKind::Software),
         ];
         assert!(order.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])));

@@ -93,12 +93,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// See [`Buffer::fill`].
     pub fn fill(&self, value: T) -> Result<()> {
         let mut list = CommandList::default();
-        encode::fill(
-            &self.buffer.context,
-            &mut list,
-            self.view(),
-            element::bytes_of(&[value]),
-        )?;
+        encode::fill(&self.buffer.context, &mut list, self.view(), element::bytes_of(&[value]))?;
         self.buffer.context.submit_unless_empty(list)
     }
 
@@ -119,10 +114,7 @@ impl<'a, T: Element> Slice<'a, T> {
         let name = encode::quoted(self.buffer.label());
         Err(GpuError::Range {
             operation,
-            problem: format!(
-                "{given} elements were given for {} elements of {name}",
-                self.len
-            ),
+            problem: format!("{given} elements were given for {} elements of {name}", self.len),
             remedy: "give as many as there are, or take a slice of the buffer".to_owned(),
         })
     }

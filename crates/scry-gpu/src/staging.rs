@@ -26,10 +26,7 @@ pub(crate) struct Staging {
 
 impl Default for Staging {
     fn default() -> Self {
-        Self {
-            up: Ring::new(MemoryKind::Upload),
-            down: Ring::new(MemoryKind::Readback),
-        }
+        Self { up: Ring::new(MemoryKind::Upload), down: Ring::new(MemoryKind::Readback) }
     }
 }
 
@@ -87,11 +84,7 @@ enum Room {
 
 impl Ring {
     fn new(kind: MemoryKind) -> Self {
-        Self {
-            kind,
-            slots: Mutex::default(),
-            returned: Condvar::new(),
-        }
+        Self { kind, slots: Mutex::default(), returned: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Slots> {
@@ -136,18 +129,8 @@ impl Ring {
         // Chunks start at multiples of 16 bytes: the host copies fastest that way.
         slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
         slot.leases += 1;
-        let span = Span {
-            memory: slot.memory.id(),
-            offset,
-            size: size as u64,
-        };
-        Lease {
-            ring: self,
-            slot: index,
-            memory: slot.memory.clone(),
-            span,
-            point: None,
-        }
+        let span = Span { memory: slot.memory.id(), offset, size: size as u64 };
+        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, point: None }
     }
 }
 
@@ -163,22 +146,14 @@ impl Slots {
                 self.release(oldest);
             }
         }
-        let idle = self
-            .slots
-            .iter()
-            .position(|slot| slot.leases == 0 && slot.busy.is_none());
+        let idle = self.slots.iter().position(|slot| slot.leases == 0 && slot.busy.is_none());
         if let Some(index) = idle {
             self.slots[index].used = 0;
             return Ok(Room::Found(index));
         }
         if self.slots.len() < SLOTS {
             let memory = context.allocate(kind, SLOT as u64, "staging")?;
-            self.slots.push(Slot {
-                memory,
-                used: 0,
-                leases: 0,
-                busy: None,
-            });
+            self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
             return Ok(Room::Found(self.slots.len() - 1));
         }
         Ok(self.oldest().map_or(Room::Leased, Room::Busy))
@@ -186,11 +161,7 @@ impl Slots {
 
     /// Where the device is done with the slot that it took first.
     fn oldest(&self) -> Option<Point> {
-        self.slots
-            .iter()
-            .filter(|slot| slot.leases == 0)
-            .filter_map(|slot| slot.busy)
-            .min()
+        self.slots.iter().filter(|slot| slot.leases == 0).filter_map(|slot| slot.busy).min()
     }
 
     /// The device reached `point`: slots that it was using until then are idle.

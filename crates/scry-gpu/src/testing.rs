@@ -25,10 +25,7 @@ pub fn null_info() -> DeviceInfo {
 pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
     let everywhere = Found::of(|backend| selector == "null" || backend.kind.name() != "null");
     let inner = everywhere.open_selected(selector)?;
-    Ok(Device::from_driver(Box::new(FaultDriver {
-        inner,
-        plan: plan.clone(),
-    })))
+    Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }
 
 /// Opens a null device that claims to be `info`, and shows what it is told to do.
@@ -60,12 +57,7 @@ impl Observed {
     #[must_use]
     pub fn take(&self) -> Counts {
         let mut counts = Counts::default();
-        for step in self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .drain(..)
-        {
+        for step in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             match step {
                 Step::Barrier(_) => counts.barriers += 1,
                 Step::Run(Command::Dispatch(_)) => counts.dispatches += 1,

@@ -20,10 +20,7 @@ pub struct Ticket {
 
 impl Ticket {
     pub(crate) fn new(context: &Arc<Context>, point: Option<Point>) -> Self {
-        Self {
-            context: context.clone(),
-            point,
-        }
+        Self { context: context.clone(), point }
     }
 
     /// Waits until the batch is done.
@@ -40,9 +37,7 @@ impl Ticket {
     /// # Errors
     /// As [`Ticket::wait`]; a `timeout` that passes is no error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
-        self.point.map_or(Ok(true), |point| {
-            self.context.wait_until(point, Some(timeout))
-        })
+        self.point.map_or(Ok(true), |point| self.context.wait_until(point, Some(timeout)))
     }
 
     /// True if the batch is done. Does not wait.
@@ -70,11 +65,7 @@ impl Recording {
         recorded: Option<Arc<Recorded>>,
         downloads: Vec<Arc<OnceLock<Point>>>,
     ) -> Self {
-        Self {
-            context: context.clone(),
-            recorded,
-            downloads,
-        }
+        Self { context: context.clone(), recorded, downloads }
     }
 
     /// Submits the recorded work once more, after all work submitted before. Its
@@ -113,13 +104,7 @@ impl<T: Element> Download<T> {
         point: &Arc<OnceLock<Point>>,
     ) -> Self {
         let element = PhantomData;
-        Self {
-            context: context.clone(),
-            memory,
-            len,
-            point: point.clone(),
-            element,
-        }
+        Self { context: context.clone(), memory, len, point: point.clone(), element }
     }
 
     /// Waits for the batch and gives the elements as they were at that place in it.
@@ -140,8 +125,7 @@ impl<T: Element> Download<T> {
         };
         self.context.wait(*point)?;
         let bytes = element::bytes_of_mut(&mut out);
-        self.context
-            .note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
+        self.context.note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
         Ok(out)
     }
 }

@@ -34,11 +34,7 @@ pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
 /// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
 pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
     let threads = host_threads(context, data.len());
-    let upload = Upload {
-        context,
-        dst,
-        captured: Mutex::default(),
-    };
+    let upload = Upload { context, dst, captured: Mutex::default() };
     let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<()> {
@@ -49,14 +45,11 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
     };
     let captured = thread::scope(|scope| {
         // A thread that the system refuses is one less: the caller's own always works.
-        let others: Vec<_> = (1..threads)
-            .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
-            .collect();
+        let others: Vec<_> =
+            (1..threads).filter_map(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mine = work();
         let panic = |panic| std::panic::resume_unwind(panic);
-        let theirs = others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(panic));
+        let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
         theirs.fold(mine, |all, one| all.and(one))
     });
     captured?;
@@ -87,10 +80,7 @@ impl Upload<'_> {
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
         let to = part(self.dst, index, chunk.len()).1;
-        self.captured
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((lease, to));
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).push((lease, to));
         self.submit(GROUP)
     }
 
@@ -104,16 +94,11 @@ impl Upload<'_> {
         drop(captured);
         let mut list = CommandList::default();
         for (lease, to) in &group {
-            let command = Command::Copy {
-                src: lease.span,
-                dst: *to,
-            };
+            let command = Command::Copy { src: lease.span, dst: *to };
             list.push(command, [&lease.memory, self.dst.0]);
         }
         let point = self.context.submit(list, false)?;
-        group
-            .iter_mut()
-            .for_each(|(lease, _)| lease.point = Some(point));
+        group.iter_mut().for_each(|(lease, _)| lease.point = Some(point));
         Ok(())
     }
 }
@@ -131,9 +116,8 @@ pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u
     let arrived = Mutex::new(arrived);
     thread::scope(|scope| {
         let copy = || copy_arrivals(context, &arrived);
-        let others: Vec<_> = (0..others)
-            .filter_map(|_| Builder::new().spawn_scoped(scope, copy).ok())
-            .collect();
+        let others: Vec<_> =
+            (0..others).filter_map(|_| Builder::new().spawn_scoped(scope, copy).ok()).collect();
         let fetched = fetch(context, src, out, |arrival| match others.is_empty() {
             true => arrival.copy(context),
             // The receiver outlives the scope.
@@ -142,9 +126,7 @@ pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u
         // Ends the others' work.
         drop(send);
         let panic = |panic| std::panic::resume_unwind(panic);
-        let theirs = others
-            .into_iter()
-            .map(|other| other.join().unwrap_or_else(panic));
+        let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
         theirs.fold(fetched, |all, one| all.and(one))
     })
 }
@@ -190,11 +172,7 @@ fn fetch<'a>(
                     None => context.staging.down.lease(context, out.len())?,
                 },
             };
-            group.extend(
-                chunks
-                    .next()
-                    .map(|(out, index)| (Arrival { lease, out }, index)),
-            );
+            group.extend(chunks.next().map(|(out, index)| (Arrival { lease, out }, index)));
         }
         ahead.push_back(submit_fetch(context, src, group)?);
     }
@@ -206,46 +184,28 @@ fn submit_fetch<'a>(
     src: Place<'_>,
     group: Vec<(Arrival<'a>, u64)>,
 ) -> Result<Group<'a>> {
-    let mut list = CommandList {
-        read_by_host: true,
-        ..Default::default()
-    };
+    let mut list = CommandList { read_by_host: true, ..Default::default() };
     for (Arrival { lease, out }, index) in &group {
-        let command = Command::Copy {
-            src: part(src, *index, out.len()).1,
-            dst: lease.span,
-        };
+        let command = Command::Copy { src: part(src, *index, out.len()).1, dst: lease.span };
         list.push(command, [src.0, &lease.memory]);
     }
     let point = context.submit(list, false)?;
     let mut chunks: Vec<_> = group.into_iter().map(|(arrival, _)| arrival).collect();
-    chunks
-        .iter_mut()
-        .for_each(|arrival| arrival.lease.point = Some(point));
+    chunks.iter_mut().for_each(|arrival| arrival.lease.point = Some(point));
     Ok(Group { point, chunks })
 }
 
 impl Arrival<'_> {
     fn copy(self, context: &Context) -> Result<()> {
         let Self { lease, out } = self;
-        context.note_loss(
-            context
-                .driver
-                .read(lease.memory.id(), lease.span.offset, out),
-        )
+        context.note_loss(context.driver.read(lease.memory.id(), lease.span.offset, out))
     }
 }
 
 /// Copies what arrives until there is no more. After a failure the rest is only taken off the
 /// ring, so that nobody waits for it.
 fn copy_arrivals(context: &Context, arrived: &Mutex<Receiver<Arrival<'_>>>) -> Result<()> {
-    let next = || {
-        arrived
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv()
-            .ok()
-    };
+    let next = || arrived.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
     let mut result = Ok(());
     while let Some(arrival) = next() {
         if result.is_ok() {
@@ -259,14 +219,7 @@ fn copy_arrivals(context: &Context, arrived: &Mutex<Receiver<Arrival<'_>>>) -> R
 fn part(whole: Place<'_>, index: u64, size: usize) -> Place<'_> {
     let (memory, span) = whole;
     let offset = span.offset + index * SLOT as u64;
-    (
-        memory,
-        Span {
-            memory: span.memory,
-            offset,
-            size: size as u64,
-        },
-    )
+    (memory, Span { memory: span.memory, offset, size: size as u64 })
 }
 
 /// Host threads worth using for a transfer: most of the cores, at most 12. A software device needs
@@ -276,7 +229,5 @@ fn host_threads(context: &Context, size: usize) -> usize {
         return 1;
     }
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    (cores * 5 / 8)
-        .clamp(1, 12)
-        .min(size / BYTES_PER_THREAD + 1)
+    (cores * 5 / 8).clamp(1, 12).min(size / BYTES_PER_THREAD + 1)
 }

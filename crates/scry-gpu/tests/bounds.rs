@@ -13,20 +13,7 @@ use std::path::Path;
 use scry_gpu::{Buffer, Device, Element, Slice};
 
 /// Indices in bounds and out, some with an overflow in the byte offset.
-const INDICES: [i32; 12] = [
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    8,
-    -1,
-    i32::MAX,
-    i32::MIN,
-    1 << 28,
-    1 << 30,
-];
+const INDICES: [i32; 12] = [0, 1, 2, 3, 4, 5, 8, -1, i32::MAX, i32::MIN, 1 << 28, 1 << 30];
 
 /// What stands round each buffer.
 const CANARY: u8 = 0xa5;
@@ -51,10 +38,7 @@ impl<T: Element + Canary> Guarded<T> {
         let mut all = vec![T::canary(); PAD];
         all.extend_from_slice(data);
         all.resize(all.len() + PAD, T::canary());
-        Self {
-            buffer: gpu.upload(&all).expect("upload"),
-            len: data.len(),
-        }
+        Self { buffer: gpu.upload(&all).expect("upload"), len: data.len() }
     }
 
     fn slice(&self) -> Slice<'_, T> {
@@ -91,9 +75,7 @@ impl Canary for f32 {
 
 /// The places at which two lists differ.
 fn changes(before: &[u32], after: &[u32]) -> Vec<usize> {
-    (0..before.len())
-        .filter(|&i| before[i] != after[i])
-        .collect()
+    (0..before.len()).filter(|&i| before[i] != after[i]).collect()
 }
 
 #[test]
@@ -105,27 +87,17 @@ fn a_runtime_sized_array() {
             let out = Guarded::new(&gpu, &[0u32; 8]);
             let index = gpu.upload(&[i]).unwrap();
             let bindings: [&dyn scry_gpu::Binding; 3] = [&data.slice(), &index, &out.slice()];
-            gpu.dispatch(&source("runtime_array"), &bindings, 1)
-                .unwrap();
+            gpu.dispatch(&source("runtime_array"), &bindings, 1).unwrap();
             let (after, out) = (data.get(), out.get());
             let changed = changes(&before, &after);
             assert_eq!(changed.len(), 1, "{i}: {after:?}");
             assert_eq!(after[changed[0]], 7);
             if (0..8).contains(&i) {
-                assert_eq!(
-                    (changed[0], out[0], out[1]),
-                    (i as usize, 100 + i as u32, out[0])
-                );
+                assert_eq!((changed[0], out[0], out[1]), (i as usize, 100 + i as u32, out[0]));
             }
-            assert!(
-                before.contains(&out[0]) && before.contains(&out[1]),
-                "{i}: {out:?}"
-            );
+            assert!(before.contains(&out[0]) && before.contains(&out[1]), "{i}: {out:?}");
             assert_eq!(out[2], 8);
-            assert!(
-                after.contains(&out[3]) || before.contains(&out[3]),
-                "{i}: {out:?}"
-            );
+            assert!(after.contains(&out[3]) || before.contains(&out[3]), "{i}: {out:?}");
         }
     }
 }
@@ -172,10 +144,7 @@ fn components_of_vectors_and_matrices() {
         let v = Guarded::new(&gpu, &[1u32, 2, 3, 4]);
         let columns: Vec<f32> = (0..12u8).map(|i| f32::from(10 * (i / 4) + i % 4)).collect();
         let m = Guarded::new(&gpu, &columns);
-        let small = Small {
-            pair: [5, 6],
-            square: [[1.0, 2.0], [3.0, 4.0]],
-        };
+        let small = Small { pair: [5, 6], square: [[1.0, 2.0], [3.0, 4.0]] };
         let small = gpu.upload(&[small]).unwrap();
         let out = Guarded::new(&gpu, &[0u32; 48]);
         let bindings: [&dyn scry_gpu::Binding; 4] = [&v.slice(), &m.slice(), &small, &out.slice()];
@@ -220,8 +189,7 @@ fn values() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 8]);
             let index = gpu.upload(&[i]).unwrap();
-            gpu.dispatch(&source("values"), &[&index, &out.slice()], 1)
-                .unwrap();
+            gpu.dispatch(&source("values"), &[&index, &out.slice()], 1).unwrap();
             let k = |last: u32| (i as u32).min(last);
             let both = 10 * k(1) + k(2);
             let expected = [1 + k(2), both, 5 + k(3), 100 + both, 1 + k(2)];
@@ -256,8 +224,7 @@ fn pointers_to_parts() {
         for i in INDICES {
             let out = Guarded::new(&gpu, &[0u32; 12]);
             let index = gpu.upload(&[i as u32]).unwrap();
-            gpu.dispatch(&source("parts"), &[&index, &out.slice()], 1)
-                .unwrap();
+            gpu.dispatch(&source("parts"), &[&index, &out.slice()], 1).unwrap();
             let k = (i as u32).min(3) as usize;
             let mut expected = [1, 2, 3, 4, 17, 6, 0, 0, 0, 0, 10, 0];
             expected[k] = k as u32 + 11;
@@ -273,8 +240,7 @@ fn arithmetic_that_hardware_leaves_undefined() {
         let input = gpu.upload(&[7, 0, i32::MIN, -1]).unwrap();
         let amount = gpu.upload(&[35u32]).unwrap();
         let out = gpu.alloc::<i32>(12).unwrap();
-        gpu.dispatch(&source("arithmetic"), &[&input, &amount, &out], 1)
-            .unwrap();
+        gpu.dispatch(&source("arithmetic"), &[&input, &amount, &out], 1).unwrap();
         let (low, most) = (i32::MIN, 2_147_483_520);
         let expected = [7, 0, low, 0, 56, low >> 3, 56, 0, low >> 3, -1, most, low];
         assert_eq!(out.download().unwrap(), expected);

@@ -22,9 +22,7 @@ pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
 
 /// Tells a source of another language by its first thousand characters.
 fn other_language(source: &str) -> Option<&'static str> {
-    let end = (0..=source.len().min(1000))
-        .rev()
-        .find(|at| source.is_char_boundary(*at))?;
+    let end = (0..=source.len().min(1000)).rev().find(|at| source.is_char_boundary(*at))?;
     let start = &source[..end];
     let has = |marks: &[&str]| marks.iter().any(|mark| start.contains(mark));
     Some(if has(&["#version", "layout(local_size", "void main("]) {

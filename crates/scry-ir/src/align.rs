@@ -61,9 +61,7 @@ fn attributes(outline: &Declarations<'_>) -> HashMap<String, Vec<Attribute>> {
                 let close = outline.close(at + 2);
                 if outline.text(at + 1) == "align" {
                     let inside = at + 3..close.max(at + 3);
-                    let value = outline
-                        .plain_value(inside)
-                        .and_then(|v| u32::try_from(v).ok());
+                    let value = outline.plain_value(inside).and_then(|v| u32::try_from(v).ok());
                     let first = outline.tokens[at];
                     let last = outline.tokens.get(close).unwrap_or(&first);
                     pending = Some((value, Span::new(first.start, last.end)));
@@ -73,14 +71,11 @@ fn attributes(outline: &Declarations<'_>) -> HashMap<String, Vec<Attribute>> {
             }
             if outline.text(at + 1) == ":" {
                 if let Some((value, span)) = pending.take() {
-                    found
-                        .entry((*name).to_owned())
-                        .or_default()
-                        .push(Attribute {
-                            member: outline.text(at).to_owned(),
-                            value,
-                            span,
-                        });
+                    found.entry((*name).to_owned()).or_default().push(Attribute {
+                        member: outline.text(at).to_owned(),
+                        value,
+                        span,
+                    });
                 }
             }
             at += 1;
@@ -127,10 +122,9 @@ fn demand(ty: &TypeInner, own: &[Attribute], demands: &[Demand]) -> Demand {
     let plain = |align: u32| Demand { align, from: None };
     match *ty {
         TypeInner::Scalar(s) | TypeInner::Atomic(s) => plain(u32::from(s.width)),
-        TypeInner::Vector { size, scalar }
-        | TypeInner::Matrix {
-            rows: size, scalar, ..
-        } => plain((Alignment::from(size) * Alignment::from_width(scalar.width)).round_up(1)),
+        TypeInner::Vector { size, scalar } | TypeInner::Matrix { rows: size, scalar, .. } => {
+            plain((Alignment::from(size) * Alignment::from_width(scalar.width)).round_up(1))
+        }
         TypeInner::Array { base, .. } => demands[base.index()],
         TypeInner::Struct { ref members, .. } => {
             let mut most = plain(1);
@@ -138,10 +132,7 @@ fn demand(ty: &TypeInner, own: &[Attribute], demands: &[Demand]) -> Demand {
                 let attribute = own.iter().find(|a| Some(&a.member) == member.name.as_ref());
                 let stated = attribute.and_then(|a| Some((a.value?, a.span)));
                 let natural = demands[member.ty.index()];
-                let all = stated.map(|(align, span)| Demand {
-                    align,
-                    from: Some(span),
-                });
+                let all = stated.map(|(align, span)| Demand { align, from: Some(span) });
                 for one in [Some(natural), all].into_iter().flatten() {
                     if one.align > most.align {
                         most = one;
@@ -178,10 +169,7 @@ fn holds(ty: &Type, demands: &[Demand], own: Demand) -> Result<(), Box<Report>> 
         }
     }
     if own.align > 1 && span % own.align != 0 {
-        let last = members
-            .last()
-            .and_then(|member| member.name.as_deref())
-            .unwrap_or("");
+        let last = members.last().and_then(|member| member.name.as_deref()).unwrap_or("");
         let remedy = format!(
             "help: write `@align({})` before the member of `{name}` that holds that struct; its \
              last member is `{last}`",

@@ -14,25 +14,14 @@ type Expr = Handle<Expression>;
 /// Bounds the loops whose verdict is false. There is one list of verdicts for each function and
 /// then for each entry point, in the order of [`loops::verdicts`](crate::loops::verdicts).
 pub(crate) fn apply(module: &mut Module, verdicts: &[Vec<bool>]) {
-    let u32 = module.types.insert(
-        Type {
-            name: None,
-            inner: TypeInner::Scalar(Scalar::U32),
-        },
-        Span::UNDEFINED,
-    );
+    let u32 = module
+        .types
+        .insert(Type { name: None, inner: TypeInner::Scalar(Scalar::U32) }, Span::UNDEFINED);
     let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module
-        .entry_points
-        .iter_mut()
-        .map(|entry| &mut entry.function);
+    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
     for (function, verdicts) in functions.chain(entries).zip(verdicts) {
         let mut body = std::mem::take(&mut function.body);
-        let mut bounder = Bounder {
-            function,
-            u32,
-            verdicts: verdicts.iter(),
-        };
+        let mut bounder = Bounder { function, u32, verdicts: verdicts.iter() };
         bounder.block(&mut body);
         function.body = body;
     }
@@ -56,9 +45,7 @@ impl Bounder<'_> {
                 Statement::Switch { cases, .. } => {
                     cases.iter_mut().for_each(|case| self.block(&mut case.body));
                 }
-                Statement::Loop {
-                    body, continuing, ..
-                } => {
+                Statement::Loop { body, continuing, .. } => {
                     let proven = *self.verdicts.next().expect("a verdict for each loop");
                     self.block(body);
                     self.block(continuing);
@@ -80,11 +67,7 @@ impl Bounder<'_> {
         let mut block = Block::new();
         let most = self.literal(u32::MAX);
         let [low_at, high_at] = ["loop_bound", "loop_bound_high"].map(|name| {
-            let local = LocalVariable {
-                name: Some(name.into()),
-                ty: self.u32,
-                init: Some(most),
-            };
+            let local = LocalVariable { name: Some(name.into()), ty: self.u32, init: Some(most) };
             let local = self.function.local_variables.append(local, Span::UNDEFINED);
             self.add(Expression::LocalVariable(local))
         });
@@ -96,20 +79,9 @@ impl Bounder<'_> {
         let condition = self.binary(&mut block, Op::Equal, left, zero);
         let leave = vec![Statement::Break].into();
         let reject = Block::new();
-        block.push(
-            Statement::If {
-                condition,
-                accept: leave,
-                reject,
-            },
-            Span::UNDEFINED,
-        );
+        block.push(Statement::If { condition, accept: leave, reject }, Span::UNDEFINED);
         let borrows = self.binary(&mut block, Op::Equal, low, zero);
-        let borrow = Expression::Select {
-            condition: borrows,
-            accept: one,
-            reject: zero,
-        };
+        let borrow = Expression::Select { condition: borrows, accept: one, reject: zero };
         let borrow = self.emit(&mut block, borrow);
         for (pointer, from, take) in [(low_at, low, one), (high_at, high, borrow)] {
             let value = self.binary(&mut block, Op::Subtract, from, take);
@@ -165,19 +137,14 @@ mod tests {
         let waiting = module.functions.iter().next().unwrap().1;
         assert_eq!(waiting.local_variables.len(), 2);
         let locals = entry.local_variables.iter();
-        locals
-            .filter(|(_, v)| v.name.as_deref() == Some("loop_bound"))
-            .count()
+        locals.filter(|(_, v)| v.name.as_deref() == Some("loop_bound")).count()
     }
 
     #[test]
     fn each_unproven_loop_gets_a_counter() {
         assert_eq!(counters("data[1] = wait(2u);"), 0);
         assert_eq!(counters("loop { if wait(1u) == 3u { break; } }"), 1);
-        assert_eq!(
-            counters("for (var i = 0u; i < 9u; i++) { data[i] = wait(i); }"),
-            0
-        );
+        assert_eq!(counters("for (var i = 0u; i < 9u; i++) { data[i] = wait(i); }"), 0);
         assert_eq!(
             counters(
                 "for (var i = 0u; i < 9u; i++) {

@@ -27,12 +27,7 @@ pub(crate) fn check(outline: &Declarations<'_>) -> Result<(), Box<Report>> {
         let tokens = body.len() as u64;
         if tokens > MAX_FUNCTION {
             let message = format!("a function has more than {MAX_FUNCTION} tokens");
-            return Err(too_complex(
-                outline,
-                body,
-                &message,
-                "help: split it into functions",
-            ));
+            return Err(too_complex(outline, body, &message, "help: split it into functions"));
         }
         let copies = weights.of(outline, body);
         if copies > MAX_COPIES {
@@ -43,12 +38,7 @@ pub(crate) fn check(outline: &Declarations<'_>) -> Result<(), Box<Report>> {
         work = work.saturating_add(tokens.saturating_mul(tokens.saturating_add(copies)));
         if work > MAX_WORK {
             let message = "the functions of the source are together too long";
-            return Err(too_complex(
-                outline,
-                body,
-                message,
-                "help: split the source",
-            ));
+            return Err(too_complex(outline, body, message, "help: split the source"));
         }
     }
     Ok(())
@@ -62,11 +52,7 @@ fn too_complex(
 ) -> Box<Report> {
     let report = Report::new(ShaderErrorKind::TooComplex, message);
     let brace = outline.tokens[body.start.saturating_sub(1)];
-    Box::new(
-        report
-            .at(Span::new(brace.start, brace.end), "this function")
-            .note(help),
-    )
+    Box::new(report.at(Span::new(brace.start, brace.end), "this function").note(help))
 }
 
 /// What is known of a constant by its name.
@@ -87,19 +73,11 @@ impl<'a> Weights<'a> {
     /// Adds up the constants, each after those that it uses. Constants in a cycle, which the
     /// compiler refuses, weigh what was known of them.
     fn new(outline: &Declarations<'a>) -> Self {
-        let mut weights = Self {
-            constants: HashMap::new(),
-        };
-        let names = outline
-            .constants
-            .keys()
-            .chain(outline.local_constants.keys());
+        let mut weights = Self { constants: HashMap::new() };
+        let names = outline.constants.keys().chain(outline.local_constants.keys());
         let mut open: Vec<(&str, bool)> = names.map(|name| (*name, false)).collect();
         while let Some((name, parts_done)) = open.pop() {
-            let locals = outline
-                .local_constants
-                .get(name)
-                .map_or(&[][..], Vec::as_slice);
+            let locals = outline.local_constants.get(name).map_or(&[][..], Vec::as_slice);
             let bodies = outline.constants.get(name).into_iter().chain(locals);
             if parts_done {
                 let constant = bodies.fold(Constant::default(), |most, body| {
@@ -120,10 +98,7 @@ impl<'a> Weights<'a> {
 
     fn constant(&self, outline: &Declarations<'a>, body: &Range<usize>) -> Constant {
         let copies = self.of(outline, body).saturating_add(body.len() as u64);
-        Constant {
-            copies,
-            bound: self.bound(outline, body.clone()),
-        }
+        Constant { copies, bound: self.bound(outline, body.clone()) }
     }
 
     /// The copies made for a stretch of tokens.
@@ -163,11 +138,7 @@ impl<'a> Weights<'a> {
                 _ => 1,
             };
             let shifted = at > 0 && outline.text(at - 1) == "<<";
-            let factor = if shifted {
-                1u64 << value.min(62)
-            } else {
-                value.max(1)
-            };
+            let factor = if shifted { 1u64 << value.min(62) } else { value.max(1) };
             bound = bound.saturating_mul(factor);
         }
         bound
@@ -176,10 +147,7 @@ impl<'a> Weights<'a> {
 
 impl Constant {
     fn max(self, other: Self) -> Self {
-        Self {
-            copies: self.copies.max(other.copies),
-            bound: self.bound.max(other.bound),
-        }
+        Self { copies: self.copies.max(other.copies), bound: self.bound.max(other.bound) }
     }
 }
 

@@ -6,10 +6,7 @@ use crate::{Features, ShaderError, ShaderErrorKind, handles};
 
 /// True if the module has cooperative matrices.
 pub(crate) fn used(module: &Module) -> bool {
-    module
-        .types
-        .iter()
-        .any(|(_, ty)| matches!(ty.inner, TypeInner::CooperativeMatrix { .. }))
+    module.types.iter().any(|(_, ty)| matches!(ty.inner, TypeInner::CooperativeMatrix { .. }))
 }
 
 /// Puts the operands of each `coopStore` before it.
@@ -18,10 +15,7 @@ pub(crate) fn used(module: &Module) -> bool {
 /// it, where the writer does not find them.
 pub(crate) fn order_operands(module: &mut Module) {
     let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module
-        .entry_points
-        .iter_mut()
-        .map(|entry| &mut entry.function);
+    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
     for function in functions.chain(entries) {
         let mut body = std::mem::take(&mut function.body);
         order_block(&mut body);
@@ -36,9 +30,7 @@ pub(crate) fn order_operands(module: &mut Module) {
                     order_block(&mut case.body);
                 }
             }
-            Statement::Loop {
-                body, continuing, ..
-            } => {
+            Statement::Loop { body, continuing, .. } => {
                 order_block(body);
                 order_block(continuing);
             }
@@ -56,10 +48,7 @@ fn order_block(block: &mut Block) {
         };
         // Expressions stand in the arena in the order of the source: whatever is evaluated after
         // the store and stands before its last operand is one of its operands.
-        let last = target
-            .index()
-            .max(data.pointer.index())
-            .max(data.stride.index());
+        let last = target.index().max(data.pointer.index()).max(data.stride.index());
         let mut place = at;
         while let Some(Statement::Emit(range)) = block.get(place + 1) {
             if range.index_range().start as usize > last {

@@ -42,9 +42,7 @@ impl<'a> Declarations<'a> {
 
     /// The text of a token; empty past the end.
     pub(crate) fn text(&self, at: usize) -> &'a str {
-        self.tokens
-            .get(at)
-            .map_or("", |token| token.text(self.source))
+        self.tokens.get(at).map_or("", |token| token.text(self.source))
     }
 
     /// The place of a function's name.
@@ -57,12 +55,8 @@ impl<'a> Declarations<'a> {
 
     /// The place of the first token with that text; of the first token of all if there is none.
     pub(crate) fn first(&self, text: &str) -> Span {
-        let hit = self
-            .tokens
-            .iter()
-            .find(|token| token.text(self.source) == text);
-        hit.or(self.tokens.first())
-            .map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
+        let hit = self.tokens.iter().find(|token| token.text(self.source) == text);
+        hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
     }
 
     /// Reads what starts at `at`; where to go on.
@@ -104,18 +98,14 @@ impl<'a> Declarations<'a> {
     /// where no initialiser can go on, so that a heap of them is not read over and over.
     fn initialiser(&self, at: usize) -> Range<usize> {
         let stops = |i: &usize| matches!(self.text(*i), ";" | "const" | "{" | "}");
-        let end = (at + 1..self.tokens.len())
-            .find(stops)
-            .unwrap_or(self.tokens.len());
+        let end = (at + 1..self.tokens.len()).find(stops).unwrap_or(self.tokens.len());
         let equals = (at..end).find(|i| self.text(*i) == "=").unwrap_or(end);
         (equals + 1).min(end)..end
     }
 
     /// The next token with that text, from `at`.
     fn find(&self, at: usize, text: &str) -> usize {
-        let hit = self.tokens[at..]
-            .iter()
-            .position(|token| token.text(self.source) == text);
+        let hit = self.tokens[at..].iter().position(|token| token.text(self.source) == text);
         hit.map_or(self.tokens.len(), |offset| at + offset)
     }
 

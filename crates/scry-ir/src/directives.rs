@@ -19,10 +19,7 @@ pub(crate) struct Directives<'a> {
 
 /// Reads the directives at the start of a source.
 pub(crate) fn read<'a>(source: &'a str, tokens: &[Token]) -> Directives<'a> {
-    let mut found = Directives {
-        features: Vec::new(),
-        source: Cow::Borrowed(source),
-    };
+    let mut found = Directives { features: Vec::new(), source: Cow::Borrowed(source) };
     let mut rest = tokens;
     while let Some(first) = rest.first() {
         let name = first.text(source);
@@ -42,9 +39,8 @@ pub(crate) fn read<'a>(source: &'a str, tokens: &[Token]) -> Directives<'a> {
 impl Directives<'_> {
     /// Reads one directive, from `enable` to `;`.
     fn enable(&mut self, source: &str, directive: &[Token]) {
-        let names: Vec<usize> = (1..directive.len())
-            .filter(|i| directive[*i].kind == Kind::Word)
-            .collect();
+        let names: Vec<usize> =
+            (1..directive.len()).filter(|i| directive[*i].kind == Kind::Word).collect();
         for i in &names {
             let span = Span::new(directive[*i].start, directive[*i].end);
             match directive[*i].text(source) {
@@ -91,11 +87,7 @@ fn well_formed(source: &str, directive: &[Token]) -> bool {
     let list = &directive[1..directive.len() - 1];
     !list.is_empty()
         && list.iter().enumerate().all(|(i, token)| {
-            if i % 2 == 0 {
-                token.kind == Kind::Word
-            } else {
-                token.text(source) == ","
-            }
+            if i % 2 == 0 { token.kind == Kind::Word } else { token.text(source) == "," }
         })
 }
 
@@ -108,10 +100,7 @@ mod tests {
         let mut lexer = Lexer::new(source);
         while lexer.advance() {}
         let found = read(source, &lexer.tokens);
-        let features = found
-            .features
-            .iter()
-            .fold(Features::empty(), |all, (f, _)| all | *f);
+        let features = found.features.iter().fold(Features::empty(), |all, (f, _)| all | *f);
         (features, found.source.into_owned())
     }
 
@@ -119,34 +108,18 @@ mod tests {
     fn subgroups_is_blanked_out() {
         let both = Features::F16 | Features::SUBGROUPS;
         for (source, wanted, features) in [
-            (
-                "enable subgroups;x",
-                "                 x",
-                Features::SUBGROUPS,
-            ),
+            ("enable subgroups;x", "                 x", Features::SUBGROUPS),
             ("enable f16, subgroups;x", "enable f16           ;x", both),
             ("enable subgroups, f16;x", "enable            f16;x", both),
-            (
-                "enable f16; enable\nsubgroups;",
-                "enable f16;       \n          ",
-                both,
-            ),
-            (
-                "enable subgroups, subgroups, f16;",
-                "enable                       f16;",
-                both,
-            ),
+            ("enable f16; enable\nsubgroups;", "enable f16;       \n          ", both),
+            ("enable subgroups, subgroups, f16;", "enable                       f16;", both),
             ("enable f16, subgroups,;", "enable f16,           ;", both),
             (
                 "// enable subgroups;\nfn f() {}",
                 "// enable subgroups;\nfn f() {}",
                 Features::empty(),
             ),
-            (
-                "fn f() {} enable subgroups;",
-                "fn f() {} enable subgroups;",
-                Features::empty(),
-            ),
+            ("fn f() {} enable subgroups;", "fn f() {} enable subgroups;", Features::empty()),
             ("enable subgroups f16;", "enable subgroups f16;", both),
         ] {
             assert_eq!(read_all(source), (features, wanted.to_owned()), "{source}");

@@ -34,16 +34,12 @@ pub(crate) fn compute(module: &Module) -> Vec<String> {
 
 /// Drops every other entry point.
 pub(crate) fn keep_only(module: &mut Module, name: &str) {
-    module
-        .entry_points
-        .retain(|entry| entry.stage == ShaderStage::Compute && entry.name == name);
+    module.entry_points.retain(|entry| entry.stage == ShaderStage::Compute && entry.name == name);
 }
 
 fn several(outline: &Declarations<'_>, compute: &[&str]) -> Report {
     let (count, names) = (compute.len(), list(compute));
-    let mut report = refuse(format!(
-        "the source has {count} compute entry points: {names}"
-    ));
+    let mut report = refuse(format!("the source has {count} compute entry points: {names}"));
     for name in compute.iter().take(4) {
         report = report.at(place(outline, name), "a compute entry point");
     }
@@ -64,33 +60,21 @@ fn absent(module: &Module, outline: &Declarations<'_>, name: &str, compute: &[&s
     if compute.is_empty() {
         return none(module, outline);
     }
-    refuse(format!(
-        "no entry point `{name}`: the source has {}",
-        list(compute)
-    ))
+    refuse(format!("no entry point `{name}`: the source has {}", list(compute)))
 }
 
 /// No compute entry point at all.
 fn none(module: &Module, outline: &Declarations<'_>) -> Report {
     let entries = module.entry_points.iter().take(16);
-    let others: Vec<String> = entries
-        .map(|entry| format!("`{}` ({})", entry.name, stage_name(entry.stage)))
-        .collect();
+    let others: Vec<String> =
+        entries.map(|entry| format!("`{}` ({})", entry.name, stage_name(entry.stage))).collect();
     let report = if others.is_empty() {
         refuse("the source has no entry point")
     } else {
-        refuse(format!(
-            "the source has no compute entry point, only {}",
-            others.join(", ")
-        ))
+        refuse(format!("the source has no compute entry point, only {}", others.join(", ")))
     };
-    let first = module
-        .entry_points
-        .first()
-        .map_or("main", |entry| entry.name.as_str());
-    report
-        .at(place(outline, first), "not a compute entry point")
-        .note(ADVICE)
+    let first = module.entry_points.first().map_or("main", |entry| entry.name.as_str());
+    report.at(place(outline, first), "not a compute entry point").note(ADVICE)
 }
 
 fn stage_name(stage: ShaderStage) -> &'static str {
@@ -117,11 +101,7 @@ fn refuse(message: impl Into<String>) -> Report {
 
 /// `` `a`, `b`, `c` ``, cut short after sixteen.
 fn list(names: &[&str]) -> String {
-    let mut text: Vec<String> = names
-        .iter()
-        .take(16)
-        .map(|name| format!("`{name}`"))
-        .collect();
+    let mut text: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
     if names.len() > 16 {
         text.push(format!("and {} more", names.len() - 16));
     }

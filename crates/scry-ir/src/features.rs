@@ -38,10 +38,7 @@ impl Features {
             (Features::I64_ATOMICS, "i64-atomics"),
             (Features::COOPERATIVE_MATRIX, "cooperative-matrix"),
         ];
-        NAMES
-            .into_iter()
-            .filter(move |(f, _)| self.contains(*f))
-            .map(|(_, name)| name)
+        NAMES.into_iter().filter(move |(f, _)| self.contains(*f)).map(|(_, name)| name)
     }
 }
 

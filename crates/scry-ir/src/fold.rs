@@ -58,11 +58,7 @@ pub(crate) fn fold(module: &mut Module) -> Result<ResourceBinding, String> {
         argument.binding = None;
     }
     let original = module.functions.append(original, Span::UNDEFINED);
-    caller.push(Statement::Call {
-        function: original,
-        arguments,
-        result: None,
-    });
+    caller.push(Statement::Call { function: original, arguments, result: None });
     caller.push(Statement::Return { value: None });
     module.entry_points[0].function = caller.function;
     Ok(binding)
@@ -80,20 +76,13 @@ fn unused_binding(module: &Module) -> ResourceBinding {
     }
     let used = |binding| {
         module.global_variables.iter().any(|(_, variable)| {
-            variable.binding
-                == Some(ResourceBinding {
-                    group: u32::MAX,
-                    binding,
-                })
+            variable.binding == Some(ResourceBinding { group: u32::MAX, binding })
         })
     };
     let binding = (0..=u32::MAX)
         .find(|&binding| !used(binding))
         .expect("a module has fewer variables than there are bindings");
-    ResourceBinding {
-        group: u32::MAX,
-        binding,
-    }
+    ResourceBinding { group: u32::MAX, binding }
 }
 
 /// The types that a folded entry point needs.
@@ -110,13 +99,7 @@ impl Types {
             module.types.insert(Type { name, inner }, Span::UNDEFINED)
         };
         let u32 = insert(None, TypeInner::Scalar(Scalar::U32));
-        let vec3 = insert(
-            None,
-            TypeInner::Vector {
-                size: VectorSize::Tri,
-                scalar: Scalar::U32,
-            },
-        );
+        let vec3 = insert(None, TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 });
         let member = |name: &str, ty, offset| StructMember {
             name: Some(name.into()),
             ty,
@@ -173,9 +156,7 @@ impl Caller {
 
     /// Appends an expression that needs no `Emit`.
     fn add(&mut self, expression: Expression) -> Expr {
-        self.function
-            .expressions
-            .append(expression, Span::UNDEFINED)
+        self.function.expressions.append(expression, Span::UNDEFINED)
     }
 
     /// Appends an expression and evaluates it here.
@@ -238,11 +219,7 @@ impl Caller {
         let excess = self.binary(Op::LogicalOr, past, past_last);
         let mut leave = Block::new();
         leave.push(Statement::Return { value: None }, Span::UNDEFINED);
-        self.push(Statement::If {
-            condition: excess,
-            accept: leave,
-            reject: Block::new(),
-        });
+        self.push(Statement::If { condition: excess, accept: leave, reject: Block::new() });
 
         let before = self.binary(Op::Multiply, row, width);
         let flat = self.binary(Op::Add, before, x);
@@ -259,25 +236,13 @@ impl Caller {
         let y = self.binary(Op::Modulo, above, gy);
         let z = self.binary(Op::Divide, above, gy);
         let vec3 = self.types.vec3;
-        let workgroup_id = self.emit(Expression::Compose {
-            ty: vec3,
-            components: vec![x, y, z],
-        });
-        let size = self
-            .size
-            .map(|extent| self.add(Expression::Literal(Literal::U32(extent))));
-        let size = self.emit(Expression::Compose {
-            ty: vec3,
-            components: size.to_vec(),
-        });
+        let workgroup_id = self.emit(Expression::Compose { ty: vec3, components: vec![x, y, z] });
+        let size = self.size.map(|extent| self.add(Expression::Literal(Literal::U32(extent))));
+        let size = self.emit(Expression::Compose { ty: vec3, components: size.to_vec() });
         let origin = self.binary(Op::Multiply, workgroup_id, size);
         let local = self.local_invocation_id.expect("taken first of all");
         let global_invocation_id = self.binary(Op::Add, origin, local);
-        self.logical = Some(Logical {
-            workgroup_id,
-            global_invocation_id,
-            groups: grid.groups,
-        });
+        self.logical = Some(Logical { workgroup_id, global_invocation_id, groups: grid.groups });
     }
 
     /// The value of one argument of the original.
@@ -295,10 +260,7 @@ impl Caller {
                 None => Err("a member without a builtin".into()),
             })
             .collect::<Result<Vec<_>, String>>()?;
-        Ok(self.emit(Expression::Compose {
-            ty: argument.ty,
-            components,
-        }))
+        Ok(self.emit(Expression::Compose { ty: argument.ty, components }))
     }
 
     /// The value that a builtin has on the caller's grid.
@@ -306,10 +268,7 @@ impl Caller {
         let Binding::BuiltIn(builtin) = *binding else {
             return Err("a location".into());
         };
-        let logical = self
-            .logical
-            .as_ref()
-            .expect("computed before the arguments");
+        let logical = self.logical.as_ref().expect("computed before the arguments");
         Ok(match builtin {
             BuiltIn::WorkGroupId => logical.workgroup_id,
             BuiltIn::GlobalInvocationId => logical.global_invocation_id,

@@ -102,22 +102,14 @@ mod tests {
     fn a_panic_becomes_an_error() {
         let error = run::<()>(|| panic!("of {}\nlines", 2)).unwrap_err();
         assert_eq!(error.kind, ShaderErrorKind::Compiler);
-        assert!(
-            error.message.ends_with("to report: of 2 lines"),
-            "{}",
-            error.message
-        );
+        assert!(error.message.ends_with("to report: of 2 lines"), "{}", error.message);
     }
 
     #[test]
     fn the_stack_is_large_and_nested_runs_share_it() {
         fn deep(n: u32) -> u64 {
             let block = std::hint::black_box([u64::from(n); 128]);
-            if n == 0 {
-                block[0]
-            } else {
-                deep(n - 1) + block[n as usize % 128]
-            }
+            if n == 0 { block[0] } else { deep(n - 1) + block[n as usize % 128] }
         }
         let here = run(|| {
             let outer = thread::current().id();

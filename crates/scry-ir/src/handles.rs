@@ -34,28 +34,18 @@ pub(crate) fn in_expression(expression: &mut Expression, change: &mut impl FnMut
         | Expression::As { expr, .. }
         | Expression::ArrayLength(expr) => change(expr),
         Expression::Binary { left, right, .. } => [left, right].into_iter().for_each(change),
-        Expression::Select {
-            condition,
-            accept,
-            reject,
-        } => [condition, accept, reject].into_iter().for_each(change),
+        Expression::Select { condition, accept, reject } => {
+            [condition, accept, reject].into_iter().for_each(change)
+        }
         Expression::Relational { argument, .. } => change(argument),
-        Expression::Math {
-            arg,
-            arg1,
-            arg2,
-            arg3,
-            ..
-        } => {
+        Expression::Math { arg, arg1, arg2, arg3, .. } => {
             change(arg);
             [arg1, arg2, arg3].into_iter().flatten().for_each(change);
         }
         Expression::RayQueryVertexPositions { query, .. }
         | Expression::RayQueryGetIntersection { query, .. } => change(query),
         Expression::CooperativeLoad { data, .. } => {
-            [&mut data.pointer, &mut data.stride]
-                .into_iter()
-                .for_each(change);
+            [&mut data.pointer, &mut data.stride].into_iter().for_each(change);
         }
         Expression::CooperativeMultiplyAdd { a, b, c } => {
             [a, b, c].into_iter().for_each(change);
@@ -78,31 +68,17 @@ fn in_image(expression: &mut Expression, change: &mut impl FnMut(&mut Expr)) {
             depth_ref,
             ..
         } => {
-            [image, sampler, coordinate]
-                .into_iter()
-                .for_each(&mut *change);
-            [array_index, offset, depth_ref]
-                .into_iter()
-                .flatten()
-                .for_each(&mut *change);
+            [image, sampler, coordinate].into_iter().for_each(&mut *change);
+            [array_index, offset, depth_ref].into_iter().flatten().for_each(&mut *change);
             match level {
                 SampleLevel::Auto | SampleLevel::Zero => {}
                 SampleLevel::Exact(at) | SampleLevel::Bias(at) => change(at),
                 SampleLevel::Gradient { x, y } => [x, y].into_iter().for_each(change),
             }
         }
-        Expression::ImageLoad {
-            image,
-            coordinate,
-            array_index,
-            sample,
-            level,
-        } => {
+        Expression::ImageLoad { image, coordinate, array_index, sample, level } => {
             [image, coordinate].into_iter().for_each(&mut *change);
-            [array_index, sample, level]
-                .into_iter()
-                .flatten()
-                .for_each(change);
+            [array_index, sample, level].into_iter().flatten().for_each(change);
         }
         Expression::ImageQuery { image, query } => {
             change(image);
@@ -128,9 +104,7 @@ pub(crate) fn each_statement(block: &mut Block, change: &mut impl FnMut(&mut Sta
                     each_statement(&mut case.body, change);
                 }
             }
-            Statement::Loop {
-                body, continuing, ..
-            } => {
+            Statement::Loop { body, continuing, .. } => {
                 each_statement(body, change);
                 each_statement(continuing, change);
             }
@@ -156,12 +130,7 @@ pub(crate) fn in_statement(statement: &mut Statement, change: &mut impl FnMut(&m
         Statement::Loop { break_if, .. } => break_if.iter_mut().for_each(change),
         Statement::Return { value } => value.iter_mut().for_each(change),
         Statement::Store { pointer, value } => [pointer, value].into_iter().for_each(change),
-        Statement::Atomic {
-            pointer,
-            fun,
-            value,
-            result,
-        } => {
+        Statement::Atomic { pointer, fun, value, result } => {
             [pointer, value].into_iter().for_each(&mut *change);
             in_atomic(fun, change);
             result.iter_mut().for_each(change);
@@ -169,28 +138,22 @@ pub(crate) fn in_statement(statement: &mut Statement, change: &mut impl FnMut(&m
         Statement::WorkGroupUniformLoad { pointer, result } => {
             [pointer, result].into_iter().for_each(change);
         }
-        Statement::Call {
-            arguments, result, ..
-        } => arguments.iter_mut().chain(result).for_each(change),
+        Statement::Call { arguments, result, .. } => {
+            arguments.iter_mut().chain(result).for_each(change)
+        }
         Statement::SubgroupBallot { result, predicate } => {
             change(result);
             predicate.iter_mut().for_each(change);
         }
-        Statement::SubgroupGather {
-            mode,
-            argument,
-            result,
-        } => {
+        Statement::SubgroupGather { mode, argument, result } => {
             in_gather(mode, change);
             [argument, result].into_iter().for_each(change);
         }
-        Statement::SubgroupCollectiveOperation {
-            argument, result, ..
-        } => [argument, result].into_iter().for_each(change),
+        Statement::SubgroupCollectiveOperation { argument, result, .. } => {
+            [argument, result].into_iter().for_each(change)
+        }
         Statement::CooperativeStore { target, data } => {
-            [target, &mut data.pointer, &mut data.stride]
-                .into_iter()
-                .for_each(change);
+            [target, &mut data.pointer, &mut data.stride].into_iter().for_each(change);
         }
         Statement::ImageStore { .. }
         | Statement::ImageAtomic { .. }
@@ -201,39 +164,21 @@ pub(crate) fn in_statement(statement: &mut Statement, change: &mut impl FnMut(&m
 
 fn in_graphics(statement: &mut Statement, change: &mut impl FnMut(&mut Expr)) {
     match statement {
-        Statement::ImageStore {
-            image,
-            coordinate,
-            array_index,
-            value,
-        } => {
-            [image, coordinate, value]
-                .into_iter()
-                .for_each(&mut *change);
+        Statement::ImageStore { image, coordinate, array_index, value } => {
+            [image, coordinate, value].into_iter().for_each(&mut *change);
             array_index.iter_mut().for_each(change);
         }
-        Statement::ImageAtomic {
-            image,
-            coordinate,
-            array_index,
-            fun,
-            value,
-        } => {
-            [image, coordinate, value]
-                .into_iter()
-                .for_each(&mut *change);
+        Statement::ImageAtomic { image, coordinate, array_index, fun, value } => {
+            [image, coordinate, value].into_iter().for_each(&mut *change);
             in_atomic(fun, change);
             array_index.iter_mut().for_each(change);
         }
         Statement::RayQuery { query, fun } => {
             change(query);
             match fun {
-                RayQueryFunction::Initialize {
-                    acceleration_structure,
-                    descriptor,
-                } => [acceleration_structure, descriptor]
-                    .into_iter()
-                    .for_each(change),
+                RayQueryFunction::Initialize { acceleration_structure, descriptor } => {
+                    [acceleration_structure, descriptor].into_iter().for_each(change)
+                }
                 RayQueryFunction::Proceed { result: at }
                 | RayQueryFunction::GenerateIntersection { hit_t: at } => change(at),
                 RayQueryFunction::ConfirmIntersection | RayQueryFunction::Terminate => {}
@@ -243,9 +188,7 @@ fn in_graphics(statement: &mut Statement, change: &mut impl FnMut(&mut Expr)) {
             acceleration_structure,
             descriptor,
             payload,
-        }) => [acceleration_structure, descriptor, payload]
-            .into_iter()
-            .for_each(change),
+        }) => [acceleration_structure, descriptor, payload].into_iter().for_each(change),
         _ => {}
     }
 }

@@ -67,18 +67,12 @@ mod tests {
         let wide = "@group(0) @binding(1) var<storage> wide: u64;";
         let error = indexed_by(wide, "wide").err().unwrap();
         assert_eq!(error.kind, ShaderErrorKind::Validation);
-        assert_eq!(
-            error.message,
-            "an index must be i32 or u32, and this one is u64"
-        );
+        assert_eq!(error.message, "an index must be i32 or u32, and this one is u64");
         assert_eq!(error.location.unwrap().line, 3);
         assert!(error.rendered.contains("u32(…)"), "{error}");
         assert!(indexed_by(wide, "u32(wide)").is_ok());
         let narrow = "enable wgpu_int16; @group(0) @binding(1) var<storage> narrow: i16;";
         let error = indexed_by(narrow, "narrow").err().unwrap();
-        assert_eq!(
-            error.message,
-            "an index must be i32 or u32, and this one is i16"
-        );
+        assert_eq!(error.message, "an index must be i32 or u32, and this one is i16");
     }
 }

@@ -27,20 +27,11 @@ pub struct Scalar {
 
 impl Scalar {
     /// 32-bit float.
-    pub const F32: Self = Self {
-        kind: ScalarKind::Float,
-        width: 4,
-    };
+    pub const F32: Self = Self { kind: ScalarKind::Float, width: 4 };
     /// 32-bit unsigned integer.
-    pub const U32: Self = Self {
-        kind: ScalarKind::Uint,
-        width: 4,
-    };
+    pub const U32: Self = Self { kind: ScalarKind::Uint, width: 4 };
     /// 32-bit signed integer.
-    pub const I32: Self = Self {
-        kind: ScalarKind::Sint,
-        width: 4,
-    };
+    pub const I32: Self = Self { kind: ScalarKind::Sint, width: 4 };
 }
 
 impl fmt::Display for Scalar {
@@ -118,9 +109,7 @@ impl TypeLayout {
         match self {
             Self::Scalar(s) | Self::Atomic(s) => u64::from(s.width),
             Self::Vector { len, scalar } => u64::from(*len) * u64::from(scalar.width),
-            Self::Matrix {
-                columns, stride, ..
-            } => u64::from(*columns) * u64::from(*stride),
+            Self::Matrix { columns, stride, .. } => u64::from(*columns) * u64::from(*stride),
             Self::Array { len, stride, .. } => u64::from(len.unwrap_or(0)) * u64::from(*stride),
             Self::Struct { size, .. } => u64::from(*size),
         }
@@ -130,9 +119,7 @@ impl TypeLayout {
     #[must_use]
     pub fn runtime_array(&self) -> Option<(u64, u64)> {
         match self {
-            Self::Array {
-                len: None, stride, ..
-            } => Some((0, u64::from(*stride))),
+            Self::Array { len: None, stride, .. } => Some((0, u64::from(*stride))),
             Self::Struct { members, .. } => {
                 let last = members.last()?;
                 let (offset, stride) = last.layout.runtime_array()?;
@@ -160,20 +147,11 @@ impl fmt::Display for TypeLayout {
             Self::Scalar(s) => write!(f, "{s}"),
             Self::Atomic(s) => write!(f, "atomic<{s}>"),
             Self::Vector { len, scalar } => write!(f, "vec{len}<{scalar}>"),
-            Self::Matrix {
-                columns,
-                rows,
-                scalar,
-                ..
-            } => write!(f, "mat{columns}x{rows}<{scalar}>"),
-            Self::Array {
-                element,
-                len: Some(len),
-                ..
-            } => write!(f, "array<{element}, {len}>"),
-            Self::Array {
-                element, len: None, ..
-            } => write!(f, "array<{element}>"),
+            Self::Matrix { columns, rows, scalar, .. } => {
+                write!(f, "mat{columns}x{rows}<{scalar}>")
+            }
+            Self::Array { element, len: Some(len), .. } => write!(f, "array<{element}, {len}>"),
+            Self::Array { element, len: None, .. } => write!(f, "array<{element}>"),
             Self::Struct { name, .. } => f.write_str(name),
         }
     }

@@ -142,9 +142,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn waits_for_end(&self) -> bool {
-        self.candidates
-            .last()
-            .is_some_and(|candidate| candidate.depth == self.depth)
+        self.candidates.last().is_some_and(|candidate| candidate.depth == self.depth)
     }
 
     /// Appends the token and decides whether it opens or closes a template list.
@@ -152,10 +150,9 @@ impl<'a> Lexer<'a> {
         let text = &self.source[start..self.at];
         let after_word = self.tokens.last().is_some_and(|t| t.kind == Kind::Word);
         match (kind, text) {
-            (Kind::Operator, "<") if after_word => self.candidates.push(Candidate {
-                token: self.tokens.len(),
-                depth: self.depth,
-            }),
+            (Kind::Operator, "<") if after_word => {
+                self.candidates.push(Candidate { token: self.tokens.len(), depth: self.depth })
+            }
             (Kind::TemplateClose, _) => {
                 if let Some(candidate) = self.candidates.pop() {
                     self.tokens[candidate.token].kind = Kind::TemplateOpen;
@@ -173,19 +170,11 @@ impl<'a> Lexer<'a> {
             (Kind::Operator, "&&" | "||") => self.forget(self.depth),
             _ => {}
         }
-        self.tokens.push(Token {
-            kind,
-            start: start as u32,
-            end: self.at as u32,
-        });
+        self.tokens.push(Token { kind, start: start as u32, end: self.at as u32 });
     }
 
     fn forget(&mut self, depth: usize) {
-        while self
-            .candidates
-            .last()
-            .is_some_and(|candidate| candidate.depth >= depth)
-        {
+        while self.candidates.last().is_some_and(|candidate| candidate.depth >= depth) {
             self.candidates.pop();
         }
     }
@@ -209,10 +198,7 @@ fn number_len(text: &[u8]) -> usize {
     let mut len = 0;
     while let Some(&byte) = text.get(len) {
         let exponent_sign = matches!(byte, b'+' | b'-')
-            && matches!(
-                text.get(len.wrapping_sub(1)),
-                Some(b'e' | b'E' | b'p' | b'P')
-            )
+            && matches!(text.get(len.wrapping_sub(1)), Some(b'e' | b'E' | b'p' | b'P'))
             && text.get(len + 1).is_some_and(u8::is_ascii_digit);
         if !(byte.is_ascii_alphanumeric() || byte == b'.' || exponent_sign) {
             break;
@@ -223,8 +209,7 @@ fn number_len(text: &[u8]) -> usize {
 }
 
 fn word_len(text: &str) -> usize {
-    text.find(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .unwrap_or(text.len())
+    text.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(text.len())
 }
 
 /// The length of the block comment at the start of `text`; comments nest.
@@ -256,21 +241,13 @@ mod tests {
     fn kinds(source: &str) -> Vec<(Kind, &str)> {
         let mut lexer = Lexer::new(source);
         while lexer.advance() {}
-        lexer
-            .tokens
-            .iter()
-            .map(|t| (t.kind, t.text(source)))
-            .collect()
+        lexer.tokens.iter().map(|t| (t.kind, t.text(source))).collect()
     }
 
     #[test]
     fn template_lists_are_told_from_comparisons() {
-        let opens = |source| {
-            kinds(source)
-                .iter()
-                .filter(|(kind, _)| *kind == Kind::TemplateOpen)
-                .count()
-        };
+        let opens =
+            |source| kinds(source).iter().filter(|(kind, _)| *kind == Kind::TemplateOpen).count();
         assert_eq!(opens("array<vec2<f32>>"), 2);
         assert_eq!(opens("if a < b && c > d {"), 0);
         assert_eq!(opens("x = a < (b > c);"), 0);

@@ -14,11 +14,7 @@ pub(crate) fn parse(error: &ParseError, source: &str) -> Report {
     let mut report = Report::new(ShaderErrorKind::Parse, error.message());
     for (span, label) in error.labels() {
         // A place at the very start of the text is an empty span to naga.
-        let span = if span.is_defined() {
-            span
-        } else {
-            Span::new(0, 1)
-        };
+        let span = if span.is_defined() { span } else { Span::new(0, 1) };
         report = report.at(span, label);
     }
     if report.labels.is_empty() {
@@ -56,9 +52,7 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
     for (span, label) in spans {
         report = report.at(*span, noun(label));
     }
-    report
-        .notes
-        .extend(place.map(|place| format!("note: {place}")));
+    report.notes.extend(place.map(|place| format!("note: {place}")));
     report.notes.extend(advice::validation(&report.message));
     report
 }
@@ -66,17 +60,11 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
 /// A cause without naga's internal handles: `Constant [0] 'c' is invalid` gives
 /// `Constant 'c' is invalid`.
 fn plain(text: &str) -> String {
-    one_line(text)
-        .split(' ')
-        .filter(|word| !is_handle(word))
-        .collect::<Vec<_>>()
-        .join(" ")
+    one_line(text).split(' ').filter(|word| !is_handle(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn is_handle(word: &str) -> bool {
-    let inner = word
-        .strip_prefix('[')
-        .and_then(|word| word.strip_suffix(']'));
+    let inner = word.strip_prefix('[').and_then(|word| word.strip_suffix(']'));
     inner.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit()))
 }
 
@@ -85,10 +73,7 @@ fn noun(label: &str) -> String {
     let Some(path) = label.strip_prefix("naga::") else {
         return label.to_owned();
     };
-    let name = path
-        .split([' ', '<'])
-        .next()
-        .and_then(|path| path.rsplit("::").next());
+    let name = path.split([' ', '<']).next().and_then(|path| path.rsplit("::").next());
     match name {
         Some("Expression") => "this expression",
         Some("Function") => "this function",

@@ -28,8 +28,7 @@ struct Declaration {
 impl Declaration {
     /// The key by which naga knows the override.
     fn key(&self) -> String {
-        self.id
-            .map_or_else(|| self.name.clone(), |id| id.to_string())
+        self.id.map_or_else(|| self.name.clone(), |id| id.to_string())
     }
 
     fn spelled(&self) -> String {
@@ -75,10 +74,7 @@ impl Declared {
             check(declaration, *value)?;
             if values.insert(declaration.key(), *value).is_some() {
                 let name = declaration.spelled();
-                return Err(refuse(
-                    format!("override {name} is given twice"),
-                    declaration,
-                ));
+                return Err(refuse(format!("override {name} is given twice"), declaration));
             }
         }
         Ok(values)
@@ -88,12 +84,7 @@ impl Declared {
         let id: Option<u16> = key.parse().ok();
         let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
         self.list.iter().find(hit).ok_or_else(|| {
-            let names: Vec<String> = self
-                .list
-                .iter()
-                .take(16)
-                .map(Declaration::spelled)
-                .collect();
+            let names: Vec<String> = self.list.iter().take(16).map(Declaration::spelled).collect();
             let known = if names.is_empty() {
                 "the source declares none".to_owned()
             } else {
@@ -189,9 +180,7 @@ fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
 pub(crate) fn without_default(module: &Module) -> Vec<String> {
     let overrides = module.overrides.iter().map(|(_, declared)| declared);
     let required = overrides.filter(|declared| declared.init.is_none());
-    required
-        .filter_map(|declared| declared.name.clone())
-        .collect()
+    required.filter_map(|declared| declared.name.clone()).collect()
 }
 
 /// Puts the values into a pruned module; refuses it if one that it needs is missing.
@@ -206,11 +195,8 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
         let message = format!("override {name} of type {ty} has no default and no value is given");
         return Err(refuse(message, declaration));
     }
-    let constants: PipelineConstants = declared
-        .list
-        .iter()
-        .filter_map(|d| Some((d.key(), *values.get(&d.key())?)))
-        .collect();
+    let constants: PipelineConstants =
+        declared.list.iter().filter_map(|d| Some((d.key(), *values.get(&d.key())?))).collect();
     let unused = ModuleInfo::default();
     let (module, _) =
         process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;

@@ -32,11 +32,7 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
     types::shallow(&module, &declarations)?;
     validate::workgroups(&module, &declarations)?;
     validate::whole(&module)?;
-    Ok(Whole {
-        module,
-        declarations,
-        enabled: directives.features,
-    })
+    Ok(Whole { module, declarations, enabled: directives.features })
 }
 
 /// Reads what a source declares.
@@ -55,11 +51,7 @@ pub(crate) fn read(
     scanned: &Scanned,
     options: &Options,
 ) -> Result<Inner, Box<Report>> {
-    let Whole {
-        mut module,
-        declarations,
-        enabled,
-    } = whole(source, scanned)?;
+    let Whole { mut module, declarations, enabled } = whole(source, scanned)?;
     let declared = overrides::Declared::collect(&module);
     let values = declared.resolve(&options.overrides)?;
 
@@ -74,9 +66,5 @@ pub(crate) fn read(
     indices::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
-    Ok(Inner {
-        module,
-        info,
-        interface,
-    })
+    Ok(Inner { module, info, interface })
 }

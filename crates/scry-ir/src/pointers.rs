@@ -19,18 +19,12 @@ type Pointee = (Handle<Type>, AddressSpace);
 pub(crate) fn needed(module: &Module) -> bool {
     let functions = module.functions.iter().map(|(_, function)| function);
     let entries = module.entry_points.iter().map(|entry| &entry.function);
-    functions
-        .chain(entries)
-        .any(|function| has_part(module, function, &function.body))
+    functions.chain(entries).any(|function| has_part(module, function, &function.body))
 }
 
 fn has_part(module: &Module, function: &Function, block: &Block) -> bool {
     block.iter().any(|statement| match statement {
-        Statement::Call {
-            function: callee,
-            arguments,
-            ..
-        } => {
+        Statement::Call { function: callee, arguments, .. } => {
             let pointees = pointees(module, *callee);
             let mut pairs = arguments.iter().zip(pointees);
             pairs.any(|(&argument, pointee)| pointee.is_some() && is_part(function, argument))
@@ -39,12 +33,12 @@ fn has_part(module: &Module, function: &Function, block: &Block) -> bool {
         Statement::If { accept, reject, .. } => {
             has_part(module, function, accept) || has_part(module, function, reject)
         }
-        Statement::Switch { cases, .. } => cases
-            .iter()
-            .any(|case| has_part(module, function, &case.body)),
-        Statement::Loop {
-            body, continuing, ..
-        } => has_part(module, function, body) || has_part(module, function, continuing),
+        Statement::Switch { cases, .. } => {
+            cases.iter().any(|case| has_part(module, function, &case.body))
+        }
+        Statement::Loop { body, continuing, .. } => {
+            has_part(module, function, body) || has_part(module, function, continuing)
+        }
         _ => false,
     })
 }
@@ -69,24 +63,14 @@ fn pointees(module: &Module, callee: Handle<Function>) -> Vec<Option<Pointee>> {
 
 /// Copies every part that a call points to into a variable of its own, and back.
 pub(crate) fn apply(module: &mut Module) {
-    let signatures: Vec<_> = module
-        .functions
-        .iter()
-        .map(|(handle, _)| pointees(module, handle))
-        .collect();
+    let signatures: Vec<_> =
+        module.functions.iter().map(|(handle, _)| pointees(module, handle)).collect();
     let globals = &mut module.global_variables;
     let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module
-        .entry_points
-        .iter_mut()
-        .map(|entry| &mut entry.function);
+    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
     for function in functions.chain(entries) {
         let mut body = std::mem::take(&mut function.body);
-        let mut copier = Copier {
-            signatures: &signatures,
-            globals: &mut *globals,
-            function,
-        };
+        let mut copier = Copier { signatures: &signatures, globals: &mut *globals, function };
         copier.block(&mut body);
         function.body = body;
     }
@@ -112,17 +96,11 @@ impl Copier<'_> {
                 Statement::Switch { cases, .. } => {
                     cases.iter_mut().for_each(|case| self.block(&mut case.body));
                 }
-                Statement::Loop {
-                    body, continuing, ..
-                } => {
+                Statement::Loop { body, continuing, .. } => {
                     self.block(body);
                     self.block(continuing);
                 }
-                Statement::Call {
-                    function,
-                    arguments,
-                    ..
-                } => {
+                Statement::Call { function, arguments, .. } => {
                     let signature = &self.signatures[function.index()];
                     for (argument, pointee) in arguments.iter_mut().zip(signature) {
                         let Some(pointee) = *pointee else { continue };
@@ -159,11 +137,7 @@ impl Copier<'_> {
                 Span::UNDEFINED,
             ))
         } else {
-            let local = LocalVariable {
-                name: None,
-                ty,
-                init: None,
-            };
+            let local = LocalVariable { name: None, ty, init: None };
             let locals = &mut self.function.local_variables;
             Expression::LocalVariable(locals.append(local, Span::UNDEFINED))
         };

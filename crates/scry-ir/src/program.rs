@@ -21,11 +21,7 @@ pub struct Options {
 impl Default for Options {
     /// The only entry point, no overrides, every feature.
     fn default() -> Self {
-        Self {
-            entry: None,
-            overrides: Vec::new(),
-            features: Features::all(),
-        }
+        Self { entry: None, overrides: Vec::new(), features: Features::all() }
     }
 }
 
@@ -116,9 +112,7 @@ impl Program {
         let inner = guard::run_with_stack(scanned.stack, || {
             pipeline::read(source, &scanned, options).map_err(|report| report.render(source))
         })?;
-        Ok(Self {
-            inner: Arc::new(inner),
-        })
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// What the host has to know of the kernel.

@@ -26,12 +26,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn new(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            labels: Vec::new(),
-            notes: Vec::new(),
-        }
+        Self { kind, message: message.into(), labels: Vec::new(), notes: Vec::new() }
     }
 
     /// Adds a place; an undefined span is left out.
@@ -57,8 +52,7 @@ impl Report {
         if self.labels.len() > MAX_LABELS {
             let more = self.labels.len() - MAX_LABELS;
             self.labels.truncate(MAX_LABELS);
-            self.notes
-                .push(format!("note: {more} more places are not shown"));
+            self.notes.push(format!("note: {more} more places are not shown"));
         }
         for (_, label) in &mut self.labels {
             *label = shorten(label);
@@ -77,21 +71,11 @@ impl Report {
     fn annotate(&self, message: &str, first: Option<Span>, source: &str) -> String {
         let mut error = WithSpan::new(Cause::chain(message, &self.notes));
         let Some(first) = first else {
-            return if self.notes.is_empty() {
-                String::new()
-            } else {
-                error.emit_to_string("")
-            };
+            return if self.notes.is_empty() { String::new() } else { error.emit_to_string("") };
         };
-        let text = if self
-            .labels
-            .iter()
-            .any(|(span, _)| has_long_line(*span, source))
-        {
+        let text = if self.labels.iter().any(|(span, _)| has_long_line(*span, source)) {
             let (excerpt, span) = excerpt(first, source);
-            error
-                .with_span(span, &self.labels[0].1)
-                .emit_to_string(&excerpt)
+            error.with_span(span, &self.labels[0].1).emit_to_string(&excerpt)
         } else {
             for (span, label) in &self.labels {
                 error = error.with_span(*span, label);
@@ -121,16 +105,11 @@ struct Cause {
 
 impl Cause {
     fn chain(message: &str, notes: &[String]) -> Self {
-        let next = notes.iter().rev().fold(None, |next, note| {
-            Some(Box::new(Self {
-                text: note.clone(),
-                next,
-            }))
-        });
-        Self {
-            text: message.to_owned(),
-            next,
-        }
+        let next = notes
+            .iter()
+            .rev()
+            .fold(None, |next, note| Some(Box::new(Self { text: note.clone(), next })));
+        Self { text: message.to_owned(), next }
     }
 }
 
@@ -172,11 +151,7 @@ fn within(span: Span, source: &str) -> Span {
     let start = floor(range.start);
     let end = floor(range.end).max(start);
     // Nothing at all means "no place" to naga: widen it to the first character.
-    let end = if end == 0 {
-        source.chars().next().map_or(0, char::len_utf8)
-    } else {
-        end
-    };
+    let end = if end == 0 { source.chars().next().map_or(0, char::len_utf8) } else { end };
     Span::from(start..end)
 }
 
@@ -197,12 +172,8 @@ fn has_long_line(span: Span, source: &str) -> bool {
         return false;
     };
     let start = source[..range.start].rfind('\n').map_or(0, |at| at + 1);
-    let end = source[range.end..]
-        .find('\n')
-        .map_or(source.len(), |at| at + range.end);
-    source[start..end]
-        .split('\n')
-        .any(|line| line.len() > LONG_LINE)
+    let end = source[range.end..].find('\n').map_or(source.len(), |at| at + range.end);
+    source[start..end].split('\n').any(|line| line.len() > LONG_LINE)
 }
 
 /// The surroundings of the start of a span, cut out of its line, at the same line number.
@@ -210,12 +181,7 @@ fn excerpt(span: Span, source: &str) -> (String, Span) {
     let range = span.to_range().unwrap_or(0..0);
     let before = &source[..range.start];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);
-    let lead = before[line_start..]
-        .chars()
-        .rev()
-        .take(60)
-        .map(char::len_utf8)
-        .sum::<usize>();
+    let lead = before[line_start..].chars().rev().take(60).map(char::len_utf8).sum::<usize>();
     let rest = source[range.start..].split('\n').next().unwrap_or("");
     let tail = rest.chars().take(60).map(char::len_utf8).sum::<usize>();
     let shown = range.len().min(tail).max(1.min(tail));

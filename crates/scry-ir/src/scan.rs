@@ -50,10 +50,8 @@ impl Depths {
 /// Scans a source.
 pub(crate) fn scan(source: &str) -> Result<Scanned, Box<Report>> {
     if source.len() > MAX_BYTES {
-        let message = format!(
-            "the source has {} bytes; at most {MAX_BYTES} are compiled",
-            source.len()
-        );
+        let message =
+            format!("the source has {} bytes; at most {MAX_BYTES} are compiled", source.len());
         return Err(too_complex(message, MAX_BYTES - 1, "the limit is here"));
     }
     let tokens = lex(source)?;
@@ -88,11 +86,7 @@ fn lex(source: &str) -> Result<Vec<Token>, Box<Report>> {
         }
         if lexer.tokens.len() > MAX_TOKENS {
             let message = format!("the source has more than {MAX_TOKENS} tokens");
-            return Err(too_complex(
-                message,
-                token.start as usize,
-                "the limit is here",
-            ));
+            return Err(too_complex(message, token.start as usize, "the limit is here"));
         }
     }
     Ok(lexer.tokens)
@@ -150,11 +144,7 @@ impl<'a> Nesting<'a> {
             Kind::Word => self.word(at),
             _ => {}
         }
-        self.row = if token.kind == Kind::Operator {
-            self.row + 1
-        } else {
-            0
-        };
+        self.row = if token.kind == Kind::Operator { self.row + 1 } else { 0 };
         self.check(token)
     }
 
@@ -182,10 +172,7 @@ impl<'a> Nesting<'a> {
         } else {
             self.operator(); // A call, an index, a group: each is one level.
         }
-        self.frames.push(Frame {
-            braces,
-            ..Frame::default()
-        });
+        self.frames.push(Frame { braces, ..Frame::default() });
     }
 
     fn close(&mut self, at: usize) {
@@ -208,19 +195,14 @@ impl<'a> Nesting<'a> {
             self.top().else_if += 1;
             self.else_if += 1;
         } else if self.frames.len() == 1
-            && matches!(
-                text,
-                "fn" | "struct" | "const" | "override" | "var" | "alias"
-            )
+            && matches!(text, "fn" | "struct" | "const" | "override" | "var" | "alias")
         {
             self.deepest.declarations += 1;
         }
     }
 
     fn text(&self, at: usize) -> &'a str {
-        self.tokens
-            .get(at)
-            .map_or("", |token| token.text(self.source))
+        self.tokens.get(at).map_or("", |token| token.text(self.source))
     }
 
     /// Notes the depths reached, and refuses those past a limit.
@@ -237,10 +219,7 @@ impl<'a> Nesting<'a> {
                 "help: name parts of it with `let`",
             )
         } else if deepest.else_if > MAX_ELSE_IF {
-            (
-                format!("a chain has more than {MAX_ELSE_IF} `else if`"),
-                "help: use a `switch`",
-            )
+            (format!("a chain has more than {MAX_ELSE_IF} `else if`"), "help: use a `switch`")
         } else if deepest.declarations > MAX_DECLARATIONS {
             (
                 format!("the source has more than {MAX_DECLARATIONS} declarations"),

@@ -31,14 +31,10 @@ pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
 
 /// Masks every shift amount that is not a constant. `info` is the validator's of this very module.
 pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
-    let masks: Vec<_> = each_function(module, info)
-        .map(|(function, info)| masks(module, function, info))
-        .collect();
+    let masks: Vec<_> =
+        each_function(module, info).map(|(function, info)| masks(module, function, info)).collect();
     let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module
-        .entry_points
-        .iter_mut()
-        .map(|entry| &mut entry.function);
+    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
     for (function, masks) in functions.chain(entries).zip(masks) {
         if masks.iter().any(Option::is_some) {
             rebuild(function, &masks);
@@ -58,9 +54,7 @@ fn each_function<'a>(
 
 fn masks(module: &Module, function: &Function, info: &FunctionInfo) -> Vec<Option<Mask>> {
     let expressions = function.expressions.iter();
-    expressions
-        .map(|(_, expression)| mask(module, function, info, expression))
-        .collect()
+    expressions.map(|(_, expression)| mask(module, function, info, expression)).collect()
 }
 
 fn mask(
@@ -92,12 +86,7 @@ fn mask(
 
 /// True if an amount has a mask already, the source's or ours.
 fn is_masked(expressions: &Arena<Expression>, amount: Expr, bits: u32) -> bool {
-    let Expression::Binary {
-        op: BinaryOperator::And,
-        right,
-        ..
-    } = expressions[amount]
-    else {
+    let Expression::Binary { op: BinaryOperator::And, right, .. } = expressions[amount] else {
         return false;
     };
     let value = match expressions[right] {
@@ -111,9 +100,9 @@ fn is_constant(expressions: &Arena<Expression>, amount: Expr) -> bool {
     match &expressions[amount] {
         Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => true,
         Expression::Splat { value, .. } => is_constant(expressions, *value),
-        Expression::Compose { components, .. } => components
-            .iter()
-            .all(|&part| is_constant(expressions, part)),
+        Expression::Compose { components, .. } => {
+            components.iter().all(|&part| is_constant(expressions, part))
+        }
         _ => false,
     }
 }
@@ -142,11 +131,7 @@ fn rebuild(function: &mut Function, masks: &[Option<Mask>]) {
                 value = new.append(Expression::Splat { size, value }, spans[at]);
                 first = Some(value);
             }
-            let masked = Expression::Binary {
-                op: BinaryOperator::And,
-                left: *right,
-                right: value,
-            };
+            let masked = Expression::Binary { op: BinaryOperator::And, left: *right, right: value };
             *right = new.append(masked, spans[at]);
             first = first.or(Some(*right));
         }
@@ -164,10 +149,8 @@ fn redirect(function: &mut Function, places: &[(Expr, Expr)]) {
         }
     }
     let names = std::mem::take(&mut function.named_expressions);
-    function.named_expressions = names
-        .into_iter()
-        .map(|(handle, name)| (places[handle.index()].1, name))
-        .collect();
+    function.named_expressions =
+        names.into_iter().map(|(handle, name)| (places[handle.index()].1, name)).collect();
     handles::each_statement(&mut function.body, &mut |statement| {
         if let Statement::Emit(range) = statement {
             if let Some((first, last)) = range.first_and_last() {
@@ -231,14 +214,12 @@ mod tests {
         });
         amounts
             .filter_map(|amount| match expressions[amount] {
-                Expression::Binary {
-                    op: BinaryOperator::And,
-                    right,
-                    ..
-                } => match expressions[right] {
-                    Expression::Splat { value, .. } => literal(value),
-                    _ => literal(right),
-                },
+                Expression::Binary { op: BinaryOperator::And, right, .. } => {
+                    match expressions[right] {
+                        Expression::Splat { value, .. } => literal(value),
+                        _ => literal(right),
+                    }
+                }
                 _ => None,
             })
             .collect()
@@ -249,10 +230,7 @@ mod tests {
         assert_eq!(masks_after("u[0] = u[1] << u[2];"), [31]);
         assert_eq!(masks_after("v[0] = v[1] >> vec3u(u[2]);"), [31]);
         assert_eq!(masks_after("w[0] = w[1] >> u[2];"), [63]);
-        assert_eq!(
-            masks_after("u[0] = (u[1] << u[2]) >> (u[3] << u[4]);"),
-            [31, 31, 31]
-        );
+        assert_eq!(masks_after("u[0] = (u[1] << u[2]) >> (u[3] << u[4]);"), [31, 31, 31]);
     }
 
     #[test]

@@ -58,16 +58,7 @@ impl FoldParams {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 32] {
         let [x, y, z] = self.groups;
-        let words = [
-            x,
-            y,
-            z,
-            self.width,
-            self.height,
-            self.rows,
-            self.last_row,
-            self.padding,
-        ];
+        let words = [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
         let mut bytes = [0; 32];
         for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
             to.copy_from_slice(&word.to_ne_bytes());
@@ -96,10 +87,7 @@ fn write(
 ) -> Result<Vec<u32>, ShaderError> {
     let buffers = interface.bindings.iter();
     let mut bindings: Vec<_> = buffers
-        .map(|buffer| ResourceBinding {
-            group: buffer.group,
-            binding: buffer.binding,
-        })
+        .map(|buffer| ResourceBinding { group: buffer.group, binding: buffer.binding })
         .collect();
     let mut module = Cow::Borrowed(module);
     rewrite(&mut module, info, options)?;
@@ -153,30 +141,21 @@ fn rewrite(
 fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     validate::kernel(module, Features::all()).map_err(|report| {
         let error = report.render("");
-        failed(format!(
-            "the kernel was rewritten wrongly: {}",
-            error.message
-        ))
+        failed(format!("the kernel was rewritten wrongly: {}", error.message))
     })
 }
 
 fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Options<'static> {
-    let policy = if options.checked {
-        BoundsCheckPolicy::Restrict
-    } else {
-        BoundsCheckPolicy::Unchecked
-    };
+    let policy =
+        if options.checked { BoundsCheckPolicy::Restrict } else { BoundsCheckPolicy::Unchecked };
     let zeroing = if options.native_workgroup_zeroing {
         spv::ZeroInitializeWorkgroupMemoryMode::Native
     } else {
         spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
     };
     let slot = |(index, binding): (usize, &ResourceBinding)| {
-        let slot = spv::BindingInfo {
-            descriptor_set: 0,
-            binding: index as u32,
-            binding_array_size: None,
-        };
+        let slot =
+            spv::BindingInfo { descriptor_set: 0, binding: index as u32, binding_array_size: None };
         (*binding, slot)
     };
     spv::Options {

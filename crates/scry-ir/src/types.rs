@@ -23,11 +23,9 @@ pub(crate) fn shallow(module: &Module, outline: &Declarations<'_>) -> Result<(),
             TypeInner::Array { base, .. }
             | TypeInner::BindingArray { base, .. }
             | TypeInner::Pointer { base, .. } => part(*base),
-            TypeInner::Struct { members, .. } => members
-                .iter()
-                .map(|member| part(member.ty))
-                .max()
-                .unwrap_or(0),
+            TypeInner::Struct { members, .. } => {
+                members.iter().map(|member| part(member.ty)).max().unwrap_or(0)
+            }
             _ => 0,
         };
         if inside >= MAX_DEPTH {
@@ -62,10 +60,9 @@ impl NoLayout {
                 ShaderErrorKind::TooComplex,
                 format!("its type has more than {MAX_NODES} members, nested ones included"),
             ),
-            Self::NotShareable => (
-                ShaderErrorKind::Validation,
-                "its type cannot be shared with the host".to_owned(),
-            ),
+            Self::NotShareable => {
+                (ShaderErrorKind::Validation, "its type cannot be shared with the host".to_owned())
+            }
         };
         let message = format!("`{variable}` cannot be laid out in memory: {why}");
         Box::new(Report::new(kind, message).at(span, "this variable"))
@@ -89,15 +86,10 @@ impl Walk<'_> {
         Ok(match ty.inner {
             TypeInner::Scalar(s) => TypeLayout::Scalar(scalar(s)?),
             TypeInner::Atomic(s) => TypeLayout::Atomic(scalar(s)?),
-            TypeInner::Vector { size, scalar: s } => TypeLayout::Vector {
-                len: size as u8,
-                scalar: scalar(s)?,
-            },
-            TypeInner::Matrix {
-                columns,
-                rows,
-                scalar: s,
-            } => TypeLayout::Matrix {
+            TypeInner::Vector { size, scalar: s } => {
+                TypeLayout::Vector { len: size as u8, scalar: scalar(s)? }
+            }
+            TypeInner::Matrix { columns, rows, scalar: s } => TypeLayout::Matrix {
                 columns: columns as u8,
                 rows: rows as u8,
                 scalar: scalar(s)?,
@@ -142,19 +134,12 @@ fn scalar(scalar: naga::Scalar) -> Result<Scalar, NoLayout> {
         naga::ScalarKind::Float => ScalarKind::Float,
         _ => return Err(NoLayout::NotShareable),
     };
-    Ok(Scalar {
-        kind,
-        width: scalar.width,
-    })
+    Ok(Scalar { kind, width: scalar.width })
 }
 
 /// Bytes between the columns of a matrix: those of a vector, and vectors of three are padded.
 fn column_stride(rows: naga::VectorSize, scalar: naga::Scalar) -> u32 {
-    let rows = if rows == naga::VectorSize::Tri {
-        4
-    } else {
-        rows as u32
-    };
+    let rows = if rows == naga::VectorSize::Tri { 4 } else { rows as u32 };
     rows * u32::from(scalar.width)
 }
 
@@ -165,20 +150,14 @@ pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Rep
     let mut sizes: Vec<u64> = Vec::with_capacity(wanted.index() + 1);
     for (handle, ty) in module.types.iter().take(wanted.index() + 1) {
         let width = |s: naga::Scalar| {
-            if s.kind == naga::ScalarKind::Bool {
-                4
-            } else {
-                u64::from(s.width)
-            }
+            if s.kind == naga::ScalarKind::Bool { 4 } else { u64::from(s.width) }
         };
         let bytes = match ty.inner {
             TypeInner::Scalar(s) | TypeInner::Atomic(s) => width(s),
             TypeInner::Vector { size, scalar } => u64::from(size as u8) * width(scalar),
-            TypeInner::Matrix {
-                columns,
-                rows,
-                scalar,
-            } => u64::from(columns as u8) * u64::from(column_stride(rows, scalar)),
+            TypeInner::Matrix { columns, rows, scalar } => {
+                u64::from(columns as u8) * u64::from(column_stride(rows, scalar))
+            }
             TypeInner::Array { base, size, stride } => {
                 // A stride of naga's counts bools as one byte.
                 let stride = u64::from(stride).max(sizes[base.index()]);
@@ -196,9 +175,9 @@ pub(crate) fn size(module: &Module, wanted: Handle<Type>) -> Result<u64, Box<Rep
                 stride.saturating_mul(u64::from(len))
             }
             TypeInner::Struct { ref members, span } => {
-                let sum = members.iter().fold(0u64, |sum, member| {
-                    sum.saturating_add(sizes[member.ty.index()])
-                });
+                let sum = members
+                    .iter()
+                    .fold(0u64, |sum, member| sum.saturating_add(sizes[member.ty.index()]));
                 sum.max(u64::from(span))
             }
             _ => 0,

@@ -19,25 +19,14 @@ pub(crate) fn features(
     allowed: Features,
 ) -> Result<Features, Box<Report>> {
     compute_only(module)?;
-    let mut scan = Scan {
-        module,
-        found: directives.to_vec(),
-    };
+    let mut scan = Scan { module, found: directives.to_vec() };
     scan.types();
     scan.expressions(&module.global_expressions);
     let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in module
-        .functions
-        .iter()
-        .map(|(_, function)| function)
-        .chain(entries)
-    {
+    for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
         scan.function(function);
     }
-    let used = scan
-        .found
-        .iter()
-        .fold(Features::empty(), |all, (one, _)| all | *one);
+    let used = scan.found.iter().fold(Features::empty(), |all, (one, _)| all | *one);
     let missing = used.difference(allowed);
     if missing.is_empty() {
         return Ok(used);
@@ -45,10 +34,7 @@ pub(crate) fn features(
     let message = format!("the kernel uses features that the device does not have: {missing}");
     let mut report = Report::new(ShaderErrorKind::Unsupported(missing), message);
     for name in missing.iter() {
-        let uses = scan
-            .found
-            .iter()
-            .filter(|(f, span)| f.intersects(name) && span.is_defined());
+        let uses = scan.found.iter().filter(|(f, span)| f.intersects(name) && span.is_defined());
         let first = uses.min_by_key(|(_, span)| span.to_range().map(|range| range.start));
         if let Some((_, span)) = first {
             report = report.at(*span, format!("{name} is used here"));
@@ -92,10 +78,7 @@ impl Scan<'_> {
     /// The place of each type: its declaration, else the first variable whose type contains it.
     fn type_spans(&self) -> Vec<Span> {
         let module = self.module;
-        let declared = module
-            .types
-            .iter()
-            .map(|(handle, _)| module.types.get_span(handle));
+        let declared = module.types.iter().map(|(handle, _)| module.types.get_span(handle));
         let mut spans: Vec<Span> = declared.collect();
         let mut fill = |ty: Handle<Type>, span: Span| {
             if !spans[ty.index()].is_defined() {
@@ -106,12 +89,7 @@ impl Scan<'_> {
             fill(global.ty, module.global_variables.get_span(handle));
         }
         let entries = module.entry_points.iter().map(|entry| &entry.function);
-        for function in module
-            .functions
-            .iter()
-            .map(|(_, function)| function)
-            .chain(entries)
-        {
+        for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
             for (handle, local) in function.local_variables.iter() {
                 fill(local.ty, function.local_variables.get_span(handle));
             }
@@ -189,9 +167,7 @@ impl Scan<'_> {
                         self.block(&case.body);
                     }
                 }
-                Statement::Loop {
-                    body, continuing, ..
-                } => {
+                Statement::Loop { body, continuing, .. } => {
                     self.block(body);
                     self.block(continuing);
                 }
@@ -240,11 +216,7 @@ fn of_expression(expression: &Expression) -> Features {
             Literal::U16(_) | Literal::I16(_) => Features::I16,
             _ => Features::empty(),
         },
-        Expression::As {
-            kind,
-            convert: Some(width),
-            ..
-        } => of_scalar(Scalar { kind, width }),
+        Expression::As { kind, convert: Some(width), .. } => of_scalar(Scalar { kind, width }),
         Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. } => {
             Features::SUBGROUPS
         }
@@ -269,12 +241,7 @@ fn compute_only(module: &Module) -> Result<(), Box<Report>> {
         }
     }
     let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in module
-        .functions
-        .iter()
-        .map(|(_, function)| function)
-        .chain(entries)
-    {
+    for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
         for (handle, local) in function.local_variables.iter() {
             if let Some(what) = opaque(&module.types[local.ty].inner) {
                 let span = function.local_variables.get_span(handle);

@@ -17,27 +17,19 @@ fn capabilities(features: Features) -> Capabilities {
         (Features::F64, Capabilities::FLOAT64),
         (Features::I64, Capabilities::SHADER_INT64),
         (Features::I16, Capabilities::SHADER_INT16),
-        (
-            Features::SUBGROUPS,
-            Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER),
-        ),
+        (Features::SUBGROUPS, Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER)),
         (Features::F32_ATOMICS, Capabilities::SHADER_FLOAT32_ATOMIC),
         (
             Features::I64_ATOMICS,
             Capabilities::SHADER_INT64_ATOMIC_ALL_OPS
                 .union(Capabilities::SHADER_INT64_ATOMIC_MIN_MAX),
         ),
-        (
-            Features::COOPERATIVE_MATRIX,
-            Capabilities::COOPERATIVE_MATRIX,
-        ),
+        (Features::COOPERATIVE_MATRIX, Capabilities::COOPERATIVE_MATRIX),
     ];
-    MAP.into_iter()
-        .filter(|(feature, _)| features.contains(*feature))
-        .fold(
-            Capabilities::IMMEDIATES | Capabilities::SHADER_FLOAT16_IN_FLOAT32,
-            |all, (_, capability)| all | capability,
-        )
+    MAP.into_iter().filter(|(feature, _)| features.contains(*feature)).fold(
+        Capabilities::IMMEDIATES | Capabilities::SHADER_FLOAT16_IN_FLOAT32,
+        |all, (_, capability)| all | capability,
+    )
 }
 
 /// Checks everything in a module, whatever capability it needs, so that an error of the source is
@@ -52,15 +44,15 @@ pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<Module
 }
 
 fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
-    Validator::new(ValidationFlags::all(), capabilities)
-        .validate(module)
-        .map_err(|error| match error.as_inner() {
+    Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(|error| {
+        match error.as_inner() {
             ValidationError::EntryPoint {
                 source: EntryPointError::BindingCollision(variable),
                 ..
             } => collision(module, *variable),
             _ => Box::new(naga_error::validation(&error)),
-        })
+        }
+    })
 }
 
 /// Two variables of one entry point in one place.

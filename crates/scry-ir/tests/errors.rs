@@ -16,9 +16,7 @@ fn options(source: &str) -> Options {
             Some(("entry", name)) => options.entry = Some(name.to_owned()),
             Some(("override", setting)) => {
                 let (name, value) = setting.split_once('=').expect("NAME=VALUE");
-                options
-                    .overrides
-                    .push((name.to_owned(), value.parse().expect("a number")));
+                options.overrides.push((name.to_owned(), value.parse().expect("a number")));
             }
             Some(("features", "none")) => options.features = Features::empty(),
             _ => panic!("unknown option: {line}"),
@@ -28,13 +26,8 @@ fn options(source: &str) -> Options {
 }
 
 fn describe(error: &ShaderError) -> String {
-    let place = error
-        .location
-        .map_or("nowhere".to_owned(), |l| format!("{}:{}", l.line, l.column));
-    format!(
-        "{:?} at {place}\n{}\n\n{error}\n",
-        error.kind, error.message
-    )
+    let place = error.location.map_or("nowhere".to_owned(), |l| format!("{}:{}", l.line, l.column));
+    format!("{:?} at {place}\n{}\n\n{error}\n", error.kind, error.message)
 }
 
 fn sources() -> Vec<PathBuf> {
@@ -66,10 +59,7 @@ fn errors_read_as_agreed() {
         }
         let wanted = fs::read_to_string(&golden).unwrap_or_default();
         if got != wanted || got == "accepted\n" {
-            wrong.push(format!(
-                "{}\n--- wanted\n{wanted}--- got\n{got}",
-                path.display()
-            ));
+            wrong.push(format!("{}\n--- wanted\n{wanted}--- got\n{got}", path.display()));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -4,10 +4,7 @@ use scry_ir::{Access, Features, Options, Program, Scalar, ShaderErrorKind, Space
 
 fn options(overrides: &[(&str, f64)]) -> Options {
     Options {
-        overrides: overrides
-            .iter()
-            .map(|(k, v)| ((*k).to_owned(), *v))
-            .collect(),
+        overrides: overrides.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
         ..Options::default()
     }
 }
@@ -66,17 +63,10 @@ fn overrides_size_the_workgroup_and_its_memory() {
     assert_eq!(plain.interface().workgroup_size, [16, 1, 1]);
     assert_eq!(plain.interface().workgroup_memory, 128);
     let overrides = &plain.interface().overrides;
-    let values: Vec<_> = overrides
-        .iter()
-        .map(|o| (o.name.as_str(), o.id, o.value))
-        .collect();
+    let values: Vec<_> = overrides.iter().map(|o| (o.name.as_str(), o.id, o.value)).collect();
     assert_eq!(
         values,
-        [
-            ("TILE", Some(3), Some(16.0)),
-            ("FLAG", None, Some(0.0)),
-            ("UNUSED", None, None)
-        ]
+        [("TILE", Some(3), Some(16.0)), ("FLAG", None, Some(0.0)), ("UNUSED", None, None)]
     );
     for key in ["TILE", "3"] {
         let set = Program::with_options(source, &options(&[(key, 32.0), ("FLAG", 1.0)])).unwrap();
@@ -95,14 +85,8 @@ fn overrides_size_the_workgroup_and_its_memory() {
         ("4", 1.0),
         ("UNUSED", 1e39),
     ] {
-        let error = Program::with_options(source, &options(&[(key, value)]))
-            .err()
-            .unwrap();
-        assert_eq!(
-            error.kind,
-            ShaderErrorKind::Override,
-            "{key} = {value}: {error}"
-        );
+        let error = Program::with_options(source, &options(&[(key, value)])).err().unwrap();
+        assert_eq!(error.kind, ShaderErrorKind::Override, "{key} = {value}: {error}");
     }
 }
 
@@ -114,10 +98,7 @@ fn offsets(structs: &str) -> Result<(Vec<u32>, u32), ShaderErrorKind> {
         @compute @workgroup_size(1) fn main() {{ data[0] = data[1]; }}"
     );
     let program = Program::parse(&source).map_err(|error| error.kind)?;
-    let TypeLayout::Array {
-        element, stride, ..
-    } = &program.interface().bindings[0].layout
-    else {
+    let TypeLayout::Array { element, stride, .. } = &program.interface().bindings[0].layout else {
         panic!("an array");
     };
     let TypeLayout::Struct { members, size, .. } = &**element else {
@@ -130,36 +111,16 @@ fn offsets(structs: &str) -> Result<(Vec<u32>, u32), ShaderErrorKind> {
 #[test]
 fn layouts_follow_the_rules_of_wgsl() {
     for (structs, wanted, size) in [
-        (
-            "struct S { a: f32, b: vec3<f32>, c: f32, d: vec2<f32> }",
-            vec![0, 16, 28, 32],
-            48,
-        ),
-        (
-            "struct S { a: f32, b: array<vec3<f32>, 2>, c: mat3x3<f32> }",
-            vec![0, 16, 48],
-            96,
-        ),
+        ("struct S { a: f32, b: vec3<f32>, c: f32, d: vec2<f32> }", vec![0, 16, 28, 32], 48),
+        ("struct S { a: f32, b: array<vec3<f32>, 2>, c: mat3x3<f32> }", vec![0, 16, 48], 96),
         (
             "struct S { a: f32, @align(32) b: f32, @size(20) c: u32, d: u32 }",
             vec![0, 32, 36, 56],
             64,
         ),
-        (
-            "enable f16; struct S { a: f16, b: vec3<f16>, c: mat2x3<f16> }",
-            vec![0, 8, 16],
-            32,
-        ),
-        (
-            "struct I { x: vec3<f32> } struct S { a: f32, i: I, b: f32 }",
-            vec![0, 16, 32],
-            48,
-        ),
-        (
-            "struct S { a: i32, b: i64, c: vec3<u64> }",
-            vec![0, 8, 32],
-            64,
-        ),
+        ("enable f16; struct S { a: f16, b: vec3<f16>, c: mat2x3<f16> }", vec![0, 8, 16], 32),
+        ("struct I { x: vec3<f32> } struct S { a: f32, i: I, b: f32 }", vec![0, 16, 32], 48),
+        ("struct S { a: i32, b: i64, c: vec3<u64> }", vec![0, 8, 32], 64),
     ] {
         assert_eq!(offsets(structs), Ok((wanted, size)), "{structs}");
     }
@@ -170,35 +131,14 @@ fn an_align_inside_a_nested_struct_is_honoured_or_refused() {
     // By the rules of WGSL, I has alignment 64 and size 64.
     let inner = "struct I { @align(64) x: u32 }";
     for (outer, wanted) in [
-        (
-            "struct S { x: u32, y: I }",
-            Err(ShaderErrorKind::Validation),
-        ),
-        (
-            "struct S { y: I, x: u32 }",
-            Err(ShaderErrorKind::Validation),
-        ),
-        (
-            "struct S { x: u32, y: array<I, 2> }",
-            Err(ShaderErrorKind::Validation),
-        ),
-        (
-            "struct M { x: u32, y: I } struct S { m: M }",
-            Err(ShaderErrorKind::Validation),
-        ),
-        (
-            "struct S { y: I, @align(64) x: u32 }",
-            Ok((vec![0, 64], 128)),
-        ),
-        (
-            "struct S { x: u32, @align(64) y: I }",
-            Ok((vec![0, 64], 128)),
-        ),
+        ("struct S { x: u32, y: I }", Err(ShaderErrorKind::Validation)),
+        ("struct S { y: I, x: u32 }", Err(ShaderErrorKind::Validation)),
+        ("struct S { x: u32, y: array<I, 2> }", Err(ShaderErrorKind::Validation)),
+        ("struct M { x: u32, y: I } struct S { m: M }", Err(ShaderErrorKind::Validation)),
+        ("struct S { y: I, @align(64) x: u32 }", Ok((vec![0, 64], 128))),
+        ("struct S { x: u32, @align(64) y: I }", Ok((vec![0, 64], 128))),
         ("struct S { y: I }", Ok((vec![0], 64))),
-        (
-            "struct S { @size(64) x: u32, y: I }",
-            Ok((vec![0, 64], 128)),
-        ),
+        ("struct S { @size(64) x: u32, y: I }", Ok((vec![0, 64], 128))),
     ] {
         assert_eq!(offsets(&format!("{inner} {outer}")), wanted, "{outer}");
     }
@@ -215,11 +155,7 @@ fn features_are_those_that_the_kernel_reaches() {
         ("", "out[0] = f32(f64(out[1]) * 2.0lf);", Features::F64),
         ("", "out[0] = f32(i64(out[1]));", Features::I64),
         ("", "var k = 5li; out[0] = f32(k);", Features::I64),
-        (
-            "enable wgpu_int16;",
-            "out[0] = f32(i16(out[1]));",
-            Features::I16,
-        ),
+        ("enable wgpu_int16;", "out[0] = f32(i16(out[1]));", Features::I16),
         ("enable subgroups;", "", Features::SUBGROUPS),
         ("", "out[0] = subgroupMax(out[1]);", Features::SUBGROUPS),
         ("", "subgroupBarrier();", Features::SUBGROUPS),
@@ -233,16 +169,8 @@ fn features_are_those_that_the_kernel_reaches() {
             "_ = atomicXor(&f[3], 1lu);",
             Features::I64_ATOMICS.union(Features::I64),
         ),
-        (
-            "fn unused() -> f64 { return 1.0lf; }",
-            "",
-            Features::empty(),
-        ),
-        (
-            "@group(0) @binding(1) var<storage> f: array<i64>;",
-            "",
-            Features::empty(),
-        ),
+        ("fn unused() -> f64 { return 1.0lf; }", "", Features::empty()),
+        ("@group(0) @binding(1) var<storage> f: array<i64>;", "", Features::empty()),
     ];
     for (head, body, features) in cases {
         let source = format!(
@@ -252,10 +180,7 @@ fn features_are_those_that_the_kernel_reaches() {
         );
         let program = Program::parse(&source).unwrap_or_else(|e| panic!("{source}\n{e}"));
         assert_eq!(program.interface().features, features, "{source}");
-        let without = |features: Features| Options {
-            features,
-            ..Options::default()
-        };
+        let without = |features: Features| Options { features, ..Options::default() };
         let strict = Program::with_options(&source, &without(features));
         assert!(strict.is_ok(), "{source}\n{}", strict.err().unwrap());
         for missing in features.iter() {
@@ -282,12 +207,7 @@ fn other_things_than_buffers_are_refused_by_name() {
             "storage texture",
             "textureStore(tex, vec2(0), vec4(1.0));",
         ),
-        (
-            "@group(0) @binding(0) var smp: sampler;",
-            "smp",
-            "sampler",
-            "_ = smp;",
-        ),
+        ("@group(0) @binding(0) var smp: sampler;", "smp", "sampler", "_ = smp;"),
         (
             "@group(0) @binding(0) var tex: texture_external;",
             "tex",
@@ -308,26 +228,15 @@ fn other_things_than_buffers_are_refused_by_name() {
         ),
     ] {
         let source = format!("{head} @compute @workgroup_size(1) fn main() {{ {body} }}");
-        let error = Program::parse(&source)
-            .err()
-            .unwrap_or_else(|| panic!("{source}"));
+        let error = Program::parse(&source).err().unwrap_or_else(|| panic!("{source}"));
         assert_eq!(error.kind, ShaderErrorKind::NotCompute, "{source}\n{error}");
-        assert!(
-            error.message.contains(&format!("`{name}` is a {what}")),
-            "{error}"
-        );
+        assert!(error.message.contains(&format!("`{name}` is a {what}")), "{error}");
     }
     // What a fragment entry point of the same source uses is no concern of the kernel.
     let source = "@group(0) @binding(0) var tex: texture_2d<f32>;
         @fragment fn fs() -> @location(0) vec4<f32> { return textureLoad(tex, vec2(0), 0); }
         @compute @workgroup_size(1) fn main() {}";
-    assert!(
-        Program::parse(source)
-            .unwrap()
-            .interface()
-            .bindings
-            .is_empty()
-    );
+    assert!(Program::parse(source).unwrap().interface().bindings.is_empty());
 }
 
 #[test]
@@ -349,10 +258,7 @@ fn immediates_access_and_workgroup_memory() {
     let interface = program.interface();
     assert_eq!(interface.workgroup_memory, 64 + 16 + 32);
     let immediates = interface.immediates.as_ref().unwrap();
-    assert_eq!(
-        (immediates.name.as_str(), immediates.layout.fixed_size()),
-        ("params", 8)
-    );
+    assert_eq!((immediates.name.as_str(), immediates.layout.fixed_size()), ("params", 8));
     let access: Vec<_> = interface.bindings.iter().map(|b| b.access).collect();
     assert_eq!(access, [Access::ReadWrite, Access::Read, Access::Read]);
 }

@@ -120,15 +120,11 @@ impl<T> Table<T> {
     }
 
     fn get(&self, index: usize) -> &T {
-        self.0[index]
-            .as_ref()
-            .expect("scenarios use nothing after they free it")
+        self.0[index].as_ref().expect("scenarios use nothing after they free it")
     }
 
     fn get_mut(&mut self, index: usize) -> &mut T {
-        self.0[index]
-            .as_mut()
-            .expect("scenarios use nothing after they free it")
+        self.0[index].as_mut().expect("scenarios use nothing after they free it")
     }
 
     fn remove(&mut self, index: usize) -> Option<T> {

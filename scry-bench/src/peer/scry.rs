@@ -25,12 +25,7 @@ impl Scry {
     /// Takes over a device.
     pub fn new(device: Device) -> Self {
         let (kernels, buffers, plans) = Default::default();
-        Self {
-            device,
-            kernels,
-            buffers,
-            plans,
-        }
+        Self { device, kernels, buffers, plans }
     }
 
     fn slice(&self, span: Span) -> Result<Slice<'_, f32>> {
@@ -48,12 +43,7 @@ impl Scry {
 
     fn add(&self, batch: &mut Batch, step: &Step) -> Result<()> {
         match step {
-            Step::Launch {
-                kernel,
-                bindings,
-                groups,
-                immediate,
-            } => {
+            Step::Launch { kernel, bindings, groups, immediate } => {
                 let kernel = self.kernels.get(kernel.0);
                 let launch = launch(*groups, *immediate);
                 match **bindings {
@@ -121,31 +111,20 @@ impl Peer for Scry {
     }
 
     fn plan(&mut self, steps: &[Step], _chained: bool) -> Result<Option<PlanId>> {
-        let plan = Plan {
-            steps: steps.to_vec(),
-            recording: None,
-        };
+        let plan = Plan { steps: steps.to_vec(), recording: None };
         Ok(Some(PlanId(self.plans.add(plan))))
     }
 
     fn run(&mut self, plan: PlanId) -> Result<()> {
         // One launch is `Device::run`, not a batch of one.
-        let [
-            Step::Launch {
-                kernel,
-                bindings,
-                groups,
-                immediate,
-            },
-        ] = self.plans.get(plan.0).steps.as_slice()
+        let [Step::Launch { kernel, bindings, groups, immediate }] =
+            self.plans.get(plan.0).steps.as_slice()
         else {
             return Ok(self.batch(plan)?.submit()?);
         };
         let (kernel, launch) = (self.kernels.get(kernel.0), launch(*groups, *immediate));
         match **bindings {
-            [a] => self
-                .device
-                .run_configured(kernel, &[&self.slice(a)?], launch)?,
+            [a] => self.device.run_configured(kernel, &[&self.slice(a)?], launch)?,
             _ => return Ok(self.batch(plan)?.submit()?),
         }
         Ok(self.device.wait()?)
@@ -157,10 +136,7 @@ impl Peer for Scry {
         let submit = thread_time() - start;
         ticket.wait()?;
         // Recording happens as part of submission.
-        Ok(HostTime {
-            record: submit,
-            submit,
-        })
+        Ok(HostTime { record: submit, submit })
     }
 
     fn replay(&mut self, plan: PlanId) -> Result<Option<Duration>> {

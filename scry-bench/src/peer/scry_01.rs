@@ -27,17 +27,9 @@ impl Scry01 {
     pub fn open(name: &str) -> Result<Self> {
         let device = Device::with_backend(BackendKind::Vulkan)?;
         let found = device.name();
-        ensure!(
-            found == name,
-            "scry-gpu 0.1 picks `{found}`, the others use `{name}`"
-        );
+        ensure!(found == name, "scry-gpu 0.1 picks `{found}`, the others use `{name}`");
         let (kernels, buffers, plans) = Default::default();
-        Ok(Self {
-            plans,
-            buffers,
-            kernels,
-            device,
-        })
+        Ok(Self { plans, buffers, kernels, device })
     }
 
     fn has(&self, step: &Step) -> bool {
@@ -57,9 +49,7 @@ impl Scry01 {
                 batch.barrier();
             }
             self.launch(step, |kernel, buffers, groups, immediate| {
-                batch
-                    .run_configured(kernel, buffers, groups, immediate)
-                    .map(|_| ())
+                batch.run_configured(kernel, buffers, groups, immediate).map(|_| ())
             })?;
         }
         Ok(batch)
@@ -70,13 +60,7 @@ impl Scry01 {
         step: &Step,
         launch: impl FnOnce(&Kernel, &[&dyn GpuBuf], [u32; 3], Option<&[u8]>) -> Result01<()>,
     ) -> Result<()> {
-        let Step::Launch {
-            kernel,
-            bindings,
-            groups: [x, y],
-            immediate,
-        } = step
-        else {
+        let Step::Launch { kernel, bindings, groups: [x, y], immediate } = step else {
             anyhow::bail!("scry-gpu 0.1 copies nothing between existing buffers");
         };
         let kernel = self.kernels.get(kernel.0);
@@ -131,18 +115,14 @@ impl Peer for Scry01 {
         if !steps.iter().all(|step| self.has(step)) {
             return Ok(None);
         }
-        let plan = Plan {
-            steps: steps.to_vec(),
-            chained,
-        };
+        let plan = Plan { steps: steps.to_vec(), chained };
         Ok(Some(PlanId(self.plans.add(plan))))
     }
 
     fn run(&mut self, plan: PlanId) -> Result<()> {
         match self.plans.get(plan.0).steps.as_slice() {
             [one] => self.launch(one, |kernel, buffers, groups, immediate| {
-                self.device
-                    .run_configured(kernel, buffers, groups, immediate)
+                self.device.run_configured(kernel, buffers, groups, immediate)
             }),
             _ => Ok(self.batch(plan)?.submit()?),
         }

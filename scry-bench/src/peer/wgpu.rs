@@ -49,14 +49,7 @@ impl Wgpu {
             ..Default::default()
         }))??;
         let (kernels, buffers, plans) = Default::default();
-        Ok(Self {
-            device,
-            queue,
-            kernels,
-            buffers,
-            plans,
-            readback: None,
-        })
+        Ok(Self { device, queue, kernels, buffers, plans, readback: None })
     }
 
     fn wait(&self) -> Result<()> {
@@ -66,12 +59,7 @@ impl Wgpu {
 
     fn buffer(&self, size: u64, usage: BufferUsages) -> wgpu::Buffer {
         let mapped_at_creation = false;
-        let descriptor = wgpu::BufferDescriptor {
-            label: None,
-            size,
-            usage,
-            mapped_at_creation,
-        };
+        let descriptor = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation };
         self.device.create_buffer(&descriptor)
     }
 
@@ -98,10 +86,8 @@ impl Wgpu {
         let mut steps = self.plans.get(plan.0).iter().peekable();
         while let Some(first) = steps.peek() {
             if let Step::Copy { from, to } = &first.step {
-                let (source, target) = (
-                    self.buffers.get(from.buffer.0),
-                    self.buffers.get(to.buffer.0),
-                );
+                let (source, target) =
+                    (self.buffers.get(from.buffer.0), self.buffers.get(to.buffer.0));
                 let (start, size) = (bytes(from.start), bytes(from.len));
                 encoder.copy_buffer_to_buffer(source, start, target, bytes(to.start), size);
                 steps.next();
@@ -116,13 +102,7 @@ impl Wgpu {
     }
 
     fn launch(&self, pass: &mut wgpu::ComputePass<'_>, prepared: &Prepared) {
-        if let Step::Launch {
-            kernel,
-            groups: [x, y],
-            immediate,
-            ..
-        } = &prepared.step
-        {
+        if let Step::Launch { kernel, groups: [x, y], immediate, .. } = &prepared.step {
             pass.set_pipeline(self.kernels.get(kernel.0));
             pass.set_bind_group(0, &prepared.group, &[]);
             if let Some(value) = immediate {
@@ -170,22 +150,18 @@ impl Peer for Wgpu {
     }
 
     fn compile(&mut self, wgsl: &str) -> Result<KernelId> {
-        let module = self
-            .device
-            .create_shader_module(wgpu::ShaderModuleDescriptor {
-                label: None,
-                source: wgpu::ShaderSource::Wgsl(wgsl.into()),
-            });
-        let pipeline = self
-            .device
-            .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: None,
-                layout: None,
-                module: &module,
-                entry_point: None,
-                compilation_options: Default::default(),
-                cache: None,
-            });
+        let module = self.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: None,
+            source: wgpu::ShaderSource::Wgsl(wgsl.into()),
+        });
+        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: None,
+            layout: None,
+            module: &module,
+            entry_point: None,
+            compilation_options: Default::default(),
+            cache: None,
+        });
         Ok(KernelId(self.kernels.add(pipeline)))
     }
 
@@ -207,8 +183,7 @@ impl Peer for Wgpu {
     }
 
     fn write(&mut self, buffer: BufferId, data: &[f32]) -> Result<Option<()>> {
-        self.queue
-            .write_buffer(self.buffers.get(buffer.0), 0, bytemuck::cast_slice(data));
+        self.queue.write_buffer(self.buffers.get(buffer.0), 0, bytemuck::cast_slice(data));
         self.queue.submit([]);
         self.wait()?;
         Ok(Some(()))
@@ -228,15 +203,10 @@ impl Peer for Wgpu {
     fn plan(&mut self, steps: &[Step], _chained: bool) -> Result<Option<PlanId>> {
         let prepare = |step: &Step| {
             let group = match step {
-                Step::Launch {
-                    kernel, bindings, ..
-                } => Some(self.bind_group(*kernel, bindings)),
+                Step::Launch { kernel, bindings, .. } => Some(self.bind_group(*kernel, bindings)),
                 Step::Copy { .. } => None,
             };
-            Prepared {
-                step: step.clone(),
-                group,
-            }
+            Prepared { step: step.clone(), group }
         };
         let prepared = steps.iter().map(prepare).collect();
         Ok(Some(PlanId(self.plans.add(prepared))))

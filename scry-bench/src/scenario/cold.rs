@@ -37,16 +37,8 @@ pub fn run(bench: &mut Bench) -> Result<()> {
             }
         }
     }
-    let results: Vec<_> = names
-        .into_iter()
-        .zip(times.into_iter().map(Summary::of))
-        .collect();
-    let subject = Subject {
-        bench: "cold start",
-        size: "",
-        bytes: None,
-        rule: Rule::AtMost(GOAL),
-    };
+    let results: Vec<_> = names.into_iter().zip(times.into_iter().map(Summary::of)).collect();
+    let subject = Subject { bench: "cold start", size: "", bytes: None, rule: Rule::AtMost(GOAL) };
     bench.report.compare(subject, &results)
 }
 
@@ -55,29 +47,16 @@ fn process(peer: &str, selector: &str, device: &str, caches: &Path) -> Result<f6
     let program = std::env::current_exe()?;
     let start = Instant::now();
     let mut child = Command::new(program)
-        .args([
-            "--device",
-            selector,
-            "--cold-child",
-            peer,
-            "--cold-device",
-            device,
-        ])
+        .args(["--device", selector, "--cold-child", peer, "--cold-device", device])
         .env("SCRY_CACHE_DIR", caches)
         .stdout(Stdio::piped())
         .spawn()?;
     let mut answer = String::new();
-    let pipe = child
-        .stdout
-        .take()
-        .context("the child's output is a pipe")?;
+    let pipe = child.stdout.take().context("the child's output is a pipe")?;
     BufReader::new(pipe).read_line(&mut answer)?;
     let seconds = start.elapsed().as_secs_f64();
     let status = child.wait()?;
-    ensure!(
-        answer.trim() == DONE && status.success(),
-        "the process with {peer} failed: {status}"
-    );
+    ensure!(answer.trim() == DONE && status.success(), "the process with {peer} failed: {status}");
     Ok(seconds)
 }
 

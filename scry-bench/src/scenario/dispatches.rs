@@ -43,11 +43,7 @@ fn prepare(bench: &mut Bench, input: &[f32], shape: Shape) -> Result<Vec<Case>> 
         };
         let is_chain = !matches!(shape, Shape::Disjoint);
         let plan = peer.plan(&steps, is_chain)?;
-        Ok(Case {
-            buffer,
-            plan,
-            runs: 0,
-        })
+        Ok(Case { buffer, plan, runs: 0 })
     })
 }
 
@@ -63,11 +59,7 @@ fn in_one_buffer(peer: &mut dyn Peer, buffer: BufferId, shape: Shape) -> Result<
 /// An even number of launches, so that the last one writes `buffer`.
 fn ping_pong(peer: &mut dyn Peer, buffer: BufferId, input: &[f32]) -> Result<Vec<Step>> {
     let (kernel, other) = (peer.compile(SUCCESSOR)?, peer.upload(input)?);
-    let [ping, pong] = [buffer, other].map(|buffer| Span {
-        buffer,
-        start: 0,
-        len: LEN,
-    });
+    let [ping, pong] = [buffer, other].map(|buffer| Span { buffer, start: 0, len: LEN });
     let launch = |from, to| Step::Launch {
         kernel,
         bindings: vec![from, to],
@@ -102,12 +94,7 @@ fn measure(bench: &mut Bench, name: &str, shape: Shape, rule: Rule) -> Result<()
     };
     let input = data::random(2, elements);
     let mut cases = prepare(bench, &input, shape)?;
-    let subject = Subject {
-        bench: name,
-        size: "1000x256",
-        bytes: None,
-        rule,
-    };
+    let subject = Subject { bench: name, size: "1000x256", bytes: None, rule };
     bench.compare(subject, COUNT, |index, peer| {
         cases[index].runs += usize::from(cases[index].plan.is_some());
         timed_run(peer, cases[index].plan)
@@ -119,12 +106,8 @@ fn measure(bench: &mut Bench, name: &str, shape: Shape, rule: Rule) -> Result<()
 pub fn host(bench: &mut Bench) -> Result<()> {
     let input = data::random(4, LEN);
     let mut cases = prepare(bench, &input, Shape::PingPong)?;
-    let submit = Subject {
-        bench: "record and submit",
-        size: "1000",
-        bytes: None,
-        rule: Rule::Report,
-    };
+    let submit =
+        Subject { bench: "record and submit", size: "1000", bytes: None, rule: Rule::Report };
     let mut records = vec![Vec::new(); cases.len()];
     bench.compare(submit, 1, |index, peer| {
         let Some(plan) = cases[index].plan else {
@@ -135,29 +118,18 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         records[index].push(time.record.as_secs_f64());
         Ok(Some(time.submit.as_secs_f64()))
     })?;
-    let replays = bench.compare(
-        Subject {
-            bench: "replay",
-            size: "1000",
-            ..submit
-        },
-        1,
-        |index, peer| replay(&mut cases[index], peer),
-    )?;
+    let replays =
+        bench.compare(Subject { bench: "replay", size: "1000", ..submit }, 1, |index, peer| {
+            replay(&mut cases[index], peer)
+        })?;
     let records: Vec<_> = records.into_iter().map(crate::stats::Summary::of).collect();
-    let wgpu = Subject {
-        bench: "record alone",
-        size: "1000",
-        ..submit
-    };
+    let wgpu = Subject { bench: "record alone", size: "1000", ..submit };
     if let (Some(ours), Some(theirs)) = (replays[0], records[1]) {
         let name = bench.peers[1].name();
         bench.report.row("record alone 1000", wgpu, name, theirs)?;
         let ratio = ours.median / theirs.median;
         let what = "replay 1000: time / wgpu's to record";
-        bench
-            .report
-            .demand_of_gpus(what, ratio, Goal::AtMost(REPLAY_GOAL))?;
+        bench.report.demand_of_gpus(what, ratio, Goal::AtMost(REPLAY_GOAL))?;
     }
     check(bench, &cases, &input, COUNT)
 }

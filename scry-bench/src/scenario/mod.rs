@@ -102,10 +102,7 @@ impl Bench {
     /// Calls `make` for each peer.
     pub fn each<T>(&mut self, make: impl FnMut(&mut dyn Peer) -> Result<T>) -> Result<Vec<T>> {
         let mut make = make;
-        self.peers
-            .iter_mut()
-            .map(|peer| make(peer.as_mut()))
-            .collect()
+        self.peers.iter_mut().map(|peer| make(peer.as_mut())).collect()
     }
 
     /// Frees what the peers hold.
@@ -125,10 +122,5 @@ fn timed_run(peer: &mut dyn Peer, plan: Option<PlanId>) -> Result<Option<f64>> {
 /// A launch of the kernel that increments, for some elements of a buffer.
 fn increment(kernel: KernelId, buffer: BufferId, start: usize, len: usize) -> Step {
     let groups = [len.div_ceil(crate::kernels::WORKGROUP) as u32, 1];
-    Step::Launch {
-        kernel,
-        bindings: vec![Span { buffer, start, len }],
-        groups,
-        immediate: None,
-    }
+    Step::Launch { kernel, bindings: vec![Span { buffer, start, len }], groups, immediate: None }
 }

@@ -16,18 +16,11 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     let input = data::random(1, LEN);
     let setup = bench.each(|peer| {
         let (kernel, buffer) = (peer.compile(INCREMENT)?, peer.upload(&input)?);
-        Ok((
-            buffer,
-            peer.plan(&[increment(kernel, buffer, 0, LEN)], true)?,
-        ))
+        Ok((buffer, peer.plan(&[increment(kernel, buffer, 0, LEN)], true)?))
     })?;
     let mut trips = 0usize;
-    let subject = Subject {
-        bench: "round trip",
-        size: "64",
-        bytes: None,
-        rule: Rule::AtMost(GOAL),
-    };
+    let subject =
+        Subject { bench: "round trip", size: "64", bytes: None, rule: Rule::AtMost(GOAL) };
     bench.compare(subject, TRIPS, |index, peer| {
         trips += if index == 0 { TRIPS } else { 0 };
         let mut seconds = Some(0.0);
@@ -39,9 +32,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     })?;
     for (peer, (buffer, plan)) in bench.peers.iter_mut().zip(&setup) {
         if plan.is_some() {
-            data::check("round trip", &peer.read(*buffer)?, |i| {
-                input[i] + trips as f32
-            })?;
+            data::check("round trip", &peer.read(*buffer)?, |i| input[i] + trips as f32)?;
         }
     }
     bench.clear();

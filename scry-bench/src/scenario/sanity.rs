@@ -17,11 +17,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     for (name, wgsl) in ALL {
         let outputs = bench.each(|peer| {
             let (x, y) = (peer.upload(&inputs[0])?, peer.upload(&inputs[1])?);
-            let span = |buffer| Span {
-                buffer,
-                start: 0,
-                len: LEN,
-            };
+            let span = |buffer| Span { buffer, start: 0, len: LEN };
             let immediate = wgsl.contains("parameters").then_some(0.75);
             let step = Step::Launch {
                 kernel: peer.compile(wgsl)?,
@@ -46,10 +42,6 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         bench.clear();
     }
     let names: Vec<&str> = bench.peers.iter().map(|peer| peer.name()).collect();
-    println!(
-        "{} kernels give the same results on {}",
-        ALL.len(),
-        names.join(", ")
-    );
+    println!("{} kernels give the same results on {}", ALL.len(), names.join(", "));
     Ok(())
 }

@@ -29,11 +29,7 @@ struct Pairs {
 }
 
 pub fn run(bench: &mut Bench) -> Result<()> {
-    let shifts: &[usize] = if bench.quick {
-        &[16, 18, 20]
-    } else {
-        &[20, 24, 27]
-    };
+    let shifts: &[usize] = if bench.quick { &[16, 18, 20] } else { &[20, 24, 27] };
     for shift in shifts {
         size(bench, &format!("2^{shift}"), 1 << shift)?;
     }
@@ -42,47 +38,28 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 }
 
 fn size(bench: &mut Bench, name: &str, n: usize) -> Result<()> {
-    let (cold, work) = if bench.quick {
-        (0, QUICK_WORK)
-    } else {
-        (COLD, WORK)
-    };
+    let (cold, work) = if bench.quick { (0, QUICK_WORK) } else { (COLD, WORK) };
     let (x, y) = (data::random(5, n), data::random(6, n));
     let count = cold.div_ceil(8 * n).max(1);
     let rounds = work.div_ceil(12 * n * count).clamp(1, 40);
     let mut all = bench.each(|peer| prepare(peer, [&x, &y], count, rounds))?;
-    let saxpy = Subject {
-        bench: "saxpy",
-        size: name,
-        bytes: Some(12.0 * n as f64),
-        rule: Rule::NotSlower,
-    };
+    let saxpy =
+        Subject { bench: "saxpy", size: name, bytes: Some(12.0 * n as f64), rule: Rule::NotSlower };
     let ours = bench.compare(saxpy, rounds * count, |index, peer| {
         let own = &mut all[index];
         own.runs += rounds;
         timed_run(peer, own.saxpy)
     })?[0];
     check(bench, &all, [&x, &y])?;
-    let copy = Subject {
-        bench: "copy",
-        bytes: Some(8.0 * n as f64),
-        ..saxpy
-    };
-    let results = bench.compare(copy, rounds * count, |index, peer| {
-        timed_run(peer, all[index].copy)
-    })?;
-    let roof = results
-        .iter()
-        .flatten()
-        .map(|copy| 8.0 / copy.median)
-        .reduce(f64::max);
+    let copy = Subject { bench: "copy", bytes: Some(8.0 * n as f64), ..saxpy };
+    let results =
+        bench.compare(copy, rounds * count, |index, peer| timed_run(peer, all[index].copy))?;
+    let roof = results.iter().flatten().map(|copy| 8.0 / copy.median).reduce(f64::max);
     if let (Some(ours), Some(roof)) = (ours, roof) {
         let share = 12.0 / ours.median / roof;
         let what = format!("saxpy {name}: speed / best copy's");
         match n == 1 << 27 {
-            true => bench
-                .report
-                .demand_of_gpus(&what, share, Goal::AtLeast(GOAL))?,
+            true => bench.report.demand_of_gpus(&what, share, Goal::AtLeast(GOAL))?,
             false => println!("    {what} = {share:.3}"),
         }
     }
@@ -116,25 +93,14 @@ fn prepare(peer: &mut dyn Peer, [x, y]: [&[f32]; 2], count: usize, rounds: usize
         copies.push(Step::Copy { from, to });
     }
     let (saxpy, copy) = (peer.plan(&launches, true)?, peer.plan(&copies, true)?);
-    Ok(Pairs {
-        pairs,
-        saxpy,
-        copy,
-        runs: 0,
-    })
+    Ok(Pairs { pairs, saxpy, copy, runs: 0 })
 }
 
 fn check(bench: &mut Bench, all: &[Pairs], [x, y]: [&[f32]; 2]) -> Result<()> {
     for (peer, own) in bench.peers.iter_mut().zip(all) {
-        let runs = if own.saxpy.is_some() {
-            own.runs as f32
-        } else {
-            0.0
-        };
+        let runs = if own.saxpy.is_some() { own.runs as f32 } else { 0.0 };
         for [_, buffer] in &own.pairs {
-            data::check(peer.name(), &peer.read(*buffer)?, |i| {
-                y[i] + runs * A * x[i]
-            })?;
+            data::check(peer.name(), &peer.read(*buffer)?, |i| y[i] + runs * A * x[i])?;
         }
     }
     Ok(())

@@ -39,18 +39,9 @@ pub fn run(bench: &mut Bench) -> Result<()> {
         return Ok(());
     };
     for (name, summary) in [("run", run), ("dispatch", dispatch)] {
-        let subject = Subject {
-            bench: name,
-            size: "64",
-            bytes: None,
-            rule: Rule::Report,
-        };
-        bench
-            .report
-            .row(&format!("{name} 64"), subject, "scry-gpu", summary)?;
+        let subject = Subject { bench: name, size: "64", bytes: None, rule: Rule::Report };
+        bench.report.row(&format!("{name} 64"), subject, "scry-gpu", summary)?;
     }
     let ratio = dispatch.median / run.median;
-    bench
-        .report
-        .demand("dispatch 64: time / run's", ratio, Goal::AtMost(GOAL))
+    bench.report.demand("dispatch 64: time / run's", ratio, Goal::AtMost(GOAL))
 }

@@ -30,35 +30,17 @@ struct Transfer {
 pub fn run(bench: &mut Bench) -> Result<()> {
     for (size, bytes) in if bench.quick { QUICK } else { FULL } {
         let n = bytes / size_of::<f32>();
-        let subject = Subject {
-            bench: "upload",
-            size,
-            bytes: Some(bytes as f64),
-            rule: Rule::NotSlower,
-        };
+        let subject =
+            Subject { bench: "upload", size, bytes: Some(bytes as f64), rule: Rule::NotSlower };
         let sources = [data::random(7, n), data::random(8, n)];
         let held = bench.each(|peer| Ok((peer.upload(&sources[0])?, 0)))?;
-        let mut transfer = Transfer {
-            sources,
-            out: vec![f32::NAN; n],
-            held,
-        };
+        let mut transfer = Transfer { sources, out: vec![f32::NAN; n], held };
         let up = bench.compare(subject, 1, |_, peer| transfer.upload(peer))?;
-        let write = Subject {
-            bench: "write",
-            ..subject
-        };
+        let write = Subject { bench: "write", ..subject };
         bench.compare(write, 1, |index, peer| transfer.write(index, peer))?;
-        let into = Subject {
-            bench: "download_into",
-            ..subject
-        };
+        let into = Subject { bench: "download_into", ..subject };
         let down = bench.compare(into, 1, |index, peer| transfer.read_into(index, peer))?;
-        let fresh = Subject {
-            bench: "download",
-            rule: Rule::Report,
-            ..subject
-        };
+        let fresh = Subject { bench: "download", rule: Rule::Report, ..subject };
         bench.compare(fresh, 1, |index, peer| transfer.read(index, peer))?;
         if bytes == 1 << 30 {
             hold_against_goal(bench, "upload", up[0])?;
@@ -71,9 +53,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 
 fn hold_against_goal(bench: &mut Bench, what: &str, ours: Option<Summary>) -> Result<()> {
     let gbps = ours.map_or(0.0, |ours| f64::from(1 << 30) / ours.median / 1e9);
-    bench
-        .report
-        .demand(&format!("{what} 1 GiB: GB/s"), gbps, Goal::AtLeast(GOAL))
+    bench.report.demand(&format!("{what} 1 GiB: GB/s"), gbps, Goal::AtLeast(GOAL))
 }
 
 impl Transfer {
@@ -132,17 +112,10 @@ fn there_and_back(bench: &mut Bench) -> Result<()> {
     let mut out = vec![f32::NAN; input.len()];
     let setup = bench.each(|peer| {
         let (kernel, buffer) = (peer.compile(INCREMENT)?, peer.upload(&input)?);
-        Ok((
-            buffer,
-            peer.plan(&[increment(kernel, buffer, 0, input.len())], true)?,
-        ))
+        Ok((buffer, peer.plan(&[increment(kernel, buffer, 0, input.len())], true)?))
     })?;
-    let subject = Subject {
-        bench: "there and back",
-        size: "4 KiB",
-        bytes: None,
-        rule: Rule::NotSlower,
-    };
+    let subject =
+        Subject { bench: "there and back", size: "4 KiB", bytes: None, rule: Rule::NotSlower };
     bench.compare(subject, 1, |index, peer| {
         let (buffer, plan) = setup[index];
         let start = Instant::now();

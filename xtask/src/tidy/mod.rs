@@ -48,23 +48,13 @@ struct Finding {
 impl Finding {
     fn new(path: &str, line: usize, rule: &'static str, what: impl Into<String>) -> Self {
         let (path, what) = (path.to_owned(), what.into());
-        Self {
-            path,
-            line,
-            rule,
-            what,
-        }
+        Self { path, line, rule, what }
     }
 }
 
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            line,
-            rule,
-            what,
-        } = self;
+        let Self { path, line, rule, what } = self;
         write!(f, "{path}:{line}: {what} [{rule}]")
     }
 }
@@ -135,10 +125,7 @@ fn broken(
     let source = Source::parse(path, text.to_owned()).unwrap();
     let mut findings = Vec::new();
     check(&[source], &mut findings);
-    findings
-        .iter()
-        .map(|finding| (finding.rule, finding.line))
-        .collect()
+    findings.iter().map(|finding| (finding.rule, finding.line)).collect()
 }
 
 #[cfg(test)]

@@ -38,9 +38,7 @@ impl Tree {
         let mut paths = BTreeSet::new();
         for file in files {
             let file = format!("/{file}");
-            let folders = file
-                .match_indices('/')
-                .map(|(end, _)| file[..=end].to_owned());
+            let folders = file.match_indices('/').map(|(end, _)| file[..=end].to_owned());
             paths.extend(folders);
             paths.insert(file);
         }
@@ -101,20 +99,16 @@ fn check_document(tree: &Tree, path: &str, text: &str, findings: &mut Vec<Findin
 /// Words of a command or program that start at a folder of the root but lead nowhere.
 fn absent_words<'a>(tree: &'a Tree, code: &'a str) -> impl Iterator<Item = &'a str> {
     let words = code.split([' ', '=', ',', '"', '\'', '(', ')']);
-    words
-        .map(|word| word.trim_end_matches(['.', ':', ';']))
-        .filter(|word| {
-            let folder = word.split_once('/').map_or("", |(folder, _)| folder);
-            let in_tree = !folder.is_empty() && tree.has(folder) && !word.contains(is_foreign);
-            in_tree && !tree.has(word.trim_end_matches('/')) && !tree.has_ending(word)
-        })
+    words.map(|word| word.trim_end_matches(['.', ':', ';'])).filter(|word| {
+        let folder = word.split_once('/').map_or("", |(folder, _)| folder);
+        let in_tree = !folder.is_empty() && tree.has(folder) && !word.contains(is_foreign);
+        in_tree && !tree.has(word.trim_end_matches('/')) && !tree.has_ending(word)
+    })
 }
 
 /// A span of code that is one word, looks like a path below some folder, and does not exist.
 fn absent_name<'a>(tree: &Tree, span: &'a str) -> Option<&'a str> {
-    let below_root = span
-        .split_once('/')
-        .is_some_and(|(folder, _)| tree.has(folder));
+    let below_root = span.split_once('/').is_some_and(|(folder, _)| tree.has(folder));
     let looks_like_one = EXTENSIONS.iter().any(|extension| span.ends_with(extension))
         || (span.ends_with('/') && !span.starts_with("target/"));
     let is_path = looks_like_one
@@ -133,10 +127,7 @@ fn is_foreign(c: char) -> bool {
 
 /// Targets of links of a line that are paths and lead nowhere.
 fn absent_links<'a>(tree: &'a Tree, path: &'a str, line: &'a str) -> impl Iterator<Item = &'a str> {
-    let targets = line
-        .split("](")
-        .skip(1)
-        .filter_map(|rest| rest.split([')', ' ', '#']).next());
+    let targets = line.split("](").skip(1).filter_map(|rest| rest.split([')', ' ', '#']).next());
     targets.filter(move |target| {
         let is_path = !target.is_empty() && !target.contains("://") && !target.contains("mailto:");
         is_path && !resolve(path, target).is_some_and(|resolved| tree.has(&resolved))
@@ -163,12 +154,7 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<usize> {
-        let files = [
-            "README.md",
-            "docs/log.md",
-            "crates/a/src/backend/mod.rs",
-            ".ci/run",
-        ];
+        let files = ["README.md", "docs/log.md", "crates/a/src/backend/mod.rs", ".ci/run"];
         let tree = Tree::of(&files.map(str::to_owned));
         let mut findings = Vec::new();
         check_document(&tree, "docs/log.md", text, &mut findings);

@@ -51,9 +51,7 @@ fn unsafe_kind(tokens: &[TokenTree]) -> Option<&'static str> {
     if braces(next).is_some() {
         return Some("block");
     }
-    let known = ["impl", "trait"]
-        .into_iter()
-        .find(|kind| is_word(next, kind));
+    let known = ["impl", "trait"].into_iter().find(|kind| is_word(next, kind));
     known.or_else(|| {
         let mut declared = [next].into_iter().chain(rest);
         let after_abi = declared.find(|tree| !is_abi(tree))?;
@@ -71,12 +69,7 @@ fn is_abi(tree: &TokenTree) -> bool {
 
 /// Whether the comments right above the statement or item that has this line give the reason.
 fn is_justified(lines: &[&str], line: usize) -> bool {
-    for (i, text) in lines[..line]
-        .iter()
-        .rev()
-        .map(|text| text.trim())
-        .enumerate()
-    {
+    for (i, text) in lines[..line].iter().rev().map(|text| text.trim()).enumerate() {
         if text.contains("SAFETY:") || text.contains("# Safety") {
             return true;
         }
@@ -134,10 +127,7 @@ fn mentions_allow(tree: &TokenTree) -> bool {
     let TokenTree::Group(group) = tree else {
         return false;
     };
-    group
-        .stream()
-        .into_iter()
-        .any(|inner| is_word(&inner, "allow"))
+    group.stream().into_iter().any(|inner| is_word(&inner, "allow"))
 }
 
 fn check_macros(sources: &[Source], findings: &mut Vec<Finding>) {
@@ -151,10 +141,7 @@ fn check_macros(sources: &[Source], findings: &mut Vec<Finding>) {
         });
     }
     for (path, line) in places.iter().skip(MACROS) {
-        let what = format!(
-            "{} `macro_rules!`, at most {MACROS} in the workspace",
-            places.len()
-        );
+        let what = format!("{} `macro_rules!`, at most {MACROS} in the workspace", places.len());
         findings.push(Finding::new(path, *line, "macros", what));
     }
 }
@@ -187,10 +174,7 @@ mod tests {
             "// SAFETY: of another statement\nfn f() {}\nunsafe impl Send for S {}",
         ] {
             let found = found(bare);
-            assert!(
-                matches!(found[..], [("safety", 3 | 4)]),
-                "{bare}: {found:?}"
-            );
+            assert!(matches!(found[..], [("safety", 3 | 4)]), "{bare}: {found:?}");
         }
     }
 
@@ -212,15 +196,9 @@ mod tests {
     #[test]
     fn an_unwrap_is_found_outside_tests_only() {
         assert_eq!(found("fn f() { g().unwrap(); }"), [("unwrap", 2)]);
-        assert_eq!(
-            found("fn f() {\n    assert!(g().unwrap());\n}"),
-            [("unwrap", 3)]
-        );
+        assert_eq!(found("fn f() {\n    assert!(g().unwrap());\n}"), [("unwrap", 3)]);
         assert_eq!(found("fn f() { g().unwrap_or(1); }"), []);
-        assert_eq!(
-            found("#[cfg(test)]\nmod tests {\n    fn f() { g().unwrap(); }\n}"),
-            []
-        );
+        assert_eq!(found("#[cfg(test)]\nmod tests {\n    fn f() { g().unwrap(); }\n}"), []);
         assert_eq!(found("#[test]\nfn f() { g().unwrap(); }"), []);
     }
 
@@ -228,14 +206,8 @@ mod tests {
     fn silenced_lints_are_found() {
         assert_eq!(found("#[allow(dead_code)]\nfn f() {}"), [("allow", 2)]);
         assert_eq!(found("#![allow(dead_code)]"), [("allow", 2)]);
-        assert_eq!(
-            found("#[cfg_attr(unix, allow(dead_code))]\nfn f() {}"),
-            [("allow", 2)]
-        );
-        assert_eq!(
-            found("#[expect(dead_code, reason = \"why\")]\nfn f() {}"),
-            []
-        );
+        assert_eq!(found("#[cfg_attr(unix, allow(dead_code))]\nfn f() {}"), [("allow", 2)]);
+        assert_eq!(found("#[expect(dead_code, reason = \"why\")]\nfn f() {}"), []);
     }
 
     #[test]

@@ -35,11 +35,7 @@ impl Spread {
         sorted.sort_unstable();
         let rank = |percent: usize| (sorted.len() * percent).div_ceil(100).max(1) - 1;
         let at = |percent| sorted.get(rank(percent)).copied().unwrap_or(0);
-        Self {
-            median: at(50),
-            p95: at(95),
-            max: at(100),
-        }
+        Self { median: at(50), p95: at(95), max: at(100) }
     }
 }
 
@@ -50,11 +46,8 @@ pub(crate) fn file_spread(sources: &[Source]) -> Spread {
 
 /// How many functions there are, and their lengths.
 pub(crate) fn function_spread(sources: &[Source]) -> (usize, Spread) {
-    let lengths: Vec<usize> = sources
-        .iter()
-        .flat_map(Source::functions)
-        .map(|function| function.length)
-        .collect();
+    let lengths: Vec<usize> =
+        sources.iter().flat_map(Source::functions).map(|function| function.length).collect();
     (lengths.len(), Spread::of(lengths))
 }
 
@@ -173,14 +166,8 @@ mod tests {
     #[test]
     fn too_many_long_functions_are_found() {
         assert_eq!(found(&(function(8).repeat(19) + &function(41))), []);
-        assert_eq!(
-            found(&(function(8).repeat(18) + &function(41).repeat(2))).len(),
-            1
-        );
-        assert_eq!(
-            found(&(function(8).repeat(9) + &function(9).repeat(10))).len(),
-            1
-        );
+        assert_eq!(found(&(function(8).repeat(18) + &function(41).repeat(2))).len(), 1);
+        assert_eq!(found(&(function(8).repeat(9) + &function(9).repeat(10))).len(), 1);
     }
 
     #[test]
@@ -198,21 +185,7 @@ mod tests {
     #[test]
     fn percentiles_are_by_nearest_rank() {
         let spread = Spread::of(1..=20);
-        assert_eq!(
-            spread,
-            Spread {
-                median: 10,
-                p95: 19,
-                max: 20
-            }
-        );
-        assert_eq!(
-            Spread::of([]),
-            Spread {
-                median: 0,
-                p95: 0,
-                max: 0
-            }
-        );
+        assert_eq!(spread, Spread { median: 10, p95: 19, max: 20 });
+        assert_eq!(Spread::of([]), Spread { median: 0, p95: 0, max: 0 });
     }
 }

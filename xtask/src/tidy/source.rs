@@ -36,12 +36,7 @@ impl Source {
             let line = error.span().start().line;
             Finding::new(path, line, "syntax", format!("not Rust: {error}"))
         })?;
-        let mut source = Self {
-            path: path.to_owned(),
-            text,
-            tokens,
-            tests: Vec::new(),
-        };
+        let mut source = Self { path: path.to_owned(), text, tokens, tests: Vec::new() };
         source.tests = source.test_lines();
         Ok(source)
     }
@@ -95,16 +90,9 @@ fn function(tokens: &[TokenTree]) -> Option<Function> {
     if !is_word(keyword, "fn") {
         return None;
     }
-    let body = rest
-        .iter()
-        .take_while(|tree| !is_punct(tree, ';'))
-        .find_map(braces)?;
+    let body = rest.iter().take_while(|tree| !is_punct(tree, ';')).find_map(braces)?;
     let length = body.span_close().end().line + 1 - line(keyword);
-    Some(Function {
-        name: name.to_string(),
-        line: line(keyword),
-        length,
-    })
+    Some(Function { name: name.to_string(), line: line(keyword), length })
 }
 
 /// The group, if it is one in braces.
@@ -179,11 +167,7 @@ mod tests {
     fn functions_are_measured_from_fn_to_the_closing_brace() {
         let text = "trait T { fn none(&self); }\nimpl X {\n    /// Doc.\n    #[inline]\n    \
                     pub fn one(\n        a: u32,\n    ) -> u32 {\n        a\n    }\n}\n";
-        let one = Function {
-            name: "one".to_owned(),
-            line: 5,
-            length: 5,
-        };
+        let one = Function { name: "one".to_owned(), line: 5, length: 5 };
         assert_eq!(source("src/a.rs", text).functions(), [one]);
     }
 }

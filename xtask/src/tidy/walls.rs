@@ -79,9 +79,7 @@ fn check_features(source: &Source, findings: &mut Vec<Finding>) {
             [word, bang, TokenTree::Group(group), ..] if is_punct(bang, '!') => (word, group),
             _ => return,
         };
-        let is_condition = ["cfg", "cfg_attr"]
-            .into_iter()
-            .any(|name| is_word(condition, name));
+        let is_condition = ["cfg", "cfg_attr"].into_iter().any(|name| is_word(condition, name));
         if is_condition && mentions(group.stream(), "feature") {
             let what = format!("`cfg(feature …)`: only {REGISTRY} knows which backends are built");
             findings.push(Finding::new(&source.path, line(condition), "walls", what));
@@ -96,18 +94,14 @@ fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
         let manifest = format!("{}Cargo.toml", folder(name));
         let mut breach = |what| findings.push(Finding::new(&manifest, 1, "walls", what));
         let Some(rank) = rank(name) else {
-            breach(format!(
-                "{name} has no rank: add it to RANKS in xtask/src/tidy/walls.rs"
-            ));
+            breach(format!("{name} has no rank: add it to RANKS in xtask/src/tidy/walls.rs"));
             continue;
         };
         let counts = |dependency: &&Value| text(dependency, "kind") != "dev";
         for dependency in array(package, "dependencies").filter(counts) {
             let other = text(dependency, "name");
             if self::rank(other).is_some_and(|other| other >= rank) {
-                breach(format!(
-                    "{name} may not depend on {other}: dependencies point backwards"
-                ));
+                breach(format!("{name} may not depend on {other}: dependencies point backwards"));
             }
             if WITHOUT_DEVICE.contains(&name) && DEVICE_CRATES.contains(&other) {
                 breach(format!("{name} touches no device, but depends on {other}"));
@@ -117,18 +111,11 @@ fn check_dependencies(metadata: &Value, findings: &mut Vec<Finding>) {
 }
 
 fn rank(name: &str) -> Option<u32> {
-    RANKS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, rank)| *rank)
+    RANKS.iter().find(|(known, _)| *known == name).map(|(_, rank)| *rank)
 }
 
 fn folder(name: &str) -> String {
-    if name == "xtask" {
-        "xtask/".to_owned()
-    } else {
-        format!("crates/{name}/")
-    }
+    if name == "xtask" { "xtask/".to_owned() } else { format!("crates/{name}/") }
 }
 
 fn array<'a>(value: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {

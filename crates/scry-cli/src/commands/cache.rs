@@ -38,11 +38,7 @@ fn list(folder: &str, entries: &[CacheEntry]) -> Report {
         devices.entry(&entry.device_folder).or_default().push(entry);
     }
     let total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let mut text = format!(
-        "{folder}: {} compiled kernels, {}\n",
-        entries.len(),
-        size_text(total)
-    );
+    let mut text = format!("{folder}: {} compiled kernels, {}\n", entries.len(), size_text(total));
     for (device, entries) in devices {
         text.push_str(&format!("{device}\n"));
         let rows: Vec<Vec<String>> = entries.into_iter().map(row).collect();
@@ -53,25 +49,16 @@ fn list(folder: &str, entries: &[CacheEntry]) -> Report {
 }
 
 fn row(entry: &CacheEntry) -> Vec<String> {
-    let age = SystemTime::now()
-        .duration_since(entry.modified)
-        .unwrap_or_default()
-        .as_secs();
+    let age = SystemTime::now().duration_since(entry.modified).unwrap_or_default().as_secs();
     let age = match age {
         0..120 => format!("{age} s ago"),
         120..7200 => format!("{} min ago", age / 60),
         7200..172_800 => format!("{} h ago", age / 3600),
         _ => format!("{} days ago", age / 86_400),
     };
-    let name = entry
-        .path
-        .file_name()
-        .map(|name| name.to_string_lossy().into_owned());
+    let name = entry.path.file_name().map(|name| name.to_string_lossy().into_owned());
     vec![
-        entry
-            .entry_point
-            .clone()
-            .unwrap_or_else(|| "(only entry point)".to_owned()),
+        entry.entry_point.clone().unwrap_or_else(|| "(only entry point)".to_owned()),
         size_text(entry.bytes),
         age,
         name.unwrap_or_default(),

@@ -45,9 +45,7 @@ pub fn run(args: &Check) -> Result<Report, Failure> {
     if report.ok {
         if let Some(unused) = used.iter().position(|used| !used) {
             let (name, _) = &args.selection.set[unused];
-            return Err(Failure::usage(format!(
-                "--set {name}: no file declares this override"
-            )));
+            return Err(Failure::usage(format!("--set {name}: no file declares this override")));
         }
     }
     report.json = json!({ "files": files });
@@ -60,11 +58,7 @@ fn check_file(
     device: Option<&Device>,
     used: &mut [bool],
 ) -> Checked {
-    let mut checked = Checked {
-        kernels: Vec::new(),
-        assumed: Vec::new(),
-        problems: Vec::new(),
-    };
+    let mut checked = Checked { kernels: Vec::new(), assumed: Vec::new(), problems: Vec::new() };
     let source = match read_source(path) {
         Ok(source) => source,
         Err(Failure::Work(text) | Failure::Usage(text)) => {
@@ -82,10 +76,7 @@ fn check_file(
     };
     let (overrides, assumed) = outline.assume(&selection.set);
     for ((key, _), used) in selection.set.iter().zip(used) {
-        *used |= outline
-            .overrides
-            .iter()
-            .any(|declared| declared.answers_to(key));
+        *used |= outline.overrides.iter().any(|declared| declared.answers_to(key));
     }
     checked.assumed = assumed;
     let entries: Vec<Option<String>> = match &selection.entry {
@@ -124,33 +115,21 @@ fn check_kernel(
     overrides: &[(String, f64)],
     device: Option<&Device>,
 ) -> Result<String, Problem> {
-    let options = Options {
-        entry: entry.clone(),
-        overrides: overrides.to_vec(),
-        ..Options::default()
-    };
+    let options =
+        Options { entry: entry.clone(), overrides: overrides.to_vec(), ..Options::default() };
     let program = Program::with_options(source, &options).map_err(Problem::Shader)?;
     if let Some(device) = device {
-        let options = CompileOptions {
-            entry,
-            overrides: overrides.to_vec(),
-        };
-        device
-            .compile_with(source, &options)
-            .map_err(|error| match error {
-                GpuError::Shader(error) => Problem::Shader(*error),
-                other => Problem::Other(format!("{}: {other}", path.display())),
-            })?;
+        let options = CompileOptions { entry, overrides: overrides.to_vec() };
+        device.compile_with(source, &options).map_err(|error| match error {
+            GpuError::Shader(error) => Problem::Shader(*error),
+            other => Problem::Other(format!("{}: {other}", path.display())),
+        })?;
     }
     Ok(program.interface().entry_point.clone())
 }
 
 fn text(path: &Path, checked: &Checked) -> String {
-    let Checked {
-        kernels,
-        assumed,
-        problems,
-    } = checked;
+    let Checked { kernels, assumed, problems } = checked;
     let mut text = String::new();
     for problem in problems {
         match problem {

@@ -33,17 +33,9 @@ fn text(info: &DeviceInfo) -> String {
         let _ = writeln!(text, "    {name:9} {value}");
     };
     line("kind", info.kind.to_string());
-    line(
-        "driver",
-        format!("{}, API {}", info.driver, info.api_version),
-    );
-    let budget = info
-        .memory_budget
-        .map(|bytes| format!(", {} free", size_text(bytes)));
-    line(
-        "memory",
-        size_text(info.memory) + budget.as_deref().unwrap_or_default(),
-    );
+    line("driver", format!("{}, API {}", info.driver, info.api_version));
+    let budget = info.memory_budget.map(|bytes| format!(", {} free", size_text(bytes)));
+    line("memory", size_text(info.memory) + budget.as_deref().unwrap_or_default());
     line("subgroup", info.subgroup_size.to_string());
     line("features", info.features.to_string());
     if let Some(uuid) = info.uuid {
@@ -96,13 +88,7 @@ fn limits(limits: &Limits) -> Value {
 
 fn uuid_text(uuid: [u8; 16]) -> String {
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let (a, b, c, d, e) = (
-        &hex[..8],
-        &hex[8..12],
-        &hex[12..16],
-        &hex[16..20],
-        &hex[20..],
-    );
+    let (a, b, c, d, e) = (&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
     format!("{a}-{b}-{c}-{d}-{e}")
 }
 
@@ -111,9 +97,6 @@ mod tests {
     #[test]
     fn uuids_are_written_in_five_groups() {
         let uuid = std::array::from_fn(|i| i as u8);
-        assert_eq!(
-            super::uuid_text(uuid),
-            "00010203-0405-0607-0809-0a0b0c0d0e0f"
-        );
+        assert_eq!(super::uuid_text(uuid), "00010203-0405-0607-0809-0a0b0c0d0e0f");
     }
 }

@@ -15,28 +15,13 @@ const VARIABLES: [(&str, &str); 13] = [
     ("SCRY_DEVICE", "the device to run on, a selector"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
-    (
-        "SCRY_VALIDATE_LOG",
-        "the file that validation messages go to",
-    ),
-    (
-        "VK_DRIVER_FILES",
-        "the only Vulkan drivers that the loader looks at",
-    ),
+    ("SCRY_VALIDATE_LOG", "the file that validation messages go to"),
+    ("VK_DRIVER_FILES", "the only Vulkan drivers that the loader looks at"),
     ("VK_ICD_FILENAMES", "the older name of VK_DRIVER_FILES"),
     ("VK_ADD_DRIVER_FILES", "more Vulkan drivers"),
-    (
-        "VK_LOADER_DRIVERS_SELECT",
-        "which Vulkan drivers the loader takes",
-    ),
-    (
-        "VK_LOADER_DRIVERS_DISABLE",
-        "which Vulkan drivers the loader leaves out",
-    ),
-    (
-        "VK_INSTANCE_LAYERS",
-        "Vulkan layers to load, such as validation",
-    ),
+    ("VK_LOADER_DRIVERS_SELECT", "which Vulkan drivers the loader takes"),
+    ("VK_LOADER_DRIVERS_DISABLE", "which Vulkan drivers the loader leaves out"),
+    ("VK_INSTANCE_LAYERS", "Vulkan layers to load, such as validation"),
     ("MESA_VK_DEVICE_SELECT", "the device that Mesa lists first"),
     ("CUDA_VISIBLE_DEVICES", "the devices that CUDA shows"),
     ("LD_LIBRARY_PATH", "where libraries are looked for first"),
@@ -60,11 +45,7 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
         }
         None => Device::list().into_iter().map(examine).collect(),
     };
-    let absent = if on.device.is_some() {
-        Vec::new()
-    } else {
-        Device::absent_backends()
-    };
+    let absent = if on.device.is_some() { Vec::new() } else { Device::absent_backends() };
     let sound = devices.iter().any(|examined| examined.problem.is_none());
     let faulty = devices.iter().any(|examined| examined.problem.is_some());
     Ok(Report {
@@ -109,31 +90,12 @@ fn text(devices: &[Examined], absent: &[Attempt]) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     for Examined { info, problem } in devices {
-        let DeviceInfo {
-            backend,
-            index,
-            name,
-            ..
-        } = info;
-        let state = problem
-            .as_deref()
-            .unwrap_or("works: a test kernel ran on it");
-        let _ = writeln!(
-            text,
-            "{backend}:{index}  {name} ({})\n    {state}",
-            info.driver
-        );
+        let DeviceInfo { backend, index, name, .. } = info;
+        let state = problem.as_deref().unwrap_or("works: a test kernel ran on it");
+        let _ = writeln!(text, "{backend}:{index}  {name} ({})\n    {state}", info.driver);
     }
-    for Attempt {
-        backend,
-        reason,
-        remedy,
-    } in absent
-    {
-        let _ = writeln!(
-            text,
-            "{backend}  no device: {reason}\n    to mend it: {remedy}"
-        );
+    for Attempt { backend, reason, remedy } in absent {
+        let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {remedy}");
     }
     match scry_gpu::disk_cache::directory() {
         Some(folder) => {
@@ -169,9 +131,8 @@ fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
         })
     };
     let folder = scry_gpu::disk_cache::directory();
-    let environment: serde_json::Map<String, Value> = in_force()
-        .map(|(name, _, value)| (name.to_owned(), json!(value)))
-        .collect();
+    let environment: serde_json::Map<String, Value> =
+        in_force().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
     json!({
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
         "absent": absent.iter().map(backend).collect::<Vec<_>>(),

@@ -80,9 +80,9 @@ fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
             let names = outline.entry_points.join(", ");
             Failure::Usage(format!("{text}\n  choose with --entry NAME: {names}"))
         }
-        ShaderErrorKind::Override => Failure::Usage(format!(
-            "{text}\n  overrides are given with --set NAME=VALUE"
-        )),
+        ShaderErrorKind::Override => {
+            Failure::Usage(format!("{text}\n  overrides are given with --set NAME=VALUE"))
+        }
         _ => Failure::Work(text),
     }
 }
@@ -106,9 +106,7 @@ fn table(rows: &[Vec<String>], indent: &str) -> String {
     let widths: Vec<usize> = (0..columns).map(width).collect();
     let line = |row: &Vec<String>| {
         let cells = row.iter().zip(&widths);
-        let line: String = cells
-            .map(|(cell, width)| format!("{cell:width$}  "))
-            .collect();
+        let line: String = cells.map(|(cell, width)| format!("{cell:width$}  ")).collect();
         format!("{indent}{}\n", line.trim_end())
     };
     rows.iter().map(line).collect()
@@ -146,10 +144,7 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let rows = [
-            vec!["a".to_owned(), "b".to_owned()],
-            vec!["long".to_owned(), "c".to_owned()],
-        ];
+        let rows = [vec!["a".to_owned(), "b".to_owned()], vec!["long".to_owned(), "c".to_owned()]];
         assert_eq!(table(&rows, "  "), "  a     b\n  long  c\n");
     }
 }

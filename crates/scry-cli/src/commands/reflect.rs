@@ -22,21 +22,13 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     };
     // Layouts are shown with whatever value; the override itself is shown as having none.
     let (mut overrides, _) = outline.assume(&args.selection.set);
-    let unknown = args
-        .selection
-        .set
-        .iter()
-        .filter(|given| !overrides.contains(given));
+    let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
     let unknown: Vec<(String, f64)> = unknown.cloned().collect();
     overrides.extend(unknown);
     let mut report = Report::new(String::new(), Value::Null);
     let mut kernels = Vec::new();
     for entry in entries {
-        let options = Options {
-            entry,
-            overrides: overrides.clone(),
-            ..Options::default()
-        };
+        let options = Options { entry, overrides: overrides.clone(), ..Options::default() };
         let program = Program::with_options(&source, &options)
             .map_err(|error| refused(&args.file, &outline, &error))?;
         let interface = shown(program.interface(), &outline, &args.selection.set);
@@ -74,19 +66,10 @@ pub fn space(binding: &Binding) -> &'static str {
 }
 
 fn text(interface: &Interface, outline: &Outline) -> String {
-    let Interface {
-        entry_point,
-        workgroup_size: [x, y, z],
-        workgroup_memory,
-        ..
-    } = interface;
+    let Interface { entry_point, workgroup_size: [x, y, z], workgroup_memory, .. } = interface;
     // Writing to a string cannot fail.
     let mut text = format!("{entry_point}\n  workgroup size    {x} x {y} x {z}\n");
-    let _ = writeln!(
-        text,
-        "  workgroup memory  {}",
-        size_text((*workgroup_memory).into())
-    );
+    let _ = writeln!(text, "  workgroup memory  {}", size_text((*workgroup_memory).into()));
     if !interface.features.is_empty() {
         let _ = writeln!(text, "  features          {}", interface.features);
     }
@@ -210,11 +193,7 @@ fn binding_json(binding: &Binding) -> Value {
 fn layout_json(layout: &TypeLayout) -> Value {
     let mut value = json!({ "wgsl": layout.to_string() });
     match layout {
-        TypeLayout::Array {
-            element,
-            len,
-            stride,
-        } => {
+        TypeLayout::Array { element, len, stride } => {
             value["element"] = layout_json(element);
             value["len"] = json!(len);
             value["stride"] = json!(stride);

@@ -13,21 +13,15 @@ pub struct Shape(pub Vec<u64>);
 impl Shape {
     /// Number of elements; `None` if it does not fit.
     pub fn count(&self) -> Option<u64> {
-        self.0
-            .iter()
-            .try_fold(1u64, |count, dim| count.checked_mul(*dim))
+        self.0.iter().try_fold(1u64, |count, dim| count.checked_mul(*dim))
     }
 
     /// Bytes of elements of `size` bytes.
     pub fn bytes(&self, size: u64) -> Result<usize, Failure> {
         let bytes = self.count().and_then(|count| count.checked_mul(size));
-        bytes
-            .and_then(|bytes| usize::try_from(bytes).ok())
-            .ok_or_else(|| {
-                Failure::Usage(format!(
-                    "an array of {self} elements is larger than memory can be"
-                ))
-            })
+        bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or_else(|| {
+            Failure::Usage(format!("an array of {self} elements is larger than memory can be"))
+        })
     }
 
     /// The shape with more, inner dimensions.
@@ -73,9 +67,7 @@ impl Bytes {
         let count = len.div_ceil(8);
         let mut words = Vec::new();
         words.try_reserve_exact(count).map_err(|_| {
-            Failure::Work(format!(
-                "there is no host memory for an array of {len} bytes"
-            ))
+            Failure::Work(format!("there is no host memory for an array of {len} bytes"))
         })?;
         words.resize(count, 0);
         Ok(Self { words, len })
@@ -177,10 +169,7 @@ mod tests {
     fn bytes_are_seen_as_values_of_any_type() {
         let mut bytes = Bytes::zeroed(12).unwrap();
         bytes.values_mut::<f32>().copy_from_slice(&[1.0, 2.0, 3.0]);
-        assert_eq!(
-            bytes.values::<u32>(),
-            [0x3f80_0000, 0x4000_0000, 0x4040_0000]
-        );
+        assert_eq!(bytes.values::<u32>(), [0x3f80_0000, 0x4000_0000, 0x4040_0000]);
         assert_eq!(bytes.values::<u64>().len(), 1, "the rest fills no value");
         assert_eq!(preview(Dtype::F32, &bytes), "[1, 2, 3]");
     }

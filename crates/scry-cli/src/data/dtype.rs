@@ -18,15 +18,8 @@ pub enum Dtype {
 }
 
 /// Every element type.
-const ALL: [Dtype; 7] = [
-    Dtype::F16,
-    Dtype::F32,
-    Dtype::F64,
-    Dtype::I32,
-    Dtype::U32,
-    Dtype::I64,
-    Dtype::U64,
-];
+const ALL: [Dtype; 7] =
+    [Dtype::F16, Dtype::F32, Dtype::F64, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
 /// A Rust type that is the elements of arrays.
 pub trait Value: bytemuck::Pod + fmt::Display {

@@ -9,10 +9,7 @@ use crate::report::Failure;
 /// Refuses a place where no file can be written, before any work is done for it.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
-        return Err(Failure::file(
-            path,
-            "it is a folder; give the name of a file",
-        ));
+        return Err(Failure::file(path, "it is a folder; give the name of a file"));
     }
     let folder = folder_of(path);
     if !folder.is_dir() {
@@ -56,9 +53,7 @@ pub fn write(
     if let Some(meta) = existing {
         fs::set_permissions(temporary.path(), meta.permissions()).map_err(failed)?;
     }
-    temporary
-        .persist(path)
-        .map_err(|error| failed(error.error))?;
+    temporary.persist(path).map_err(|error| failed(error.error))?;
     Ok(())
 }
 
@@ -102,10 +97,7 @@ mod tests {
     fn links_stay_links_and_permissions_stay() {
         use std::os::unix::fs::{PermissionsExt, symlink};
         let folder = tempfile::tempdir().unwrap();
-        let (real, link) = (
-            folder.path().join("real.bin"),
-            folder.path().join("link.bin"),
-        );
+        let (real, link) = (folder.path().join("real.bin"), folder.path().join("link.bin"));
         fs::write(&real, b"old").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&real, &link).unwrap();
@@ -113,10 +105,7 @@ mod tests {
         write(&link, |out| out.write_all(b"new")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
-        assert_eq!(
-            fs::metadata(&real).unwrap().permissions().mode() & 0o777,
-            0o640
-        );
+        assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
         write(Path::new("/dev/null"), |out| out.write_all(b"new")).unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
     }

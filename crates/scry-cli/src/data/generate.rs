@@ -10,11 +10,7 @@ pub fn random(dtype: Dtype, shape: Shape, seed: u64, name: &str) -> Result<Array
     let bytes = Bytes::zeroed(shape.bytes(dtype.size() as u64)?)?;
     let random = fastrand::Rng::with_seed(seed ^ fnv1a(name.as_bytes()));
     let bytes = dtype.visit(Fill { bytes, random });
-    Ok(Array {
-        dtype,
-        shape,
-        bytes,
-    })
+    Ok(Array { dtype, shape, bytes })
 }
 
 struct Fill {
@@ -65,21 +61,9 @@ mod tests {
             assert!((0.45..0.55).contains(&mean), "{mean}");
         };
         let bytes = draw(Dtype::F16, 3, "x");
-        within(
-            &bytes
-                .values::<f16>()
-                .iter()
-                .map(|v| v.to_f64())
-                .collect::<Vec<_>>(),
-        );
+        within(&bytes.values::<f16>().iter().map(|v| v.to_f64()).collect::<Vec<_>>());
         let bytes = draw(Dtype::F32, 3, "x");
-        within(
-            &bytes
-                .values::<f32>()
-                .iter()
-                .map(|v| f64::from(*v))
-                .collect::<Vec<_>>(),
-        );
+        within(&bytes.values::<f32>().iter().map(|v| f64::from(*v)).collect::<Vec<_>>());
         within(draw(Dtype::F64, 3, "x").values());
     }
 

@@ -20,37 +20,23 @@ pub type Problem = String;
 /// Reads an array. `size` is that of the whole file in bytes, where it is known.
 pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     let text = header_text(&mut file)?;
-    let Header {
-        dtype,
-        big_endian,
-        shape,
-    } = Header::parse(&text)?;
+    let Header { dtype, big_endian, shape } = Header::parse(&text)?;
     let len = shape.bytes(dtype.size() as u64).map_err(said)?;
     if size.is_some_and(|size| size < len as u64) {
         return Err(cut_short(&shape, dtype));
     }
     let mut bytes = Bytes::zeroed(len).map_err(said)?;
-    file.read_exact(bytes.as_mut_slice())
-        .map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
-            _ => error.to_string(),
-        })?;
+    file.read_exact(bytes.as_mut_slice()).map_err(|error| match error.kind() {
+        io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
+        _ => error.to_string(),
+    })?;
     if file.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
-        return Err(format!(
-            "there is more in the file than the {shape} {dtype} of its header"
-        ));
+        return Err(format!("there is more in the file than the {shape} {dtype} of its header"));
     }
     if big_endian {
-        bytes
-            .as_mut_slice()
-            .chunks_exact_mut(dtype.size())
-            .for_each(<[u8]>::reverse);
+        bytes.as_mut_slice().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
     }
-    Ok(Array {
-        dtype,
-        shape,
-        bytes,
-    })
+    Ok(Array { dtype, shape, bytes })
 }
 
 /// Writes an array, as version 1.
@@ -67,10 +53,7 @@ pub fn write(out: &mut dyn Write, dtype: Dtype, shape: &Shape, bytes: &[u8]) -> 
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
     header.push('\n');
     let len = u16::try_from(header.len()).map_err(|_| {
-        io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "the array has too many dimensions for .npy",
-        )
+        io::Error::new(io::ErrorKind::InvalidInput, "the array has too many dimensions for .npy")
     })?;
     out.write_all(MAGIC)?;
     out.write_all(&[1, 0])?;
@@ -116,15 +99,11 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
             u32::from_le_bytes(len)
         }
         version => {
-            return Err(format!(
-                "version {version} of .npy is unknown, 1 to 3 are known"
-            ));
+            return Err(format!("version {version} of .npy is unknown, 1 to 3 are known"));
         }
     };
     if len > LONGEST_HEADER {
-        return Err(format!(
-            "the header of {len} bytes is not that of an array of numbers"
-        ));
+        return Err(format!("the header of {len} bytes is not that of an array of numbers"));
     }
     let mut text = vec![0; len as usize];
     fill(&mut text)?;
@@ -157,9 +136,7 @@ impl Header {
         }
         let descr = after_key(text, "descr").ok_or_else(damaged)?;
         let Some(code) = quoted(descr) else {
-            return Err(
-                "the array has named fields; save each field as an array of its own".into(),
-            );
+            return Err("the array has named fields; save each field as an array of its own".into());
         };
         let plain = code.trim_start_matches(['<', '>', '=', '|']);
         let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
@@ -169,11 +146,7 @@ impl Header {
                 Dtype::names()
             )
         })?;
-        Ok(Self {
-            dtype,
-            big_endian: code.starts_with('>'),
-            shape,
-        })
+        Ok(Self { dtype, big_endian: code.starts_with('>'), shape })
     }
 }
 
@@ -194,14 +167,9 @@ fn quoted(text: &str) -> Option<&str> {
 /// The tuple of integers at the start of the text.
 fn tuple(text: &str) -> Option<Shape> {
     let (inner, _) = text.strip_prefix('(')?.split_once(')')?;
-    let dims = inner
-        .split(',')
-        .map(str::trim)
-        .filter(|dim| !dim.is_empty());
+    let dims = inner.split(',').map(str::trim).filter(|dim| !dim.is_empty());
     // Python 2 wrote long integers as `3L`.
-    dims.map(|dim| dim.trim_end_matches('L').parse().ok())
-        .collect::<Option<_>>()
-        .map(Shape)
+    dims.map(|dim| dim.trim_end_matches('L').parse().ok()).collect::<Option<_>>().map(Shape)
 }
 
 #[cfg(test)]
@@ -234,10 +202,7 @@ mod tests {
             let data = shape.bytes(8).unwrap();
             assert_eq!((saved.len() - data) % 64, 0, "the values are aligned");
             let array = read_bytes(&saved).unwrap();
-            assert_eq!(
-                (array.dtype, array.shape, array.bytes),
-                (Dtype::I64, shape, bytes)
-            );
+            assert_eq!((array.dtype, array.shape, array.bytes), (Dtype::I64, shape, bytes));
         }
     }
 
@@ -271,43 +236,22 @@ mod tests {
             (b"PNG".to_vec(), "not a .npy file"),
             (b"\x93NUMPX\x01\x00\x00\x00".to_vec(), "magic number"),
             (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9"),
-            (
-                b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(),
-                "4294967295 bytes",
-            ),
-            (
-                file(&header("'<f4'", "True", "(2, 2)"), &[0; 16]),
-                "ascontiguousarray",
-            ),
+            (b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(), "4294967295 bytes"),
+            (file(&header("'<f4'", "True", "(2, 2)"), &[0; 16]), "ascontiguousarray"),
             (file(&header("'|b1'", "False", "(2,)"), &[0; 2]), "`|b1`"),
-            (
-                file(&header("[('a', '<f4')]", "False", "(2,)"), &[0; 8]),
-                "named fields",
-            ),
-            (
-                file(&header("'<f4'", "False", "(2,)"), &[0; 7]),
-                "cut short",
-            ),
-            (
-                file(&header("'<f4'", "False", "(2,)"), &[0; 9]),
-                "more in the file",
-            ),
+            (file(&header("[('a', '<f4')]", "False", "(2,)"), &[0; 8]), "named fields"),
+            (file(&header("'<f4'", "False", "(2,)"), &[0; 7]), "cut short"),
+            (file(&header("'<f4'", "False", "(2,)"), &[0; 9]), "more in the file"),
             (file("{'descr': '<f4'}", &[]), "damaged"),
         ];
         for (bytes, reason) in cases {
             let problem = read_bytes(&bytes).expect_err(reason);
-            assert!(
-                problem.contains(reason),
-                "{problem:?} should name {reason:?}"
-            );
+            assert!(problem.contains(reason), "{problem:?} should name {reason:?}");
         }
         let huge = header("'<f8'", "False", "(18446744073709551615, 8)");
         assert!(read_bytes(&file(&huge, &[])).is_err());
         let large = header("'<f8'", "False", "(1152921504606846976,)");
-        assert!(
-            read(&file(&large, &[])[..], None).is_err(),
-            "more than memory holds"
-        );
+        assert!(read(&file(&large, &[])[..], None).is_err(), "more than memory holds");
     }
 
     #[test]

@@ -49,17 +49,13 @@ pub fn read(file: impl BufRead + Seek) -> Result<Image, String> {
     let mut decoder = Decoder::new(file);
     decoder.set_transformations(Transformations::EXPAND);
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
-    let size = reader
-        .output_buffer_size()
-        .ok_or("the image is larger than memory can be")?;
+    let size = reader.output_buffer_size().ok_or("the image is larger than memory can be")?;
     let mut samples = Vec::new();
     samples
         .try_reserve_exact(size)
         .map_err(|_| format!("there is no host memory for the {size} bytes of the image"))?;
     samples.resize(size, 0);
-    let frame = reader
-        .next_frame(&mut samples)
-        .map_err(|error| error.to_string())?;
+    let frame = reader.next_frame(&mut samples).map_err(|error| error.to_string())?;
     samples.truncate(frame.buffer_size());
     Ok(Image {
         width: frame.width,
@@ -86,19 +82,11 @@ impl Image {
             }),
             Pixels::Grey => self.fill(bytes.values_mut(), |out: &mut [f32; 1], [r, g, b, _]| {
                 // ITU-R BT.601; its weights add up to 1, so grey images stay exactly what they are.
-                out[0] = if r == g && g == b {
-                    r
-                } else {
-                    0.299 * r + 0.587 * g + 0.114 * b
-                };
+                out[0] = if r == g && g == b { r } else { 0.299 * r + 0.587 * g + 0.114 * b };
             }),
             Pixels::Rgba => self.fill(bytes.values_mut(), |out: &mut [f32; 4], rgba| *out = rgba),
         }
-        Ok(Array {
-            dtype,
-            shape,
-            bytes,
-        })
+        Ok(Array { dtype, shape, bytes })
     }
 
     /// Calls `put` for each pixel with its place in `out` and its R, G, B and A, from 0 to 1.
@@ -143,11 +131,7 @@ pub fn write(
         Pixels::Packed | Pixels::Rgba => ColorType::Rgba,
     });
     let samples: Vec<u8> = match pixels {
-        Pixels::Packed => bytes
-            .values::<u32>()
-            .iter()
-            .flat_map(|p| p.to_le_bytes())
-            .collect(),
+        Pixels::Packed => bytes.values::<u32>().iter().flat_map(|p| p.to_le_bytes()).collect(),
         Pixels::Grey | Pixels::Rgba => bytes.values::<f32>().iter().map(|v| to_byte(*v)).collect(),
     };
     let mut writer = encoder.write_header()?;
@@ -216,13 +200,8 @@ mod tests {
 
     #[test]
     fn grey_is_weighted_and_keeps_the_depth() {
-        let rgb = encoded(
-            ColorType::Rgb,
-            BitDepth::Eight,
-            3,
-            1,
-            &[255, 0, 0, 0, 255, 0, 0, 0, 255],
-        );
+        let rgb =
+            encoded(ColorType::Rgb, BitDepth::Eight, 3, 1, &[255, 0, 0, 0, 255, 0, 0, 0, 255]);
         let grey = rgb.array(Pixels::Grey).unwrap();
         assert_eq!(grey.shape, Shape(vec![1, 3]));
         assert_eq!(grey.bytes.values::<f32>(), [0.299, 0.587, 0.114]);
@@ -233,10 +212,7 @@ mod tests {
 
     #[test]
     fn values_outside_are_clamped() {
-        assert_eq!(
-            [-1.0, 0.0, 0.5, 1.0, 9.0, f32::NAN].map(to_byte),
-            [0, 0, 128, 255, 255, 0]
-        );
+        assert_eq!([-1.0, 0.0, 0.5, 1.0, 9.0, f32::NAN].map(to_byte), [0, 0, 128, 255, 255, 0]);
     }
 
     #[test]

@@ -21,9 +21,7 @@ pub enum Format {
 impl Format {
     /// The format of a file of that name.
     pub fn of(path: &Path) -> Result<Self, Failure> {
-        let extension = path
-            .extension()
-            .map(|e| e.to_string_lossy().to_ascii_lowercase());
+        let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
         match extension.as_deref() {
             Some("npy") => Ok(Self::Npy),
             Some("png") => Ok(Self::Png),
@@ -109,26 +107,18 @@ fn generated(rest: &str, whole: &str) -> Result<(Dtype, Shape), Failure> {
 fn load_file(path: &Path, format: Format) -> Result<Loaded, Failure> {
     let failed = |problem: String| Failure::file(path, problem);
     let file = File::open(path).map_err(|error| Failure::file(path, error))?;
-    let meta = file
-        .metadata()
-        .map_err(|error| Failure::file(path, error))?;
+    let meta = file.metadata().map_err(|error| Failure::file(path, error))?;
     if meta.is_dir() {
         return Err(Failure::file(path, "it is a folder, not a file"));
     }
     let size = meta.is_file().then_some(meta.len());
     match format {
-        Format::Npy => npy::read(BufReader::new(file), size)
-            .map(Loaded::Array)
-            .map_err(failed),
-        Format::Png => png::read(BufReader::new(file))
-            .map(Loaded::Image)
-            .map_err(failed),
-        Format::Bin => read_raw(file, size)
-            .map(Loaded::Raw)
-            .map_err(|error| match error {
-                Failure::Work(problem) => failed(problem),
-                other => other,
-            }),
+        Format::Npy => npy::read(BufReader::new(file), size).map(Loaded::Array).map_err(failed),
+        Format::Png => png::read(BufReader::new(file)).map(Loaded::Image).map_err(failed),
+        Format::Bin => read_raw(file, size).map(Loaded::Raw).map_err(|error| match error {
+            Failure::Work(problem) => failed(problem),
+            other => other,
+        }),
     }
 }
 
@@ -153,34 +143,15 @@ mod tests {
         let parse = |text| Source::parse(text).unwrap();
         let shape = Shape(vec![1000, 10]);
         assert_eq!(parse("zeros:u32:1000x10"), Source::Zeros(Dtype::U32, shape));
-        assert_eq!(
-            parse("rand:f16:7"),
-            Source::Random(Dtype::F16, Shape(vec![7]))
-        );
-        assert_eq!(
-            parse("a/b.PNG"),
-            Source::File("a/b.PNG".into(), Format::Png)
-        );
-        assert_eq!(
-            parse("./zeros:.npy"),
-            Source::File("./zeros:.npy".into(), Format::Npy)
-        );
+        assert_eq!(parse("rand:f16:7"), Source::Random(Dtype::F16, Shape(vec![7])));
+        assert_eq!(parse("a/b.PNG"), Source::File("a/b.PNG".into(), Format::Png));
+        assert_eq!(parse("./zeros:.npy"), Source::File("./zeros:.npy".into(), Format::Npy));
     }
 
     #[test]
     fn wrong_sources_are_bad_usage() {
-        for wrong in [
-            "zeros:u32",
-            "zeros:u9:3",
-            "rand:f32:",
-            "rand:f32:1x",
-            "photo",
-            "a.jpg",
-        ] {
-            assert!(
-                matches!(Source::parse(wrong), Err(Failure::Usage(_))),
-                "{wrong}"
-            );
+        for wrong in ["zeros:u32", "zeros:u9:3", "rand:f32:", "rand:f32:1x", "photo", "a.jpg"] {
+            assert!(matches!(Source::parse(wrong), Err(Failure::Usage(_))), "{wrong}");
         }
     }
 }

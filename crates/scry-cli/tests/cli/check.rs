@@ -14,10 +14,7 @@ fn every_kernel_of_every_file_is_checked() {
     place.write("a.wgsl", GOOD);
     place.write("b.wgsl", GOOD.replace("first", "third"));
     let outcome = place.scry(&["check", "a.wgsl", "b.wgsl"]).ends(0);
-    assert_eq!(
-        outcome.stdout,
-        "a.wgsl: ok: first, second\nb.wgsl: ok: third, second\n"
-    );
+    assert_eq!(outcome.stdout, "a.wgsl: ok: first, second\nb.wgsl: ok: third, second\n");
     let document = place.scry(&["check", "a.wgsl", "--json"]).ends(0).json();
     assert_eq!(document["result"]["files"][0]["kernels"][1], "second");
 }
@@ -26,34 +23,21 @@ fn every_kernel_of_every_file_is_checked() {
 fn errors_have_file_line_and_column_and_do_not_stop_the_others() {
     let place = Workplace::without_driver();
     place.write("good.wgsl", GOOD);
-    place.write(
-        "bad.wgsl",
-        "// a comment\n@compute @workgroup_size(1)\nfn main() { let a = b; }\n",
-    );
+    place
+        .write("bad.wgsl", "// a comment\n@compute @workgroup_size(1)\nfn main() { let a = b; }\n");
     place.write("binary.wgsl", [0xff, 0xfe]);
-    let outcome = place
-        .scry(&["check", "bad.wgsl", "none.wgsl", "binary.wgsl", "good.wgsl"])
-        .ends(1);
+    let outcome =
+        place.scry(&["check", "bad.wgsl", "none.wgsl", "binary.wgsl", "good.wgsl"]).ends(1);
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert!(lines[0].starts_with("bad.wgsl:3:21: "), "{outcome:#?}");
-    assert!(
-        outcome.stdout.contains("fn main() { let a = b; }"),
-        "the line is shown"
-    );
+    assert!(outcome.stdout.contains("fn main() { let a = b; }"), "the line is shown");
     assert!(lines.iter().any(|line| line.starts_with("none.wgsl: ")));
-    assert!(
-        lines
-            .iter()
-            .any(|line| line.starts_with("binary.wgsl: ") && line.contains("UTF-8"))
-    );
+    assert!(lines.iter().any(|line| line.starts_with("binary.wgsl: ") && line.contains("UTF-8")));
     assert!(lines.contains(&"good.wgsl: ok: first, second"));
 
     let document = place.scry(&["check", "bad.wgsl", "--json"]).ends(1).json();
     let problem = &document["result"]["files"][0]["problems"][0];
-    assert_eq!(
-        (&problem["line"], &problem["column"]),
-        (&3.into(), &21.into())
-    );
+    assert_eq!((&problem["line"], &problem["column"]), (&3.into(), &21.into()));
 }
 
 #[test]
@@ -61,24 +45,12 @@ fn an_error_in_one_kernel_leaves_the_others_in_order() {
     let place = Workplace::without_driver();
     let large = "@compute @workgroup_size(N) fn large() { x[2] = 1.0; }";
     place.write("k.wgsl", format!("override N: u32 = 1u;\n{GOOD}{large}"));
-    place
-        .scry(&["check", "k.wgsl"])
-        .ends(0)
-        .says(&["first, second, large"]);
-    place
-        .scry(&["check", "k.wgsl", "--set", "N=-1"])
-        .ends(1)
-        .says(&["k.wgsl:1:", "-1"]);
+    place.scry(&["check", "k.wgsl"]).ends(0).says(&["first, second, large"]);
+    place.scry(&["check", "k.wgsl", "--set", "N=-1"]).ends(1).says(&["k.wgsl:1:", "-1"]);
     let usage = place.scry(&["check", "k.wgsl", "--set", "M=1"]).ends(2);
     assert!(usage.stderr.contains("--set M"), "{usage:#?}");
-    place
-        .scry(&["check", "k.wgsl", "--entry", "first"])
-        .ends(0)
-        .says(&["ok: first\n"]);
-    place
-        .scry(&["check", "k.wgsl", "--entry", "none"])
-        .ends(1)
-        .says(&["`none`"]);
+    place.scry(&["check", "k.wgsl", "--entry", "first"]).ends(0).says(&["ok: first\n"]);
+    place.scry(&["check", "k.wgsl", "--entry", "none"]).ends(1).says(&["`none`"]);
 }
 
 #[test]
@@ -86,51 +58,27 @@ fn overrides_without_a_default_need_not_be_given_to_check() {
     let place = Workplace::without_driver();
     let edges = repository("examples/kernels/edges.wgsl");
     let edges = edges.to_str().unwrap();
-    place
-        .scry(&["check", edges])
-        .ends(0)
-        .says(&["src_width = src_height = 1"]);
+    place.scry(&["check", edges]).ends(0).says(&["src_width = src_height = 1"]);
     let reflected = place.scry(&["reflect", edges]).ends(0);
     let reflected = reflected.says(&["src_width", "must be set", "16 x 16 x 1", "array<f32>"]);
-    assert!(
-        reflected.stdout.contains("= 1\n"),
-        "RADIUS has a default: {reflected:#?}"
-    );
+    assert!(reflected.stdout.contains("= 1\n"), "RADIUS has a default: {reflected:#?}");
 }
 
 #[test]
 fn files_without_a_kernel_are_not_in_order() {
     let place = Workplace::without_driver();
     place.write("empty.wgsl", "");
-    place.write(
-        "vertex.wgsl",
-        "@vertex fn v() -> @builtin(position) vec4f { return vec4f(); }",
-    );
-    place
-        .scry(&["check", "empty.wgsl"])
-        .ends(1)
-        .says(&["empty.wgsl: ", "no entry point"]);
-    place
-        .scry(&["check", "vertex.wgsl"])
-        .ends(1)
-        .says(&["vertex.wgsl: ", "`v` (vertex)"]);
-    place
-        .scry(&["reflect", "empty.wgsl"])
-        .ends(1)
-        .says(&["no entry point"]);
+    place.write("vertex.wgsl", "@vertex fn v() -> @builtin(position) vec4f { return vec4f(); }");
+    place.scry(&["check", "empty.wgsl"]).ends(1).says(&["empty.wgsl: ", "no entry point"]);
+    place.scry(&["check", "vertex.wgsl"]).ends(1).says(&["vertex.wgsl: ", "`v` (vertex)"]);
+    place.scry(&["reflect", "empty.wgsl"]).ends(1).says(&["no entry point"]);
 }
 
 #[test]
 fn hostile_sources_are_refused_without_a_crash() {
     let place = Workplace::without_driver();
-    place.write(
-        "deep.wgsl",
-        format!("const a = {}1{};", "(".repeat(100_000), ")".repeat(100_000)),
-    );
-    place.write(
-        "blocks.wgsl",
-        format!("fn f() {} {}", "{".repeat(50_000), "}".repeat(50_000)),
-    );
+    place.write("deep.wgsl", format!("const a = {}1{};", "(".repeat(100_000), ")".repeat(100_000)));
+    place.write("blocks.wgsl", format!("fn f() {} {}", "{".repeat(50_000), "}".repeat(50_000)));
     place
         .scry(&["check", "deep.wgsl", "blocks.wgsl"])
         .ends(1)
@@ -154,32 +102,15 @@ fn a_kernel_is_reflected_in_full() {
              atomicAdd(&out[0], tile[0]);
          }",
     );
-    let words = [
-        "@group(1) @binding(3)",
-        "array<vec4<f32>, 4>",
-        "uniform",
-        "at least 64 bytes",
-    ];
-    let outcome = place
-        .scry(&["reflect", "k.wgsl", "--set", "SIZE=2"])
-        .ends(0)
-        .says(&words);
-    outcome.says(&[
-        "2 x 4 x 1",
-        "256 bytes",
-        "array<atomic<u32>>",
-        "offset 8",
-        "SIZE @id(7)",
-    ]);
+    let words = ["@group(1) @binding(3)", "array<vec4<f32>, 4>", "uniform", "at least 64 bytes"];
+    let outcome = place.scry(&["reflect", "k.wgsl", "--set", "SIZE=2"]).ends(0).says(&words);
+    outcome.says(&["2 x 4 x 1", "256 bytes", "array<atomic<u32>>", "offset 8", "SIZE @id(7)"]);
 
     let document = place.scry(&["reflect", "k.wgsl", "--json"]).ends(0).json();
     let kernel = &document["result"]["kernels"][0];
     assert_eq!(kernel["workgroup_size"], serde_json::json!([4, 8, 1]));
     assert_eq!(kernel["bindings"][0]["space"], "uniform");
-    assert_eq!(
-        kernel["bindings"][1]["type"]["element"]["wgsl"],
-        "atomic<u32>"
-    );
+    assert_eq!(kernel["bindings"][1]["type"]["element"]["wgsl"], "atomic<u32>");
     assert_eq!(kernel["immediates"]["type"]["members"][1]["offset"], 8);
     assert_eq!(kernel["overrides"][0]["value"], 4.0);
     assert_eq!(kernel["overrides"][1]["has_default"], true);
@@ -193,11 +124,6 @@ fn check_can_ask_a_device_too() {
     place.write("good.wgsl", GOOD);
     place.write("large.wgsl", GOOD.replace("64", "4096"));
     place.scry(&["check", "large.wgsl"]).ends(0);
-    place
-        .scry(&["check", "--device", "vulkan", "good.wgsl"])
-        .ends(0);
-    place
-        .scry(&["check", "--device", "vulkan", "large.wgsl"])
-        .ends(1)
-        .says(&["4096", "first"]);
+    place.scry(&["check", "--device", "vulkan", "good.wgsl"]).ends(0);
+    place.scry(&["check", "--device", "vulkan", "large.wgsl"]).ends(1).says(&["4096", "first"]);
 }

@@ -9,32 +9,18 @@ fn spirv_is_written_whole_to_a_file_and_to_standard_output() {
     let place = Workplace::without_driver();
     let kernel = repository("examples/kernels/saxpy.wgsl");
     let kernel = kernel.to_str().unwrap();
-    place
-        .scry(&["emit", "--target", "spirv", kernel, "-o", "k.spv"])
-        .ends(0)
-        .says(&["k.spv"]);
+    place.scry(&["emit", "--target", "spirv", kernel, "-o", "k.spv"]).ends(0).says(&["k.spv"]);
     let file = place.read("k.spv");
     assert_eq!(file[..4], MAGIC);
     assert_eq!(file[4..8], [0, 3, 1, 0], "SPIR-V 1.3");
-    let piped = place
-        .command(&["emit", kernel, "-o", "-"])
-        .output()
-        .unwrap();
+    let piped = place.command(&["emit", kernel, "-o", "-"]).output().unwrap();
     assert!(piped.status.success());
     assert_eq!(piped.stdout, file);
 
-    let document = place
-        .scry(&["emit", kernel, "-o", "j.spv", "--json"])
-        .ends(0)
-        .json();
+    let document = place.scry(&["emit", kernel, "-o", "j.spv", "--json"]).ends(0).json();
     assert_eq!(document["result"]["bytes"], file.len());
-    place
-        .scry(&["emit", kernel, "-o", "u.spv", "--unchecked"])
-        .ends(0);
-    assert!(
-        place.read("u.spv").len() < file.len(),
-        "without checks there is less"
-    );
+    place.scry(&["emit", kernel, "-o", "u.spv", "--unchecked"]).ends(0);
+    assert!(place.read("u.spv").len() < file.len(), "without checks there is less");
 }
 
 #[test]
@@ -42,51 +28,17 @@ fn what_cannot_be_emitted_is_refused() {
     let place = Workplace::without_driver();
     let two = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";
     place.write("two.wgsl", two);
-    place.write(
-        "set.wgsl",
-        "override N: u32; @compute @workgroup_size(N) fn a() {}",
-    );
-    place
-        .scry(&["emit", "two.wgsl", "-o", "o"])
-        .ends(2)
-        .says(&["--entry", "a, b"]);
-    place
-        .scry(&["emit", "two.wgsl", "-o", "o", "--entry", "c"])
-        .ends(2)
-        .says(&["`c`", "a, b"]);
-    place
-        .scry(&["emit", "set.wgsl", "-o", "o"])
-        .ends(2)
-        .says(&["`N`", "--set"]);
-    place
-        .scry(&["emit", "set.wgsl", "-o", "o", "--set", "N=2"])
-        .ends(0);
-    place
-        .scry(&["emit", "none.wgsl", "-o", "o"])
-        .ends(1)
-        .says(&["none.wgsl"]);
-    place
-        .scry(&["emit", "two.wgsl"])
-        .ends(2)
-        .says(&["--output"]);
-    place
-        .scry(&["emit", "two.wgsl", "--target", "ptx", "-o", "o"])
-        .ends(2)
-        .says(&["spirv"]);
-    let both = place
-        .scry(&["emit", "two.wgsl", "--entry", "a", "-o", "-", "--json"])
-        .ends(2);
+    place.write("set.wgsl", "override N: u32; @compute @workgroup_size(N) fn a() {}");
+    place.scry(&["emit", "two.wgsl", "-o", "o"]).ends(2).says(&["--entry", "a, b"]);
+    place.scry(&["emit", "two.wgsl", "-o", "o", "--entry", "c"]).ends(2).says(&["`c`", "a, b"]);
+    place.scry(&["emit", "set.wgsl", "-o", "o"]).ends(2).says(&["`N`", "--set"]);
+    place.scry(&["emit", "set.wgsl", "-o", "o", "--set", "N=2"]).ends(0);
+    place.scry(&["emit", "none.wgsl", "-o", "o"]).ends(1).says(&["none.wgsl"]);
+    place.scry(&["emit", "two.wgsl"]).ends(2).says(&["--output"]);
+    place.scry(&["emit", "two.wgsl", "--target", "ptx", "-o", "o"]).ends(2).says(&["spirv"]);
+    let both = place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "-", "--json"]).ends(2);
     assert_eq!(both.json()["error"]["kind"], "usage");
-    place
-        .scry(&["emit", "two.wgsl", "--entry", "a", "-o", "./two.wgsl"])
-        .ends(2);
-    assert_eq!(
-        place.read("two.wgsl"),
-        two.as_bytes(),
-        "the source is as it was"
-    );
-    place
-        .scry(&["emit", "two.wgsl", "--entry", "a", "-o", "no/o"])
-        .ends(1)
-        .says(&["no folder"]);
+    place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "./two.wgsl"]).ends(2);
+    assert_eq!(place.read("two.wgsl"), two.as_bytes(), "the source is as it was");
+    place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "no/o"]).ends(1).says(&["no folder"]);
 }

@@ -16,23 +16,14 @@ fn without_a_driver_everything_says_why_and_what_to_do() {
         "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
          @compute @workgroup_size(1) fn main() { x[0] = 1u; }",
     );
-    place
-        .scry(&["run", "k.wgsl", "--out", "x", "--shape", "x=4"])
-        .ends(1)
-        .says(&words);
+    place.scry(&["run", "k.wgsl", "--out", "x", "--shape", "x=4"]).ends(1).says(&words);
 
     let document = place.scry(&["doctor", "--json"]).ends(1).json();
     let absent = document["result"]["absent"].as_array().unwrap();
-    let vulkan = absent
-        .iter()
-        .find(|absent| absent["backend"] == "vulkan")
-        .unwrap();
+    let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
     assert!(!vulkan["reason"].as_str().unwrap().is_empty());
     assert!(!vulkan["remedy"].as_str().unwrap().is_empty());
-    assert_eq!(
-        document["result"]["environment"]["VK_ICD_FILENAMES"],
-        "/nonexistent"
-    );
+    assert_eq!(document["result"]["environment"]["VK_ICD_FILENAMES"], "/nonexistent");
     let document = place.scry(&["devices", "--json"]).ends(1).json();
     assert_eq!(document["result"]["devices"], serde_json::json!([]));
 }
@@ -49,22 +40,11 @@ fn devices_can_be_selected_by_what_is_listed() {
         let Some(value) = device[field].as_str() else {
             continue;
         };
-        assert!(
-            listed.stdout.contains(value),
-            "{field} {value} in {listed:#?}"
-        );
-        let selected = place
-            .scry(&["devices", "--device", value, "--json"])
-            .ends(0)
-            .json();
-        assert_eq!(
-            selected["result"]["devices"][0]["name"], device["name"],
-            "by {field}"
-        );
+        assert!(listed.stdout.contains(value), "{field} {value} in {listed:#?}");
+        let selected = place.scry(&["devices", "--device", value, "--json"]).ends(0).json();
+        assert_eq!(selected["result"]["devices"][0]["name"], device["name"], "by {field}");
     }
-    let unknown = place
-        .scry(&["devices", "--device", "no such device"])
-        .ends(1);
+    let unknown = place.scry(&["devices", "--device", "no such device"]).ends(1);
     unknown.says(&["no such device", device["name"].as_str().unwrap()]);
 }
 
@@ -73,38 +53,22 @@ fn the_doctor_runs_a_kernel_on_each_device() {
     let Some(place) = Workplace::with_vulkan("the_doctor_runs_a_kernel_on_each_device") else {
         return;
     };
-    place
-        .scry(&["doctor"])
-        .ends(0)
-        .says(&["vulkan:0", "works", "SCRY_CACHE_DIR="]);
-    let document = place
-        .scry(&["doctor", "--device", "vulkan", "--json"])
-        .ends(0)
-        .json();
+    place.scry(&["doctor"]).ends(0).says(&["vulkan:0", "works", "SCRY_CACHE_DIR="]);
+    let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).ends(0).json();
     assert_eq!(document["result"]["devices"][0]["works"], true);
     // The null device takes kernels and computes nothing: exactly what a doctor must notice.
-    place
-        .scry(&["doctor", "--device", "null"])
-        .ends(1)
-        .says(&["wrong results"]);
+    place.scry(&["doctor", "--device", "null"]).ends(1).says(&["wrong results"]);
 }
 
 #[test]
 fn the_cache_is_listed_and_cleared() {
     let place = Workplace::without_driver();
     let cache = place.path("cache");
-    place
-        .scry(&["cache", "ls"])
-        .ends(0)
-        .says(&[cache.to_str().unwrap(), "0 compiled kernels"]);
+    place.scry(&["cache", "ls"]).ends(0).says(&[cache.to_str().unwrap(), "0 compiled kernels"]);
     place.scry(&["cache", "clear"]).ends(0).says(&["removed 0"]);
     let document = place.scry(&["cache", "ls", "--json"]).ends(0).json();
     assert_eq!(document["result"]["entries"], serde_json::json!([]));
-    let off = place
-        .command(&["cache", "ls"])
-        .env("SCRY_CACHE_DIR", "off")
-        .output()
-        .unwrap();
+    let off = place.command(&["cache", "ls"]).env("SCRY_CACHE_DIR", "off").output().unwrap();
     assert!(off.status.success());
     assert!(String::from_utf8(off.stdout).unwrap().contains("off"));
 }
@@ -127,27 +91,17 @@ fn wrong_command_lines_are_bad_usage() {
         let outcome = place.scry(arguments).ends(2);
         assert!(!outcome.stderr.is_empty(), "{arguments:?}");
     }
-    place
-        .scry(&["--help"])
-        .ends(0)
-        .says(&["doctor", "Exit codes"]);
-    place
-        .scry(&["--version"])
-        .ends(0)
-        .says(&[env!("CARGO_PKG_VERSION")]);
-    place
-        .scry(&["run", "--help"])
-        .ends(0)
-        .says(&["zeros:u32:1000x10", "NAME_width"]);
+    place.scry(&["--help"]).ends(0).says(&["doctor", "Exit codes"]);
+    place.scry(&["--version"]).ends(0).says(&[env!("CARGO_PKG_VERSION")]);
+    place.scry(&["run", "--help"]).ends(0).says(&["zeros:u32:1000x10", "NAME_width"]);
 }
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let place = Workplace::without_driver();
     // More than a pipe holds, so that the program is still writing when its reader goes.
-    let many: String = (0..400)
-        .map(|i| format!("@compute @workgroup_size(1) fn kernel_{i}() {{}}\n"))
-        .collect();
+    let many: String =
+        (0..400).map(|i| format!("@compute @workgroup_size(1) fn kernel_{i}() {{}}\n")).collect();
     place.write("many.wgsl", many);
     let mut child = place
         .command(&["reflect", "many.wgsl", "--json"])

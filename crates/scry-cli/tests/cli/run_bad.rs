@@ -35,13 +35,7 @@ fn refused(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
 
 #[test]
 fn missing_buffers_are_listed_with_what_was_given() {
-    let words = [
-        "`y`",
-        "@binding(0)",
-        "array<f32>",
-        "--in x=zeros:f32:8",
-        "missing: --out y=",
-    ];
+    let words = ["`y`", "@binding(0)", "array<f32>", "--in x=zeros:f32:8", "missing: --out y="];
     refused(&place(), &[&X, &PUSH], &words);
     refused(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
 }
@@ -49,38 +43,14 @@ fn missing_buffers_are_listed_with_what_was_given() {
 #[test]
 fn unknown_names_are_listed_against_those_there_are() {
     let place = place();
-    refused(
-        &place,
-        &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]],
-        &["--in z", "x ", "y "],
-    );
+    refused(&place, &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]], &["--in z", "x ", "y "]);
     refused(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
-    refused(
-        &place,
-        &[&X, &Y, &PUSH, &["--shape", "z=1"]],
-        &["--shape z"],
-    );
-    refused(
-        &place,
-        &[&X, &Y, &PUSH, &["--push", "b=1"]],
-        &["--push b", "`a` (f32), `n` (u32)"],
-    );
+    refused(&place, &[&X, &Y, &PUSH, &["--shape", "z=1"]], &["--shape z"]);
+    refused(&place, &[&X, &Y, &PUSH, &["--push", "b=1"]], &["--push b", "`a` (f32), `n` (u32)"]);
     refused(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
-    refused(
-        &place,
-        &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]],
-        &["`-1`", "u32"],
-    );
-    refused(
-        &place,
-        &[&X, &Y, &PUSH, &["--set", "N=1"]],
-        &["`N`", "--set"],
-    );
-    refused(
-        &place,
-        &[&X, &Y, &PUSH, &["--entry", "other"]],
-        &["`other`", "--entry", "main"],
-    );
+    refused(&place, &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]], &["`-1`", "u32"]);
+    refused(&place, &[&X, &Y, &PUSH, &["--set", "N=1"]], &["`N`", "--set"]);
+    refused(&place, &[&X, &Y, &PUSH, &["--entry", "other"]], &["`other`", "--entry", "main"]);
 }
 
 #[test]
@@ -91,23 +61,11 @@ fn data_of_another_type_is_refused_with_the_remedy() {
     refused(&place, &[&["--in", "x=x.npy"], &Y, &PUSH], &words);
     let words = ["u32", "array<f32>", "x=rand:f32:8"];
     refused(&place, &[&["--in", "x=rand:u32:8"], &Y, &PUSH], &words);
-    refused(
-        &place,
-        &[&["--in", "x=rand:f32"], &Y, &PUSH],
-        &["zeros:u32:1000x10"],
-    );
-    refused(
-        &place,
-        &[&["--in", "x=x.jpg"], &Y, &PUSH],
-        &["x.jpg", ".png"],
-    );
+    refused(&place, &[&["--in", "x=rand:f32"], &Y, &PUSH], &["zeros:u32:1000x10"]);
+    refused(&place, &[&["--in", "x=x.jpg"], &Y, &PUSH], &["x.jpg", ".png"]);
     place.write("x.bin", [0; 7]);
     refused(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
-    refused(
-        &place,
-        &[&["--in", "x=zeros:f32:0"], &Y, &PUSH],
-        &["at least one element"],
-    );
+    refused(&place, &[&["--in", "x=zeros:f32:0"], &Y, &PUSH], &["at least one element"]);
     let words = ["--shape x", "a shape of its own"];
     refused(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
 }
@@ -116,36 +74,19 @@ fn data_of_another_type_is_refused_with_the_remedy() {
 fn images_fit_pixels_alone() {
     let place = place();
     place.write("i.png", png(2, 2, ColorType::Grayscale, &[0; 4]));
-    let source = KERNEL
-        .replace("x: array<f32>", "x: array<vec2f>")
-        .replace("x[id.x];", "x[id.x].x;");
+    let source =
+        KERNEL.replace("x: array<f32>", "x: array<vec2f>").replace("x[id.x];", "x[id.x].x;");
     place.write("k.wgsl", source);
-    refused(
-        &place,
-        &[&["--in", "x=i.png"], &Y, &PUSH],
-        &["array<vec2<f32>>", "array<u32>"],
-    );
+    refused(&place, &[&["--in", "x=i.png"], &Y, &PUSH], &["array<vec2<f32>>", "array<u32>"]);
     place.write("k.wgsl", KERNEL);
-    refused(
-        &place,
-        &[&X, &["--out", "y=o.png"], &PUSH],
-        &["two dimensions", "--shape y="],
-    );
+    refused(&place, &[&X, &["--out", "y=o.png"], &PUSH], &["two dimensions", "--shape y="]);
 }
 
 #[test]
 fn directions_are_not_mixed_up() {
     let place = place();
-    refused(
-        &place,
-        &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH],
-        &["does not write `x`"],
-    );
-    refused(
-        &place,
-        &[&X, &["--in", "y=zeros:f32:8"], &PUSH],
-        &["writes `y`", "--inout"],
-    );
+    refused(&place, &[&["--out", "x", "--shape", "x=8"], &Y, &PUSH], &["does not write `x`"]);
+    refused(&place, &[&X, &["--in", "y=zeros:f32:8"], &PUSH], &["writes `y`", "--inout"]);
     refused(&place, &[&X, &X, &Y, &PUSH], &["`x`", "twice"]);
     refused(&place, &[&X, &Y, &Y, &PUSH], &["--out y", "twice"]);
 }
@@ -162,30 +103,13 @@ fn what_is_read_is_never_written() {
     }
     let inout = ["--inout", "y=y.npy", "--out", "y=y.npy"];
     refused(&place, &[&x, &inout, &PUSH], &["also read"]);
-    assert_eq!(
-        (place.read("x.npy"), place.read("y.npy")),
-        (file.clone(), file)
-    );
+    assert_eq!((place.read("x.npy"), place.read("y.npy")), (file.clone(), file));
     place.write(
         "k2.wgsl",
-        KERNEL
-            .replace("read> x", "read_write> x")
-            .replace("y[id.x] =", "x[id.x] = 1.0; y[id.x] ="),
+        KERNEL.replace("read> x", "read_write> x").replace("y[id.x] =", "x[id.x] = 1.0; y[id.x] ="),
     );
-    let both = [
-        "run",
-        "k2.wgsl",
-        "--out",
-        "x=o.bin",
-        "--out",
-        "y=./o.bin",
-        "--shape",
-        "x=1",
-    ];
-    place
-        .scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat())
-        .ends(2)
-        .says(&["one file"]);
+    let both = ["run", "k2.wgsl", "--out", "x=o.bin", "--out", "y=./o.bin", "--shape", "x=1"];
+    place.scry(&[&both[..], &["--shape", "y=1"], &PUSH].concat()).ends(2).says(&["one file"]);
 }
 
 #[test]
@@ -197,28 +121,16 @@ fn files_that_fail_are_named() {
     };
     fails(&[&["--in", "x=none.npy"], &Y, &PUSH], &["none.npy"]);
     place.write("x.npy", b"nonsense");
-    fails(
-        &[&["--in", "x=x.npy"], &Y, &PUSH],
-        &["x.npy", "magic number"],
-    );
+    fails(&[&["--in", "x=x.npy"], &Y, &PUSH], &["x.npy", "magic number"]);
     place.write("x.png", b"nonsense");
     fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
-    fails(
-        &[&X, &["--out", "y=no/y.npy"], &PUSH],
-        &["no/y.npy", "no folder"],
-    );
+    fails(&[&X, &["--out", "y=no/y.npy"], &PUSH], &["no/y.npy", "no folder"]);
     std::fs::create_dir(place.path("d.npy")).unwrap();
     fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
     fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
-    place
-        .scry(&["run", "none.wgsl"])
-        .ends(1)
-        .says(&["none.wgsl"]);
+    place.scry(&["run", "none.wgsl"]).ends(1).says(&["none.wgsl"]);
     place.write("bad.wgsl", "fn main( {}");
-    place
-        .scry(&["run", "bad.wgsl"])
-        .ends(1)
-        .says(&["bad.wgsl:1:"]);
+    place.scry(&["run", "bad.wgsl"]).ends(1).says(&["bad.wgsl:1:"]);
 }
 
 #[test]
@@ -242,12 +154,7 @@ fn refusals_are_json_on_request() {
     let document = outcome.json();
     assert_eq!(document["command"], "run");
     assert_eq!(document["error"]["kind"], "usage");
-    assert!(
-        document["error"]["message"]
-            .as_str()
-            .unwrap()
-            .contains("`x`, `y`")
-    );
+    assert!(document["error"]["message"].as_str().unwrap().contains("`x`, `y`"));
     assert_eq!(outcome.stderr, "", "the document says it all");
     let document = place.scry(&["run", "none.wgsl", "--json"]).ends(1).json();
     assert_eq!(document["error"]["kind"], "work");

@@ -31,28 +31,19 @@ impl Workplace {
 
     /// A machine without any Vulkan driver.
     pub fn without_driver() -> Self {
-        Self {
-            without_driver: true,
-            ..Self::new()
-        }
+        Self { without_driver: true, ..Self::new() }
     }
 
     /// A workplace with a Vulkan device; names the skipped test if there is none.
     pub fn with_vulkan(test: &str) -> Option<Self> {
         let place = Self::new();
         let devices = place.scry(&["devices", "--json"]).json();
-        let devices = devices["result"]["devices"]
-            .as_array()
-            .cloned()
-            .unwrap_or_default();
+        let devices = devices["result"]["devices"].as_array().cloned().unwrap_or_default();
         if devices.iter().any(|device| device["backend"] == "vulkan") {
             return Some(place);
         }
         let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
-        assert!(
-            !required,
-            "SCRY_REQUIRE_VULKAN is set, but there is no Vulkan device"
-        );
+        assert!(!required, "SCRY_REQUIRE_VULKAN is set, but there is no Vulkan device");
         eprintln!("skipped {test}: no Vulkan device");
         None
     }
@@ -90,20 +81,14 @@ impl Workplace {
 
     /// Runs the program; whatever it does, it does not panic.
     pub fn scry(&self, arguments: &[&str]) -> Outcome {
-        let output = self
-            .command(arguments)
-            .output()
-            .expect("the program was built");
+        let output = self.command(arguments).output().expect("the program was built");
         let outcome = Outcome {
             code: output.status.code().expect("ended by itself"),
             stdout: String::from_utf8(output.stdout).expect("text"),
             stderr: String::from_utf8(output.stderr).expect("text"),
         };
         for text in [&outcome.stdout, &outcome.stderr] {
-            assert!(
-                !text.contains("panicked") && !text.contains("defect"),
-                "{outcome:#?}"
-            );
+            assert!(!text.contains("panicked") && !text.contains("defect"), "{outcome:#?}");
         }
         outcome
     }
@@ -140,10 +125,8 @@ impl Outcome {
 
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
-    let root = std::env::var_os("SCRY_ROOT").map_or_else(
-        || concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into(),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("SCRY_ROOT")
+        .map_or_else(|| concat!(env!("CARGO_MANIFEST_DIR"), "/../..").into(), PathBuf::from);
     root.join(path)
 }
 
@@ -163,10 +146,7 @@ pub fn npy(descr: &str, shape: &str, data: &[u8]) -> Vec<u8> {
 
 /// The bytes of numbers.
 pub fn floats(values: &[f32]) -> Vec<u8> {
-    values
-        .iter()
-        .flat_map(|value| value.to_le_bytes())
-        .collect()
+    values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
 /// The header text and the numbers of a .npy file.
@@ -179,9 +159,7 @@ pub fn read_npy(file: &[u8]) -> (String, Vec<f32>) {
 /// Numbers from their bytes.
 pub fn read_floats(bytes: &[u8]) -> Vec<f32> {
     let numbers = bytes.chunks_exact(4);
-    numbers
-        .map(|number| f32::from_le_bytes(number.try_into().expect("four bytes")))
-        .collect()
+    numbers.map(|number| f32::from_le_bytes(number.try_into().expect("four bytes"))).collect()
 }
 
 /// Width, height and RGBA or grey samples of an image that `scry` wrote.

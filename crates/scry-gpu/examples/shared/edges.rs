@@ -17,9 +17,5 @@ pub fn find(gpu: &Device, photo: &Image, radius: u32) -> Result<Image> {
     let src = gpu.upload(&photo.pixels)?;
     let dst = gpu.alloc::<f32>(photo.pixels.len())?;
     gpu.run(&kernel, &[&src, &dst], (width, height))?;
-    Ok(Image {
-        width,
-        height,
-        pixels: dst.download()?,
-    })
+    Ok(Image { width, height, pixels: dst.download()? })
 }

@@ -23,21 +23,12 @@ pub fn read(path: &Path) -> Result<Image, Box<dyn Error>> {
     let mut decoder = Decoder::new(BufReader::new(file));
     decoder.set_transformations(Transformations::normalize_to_color8());
     let mut reader = decoder.read_info()?;
-    let size = reader
-        .output_buffer_size()
-        .ok_or("the image does not fit in memory")?;
+    let size = reader.output_buffer_size().ok_or("the image does not fit in memory")?;
     let mut bytes = vec![0; size];
     let frame = reader.next_frame(&mut bytes)?;
     let channels = frame.color_type.samples();
-    let pixels = bytes[..frame.buffer_size()]
-        .chunks_exact(channels)
-        .map(grey)
-        .collect();
-    Ok(Image {
-        width: frame.width,
-        height: frame.height,
-        pixels,
-    })
+    let pixels = bytes[..frame.buffer_size()].chunks_exact(channels).map(grey).collect();
+    Ok(Image { width: frame.width, height: frame.height, pixels })
 }
 
 fn grey(samples: &[u8]) -> f32 {
@@ -55,11 +46,7 @@ pub fn write(path: &Path, image: &Image) -> Result<(), Box<dyn Error>> {
     let mut encoder = Encoder::new(BufWriter::new(file), image.width, image.height);
     encoder.set_color(ColorType::Grayscale);
     encoder.set_depth(BitDepth::Eight);
-    let bytes: Vec<u8> = image
-        .pixels
-        .iter()
-        .map(|pixel| (pixel * 255.0).round() as u8)
-        .collect();
+    let bytes: Vec<u8> = image.pixels.iter().map(|pixel| (pixel * 255.0).round() as u8).collect();
     encoder.write_header()?.write_image_data(&bytes)?;
     Ok(())
 }

@@ -29,11 +29,7 @@ impl Digits {
         if labels.len() as u64 != count {
             return Err(format!("{count} images, but {} labels", labels.len()).into());
         }
-        Ok(Self {
-            dimensions: usize::try_from(dimensions)?,
-            images,
-            labels,
-        })
+        Ok(Self { dimensions: usize::try_from(dimensions)?, images, labels })
     }
 }
 
@@ -65,8 +61,7 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
 /// the smaller index is nearer.
 pub fn classify(distances: &[f32], labels: &[u32], k: usize) -> Vec<u32> {
     let rows = distances.chunks(labels.len()).enumerate();
-    rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i])))
-        .collect()
+    rows.map(|(own, row)| vote(nearest(row, own, k).into_iter().map(|i| labels[i]))).collect()
 }
 
 /// The `k` points nearest to point `own`, itself left out, nearest first.

@@ -18,22 +18,13 @@ impl Summary {
     pub fn of(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let at = |share: f64| seconds[((seconds.len() - 1) as f64 * share).round() as usize];
-        Self {
-            median: at(0.5),
-            p10: at(0.1),
-            p90: at(0.9),
-        }
+        Self { median: at(0.5), p10: at(0.1), p90: at(0.9) }
     }
 
     /// As text, in the unit that suits the median.
     pub fn times(self) -> String {
         let text = |seconds: f64| format!("{:.2?}", Duration::from_secs_f64(seconds));
-        format!(
-            "{} ({} to {})",
-            text(self.median),
-            text(self.p10),
-            text(self.p90)
-        )
+        format!("{} ({} to {})", text(self.median), text(self.p10), text(self.p90))
     }
 }
 

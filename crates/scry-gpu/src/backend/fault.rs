@@ -36,12 +36,7 @@ impl Plan {
     #[must_use]
     pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
         let (calls, lost) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self {
-            fault,
-            fails_at,
-            calls,
-            lost,
-        })
+        Arc::new(Self { fault, fails_at, calls, lost })
     }
 
     /// How many calls there were.
@@ -74,10 +69,7 @@ impl FaultDriver {
         }
         if self.plan.lost.load(Ordering::Relaxed) {
             let reason = format!("injected at {call}");
-            return Err(GpuError::DeviceLost {
-                device: device(),
-                reason,
-            });
+            return Err(GpuError::DeviceLost { device: device(), reason });
         }
         if strikes && self.plan.fault == Fault::OutOfMemory {
             return Err(GpuError::OutOfMemory {

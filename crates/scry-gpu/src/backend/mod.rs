@@ -29,12 +29,6 @@ pub(crate) struct Backend {
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(feature = "vulkan")]
-    Backend {
-        kind: BackendKind::Vulkan,
-        find: vulkan::find,
-    },
-    Backend {
-        kind: BackendKind::Null,
-        find: null::find,
-    },
+    Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    Backend { kind: BackendKind::Null, find: null::find },
 ];

@@ -112,9 +112,8 @@ fn private_builder() -> DirBuilder {
 #[cfg(unix)]
 fn check_base(base: &Path) -> io::Result<()> {
     use std::os::unix::fs::MetadataExt as _;
-    let Some((path, metadata)) = base
-        .ancestors()
-        .find_map(|path| Some((path, fs::metadata(path).ok()?)))
+    let Some((path, metadata)) =
+        base.ancestors().find_map(|path| Some((path, fs::metadata(path).ok()?)))
     else {
         return Ok(());
     };
@@ -140,15 +139,9 @@ fn exposure(metadata: &Metadata) -> Option<String> {
     use std::os::unix::fs::MetadataExt as _;
     let (owner, mode) = (metadata.uid(), metadata.mode());
     if owner != user() {
-        Some(format!(
-            "belongs to user {owner} rather than to user {}",
-            user()
-        ))
+        Some(format!("belongs to user {owner} rather than to user {}", user()))
     } else if mode & 0o022 != 0 {
-        Some(format!(
-            "can be written by others (mode {:o})",
-            mode & 0o7777
-        ))
+        Some(format!("can be written by others (mode {:o})", mode & 0o7777))
     } else {
         None
     }

@@ -57,10 +57,7 @@ impl DeviceIdentity {
     /// Name of the folder for the device: vendor, model, and a hash of the driver's identity.
     pub(super) fn folder_name(&self) -> String {
         let driver = (hash(&self.driver) >> 64) as u64;
-        format!(
-            "{:04x}-{:04x}-{driver:016x}",
-            self.vendor_id, self.device_id
-        )
+        format!("{:04x}-{:04x}-{driver:016x}", self.vendor_id, self.device_id)
     }
 }
 

@@ -49,10 +49,7 @@ impl<V> MemoryCache<V> {
             capacity,
             seed: RandomState::new().hash_one(0),
             clock: AtomicU64::new(0),
-            kept: RwLock::new(Kept {
-                entries: HashMap::new(),
-                count: 0,
-            }),
+            kept: RwLock::new(Kept { entries: HashMap::new(), count: 0 }),
             building: Mutex::new(HashSet::new()),
             built: Condvar::new(),
         }
@@ -93,10 +90,7 @@ impl<V> MemoryCache<V> {
     /// Number of kernels kept.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.kept
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .count
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).count
     }
 
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<Arc<V>> {
@@ -114,10 +108,7 @@ impl<V> MemoryCache<V> {
             return Some(Turn { cache: self, hash });
         }
         while building.contains(&hash) {
-            building = self
-                .built
-                .wait(building)
-                .unwrap_or_else(PoisonError::into_inner);
+            building = self.built.wait(building).unwrap_or_else(PoisonError::into_inner);
         }
         None
     }
@@ -129,17 +120,9 @@ impl<V> MemoryCache<V> {
         if let Some(entry) = bucket.iter().find(|entry| entry.key == key) {
             return Arc::clone(&entry.value);
         }
-        bucket.push(Entry {
-            key,
-            value: Arc::clone(&value),
-            used: AtomicU64::new(self.tick()),
-        });
+        bucket.push(Entry { key, value: Arc::clone(&value), used: AtomicU64::new(self.tick()) });
         kept.count += 1;
-        let evicted = if kept.count > self.capacity {
-            kept.remove_oldest()
-        } else {
-            None
-        };
+        let evicted = if kept.count > self.capacity { kept.remove_oldest() } else { None };
         // The value goes after the lock: letting go of a kernel may take a while.
         drop(kept);
         drop(evicted);

@@ -53,10 +53,8 @@ impl Stored {
 /// Every file of ours below `root`, oldest first. Other files are passed over, and so are links
 /// and folders that could be somebody else's.
 pub(crate) fn list(root: &Path) -> Vec<Stored> {
-    let mut found: Vec<Stored> = device_folders(root)
-        .iter()
-        .flat_map(|folder| files(folder))
-        .collect();
+    let mut found: Vec<Stored> =
+        device_folders(root).iter().flat_map(|folder| files(folder)).collect();
     found.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
     found
 }
@@ -172,8 +170,5 @@ fn kind_of(name: &str) -> Option<Kind> {
 }
 
 fn is_hex(text: &str) -> bool {
-    !text.is_empty()
-        && text
-            .bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

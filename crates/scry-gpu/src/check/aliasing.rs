@@ -16,13 +16,7 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
             if written && argument.memory == other.memory {
                 let (begin, end) = common(binding, argument, other_binding, other);
                 if begin < end {
-                    return Err(refuse(
-                        interface,
-                        [other_binding, binding],
-                        argument,
-                        begin,
-                        end,
-                    ));
+                    return Err(refuse(interface, [other_binding, binding], argument, begin, end));
                 }
             }
         }
@@ -38,14 +32,9 @@ fn common(
     b_argument: &Argument<'_>,
 ) -> (u64, u64) {
     let end = |binding, argument: &Argument<'_>| {
-        argument
-            .offset
-            .saturating_add(bound_size(binding, argument.size))
+        argument.offset.saturating_add(bound_size(binding, argument.size))
     };
-    (
-        a_argument.offset.max(b_argument.offset),
-        end(a, a_argument).min(end(b, b_argument)),
-    )
+    (a_argument.offset.max(b_argument.offset), end(a, a_argument).min(end(b, b_argument)))
 }
 
 fn refuse(

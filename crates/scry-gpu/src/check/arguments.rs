@@ -40,13 +40,7 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
             ),
             None => mismatch.remedy,
         };
-        return Err(refuse(
-            interface,
-            binding,
-            argument,
-            mismatch.problem,
-            remedy,
-        ));
+        return Err(refuse(interface, binding, argument, mismatch.problem, remedy));
     }
     Ok(())
 }
@@ -65,11 +59,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     if arguments.len() == expected {
         return Ok(());
     }
-    let mut remedy = String::from(if expected == 0 {
-        "give none"
-    } else {
-        "in order, give"
-    });
+    let mut remedy = String::from(if expected == 0 { "give none" } else { "in order, give" });
     for (index, binding) in interface.bindings.iter().enumerate() {
         let how = match (binding.space, binding.access) {
             (Space::Uniform, _) => "uniform",
@@ -77,21 +67,13 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
             (Space::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
-        write!(
-            remedy,
-            "{separator} {}: {}, {how}",
-            place(binding),
-            binding.layout
-        )
-        .expect("a string takes whatever is written");
+        write!(remedy, "{separator} {}: {}, {how}", place(binding), binding.layout)
+            .expect("a string takes whatever is written");
     }
     Err(GpuError::Argument {
         kernel: interface.entry_point.clone(),
         argument: "buffers".into(),
-        problem: format!(
-            "the kernel uses {expected}, but {} given",
-            were(arguments.len())
-        ),
+        problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
         remedy,
     })
 }
@@ -116,12 +98,10 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
 /// Another binding that argument `index` fits, and whose argument fits here.
 fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;
-    (0..bindings.len())
-        .filter(|other| *other != index)
-        .find(|other| {
-            fits(&bindings[*other], &arguments[index]).is_ok()
-                && fits(&bindings[index], &arguments[*other]).is_ok()
-        })
+    (0..bindings.len()).filter(|other| *other != index).find(|other| {
+        fits(&bindings[*other], &arguments[index]).is_ok()
+            && fits(&bindings[index], &arguments[*other]).is_ok()
+    })
 }
 
 /// Checks offset and size.
@@ -140,10 +120,7 @@ fn extent(
             "leave the launch out when there is no data, or launch 0 invocations".into(),
         );
     }
-    if !argument
-        .offset
-        .is_multiple_of(info.binding_alignment.max(1))
-    {
+    if !argument.offset.is_multiple_of(info.binding_alignment.max(1)) {
         return refuse(
             format!("the slice begins at byte {}", argument.offset),
             format!(
@@ -169,10 +146,7 @@ fn size(
         let elements = needed.div_ceil(argument.element_size.max(1));
         return refuse(
             format!("{given} bytes were given, but {layout} needs at least {needed}"),
-            format!(
-                "give at least {elements} elements of {}",
-                argument.element_name()
-            ),
+            format!("give at least {elements} elements of {}", argument.element_name()),
         );
     }
     let Some((head, stride)) = layout.runtime_array() else {
@@ -182,20 +156,13 @@ fn size(
     if rest == 0 {
         return Ok(());
     }
-    let after = if head == 0 {
-        String::new()
-    } else {
-        format!(" after the first {head} bytes")
-    };
+    let after = if head == 0 { String::new() } else { format!(" after the first {head} bytes") };
     refuse(
         format!(
             "{given} bytes are not a whole number of elements: {layout} has one every {stride} \
              bytes{after}, and {rest} are left over"
         ),
-        format!(
-            "make the buffer {} bytes longer or {rest} shorter",
-            stride - rest
-        ),
+        format!("make the buffer {} bytes longer or {rest} shorter", stride - rest),
     )
 }
 
@@ -206,25 +173,15 @@ fn limit(
     argument: &Argument<'_>,
 ) -> Result<()> {
     let (limit, limit_name) = match binding.space {
-        Space::Uniform => (
-            info.limits.max_uniform_binding_size,
-            "max_uniform_binding_size",
-        ),
-        Space::Storage => (
-            info.limits.max_storage_binding_size,
-            "max_storage_binding_size",
-        ),
+        Space::Uniform => (info.limits.max_uniform_binding_size, "max_uniform_binding_size"),
+        Space::Storage => (info.limits.max_storage_binding_size, "max_storage_binding_size"),
     };
     let bound = bound_size(binding, argument.size);
     if bound <= limit {
         return Ok(());
     }
     Err(GpuError::TooLarge {
-        what: format!(
-            "kernel `{}`, {}",
-            interface.entry_point,
-            given(binding, argument)
-        ),
+        what: format!("kernel `{}`, {}", interface.entry_point, given(binding, argument)),
         requested: format!("{bound} bytes"),
         device: info.name.clone(),
         limit: format!("{limit} bytes"),

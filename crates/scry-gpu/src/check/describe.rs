@@ -15,18 +15,11 @@ pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
 
 /// Sizes of which neither divides the other, as it should.
 pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
-    let (rust, size, period) = (
-        rust_name(host.layout, host.type_name),
-        host.size,
-        period(wgsl),
-    );
+    let (rust, size, period) = (rust_name(host.layout, host.type_name), host.size, period(wgsl));
     let distance = if is_single(wgsl) {
         format!("{wgsl} is {period} bytes long in WGSL")
     } else {
-        format!(
-            "the elements of {} are {period} bytes apart",
-            array_of(wgsl)
-        )
+        format!("the elements of {} are {period} bytes apart", array_of(wgsl))
     };
     let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
     Mismatch {
@@ -57,20 +50,11 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         return mismatch;
     }
     match it.kind {
-        Kind::Scalar {
-            rust,
-            wgsl: wanted,
-            at,
-        } => scalar(it, host, wgsl, (rust, wanted, at)),
-        Kind::Unused {
-            is_element: true, ..
-        } if holds_struct(host.layout) => sizes(host, wgsl),
-        Kind::Unused {
-            begin,
-            end,
-            is_element,
-            value_at,
-        } => unused(it, host, wgsl, (begin, end), value_at, is_element),
+        Kind::Scalar { rust, wgsl: wanted, at } => scalar(it, host, wgsl, (rust, wanted, at)),
+        Kind::Unused { is_element: true, .. } if holds_struct(host.layout) => sizes(host, wgsl),
+        Kind::Unused { begin, end, is_element, value_at } => {
+            unused(it, host, wgsl, (begin, end), value_at, is_element)
+        }
     }
 }
 
@@ -128,10 +112,7 @@ fn scalar(
     };
     let right = match it.member {
         Some(member) => {
-            format!(
-                "`{}` at byte {} is {}",
-                member.name, it.member_at, member.layout
-            )
+            format!("`{}` at byte {} is {}", member.name, it.member_at, member.layout)
         }
         None => format!("{wgsl} has {wanted} at byte {at}"),
     };
@@ -165,10 +146,7 @@ fn unused(
         },
         Some((field, _)) => Mismatch {
             problem: format!("field `{field}` has data where WGSL leaves {gap} unused{why}"),
-            remedy: format!(
-                "pad the values inside of it to {} bytes",
-                end - value_at + 12
-            ),
+            remedy: format!("pad the values inside of it to {} bytes", end - value_at + 12),
         },
         None => Mismatch {
             problem: format!("{wgsl} leaves {gap} unused, where the data has {name}{why}"),
@@ -194,11 +172,9 @@ fn alignment(layout: &TypeLayout) -> u64 {
         TypeLayout::Vector { len, scalar } => vector(*len, scalar.width),
         TypeLayout::Matrix { rows, scalar, .. } => vector(*rows, scalar.width),
         TypeLayout::Array { element, .. } => alignment(element),
-        TypeLayout::Struct { members, .. } => members
-            .iter()
-            .map(|member| alignment(&member.layout))
-            .max()
-            .unwrap_or(1),
+        TypeLayout::Struct { members, .. } => {
+            members.iter().map(|member| alignment(&member.layout)).max().unwrap_or(1)
+        }
     }
 }
 

@@ -43,10 +43,7 @@ fn unwanted(len: usize) -> Refusal {
 
 fn missing(declared: &Immediates) -> Refusal {
     let mismatch = Mismatch {
-        problem: format!(
-            "the kernel needs a value of its var<immediate>, {}",
-            declared.layout
-        ),
+        problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
         remedy: "launch with run_with_push_constants, or set them on the Launch".into(),
     };
     (format!("`{}`", declared.name), mismatch)
@@ -56,21 +53,14 @@ fn missing(declared: &Immediates) -> Refusal {
 fn block(declared: &Immediates, (layout, type_name, bytes): Given<'_>) -> Result<Vec<u8>, Refusal> {
     let wgsl = &declared.layout;
     let refused = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
-    let host = Host {
-        layout,
-        size: bytes.len() as u64,
-        type_name,
-    };
+    let host = Host { layout, size: bytes.len() as u64, type_name };
     types::value(&host, wgsl).map_err(refused)?;
     let (whole, used) = (wgsl.fixed_size(), used(wgsl));
     if host.size != whole && host.size != used {
         return Err(refused(size(host.size, declared, whole, used)));
     }
     let mut block = bytes.to_vec();
-    block.resize(
-        usize::try_from(whole).expect("types are smaller than 4 GiB"),
-        0,
-    );
+    block.resize(usize::try_from(whole).expect("types are smaller than 4 GiB"), 0);
     Ok(block)
 }
 
@@ -80,10 +70,7 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
         false => format!(", or {used} without the unused bytes at its end"),
     };
     Mismatch {
-        problem: format!(
-            "{given} bytes were given, but {} has {whole}{without}",
-            declared.layout
-        ),
+        problem: format!("{given} bytes were given, but {} has {whole}{without}", declared.layout),
         remedy: "give a #[repr(C)] struct with the same fields".into(),
     }
 }
@@ -91,20 +78,15 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
 /// Bytes up to the end of the last scalar.
 fn used(layout: &TypeLayout) -> u64 {
     match layout {
-        TypeLayout::Struct { members, .. } => members
-            .last()
-            .map_or(0, |member| u64::from(member.offset) + used(&member.layout)),
-        TypeLayout::Array {
-            element,
-            len: Some(len),
-            stride,
-        } if *len > 0 => u64::from(len - 1) * u64::from(*stride) + used(element),
-        TypeLayout::Matrix {
-            columns,
-            rows,
-            scalar,
-            stride,
-        } => u64::from(columns - 1) * u64::from(*stride) + u64::from(rows * scalar.width),
+        TypeLayout::Struct { members, .. } => {
+            members.last().map_or(0, |member| u64::from(member.offset) + used(&member.layout))
+        }
+        TypeLayout::Array { element, len: Some(len), stride } if *len > 0 => {
+            u64::from(len - 1) * u64::from(*stride) + used(element)
+        }
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
+            u64::from(columns - 1) * u64::from(*stride) + u64::from(rows * scalar.width)
+        }
         _ => layout.fixed_size(),
     }
 }

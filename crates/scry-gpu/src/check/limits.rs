@@ -66,10 +66,7 @@ impl Check<'_> {
             // Each is at most 2³²: their product fits.
             size.iter().map(|n| u128::from(*n)).product(),
             " invocations",
-            (
-                limits.max_workgroup_invocations.into(),
-                "max_workgroup_invocations",
-            ),
+            (limits.max_workgroup_invocations.into(), "max_workgroup_invocations"),
             "use smaller workgroups",
         )
     }
@@ -79,23 +76,14 @@ impl Check<'_> {
             || "workgroup memory".into(),
             self.interface.workgroup_memory.into(),
             " bytes",
-            (
-                self.info.limits.max_workgroup_memory.into(),
-                "max_workgroup_memory",
-            ),
+            (self.info.limits.max_workgroup_memory.into(), "max_workgroup_memory"),
             "make its var<workgroup> arrays smaller",
         )
     }
 
     fn bindings(&self) -> Result<()> {
         let limits = &self.info.limits;
-        let count = |space| {
-            self.interface
-                .bindings
-                .iter()
-                .filter(|b| b.space == space)
-                .count()
-        };
+        let count = |space| self.interface.bindings.iter().filter(|b| b.space == space).count();
         self.at_most(
             || "number of var<storage> bindings".into(),
             count(Space::Storage) as u128,
@@ -110,27 +98,18 @@ impl Check<'_> {
             (limits.max_uniform_bindings.into(), "max_uniform_bindings"),
             "put several values into one struct",
         )?;
-        self.interface
-            .bindings
-            .iter()
-            .try_for_each(|binding| self.binding_size(binding))
+        self.interface.bindings.iter().try_for_each(|binding| self.binding_size(binding))
     }
 
     fn binding_size(&self, binding: &Binding) -> Result<()> {
         let limits = &self.info.limits;
         let (limit, remedy) = match binding.space {
             Space::Uniform => (
-                (
-                    limits.max_uniform_binding_size.into(),
-                    "max_uniform_binding_size",
-                ),
+                (limits.max_uniform_binding_size.into(), "max_uniform_binding_size"),
                 "declare it as var<storage, read>",
             ),
             Space::Storage => (
-                (
-                    limits.max_storage_binding_size.into(),
-                    "max_storage_binding_size",
-                ),
+                (limits.max_storage_binding_size.into(), "max_storage_binding_size"),
                 "declare a smaller type",
             ),
         };

@@ -46,10 +46,7 @@ impl Argument<'_> {
 
 /// A binding as errors name it.
 fn place(binding: &Binding) -> String {
-    format!(
-        "`{}` at @group({}) @binding({})",
-        binding.name, binding.group, binding.binding
-    )
+    format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }
 
 #[cfg(test)]

@@ -48,11 +48,7 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
         };
         compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))?;
     }
-    if fits {
-        Ok(())
-    } else {
-        Err(describe::sizes(host, wgsl))
-    }
+    if fits { Ok(()) } else { Err(describe::sizes(host, wgsl)) }
 }
 
 /// Checks the fields of one value; their sizes may differ by unused bytes at the end.
@@ -154,19 +150,10 @@ impl Part<'_> {
                 };
                 Some((child, inside - offset))
             }
-            ElementLayout::Array {
-                element,
-                len: count,
-            } if inside + len <= self.size => {
+            ElementLayout::Array { element, len: count } if inside + len <= self.size => {
                 let size = self.size / (count as u64).max(1);
-                let child = Self {
-                    layout: element,
-                    size,
-                    period: size,
-                    base,
-                    is_element: false,
-                    ..*self
-                };
+                let child =
+                    Self { layout: element, size, period: size, base, is_element: false, ..*self };
                 Some((child, inside))
             }
             _ => None,
@@ -202,19 +189,10 @@ pub(super) struct Difference<'w> {
 #[derive(Debug)]
 pub(super) enum Kind {
     /// Other scalars at a byte; in Rust none may begin there.
-    Scalar {
-        rust: Option<Scalar>,
-        wgsl: Scalar,
-        at: u64,
-    },
+    Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
     /// A value that begins in bytes that WGSL leaves unused, and reaches out of them; or a whole
     /// element that begins there.
-    Unused {
-        value_at: u64,
-        begin: u64,
-        end: u64,
-        is_element: bool,
-    },
+    Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
 }
 
 /// A member of a WGSL type, and where it stands.
@@ -241,12 +219,7 @@ fn compare<'w>(
         TypeLayout::Vector { len, scalar } => (0..u64::from(*len)).try_for_each(|i| {
             compare_scalar(part, at + i * u64::from(scalar.width), *scalar, context)
         }),
-        TypeLayout::Matrix {
-            columns,
-            rows,
-            scalar,
-            stride,
-        } => {
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
             let width = u64::from(scalar.width);
             let repeat = Repeat {
                 len: Some((*columns).into()),
@@ -258,16 +231,8 @@ fn compare<'w>(
                     .try_for_each(|i| compare_scalar(part, at + i * width, *scalar, context))
             })
         }
-        TypeLayout::Array {
-            element,
-            len,
-            stride,
-        } => {
-            let repeat = Repeat {
-                len: *len,
-                stride: *stride,
-                used: element.fixed_size(),
-            };
+        TypeLayout::Array { element, len, stride } => {
+            let repeat = Repeat { len: *len, stride: *stride, used: element.fixed_size() };
             repeat.try_each(part, at, context, |at| compare(part, at, element, context))
         }
         TypeLayout::Struct { members, size, .. } => {
@@ -335,11 +300,7 @@ fn compare_scalar<'w>(
     }
     let (found, _) = place.narrow(inside, 1);
     Err(Difference {
-        kind: Kind::Scalar {
-            rust: place.scalar_at(inside),
-            wgsl,
-            at: place.base + inside,
-        },
+        kind: Kind::Scalar { rust: place.scalar_at(inside), wgsl, at: place.base + inside },
         field: found.field,
         member: context.map(|(member, _)| member),
         member_at: context.map_or(0, |(_, at)| at),

@@ -6,26 +6,18 @@ use super::*;
 use crate::check::tests::{device, kernel};
 
 fn size(workgroup: [u32; 3], count: impl Into<Invocations>) -> Result<Grid> {
-    let interface = Interface {
-        workgroup_size: workgroup,
-        ..kernel(Vec::new())
-    };
+    let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
     grid(&interface, &device(), GridSize::Invocations(count.into()))
 }
 
 fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
-    let interface = Interface {
-        workgroup_size: workgroup,
-        ..kernel(Vec::new())
-    };
+    let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
     grid(&interface, &device(), GridSize::Workgroups(groups))
 }
 
 /// The workgroup that a physical workgroup stands for, as a folded kernel computes it.
 fn unfold(fold: &FoldParams, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
-    let row = y
-        .checked_add(z.checked_mul(fold.height)?)
-        .expect("rows are numbered in 32 bits");
+    let row = y.checked_add(z.checked_mul(fold.height)?).expect("rows are numbered in 32 bits");
     if row >= fold.rows || (row == fold.rows - 1 && x >= fold.last_row) {
         return None;
     }
@@ -58,15 +50,7 @@ fn every_form_of_a_count_is_taken() {
 #[test]
 fn invocations_are_rounded_up_to_workgroups() {
     let grid = size([64, 1, 1], 65).unwrap();
-    assert_eq!(
-        grid,
-        Grid {
-            groups: [2, 1, 1],
-            native: [2, 1, 1],
-            fold: None,
-            empty: false
-        }
-    );
+    assert_eq!(grid, Grid { groups: [2, 1, 1], native: [2, 1, 1], fold: None, empty: false });
     assert_eq!(size([8, 8, 1], (17, 8)).unwrap().native, [3, 1, 1]);
     assert_eq!(size([64, 1, 1], (10, 20, 30)).unwrap().native, [1, 20, 30]);
     assert_eq!(size([4, 4, 4], 1).unwrap().native, [1, 1, 1]);
@@ -74,12 +58,7 @@ fn invocations_are_rounded_up_to_workgroups() {
 
 #[test]
 fn zero_on_any_axis_is_nothing_to_do() {
-    for count in [
-        Invocations::from(0),
-        (0, 5, 5).into(),
-        (5, 0).into(),
-        (1u64 << 40, 0).into(),
-    ] {
+    for count in [Invocations::from(0), (0, 5, 5).into(), (5, 0).into(), (1u64 << 40, 0).into()] {
         assert!(size([64, 1, 1], count).unwrap().empty);
     }
     assert!(workgroups([1, 1, 1], [0, 5, 5]).unwrap().empty);
@@ -99,10 +78,7 @@ fn negative_counts_are_refused_with_their_value() {
 fn an_axis_takes_what_32_bits_can_number_rounding_included() {
     let most = u32::MAX;
     assert_eq!(size([1, 1, 1], most).unwrap().groups, [most, 1, 1]);
-    assert_eq!(
-        size([64, 1, 1], most - 63).unwrap().groups,
-        [(1 << 26) - 1, 1, 1]
-    );
+    assert_eq!(size([64, 1, 1], most - 63).unwrap().groups, [(1 << 26) - 1, 1, 1]);
     let error = size([64, 1, 1], most).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -134,10 +110,7 @@ fn one_workgroup_more_folds() {
     let grid = size([1, 1, 1], 65536).unwrap();
     assert_eq!((grid.groups, grid.native), ([65536, 1, 1], [32768, 2, 1]));
     let fold = grid.fold.unwrap();
-    assert_eq!(
-        (fold.groups, fold.width, fold.rows),
-        ([65536, 1, 1], 32768, 2)
-    );
+    assert_eq!((fold.groups, fold.width, fold.rows), ([65536, 1, 1], 32768, 2));
     assert_eq!((fold.height, fold.last_row), (2, 32768));
 }
 
@@ -157,10 +130,7 @@ fn too_many_workgroups_to_number_are_refused() {
 fn a_fold_too_large_for_the_device_is_refused() {
     assert_eq!(fold([9, 1, 1], [2, 2, 2]), None);
     assert!(fold([8, 1, 1], [2, 2, 2]).is_some());
-    assert_eq!(
-        fold([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0,
-        [1, u32::MAX, 1]
-    );
+    assert_eq!(fold([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0, [1, u32::MAX, 1]);
 }
 
 #[test]
@@ -169,10 +139,7 @@ fn push_constants_keep_their_bytes_and_type() {
     let given = launch.push_constants.unwrap();
     assert_eq!(given.bytes, [1, 0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(given.layout, <[u32; 2] as Element>::LAYOUT);
-    let raw = Launch::invocations(1)
-        .push_constant_bytes([1u8, 2])
-        .push_constants
-        .unwrap();
+    let raw = Launch::invocations(1).push_constant_bytes([1u8, 2]).push_constants.unwrap();
     assert_eq!((raw.bytes, raw.layout), (vec![1, 2], ElementLayout::Opaque));
 }
 

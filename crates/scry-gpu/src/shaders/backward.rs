@@ -11,26 +11,20 @@ pub use super::transpose::TRANSPOSE;
 /// `y` = the gradient where `a`, the input or the output of the forward pass, is positive, else 0.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const RELU_BACKWARD: &str = concat!(
-    include_str!("backward/relu.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const RELU_BACKWARD: &str =
+    concat!(include_str!("backward/relu.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = gradient · a · (1 − a), with `a` the output of the forward pass.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const SIGMOID_BACKWARD: &str = concat!(
-    include_str!("backward/sigmoid.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const SIGMOID_BACKWARD: &str =
+    concat!(include_str!("backward/sigmoid.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = gradient · (1 − a²), with `a` the output of the forward pass.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const TANH_BACKWARD: &str = concat!(
-    include_str!("backward/tanh.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const TANH_BACKWARD: &str =
+    concat!(include_str!("backward/tanh.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// The sum of every column of a matrix.
 ///
@@ -45,10 +39,8 @@ pub const REDUCE_COLS: &str = include_str!("backward/reduce_cols.wgsl");
 /// `array<vec4<f32>>` and are launched with a quarter as many invocations.
 pub mod vec4 {
     /// [`RELU_BACKWARD`](super::RELU_BACKWARD), four elements at a time.
-    pub const RELU_BACKWARD: &str = concat!(
-        include_str!("backward/relu.wgsl"),
-        include_str!("elementwise/binary_vec4.wgsl")
-    );
+    pub const RELU_BACKWARD: &str =
+        concat!(include_str!("backward/relu.wgsl"), include_str!("elementwise/binary_vec4.wgsl"));
 
     /// [`SIGMOID_BACKWARD`](super::SIGMOID_BACKWARD), four elements at a time.
     pub const SIGMOID_BACKWARD: &str = concat!(
@@ -57,8 +49,6 @@ pub mod vec4 {
     );
 
     /// [`TANH_BACKWARD`](super::TANH_BACKWARD), four elements at a time.
-    pub const TANH_BACKWARD: &str = concat!(
-        include_str!("backward/tanh.wgsl"),
-        include_str!("elementwise/binary_vec4.wgsl")
-    );
+    pub const TANH_BACKWARD: &str =
+        concat!(include_str!("backward/tanh.wgsl"), include_str!("elementwise/binary_vec4.wgsl"));
 }

@@ -8,106 +8,80 @@
 /// `y` = max(x, 0); a NaN stays one.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
-pub const RELU: &str = concat!(
-    include_str!("elementwise/relu.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const RELU: &str =
+    concat!(include_str!("elementwise/relu.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = 1 / (1 + e⁻ˣ), finite for every x.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
-pub const SIGMOID: &str = concat!(
-    include_str!("elementwise/sigmoid.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const SIGMOID: &str =
+    concat!(include_str!("elementwise/sigmoid.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// The hyperbolic tangent, ±1 for large ±x.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
-pub const TANH: &str = concat!(
-    include_str!("elementwise/tanh.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const TANH: &str =
+    concat!(include_str!("elementwise/tanh.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = x / (1 + e⁻ˣ), also called swish.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
-pub const SILU: &str = concat!(
-    include_str!("elementwise/silu.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const SILU: &str =
+    concat!(include_str!("elementwise/silu.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// The Gaussian error linear unit in its tanh form, x/2 · (1 + tanh(√(2/π)(x + 0.044715 x³))).
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written).
-pub const GELU: &str = concat!(
-    include_str!("elementwise/gelu.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const GELU: &str =
+    concat!(include_str!("elementwise/gelu.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = factor · x.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `factor`, one `f32`.
-pub const SCALE: &str = concat!(
-    include_str!("elementwise/scale.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const SCALE: &str =
+    concat!(include_str!("elementwise/scale.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = x where it is positive, else slope · x.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `slope`, one `f32`.
-pub const LEAKY_RELU: &str = concat!(
-    include_str!("elementwise/leaky_relu.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const LEAKY_RELU: &str =
+    concat!(include_str!("elementwise/leaky_relu.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = x where it is positive, else alpha · (eˣ − 1).
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameter: `alpha`, one `f32`.
-pub const ELU: &str = concat!(
-    include_str!("elementwise/elu.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const ELU: &str =
+    concat!(include_str!("elementwise/elu.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = x, but at least low and at most high.
 ///
 /// Bindings: `x: array<f32>`, `y: array<f32>` (written). Parameters: low and high, two `f32`.
-pub const CLAMP: &str = concat!(
-    include_str!("elementwise/clamp.wgsl"),
-    include_str!("elementwise/unary.wgsl")
-);
+pub const CLAMP: &str =
+    concat!(include_str!("elementwise/clamp.wgsl"), include_str!("elementwise/unary.wgsl"));
 
 /// `y` = a + b.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const ADD: &str = concat!(
-    include_str!("elementwise/add.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const ADD: &str =
+    concat!(include_str!("elementwise/add.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = a − b.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const SUB: &str = concat!(
-    include_str!("elementwise/sub.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const SUB: &str =
+    concat!(include_str!("elementwise/sub.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = a · b.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const MUL: &str = concat!(
-    include_str!("elementwise/mul.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const MUL: &str =
+    concat!(include_str!("elementwise/mul.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = a / b.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `y: array<f32>` (written).
-pub const DIV: &str = concat!(
-    include_str!("elementwise/div.wgsl"),
-    include_str!("elementwise/binary.wgsl")
-);
+pub const DIV: &str =
+    concat!(include_str!("elementwise/div.wgsl"), include_str!("elementwise/binary.wgsl"));
 
 /// `y` = x + bias, the bias added to every row of a matrix with as many columns as it is long.
 ///

@@ -18,31 +18,23 @@ pub const TILED_16X16: &str = include_str!("matmul/tiled_16x16.wgsl");
 /// 4×4 elements of C for each invocation; launch (⌈n/4⌉, ⌈m/4⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
-pub const COARSE_64X64: &str = concat!(
-    include_str!("matmul/io_scalar.wgsl"),
-    include_str!("matmul/coarse_64x64.wgsl")
-);
+pub const COARSE_64X64: &str =
+    concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
 
 /// [`COARSE_64X64`] for n and k that are multiples of four; launched alike.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
-pub const COARSE_64X64_VEC4: &str = concat!(
-    include_str!("matmul/io_vec4.wgsl"),
-    include_str!("matmul/coarse_64x64.wgsl")
-);
+pub const COARSE_64X64_VEC4: &str =
+    concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_64x64.wgsl"));
 
 /// 8×8 elements of C for each invocation, in tiles of 128×128; launch (⌈n/8⌉, ⌈m/8⌉) invocations.
 ///
 /// Bindings: `a: array<f32>`, `b: array<f32>`, `c: array<f32>`. Parameters: m, n, k.
-pub const COARSE_8X8: &str = concat!(
-    include_str!("matmul/io_scalar.wgsl"),
-    include_str!("matmul/coarse_8x8.wgsl")
-);
+pub const COARSE_8X8: &str =
+    concat!(include_str!("matmul/io_scalar.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));
 
 /// [`COARSE_8X8`] for n and k that are multiples of four; launched alike.
 ///
 /// Bindings: `a`, `b` and `c`, all `array<vec4<f32>>`. Parameters: m, n, k, in elements.
-pub const COARSE_8X8_VEC4: &str = concat!(
-    include_str!("matmul/io_vec4.wgsl"),
-    include_str!("matmul/coarse_8x8.wgsl")
-);
+pub const COARSE_8X8_VEC4: &str =
+    concat!(include_str!("matmul/io_vec4.wgsl"), include_str!("matmul/coarse_8x8.wgsl"));

@@ -17,7 +17,5 @@ pub const EUCLIDEAN_SQUARED: &str = concat!(
 ///
 /// Bindings: `queries: array<vec4<f32>>`, `points: array<vec4<f32>>` and
 /// `distances: array<f32>`. Parameters: n_q, n_t, d, in elements.
-pub const EUCLIDEAN_SQUARED_VEC4: &str = concat!(
-    include_str!("pairwise/io_vec4.wgsl"),
-    include_str!("pairwise/euclidean_squared.wgsl")
-);
+pub const EUCLIDEAN_SQUARED_VEC4: &str =
+    concat!(include_str!("pairwise/io_vec4.wgsl"), include_str!("pairwise/euclidean_squared.wgsl"));

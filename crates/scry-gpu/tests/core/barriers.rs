@@ -7,28 +7,16 @@ use scry_gpu::testing::Counts;
 fn a_chain_of_100_dispatches_has_99_barriers() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
-    let buffers = [
-        gpu.upload(&[0u32; 64]).unwrap(),
-        gpu.upload(&[0u32; 64]).unwrap(),
-    ];
+    let buffers = [gpu.upload(&[0u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap()];
     gpu.wait().unwrap();
     let mut batch = gpu.batch();
     for i in 0..100 {
-        batch
-            .run(&kernel, &[&buffers[i % 2], &buffers[(i + 1) % 2]], 64)
-            .unwrap();
+        batch.run(&kernel, &[&buffers[i % 2], &buffers[(i + 1) % 2]], 64).unwrap();
     }
     let _ = log.take();
     batch.submit().unwrap();
     // One more, before the first dispatch: it waits for the uploads of the earlier submissions.
-    assert_eq!(
-        log.take(),
-        Counts {
-            dispatches: 100,
-            barriers: 100,
-            ..Default::default()
-        }
-    );
+    assert_eq!(log.take(), Counts { dispatches: 100, barriers: 100, ..Default::default() });
 }
 
 #[test]
@@ -46,13 +34,7 @@ fn dispatches_on_disjoint_buffers_have_no_barrier() {
         batch.run(&kernel, &[&input, output], 64).unwrap();
     }
     batch.submit().unwrap();
-    assert_eq!(
-        log.take(),
-        Counts {
-            dispatches: 99,
-            ..Default::default()
-        }
-    );
+    assert_eq!(log.take(), Counts { dispatches: 99, ..Default::default() });
 }
 
 #[test]
@@ -71,24 +53,13 @@ fn dispatches_on_disjoint_ranges_of_one_buffer_have_no_barrier() {
     }
     batch.submit().unwrap();
     // The one barrier separates the batch from the launch before it.
-    assert_eq!(
-        log.take(),
-        Counts {
-            dispatches: 100,
-            barriers: 1,
-            ..Default::default()
-        }
-    );
+    assert_eq!(log.take(), Counts { dispatches: 100, barriers: 1, ..Default::default() });
 }
 
 #[test]
 fn a_write_after_a_read_waits() {
     let (gpu, log) = observed();
-    let (a, b, c) = (
-        gpu.alloc::<u32>(4),
-        gpu.alloc::<u32>(4),
-        gpu.alloc::<u32>(4),
-    );
+    let (a, b, c) = (gpu.alloc::<u32>(4), gpu.alloc::<u32>(4), gpu.alloc::<u32>(4));
     let (a, b, c) = (a.unwrap(), b.unwrap(), c.unwrap());
     for buffer in [&a, &b, &c] {
         buffer.fill(1).unwrap();
@@ -96,56 +67,25 @@ fn a_write_after_a_read_waits() {
     a.copy_to(&b).unwrap();
     let _ = log.take();
     c.copy_to(&a).unwrap();
-    assert_eq!(
-        log.take(),
-        Counts {
-            copies: 1,
-            barriers: 1,
-            ..Default::default()
-        }
-    );
+    assert_eq!(log.take(), Counts { copies: 1, barriers: 1, ..Default::default() });
 }
 
 #[test]
 fn replays_are_ordered_after_everything_before_them() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
-    let (a, b) = (
-        gpu.upload(&[0u32; 64]).unwrap(),
-        gpu.alloc::<u32>(64).unwrap(),
-    );
+    let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let mut batch = gpu.batch();
-    batch
-        .run(&kernel, &[&a, &b], 64)
-        .unwrap()
-        .run(&kernel, &[&b, &a], 64)
-        .unwrap();
+    batch.run(&kernel, &[&a, &b], 64).unwrap().run(&kernel, &[&b, &a], 64).unwrap();
     let recording = batch.record().unwrap();
     let _ = log.take();
     for _ in 0..3 {
         recording.replay().unwrap().wait().unwrap();
     }
-    let replays = Counts {
-        dispatches: 6,
-        barriers: 6,
-        ..Default::default()
-    };
+    let replays = Counts { dispatches: 6, barriers: 6, ..Default::default() };
     // `b` was never written before the first replay, and is zeroed for it.
-    assert_eq!(
-        log.take(),
-        Counts {
-            fills: 1,
-            ..replays
-        }
-    );
+    assert_eq!(log.take(), Counts { fills: 1, ..replays });
     // What follows waits for the replay.
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
-    assert_eq!(
-        log.take(),
-        Counts {
-            dispatches: 1,
-            barriers: 1,
-            ..Default::default()
-        }
-    );
+    assert_eq!(log.take(), Counts { dispatches: 1, barriers: 1, ..Default::default() });
 }

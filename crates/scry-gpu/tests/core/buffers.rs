@@ -17,10 +17,7 @@ fn what_was_uploaded_comes_back() {
     let gpu = null();
     let data: Vec<f32> = (0..1000).map(|i| i as f32 * 0.5).collect();
     let buffer = gpu.upload(&data).unwrap();
-    assert_eq!(
-        (buffer.len(), buffer.byte_size(), buffer.is_empty()),
-        (1000, 4000, false)
-    );
+    assert_eq!((buffer.len(), buffer.byte_size(), buffer.is_empty()), (1000, 4000, false));
     assert_eq!(buffer.download().unwrap(), data);
     let mut out = vec![0.0; 1000];
     buffer.download_into(&mut out).unwrap();
@@ -30,17 +27,11 @@ fn what_was_uploaded_comes_back() {
 #[test]
 fn transfers_larger_than_a_staging_slot_keep_every_byte() {
     let gpu = null();
-    let data: Vec<u32> = (0..5_000_003u32)
-        .map(|i| i.wrapping_mul(2_654_435_761))
-        .collect();
+    let data: Vec<u32> = (0..5_000_003u32).map(|i| i.wrapping_mul(2_654_435_761)).collect();
     let buffer = gpu.upload(&data).unwrap();
     assert!(buffer.download().unwrap() == data);
     assert!(
-        buffer
-            .slice(1_048_575..4_000_001)
-            .unwrap()
-            .download()
-            .unwrap()
+        buffer.slice(1_048_575..4_000_001).unwrap().download().unwrap()
             == data[1_048_575..4_000_001]
     );
 }
@@ -77,13 +68,7 @@ fn fault_01_absurd_sizes_are_refused_and_the_next_small_one_works() {
     for len in [1usize << 40, usize::MAX, usize::MAX / 4] {
         let error = gpu.alloc::<f32>(len).unwrap_err();
         assert!(
-            matches!(
-                error,
-                GpuError::TooLarge {
-                    limit_name: "max_buffer_size",
-                    ..
-                }
-            ),
+            matches!(error, GpuError::TooLarge { limit_name: "max_buffer_size", .. }),
             "{error}"
         );
     }
@@ -94,22 +79,14 @@ fn fault_01_absurd_sizes_are_refused_and_the_next_small_one_works() {
 fn a_new_buffer_is_zero_and_is_zeroed_only_where_needed() {
     let (gpu, log) = observed();
     let buffer = gpu.alloc::<u64>(33).unwrap();
-    assert_eq!(
-        log.take().fills,
-        0,
-        "nothing is submitted for a buffer that nobody uses"
-    );
+    assert_eq!(log.take().fills, 0, "nothing is submitted for a buffer that nobody uses");
     assert_eq!(buffer.download().unwrap(), [0; 33]);
     assert_eq!(log.take().fills, 1);
     buffer.download().unwrap();
     assert_eq!(log.take().fills, 0);
     let overwritten = gpu.alloc::<u64>(33).unwrap();
     overwritten.write(&[7; 33]).unwrap();
-    assert_eq!(
-        log.take().fills,
-        0,
-        "an upload that covers all needs no zeros under it"
-    );
+    assert_eq!(log.take().fills, 0, "an upload that covers all needs no zeros under it");
     assert_eq!(overwritten.download().unwrap(), [7; 33]);
     let partly = gpu.alloc::<u64>(33).unwrap();
     partly.write_at(32, &[7]).unwrap();
@@ -157,20 +134,11 @@ fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
     let b = gpu.alloc::<u32>(3).unwrap();
     range_error(a.copy_to(&b));
     range_error(a.slice(0..3).unwrap().copy_to(&a.slice(1..4).unwrap()));
-    a.slice(0..2)
-        .unwrap()
-        .copy_to(&a.slice(2..4).unwrap())
-        .unwrap();
+    a.slice(0..2).unwrap().copy_to(&a.slice(2..4).unwrap()).unwrap();
     assert_eq!(a.download().unwrap(), [1, 2, 1, 2]);
     let foreign = other.alloc::<u32>(4).unwrap();
-    assert!(matches!(
-        a.copy_to(&foreign),
-        Err(GpuError::WrongDevice { .. })
-    ));
-    assert!(matches!(
-        gpu.copy_buffer(&foreign, &foreign),
-        Err(GpuError::WrongDevice { .. })
-    ));
+    assert!(matches!(a.copy_to(&foreign), Err(GpuError::WrongDevice { .. })));
+    assert!(matches!(gpu.copy_buffer(&foreign, &foreign), Err(GpuError::WrongDevice { .. })));
 }
 
 #[test]

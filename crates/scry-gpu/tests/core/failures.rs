@@ -57,11 +57,7 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
         // The device works, and holds nothing but its staging memory.
         assert_eq!(job(&gpu).unwrap(), [3; 100], "after call {n}");
         gpu.wait().unwrap();
-        assert!(
-            gpu.memory_usage().allocations <= 2,
-            "call {n}: {:?}",
-            gpu.memory_usage()
-        );
+        assert!(gpu.memory_usage().allocations <= 2, "call {n}: {:?}", gpu.memory_usage());
     }
 }
 
@@ -69,18 +65,9 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
 fn fault_26_the_device_is_lost_at_every_call_in_turn() {
     for n in 0..calls_of_the_job() {
         let (gpu, _, result) = with_call_failing(Fault::DeviceLost, n);
-        assert!(
-            matches!(result, Err(GpuError::DeviceLost { .. })),
-            "call {n}: {result:?}"
-        );
-        assert!(
-            matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost { .. })),
-            "call {n}"
-        );
-        assert!(
-            matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })),
-            "call {n}"
-        );
+        assert!(matches!(result, Err(GpuError::DeviceLost { .. })), "call {n}: {result:?}");
+        assert!(matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost { .. })), "call {n}");
+        assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })), "call {n}");
     }
     // A new device can be opened.
     let (_, _, result) = with_call_failing(Fault::DeviceLost, u64::MAX);

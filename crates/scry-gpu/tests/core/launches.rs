@@ -7,10 +7,7 @@ use super::{STEP, null, observed};
 #[test]
 fn the_same_source_is_compiled_once() {
     let gpu = null();
-    let (a, b) = (
-        gpu.upload(&[0u32; 8]).unwrap(),
-        gpu.alloc::<u32>(8).unwrap(),
-    );
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     for _ in 0..3 {
         gpu.dispatch(STEP, &[&a, &b], 8).unwrap();
     }
@@ -24,21 +21,12 @@ fn the_same_source_is_compiled_once() {
 fn a_refused_step_leaves_the_batch_as_it_was() {
     let (gpu, log) = observed();
     let kernel = gpu.compile(STEP).unwrap();
-    let (a, b) = (
-        gpu.upload(&[0u32; 8]).unwrap(),
-        gpu.upload(&[0u32; 8]).unwrap(),
-    );
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.upload(&[0u32; 8]).unwrap());
     gpu.wait().unwrap();
     let mut batch = gpu.batch();
     batch.run(&kernel, &[&a, &b], 8).unwrap();
-    assert!(matches!(
-        batch.run(&kernel, &[&a], 8).map(|_| ()),
-        Err(GpuError::Argument { .. })
-    ));
-    assert!(matches!(
-        batch.run(&kernel, &[&a, &a], 8).map(|_| ()),
-        Err(GpuError::Argument { .. })
-    ));
+    assert!(matches!(batch.run(&kernel, &[&a], 8).map(|_| ()), Err(GpuError::Argument { .. })));
+    assert!(matches!(batch.run(&kernel, &[&a, &a], 8).map(|_| ()), Err(GpuError::Argument { .. })));
     assert!(batch.write(&a, &[1]).is_err());
     let _ = log.take();
     batch.submit().unwrap();
@@ -65,8 +53,7 @@ fn fault_20_a_launch_of_nothing_does_nothing_but_is_checked() {
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let _ = log.take();
     gpu.run(&kernel, &[&a, &b], 0).unwrap();
-    gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([3, 0, 3]))
-        .unwrap();
+    gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([3, 0, 3])).unwrap();
     assert_eq!(log.take(), Default::default());
     assert!(gpu.run(&kernel, &[&a], 0).is_err());
     let empty = gpu.alloc::<u32>(0).unwrap();
@@ -92,9 +79,7 @@ fn overrides_make_different_kernels() {
 #[test]
 fn a_shader_error_shows_its_line() {
     let error = null().compile("fn f() {\n  let x = ;\n}").unwrap_err();
-    let GpuError::Shader(shader) = &error else {
-        panic!("{error:?}")
-    };
+    let GpuError::Shader(shader) = &error else { panic!("{error:?}") };
     assert_eq!(shader.location.map(|l| l.line), Some(2));
     assert!(error.to_string().contains("let x = ;"), "{error}");
 }
@@ -105,9 +90,7 @@ fn fault_15_the_same_bad_kernel_from_16_threads_gives_the_same_error() {
     let compile = |gpu: Device| gpu.compile("fn f() { let x = ; }").map(|_| ()).unwrap_err();
     let expected = compile(gpu.clone());
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16)
-            .map(|_| scope.spawn(|| compile(gpu.clone())))
-            .collect();
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| compile(gpu.clone()))).collect();
         for thread in threads {
             assert_eq!(thread.join().unwrap(), expected);
         }

@@ -14,10 +14,7 @@ fn a_batch_outlives_everything_that_it_was_made_from() {
     let download;
     {
         let kernel = gpu.compile(STEP).unwrap();
-        let (a, b) = (
-            gpu.upload(&[1u32; 64]).unwrap(),
-            gpu.alloc::<u32>(64).unwrap(),
-        );
+        let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
         batch.run(&kernel, &[&a, &b], 64).unwrap();
         download = batch.download(&a).unwrap();
     }
@@ -40,10 +37,7 @@ fn memory_is_given_back_when_the_work_that_uses_it_is_done() {
     }
     gpu.wait().unwrap();
     let after = gpu.memory_usage();
-    assert_eq!(
-        (after.allocations, after.bytes),
-        (before.allocations, before.bytes)
-    );
+    assert_eq!((after.allocations, after.bytes), (before.allocations, before.bytes));
     assert!(after.peak_bytes >= before.bytes + 1000);
 }
 
@@ -54,13 +48,7 @@ fn a_download_of_a_batch_that_was_never_submitted_says_so() {
     let mut batch = gpu.batch();
     let download = batch.download(&buffer).unwrap();
     drop(batch);
-    assert!(matches!(
-        download.get(),
-        Err(GpuError::Range {
-            operation: "Download::get",
-            ..
-        })
-    ));
+    assert!(matches!(download.get(), Err(GpuError::Range { operation: "Download::get", .. })));
 }
 
 #[test]
@@ -82,34 +70,18 @@ fn fault_28_a_device_that_never_answers_does_not_hold_the_caller() {
             gpu.interrupt();
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(matches!(
-            waiting.join().unwrap(),
-            Err(GpuError::Interrupted { .. })
-        ));
+        assert!(matches!(waiting.join().unwrap(), Err(GpuError::Interrupted { .. })));
     });
     assert!(buffer.write(&[3; 4]).is_ok());
     // A time limit ends the wait and gives the device up.
     gpu.set_time_limit(Some(Duration::from_millis(60)));
     assert!(matches!(buffer.download(), Err(GpuError::Timeout { .. })));
-    assert!(matches!(
-        buffer.download(),
-        Err(GpuError::DeviceLost { .. })
-    ));
-    assert!(matches!(
-        gpu.alloc::<u32>(4),
-        Err(GpuError::DeviceLost { .. })
-    ));
+    assert!(matches!(buffer.download(), Err(GpuError::DeviceLost { .. })));
+    assert!(matches!(gpu.alloc::<u32>(4), Err(GpuError::DeviceLost { .. })));
 }
 
 #[test]
 fn usage_is_plain_data() {
     let usage = null().memory_usage();
-    assert_eq!(
-        usage,
-        MemoryUsage {
-            allocations: 0,
-            bytes: 0,
-            peak_bytes: 0
-        }
-    );
+    assert_eq!(usage, MemoryUsage { allocations: 0, bytes: 0, peak_bytes: 0 });
 }

@@ -12,20 +12,10 @@ fn brute_force(digits: &Digits, k: usize) -> Vec<u32> {
         .map(|own| {
             let others = (0..points.len()).filter(|&other| other != own);
             let mut ranked: Vec<(f64, usize)> = others
-                .map(|other| {
-                    (
-                        points[own].iter().zip(points[other]).map(square).sum(),
-                        other,
-                    )
-                })
+                .map(|other| (points[own].iter().zip(points[other]).map(square).sum(), other))
                 .collect();
             ranked.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-            majority(
-                ranked[..k]
-                    .iter()
-                    .map(|&(_, other)| digits.labels[other])
-                    .collect(),
-            )
+            majority(ranked[..k].iter().map(|&(_, other)| digits.labels[other]).collect())
         })
         .collect()
 }
@@ -33,27 +23,15 @@ fn brute_force(digits: &Digits, k: usize) -> Vec<u32> {
 fn majority(nearest: Vec<u32>) -> u32 {
     let count = |label: u32| nearest.iter().filter(|&&other| other == label).count();
     let place = |label: u32| nearest.iter().position(|&other| other == label);
-    let best = nearest
-        .iter()
-        .max_by_key(|&&label| (count(label), std::cmp::Reverse(place(label))));
+    let best = nearest.iter().max_by_key(|&&label| (count(label), std::cmp::Reverse(place(label))));
     *best.expect("k is at least 1")
 }
 
 /// Every fourth image, so that a debug build is done soon.
 fn sample(digits: &Digits) -> Digits {
-    let images = digits
-        .images
-        .chunks(digits.dimensions)
-        .step_by(4)
-        .flatten()
-        .copied()
-        .collect();
+    let images = digits.images.chunks(digits.dimensions).step_by(4).flatten().copied().collect();
     let labels = digits.labels.iter().step_by(4).copied().collect();
-    Digits {
-        dimensions: digits.dimensions,
-        images,
-        labels,
-    }
+    Digits { dimensions: digits.dimensions, images, labels }
 }
 
 fn right(predicted: &[u32], labels: &[u32]) -> usize {
@@ -63,21 +41,13 @@ fn right(predicted: &[u32], labels: &[u32]) -> usize {
 #[test]
 fn labels_equal_those_of_a_brute_force_search() {
     let all = Digits::read(&root().join("examples/data")).unwrap();
-    assert_eq!(
-        (all.labels.len(), all.dimensions, all.images.len()),
-        (1797, 64, 1797 * 64)
-    );
+    assert_eq!((all.labels.len(), all.dimensions, all.images.len()), (1797, 64, 1797 * 64));
     let digits = sample(&all);
     for gpu in devices() {
         let distances = knn::distances(&gpu, &digits).unwrap();
         for k in [1, 3, 4, 5] {
             let predicted = knn::classify(&distances, &digits.labels, k);
-            assert_eq!(
-                predicted,
-                brute_force(&digits, k),
-                "k = {k} on {}",
-                gpu.name()
-            );
+            assert_eq!(predicted, brute_force(&digits, k), "k = {k} on {}", gpu.name());
         }
     }
 }
@@ -116,25 +86,13 @@ fn ties_go_to_the_nearer_then_to_the_smaller_index() {
 #[test]
 fn brute_force_and_classify_agree_on_random_labels() {
     let images = random_f32(9, 60 * 3);
-    let labels: Vec<u32> = random_f32(10, 60)
-        .iter()
-        .map(|x| u32::from(*x > 0.0))
-        .collect();
-    let digits = Digits {
-        dimensions: 3,
-        images,
-        labels,
-    };
+    let labels: Vec<u32> = random_f32(10, 60).iter().map(|x| u32::from(*x > 0.0)).collect();
+    let digits = Digits { dimensions: 3, images, labels };
     for gpu in devices() {
         let distances = knn::distances(&gpu, &digits).unwrap();
         for k in 1..=59 {
             let predicted = knn::classify(&distances, &digits.labels, k);
-            assert_eq!(
-                predicted,
-                brute_force(&digits, k),
-                "k = {k} on {}",
-                gpu.name()
-            );
+            assert_eq!(predicted, brute_force(&digits, k), "k = {k} on {}", gpu.name());
         }
     }
 }

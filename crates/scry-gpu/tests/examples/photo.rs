@@ -37,12 +37,8 @@ fn gradient(photo: &Image, radius: i64) -> Vec<f64> {
     };
     let mut out = Vec::new();
     for (x, y) in (0..height).flat_map(|y| (0..width).map(move |x| (x, y))) {
-        let along_x: f64 = taps()
-            .map(|(dx, dy)| weight(dx, dy) * at(x + dx, y + dy))
-            .sum();
-        let along_y: f64 = taps()
-            .map(|(dx, dy)| weight(dy, dx) * at(x + dx, y + dy))
-            .sum();
+        let along_x: f64 = taps().map(|(dx, dy)| weight(dx, dy) * at(x + dx, y + dy)).sum();
+        let along_y: f64 = taps().map(|(dx, dy)| weight(dy, dx) * at(x + dx, y + dy)).sum();
         out.push((along_x.hypot(along_y) / total).min(1.0));
     }
     out
@@ -51,10 +47,7 @@ fn gradient(photo: &Image, radius: i64) -> Vec<f64> {
 fn assert_edges(edges: &Image, photo: &Image, want: &[f64]) {
     assert_eq!((edges.width, edges.height), (photo.width, photo.height));
     for (i, (got, want)) in edges.pixels.iter().zip(want).enumerate() {
-        assert!(
-            (f64::from(*got) - want).abs() < 1e-5,
-            "pixel {i} is {got}, not {want}"
-        );
+        assert!((f64::from(*got) - want).abs() < 1e-5, "pixel {i} is {got}, not {want}");
     }
 }
 
@@ -63,11 +56,7 @@ fn radius_one_is_the_sobel_operator() {
     let photo = image::read(&root().join("examples/data/camera.png")).unwrap();
     assert_eq!((photo.width, photo.height), (512, 512));
     for gpu in devices() {
-        assert_edges(
-            &edges::find(&gpu, &photo, 1).unwrap(),
-            &photo,
-            &sobel(&photo),
-        );
+        assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo, &sobel(&photo));
     }
 }
 
@@ -77,16 +66,8 @@ fn odd_sizes_have_edges_too() {
         for (width, height) in [(1, 1), (1, 33), (33, 1), (17, 31)] {
             let pixels = random_f32(5, (width * height) as usize);
             let pixels = pixels.iter().map(|pixel| pixel.abs()).collect();
-            let photo = Image {
-                width,
-                height,
-                pixels,
-            };
-            assert_edges(
-                &edges::find(&gpu, &photo, 1).unwrap(),
-                &photo,
-                &sobel(&photo),
-            );
+            let photo = Image { width, height, pixels };
+            assert_edges(&edges::find(&gpu, &photo, 1).unwrap(), &photo, &sobel(&photo));
         }
     }
 }
@@ -94,15 +75,8 @@ fn odd_sizes_have_edges_too() {
 #[test]
 fn larger_radii_weigh_by_distance() {
     for gpu in devices() {
-        let pixels = random_f32(6, 19 * 23)
-            .iter()
-            .map(|pixel| pixel.abs())
-            .collect();
-        let photo = Image {
-            width: 19,
-            height: 23,
-            pixels,
-        };
+        let pixels = random_f32(6, 19 * 23).iter().map(|pixel| pixel.abs()).collect();
+        let photo = Image { width: 19, height: 23, pixels };
         for radius in [2, 3, 5] {
             let edges = edges::find(&gpu, &photo, radius).unwrap();
             assert_edges(&edges, &photo, &gradient(&photo, i64::from(radius)));
@@ -113,11 +87,7 @@ fn larger_radii_weigh_by_distance() {
 #[test]
 fn flat_images_have_no_edges() {
     for gpu in devices() {
-        let flat = Image {
-            width: 20,
-            height: 20,
-            pixels: vec![0.625; 400],
-        };
+        let flat = Image { width: 20, height: 20, pixels: vec![0.625; 400] };
         let edges = edges::find(&gpu, &flat, 3).unwrap();
         assert!(edges.pixels.iter().all(|&pixel| pixel < 1e-6));
     }
@@ -127,15 +97,7 @@ fn flat_images_have_no_edges() {
 fn images_survive_a_file() {
     let path = std::env::temp_dir().join(format!("scry-gpu-{}.png", std::process::id()));
     let pixels = (0..=255).map(|grey| grey as f32 / 255.0).collect();
-    image::write(
-        &path,
-        &Image {
-            width: 32,
-            height: 8,
-            pixels,
-        },
-    )
-    .unwrap();
+    image::write(&path, &Image { width: 32, height: 8, pixels }).unwrap();
     let image = image::read(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     assert_eq!((image.width, image.height), (32, 8));

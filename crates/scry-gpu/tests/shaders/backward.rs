@@ -32,32 +32,14 @@ fn reduce_cols(x: &[f32], columns: usize) -> Vec<f64> {
 #[test]
 fn gradients_of_activations() {
     use shaders::backward::{self, vec4};
-    check_binary(
-        [backward::RELU_BACKWARD, vec4::RELU_BACKWARD],
-        relu_backward,
-    );
-    check_binary(
-        [backward::SIGMOID_BACKWARD, vec4::SIGMOID_BACKWARD],
-        sigmoid_backward,
-    );
-    check_binary(
-        [backward::TANH_BACKWARD, vec4::TANH_BACKWARD],
-        tanh_backward,
-    );
+    check_binary([backward::RELU_BACKWARD, vec4::RELU_BACKWARD], relu_backward);
+    check_binary([backward::SIGMOID_BACKWARD, vec4::SIGMOID_BACKWARD], sigmoid_backward);
+    check_binary([backward::TANH_BACKWARD, vec4::TANH_BACKWARD], tanh_backward);
 }
 
 #[test]
 fn column_sums() {
-    let shapes = [
-        [1, 1],
-        [7, 33],
-        [33, 7],
-        [127, 129],
-        [1023, 1],
-        [1, 1023],
-        [1023, 5],
-        [8, 32],
-    ];
+    let shapes = [[1, 1], [7, 33], [33, 7], [127, 129], [1023, 1], [1, 1023], [1023, 5], [8, 32]];
     on_each_device(|gpu| {
         for (seed, [rows, columns]) in (1..).zip(shapes) {
             let x = random_f32(seed, rows * columns);

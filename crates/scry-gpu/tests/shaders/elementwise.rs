@@ -48,10 +48,7 @@ fn check_unary(sources: [&str; 2], launch: impl Fn(usize) -> Launch, reference: 
     on_each_device(|gpu| {
         for n in LENGTHS {
             for (source, width) in sources.into_iter().zip([1, 4]) {
-                let x: Vec<f32> = random_f32(n as u64, n * width)
-                    .iter()
-                    .map(|x| 8.0 * x)
-                    .collect();
+                let x: Vec<f32> = random_f32(n as u64, n * width).iter().map(|x| 8.0 * x).collect();
                 let y = run(gpu, source, &[&x], x.len(), launch(n));
                 let want: Vec<f64> = x.iter().map(|x| reference(f64::from(*x))).collect();
                 assert_close(&format!("length {}", x.len()), &y, &want);
@@ -76,9 +73,8 @@ pub fn check_binary(sources: [&str; 2], reference: fn(f64, f64) -> f64) {
                 let (a, b) = (random_f32(1, n * width), random_f32(2, n * width));
                 let y = run(gpu, source, &[&a, &b], a.len(), Launch::invocations(n));
                 let pairs = a.iter().zip(&b);
-                let want: Vec<f64> = pairs
-                    .map(|(a, b)| reference(f64::from(*a), f64::from(*b)))
-                    .collect();
+                let want: Vec<f64> =
+                    pairs.map(|(a, b)| reference(f64::from(*a), f64::from(*b))).collect();
                 assert_close(&format!("length {}", a.len()), &y, &want);
             }
         }
@@ -97,17 +93,9 @@ fn activations() {
 #[test]
 fn activations_with_parameters() {
     check_unary([elementwise::SCALE, vec4::SCALE], with(-2.5f32), scale);
-    check_unary(
-        [elementwise::LEAKY_RELU, vec4::LEAKY_RELU],
-        with(0.125f32),
-        leaky_relu,
-    );
+    check_unary([elementwise::LEAKY_RELU, vec4::LEAKY_RELU], with(0.125f32), leaky_relu);
     check_unary([elementwise::ELU, vec4::ELU], with(1.5f32), elu);
-    check_unary(
-        [elementwise::CLAMP, vec4::CLAMP],
-        with([-2.0f32, 3.5]),
-        clamp,
-    );
+    check_unary([elementwise::CLAMP, vec4::CLAMP], with([-2.0f32, 3.5]), clamp);
 }
 
 #[test]
@@ -121,10 +109,7 @@ fn arithmetic() {
 /// The bias added to every row.
 fn bias_add(x: &[f32], bias: &[f32]) -> Vec<f64> {
     let bias = bias.iter().cycle();
-    x.iter()
-        .zip(bias)
-        .map(|(x, bias)| f64::from(*x) + f64::from(*bias))
-        .collect()
+    x.iter().zip(bias).map(|(x, bias)| f64::from(*x) + f64::from(*bias)).collect()
 }
 
 #[test]

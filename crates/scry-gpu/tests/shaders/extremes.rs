@@ -17,16 +17,9 @@ fn activations_saturate() {
         assert_eq!(apply(gpu, elementwise::SILU, &x), [0.0, 0.0, 1000.0, 1e30]);
         assert_eq!(apply(gpu, elementwise::RELU, &x), [0.0, 0.0, 1000.0, 1e30]);
         let tanh = apply(gpu, elementwise::TANH, &x);
-        assert!(
-            tanh.iter()
-                .zip([-1.0, -1.0, 1.0, 1.0])
-                .all(|(y, limit)| (y - limit).abs() < 1e-6)
-        );
+        assert!(tanh.iter().zip([-1.0, -1.0, 1.0, 1.0]).all(|(y, limit)| (y - limit).abs() < 1e-6));
         let gelu = apply(gpu, elementwise::GELU, &[-1000.0, 1000.0, 1e12]);
-        assert!(
-            gelu[0].abs() < 1e-3 && gelu[1] == 1000.0 && gelu[2] == 1e12,
-            "{gelu:?}"
-        );
+        assert!(gelu[0].abs() < 1e-3 && gelu[1] == 1000.0 && gelu[2] == 1e12, "{gelu:?}");
     });
 }
 
@@ -35,13 +28,7 @@ fn the_gradient_at_zero_is_zero() {
     on_each_device(|gpu| {
         let (values, gradients) = ([0.0, -0.0, 1.0, -1.0], [5.0, 6.0, 7.0, 8.0]);
         let inputs: [&[f32]; 2] = [&values, &gradients];
-        let y = run(
-            gpu,
-            backward::RELU_BACKWARD,
-            &inputs,
-            4,
-            Launch::invocations(4),
-        );
+        let y = run(gpu, backward::RELU_BACKWARD, &inputs, 4, Launch::invocations(4));
         assert_eq!(y, [0.0, 0.0, 7.0, 0.0]);
     });
 }

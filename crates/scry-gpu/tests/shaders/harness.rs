@@ -44,9 +44,7 @@ pub fn succeed<T>(result: Result<T>) -> T {
 
 /// Compares with a reference; the largest of its values is the scale.
 pub fn assert_close(what: &str, got: &[f32], want: &[f64]) {
-    let scale = want
-        .iter()
-        .fold(0.0, |scale: f64, value| scale.max(value.abs()));
+    let scale = want.iter().fold(0.0, |scale: f64, value| scale.max(value.abs()));
     assert_close_at(scale, what, got, want);
 }
 
@@ -57,10 +55,7 @@ pub fn assert_close_at(scale: f64, what: &str, got: &[f32], want: &[f64]) {
         let error = (f64::from(*got) - want).abs();
         // Written so that a NaN fails.
         let is_close = error <= TOLERANCE * scale;
-        assert!(
-            is_close,
-            "{what}: element {i} is {got}, the reference says {want}"
-        );
+        assert!(is_close, "{what}: element {i} is {got}, the reference says {want}");
     }
 }
 

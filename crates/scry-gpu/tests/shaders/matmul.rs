@@ -20,13 +20,8 @@ const SHAPES: [[usize; 3]; 10] = [
 ];
 
 /// Shapes whose n and k are multiples of four.
-const SHAPES_VEC4: [[usize; 3]; 5] = [
-    [1, 4, 4],
-    [33, 36, 12],
-    [127, 132, 68],
-    [1023, 4, 8],
-    [5, 260, 1020],
-];
+const SHAPES_VEC4: [[usize; 3]; 5] =
+    [[1, 4, 4], [33, 36, 12], [127, 132, 68], [1023, 4, 8], [5, 260, 1020]];
 
 /// C = A × B.
 fn matmul(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
@@ -65,21 +60,11 @@ fn tiled_16x16() {
 #[test]
 fn coarse_64x64() {
     check("COARSE_64X64", shaders::matmul::COARSE_64X64, 4, &SHAPES);
-    check(
-        "COARSE_64X64_VEC4",
-        shaders::matmul::COARSE_64X64_VEC4,
-        4,
-        &SHAPES_VEC4,
-    );
+    check("COARSE_64X64_VEC4", shaders::matmul::COARSE_64X64_VEC4, 4, &SHAPES_VEC4);
 }
 
 #[test]
 fn coarse_8x8() {
     check("COARSE_8X8", shaders::matmul::COARSE_8X8, 8, &SHAPES);
-    check(
-        "COARSE_8X8_VEC4",
-        shaders::matmul::COARSE_8X8_VEC4,
-        8,
-        &SHAPES_VEC4,
-    );
+    check("COARSE_8X8_VEC4", shaders::matmul::COARSE_8X8_VEC4, 8, &SHAPES_VEC4);
 }

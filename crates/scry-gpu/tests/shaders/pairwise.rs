@@ -28,11 +28,7 @@ fn check(name: &str, source: &str, shapes: &[[usize; 3]]) {
             ]);
             let distances = run(gpu, source, &[&queries, &points], n_q * n_t, launch);
             let want = euclidean_squared(&queries, &points, d);
-            assert_close(
-                &format!("{name}, n_q {n_q}, n_t {n_t}, d {d}"),
-                &distances,
-                &want,
-            );
+            assert_close(&format!("{name}, n_q {n_q}, n_t {n_t}, d {d}"), &distances, &want);
         }
     });
 }
@@ -48,17 +44,9 @@ fn euclidean_squared_distances() {
         [127, 65, 17],
         [3, 5, 1023],
     ];
-    check(
-        "EUCLIDEAN_SQUARED",
-        shaders::pairwise::EUCLIDEAN_SQUARED,
-        &shapes,
-    );
+    check("EUCLIDEAN_SQUARED", shaders::pairwise::EUCLIDEAN_SQUARED, &shapes);
     let shapes = [[1, 1, 4], [33, 7, 128], [127, 65, 20], [5, 1023, 8]];
-    check(
-        "EUCLIDEAN_SQUARED_VEC4",
-        shaders::pairwise::EUCLIDEAN_SQUARED_VEC4,
-        &shapes,
-    );
+    check("EUCLIDEAN_SQUARED_VEC4", shaders::pairwise::EUCLIDEAN_SQUARED_VEC4, &shapes);
 }
 
 #[test]

@@ -14,10 +14,7 @@ const SOURCES: [(&str, &str); 51] = [
     ("matmul::COARSE_8X8", matmul::COARSE_8X8),
     ("matmul::COARSE_8X8_VEC4", matmul::COARSE_8X8_VEC4),
     ("pairwise::EUCLIDEAN_SQUARED", pairwise::EUCLIDEAN_SQUARED),
-    (
-        "pairwise::EUCLIDEAN_SQUARED_VEC4",
-        pairwise::EUCLIDEAN_SQUARED_VEC4,
-    ),
+    ("pairwise::EUCLIDEAN_SQUARED_VEC4", pairwise::EUCLIDEAN_SQUARED_VEC4),
     ("transpose::TRANSPOSE", transpose::TRANSPOSE),
     ("saxpy::SAXPY", saxpy::SAXPY),
     ("saxpy::SAXPY_VEC4", saxpy::SAXPY_VEC4),
@@ -32,18 +29,9 @@ const SOURCES: [(&str, &str); 51] = [
     ("backward::SIGMOID_BACKWARD", backward::SIGMOID_BACKWARD),
     ("backward::TANH_BACKWARD", backward::TANH_BACKWARD),
     ("backward::REDUCE_COLS", backward::REDUCE_COLS),
-    (
-        "backward::vec4::RELU_BACKWARD",
-        backward::vec4::RELU_BACKWARD,
-    ),
-    (
-        "backward::vec4::SIGMOID_BACKWARD",
-        backward::vec4::SIGMOID_BACKWARD,
-    ),
-    (
-        "backward::vec4::TANH_BACKWARD",
-        backward::vec4::TANH_BACKWARD,
-    ),
+    ("backward::vec4::RELU_BACKWARD", backward::vec4::RELU_BACKWARD),
+    ("backward::vec4::SIGMOID_BACKWARD", backward::vec4::SIGMOID_BACKWARD),
+    ("backward::vec4::TANH_BACKWARD", backward::vec4::TANH_BACKWARD),
     ("elementwise::RELU", elementwise::RELU),
     ("elementwise::SIGMOID", elementwise::SIGMOID),
     ("elementwise::TANH", elementwise::TANH),
@@ -64,10 +52,7 @@ const SOURCES: [(&str, &str); 51] = [
     ("elementwise::vec4::SILU", elementwise::vec4::SILU),
     ("elementwise::vec4::GELU", elementwise::vec4::GELU),
     ("elementwise::vec4::SCALE", elementwise::vec4::SCALE),
-    (
-        "elementwise::vec4::LEAKY_RELU",
-        elementwise::vec4::LEAKY_RELU,
-    ),
+    ("elementwise::vec4::LEAKY_RELU", elementwise::vec4::LEAKY_RELU),
     ("elementwise::vec4::ELU", elementwise::vec4::ELU),
     ("elementwise::vec4::CLAMP", elementwise::vec4::CLAMP),
     ("elementwise::vec4::ADD", elementwise::vec4::ADD),
@@ -82,15 +67,8 @@ fn every_source_keeps_within_webgpus_core() {
         let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
         let interface = program.interface();
         assert_eq!(interface.entry_point, "main", "{name}");
-        assert!(
-            interface.workgroup_size.iter().product::<u32>() <= 256,
-            "{name}"
-        );
-        assert!(
-            interface.workgroup_memory <= 16 << 10,
-            "{name}: {}",
-            interface.workgroup_memory
-        );
+        assert!(interface.workgroup_size.iter().product::<u32>() <= 256, "{name}");
+        assert!(interface.workgroup_memory <= 16 << 10, "{name}: {}", interface.workgroup_memory);
         assert_eq!(interface.features, Features::empty(), "{name}");
     }
 }
@@ -103,12 +81,7 @@ fn every_source_writes_its_last_binding_alone() {
         for (i, binding) in bindings.iter().enumerate() {
             assert_eq!((binding.group, binding.binding as usize), (0, i), "{name}");
             let is_last = i + 1 == bindings.len();
-            assert_eq!(
-                binding.access == Access::ReadWrite,
-                is_last,
-                "{name}: {}",
-                binding.name
-            );
+            assert_eq!(binding.access == Access::ReadWrite, is_last, "{name}: {}", binding.name);
         }
     }
 }
@@ -121,24 +94,13 @@ fn the_example_kernels_are_what_the_command_line_expects() {
     };
     // Sizes of an image come as overrides, pixels as grey floats, the grid has two dimensions.
     let overrides = vec![("src_width".into(), 640.0), ("src_height".into(), 480.0)];
-    let options = Options {
-        overrides,
-        ..Options::default()
-    };
+    let options = Options { overrides, ..Options::default() };
     let program = Program::with_options(&read("edges.wgsl"), &options).unwrap();
     let edges = program.interface();
-    let names: Vec<&str> = edges
-        .bindings
-        .iter()
-        .map(|binding| binding.name.as_str())
-        .collect();
+    let names: Vec<&str> = edges.bindings.iter().map(|binding| binding.name.as_str()).collect();
     assert_eq!(names, ["src", "dst"]);
     assert!(edges.workgroup_size[1] > 1);
-    let radius = edges
-        .overrides
-        .iter()
-        .find(|o| o.name == "RADIUS")
-        .expect("a RADIUS");
+    let radius = edges.overrides.iter().find(|o| o.name == "RADIUS").expect("a RADIUS");
     assert_eq!((radius.ty.as_str(), radius.value), ("u32", Some(1.0)));
 
     let program = Program::parse(&read("saxpy.wgsl")).unwrap();

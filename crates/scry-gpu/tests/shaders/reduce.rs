@@ -13,24 +13,15 @@ fn sum(x: &[f32]) -> f64 {
 }
 
 fn max(x: &[f32]) -> f64 {
-    x.iter()
-        .copied()
-        .map(f64::from)
-        .fold(f64::NEG_INFINITY, f64::max)
+    x.iter().copied().map(f64::from).fold(f64::NEG_INFINITY, f64::max)
 }
 
 fn min(x: &[f32]) -> f64 {
-    x.iter()
-        .copied()
-        .map(f64::from)
-        .fold(f64::INFINITY, f64::min)
+    x.iter().copied().map(f64::from).fold(f64::INFINITY, f64::min)
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
-    a.iter()
-        .zip(b)
-        .map(|(a, b)| f64::from(*a) * f64::from(*b))
-        .sum()
+    a.iter().zip(b).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum()
 }
 
 /// Both passes: `first` with some workgroups, then `second` over their results.
@@ -78,18 +69,8 @@ fn inner_products() {
     on_each_device(|gpu| {
         for n in LENGTHS {
             let (a, b) = (random_f32(1, n), random_f32(2, n));
-            let scale = a
-                .iter()
-                .zip(&b)
-                .map(|(a, b)| f64::from((a * b).abs()))
-                .sum();
-            let got = reduce(
-                gpu,
-                shaders::reduce::DOT,
-                shaders::reduce::SUM,
-                &[&a, &b],
-                5,
-            );
+            let scale = a.iter().zip(&b).map(|(a, b)| f64::from((a * b).abs())).sum();
+            let got = reduce(gpu, shaders::reduce::DOT, shaders::reduce::SUM, &[&a, &b], 5);
             assert_close_at(scale, &format!("length {n}"), &[got], &[dot(&a, &b)]);
         }
     });

@@ -6,10 +6,7 @@ use crate::harness::{LENGTHS, assert_close, on_each_device, succeed};
 use crate::support::random_f32;
 
 fn saxpy(a: f32, x: &[f32], y: &[f32]) -> Vec<f64> {
-    x.iter()
-        .zip(y)
-        .map(|(x, y)| f64::from(a) * f64::from(*x) + f64::from(*y))
-        .collect()
+    x.iter().zip(y).map(|(x, y)| f64::from(a) * f64::from(*x) + f64::from(*y)).collect()
 }
 
 fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
@@ -20,11 +17,7 @@ fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
         gpu.run_with_push_constants(&kernel, &[&x, &y], invocations, &-1.75f32)?;
         y.download()
     };
-    assert_close(
-        &format!("length {n}"),
-        &succeed(launch()),
-        &saxpy(-1.75, &x, &y),
-    );
+    assert_close(&format!("length {n}"), &succeed(launch()), &saxpy(-1.75, &x, &y));
 }
 
 #[test]

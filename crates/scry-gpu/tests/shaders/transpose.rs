@@ -6,23 +6,13 @@ use crate::harness::{on_each_device, run, word};
 use crate::support::random_f32;
 
 fn transpose(x: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    (0..columns)
-        .flat_map(|column| (0..rows).map(move |row| x[row * columns + column]))
-        .collect()
+    (0..columns).flat_map(|column| (0..rows).map(move |row| x[row * columns + column])).collect()
 }
 
 #[test]
 fn transposes_exactly() {
     on_each_device(|gpu| {
-        let shapes = [
-            [1, 1],
-            [1, 1023],
-            [1023, 1],
-            [7, 33],
-            [33, 7],
-            [32, 64],
-            [127, 129],
-        ];
+        let shapes = [[1, 1], [1, 1023], [1023, 1], [7, 33], [33, 7], [32, 64], [127, 129]];
         for (seed, [rows, columns]) in (1..).zip(shapes) {
             let x = random_f32(seed, rows * columns);
             let launch = Launch::invocations([columns, rows.div_ceil(4)])

@@ -30,22 +30,12 @@ fn open_all() -> Vec<Device> {
             .unwrap_or_else(|error| panic!("{selector} ({}) does not open: {error}", info.name));
         devices.push(device);
     }
-    for Attempt {
-        backend,
-        reason,
-        remedy,
-    } in Device::absent_backends()
-    {
+    for Attempt { backend, reason, remedy } in Device::absent_backends() {
         eprintln!("skipped {backend}: {reason}; {remedy}");
     }
     let required = env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
-    let has_vulkan = devices
-        .iter()
-        .any(|device| device.backend_kind() == BackendKind::Vulkan);
-    assert!(
-        has_vulkan || !required,
-        "SCRY_REQUIRE_VULKAN is set, but no Vulkan device is present"
-    );
+    let has_vulkan = devices.iter().any(|device| device.backend_kind() == BackendKind::Vulkan);
+    assert!(has_vulkan || !required, "SCRY_REQUIRE_VULKAN is set, but no Vulkan device is present");
     if devices.is_empty() {
         eprintln!("skipped: no device is present, nothing is run");
     }
@@ -63,7 +53,5 @@ pub fn random_f32(seed: u64, n: usize) -> Vec<f32> {
         z ^ (z >> 31)
     };
     // An odd number of 24 bits: exact in 32-bit floats, and its distance from the middle is odd.
-    (0..n)
-        .map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0)
-        .collect()
+    (0..n).map(|_| ((next() >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0).collect()
 }

@@ -17,9 +17,7 @@ pub(super) struct Facts {
 impl Facts {
     /// True if the expression is evaluated by one of the statements.
     pub(super) fn emits(&self, expression: Expr) -> bool {
-        self.emitted
-            .iter()
-            .any(|range| range.index_range().contains(&(expression.index() as u32)))
+        self.emitted.iter().any(|range| range.index_range().contains(&(expression.index() as u32)))
     }
 
     /// How many statements store into the local or a part of it.
@@ -56,9 +54,7 @@ impl Facts {
                     self.add(function, &case.body);
                 }
             }
-            Statement::Loop {
-                body, continuing, ..
-            } => {
+            Statement::Loop { body, continuing, .. } => {
                 self.add(function, body);
                 self.add(function, continuing);
             }

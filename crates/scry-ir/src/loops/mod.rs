@@ -28,11 +28,7 @@ type Local = Handle<LocalVariable>;
 /// Outer loops come before the loops inside them.
 pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
     let judge = |function, kernel| {
-        let prover = Prover {
-            module,
-            function,
-            kernel,
-        };
+        let prover = Prover { module, function, kernel };
         let mut found = Vec::new();
         prover.block(&function.body, false, &mut found);
         found
@@ -95,11 +91,7 @@ impl<'a> Prover<'a> {
                         self.block(&case.body, nested, found);
                     }
                 }
-                Statement::Loop {
-                    body,
-                    continuing,
-                    break_if,
-                } => {
+                Statement::Loop { body, continuing, break_if } => {
                     found.push(self.finite(&Loop {
                         body,
                         continuing,
@@ -122,21 +114,13 @@ impl<'a> Prover<'a> {
         let mut straight = Vec::new();
         straight_line(this.body, &mut straight);
         straight_line(this.continuing, &mut straight);
-        let turn = Turn {
-            facts,
-            straight,
-            budget: Cell::new(CONDITIONS),
-        };
+        let turn = Turn { facts, straight, budget: Cell::new(CONDITIONS) };
 
         let mut conditions = Vec::new();
         for statement in &turn.straight {
             match statement {
                 Statement::Break | Statement::Return { .. } | Statement::Kill => return true,
-                Statement::If {
-                    condition,
-                    accept,
-                    reject,
-                } => {
+                Statement::If { condition, accept, reject } => {
                     let value = match (exits(accept), exits(reject)) {
                         (true, true) => return true,
                         (true, false) => false,
@@ -151,9 +135,7 @@ impl<'a> Prover<'a> {
         if let Some(condition) = this.break_if {
             self.imply(&turn, condition, false, &mut conditions);
         }
-        conditions
-            .into_iter()
-            .any(|condition| self.ends_by(this, &turn, condition))
+        conditions.into_iter().any(|condition| self.ends_by(this, &turn, condition))
     }
 
     /// Collects what else holds when `expression` is `value` at its test.
@@ -163,10 +145,9 @@ impl<'a> Prover<'a> {
         };
         turn.budget.set(budget);
         match self.function.expressions[expression] {
-            Expression::Unary {
-                op: UnaryOperator::LogicalNot,
-                expr,
-            } => self.imply(turn, expr, !value, out),
+            Expression::Unary { op: UnaryOperator::LogicalNot, expr } => {
+                self.imply(turn, expr, !value, out)
+            }
             Expression::Binary { op, left, right }
                 if (op == BinaryOperator::LogicalAnd && value)
                     || (op == BinaryOperator::LogicalOr && !value) =>
@@ -194,22 +175,14 @@ impl<'a> Prover<'a> {
         if turn.facts.stores(flag) != 2 || turn.facts.escapes(flag) {
             return;
         }
-        let choice = turn
-            .straight
-            .iter()
-            .enumerate()
-            .find_map(|(at, statement)| match statement {
-                Statement::If {
-                    condition,
-                    accept,
-                    reject,
-                } if !continues(statement) => {
-                    let accepted = self.stored_at_top(accept, flag)?;
-                    let rejected = self.stored_at_top(reject, flag)?;
-                    Some((at, *condition, accepted, rejected))
-                }
-                _ => None,
-            });
+        let choice = turn.straight.iter().enumerate().find_map(|(at, statement)| match statement {
+            Statement::If { condition, accept, reject } if !continues(statement) => {
+                let accepted = self.stored_at_top(accept, flag)?;
+                let rejected = self.stored_at_top(reject, flag)?;
+                Some((at, *condition, accepted, rejected))
+            }
+            _ => None,
+        });
         let Some((at, condition, accepted, rejected)) = choice else {
             return;
         };
@@ -305,13 +278,10 @@ impl<'a> Prover<'a> {
 
     /// How the only store to a local changes it, if that store runs on every turn.
     fn step(&self, turn: &Turn<'a>, local: Local, all: Range) -> Option<Step> {
-        let value = turn
-            .straight
-            .iter()
-            .find_map(|statement| match **statement {
-                Statement::Store { pointer, value } if self.is_local(pointer, local) => Some(value),
-                _ => None,
-            })?;
+        let value = turn.straight.iter().find_map(|statement| match **statement {
+            Statement::Store { pointer, value } if self.is_local(pointer, local) => Some(value),
+            _ => None,
+        })?;
         let Expression::Binary { op, left, right } = self.function.expressions[value] else {
             return None;
         };
@@ -343,11 +313,8 @@ impl<'a> Prover<'a> {
     /// launch has at least one workgroup and fewer than 2^32 invocations on an axis, so that this
     /// is never zero, and the same on every turn.
     fn is_grid_stride(&self, expression: Expr) -> bool {
-        let Expression::Binary {
-            op: BinaryOperator::Multiply,
-            left,
-            right,
-        } = self.function.expressions[expression]
+        let Expression::Binary { op: BinaryOperator::Multiply, left, right } =
+            self.function.expressions[expression]
         else {
             return false;
         };

@@ -10,34 +10,22 @@ pub(super) struct Range {
 impl Range {
     /// The interval that holds one value.
     pub(super) fn exactly(value: i128) -> Self {
-        Self {
-            min: value,
-            max: value,
-        }
+        Self { min: value, max: value }
     }
 
     /// Every value of an integer type.
     pub(super) fn of_integer(signed: bool, width: u8) -> Self {
         let bits = u32::from(width) * 8;
         if signed {
-            Self {
-                min: -(1 << (bits - 1)),
-                max: (1 << (bits - 1)) - 1,
-            }
+            Self { min: -(1 << (bits - 1)), max: (1 << (bits - 1)) - 1 }
         } else {
-            Self {
-                min: 0,
-                max: (1 << bits) - 1,
-            }
+            Self { min: 0, max: (1 << bits) - 1 }
         }
     }
 
     /// The values in both intervals; `self` if there are none.
     pub(super) fn within(self, other: Self) -> Self {
-        let both = Self {
-            min: self.min.max(other.min),
-            max: self.max.min(other.max),
-        };
+        let both = Self { min: self.min.max(other.min), max: self.max.min(other.max) };
         if both.min <= both.max { both } else { self }
     }
 

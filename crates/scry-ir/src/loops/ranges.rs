@@ -37,29 +37,13 @@ impl Prover<'_> {
                 }
                 _ => all,
             },
-            Expression::Math {
-                fun: MathFunction::Min,
-                arg,
-                arg1: Some(other),
-                ..
-            } => {
+            Expression::Math { fun: MathFunction::Min, arg, arg1: Some(other), .. } => {
                 let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range {
-                    min: a.min.min(b.min),
-                    max: a.max.min(b.max),
-                }
+                Range { min: a.min.min(b.min), max: a.max.min(b.max) }
             }
-            Expression::Math {
-                fun: MathFunction::Max,
-                arg,
-                arg1: Some(other),
-                ..
-            } => {
+            Expression::Math { fun: MathFunction::Max, arg, arg1: Some(other), .. } => {
                 let (a, b) = (self.range(arg, all), self.range(other, all));
-                Range {
-                    min: a.min.max(b.min),
-                    max: a.max.max(b.max),
-                }
+                Range { min: a.min.max(b.min), max: a.max.max(b.max) }
             }
             Expression::Binary { op, left, right } => self.binary_range(op, left, right, all),
             _ => all,
@@ -69,31 +53,21 @@ impl Prover<'_> {
     fn binary_range(&self, op: BinaryOperator, left: Expr, right: Expr, all: Range) -> Range {
         let known = match (op, self.constant(right)) {
             (BinaryOperator::And, Some(mask)) if mask >= 0 => Some(Range { min: 0, max: mask }),
-            (BinaryOperator::Modulo, Some(by)) if by > 0 => Some(Range {
-                min: (1 - by).max(all.min),
-                max: by - 1,
-            }),
+            (BinaryOperator::Modulo, Some(by)) if by > 0 => {
+                Some(Range { min: (1 - by).max(all.min), max: by - 1 })
+            }
             (BinaryOperator::Divide, Some(by)) if by > 0 => {
                 let range = self.range(left, all);
-                Some(Range {
-                    min: range.min / by,
-                    max: range.max / by,
-                })
+                Some(Range { min: range.min / by, max: range.max / by })
             }
             (BinaryOperator::ShiftRight, Some(by)) if (0..31).contains(&by) => {
                 let range = self.range(left, all);
-                Some(Range {
-                    min: range.min >> by,
-                    max: range.max >> by,
-                })
+                Some(Range { min: range.min >> by, max: range.max >> by })
             }
             (BinaryOperator::Add | BinaryOperator::Subtract, Some(by)) => {
                 let by = if op == BinaryOperator::Add { by } else { -by };
                 let range = self.range(left, all);
-                Some(Range {
-                    min: range.min + by,
-                    max: range.max + by,
-                })
+                Some(Range { min: range.min + by, max: range.max + by })
             }
             _ => None,
         };
@@ -118,10 +92,7 @@ impl Prover<'_> {
                 stride = bytes.max(1);
             }
         }
-        Range {
-            min: 0,
-            max: i128::from(u32::MAX / stride),
-        }
+        Range { min: 0, max: i128::from(u32::MAX / stride) }
     }
 }
 

@@ -237,14 +237,8 @@ fn grid_strides() {
 #[test]
 fn a_great_many_conditions_are_not_all_looked_at() {
     let exits = "if data[1] == i { break; } ".repeat(3000);
-    unproven(&format!(
-        "var i = 0u; loop {{ {exits} if i >= n {{ break; }} i++; }}"
-    ));
-    proven(&format!(
-        "var i = 0u; loop {{ if i >= n {{ break; }} i++; {exits} }}"
-    ));
+    unproven(&format!("var i = 0u; loop {{ {exits} if i >= n {{ break; }} i++; }}"));
+    proven(&format!("var i = 0u; loop {{ if i >= n {{ break; }} i++; {exits} }}"));
     let terms = "data[2] == i || ".repeat(3000);
-    unproven(&format!(
-        "var i = 0u; loop {{ if i >= n || {terms} i > 7u {{ break; }} i += 0u; }}"
-    ));
+    unproven(&format!("var i = 0u; loop {{ if i >= n || {terms} i > 7u {{ break; }} i += 0u; }}"));
 }

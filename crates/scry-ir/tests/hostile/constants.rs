@@ -85,21 +85,11 @@ const TWO: &[&str] = &[
 ];
 
 /// Operators.
-const SIGNS: &[&str] = &[
-    "+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&",
-];
+const SIGNS: &[&str] = &["+", "-", "*", "/", "%", "<<", ">>", "&", "|", "^", "<", "==", "&&"];
 
 /// Functions of three.
-const THREE: &[&str] = &[
-    "clamp",
-    "mix",
-    "fma",
-    "smoothstep",
-    "select",
-    "extractBits",
-    "refract",
-    "faceForward",
-];
+const THREE: &[&str] =
+    &["clamp", "mix", "fma", "smoothstep", "select", "extractBits", "refract", "faceForward"];
 
 /// The values.
 const VALUES: &[&str] = &[
@@ -166,23 +156,14 @@ fn constants_at_the_edge() {
             expressions.extend(TWO.iter().map(|f| format!("{f}({a}, {b})")));
             expressions.extend(SIGNS.iter().map(|sign| format!("({a}) {sign} ({b})")));
             let others = ["0", "33u", "1.0", "true"];
-            let triples = THREE
-                .iter()
-                .flat_map(|f| others.map(|c| format!("{f}({a}, {b}, {c})")));
+            let triples = THREE.iter().flat_map(|f| others.map(|c| format!("{f}({a}, {b}, {c})")));
             expressions.extend(triples);
         }
     }
     // All of them take a minute: one in 29, unless more is asked for.
     let step = std::env::var("SCRY_FUZZ_SEEDS").map_or(29, |_| 1);
-    for (at, expression) in expressions
-        .iter()
-        .enumerate()
-        .filter(|(at, _)| at % step == 0)
-    {
-        let source = format!(
-            "enable f16, wgpu_int16; {}",
-            PLACES[at / step % PLACES.len()]
-        );
+    for (at, expression) in expressions.iter().enumerate().filter(|(at, _)| at % step == 0) {
+        let source = format!("enable f16, wgpu_int16; {}", PLACES[at / step % PLACES.len()]);
         let source = source.replace('X', expression);
         if let Err(error) = through(&source) {
             assert_ne!(error.kind, ShaderErrorKind::Compiler, "{error}\n{source}");

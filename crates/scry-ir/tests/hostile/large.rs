@@ -16,39 +16,25 @@ fn long_chains_of_declarations() {
     let call = |i: usize| format!("fn g{i}(a: f32) -> f32 {{ return g{}(a) + 1.0; }}", i - 1);
     let functions = chain(n, "fn g0(a: f32) -> f32 { return a; }", call);
     compile(&(functions + &kernel("x = g9999(x);"))).unwrap();
-    let constants = chain(n, "const c0 = 1;", |i| {
-        format!("const c{i} = c{} + 1;", i - 1)
-    });
+    let constants = chain(n, "const c0 = 1;", |i| format!("const c{i} = c{} + 1;", i - 1));
     compile(&(constants + &kernel("i = c9999;"))).unwrap();
-    let overrides = chain(n, "override c0 = 1;", |i| {
-        format!("override c{i} = c{};", i - 1)
-    });
+    let overrides = chain(n, "override c0 = 1;", |i| format!("override c{i} = c{};", i - 1));
     compile(&(overrides + &kernel("i = c9999;"))).unwrap();
     for (first, next) in [
         ("alias t0 = f32;", "alias tN = array<tP, 1>;"),
         ("struct t0 { x: f32 }", "struct tN { x: tP }"),
         ("struct t0 { x: f32 }", "struct tN { x: tP, y: tP }"),
     ] {
-        let next = |i: usize| {
-            next.replace('N', &i.to_string())
-                .replace('P', &(i - 1).to_string())
-        };
+        let next = |i: usize| next.replace('N', &i.to_string()).replace('P', &(i - 1).to_string());
         let types = chain(n, first, next);
         let source = types.clone() + &kernel("var t: t9999;");
         let _ = refused(&source);
         let buffer = "@group(0) @binding(1) var<storage> t: t9999;\n";
         let _ = refused(&(types + buffer + &kernel("_ = &t;")));
     }
-    let many: String = (0..40_000)
-        .map(|i| format!("const d{i} = {i};\n"))
-        .collect();
-    assert_eq!(
-        refused(&(many + &kernel(""))).kind,
-        ShaderErrorKind::TooComplex
-    );
-    let cycle: String = (0..n)
-        .map(|i| format!("fn h{i}() {{ h{}(); }}\n", (i + 1) % n))
-        .collect();
+    let many: String = (0..40_000).map(|i| format!("const d{i} = {i};\n")).collect();
+    assert_eq!(refused(&(many + &kernel(""))).kind, ShaderErrorKind::TooComplex);
+    let cycle: String = (0..n).map(|i| format!("fn h{i}() {{ h{}(); }}\n", (i + 1) % n)).collect();
     refused(&(cycle + &kernel("h0();")));
 }
 
@@ -78,28 +64,19 @@ fn exponential_sources_are_refused() {
 
 #[test]
 fn large_sources() {
-    let functions: String = (0..10_000)
-        .map(|i| format!("fn g{i}(a: f32) -> f32 {{ return a * {i}.0; }}\n"))
-        .collect();
+    let functions: String =
+        (0..10_000).map(|i| format!("fn g{i}(a: f32) -> f32 {{ return a * {i}.0; }}\n")).collect();
     compile(&(functions.clone() + &kernel("x = g7(x);"))).unwrap();
     let comments = format!("{}\n", "// nothing but words ".repeat(50_000));
     compile(&(comments + KERNEL)).unwrap();
     let error = refused(&kernel(&"x = x * 1.5 + 2.0;\n".repeat(100_000)));
     assert_eq!(error.kind, ShaderErrorKind::TooComplex, "{error}");
     compile(&kernel(&"x = x * 1.5 + 2.0;\n".repeat(10_000))).unwrap();
-    let live: String = (0..4_000)
-        .map(|i| format!("let v{i} = data[{i}u + id.x];\n"))
-        .collect();
+    let live: String = (0..4_000).map(|i| format!("let v{i} = data[{i}u + id.x];\n")).collect();
     let sum: String = (0..4_000).map(|i| format!(" + v{i}")).collect();
     compile(&kernel(&format!("{live} x = 0.0{sum};"))).unwrap();
-    assert_eq!(
-        refused(&" ".repeat(17 << 20)).kind,
-        ShaderErrorKind::TooComplex
-    );
-    assert_eq!(
-        refused(&";".repeat(5 << 20)).kind,
-        ShaderErrorKind::TooComplex
-    );
+    assert_eq!(refused(&" ".repeat(17 << 20)).kind, ShaderErrorKind::TooComplex);
+    assert_eq!(refused(&";".repeat(5 << 20)).kind, ShaderErrorKind::TooComplex);
     refused(&"é".repeat(1 << 20));
     refused(&"const a;\n".repeat(20_000));
 }

@@ -32,22 +32,11 @@ fn compile(source: &str) -> Result<Program, ShaderError> {
     let start = Instant::now();
     let result = through(source);
     let took = start.elapsed();
-    assert!(
-        took < Duration::from_secs(60),
-        "{took:?} for {} bytes",
-        source.len()
-    );
+    assert!(took < Duration::from_secs(60), "{took:?} for {} bytes", source.len());
     if let Err(error) = &result {
         assert_ne!(error.kind, ShaderErrorKind::Compiler, "{error}");
-        assert!(
-            !error.message.is_empty() && !error.message.contains('\n'),
-            "{error}"
-        );
-        assert!(
-            error.rendered.len() < 100_000,
-            "{} bytes of text",
-            error.rendered.len()
-        );
+        assert!(!error.message.is_empty() && !error.message.contains('\n'), "{error}");
+        assert!(error.rendered.len() < 100_000, "{} bytes of text", error.rendered.len());
     }
     result
 }
@@ -55,14 +44,9 @@ fn compile(source: &str) -> Result<Program, ShaderError> {
 /// Compiles a source that must be refused, with a place.
 fn refused(source: &str) -> ShaderError {
     let error = compile(source).err().expect("it is refused");
-    let place = error
-        .location
-        .unwrap_or_else(|| panic!("no place: {error}"));
+    let place = error.location.unwrap_or_else(|| panic!("no place: {error}"));
     let lines = source.bytes().filter(|b| *b == b'\n').count() as u32 + 1;
-    assert!(
-        (1..=lines).contains(&place.line) && place.column >= 1,
-        "{place:?}: {error}"
-    );
+    assert!((1..=lines).contains(&place.line) && place.column >= 1, "{place:?}: {error}");
     error
 }
 
@@ -91,10 +75,7 @@ fn the_same_bad_kernel_from_many_threads_gives_the_same_error() {
     let bad = KERNEL.replace("sum += src", "sum += sorce");
     let errors: Vec<ShaderError> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..16).map(|_| scope.spawn(|| refused(&bad))).collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert!(errors.windows(2).all(|pair| pair[0] == pair[1]));
 }

@@ -30,16 +30,7 @@ fn every_byte_of_a_kernel_flipped() {
 
 #[test]
 fn odd_characters() {
-    for mark in [
-        "\0",
-        "\u{feff}",
-        "\u{fffd}",
-        "\u{202e}",
-        "\u{10ffff}",
-        "\r",
-        "\u{1b}[31m",
-        "´",
-    ] {
+    for mark in ["\0", "\u{feff}", "\u{fffd}", "\u{202e}", "\u{10ffff}", "\r", "\u{1b}[31m", "´"] {
         refused(&format!("{mark}{KERNEL}$"));
         refused(&format!("{KERNEL}\n{mark}$"));
         let _ = compile(&format!("{KERNEL}{mark}"));
@@ -133,10 +124,8 @@ const EXTRA: &[&str] = &[
 
 #[test]
 fn shuffled_tokens() {
-    let seeds: u64 = std::env::var("SCRY_FUZZ_SEEDS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(3_000);
+    let seeds: u64 =
+        std::env::var("SCRY_FUZZ_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(3_000);
     let mut sources = corpus();
     sources.extend([KERNEL.to_owned(), RICH.to_owned()]);
     let kernels: Vec<Vec<&str>> = sources.iter().map(|source| pieces(source)).collect();
@@ -155,11 +144,7 @@ fn shuffled_tokens() {
         }
         let source = tokens.concat();
         if let Err(error) = through(&source) {
-            assert_ne!(
-                error.kind,
-                ShaderErrorKind::Compiler,
-                "seed {seed}: {error}\n{source}"
-            );
+            assert_ne!(error.kind, ShaderErrorKind::Compiler, "seed {seed}: {error}\n{source}");
         }
     }
 }

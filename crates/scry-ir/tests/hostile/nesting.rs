@@ -4,9 +4,7 @@ use crate::{compile, kernel, refused};
 
 #[test]
 fn heaps_of_brackets() {
-    for one in [
-        "(", "[", "{", ")", "]", "}", "<", "array<", "((]", "/*", "a(", "@a(",
-    ] {
+    for one in ["(", "[", "{", ")", "]", "}", "<", "array<", "((]", "/*", "a(", "@a("] {
         refused(&one.repeat(10_000_000 / one.len()));
     }
 }
@@ -61,19 +59,10 @@ fn nesting_just_below_the_limits_compiles_or_is_refused() {
             ("switch i { default {", "", "}}"),
             ("loop { if b { break; } continuing {", "", "}}"),
         ] {
-            let _ = compile(&kernel(&format!(
-                "{}{middle}{}",
-                open.repeat(n),
-                close.repeat(n)
-            )));
+            let _ = compile(&kernel(&format!("{}{middle}{}", open.repeat(n), close.repeat(n))));
         }
-        for (open, close) in [
-            ("(", ")"),
-            ("sin(", ")"),
-            ("-(", ")"),
-            ("vec2(", ").x"),
-            ("- ", ""),
-        ] {
+        for (open, close) in [("(", ")"), ("sin(", ")"), ("-(", ")"), ("vec2(", ").x"), ("- ", "")]
+        {
             let body = format!("x = {}x{};", open.repeat(n), close.repeat(n));
             let error = compile(&kernel(&body)).err();
             assert!(n > 160 || error.is_none(), "{n} × {open}: {error:?}");
@@ -82,10 +71,7 @@ fn nesting_just_below_the_limits_compiles_or_is_refused() {
     for body in [
         format!("x = x{};", " + x".repeat(8_000)),
         format!("x = vec4(x){}.x;", ".xyzw".repeat(8_000)),
-        format!(
-            "if b {{}} {}",
-            "else if x < 1.0 && b { x += 1.0; } ".repeat(500)
-        ),
+        format!("if b {{}} {}", "else if x < 1.0 && b { x += 1.0; } ".repeat(500)),
         "for (;b;) {".repeat(120)
             + &format!("x = {}x{};", "sin(".repeat(40), ")".repeat(40))
             + &"}".repeat(120),

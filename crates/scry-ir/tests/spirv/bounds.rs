@@ -29,10 +29,7 @@ fn every_index_of_a_checked_kernel_is_clamped() {
 #[test]
 fn the_indices_of_an_unchecked_kernel_are_found_loose() {
     for (name, source) in sources(&corpus("bounds")) {
-        let options = SpirvOptions {
-            checked: false,
-            ..CHECKED
-        };
+        let options = SpirvOptions { checked: false, ..CHECKED };
         let program = parse(&name, &source);
         let checked = examine(&program.to_spirv(&CHECKED).unwrap());
         let unchecked = examine(&program.to_spirv(&options).unwrap());
@@ -55,34 +52,19 @@ fn every_shape_of_index_is_clamped() {
         (2, "tail.items[n.x].v[n.y] += 1;"),
         (2, "let copy = tail.fixed; list[0] = copy[n.x][n.y];"),
         (2, "list[0] = tail.fixed[n.x][n.y];"),
-        (
-            2,
-            "var copy = tail.fixed; copy[n.x][n.y] = 1u; tail.fixed = copy;",
-        ),
+        (2, "var copy = tail.fixed; copy[n.x][n.y] = 1u; tail.fixed = copy;"),
         (1, "let v = vec4u(list[0]); list[1] = v[n.x];"),
         (1, "let p = &list[n.x]; *p += 1u;"),
         (2, "let p = &tail.items[n.x]; (*p).v[n.y] = 1;"),
         (1, "list[0] = u32(small[1][n.x]);"),
         (1, "list[0] = by_value(array(1u, 2u, 3u), n.x);"),
-        (
-            1,
-            "var a = array(1u, 2u, 3u); list[0] = by_pointer(&a, n.x);",
-        ),
-        (
-            1,
-            "var a = array(1u, 2u, 3u); raise(&a[n.x]); list[0] = a[1];",
-        ),
+        (1, "var a = array(1u, 2u, 3u); list[0] = by_pointer(&a, n.x);"),
+        (1, "var a = array(1u, 2u, 3u); raise(&a[n.x]); list[0] = a[1];"),
         (1, "atomicStore(&flags[n.x], 1u);"),
-        (
-            1,
-            "list[0] = atomicCompareExchangeWeak(&flags[n.x], 1u, 2u).old_value;",
-        ),
+        (1, "list[0] = atomicCompareExchangeWeak(&flags[n.x], 1u, 2u).old_value;"),
         (1, "list[0] = workgroupUniformLoad(&shared_words[n.x]);"),
         (1, "list[0] = array(1u, 2u, 3u)[n.x];"),
-        (
-            2,
-            "for (var i = 0u; i < 9u; i++) { let a = array(i, i); list[i] = a[n.x]; }",
-        ),
+        (2, "for (var i = 0u; i < 9u; i++) { let a = array(i, i); list[i] = a[n.x]; }"),
         (1, "if n.x < 3 && list[n.y] > 1u { list[0] = 1u; }"),
     ];
     for (least, body) in shapes {
@@ -104,11 +86,7 @@ fn every_shape_of_index_is_clamped() {
         let words = parse(body, &source).to_spirv(&CHECKED).unwrap();
         let found = examine(&words);
         assert_eq!(found.loose, Vec::<String>::new(), "{body}");
-        assert!(
-            found.clamped >= least,
-            "{body}: only {} clamped",
-            found.clamped
-        );
+        assert!(found.clamped >= least, "{body}: only {} clamped", found.clamped);
     }
 }
 
@@ -203,9 +181,7 @@ impl<'a> Reader<'a> {
         } else if self.clamped(index, length, root) {
             found.clamped += 1;
         } else {
-            found
-                .loose
-                .push(format!("%{index} into {:?}", ty.class.opcode));
+            found.loose.push(format!("%{index} into {:?}", ty.class.opcode));
         }
         inner(0)
     }

@@ -39,11 +39,7 @@ fn the_text_of_every_kernel_is_as_blessed() {
         let program = parse(&name, &source);
         let mut versions = vec![(format!("{name}.spvasm"), CHECKED)];
         if ["gaps", "nothing", "reduce"].contains(&name.as_str()) {
-            let folded = SpirvOptions {
-                folded: true,
-                native_workgroup_zeroing: false,
-                ..CHECKED
-            };
+            let folded = SpirvOptions { folded: true, native_workgroup_zeroing: false, ..CHECKED };
             versions.push((format!("{name}.folded.spvasm"), folded));
         }
         for (file, options) in versions {
@@ -78,11 +74,8 @@ fn compare(path: &Path, text: &str, bless: bool) {
     }
     let blessed = fs::read_to_string(path)
         .unwrap_or_else(|e| panic!("{}: {e}; SCRY_BLESS=1 writes it", path.display()));
-    if let Some((line, (old, new))) = blessed
-        .lines()
-        .zip(text.lines())
-        .enumerate()
-        .find(|(_, (old, new))| old != new)
+    if let Some((line, (old, new))) =
+        blessed.lines().zip(text.lines()).enumerate().find(|(_, (old, new))| old != new)
     {
         panic!(
             "{}:{}: was `{old}`, is `{new}`; SCRY_BLESS=1 accepts the change",

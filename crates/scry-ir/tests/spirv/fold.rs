@@ -9,10 +9,7 @@ use scry_ir::{FoldParams, SpirvOptions};
 
 use crate::support::{CHECKED, corpus, id, load, parse, sources};
 
-const FOLDED: SpirvOptions = SpirvOptions {
-    folded: true,
-    ..CHECKED
-};
+const FOLDED: SpirvOptions = SpirvOptions { folded: true, ..CHECKED };
 
 /// The workgroup size of the kernel `gaps`, and the invocation that is played.
 const SIZE: [u32; 3] = [8, 4, 2];
@@ -22,14 +19,7 @@ const LOCAL_INDEX: u32 = 53;
 fn params(groups: [u32; 3], width: u32, height: u32) -> FoldParams {
     let total = groups.iter().product::<u32>();
     let rows = total.div_ceil(width);
-    FoldParams {
-        groups,
-        width,
-        height,
-        rows,
-        last_row: total - (rows - 1) * width,
-        padding: 0,
-    }
+    FoldParams { groups, width, height, rows, last_row: total - (rows - 1) * width, padding: 0 }
 }
 
 /// The kernel `gaps`, folded: it takes a structure of builtins and one more builtin.
@@ -60,19 +50,12 @@ fn every_workgroup_comes_up_once_with_its_ids() {
                 for x in 0..width {
                     if let Some(group) = play(&module, params, [x, y, z]) {
                         assert!(seen.insert(group), "{group:?} twice in {params:?}");
-                        assert!(
-                            (0..3).all(|i| group[i] < groups[i]),
-                            "{group:?} of {params:?}"
-                        );
+                        assert!((0..3).all(|i| group[i] < groups[i]), "{group:?} of {params:?}");
                     }
                 }
             }
         }
-        assert_eq!(
-            seen.len() as u32,
-            groups.iter().product::<u32>(),
-            "{params:?}"
-        );
+        assert_eq!(seen.len() as u32, groups.iter().product::<u32>(), "{params:?}");
     }
 }
 
@@ -184,11 +167,7 @@ impl<'a> Machine<'a> {
         members.extend(rest.map(Value::Scalar));
         let wrapper = Value::Composite(vec![Value::Composite(members)]);
         values.insert(id(&uniform.operands[0]).unwrap(), wrapper);
-        Self {
-            module,
-            values,
-            called: None,
-        }
+        Self { module, values, called: None }
     }
 
     /// Runs the entry point; returns the arguments of its call of the kernel, if it came so far.
@@ -225,9 +204,7 @@ impl<'a> Machine<'a> {
             }
             let label = next.expect("a block ends in a branch");
             let mut blocks = function.blocks.iter();
-            block = blocks
-                .find(|b| b.label.as_ref().unwrap().result_id == Some(label))
-                .unwrap();
+            block = blocks.find(|b| b.label.as_ref().unwrap().result_id == Some(label)).unwrap();
         }
     }
 
@@ -271,17 +248,12 @@ impl<'a> Machine<'a> {
     fn returns_nothing(&self, function: &Function) -> bool {
         let ty = function.def.as_ref().unwrap().result_type;
         let types = &self.module.types_global_values;
-        types
-            .iter()
-            .any(|t| t.result_id == ty && t.class.opcode == Op::TypeVoid)
+        types.iter().any(|t| t.result_id == ty && t.class.opcode == Op::TypeVoid)
     }
 }
 
 fn values_of(values: &HashMap<u32, Value>, id: u32) -> Value {
-    values
-        .get(&id)
-        .unwrap_or_else(|| panic!("%{id} has no value"))
-        .clone()
+    values.get(&id).unwrap_or_else(|| panic!("%{id} has no value")).clone()
 }
 
 fn binary(op: Op, left: &Value, right: &Value) -> Value {

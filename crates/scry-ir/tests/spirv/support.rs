@@ -9,18 +9,12 @@ use rspirv::dr::{Instruction, Operand};
 use scry_ir::{Program, SpirvOptions};
 
 /// Checked, for a device that zeroes workgroup memory, not folded.
-pub const CHECKED: SpirvOptions = SpirvOptions {
-    version: (1, 5),
-    checked: true,
-    native_workgroup_zeroing: true,
-    folded: false,
-};
+pub const CHECKED: SpirvOptions =
+    SpirvOptions { version: (1, 5), checked: true, native_workgroup_zeroing: true, folded: false };
 
 /// A folder of WGSL sources below the repository's `corpus`.
 pub fn corpus(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../corpus")
-        .join(folder)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus").join(folder)
 }
 
 /// The `.wgsl` files of a folder with their names, sorted; there must be some.
@@ -72,10 +66,7 @@ pub fn have_validator(test: &str) -> bool {
         .is_ok_and(|status| status.success());
     if !found {
         let required = std::env::var_os("SCRY_REQUIRE_VULKAN").is_some_and(|v| v == "1");
-        assert!(
-            !required,
-            "spirv-val is not installed (Debian: spirv-tools)"
-        );
+        assert!(!required, "spirv-val is not installed (Debian: spirv-tools)");
         eprintln!("skipped {test}: spirv-val is not installed (Debian: spirv-tools)");
     }
     found

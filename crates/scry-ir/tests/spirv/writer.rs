@@ -6,10 +6,7 @@ use scry_ir::{Features, Options, Program, ShaderErrorKind, SpirvOptions};
 
 use crate::support::{CHECKED, code, corpus, every_option, load, parse, sources};
 
-const UNCHECKED: SpirvOptions = SpirvOptions {
-    checked: false,
-    ..CHECKED
-};
+const UNCHECKED: SpirvOptions = SpirvOptions { checked: false, ..CHECKED };
 
 fn text(program: &Program, options: &SpirvOptions) -> String {
     load(&program.to_spirv(options).unwrap()).disassemble()
@@ -32,10 +29,7 @@ fn only_loops_not_proven_finite_are_bounded() {
     assert!(!is_bounded(&counted, &CHECKED));
     assert!(is_bounded(&endless, &CHECKED));
     assert!(!is_bounded(&endless, &UNCHECKED));
-    let folded = SpirvOptions {
-        folded: true,
-        ..CHECKED
-    };
+    let folded = SpirvOptions { folded: true, ..CHECKED };
     assert!(!is_bounded(&counted, &folded));
     assert!(is_bounded(&endless, &folded));
 }
@@ -59,14 +53,8 @@ fn the_entry_point_keeps_its_name_and_size() {
             let module = load(&program.to_spirv(&options).unwrap());
             assert_eq!(module.entry_points.len(), 1);
             let entry = &module.entry_points[0];
-            assert_eq!(
-                entry.operands[0].unwrap_execution_model(),
-                ExecutionModel::GLCompute
-            );
-            assert_eq!(
-                entry.operands[2].unwrap_literal_string(),
-                program.interface().entry_point
-            );
+            assert_eq!(entry.operands[0].unwrap_execution_model(), ExecutionModel::GLCompute);
+            assert_eq!(entry.operands[2].unwrap_literal_string(), program.interface().entry_point);
             let size = &module.execution_modes[0].operands[2..];
             let size: Vec<_> = size.iter().map(|o| o.unwrap_literal_bit32()).collect();
             assert_eq!(size, program.interface().workgroup_size);
@@ -86,15 +74,10 @@ fn workgroup_memory_is_zeroed_by_the_device_or_by_the_kernel() {
     let program = parse("zeroing", source);
     for folded in [false, true] {
         let native = SpirvOptions { folded, ..CHECKED };
-        let own = SpirvOptions {
-            native_workgroup_zeroing: false,
-            ..native
-        };
+        let own = SpirvOptions { native_workgroup_zeroing: false, ..native };
         let barriers = |options| {
             let module = load(&program.to_spirv(options).unwrap());
-            code(&module)
-                .filter(|i| i.class.opcode == Op::ControlBarrier)
-                .count()
+            code(&module).filter(|i| i.class.opcode == Op::ControlBarrier).count()
         };
         assert_eq!((barriers(&native), barriers(&own)), (0, 1));
     }
@@ -138,13 +121,8 @@ fn cooperative_matrices_are_written_unchecked_with_any_index() {
 
 #[test]
 fn cooperative_matrices_are_refused_checked() {
-    let error = parse("cooperative", COOPERATIVE)
-        .to_spirv(&CHECKED)
-        .unwrap_err();
-    assert_eq!(
-        error.kind,
-        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX)
-    );
+    let error = parse("cooperative", COOPERATIVE).to_spirv(&CHECKED).unwrap_err();
+    assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
     assert!(error.message.contains("unchecked"), "{error}");
 }
 
@@ -156,20 +134,11 @@ fn an_unused_binding_takes_no_slot() {
         fn lost() { never[0] = 1u; }
         @compute @workgroup_size(1) fn one() { a[0] = b; }
         @compute @workgroup_size(1) fn two() { lost(); }";
-    let options = Options {
-        entry: Some("one".into()),
-        ..Options::default()
-    };
+    let options = Options { entry: Some("one".into()), ..Options::default() };
     let program = Program::with_options(source, &options).unwrap();
     let text = text(&program, &CHECKED);
-    assert!(
-        text.contains("Binding 1") && !text.contains("Binding 2"),
-        "{text}"
-    );
-    assert!(
-        !text.contains("\"never\"") && !text.contains("DescriptorSet 2"),
-        "{text}"
-    );
+    assert!(text.contains("Binding 1") && !text.contains("Binding 2"), "{text}");
+    assert!(!text.contains("\"never\"") && !text.contains("DescriptorSet 2"), "{text}");
 }
 
 #[test]

@@ -27,10 +27,7 @@ pub fn execute(
     plan: Plan,
 ) -> Result<Results, Failure> {
     let start = Instant::now();
-    let compile = CompileOptions {
-        entry: options.entry,
-        overrides: options.overrides,
-    };
+    let compile = CompileOptions { entry: options.entry, overrides: options.overrides };
     let kernel = device.compile_with(source, &compile)?;
     let compiled = start.elapsed();
 
@@ -47,10 +44,7 @@ pub fn execute(
     if let Some(bytes) = plan.immediates {
         launch = launch.push_constant_bytes(bytes);
     }
-    let bindings: Vec<&dyn Binding> = buffers
-        .iter()
-        .map(|buffer| buffer as &dyn Binding)
-        .collect();
+    let bindings: Vec<&dyn Binding> = buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
     let mut batch = device.batch();
     batch.run_configured(&kernel, &bindings, launch)?;
     let start = Instant::now();

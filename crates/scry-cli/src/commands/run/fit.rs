@@ -21,11 +21,7 @@ impl Data {
     pub fn zeros(slot: &Slot, shape: Shape) -> Result<Self, Failure> {
         let len = shape.bytes(slot.unit())?;
         check_size(slot, len, &shape)?;
-        Ok(Self {
-            shape,
-            bytes: None,
-            len,
-        })
+        Ok(Self { shape, bytes: None, len })
     }
 }
 
@@ -67,11 +63,7 @@ fn with_type(slot: &Slot, array: Array, typed: &str) -> Result<Data, Failure> {
     check_type(slot, array.dtype, typed)?;
     let len = array.bytes.len();
     check_size(slot, len, &array.shape)?;
-    Ok(Data {
-        shape: array.shape,
-        bytes: Some(array.bytes),
-        len,
-    })
+    Ok(Data { shape: array.shape, bytes: Some(array.bytes), len })
 }
 
 fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
@@ -107,21 +99,12 @@ fn raw(slot: &Slot, bytes: Bytes, shape: Option<&Shape>, typed: &str) -> Result<
             slot.type_text
         )));
     }
-    Ok(Data {
-        shape,
-        bytes: Some(bytes),
-        len,
-    })
+    Ok(Data { shape, bytes: Some(bytes), len })
 }
 
 /// Refuses sizes that the type cannot have.
 fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
-    let Slot {
-        name,
-        type_text,
-        stride,
-        ..
-    } = slot;
+    let Slot { name, type_text, stride, .. } = slot;
     let wrong = |problem: String| {
         let problem = format!("`{name}` is {type_text}, but {shape} are {len} bytes: {problem}");
         Err(Failure::usage(problem))
@@ -136,14 +119,10 @@ fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
         }
         Extent::Runtime if bytes == 0 => return wrong("give at least one element".to_owned()),
         Extent::Runtime if !bytes.is_multiple_of(*stride) => {
-            return wrong(format!(
-                "elements are {stride} bytes, which does not divide them"
-            ));
+            return wrong(format!("elements are {stride} bytes, which does not divide them"));
         }
         Extent::Tail(offset) if bytes <= *offset => {
-            return wrong(format!(
-                "the members before the array take {offset} bytes alone"
-            ));
+            return wrong(format!("the members before the array take {offset} bytes alone"));
         }
         Extent::Runtime | Extent::Tail(_) => {}
     }

@@ -13,22 +13,13 @@ pub fn invocations(
     workgroup_size: [u32; 3],
 ) -> Result<[u64; 3], Failure> {
     if let Some(Counts(axes)) = given {
-        return Ok(std::array::from_fn(|axis| {
-            axes.get(axis).copied().unwrap_or(1)
-        }));
+        return Ok(std::array::from_fn(|axis| axes.get(axis).copied().unwrap_or(1)));
     }
     let sized = |planned: &&Planned| planned.slot.extent == Extent::Runtime;
     // What is asked for with --out counts first, then what the kernel writes at all.
-    let outputs: Vec<&Planned> = buffers
-        .iter()
-        .filter(|b| b.output.is_some())
-        .filter(sized)
-        .collect();
-    let written: Vec<&Planned> = buffers
-        .iter()
-        .filter(|b| b.slot.written)
-        .filter(sized)
-        .collect();
+    let outputs: Vec<&Planned> =
+        buffers.iter().filter(|b| b.output.is_some()).filter(sized).collect();
+    let written: Vec<&Planned> = buffers.iter().filter(|b| b.slot.written).filter(sized).collect();
     let deciding = if outputs.is_empty() { written } else { outputs };
     let mut decided: Option<(&str, [u64; 3])> = None;
     for planned in deciding {

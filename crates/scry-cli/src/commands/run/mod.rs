@@ -50,10 +50,7 @@ fn image_sizes(outline: &Outline, loaded: &[(String, Loaded)], args: &Run) -> Ve
         _ => None,
     });
     let wanted = |(name, _): &(String, f64)| {
-        let declared = outline
-            .overrides
-            .iter()
-            .find(|declared| declared.name == *name);
+        let declared = outline.overrides.iter().find(|declared| declared.name == *name);
         declared.is_some_and(|d| !args.selection.set.iter().any(|(key, _)| d.answers_to(key)))
     };
     sizes.flatten().filter(wanted).collect()

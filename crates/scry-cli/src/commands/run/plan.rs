@@ -62,12 +62,9 @@ pub fn make(
     for slot in &slots {
         refuse_misuse(request, slot)?;
         let data = match (loaded.remove(&slot.name), request.input(&slot.name)) {
-            (Some(loaded), Some(input)) => Some(fit(
-                slot,
-                loaded,
-                request.shapes.get(&slot.name),
-                &input.typed,
-            )?),
+            (Some(loaded), Some(input)) => {
+                Some(fit(slot, loaded, request.shapes.get(&slot.name), &input.typed)?)
+            }
             _ => None,
         };
         given.push(data);
@@ -79,30 +76,17 @@ pub fn make(
             Some(data) => data,
             None => blank(&slot, request.shapes.get(&slot.name), first.as_ref())?,
         };
-        let shown = || Output {
-            name: slot.name.clone(),
-            file: None,
-        };
+        let shown = || Output { name: slot.name.clone(), file: None };
         let inout = request.input(&slot.name).is_some_and(|input| input.inout);
-        let output = request
-            .output(&slot.name)
-            .cloned()
-            .or_else(|| inout.then(shown));
+        let output = request.output(&slot.name).cloned().or_else(|| inout.then(shown));
         let planned = Planned { slot, data, output };
         check_format(&planned)?;
         buffers.push(planned);
     }
-    let invocations = grid::invocations(
-        request.invocations.as_ref(),
-        &buffers,
-        interface.workgroup_size,
-    )?;
+    let invocations =
+        grid::invocations(request.invocations.as_ref(), &buffers, interface.workgroup_size)?;
     let immediates = push::bytes(&request.pushes, interface.immediates.as_ref())?;
-    Ok(Plan {
-        buffers,
-        invocations,
-        immediates,
-    })
+    Ok(Plan { buffers, invocations, immediates })
 }
 
 /// Refuses names that the kernel does not have.
@@ -114,11 +98,7 @@ fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Failur
     let outputs = request.outputs.iter().map(|output| ("--out", &output.name));
     let shapes = request.shapes.keys().map(|name| ("--shape", name));
     for (flag, name) in inputs.chain(outputs).chain(shapes) {
-        if !interface
-            .bindings
-            .iter()
-            .any(|binding| binding.name == *name)
-        {
+        if !interface.bindings.iter().any(|binding| binding.name == *name) {
             return Err(Failure::usage(format!(
                 "{flag} {name}: kernel `{}` uses no buffer of this name; it uses\n{}",
                 interface.entry_point,
@@ -196,9 +176,7 @@ fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
 /// buffers are parameters and tell nothing of sizes.
 fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Option<Shape> {
     request.inputs.iter().find_map(|input| {
-        let at = slots
-            .iter()
-            .position(|slot| slot.name == input.name && !slot.uniform)?;
+        let at = slots.iter().position(|slot| slot.name == input.name && !slot.uniform)?;
         Some(slots[at].elements(&given[at].as_ref()?.shape))
     })
 }
@@ -206,10 +184,7 @@ fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Opt
 /// An output that begins as zeros.
 fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Data, Failure> {
     let same_elements = || first.map(|first| first.clone().with_inner(&slot.inner));
-    let shape = shape
-        .cloned()
-        .or_else(|| slot.fixed_shape())
-        .or_else(same_elements);
+    let shape = shape.cloned().or_else(|| slot.fixed_shape()).or_else(same_elements);
     let Some(shape) = shape else {
         return Err(Failure::usage(format!(
             "--out {}: how large is it? There is no input whose shape it could take; \
@@ -228,10 +203,7 @@ fn check_format(planned: &Planned) -> Result<(), Failure> {
     };
     let wrong = |problem: String| {
         let path = path.display();
-        Err(Failure::usage(format!(
-            "--out {}={path}: {problem}",
-            slot.name
-        )))
+        Err(Failure::usage(format!("--out {}={path}: {problem}", slot.name)))
     };
     match format {
         Format::Bin => Ok(()),

@@ -31,12 +31,7 @@ pub fn bytes(
     match layout {
         TypeLayout::Struct { members, .. } => {
             for member in members {
-                collect(
-                    &mut leaves,
-                    member.name.clone(),
-                    &member.layout,
-                    member.offset,
-                );
+                collect(&mut leaves, member.name.clone(), &member.layout, member.offset);
             }
         }
         _ => collect(&mut leaves, name.clone(), layout, 0),
@@ -47,26 +42,19 @@ pub fn bytes(
     for (name, text) in given {
         let Some(at) = leaves.iter().position(|leaf| leaf.name == *name) else {
             let list = listed(leaves.iter());
-            return Err(Failure::usage(format!(
-                "--push {name}: there is none of it, only {list}"
-            )));
+            return Err(Failure::usage(format!("--push {name}: there is none of it, only {list}")));
         };
         if !std::mem::replace(&mut missing[at], false) {
             return Err(Failure::usage(format!("--push {name} is given twice")));
         }
         put(&leaves[at], text, &mut bytes)?;
     }
-    let missing = leaves
-        .iter()
-        .zip(missing)
-        .filter_map(|(leaf, missing)| missing.then_some(leaf));
+    let missing = leaves.iter().zip(missing).filter_map(|(leaf, missing)| missing.then_some(leaf));
     let missing = listed(missing);
     if missing.is_empty() {
         Ok(Some(bytes))
     } else {
-        Err(Failure::usage(format!(
-            "the kernel needs --push NAME=VALUE for {missing}"
-        )))
+        Err(Failure::usage(format!("the kernel needs --push NAME=VALUE for {missing}")))
     }
 }
 
@@ -84,12 +72,7 @@ fn collect(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32)
         }
         return;
     }
-    if let TypeLayout::Array {
-        element,
-        len: Some(len),
-        stride,
-    } = layout
-    {
+    if let TypeLayout::Array { element, len: Some(len), stride } = layout {
         for i in 0..*len {
             collect(leaves, format!("{name}[{i}]"), element, base + i * stride);
         }
@@ -99,29 +82,16 @@ fn collect(leaves: &mut Vec<Leaf>, name: String, layout: &TypeLayout, base: u32)
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => (*scalar, vec![base]),
         TypeLayout::Vector { len, scalar } => {
             let width = u32::from(scalar.width);
-            (
-                *scalar,
-                (0..u32::from(*len)).map(|i| base + i * width).collect(),
-            )
+            (*scalar, (0..u32::from(*len)).map(|i| base + i * width).collect())
         }
-        TypeLayout::Matrix {
-            columns,
-            rows,
-            scalar,
-            stride,
-        } => {
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
             let width = u32::from(scalar.width);
             let column = |c: u32| (0..u32::from(*rows)).map(move |r| base + c * stride + r * width);
             (*scalar, (0..u32::from(*columns)).flat_map(column).collect())
         }
         TypeLayout::Array { .. } | TypeLayout::Struct { .. } => return,
     };
-    leaves.push(Leaf {
-        name,
-        type_text: layout.to_string(),
-        scalar,
-        offsets,
-    });
+    leaves.push(Leaf { name, type_text: layout.to_string(), scalar, offsets });
 }
 
 fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
@@ -168,9 +138,7 @@ fn encode(text: &str, scalar: Scalar) -> Option<Vec<u8>> {
         ScalarKind::Sint => -(1i128 << (bits - 1))..1i128 << (bits - 1),
         _ => 0..1i128 << bits,
     };
-    range
-        .contains(&value)
-        .then(|| value.to_le_bytes()[..scalar.width.into()].to_vec())
+    range.contains(&value).then(|| value.to_le_bytes()[..scalar.width.into()].to_vec())
 }
 
 #[cfg(test)]
@@ -188,10 +156,8 @@ mod tests {
              @compute @workgroup_size(1) fn main() {{ let q = p; out[0] = 1; }}"
         );
         let program = Program::parse(&source).unwrap();
-        let given: Vec<(String, String)> = given
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
+        let given: Vec<(String, String)> =
+            given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         match bytes(&given, program.interface().immediates.as_ref()) {
             Ok(bytes) => Ok(bytes.expect("the kernel has immediates")),
             Err(Failure::Usage(text)) => Err(text),
@@ -204,30 +170,19 @@ mod tests {
         assert_eq!(push("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
         assert_eq!(push("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
         assert_eq!(push("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
-        assert_eq!(
-            push("vec2u", &[("p", "1, 2")]).unwrap(),
-            [1, 0, 0, 0, 2, 0, 0, 0]
-        );
+        assert_eq!(push("vec2u", &[("p", "1, 2")]).unwrap(), [1, 0, 0, 0, 2, 0, 0, 0]);
     }
 
     #[test]
     fn members_go_to_their_offsets() {
-        let given = [
-            ("m", "5,6,7,8"),
-            ("n", "2"),
-            ("inner.v", "3,4"),
-            ("inner.k", "-1"),
-            ("a", "1"),
-        ];
+        let given =
+            [("m", "5,6,7,8"), ("n", "2"), ("inner.v", "3,4"), ("inner.k", "-1"), ("a", "1")];
         let bytes = push("P", &given).unwrap();
         let float = |at: usize| f32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!(float(0), 1.0);
         assert_eq!(bytes[4], 2);
         assert_eq!(bytes[8..12], [255; 4]);
-        assert_eq!(
-            [16, 20, 24, 28, 32, 36].map(float),
-            [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]
-        );
+        assert_eq!([16, 20, 24, 28, 32, 36].map(float), [3.0, 4.0, 5.0, 6.0, 7.0, 8.0]);
     }
 
     #[test]
@@ -247,10 +202,6 @@ mod tests {
         ] {
             assert!(push(ty, &[("p", value)]).is_err(), "{ty} {value}");
         }
-        assert!(
-            push("f32", &[("p", "1"), ("p", "2")])
-                .unwrap_err()
-                .contains("twice")
-        );
+        assert!(push("f32", &[("p", "1"), ("p", "2")]).unwrap_err().contains("twice"));
     }
 }

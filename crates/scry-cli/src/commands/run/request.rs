@@ -54,21 +54,14 @@ impl Request {
                 let source = Source::parse(text).map_err(|f| about(f, flag, name))?;
                 let typed = format!("{flag} {name}={text}");
                 let name = name.clone();
-                Ok(Input {
-                    name,
-                    source,
-                    typed,
-                    inout,
-                })
+                Ok(Input { name, source, typed, inout })
             })
             .collect::<Result<_, Failure>>()?;
         let outputs = args
             .outputs
             .iter()
             .map(|(name, path)| {
-                let file = path
-                    .clone()
-                    .map(|path| Format::of(&path).map(|format| (path, format)));
+                let file = path.clone().map(|path| Format::of(&path).map(|format| (path, format)));
                 let file = file.transpose().map_err(|f| about(f, "--out", name))?;
                 let name = name.clone();
                 Ok(Output { name, file })
@@ -107,21 +100,13 @@ impl Request {
     }
 
     fn refuse_repetition(&self) -> Result<(), Failure> {
-        let inputs: Vec<&str> = self
-            .inputs
-            .iter()
-            .map(|input| input.name.as_str())
-            .collect();
+        let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         if let Some(name) = repeated(&inputs) {
             return Err(Failure::usage(format!(
                 "`{name}` is given data twice; --in and --inout take each buffer once"
             )));
         }
-        let outputs: Vec<&str> = self
-            .outputs
-            .iter()
-            .map(|output| output.name.as_str())
-            .collect();
+        let outputs: Vec<&str> = self.outputs.iter().map(|output| output.name.as_str()).collect();
         if let Some(name) = repeated(&outputs) {
             return Err(Failure::usage(format!("--out {name} is given twice")));
         }
@@ -130,11 +115,8 @@ impl Request {
 
     /// Refuses outputs that cannot be written, or that would overwrite what is read.
     fn check_outputs(&self, shader: &Path) -> Result<(), Failure> {
-        let paths: Vec<&Path> = self
-            .outputs
-            .iter()
-            .filter_map(|o| Some(o.file.as_ref()?.0.as_path()))
-            .collect();
+        let paths: Vec<&Path> =
+            self.outputs.iter().filter_map(|o| Some(o.file.as_ref()?.0.as_path())).collect();
         for (i, path) in paths.iter().enumerate() {
             let shown = path.display();
             if let Some(other) = paths[..i].iter().find(|other| file::same(other, path)) {
@@ -158,9 +140,7 @@ impl Request {
 fn shapes(args: &Run) -> Result<HashMap<String, Shape>, Failure> {
     let mut shapes = HashMap::new();
     for (name, text) in &args.shapes {
-        let shape = text
-            .parse()
-            .map_err(|failure| about(failure, "--shape", name))?;
+        let shape = text.parse().map_err(|failure| about(failure, "--shape", name))?;
         if shapes.insert(name.clone(), shape).is_some() {
             return Err(Failure::usage(format!("--shape {name} is given twice")));
         }
@@ -169,11 +149,7 @@ fn shapes(args: &Run) -> Result<HashMap<String, Shape>, Failure> {
 }
 
 fn repeated<'a>(names: &[&'a str]) -> Option<&'a str> {
-    names
-        .iter()
-        .enumerate()
-        .find(|(i, name)| names[..*i].contains(name))
-        .map(|(_, name)| *name)
+    names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| *name)
 }
 
 /// Puts the flag before what is said about its value.

@@ -121,12 +121,7 @@ impl Finished {
 
     fn row(&self) -> Vec<String> {
         let Planned { slot, data, .. } = &self.planned;
-        vec![
-            slot.name.clone(),
-            slot.type_text.clone(),
-            data.shape.to_string(),
-            self.destination(),
-        ]
+        vec![slot.name.clone(), slot.type_text.clone(), data.shape.to_string(), self.destination()]
     }
 
     fn to_json(&self) -> Value {
@@ -145,11 +140,7 @@ impl Finished {
 
 impl Times {
     fn text(&self) -> String {
-        let source = if self.on_device {
-            "device timestamps"
-        } else {
-            "wall clock"
-        };
+        let source = if self.on_device { "device timestamps" } else { "wall clock" };
         let row = |name: &str, time: Duration, note: &str| {
             let milliseconds = format!("{:10.3} ms", time.as_secs_f64() * 1e3);
             vec![name.to_owned(), milliseconds, note.to_owned()]

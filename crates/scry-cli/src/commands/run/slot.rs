@@ -47,20 +47,14 @@ impl Slot {
         let layout = &binding.layout;
         let dtype = only_scalar(layout).and_then(Dtype::of_scalar);
         let (element, stride, extent) = match layout {
-            TypeLayout::Array {
-                element,
-                len,
-                stride,
-            } => {
+            TypeLayout::Array { element, len, stride } => {
                 let extent = len.map_or(Extent::Runtime, |len| Extent::Fixed(vec![len.into()]));
                 (Some(&**element), u64::from(*stride), extent)
             }
             _ => match layout.runtime_array() {
-                Some((offset, _)) => (
-                    None,
-                    dtype.map_or(4, |dtype| dtype.size() as u64),
-                    Extent::Tail(offset),
-                ),
+                Some((offset, _)) => {
+                    (None, dtype.map_or(4, |dtype| dtype.size() as u64), Extent::Tail(offset))
+                }
                 None => (Some(layout), layout.fixed_size(), Extent::Fixed(Vec::new())),
             },
         };
@@ -129,11 +123,7 @@ fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
         TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => Vec::new(),
         TypeLayout::Vector { len, .. } => vec![(*len).into()],
         TypeLayout::Matrix { columns, rows, .. } => vec![(*columns).into(), (*rows).into()],
-        TypeLayout::Array {
-            element,
-            len: Some(len),
-            ..
-        } => {
+        TypeLayout::Array { element, len: Some(len), .. } => {
             let len = u64::from(*len);
             let mut dims = vec![len];
             dims.extend(dimensions(element, words / len.max(1)));
@@ -141,11 +131,7 @@ fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
         }
         TypeLayout::Array { len: None, .. } | TypeLayout::Struct { .. } => vec![words],
     };
-    if natural.iter().product::<u64>() == words {
-        natural
-    } else {
-        vec![words]
-    }
+    if natural.iter().product::<u64>() == words { natural } else { vec![words] }
 }
 
 #[cfg(test)]
@@ -173,30 +159,9 @@ mod tests {
         let storage = |ty| format!("var<storage, read_write> x: {ty}");
         let cases: [Case<'_>; 10] = [
             ("array<f32>", "x[0] = 1;", Some(F32), 4, &[], Runtime),
-            (
-                "array<vec4f>",
-                "x[0] = vec4f();",
-                Some(F32),
-                16,
-                &[4],
-                Runtime,
-            ),
-            (
-                "array<vec3f>",
-                "x[0] = vec3f();",
-                Some(F32),
-                16,
-                &[4],
-                Runtime,
-            ),
-            (
-                "array<mat2x2f>",
-                "x[0] = mat2x2f();",
-                Some(F32),
-                16,
-                &[2, 2],
-                Runtime,
-            ),
+            ("array<vec4f>", "x[0] = vec4f();", Some(F32), 16, &[4], Runtime),
+            ("array<vec3f>", "x[0] = vec3f();", Some(F32), 16, &[4], Runtime),
+            ("array<mat2x2f>", "x[0] = mat2x2f();", Some(F32), 16, &[2, 2], Runtime),
             (
                 "array<atomic<u32>, 256>",
                 "atomicStore(&x[0], 1);",
@@ -205,14 +170,7 @@ mod tests {
                 &[],
                 Fixed(vec![256]),
             ),
-            (
-                "array<array<u32, 3>>",
-                "x[0][0] = 1;",
-                Some(U32),
-                12,
-                &[3],
-                Runtime,
-            ),
+            ("array<array<u32, 3>>", "x[0][0] = 1;", Some(U32), 12, &[3], Runtime),
             ("array<Mixed>", "x[0].a = 1;", None, 8, &[], Runtime),
             ("Same", "x.a = 1;", Some(F32), 16, &[4], Fixed(vec![])),
             ("u32", "x = 1;", Some(U32), 4, &[], Fixed(vec![])),
@@ -220,12 +178,7 @@ mod tests {
         ];
         for (ty, touch, dtype, stride, inner, extent) in cases {
             let slot = slot(&storage(ty), touch);
-            let got = (
-                slot.dtype,
-                slot.stride,
-                slot.inner.as_slice(),
-                slot.extent.clone(),
-            );
+            let got = (slot.dtype, slot.stride, slot.inner.as_slice(), slot.extent.clone());
             assert_eq!(got, (dtype, stride, inner, extent), "{ty}");
             assert!(slot.written && !slot.uniform);
         }
@@ -233,10 +186,7 @@ mod tests {
 
     #[test]
     fn elements_leave_out_the_inner_dimensions() {
-        let slot = slot(
-            "var<storage, read_write> x: array<vec4f>",
-            "x[0] = vec4f();",
-        );
+        let slot = slot("var<storage, read_write> x: array<vec4f>", "x[0] = vec4f();");
         assert_eq!(slot.elements(&Shape(vec![30, 20, 4])), Shape(vec![30, 20]));
         assert_eq!(slot.elements(&Shape(vec![1000])), Shape(vec![250]));
         assert_eq!(slot.fixed_shape(), None);

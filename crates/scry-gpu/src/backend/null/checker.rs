@@ -43,19 +43,14 @@ impl Checker {
             }
         }
         let everywhere = Stages::COMPUTE | Stages::TRANSFER;
-        self.history
-            .retain(|executed| !executed.visible_to.contains(everywhere));
+        self.history.retain(|executed| !executed.visible_to.contains(everywhere));
     }
 
     fn order(&mut self, command: &Command) -> Result<(), String> {
         let mut accesses = Vec::new();
         command.for_each_access(|span, writes| accesses.push((span, writes)));
         let stage = command.stage();
-        for earlier in self
-            .history
-            .iter()
-            .filter(|e| !e.visible_to.contains(stage))
-        {
+        for earlier in self.history.iter().filter(|e| !e.visible_to.contains(stage)) {
             for (a, a_writes) in &earlier.accesses {
                 for (b, b_writes) in &accesses {
                     if overlap(a, b) && (*a_writes || *b_writes) {
@@ -64,11 +59,7 @@ impl Checker {
                 }
             }
         }
-        self.history.push(Executed {
-            stage,
-            accesses,
-            visible_to: Stages::empty(),
-        });
+        self.history.push(Executed { stage, accesses, visible_to: Stages::empty() });
         Ok(())
     }
 }
@@ -88,9 +79,5 @@ fn shape(command: &Command) -> Result<(), String> {
                 && dispatch.immediates.len() % 4 == 0
         }
     };
-    if sound {
-        Ok(())
-    } else {
-        Err(format!("{command:?} breaks a rule of its own"))
-    }
+    if sound { Ok(()) } else { Err(format!("{command:?} breaks a rule of its own")) }
 }

@@ -67,11 +67,7 @@ struct State {
 impl NullDriver {
     /// Opens a null device that writes its submissions to `log`.
     pub(crate) fn new(info: DeviceInfo, log: Log) -> Self {
-        Self {
-            info,
-            state: Mutex::default(),
-            log,
-        }
+        Self { info, state: Mutex::default(), log }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -79,11 +75,7 @@ impl NullDriver {
     }
 
     fn refuse(&self, call: &'static str, why: String) -> GpuError {
-        GpuError::Driver {
-            device: self.info.name.clone(),
-            call,
-            code: why,
-        }
+        GpuError::Driver { device: self.info.name.clone(), call, code: why }
     }
 }
 
@@ -94,9 +86,7 @@ impl Driver for NullDriver {
 
     fn allocate(&self, _: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
         let mut bytes = Vec::new();
-        let fits = usize::try_from(size)
-            .ok()
-            .filter(|_| size <= self.info.memory);
+        let fits = usize::try_from(size).ok().filter(|_| size <= self.info.memory);
         let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
         if !reserved {
             return Err(GpuError::OutOfMemory {
@@ -117,28 +107,16 @@ impl Driver for NullDriver {
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
         let mut state = self.state();
-        let span = Span {
-            memory,
-            offset,
-            size: data.len() as u64,
-        };
-        let target = state
-            .bytes_mut(span)
-            .map_err(|why| self.refuse("write", why))?;
+        let span = Span { memory, offset, size: data.len() as u64 };
+        let target = state.bytes_mut(span).map_err(|why| self.refuse("write", why))?;
         target.copy_from_slice(data);
         Ok(())
     }
 
     fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
         let mut state = self.state();
-        let span = Span {
-            memory,
-            offset,
-            size: out.len() as u64,
-        };
-        let source = state
-            .bytes_mut(span)
-            .map_err(|why| self.refuse("read", why))?;
+        let span = Span { memory, offset, size: out.len() as u64 };
+        let source = state.bytes_mut(span).map_err(|why| self.refuse("read", why))?;
         out.copy_from_slice(source);
         Ok(())
     }
@@ -178,18 +156,14 @@ impl Driver for NullDriver {
             }
         };
         for step in steps {
-            state
-                .execute(step)
-                .map_err(|why| self.refuse("submit", why))?;
+            state.execute(step).map_err(|why| self.refuse("submit", why))?;
         }
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.extend_from_slice(steps);
         state.submitted += 1;
         let point = Point(state.submitted);
         if timed {
-            let launches = steps
-                .iter()
-                .filter(|s| matches!(s, Step::Run(Command::Dispatch(_))));
+            let launches = steps.iter().filter(|s| matches!(s, Step::Run(Command::Dispatch(_))));
             state.timed.insert(point, launches.count());
         }
         Ok(point)
@@ -215,9 +189,7 @@ impl State {
             Step::Run(Command::Fill { dst, pattern }) => {
                 let bytes = self.bytes_mut(*dst)?;
                 let pattern = pattern.to_ne_bytes();
-                bytes
-                    .chunks_mut(4)
-                    .for_each(|word| word.copy_from_slice(&pattern[..word.len()]));
+                bytes.chunks_mut(4).for_each(|word| word.copy_from_slice(&pattern[..word.len()]));
                 Ok(())
             }
             Step::Run(Command::Copy { src, dst }) => {
@@ -228,9 +200,7 @@ impl State {
             Step::Run(Command::Dispatch(dispatch)) => {
                 let bindings = self.kernels.get(dispatch.kernel).copied();
                 if bindings != Some(dispatch.bindings.len()) {
-                    return Err(format!(
-                        "{dispatch:?} does not fit its kernel: {bindings:?}"
-                    ));
+                    return Err(format!("{dispatch:?} does not fit its kernel: {bindings:?}"));
                 }
                 dispatch
                     .bindings
@@ -241,13 +211,8 @@ impl State {
     }
 
     fn bytes_mut(&mut self, span: Span) -> Result<&mut [u8], String> {
-        let bytes = self
-            .memories
-            .get_mut(span.memory)
-            .ok_or(format!("{span:?} is not there"))?;
+        let bytes = self.memories.get_mut(span.memory).ok_or(format!("{span:?} is not there"))?;
         let range = span.offset as usize..span.end() as usize;
-        bytes
-            .get_mut(range)
-            .ok_or(format!("{span:?} is out of its allocation"))
+        bytes.get_mut(range).ok_or(format!("{span:?} is out of its allocation"))
     }
 }

@@ -80,10 +80,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     // SAFETY: a plain query.
     let physical = unsafe { instance.raw.enumerate_physical_devices() };
     let physical = physical.map_err(|code| Absence {
-        reason: format!(
-            "vkEnumeratePhysicalDevices failed: {}",
-            error::explain(code)
-        ),
+        reason: format!("vkEnumeratePhysicalDevices failed: {}", error::explain(code)),
         remedy: instance::driver_remedy(&[]),
     })?;
     let mut unusable = Vec::new();
@@ -124,10 +121,7 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
         let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
         let said = instance.complaints();
         instance::append_complaints(&mut reason, &said);
-        return Absence {
-            reason,
-            remedy: instance::driver_remedy(&said),
-        };
+        return Absence { reason, remedy: instance::driver_remedy(&said) };
     }
     Absence {
         reason: unusable.join("; "),
@@ -169,10 +163,7 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
         version,
         extensions,
         queue_family,
-        timestamps: Timestamps {
-            valid_bits,
-            period: core.limits.timestamp_period,
-        },
+        timestamps: Timestamps { valid_bits, period: core.limits.timestamp_period },
         max_push_descriptors: properties.max_push_descriptors,
         cache_identity: CacheIdentity {
             vendor: core.vendor_id,
@@ -205,9 +196,7 @@ fn properties(
     let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
     let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
     let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
-    let mut all = vk::PhysicalDeviceProperties2::default()
-        .push_next(&mut v11)
-        .push_next(&mut v12);
+    let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
     if extensions.push_descriptor {
         all = all.push_next(&mut push);
     }
@@ -252,10 +241,7 @@ fn info(
         .limits
         .min_storage_buffer_offset_alignment
         .max(core.limits.min_uniform_buffer_offset_alignment);
-    let driver = [
-        text(v12.driver_name_as_c_str()),
-        text(v12.driver_info_as_c_str()),
-    ];
+    let driver = [text(v12.driver_name_as_c_str()), text(v12.driver_info_as_c_str())];
     DeviceInfo {
         index: 0,
         name: text(core.device_name_as_c_str()),
@@ -278,9 +264,7 @@ fn info(
 }
 
 fn text(vulkan: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
-    vulkan
-        .map(|text| text.to_string_lossy().trim().to_owned())
-        .unwrap_or_default()
+    vulkan.map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
 fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
@@ -303,9 +287,7 @@ fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features 
         | Group::SHUFFLE
         | Group::SHUFFLE_RELATIVE
         | Group::QUAD;
-    let in_kernels = properties
-        .subgroup_supported_stages
-        .contains(vk::ShaderStageFlags::COMPUTE);
+    let in_kernels = properties.subgroup_supported_stages.contains(vk::ShaderStageFlags::COMPUTE);
     if in_kernels && properties.subgroup_supported_operations.contains(all) {
         Features::SUBGROUPS
     } else {
@@ -349,11 +331,8 @@ pub(super) fn memory_budget(
 fn limits(properties: &Properties) -> Limits {
     let core = &properties.core.limits;
     // Sizes are rounded up to 16 bytes when memory is allocated.
-    let max_buffer_size = properties
-        .v11
-        .max_memory_allocation_size
-        .min(properties.max_buffer_size)
-        & !15;
+    let max_buffer_size =
+        properties.v11.max_memory_allocation_size.min(properties.max_buffer_size) & !15;
     let resources = core.max_per_stage_resources;
     // A folded kernel has one uniform more than its source says.
     let uniforms = core

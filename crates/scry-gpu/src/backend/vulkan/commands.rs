@@ -89,11 +89,7 @@ pub(super) struct DescriptorSets {
 
 impl DescriptorSets {
     fn new(gpu: &Arc<Gpu>) -> Self {
-        Self {
-            pools: Vec::new(),
-            current: 0,
-            gpu: Arc::clone(gpu),
-        }
+        Self { pools: Vec::new(), current: 0, gpu: Arc::clone(gpu) }
     }
 
     /// Takes all sets back.
@@ -134,18 +130,10 @@ impl DescriptorSets {
 
     fn grow(&mut self, bindings: usize) -> Result<()> {
         let count = DESCRIPTORS_PER_POOL.max(u32::try_from(bindings).unwrap_or(u32::MAX));
-        let sizes = [
-            vk::DescriptorType::STORAGE_BUFFER,
-            vk::DescriptorType::UNIFORM_BUFFER,
-        ]
-        .map(|ty| {
-            vk::DescriptorPoolSize::default()
-                .ty(ty)
-                .descriptor_count(count)
-        });
-        let info = vk::DescriptorPoolCreateInfo::default()
-            .max_sets(SETS_PER_POOL)
-            .pool_sizes(&sizes);
+        let sizes = [vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::UNIFORM_BUFFER]
+            .map(|ty| vk::DescriptorPoolSize::default().ty(ty).descriptor_count(count));
+        let info =
+            vk::DescriptorPoolCreateInfo::default().max_sets(SETS_PER_POOL).pool_sizes(&sizes);
         // SAFETY: a plain creation.
         let pool = unsafe { self.gpu.raw.create_descriptor_pool(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorPool", code))?;

@@ -51,9 +51,7 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let Some(disk) = job.cache else {
         return Kernel::new(gpu, &source, vk::PipelineCache::null());
     };
-    let known = disk
-        .load(job.key, job.folded)
-        .filter(|blob| belongs(blob, gpu.cache_identity));
+    let known = disk.load(job.key, job.folded).filter(|blob| belongs(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
     let kernel = Kernel::new(gpu, &source, cache.raw)?;
     if known.is_none() {
@@ -82,9 +80,7 @@ fn descriptor_types(program: &Program, folded: bool) -> Vec<vk::DescriptorType> 
         Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    declared
-        .chain(folded.then_some(vk::DescriptorType::UNIFORM_BUFFER))
-        .collect()
+    declared.chain(folded.then_some(vk::DescriptorType::UNIFORM_BUFFER)).collect()
 }
 
 /// True if a blob begins with the header that Vulkan puts before the caches of this very device
@@ -115,10 +111,7 @@ impl Cache {
         // and the disk cache's checksum both say.
         let raw = unsafe { gpu.raw.create_pipeline_cache(&info, None) }
             .map_err(|code| gpu.failed("vkCreatePipelineCache", code))?;
-        Ok(Self {
-            raw,
-            gpu: Arc::clone(gpu),
-        })
+        Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
     fn data(&self) -> Result<Vec<u8>> {
@@ -179,9 +172,7 @@ impl Kernel {
         if self.pushes {
             flags |= vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
         }
-        let info = vk::DescriptorSetLayoutCreateInfo::default()
-            .flags(flags)
-            .bindings(&bindings);
+        let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
         // SAFETY: the core checked the number of bindings against the device's limits.
         self.set_layout = unsafe { self.gpu.raw.create_descriptor_set_layout(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorSetLayout", code))?;
@@ -233,10 +224,8 @@ impl Kernel {
     }
 
     fn make_pipeline(&mut self, source: &Source<'_>, cache: vk::PipelineCache) -> Result<()> {
-        let entry = CString::new(source.entry).map_err(|error| {
-            self.gpu
-                .refused("vkCreateComputePipelines", error.to_string())
-        })?;
+        let entry = CString::new(source.entry)
+            .map_err(|error| self.gpu.refused("vkCreateComputePipelines", error.to_string()))?;
         let info = vk::ShaderModuleCreateInfo::default().code(source.spirv);
         // SAFETY: the SPIR-V was written from a validated module.
         let module = unsafe { self.gpu.raw.create_shader_module(&info, None) }
@@ -245,9 +234,7 @@ impl Kernel {
             .stage(vk::ShaderStageFlags::COMPUTE)
             .module(module)
             .name(&entry);
-        let info = vk::ComputePipelineCreateInfo::default()
-            .stage(stage)
-            .layout(self.layout);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
         // SAFETY: the module is alive until after the call, and declares what the layout has.
         let made = unsafe {
             let made = self.gpu.raw.create_compute_pipelines(cache, &[info], None);
@@ -281,11 +268,7 @@ impl Drop for Kernel {
 mod tests {
     use super::*;
 
-    const IDENTITY: CacheIdentity = CacheIdentity {
-        vendor: 0x10de,
-        device: 0x2335,
-        uuid: [7; 16],
-    };
+    const IDENTITY: CacheIdentity = CacheIdentity { vendor: 0x10de, device: 0x2335, uuid: [7; 16] };
 
     fn blob() -> Vec<u8> {
         let words = [32u32, 1, IDENTITY.vendor, IDENTITY.device];

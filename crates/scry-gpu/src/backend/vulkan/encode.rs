@@ -73,9 +73,8 @@ impl<'a> Encoder<'a> {
         if from.is_empty() || to.is_empty() {
             return;
         }
-        let memory = [vk::MemoryBarrier::default()
-            .src_access_mask(writes)
-            .dst_access_mask(accesses)];
+        let memory =
+            [vk::MemoryBarrier::default().src_access_mask(writes).dst_access_mask(accesses)];
         let flags = vk::DependencyFlags::empty();
         // SAFETY: the command buffer is being recorded.
         unsafe {
@@ -101,9 +100,7 @@ impl<'a> Encoder<'a> {
         let commands = self.commands.buffer;
         // SAFETY: `buffer` checked that the range lies in a live buffer.
         unsafe {
-            self.gpu
-                .raw
-                .cmd_fill_buffer(commands, buffer, offset, size, pattern);
+            self.gpu.raw.cmd_fill_buffer(commands, buffer, offset, size, pattern);
         }
         Ok(())
     }
@@ -128,11 +125,7 @@ impl<'a> Encoder<'a> {
 
     /// The buffer of a span that lies within its allocation.
     fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
-        let Span {
-            memory,
-            offset,
-            size,
-        } = span;
+        let Span { memory, offset, size } = span;
         let Some(block) = self.tables.blocks.get(memory) else {
             let why = format!("allocation {memory:?} does not exist, or was freed");
             return Err(self.gpu.refused(call, why));
@@ -246,9 +239,7 @@ impl<'a> Encoder<'a> {
         let commands = self.commands.buffer;
         // SAFETY: the pipeline's layout has a range of exactly so many words.
         unsafe {
-            self.gpu
-                .raw
-                .cmd_push_constants(commands, kernel.layout, stage, 0, words);
+            self.gpu.raw.cmd_push_constants(commands, kernel.layout, stage, 0, words);
         }
     }
 }
@@ -280,11 +271,7 @@ fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
 type Masks = (vk::PipelineStageFlags, vk::AccessFlags);
 
 fn masks(stages: Stages, compute: Masks, transfer: Masks, host: Masks) -> Masks {
-    let all = [
-        (Stages::COMPUTE, compute),
-        (Stages::TRANSFER, transfer),
-        (Stages::HOST, host),
-    ];
+    let all = [(Stages::COMPUTE, compute), (Stages::TRANSFER, transfer), (Stages::HOST, host)];
     let empty = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
     all.into_iter()
         .filter(|(stage, _)| stages.contains(*stage))

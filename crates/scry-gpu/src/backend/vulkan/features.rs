@@ -45,16 +45,10 @@ impl Extensions {
             (self.push_descriptor, khr::push_descriptor::NAME),
             (self.memory_budget, ext::memory_budget::NAME),
             (self.atomic_float, ext::shader_atomic_float::NAME),
-            (
-                self.zero_initialize && !promoted,
-                khr::zero_initialize_workgroup_memory::NAME,
-            ),
+            (self.zero_initialize && !promoted, khr::zero_initialize_workgroup_memory::NAME),
             (self.portability_subset, khr::portability_subset::NAME),
         ];
-        all.iter()
-            .filter(|(present, _)| *present)
-            .map(|(_, name)| name.as_ptr())
-            .collect()
+        all.iter().filter(|(present, _)| *present).map(|(_, name)| name.as_ptr()).collect()
     }
 
     fn has_zero_initialize(&self, version: u32) -> bool {
@@ -76,9 +70,7 @@ pub(super) struct FeatureChain {
 impl FeatureChain {
     fn empty(extensions: &Extensions, version: u32) -> Self {
         Self {
-            zero: extensions
-                .has_zero_initialize(version)
-                .then(Default::default),
+            zero: extensions.has_zero_initialize(version).then(Default::default),
             dot: (version >= vk::API_VERSION_1_3).then(Default::default),
             atomics: extensions.atomic_float.then(Default::default),
             ..Self::default()
@@ -181,14 +173,12 @@ impl FeatureChain {
 
     /// Whether the device zeroes workgroup memory itself.
     pub(super) fn zeroes_workgroup_memory(&self) -> bool {
-        self.zero
-            .is_some_and(|zero| zero.shader_zero_initialize_workgroup_memory == vk::TRUE)
+        self.zero.is_some_and(|zero| zero.shader_zero_initialize_workgroup_memory == vk::TRUE)
     }
 
     /// Whether the device has integer dot product instructions, which SPIR-V 1.6 brings.
     pub(super) fn has_dot_product(&self) -> bool {
-        self.dot
-            .is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
+        self.dot.is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
     }
 
     /// The optional WGSL features that the device has, subgroups aside.

@@ -42,12 +42,7 @@ pub(super) struct Gpu {
 impl Gpu {
     /// Opens the device with one queue and everything that its info reports.
     pub(super) fn open(instance: &Arc<Instance>, probe: &Probe) -> Result<Self> {
-        let Probe {
-            physical,
-            version,
-            extensions,
-            ..
-        } = probe;
+        let Probe { physical, version, extensions, .. } = probe;
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
         let raw = match parked(instance, *physical) {
             Some(raw) => raw,
@@ -56,10 +51,8 @@ impl Gpu {
         let push = extensions
             .push_descriptor
             .then(|| khr::push_descriptor::Device::new(&instance.raw, &raw));
-        let names = instance
-            .debug
-            .as_ref()
-            .map(|_| ext::debug_utils::Device::new(&instance.raw, &raw));
+        let names =
+            instance.debug.as_ref().map(|_| ext::debug_utils::Device::new(&instance.raw, &raw));
         Ok(Self {
             raw,
             info: probe.info.clone(),
@@ -132,9 +125,8 @@ impl Gpu {
         let Ok(name) = std::ffi::CString::new(name) else {
             return;
         };
-        let info = vk::DebugUtilsObjectNameInfoEXT::default()
-            .object_handle(object)
-            .object_name(&name);
+        let info =
+            vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(&name);
         // SAFETY: the object is one of this device's, and no other thread has it yet.
         if let Err(code) = unsafe { names.set_debug_utils_object_name(&info) } {
             log::debug!("vulkan: an object has no name: {}", error::explain(code));

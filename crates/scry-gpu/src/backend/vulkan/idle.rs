@@ -18,19 +18,14 @@ pub(super) struct Idle<T> {
 impl<T> Idle<T> {
     /// Keeps at most `limit` bytes.
     pub(super) fn new(limit: u64) -> Self {
-        Self {
-            entries: VecDeque::new(),
-            limit,
-        }
+        Self { entries: VecDeque::new(), limit }
     }
 
     /// The smallest that has `size` bytes, unless it wastes more than an eighth.
     pub(super) fn take(&mut self, size: u64) -> Option<(u64, T)> {
         let fits = |capacity: u64| capacity >= size && capacity - size <= size / 8;
         let candidates = self.entries.iter().map(|entry| entry.0).enumerate();
-        let best = candidates
-            .filter(|entry| fits(entry.1))
-            .min_by_key(|entry| entry.1)?;
+        let best = candidates.filter(|entry| fits(entry.1)).min_by_key(|entry| entry.1)?;
         self.entries.remove(best.0)
     }
 
@@ -65,11 +60,7 @@ mod tests {
         }
         assert_eq!(idle.take(LEAST * 8), Some((LEAST * 8, "eight")));
         assert_eq!(idle.take(LEAST * 8), Some((LEAST * 9, "nine")));
-        assert_eq!(
-            idle.take(LEAST * 8),
-            None,
-            "sixteen would be wasted on eight"
-        );
+        assert_eq!(idle.take(LEAST * 8), None, "sixteen would be wasted on eight");
         assert_eq!(idle.take(LEAST * 16 + 1), None);
         assert_eq!(idle.empty(), ["sixteen"]);
     }

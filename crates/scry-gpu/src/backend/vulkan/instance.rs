@@ -62,13 +62,7 @@ impl Instance {
             unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
         });
         let messenger = messenger.unwrap_or_default();
-        Ok(Self {
-            raw,
-            debug,
-            parked: Mutex::default(),
-            messenger,
-            entry,
-        })
+        Ok(Self { raw, debug, parked: Mutex::default(), messenger, entry })
     }
 
     /// What the loader and the drivers complain about while the physical devices are looked for.
@@ -110,18 +104,12 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
     let version = version.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
     if version < OLDEST {
         return Err(Absence {
-            reason: format!(
-                "the Vulkan loader is {}, older than 1.2",
-                version_text(version)
-            ),
+            reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
             remedy: INSTALL_LOADER.to_owned(),
         });
     }
     let present = present.map_err(|code| Absence {
-        reason: format!(
-            "the Vulkan loader names no extensions: {}",
-            error::explain(code)
-        ),
+        reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
         remedy: INSTALL_LOADER.to_owned(),
     })?;
     let mut extensions = Vec::new();
@@ -141,9 +129,7 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
 fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
     // SAFETY: a plain query of the loader.
     let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
-    let found = layers
-        .iter()
-        .any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
+    let found = layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
     if found {
         return Ok(());
     }
@@ -158,9 +144,7 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
 
 /// True if `name` is among the extensions.
 pub(super) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
-    extensions
-        .iter()
-        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
+    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
 }
 
 /// Creates an instance whose creation `listener` hears of, besides the validation layer's reporter.
@@ -170,9 +154,7 @@ fn create(
     validate: bool,
     listener: Option<vk::DebugUtilsMessengerCreateInfoEXT<'_>>,
 ) -> Result<ash::Instance, vk::Result> {
-    let application = vk::ApplicationInfo::default()
-        .engine_name(c"scry")
-        .api_version(NEWEST);
+    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(NEWEST);
     let extension_names: Vec<*const c_char> = extensions.iter().map(|name| name.as_ptr()).collect();
     let layers = [validation::LAYER.as_ptr()];
     let mut checks =
@@ -185,10 +167,7 @@ fn create(
         info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
     }
     if validate {
-        info = info
-            .enabled_layer_names(&layers)
-            .push_next(&mut checks)
-            .push_next(&mut reporter);
+        info = info.enabled_layer_names(&layers).push_next(&mut checks).push_next(&mut reporter);
     }
     let mut listener = listener;
     if let Some(listener) = &mut listener {
@@ -205,16 +184,10 @@ fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
             "the Vulkan loader found no driver that it can use".to_owned()
         }
-        code => format!(
-            "vkCreateInstance with {extensions:?} failed: {}",
-            error::explain(code)
-        ),
+        code => format!("vkCreateInstance with {extensions:?} failed: {}", error::explain(code)),
     };
     append_complaints(&mut reason, &said);
-    Absence {
-        reason,
-        remedy: driver_remedy(&said),
-    }
+    Absence { reason, remedy: driver_remedy(&said) }
 }
 
 /// Adds what the loader said to a reason.
@@ -262,18 +235,10 @@ fn complaints(entry: &ash::Entry) -> Vec<String> {
     let mut extensions = vec![ext::debug_utils::NAME];
     // SAFETY: a plain query of the loader.
     let present = unsafe { entry.enumerate_instance_extension_properties(None) };
-    if has_extension(
-        &present.unwrap_or_default(),
-        khr::portability_enumeration::NAME,
-    ) {
+    if has_extension(&present.unwrap_or_default(), khr::portability_enumeration::NAME) {
         extensions.push(khr::portability_enumeration::NAME);
     }
-    if let Ok(instance) = create(
-        entry,
-        &extensions,
-        false,
-        Some(validation::collector(&said)),
-    ) {
+    if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&said))) {
         // SAFETY: the instance has no children, and `said` outlives it.
         unsafe {
             let _ = instance.enumerate_physical_devices();

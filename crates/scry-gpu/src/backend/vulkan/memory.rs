@@ -86,14 +86,7 @@ impl Heap {
                 let allocation = ManuallyDrop::new(allocation);
                 self.gpu.set_name(buffer, label);
                 let heap = Arc::clone(self);
-                return Ok(Block {
-                    buffer,
-                    size,
-                    capacity,
-                    allocation,
-                    kind,
-                    heap,
-                });
+                return Ok(Block { buffer, size, capacity, allocation, kind, heap });
             }
         }
         self.allocate_new(kind, size, label)
@@ -346,16 +339,12 @@ impl Drop for Block {
             return;
         }
         // SAFETY: taken out once, here.
-        let backed = (self.buffer, unsafe {
-            ManuallyDrop::take(&mut self.allocation)
-        });
+        let backed = (self.buffer, unsafe { ManuallyDrop::take(&mut self.allocation) });
         let unkept = match self.kind {
             MemoryKind::Device => lock(&self.heap.idle).keep(self.capacity, backed),
             MemoryKind::Upload | MemoryKind::Readback => vec![backed],
         };
-        unkept
-            .into_iter()
-            .for_each(|backed| self.heap.destroy(backed));
+        unkept.into_iter().for_each(|backed| self.heap.destroy(backed));
     }
 }
 

@@ -86,10 +86,7 @@ impl VulkanDriver {
     /// Calls `work` with the tables, which do not change meanwhile.
     fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
-        work(Tables {
-            blocks: &blocks,
-            kernels: &kernels,
-        })
+        work(Tables { blocks: &blocks, kernels: &kernels })
     }
 }
 
@@ -136,10 +133,7 @@ impl Driver for VulkanDriver {
 
     fn forget(&self, recording: RecordingId) {
         let removed = write(&self.recordings).remove(recording);
-        debug_assert!(
-            removed.is_some(),
-            "recording {recording:?} is forgotten twice"
-        );
+        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
     }
 
     fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {

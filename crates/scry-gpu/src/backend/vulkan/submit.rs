@@ -169,13 +169,8 @@ impl Queue {
         timer: Option<&Timer>,
     ) -> Result<()> {
         commands.begin(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT)?;
-        let mut encoder = Encoder {
-            gpu: &self.gpu,
-            tables,
-            commands,
-            timer,
-            bindings: &mut state.bindings,
-        };
+        let mut encoder =
+            Encoder { gpu: &self.gpu, tables, commands, timer, bindings: &mut state.bindings };
         encoder.encode(steps)?;
         commands.end()
     }
@@ -197,11 +192,8 @@ impl Queue {
             .push_next(&mut signal)];
         // SAFETY: the state's mutex guards the queue; the commands are recorded, and by the
         // driver's contract all that they use stays alive until the timeline reaches `value`.
-        let submitted = unsafe {
-            self.gpu
-                .raw
-                .queue_submit(self.raw, &submission, vk::Fence::null())
-        };
+        let submitted =
+            unsafe { self.gpu.raw.queue_submit(self.raw, &submission, vk::Fence::null()) };
         submitted.map_err(|code| self.gpu.failed("vkQueueSubmit", code))?;
         state.last = value;
         Ok(value)
@@ -236,11 +228,7 @@ impl State {
     }
 
     fn recycle(&mut self, reached: u64) {
-        while self
-            .busy
-            .front()
-            .is_some_and(|(value, _)| *value <= reached)
-        {
+        while self.busy.front().is_some_and(|(value, _)| *value <= reached) {
             let done = self.busy.pop_front();
             self.free.extend(done.map(|(_, commands)| commands));
         }
@@ -262,21 +250,13 @@ impl State {
 pub(super) fn record(gpu: &Arc<Gpu>, tables: Tables<'_>, steps: &[Step]) -> Result<Commands> {
     let mut commands = Commands::new(gpu)?;
     commands.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;
-    let mut encoder = Encoder {
-        gpu,
-        tables,
-        commands: &mut commands,
-        timer: None,
-        bindings: &mut Vec::new(),
-    };
+    let mut encoder =
+        Encoder { gpu, tables, commands: &mut commands, timer: None, bindings: &mut Vec::new() };
     encoder.encode(steps)?;
     commands.end()?;
     Ok(commands)
 }
 
 fn dispatches(steps: &[Step]) -> usize {
-    steps
-        .iter()
-        .filter(|step| matches!(step, Step::Run(Command::Dispatch(_))))
-        .count()
+    steps.iter().filter(|step| matches!(step, Step::Run(Command::Dispatch(_)))).count()
 }

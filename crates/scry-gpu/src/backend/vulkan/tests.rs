@@ -74,11 +74,7 @@ fn has_loader() -> bool {
 
 /// A span from the start of an allocation.
 fn span(memory: MemoryId, size: u64) -> Span {
-    Span {
-        memory,
-        offset: 0,
-        size,
-    }
+    Span { memory, offset: 0, size }
 }
 
 fn run(command: Command) -> Step {
@@ -111,10 +107,7 @@ fn dispatch_with(
 ) -> Step {
     run(Command::Dispatch(Dispatch {
         kernel,
-        bindings: bindings
-            .iter()
-            .map(|&(span, writes)| Bound { span, writes })
-            .collect(),
+        bindings: bindings.iter().map(|&(span, writes)| Bound { span, writes }).collect(),
         groups,
         immediates: immediates.to_vec(),
     }))
@@ -133,13 +126,7 @@ impl VulkanDriver {
             checked: true,
         };
         let program = Program::parse(source).unwrap();
-        let job = CompileJob {
-            program: &program,
-            folded,
-            checked: true,
-            key: &key,
-            cache: None,
-        };
+        let job = CompileJob { program: &program, folded, checked: true, key: &key, cache: None };
         self.compile(&job).unwrap()
     }
 
@@ -171,8 +158,6 @@ impl VulkanDriver {
         Driver::read(self, out, 0, &mut bytes).unwrap();
         self.free(out);
         let words = bytes.chunks_exact(4);
-        words
-            .map(|word| u32::from_le_bytes(word.try_into().unwrap()))
-            .collect()
+        words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
     }
 }

@@ -31,11 +31,7 @@ impl Timer {
         // SAFETY: the queue family has timestamps.
         let pool = unsafe { gpu.raw.create_query_pool(&info, None) }
             .map_err(|code| gpu.failed("vkCreateQueryPool", code))?;
-        Ok(Some(Self {
-            pool,
-            dispatches,
-            gpu: Arc::clone(gpu),
-        }))
+        Ok(Some(Self { pool, dispatches, gpu: Arc::clone(gpu) }))
     }
 
     /// Encodes the reset, before all else in the command buffer.
@@ -43,9 +39,7 @@ impl Timer {
         // SAFETY: the command buffer is being recorded, and the pool is fresh.
         unsafe {
             let count = self.dispatches * 2;
-            self.gpu
-                .raw
-                .cmd_reset_query_pool(commands, self.pool, 0, count);
+            self.gpu.raw.cmd_reset_query_pool(commands, self.pool, 0, count);
         }
     }
 
@@ -57,9 +51,7 @@ impl Timer {
         // SAFETY: the command buffer is being recorded; the encoder counts dispatches as the
         // timer's maker did.
         unsafe {
-            self.gpu
-                .raw
-                .cmd_write_timestamp(commands, stage, self.pool, index);
+            self.gpu.raw.cmd_write_timestamp(commands, stage, self.pool, index);
         }
     }
 
@@ -69,15 +61,11 @@ impl Timer {
         // SAFETY: the pool has as many queries as there are places.
         let got = unsafe {
             let flags = vk::QueryResultFlags::TYPE_64;
-            self.gpu
-                .raw
-                .get_query_pool_results(self.pool, 0, &mut stamps, flags)
+            self.gpu.raw.get_query_pool_results(self.pool, 0, &mut stamps, flags)
         };
         got.map_err(|code| self.gpu.failed("vkGetQueryPoolResults", code))?;
         let pairs = stamps.chunks_exact(2);
-        Ok(pairs
-            .map(|pair| self.gpu.timestamps.between(pair[0], pair[1]))
-            .collect())
+        Ok(pairs.map(|pair| self.gpu.timestamps.between(pair[0], pair[1])).collect())
     }
 }
 
@@ -94,9 +82,7 @@ impl Drop for Timer {
 impl Timestamps {
     /// The time from one timestamp to a later one; the counter may have wrapped in between.
     fn between(self, start: u64, end: u64) -> Duration {
-        let mask = u64::MAX
-            .checked_shr(64 - self.valid_bits.clamp(1, 64))
-            .unwrap_or(0);
+        let mask = u64::MAX.checked_shr(64 - self.valid_bits.clamp(1, 64)).unwrap_or(0);
         let ticks = end.wrapping_sub(start) & mask;
         Duration::from_nanos((ticks as f64 * f64::from(self.period)).round() as u64)
     }
@@ -108,25 +94,16 @@ mod tests {
 
     #[test]
     fn ticks_become_nanoseconds() {
-        let stamps = Timestamps {
-            valid_bits: 64,
-            period: 2.5,
-        };
+        let stamps = Timestamps { valid_bits: 64, period: 2.5 };
         assert_eq!(stamps.between(100, 140), Duration::from_nanos(100));
     }
 
     #[test]
     fn a_wrapped_counter_still_counts_forward() {
-        let stamps = Timestamps {
-            valid_bits: 36,
-            period: 1.0,
-        };
+        let stamps = Timestamps { valid_bits: 36, period: 1.0 };
         let before = (1 << 36) - 10;
         assert_eq!(stamps.between(before, 5), Duration::from_nanos(15));
-        let full = Timestamps {
-            valid_bits: 64,
-            period: 1.0,
-        };
+        let full = Timestamps { valid_bits: 64, period: 1.0 };
         assert_eq!(full.between(u64::MAX, 4), Duration::from_nanos(5));
     }
 }

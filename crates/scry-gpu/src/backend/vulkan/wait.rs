@@ -98,9 +98,7 @@ impl Timeline {
 
     fn sleep(&self, value: u64, timeout: Duration) -> Result<bool> {
         let (semaphores, values) = ([self.semaphore], [value]);
-        let info = vk::SemaphoreWaitInfo::default()
-            .semaphores(&semaphores)
-            .values(&values);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: the semaphore is alive; it may be waited for by several threads.
         match unsafe { self.gpu.raw.wait_semaphores(&info, timeout) } {

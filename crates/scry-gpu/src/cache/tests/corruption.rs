@@ -23,13 +23,7 @@ fn fixture() -> Fixture {
     cache.store(&key, false, PAYLOAD);
     let path = path_of(&cache, &key, false);
     let sound = fs::read(&path).unwrap();
-    Fixture {
-        _folder: folder,
-        cache,
-        key,
-        path,
-        sound,
-    }
+    Fixture { _folder: folder, cache, key, path, sound }
 }
 
 impl Fixture {
@@ -108,17 +102,7 @@ fn fault_37_random_bytes_are_a_miss() {
 #[test]
 fn fault_37_absurd_lengths_with_a_sound_checksum_are_a_miss() {
     let fixture = fixture();
-    let lengths = [
-        0,
-        1,
-        15,
-        16,
-        17,
-        1 << 31,
-        (1 << 32) - 1,
-        u64::MAX - 39,
-        u64::MAX,
-    ];
+    let lengths = [0, 1, 15, 16, 17, 1 << 31, (1 << 32) - 1, u64::MAX - 39, u64::MAX];
     for key_length in lengths {
         for payload_length in lengths {
             let mut bytes = fixture.sound.clone();

@@ -41,18 +41,13 @@ fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap());
         let mut lines = output.lines().map_while(Result::ok);
-        assert!(
-            lines.any(|line| line.ends_with("ready")),
-            "the writer does not start"
-        );
+        assert!(lines.any(|line| line.ends_with("ready")), "the writer does not start");
         thread::sleep(Duration::from_micros(random.below(5000)));
         child.kill().unwrap();
         child.wait().unwrap();
         for index in 0..SHARED {
             // A kill loses no write that was made before, so there must be some entry.
-            let found = cache
-                .load(&shared_key(index), false)
-                .expect("the entry is gone");
+            let found = cache.load(&shared_key(index), false).expect("the entry is gone");
             replaced |= version_of(&found, index) != 0;
         }
     }
@@ -79,14 +74,10 @@ fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
         let index = random.below(SHARED);
         let version = writer << 12 | turn;
         cache.store(&shared_key(index), false, &payload(index, version));
-        let found = cache
-            .load(&shared_key(index), false)
-            .expect("nobody removes entries");
+        let found = cache.load(&shared_key(index), false).expect("nobody removes entries");
         version_of(&found, index);
         cache.store(&shared_key(own), false, &payload(own, version));
-        let found = cache
-            .load(&shared_key(own), false)
-            .expect("nobody removes entries");
+        let found = cache.load(&shared_key(own), false).expect("nobody removes entries");
         assert_eq!(version_of(&found, own), version);
     }
 }
@@ -109,14 +100,8 @@ fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
     }
     let entries = crate::cache::list(&crate::cache::folder::root_in(base));
     let expected = count * 4 + 1..=count * 4 + SHARED as usize;
-    assert!(
-        expected.contains(&entries.len()),
-        "{} entries",
-        entries.len()
-    );
-    let temporary = entries
-        .iter()
-        .find(|file| file.kind != crate::cache::Kind::Entry);
+    assert!(expected.contains(&entries.len()), "{} entries", entries.len());
+    let temporary = entries.iter().find(|file| file.kind != crate::cache::Kind::Entry);
     assert!(temporary.is_none(), "left behind: {temporary:?}");
 }
 

@@ -116,8 +116,5 @@ fn the_folder_is_named_by_vendor_model_and_driver() {
 fn the_hash_is_siphash_on_every_machine() {
     let nothing = 0x838f_990e_f816_850c_babf_e6ab_e9f4_96c3;
     assert_eq!(format::hash(b""), nothing);
-    assert_eq!(
-        format::hash(b"scry"),
-        0x28f2_f1bb_a24b_6ce0_a331_52c8_a593_d77a
-    );
+    assert_eq!(format::hash(b"scry"), 0x28f2_f1bb_a24b_6ce0_a331_52c8_a593_d77a);
 }

@@ -9,12 +9,7 @@ use super::Random;
 use crate::cache::{KeyRef, MemoryCache};
 
 fn key(source: &str) -> KeyRef<'_> {
-    KeyRef {
-        source,
-        entry: None,
-        overrides: &[],
-        checked: true,
-    }
+    KeyRef { source, entry: None, overrides: &[], checked: true }
 }
 
 fn build(cache: &MemoryCache<String>, key: KeyRef<'_>, value: &str) -> Arc<String> {
@@ -33,12 +28,7 @@ fn a_key_that_differs_in_any_part_is_another_key() {
         for entry in [None, Some(""), Some("a"), Some("main")] {
             for overrides in [&[][..], &names[..1], &names, &negative_zero, &zero] {
                 for checked in [false, true] {
-                    keys.push(KeyRef {
-                        source,
-                        entry,
-                        overrides,
-                        checked,
-                    });
+                    keys.push(KeyRef { source, entry, overrides, checked });
                 }
             }
         }
@@ -60,10 +50,7 @@ fn a_key_that_differs_in_any_part_is_another_key() {
 fn an_override_that_is_not_a_number_equals_itself() {
     let cache = MemoryCache::default();
     let overrides = [("A".to_owned(), f64::NAN)];
-    let key = KeyRef {
-        overrides: &overrides,
-        ..key("a")
-    };
+    let key = KeyRef { overrides: &overrides, ..key("a") };
     let value = build(&cache, key, "x");
     assert!(Arc::ptr_eq(&value, &cache.get(key).unwrap()));
 }
@@ -188,9 +175,8 @@ fn threads_with_different_keys_get_their_own_values() {
 #[test]
 fn a_hit_for_2_kib_of_source_takes_no_longer_than_a_microsecond() {
     let cache = MemoryCache::default();
-    let sources: Vec<String> = (0..500)
-        .map(|index| format!("{}{index:04}", "x = x + 1; // text\n".repeat(108)))
-        .collect();
+    let sources: Vec<String> =
+        (0..500).map(|index| format!("{}{index:04}", "x = x + 1; // text\n".repeat(108))).collect();
     for source in &sources {
         assert!(source.len() >= 2048);
         build(&cache, key(source), "x");

@@ -69,11 +69,7 @@ fn open(base: &Path) -> DiskCache {
 }
 
 fn path_of(cache: &DiskCache, key: &KernelKey, folded: bool) -> PathBuf {
-    cache.path(&format::full_key(
-        &device_identity().key_part(),
-        key,
-        folded,
-    ))
+    cache.path(&format::full_key(&device_identity().key_part(), key, folded))
 }
 
 /// A folder of the user's alone, whatever modes the process gives new folders.
@@ -91,9 +87,8 @@ fn temporary_folder() -> TempDir {
 /// Names in a folder.
 fn names(folder: &Path) -> Vec<String> {
     let items = std::fs::read_dir(folder).unwrap();
-    let mut names: Vec<String> = items
-        .map(|item| item.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let mut names: Vec<String> =
+        items.map(|item| item.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
 }
@@ -137,10 +132,7 @@ fn payload(key: u64, version: u64) -> Vec<u8> {
 /// The version of a payload, which must be whole and for `key`.
 fn version_of(found: &[u8], key: u64) -> u64 {
     let version = u64::from_le_bytes(found[8..16].try_into().unwrap());
-    assert!(
-        found == payload(key, version),
-        "a mix of payloads for key {key}"
-    );
+    assert!(found == payload(key, version), "a mix of payloads for key {key}");
     version
 }
 
@@ -157,20 +149,11 @@ fn child(task: &str, folder: &Path, before: &str) -> Command {
         Command::new(binary)
     } else {
         let mut shell = Command::new("sh");
-        shell
-            .arg("-c")
-            .arg(format!("{before}; exec \"$0\" \"$@\""))
-            .arg(binary);
+        shell.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(binary);
         shell
     };
     command
-        .args([
-            CHILD,
-            "--exact",
-            "--ignored",
-            "--nocapture",
-            "--test-threads=1",
-        ])
+        .args([CHILD, "--exact", "--ignored", "--nocapture", "--test-threads=1"])
         .env(CHILD_TASK, task)
         .env(CHILD_FOLDER, folder)
         .stdin(Stdio::null());

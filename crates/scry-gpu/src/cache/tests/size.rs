@@ -76,8 +76,7 @@ fn fault_44_times_in_the_future_do_no_harm() {
     cache.store(&numbered(0), false, b"payload");
     let path = path_of(&cache, &numbered(0), false);
     let file = File::options().append(true).open(&path).unwrap();
-    file.set_modified(SystemTime::now() + Duration::from_secs(1 << 30))
-        .unwrap();
+    file.set_modified(SystemTime::now() + Duration::from_secs(1 << 30)).unwrap();
     assert!(cache.load(&numbered(0), false).is_some());
     shelf::sweep(&folder::root_in(folder.path()), 1 << 20);
     assert!(path.exists());
@@ -87,11 +86,7 @@ fn fault_44_times_in_the_future_do_no_harm() {
 fn the_listing_names_entries_and_clearing_removes_only_them() {
     let folder = temporary_folder();
     let root = folder::root_in(folder.path());
-    assert_eq!(
-        crate::cache::clear(&root).unwrap(),
-        0,
-        "there is nothing yet"
-    );
+    assert_eq!(crate::cache::clear(&root).unwrap(), 0, "there is nothing yet");
     let cache = open(folder.path());
     let mut unnamed = numbered(1);
     unnamed.entry = None;

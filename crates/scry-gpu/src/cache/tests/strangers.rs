@@ -22,9 +22,7 @@ fn opens(base: &Path) -> bool {
 }
 
 fn problem(base: &Path) -> String {
-    prepare(base, &device_identity().folder_name())
-        .unwrap_err()
-        .to_string()
+    prepare(base, &device_identity().folder_name()).unwrap_err().to_string()
 }
 
 #[test]
@@ -45,10 +43,7 @@ fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
     for bits in [0o720, 0o702, 0o777, 0o1777] {
         let folder = temporary_folder();
         let cache = open(folder.path());
-        let device = path_of(&cache, &key("a"), false)
-            .parent()
-            .unwrap()
-            .to_owned();
+        let device = path_of(&cache, &key("a"), false).parent().unwrap().to_owned();
         for part in [&root_in(folder.path()), &device] {
             set_mode(part, bits);
             assert!(!opens(folder.path()), "{bits:o} {part:?}");
@@ -102,11 +97,7 @@ fn fault_42_what_belongs_to_another_user_is_not_used() {
     assert_eq!(cache.load(&key("a"), false), None);
     chown(&path, Some(0), None).unwrap();
     assert!(cache.load(&key("a"), false).is_some());
-    for part in [
-        path.parent().unwrap(),
-        &root_in(folder.path()),
-        folder.path(),
-    ] {
+    for part in [path.parent().unwrap(), &root_in(folder.path()), folder.path()] {
         chown(part, Some(STRANGER), None).unwrap();
         assert!(!opens(folder.path()), "{part:?}");
         assert!(problem(folder.path()).contains("belongs to user 54321"));
@@ -163,12 +154,7 @@ fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
     cache.store(&key("a"), false, b"newer");
     assert_eq!(cache.load(&key("a"), false).as_deref(), Some(&b"newer"[..]));
     assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
-    assert!(
-        fs::read(&elsewhere)
-            .unwrap()
-            .windows(7)
-            .any(|part| part == b"payload")
-    );
+    assert!(fs::read(&elsewhere).unwrap().windows(7).any(|part| part == b"payload"));
 }
 
 #[test]
@@ -176,13 +162,7 @@ fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let path = path_of(&cache, &key("a"), false);
-    assert!(
-        Command::new("mkfifo")
-            .arg(&path)
-            .status()
-            .unwrap()
-            .success()
-    );
+    assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
     assert_eq!(cache.load(&key("a"), false), None);
     assert!(crate::cache::list(&root_in(folder.path())).is_empty());
 }
@@ -205,10 +185,7 @@ fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
 fn fault_41_a_read_only_folder_is_never_a_failure() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    let device = path_of(&cache, &key("a"), false)
-        .parent()
-        .unwrap()
-        .to_owned();
+    let device = path_of(&cache, &key("a"), false).parent().unwrap().to_owned();
     set_mode(&device, 0o500);
     cache.store(&key("a"), false, b"payload");
     assert_eq!(cache.load(&key("a"), false).is_some(), user() == 0);
@@ -265,9 +242,7 @@ pub(super) fn use_and_log(base: &Path) {
 }
 
 fn warnings(text: &str) -> Vec<&str> {
-    text.lines()
-        .filter(|line| line.starts_with("WARNING"))
-        .collect()
+    text.lines().filter(|line| line.starts_with("WARNING")).collect()
 }
 
 #[test]
@@ -296,11 +271,7 @@ fn fault_41_a_folder_that_cannot_be_used_gives_one_warning_that_says_what_to_do(
 #[test]
 fn fault_41_a_full_disk_gives_one_warning_and_leaves_nothing_behind() {
     let folder = temporary_folder();
-    let text = run_child(&mut child(
-        "log",
-        folder.path(),
-        "trap '' XFSZ; ulimit -f 1",
-    ));
+    let text = run_child(&mut child("log", folder.path(), "trap '' XFSZ; ulimit -f 1"));
     assert_eq!(warnings(&text).len(), 1, "{text}");
     assert_eq!(text.matches("found false").count(), 15, "{text}");
     let device = root_in(folder.path()).join(device_identity().folder_name());

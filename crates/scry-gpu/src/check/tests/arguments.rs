@@ -14,9 +14,7 @@ fn doubling() -> Interface {
 }
 
 fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
-    check(interface, &device(), arguments)
-        .unwrap_err()
-        .to_string()
+    check(interface, &device(), arguments).unwrap_err().to_string()
 }
 
 #[test]
@@ -49,10 +47,7 @@ fn too_few_and_too_many_are_refused_with_what_is_expected() {
 fn another_element_type_is_refused_by_name() {
     let [a] = memories();
     let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
-    let argument = Argument {
-        label: "data".into(),
-        ..buffer::<f32>(a, 4)
-    };
+    let argument = Argument { label: "data".into(), ..buffer::<f32>(a, 4) };
     assert_eq!(
         refusal(&interface, &[argument]),
         "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \
@@ -100,14 +95,8 @@ fn a_size_that_is_no_whole_number_of_elements_is_refused() {
          elements: array<vec4<f32>> has one every 16 bytes, and 8 are left over; make the buffer \
          8 bytes longer or 8 shorter"
     );
-    let list = structure(
-        "List",
-        16,
-        &[
-            ("len", 0, TypeLayout::Scalar(Scalar::U32)),
-            ("items", 4, u32s()),
-        ],
-    );
+    let list =
+        structure("List", 16, &[("len", 0, TypeLayout::Scalar(Scalar::U32)), ("items", 4, u32s())]);
     let interface = kernel(vec![binding(0, "list", Access::Read, list)]);
     check(&interface, &device(), &[buffer::<u32>(a, 4)]).unwrap();
     assert!(check(&interface, &device(), &[buffer::<u8>(a, 18)]).is_err());
@@ -117,20 +106,14 @@ fn a_size_that_is_no_whole_number_of_elements_is_refused() {
 #[test]
 fn a_slice_off_the_alignment_is_refused() {
     let [a, b] = memories();
-    let odd = Argument {
-        offset: 8,
-        ..buffer::<f32>(a, 4)
-    };
+    let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
     assert_eq!(
         refusal(&doubling(), &[odd, buffer::<f32>(b, 4)]),
         "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; on Test GPU \
          bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, or pad \
          the data"
     );
-    let even = Argument {
-        offset: 32,
-        ..buffer::<f32>(a, 4)
-    };
+    let even = Argument { offset: 32, ..buffer::<f32>(a, 4) };
     check(&doubling(), &device(), &[even, buffer::<f32>(b, 4)]).unwrap();
 }
 
@@ -170,12 +153,7 @@ fn only_what_a_fixed_type_can_touch_is_bound() {
     let params = uniform(0, "params", vec(4));
     assert_eq!(bound_size(&params, 1 << 20), 16);
     assert_eq!(bound_size(&binding(0, "x", Access::Read, f32s()), 400), 400);
-    check(
-        &kernel(vec![params]),
-        &device(),
-        &[buffer::<f32>(a, 1 << 18)],
-    )
-    .unwrap();
+    check(&kernel(vec![params]), &device(), &[buffer::<f32>(a, 1 << 18)]).unwrap();
 }
 
 /// Fault 18.
@@ -188,31 +166,18 @@ fn one_buffer_bound_twice_is_refused_if_written() {
          with `input` at @group(0) @binding(0), and the kernel writes `output`; give buffers or \
          slices that do not overlap, or declare one binding for both"
     );
-    let reading = kernel(vec![
-        binding(0, "a", Access::Read, f32s()),
-        binding(1, "b", Access::Read, f32s()),
-    ]);
-    check(
-        &reading,
-        &device(),
-        &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)],
-    )
-    .unwrap();
+    let reading =
+        kernel(vec![binding(0, "a", Access::Read, f32s()), binding(1, "b", Access::Read, f32s())]);
+    check(&reading, &device(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]).unwrap();
 }
 
 /// Fault 18.
 #[test]
 fn slices_may_touch_but_not_overlap() {
     let [a] = memories();
-    let part = |offset, len| Argument {
-        offset,
-        ..buffer::<f32>(a, len)
-    };
+    let part = |offset, len| Argument { offset, ..buffer::<f32>(a, len) };
     check(&doubling(), &device(), &[part(0, 16), part(64, 16)]).unwrap();
     check(&doubling(), &device(), &[part(64, 16), part(0, 16)]).unwrap();
     let error = refusal(&doubling(), &[part(64, 16), part(48, 5)]);
-    assert!(
-        error.contains("shares bytes 64 to 67 of its buffer with `input`"),
-        "{error}"
-    );
+    assert!(error.contains("shares bytes 64 to 67 of its buffer with `input`"), "{error}");
 }

@@ -7,31 +7,20 @@ use crate::check::{immediates, kernel_limits};
 use crate::element::{ElementLayout, bytes_of};
 
 fn refusal(interface: &Interface) -> String {
-    kernel_limits(interface, &device(), |_| {
-        unreachable!("nothing is unsupported")
-    })
-    .unwrap_err()
-    .to_string()
+    kernel_limits(interface, &device(), |_| unreachable!("nothing is unsupported"))
+        .unwrap_err()
+        .to_string()
 }
 
 fn give<T: Element>(interface: &Interface, value: T) -> Result<Vec<u8>, String> {
-    let given = (
-        &T::LAYOUT,
-        std::any::type_name::<T>(),
-        bytes_of(std::slice::from_ref(&value)),
-    );
+    let given = (&T::LAYOUT, std::any::type_name::<T>(), bytes_of(std::slice::from_ref(&value)));
     immediates(interface, Some(given)).map_err(|error| error.to_string())
 }
 
 /// Fault 11.
 #[test]
 fn workgroups_beyond_the_limits_are_refused() {
-    let sized = |size| {
-        refusal(&Interface {
-            workgroup_size: size,
-            ..kernel(Vec::new())
-        })
-    };
+    let sized = |size| refusal(&Interface { workgroup_size: size, ..kernel(Vec::new()) });
     assert_eq!(
         sized([1, 1, 65]),
         "kernel `main`, @workgroup_size along z is 65, but Test GPU takes at most 64 \
@@ -49,27 +38,16 @@ fn workgroups_beyond_the_limits_are_refused() {
     assert!(sized([u32::MAX; 3]).contains("along x is 4294967295"));
     let mut boundless = device();
     boundless.limits.max_workgroup_size = [u32::MAX; 3];
-    let huge = Interface {
-        workgroup_size: [u32::MAX; 3],
-        ..kernel(Vec::new())
-    };
-    let error = kernel_limits(&huge, &boundless, |_| String::new())
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("79228162458924105385300197375 invocations"),
-        "{error}"
-    );
+    let huge = Interface { workgroup_size: [u32::MAX; 3], ..kernel(Vec::new()) };
+    let error = kernel_limits(&huge, &boundless, |_| String::new()).unwrap_err().to_string();
+    assert!(error.contains("79228162458924105385300197375 invocations"), "{error}");
 }
 
 /// Fault 11.
 #[test]
 fn workgroup_memory_beyond_the_limit_is_refused() {
     assert_eq!(
-        refusal(&Interface {
-            workgroup_memory: 40_000,
-            ..kernel(Vec::new())
-        }),
+        refusal(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
         "kernel `main`, workgroup memory is 40000 bytes, but Test GPU takes at most 32768 bytes \
          (max_workgroup_memory); make its var<workgroup> arrays smaller"
     );
@@ -77,9 +55,7 @@ fn workgroup_memory_beyond_the_limit_is_refused() {
 
 #[test]
 fn too_many_or_too_large_bindings_are_refused() {
-    let storage = (0..9)
-        .map(|i| binding(i, "x", Access::Read, f32s()))
-        .collect();
+    let storage = (0..9).map(|i| binding(i, "x", Access::Read, f32s())).collect();
     assert_eq!(
         refusal(&kernel(storage)),
         "kernel `main`, number of var<storage> bindings is 9, but Test GPU takes at most 8 \
@@ -108,17 +84,12 @@ fn large_immediates_are_refused() {
 #[test]
 fn missing_features_are_named_with_the_remedy() {
     let needs = Features::F16 | Features::SUBGROUPS;
-    let interface = Interface {
-        features: needs,
-        ..kernel(Vec::new())
-    };
+    let interface = Interface { features: needs, ..kernel(Vec::new()) };
     let mut device = device();
     device.features = Features::SUBGROUPS;
     let remedy = |missing: Features| format!("vulkan:1 has {missing}");
     assert_eq!(
-        kernel_limits(&interface, &device, remedy)
-            .unwrap_err()
-            .to_string(),
+        kernel_limits(&interface, &device, remedy).unwrap_err().to_string(),
         "kernel `main` needs f16, which Test GPU does not have; vulkan:1 has f16"
     );
     device.features |= Features::F16;
@@ -166,23 +137,10 @@ fn push_constants_may_leave_the_padding_at_the_end_away() {
         at: [f32; 2],
         scale: f32,
     }
-    let members = [
-        ("at", 0, vec(2)),
-        ("scale", 8, TypeLayout::Scalar(Scalar::F32)),
-    ];
+    let members = [("at", 0, vec(2)), ("scale", 8, TypeLayout::Scalar(Scalar::F32))];
     let kernel = kernel_with_immediates("params", structure("Params", 16, &members));
-    let block = give(
-        &kernel,
-        Short {
-            at: [1.0, 2.0],
-            scale: 3.0,
-        },
-    )
-    .unwrap();
-    assert_eq!(
-        (block.len(), &block[8..]),
-        (16, &[0, 0, 64, 64, 0, 0, 0, 0][..])
-    );
+    let block = give(&kernel, Short { at: [1.0, 2.0], scale: 3.0 }).unwrap();
+    assert_eq!((block.len(), &block[8..]), (16, &[0, 0, 64, 64, 0, 0, 0, 0][..]));
     assert_eq!(give(&kernel, [1.0f32, 2.0, 3.0, 0.0]).unwrap().len(), 16);
     let raw = |bytes: &[u8]| immediates(&kernel, Some((&ElementLayout::Opaque, "bytes", bytes)));
     assert_eq!(raw(&[1; 12]).unwrap().len(), 16);

@@ -25,38 +25,22 @@ pub(crate) fn u32s() -> TypeLayout {
 
 /// `vecN<f32>`.
 pub(crate) fn vec(len: u8) -> TypeLayout {
-    TypeLayout::Vector {
-        len,
-        scalar: Scalar::F32,
-    }
+    TypeLayout::Vector { len, scalar: Scalar::F32 }
 }
 
 /// `matCxR<f32>`.
 pub(crate) fn mat(columns: u8, rows: u8) -> TypeLayout {
     let stride = if rows == 2 { 8 } else { 16 };
-    TypeLayout::Matrix {
-        columns,
-        rows,
-        scalar: Scalar::F32,
-        stride,
-    }
+    TypeLayout::Matrix { columns, rows, scalar: Scalar::F32, stride }
 }
 
 /// A runtime-sized array.
 pub(crate) fn array(element: TypeLayout, stride: u32) -> TypeLayout {
-    TypeLayout::Array {
-        element: Box::new(element),
-        len: None,
-        stride,
-    }
+    TypeLayout::Array { element: Box::new(element), len: None, stride }
 }
 
 pub(crate) fn fixed(element: TypeLayout, len: u32, stride: u32) -> TypeLayout {
-    TypeLayout::Array {
-        element: Box::new(element),
-        len: Some(len),
-        stride,
-    }
+    TypeLayout::Array { element: Box::new(element), len: Some(len), stride }
 }
 
 pub(crate) fn structure(name: &str, size: u32, members: &[(&str, u32, TypeLayout)]) -> TypeLayout {
@@ -75,21 +59,11 @@ pub(crate) fn structure(name: &str, size: u32, members: &[(&str, u32, TypeLayout
 }
 
 pub(crate) fn binding(binding: u32, name: &str, access: Access, layout: TypeLayout) -> Binding {
-    Binding {
-        group: 0,
-        binding,
-        name: name.into(),
-        space: Space::Storage,
-        access,
-        layout,
-    }
+    Binding { group: 0, binding, name: name.into(), space: Space::Storage, access, layout }
 }
 
 pub(crate) fn uniform(index: u32, name: &str, layout: TypeLayout) -> Binding {
-    Binding {
-        space: Space::Uniform,
-        ..binding(index, name, Access::Read, layout)
-    }
+    Binding { space: Space::Uniform, ..binding(index, name, Access::Read, layout) }
 }
 
 /// A kernel called `main` with workgroups of 64.
@@ -106,13 +80,7 @@ pub(crate) fn kernel(bindings: Vec<Binding>) -> Interface {
 }
 
 pub(crate) fn kernel_with_immediates(name: &str, layout: TypeLayout) -> Interface {
-    Interface {
-        immediates: Some(Immediates {
-            name: name.into(),
-            layout,
-        }),
-        ..kernel(Vec::new())
-    }
+    Interface { immediates: Some(Immediates { name: name.into(), layout }), ..kernel(Vec::new()) }
 }
 
 pub(crate) fn device() -> DeviceInfo {

@@ -19,25 +19,13 @@ fn wgsl_scalars(layout: &TypeLayout, at: u64, limit: u64, out: &mut BTreeMap<u64
                 out.insert(at + i * u64::from(scalar.width), *scalar);
             }
         }
-        TypeLayout::Matrix {
-            columns,
-            rows,
-            scalar,
-            stride,
-        } => {
-            let column = TypeLayout::Vector {
-                len: *rows,
-                scalar: *scalar,
-            };
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
+            let column = TypeLayout::Vector { len: *rows, scalar: *scalar };
             for i in 0..u64::from(*columns) {
                 wgsl_scalars(&column, at + i * u64::from(*stride), limit, out);
             }
         }
-        TypeLayout::Array {
-            element,
-            len,
-            stride,
-        } => {
+        TypeLayout::Array { element, len, stride } => {
             let stride = u64::from(*stride);
             let count = len.map_or(limit.saturating_sub(at).div_ceil(stride), u64::from);
             for i in 0..count {
@@ -58,9 +46,7 @@ fn rust_bytes(layout: &ElementLayout, out: &mut Vec<(Scalar, u8)>) {
         ElementLayout::Scalar(scalar) => out.extend((0..scalar.width).map(|i| (*scalar, i))),
         ElementLayout::Array { element, len } => (0..*len).for_each(|_| rust_bytes(element, out)),
         ElementLayout::Struct { fields, .. } => {
-            fields
-                .iter()
-                .for_each(|field| rust_bytes(field.layout, out));
+            fields.iter().for_each(|field| rust_bytes(field.layout, out));
         }
         ElementLayout::Opaque => unreachable!("not generated"),
     }
@@ -85,23 +71,18 @@ fn agrees(rust: &ElementLayout, wgsl: &TypeLayout) -> bool {
 fn alignment(layout: &TypeLayout) -> u32 {
     match layout {
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => scalar.width.into(),
-        TypeLayout::Vector { len, scalar }
-        | TypeLayout::Matrix {
-            rows: len, scalar, ..
-        } => u32::from(scalar.width) * if *len == 2 { 2 } else { 4 },
+        TypeLayout::Vector { len, scalar } | TypeLayout::Matrix { rows: len, scalar, .. } => {
+            u32::from(scalar.width) * if *len == 2 { 2 } else { 4 }
+        }
         TypeLayout::Array { element, .. } => alignment(element),
-        TypeLayout::Struct { members, .. } => members
-            .iter()
-            .map(|member| alignment(&member.layout))
-            .max()
-            .unwrap(),
+        TypeLayout::Struct { members, .. } => {
+            members.iter().map(|member| alignment(&member.layout)).max().unwrap()
+        }
     }
 }
 
 fn stride(element: &TypeLayout) -> u32 {
-    u32::try_from(element.fixed_size())
-        .unwrap()
-        .next_multiple_of(alignment(element))
+    u32::try_from(element.fixed_size()).unwrap().next_multiple_of(alignment(element))
 }
 
 fn lay_out(members: Vec<TypeLayout>) -> TypeLayout {
@@ -110,17 +91,9 @@ fn lay_out(members: Vec<TypeLayout>) -> TypeLayout {
         let offset = u32::next_multiple_of(end, alignment(&layout));
         end = offset + u32::try_from(layout.fixed_size()).unwrap();
         align = align.max(alignment(&layout));
-        placed.push(Member {
-            name: format!("m{index}"),
-            offset,
-            layout,
-        });
+        placed.push(Member { name: format!("m{index}"), offset, layout });
     }
-    TypeLayout::Struct {
-        name: "S".into(),
-        members: placed,
-        size: end.next_multiple_of(align),
-    }
+    TypeLayout::Struct { name: "S".into(), members: placed, size: end.next_multiple_of(align) }
 }
 
 fn wgsl_scalar() -> impl Strategy<Value = Scalar> {
@@ -171,26 +144,14 @@ fn rust_struct(parts: Vec<ElementLayout>) -> ElementLayout {
     for (index, layout) in parts.into_iter().enumerate() {
         let name = ["m0", "m1", "m2", "m3"].get(index).unwrap_or(&"more");
         let bytes = layout.size().unwrap();
-        fields.push(Field {
-            name,
-            offset: size,
-            size: bytes,
-            layout: leaked(layout),
-        });
+        fields.push(Field { name, offset: size, size: bytes, layout: leaked(layout) });
         size += bytes;
     }
-    ElementLayout::Struct {
-        name: "R",
-        size,
-        fields: leaked(fields),
-    }
+    ElementLayout::Struct { name: "R", size, fields: leaked(fields) }
 }
 
 fn rust_array(element: ElementLayout, len: usize) -> ElementLayout {
-    ElementLayout::Array {
-        element: leaked(element),
-        len,
-    }
+    ElementLayout::Array { element: leaked(element), len }
 }
 
 fn rust_type() -> impl Strategy<Value = ElementLayout> {
@@ -220,37 +181,20 @@ fn mirror(wgsl: &TypeLayout, size: usize) -> ElementLayout {
         if size > end {
             out.push(rust_array(<u8 as Element>::LAYOUT, size - end));
         }
-        if out.len() == 1 {
-            out.remove(0)
-        } else {
-            rust_struct(out)
-        }
+        if out.len() == 1 { out.remove(0) } else { rust_struct(out) }
     };
     match wgsl {
         TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => {
             padded(vec![(0, ElementLayout::Scalar(*scalar))])
         }
-        TypeLayout::Vector { len, scalar } => padded(vec![(
-            0,
-            rust_array(ElementLayout::Scalar(*scalar), (*len).into()),
-        )]),
-        TypeLayout::Matrix {
-            columns,
-            rows,
-            scalar,
-            stride,
-        } => {
-            let column = TypeLayout::Vector {
-                len: *rows,
-                scalar: *scalar,
-            };
+        TypeLayout::Vector { len, scalar } => {
+            padded(vec![(0, rust_array(ElementLayout::Scalar(*scalar), (*len).into()))])
+        }
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
+            let column = TypeLayout::Vector { len: *rows, scalar: *scalar };
             rust_array(mirror(&column, *stride as usize), (*columns).into())
         }
-        TypeLayout::Array {
-            element,
-            len,
-            stride,
-        } => {
+        TypeLayout::Array { element, len, stride } => {
             let element = mirror(element, *stride as usize);
             padded(vec![(0, rust_array(element, len.unwrap_or(1) as usize))])
         }
@@ -266,15 +210,7 @@ fn mirror(wgsl: &TypeLayout, size: usize) -> ElementLayout {
 
 fn accepted(rust: &ElementLayout, wgsl: &TypeLayout) -> bool {
     let size = rust.size().unwrap() as u64;
-    compare(
-        &Host {
-            layout: rust,
-            size,
-            type_name: "",
-        },
-        wgsl,
-    )
-    .is_ok()
+    compare(&Host { layout: rust, size, type_name: "" }, wgsl).is_ok()
 }
 
 /// Turns the `n`-th scalar of a type, padding aside, into one that fits nothing generated here.
@@ -284,11 +220,7 @@ fn spoil(layout: &ElementLayout, n: &mut usize) -> ElementLayout {
         ElementLayout::Scalar(scalar) => {
             let hit = *n == 0;
             *n = n.wrapping_sub(1);
-            let kind = if hit {
-                scry_ir::ScalarKind::Bfloat
-            } else {
-                scalar.kind
-            };
+            let kind = if hit { scry_ir::ScalarKind::Bfloat } else { scalar.kind };
             ElementLayout::Scalar(Scalar { kind, ..scalar })
         }
         ElementLayout::Array { element, len } => {

@@ -30,31 +30,16 @@ fn scalar(kind: ScalarKind, width: u8) -> TypeLayout {
 
 #[test]
 fn floats_fit_whatever_is_made_of_them_alone() {
-    for wgsl in [
-        f32s(),
-        array(vec(2), 8),
-        array(vec(4), 16),
-        array(mat(4, 4), 64),
-        vec(3),
-    ] {
+    for wgsl in [f32s(), array(vec(2), 8), array(vec(4), 16), array(mat(4, 4), 64), vec(3)] {
         assert!(fits::<f32>(&wgsl), "{wgsl}");
     }
-    for wgsl in [
-        f32s(),
-        array(vec(2), 8),
-        array(vec(4), 16),
-        array(mat(4, 4), 64),
-        mat(3, 4),
-    ] {
+    for wgsl in [f32s(), array(vec(2), 8), array(vec(4), 16), array(mat(4, 4), 64), mat(3, 4)] {
         assert!(fits::<[f32; 4]>(&wgsl), "{wgsl}");
     }
     assert!(fits::<[[f32; 4]; 3]>(&array(mat(3, 3), 48)));
     assert!(fits::<[f32; 4]>(&mat(3, 3)));
     assert!(fits::<[f32; 3]>(&f32s()));
-    assert!(fits::<f32>(&array(
-        fixed(TypeLayout::Scalar(Scalar::F32), 3, 4),
-        12
-    )));
+    assert!(fits::<f32>(&array(fixed(TypeLayout::Scalar(Scalar::F32), 3, 4), 12)));
     assert!(fits::<[[f32; 4]; 4]>(&mat(4, 4)));
 }
 
@@ -86,24 +71,12 @@ fn wide_and_narrow_scalars_fit_their_own() {
 
 #[test]
 fn narrow_scalars_fit_words_that_they_are_packed_into() {
-    let words4 = array(
-        TypeLayout::Vector {
-            len: 4,
-            scalar: Scalar::U32,
-        },
-        16,
-    );
+    let words4 = array(TypeLayout::Vector { len: 4, scalar: Scalar::U32 }, 16);
     assert!(fits::<u8>(&u32s()) && fits::<i8>(&u32s()) && fits::<u16>(&u32s()));
     assert!(fits::<f16>(&u32s()) && fits::<bf16>(&words4) && fits::<[u8; 4]>(&words4));
     assert!(!fits::<[u8; 3]>(&u32s()));
     assert!(!fits::<u8>(&array(TypeLayout::Scalar(Scalar::I32), 4)));
-    assert!(!fits::<u8>(&array(
-        TypeLayout::Vector {
-            len: 3,
-            scalar: Scalar::U32
-        },
-        16
-    )));
+    assert!(!fits::<u8>(&array(TypeLayout::Vector { len: 3, scalar: Scalar::U32 }, 16)));
 }
 
 #[test]
@@ -138,11 +111,7 @@ fn sizes_must_divide_one_the_other() {
 
 /// Two vectors as WGSL lays them out.
 fn vertex() -> TypeLayout {
-    structure(
-        "Vertex",
-        32,
-        &[("position", 0, vec(3)), ("color", 16, vec(3))],
-    )
+    structure("Vertex", 32, &[("position", 0, vec(3)), ("color", 16, vec(3))])
 }
 
 #[test]
@@ -198,10 +167,7 @@ fn padding_missing_at_the_end_is_told() {
     let wgsl = structure(
         "Point",
         16,
-        &[
-            ("at", 0, vec(2)),
-            ("weight", 8, TypeLayout::Scalar(Scalar::F32)),
-        ],
+        &[("at", 0, vec(2)), ("weight", 8, TypeLayout::Scalar(Scalar::F32))],
     );
     assert_eq!(
         refusal::<Point>(&array(wgsl.clone(), 16)),
@@ -232,20 +198,9 @@ fn the_types_of_these_tests_are_those_of_wgsl() {
             matrices[0][0] = vertices[0].color * point.weight;
         }";
     let program = scry_ir::Program::parse(source).unwrap();
-    let layouts = program
-        .interface()
-        .bindings
-        .iter()
-        .map(|it| it.layout.clone());
-    let point = [
-        ("at", 0, vec(2)),
-        ("weight", 8, TypeLayout::Scalar(Scalar::F32)),
-    ];
-    let expected = [
-        array(vertex(), 32),
-        array(mat(3, 3), 48),
-        structure("Point", 16, &point),
-    ];
+    let layouts = program.interface().bindings.iter().map(|it| it.layout.clone());
+    let point = [("at", 0, vec(2)), ("weight", 8, TypeLayout::Scalar(Scalar::F32))];
+    let expected = [array(vertex(), 32), array(mat(3, 3), 48), structure("Point", 16, &point)];
     assert_eq!(layouts.collect::<Vec<_>>(), expected);
 }
 
@@ -257,20 +212,14 @@ fn a_field_of_another_type_is_named() {
         position: [f32; 3],
         id: i32,
     }
-    let members = [
-        ("position", 0, vec(3)),
-        ("mass", 12, TypeLayout::Scalar(Scalar::F32)),
-    ];
+    let members = [("position", 0, vec(3)), ("mass", 12, TypeLayout::Scalar(Scalar::F32))];
     assert_eq!(
         refusal::<Particle>(&array(structure("Particle", 16, &members), 16)),
         "in Rust field `id` at byte 12 is made of i32, in WGSL `mass` at byte 12 is f32; declare \
          the same fields on both sides, in the same order"
     );
     // Without a struct on the Rust side the members are told apart all the same.
-    assert!(fits::<[f32; 4]>(&array(
-        structure("Particle", 16, &members),
-        16
-    )));
+    assert!(fits::<[f32; 4]>(&array(structure("Particle", 16, &members), 16)));
     assert!(fits::<f32>(&array(structure("Particle", 16, &members), 16)));
     assert_eq!(
         refusal::<u32>(&array(structure("Particle", 16, &members), 16)),
@@ -294,17 +243,12 @@ fn inner_structures_are_checked_too() {
         inner: [Inner; 2],
     }
     let inner = |b: Scalar| {
-        let members = [
-            ("a", 0, TypeLayout::Scalar(Scalar::U32)),
-            ("b", 4, TypeLayout::Scalar(b)),
-        ];
+        let members = [("a", 0, TypeLayout::Scalar(Scalar::U32)), ("b", 4, TypeLayout::Scalar(b))];
         structure("Inner", 8, &members)
     };
     let outer = |b| {
-        let members = [
-            ("head", 0, TypeLayout::Scalar(Scalar::U32)),
-            ("inner", 4, fixed(inner(b), 2, 8)),
-        ];
+        let members =
+            [("head", 0, TypeLayout::Scalar(Scalar::U32)), ("inner", 4, fixed(inner(b), 2, 8))];
         structure("Outer", 20, &members)
     };
     assert!(fits::<Outer>(&array(outer(Scalar::F32), 20)));
@@ -318,10 +262,8 @@ fn inner_structures_are_checked_too() {
 #[test]
 fn the_head_before_a_runtime_array_is_checked() {
     let list = |kind| {
-        let members = [
-            ("len", 0, TypeLayout::Scalar(Scalar::U32)),
-            ("items", 4, array(scalar(kind, 4), 4)),
-        ];
+        let members =
+            [("len", 0, TypeLayout::Scalar(Scalar::U32)), ("items", 4, array(scalar(kind, 4), 4))];
         structure("List", 4, &members)
     };
     assert!(fits::<u32>(&list(ScalarKind::Uint)));

@@ -6,10 +6,7 @@
 pub const RELU: &str = concat!(include_str!("relu.wgsl"), include_str!("unary_vec4.wgsl"));
 
 /// [`SIGMOID`](super::SIGMOID), four elements at a time.
-pub const SIGMOID: &str = concat!(
-    include_str!("sigmoid.wgsl"),
-    include_str!("unary_vec4.wgsl")
-);
+pub const SIGMOID: &str = concat!(include_str!("sigmoid.wgsl"), include_str!("unary_vec4.wgsl"));
 
 /// [`TANH`](super::TANH), four elements at a time.
 pub const TANH: &str = concat!(include_str!("tanh.wgsl"), include_str!("unary_vec4.wgsl"));
@@ -24,10 +21,8 @@ pub const GELU: &str = concat!(include_str!("gelu.wgsl"), include_str!("unary_ve
 pub const SCALE: &str = concat!(include_str!("scale.wgsl"), include_str!("unary_vec4.wgsl"));
 
 /// [`LEAKY_RELU`](super::LEAKY_RELU), four elements at a time.
-pub const LEAKY_RELU: &str = concat!(
-    include_str!("leaky_relu.wgsl"),
-    include_str!("unary_vec4.wgsl")
-);
+pub const LEAKY_RELU: &str =
+    concat!(include_str!("leaky_relu.wgsl"), include_str!("unary_vec4.wgsl"));
 
 /// [`ELU`](super::ELU), four elements at a time.
 pub const ELU: &str = concat!(include_str!("elu.wgsl"), include_str!("unary_vec4.wgsl"));

@@ -25,18 +25,10 @@ fn a_missing_manifest_is_told_with_the_variable_that_names_it() {
         return;
     }
     let nowhere = "/nonexistent/icd.json";
-    let told = told_by_child(
-        REPORT,
-        &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)],
-    );
-    assert!(
-        told.contains("reason: the Vulkan loader found no driver"),
-        "{told}"
-    );
-    assert!(
-        told.contains("VK_DRIVER_FILES=/nonexistent/icd.json"),
-        "{told}"
-    );
+    let told =
+        told_by_child(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
+    assert!(told.contains("reason: the Vulkan loader found no driver"), "{told}");
+    assert!(told.contains("VK_DRIVER_FILES=/nonexistent/icd.json"), "{told}");
     assert!(told.contains("mesa-vulkan-drivers"), "{told}");
 }
 
@@ -52,18 +44,10 @@ fn a_driver_whose_library_is_missing_is_told_by_the_librarys_name() {
         "ICD": {"library_path": "/nonexistent/libvulkan_absent.so", "api_version": "1.3.0"}}"#;
     std::fs::write(&manifest, text).unwrap();
     let manifest = manifest.to_str().unwrap();
-    let told = told_by_child(
-        REPORT,
-        &[
-            ("VK_DRIVER_FILES", manifest),
-            ("VK_ICD_FILENAMES", manifest),
-        ],
-    );
+    let told =
+        told_by_child(REPORT, &[("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)]);
     assert!(told.contains("libvulkan_absent.so"), "{told}");
-    assert!(
-        told.contains("the libraries that the driver named above needs"),
-        "{told}"
-    );
+    assert!(told.contains("the libraries that the driver named above needs"), "{told}");
 }
 
 #[test]
@@ -72,10 +56,7 @@ fn validation_that_is_asked_for_but_not_installed_is_no_silent_skip() {
         eprintln!("SKIPPED, no Vulkan loader");
         return;
     }
-    let told = told_by_child(
-        REPORT,
-        &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")],
-    );
+    let told = told_by_child(REPORT, &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")]);
     assert!(told.contains("reason: SCRY_VALIDATE=1"), "{told}");
     assert!(told.contains("vulkan-validationlayers"), "{told}");
 }

@@ -24,21 +24,10 @@ fn a_kernel_sees_a_span_as_its_whole_buffer() {
     let words = vec![3; 1024];
     let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
     let kernel = driver.compiled(DOUBLE, false);
-    let fill = Command::Fill {
-        dst: span(dst, 4096),
-        pattern: 9,
-    };
-    let part = Span {
-        memory: dst,
-        offset: alignment,
-        size: 20,
-    };
+    let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
+    let part = Span { memory: dst, offset: alignment, size: 20 };
     let bindings = [(span(src, 4096), false), (part, true)];
-    driver.done(&[
-        run(fill),
-        full_barrier(),
-        dispatch(kernel, &bindings, [16, 1, 1]),
-    ]);
+    driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
     let first = alignment as usize / 4;
     let got = driver.words(span(dst, 4096));
     for (at, word) in got.into_iter().enumerate() {
@@ -77,23 +66,13 @@ fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
     let Some(driver) = driver() else { return };
     let kernel = driver.compiled(DOUBLE, true);
     // 10 workgroups as rows of 4: two full rows, and 2 in the last.
-    let params = FoldParams {
-        groups: [10, 1, 1],
-        width: 4,
-        height: 3,
-        rows: 3,
-        last_row: 2,
-        padding: 0,
-    };
+    let params =
+        FoldParams { groups: [10, 1, 1], width: 4, height: 3, rows: 3, last_row: 2, padding: 0 };
     let FoldParams { groups, .. } = params;
     let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
     let words: Vec<u32> = (0..640).collect();
     let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
-    let bindings = [
-        (span(src, 2560), false),
-        (span(dst, 2560), true),
-        (span(fold, 32), false),
-    ];
+    let bindings = [(span(src, 2560), false), (span(dst, 2560), true), (span(fold, 32), false)];
     driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
     let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
     assert_eq!(driver.words(span(dst, 2560)), doubled);
@@ -120,31 +99,20 @@ fn sum_of(count: usize) -> String {
 fn check_sum_of(driver: &VulkanDriver, count: usize) {
     const REPEATS: usize = 300;
     let kernel = driver.compiled(&sum_of(count), false);
-    let ins: Vec<MemoryId> = (0..count as u32)
-        .map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i]))
-        .collect();
+    let ins: Vec<MemoryId> =
+        (0..count as u32).map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i])).collect();
     let stride = driver.info().binding_alignment.max(16);
     let out = driver.device_memory(stride * REPEATS as u64);
-    let part = |i: usize| Span {
-        memory: out,
-        offset: i as u64 * stride,
-        size: 16,
-    };
+    let part = |i: usize| Span { memory: out, offset: i as u64 * stride, size: 16 };
     let step = |i: usize| {
-        let mut bindings: Vec<_> = ins
-            .iter()
-            .map(|memory| (span(*memory, 16), false))
-            .collect();
+        let mut bindings: Vec<_> = ins.iter().map(|memory| (span(*memory, 16), false)).collect();
         bindings.push((part(i), true));
         dispatch(kernel, &bindings, [1, 1, 1])
     };
     let steps: Vec<Step> = (0..REPEATS).map(step).collect();
     for _ in 0..2 {
         driver.done(&steps);
-        driver.done(&[run(Command::Fill {
-            dst: span(out, 16),
-            pattern: 0,
-        })]);
+        driver.done(&[run(Command::Fill { dst: span(out, 16), pattern: 0 })]);
     }
     driver.done(&steps);
     let sum: u32 = (0..count as u32).sum();

@@ -18,15 +18,8 @@ fn a_copy_moves_exactly_its_bytes() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
-    let fill = Command::Fill {
-        dst: span(memory, 12),
-        pattern: 0,
-    };
-    let three_odd_bytes = |memory, offset| Span {
-        memory,
-        offset,
-        size: 3,
-    };
+    let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
+    let three_odd_bytes = |memory, offset| Span { memory, offset, size: 3 };
     let odd = copy(three_odd_bytes(up, 3), three_odd_bytes(memory, 5));
     driver.done(&[run(fill), full_barrier(), odd]);
     assert_eq!(
@@ -41,11 +34,7 @@ fn a_fill_of_a_part_leaves_the_rest() {
     let Some(driver) = driver() else { return };
     let memory = driver.device_memory(32);
     let fill = |offset, size, pattern| {
-        let dst = Span {
-            memory,
-            offset,
-            size,
-        };
+        let dst = Span { memory, offset, size };
         run(Command::Fill { dst, pattern })
     };
     driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 0xdead_beef)]);
@@ -58,9 +47,7 @@ fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
     let Some(driver) = driver() else { return };
     let limit = driver.info().limits.max_buffer_size;
     for size in [limit + 1, 1 << 40, u64::MAX] {
-        let error = driver
-            .allocate(MemoryKind::Device, size, "huge")
-            .unwrap_err();
+        let error = driver.allocate(MemoryKind::Device, size, "huge").unwrap_err();
         assert!(matches!(error, GpuError::TooLarge { .. }), "{error}");
         let text = error.to_string();
         assert!(text.contains("max_buffer_size"), "{text}");
@@ -101,20 +88,13 @@ fn steps_with_stale_ids_or_bad_ranges_are_refused_and_harm_nothing() {
     let stale = driver.device_memory(8);
     driver.free(stale);
     let whole = span(up, 8);
-    let overlapping = Span {
-        offset: 2,
-        size: 4,
-        ..whole
-    };
+    let overlapping = Span { offset: 2, size: 4, ..whole };
     let bad = [
         copy(whole, span(stale, 8)),
         copy(whole, span(up, 16)),
         copy(span(up, 4), overlapping),
         copy(whole, span(up, 4)),
-        run(Command::Fill {
-            dst: span(up, 6),
-            pattern: 0,
-        }),
+        run(Command::Fill { dst: span(up, 6), pattern: 0 }),
     ];
     for step in bad {
         let error = driver.submit(Work::Once(&[step]), false).unwrap_err();

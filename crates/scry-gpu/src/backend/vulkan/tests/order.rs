@@ -36,9 +36,7 @@ fn a_chain_of_dispatches_runs_in_order() {
     let data = driver.uploaded(&[0; 256]);
     let kernel = driver.compiled(INCREMENT, false);
     let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
-    let chain: Vec<Step> = (0..100)
-        .flat_map(|_| [compute_barrier(), step.clone()])
-        .collect();
+    let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
     driver.done(&chain);
     assert_eq!(driver.words(span(data, 1024)), [100; 256]);
 }
@@ -63,10 +61,7 @@ fn a_launch_has_its_own_bindings_whatever_came_before() {
         increment(a),
         double(a, b),
     ];
-    let ordered: Vec<Step> = steps
-        .into_iter()
-        .flat_map(|step| [step, full_barrier()])
-        .collect();
+    let ordered: Vec<Step> = steps.into_iter().flat_map(|step| [step, full_barrier()]).collect();
     driver.done(&ordered);
     assert_eq!(driver.words(a), [10; 64]);
     assert_eq!(driver.words(b), [20; 64]);
@@ -77,10 +72,7 @@ fn points_grow_and_command_buffers_are_used_again() {
     let Some(driver) = driver() else { return };
     let data = driver.uploaded(&[0; 4]);
     let kernel = driver.compiled(INCREMENT, false);
-    let steps = [
-        compute_barrier(),
-        dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1]),
-    ];
+    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
     let mut last = Point(0);
     for _ in 0..200 {
         let point = driver.submit(Work::Once(&steps), false).unwrap();
@@ -112,10 +104,7 @@ fn a_recording_replays_and_replays_may_overlap() {
     let Some(driver) = driver() else { return };
     let data = driver.uploaded(&[0; 64]);
     let kernel = driver.compiled(INCREMENT, false);
-    let steps = [
-        compute_barrier(),
-        dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1]),
-    ];
+    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
     let recording = driver.record(&steps).unwrap();
     for _ in 0..50 {
         driver.submit(Work::Replay(recording), false).unwrap();
@@ -210,10 +199,7 @@ fn devices_close_while_other_threads_end() {
                 std::thread::spawn(|| {
                     let driver = driver().unwrap();
                     let memory = driver.device_memory(64);
-                    let fill = Command::Fill {
-                        dst: span(memory, 64),
-                        pattern: 7,
-                    };
+                    let fill = Command::Fill { dst: span(memory, 64), pattern: 7 };
                     driver.done(&[run(fill)]);
                     assert_eq!(driver.words(span(memory, 64)), [7; 16]);
                 })

@@ -36,18 +36,11 @@ fn a_missing_barrier_is_heard_of() {
     let variables = [("SCRY_VALIDATE", "1"), ("SCRY_VALIDATE_LOG", path)];
     let told = told_by_child("validation::race", &variables);
     if !told.contains("with a barrier") {
-        assert!(
-            !wanted(),
-            "validation is asked for, and the child says: {told}"
-        );
+        assert!(!wanted(), "validation is asked for, and the child says: {told}");
         eprintln!("SKIPPED, no Vulkan validation layer or no device: {told}");
         return;
     }
-    for line in [
-        "with a barrier: 0",
-        "between fills: 1",
-        "before a kernel: 2",
-    ] {
+    for line in ["with a barrier: 0", "between fills: 1", "before a kernel: 2"] {
         assert!(told.contains(line), "{line} is not in: {told}");
     }
     let logged = std::fs::read_to_string(path).unwrap();
