@@ -98,7 +98,7 @@ fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
     let text = name.to_string();
     let assertion = quote_spanned! { name.span() =>
         const _: () = ::core::assert!(
-            ::core::mem::size_of::<#name>() == 0 #(+ ::core::mem::size_of::<#types>())*,
+            ::core::mem::size_of::<#name>() == #(::core::mem::size_of::<#types>())+*,
             #padding
         );
     };
@@ -157,9 +157,7 @@ mod tests {
             )
         );
         assert!(
-            text.contains(
-                "size_of :: < Ray > () == 0 + :: core :: mem :: size_of :: < [f32 ; 3] >"
-            )
+            text.contains("size_of :: < Ray > () == :: core :: mem :: size_of :: < [f32 ; 3] >")
         );
         assert!(text.contains("`Ray` cannot be an `Element`: it has padding bytes"));
     }

@@ -131,7 +131,8 @@ pub enum GpuError {
 
     /// A wait was interrupted by [`Device::interrupt`](crate::Device::interrupt); the work goes on.
     #[error(
-        "the wait for {device} was interrupted by Device::interrupt; the work goes on, wait again for its result"
+        "the wait for {device} was interrupted by Device::interrupt; the work \
+         goes on, wait again for its result"
     )]
     Interrupted {
         /// Name of the device.

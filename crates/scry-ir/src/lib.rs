@@ -5,6 +5,8 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+#![forbid(unsafe_code)]
+
 mod advice;
 mod align;
 mod bounding;

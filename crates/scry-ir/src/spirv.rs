@@ -71,8 +71,8 @@ impl Program {
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
     /// # Errors
-    /// [`ShaderErrorKind::Unsupported`] for cooperative matrices in a checked kernel: their accesses
-    /// cannot be clamped. [`ShaderErrorKind::Compiler`] if naga's writer fails.
+    /// [`ShaderErrorKind::Unsupported`] for cooperative matrices in a checked kernel: their
+    /// accesses cannot be clamped. [`ShaderErrorKind::Compiler`] if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = &*self.inner;
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))

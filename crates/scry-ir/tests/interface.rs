@@ -221,7 +221,8 @@ fn other_things_than_buffers_are_refused_by_name() {
             "var q: ray_query;",
         ),
         (
-            "enable wgpu_binding_array; struct B { x: u32 } @group(0) @binding(0) var<storage> many: binding_array<B, 4>;",
+            "enable wgpu_binding_array; struct B { x: u32 }
+             @group(0) @binding(0) var<storage> many: binding_array<B, 4>;",
             "many",
             "binding_array",
             "_ = many[1].x;",

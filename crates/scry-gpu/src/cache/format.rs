@@ -1,7 +1,8 @@
 //! The bytes of a cache file.
 //!
 //! ```text
-//! magic [8] | format version u32 | key length u32 | payload length u64 | key | payload | checksum [16]
+//! magic [8] | format version u32 | key length u32 | payload length u64 |
+//! key | payload | checksum [16]
 //! ```
 //!
 //! Numbers are little-endian. The key is stored whole and compared whole. The checksum, 128 bits

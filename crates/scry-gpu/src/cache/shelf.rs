@@ -1,4 +1,4 @@
-//! The files of the cache as a whole: listing, clearing, and keeping the sum of their sizes bounded.
+//! The files of the cache as a whole: listing, clearing, and bounding the sum of their sizes.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

@@ -113,7 +113,8 @@ fn ranges_outside_are_refused() {
     let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
     assert_eq!(
         range_error(buffer.slice(3..5).map(|_| ())),
-        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; stay within 0..4, the end not before the start"
+        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; stay within 0..4, the end not \
+         before the start"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "it must be refused")]
     let reversed = buffer.slice(3..2).map(|_| ());
@@ -122,7 +123,8 @@ fn ranges_outside_are_refused() {
     range_error(buffer.write_at(usize::MAX, &[1]));
     assert_eq!(
         range_error(buffer.write(&[1; 5])),
-        "write: 5 elements were given for 4 elements of buffer `x`; give as many as there are, or take a slice of the buffer"
+        "write: 5 elements were given for 4 elements of buffer `x`; give as many as there are, or \
+         take a slice of the buffer"
     );
     range_error(buffer.download_into(&mut [0; 3]));
 }

@@ -186,9 +186,10 @@ impl<'a> Prover<'a> {
         let Some((at, condition, accepted, rejected)) = choice else {
             return;
         };
-        let loaded_after = turn.straight[at + 1..].iter().any(
-            |statement| matches!(statement, Statement::Emit(range) if range.clone().any(|h| h == load)),
-        );
+        let loads = |range: &naga::Range<Expression>| range.clone().any(|h| h == load);
+        let loaded_after = turn.straight[at + 1..]
+            .iter()
+            .any(|statement| matches!(statement, Statement::Emit(range) if loads(range)));
         if !loaded_after {
             return;
         }

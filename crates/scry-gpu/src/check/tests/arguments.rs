@@ -47,7 +47,7 @@ fn too_few_and_too_many_are_refused_with_what_is_expected() {
 fn another_element_type_is_refused_by_name() {
     let [a] = memories();
     let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
-    let argument = Argument { label: "data".into(), ..buffer::<f32>(a, 4) };
+    let argument = Argument { label: "data", ..buffer::<f32>(a, 4) };
     assert_eq!(
         refusal(&interface, &[argument]),
         "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \

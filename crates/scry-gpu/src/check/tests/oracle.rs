@@ -254,7 +254,7 @@ proptest! {
         let mut scalars = BTreeMap::new();
         wgsl_scalars(&wgsl, 0, stride, &mut scalars);
         let dense = scalars.values().map(|it| u64::from(it.width)).sum::<u64>() == stride;
-        if dense && size % stride == 0 {
+        if dense && size.is_multiple_of(stride) {
             prop_assert_eq!(accepted(&rust, &wgsl), agrees(&rust, &wgsl), "{:?} {:?}", rust, wgsl);
         }
     }
