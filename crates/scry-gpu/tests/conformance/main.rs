@@ -7,13 +7,17 @@
 mod support;
 
 mod arithmetic;
+mod batches;
 mod bindings;
 mod bits;
+mod bounds;
+mod bounds_corpus;
 mod control;
 mod conversions;
 mod cooperation;
 mod features;
 mod floats;
+mod guarded;
 mod harness;
 mod launches;
 mod layouts;
