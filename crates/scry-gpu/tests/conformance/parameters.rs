@@ -73,8 +73,8 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
             &["COUNT", "4294967296"],
         ),
         (scale().set("OFFSET", f64::NAN), &["OFFSET", "NaN"]),
-        (scale().set("WIDTH", 0.0), &["orkgroup"]),
-        (scale().set("WIDTH", 1e6), &["orkgroup", "1000000"]),
+        (scale().set("WIDTH", 0.0), &["@workgroup_size", "zero"]),
+        (scale().set("WIDTH", 1e6), &["@workgroup_size", "16384"]),
     ];
     on_each_device(|gpu| {
         for (options, parts) in &cases {
