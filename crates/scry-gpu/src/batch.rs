@@ -1,13 +1,13 @@
 //! Several steps, one submission.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::binding::{Binding, Sealed};
 use crate::buffer::Buffer;
 use crate::command::Command;
 use crate::context::Context;
-use crate::driver::{MemoryKind, Point};
+use crate::driver::MemoryKind;
 use crate::element::{self, Element};
 use crate::encode;
 use crate::error::{GpuError, Result};
@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
 use crate::slice::Slice;
-use crate::ticket::{Download, Recording, Ticket};
+use crate::ticket::{Download, Latest, Recording, Ticket};
 
 /// Steps that are submitted together, in one call to the driver.
 ///
@@ -25,13 +25,13 @@ use crate::ticket::{Download, Recording, Ticket};
 pub struct Batch {
     context: Arc<Context>,
     list: CommandList,
-    downloads: Vec<Arc<OnceLock<Point>>>,
+    latest: Latest,
 }
 
 impl Batch {
     pub(crate) fn new(context: &Arc<Context>) -> Self {
         let list = CommandList::default();
-        Self { context: context.clone(), list, downloads: Vec::new() }
+        Self { context: context.clone(), list, latest: Latest::default() }
     }
 
     /// Adds a launch of a kernel.
@@ -138,7 +138,6 @@ impl Batch {
     pub fn download<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<Download<T>> {
         let view = buffer.view();
         encode::same_device(&self.context, view.context, view.label)?;
-        let point = Arc::new(OnceLock::new());
         let memory = match view.bytes() {
             None => None,
             Some((source, src)) => {
@@ -149,8 +148,8 @@ impl Batch {
                 Some(memory)
             }
         };
-        self.downloads.push(point.clone());
-        Ok(Download::new(&self.context, memory, buffer.len(), &point))
+        let latest = self.latest.clone();
+        Ok(Download::new(&self.context, memory, buffer.len(), latest))
     }
 
     /// Submits the batch and waits until it is done.
@@ -166,12 +165,8 @@ impl Batch {
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`]; nothing has run then.
     pub fn submit_async(self) -> Result<Ticket> {
-        let point = self.context.submit_list(self.list, false)?;
-        if let Some(point) = point {
-            for download in self.downloads {
-                download.get_or_init(|| point);
-            }
-        }
+        let (context, list) = (&self.context, self.list);
+        let point = self.latest.submit(|| context.submit_list(list, false))?;
         Ok(Ticket::new(&self.context, point))
     }
 
@@ -181,12 +176,10 @@ impl Batch {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn submit_timed(self) -> Result<Vec<Duration>> {
-        let Some(point) = self.context.submit_list(self.list, true)? else {
+        let (context, list) = (&self.context, self.list);
+        let Some(point) = self.latest.submit(|| context.submit_list(list, true))? else {
             return Ok(Vec::new());
         };
-        for download in self.downloads {
-            download.get_or_init(|| point);
-        }
         self.context.wait(point)?;
         self.context.note_loss(self.context.driver.timings(point))
     }
@@ -201,7 +194,7 @@ impl Batch {
             true => None,
             false => Some(self.context.record(self.list)?),
         };
-        Ok(Recording::new(&self.context, recorded, self.downloads))
+        Ok(Recording::new(&self.context, recorded, self.latest))
     }
 
     /// Adds to the list; on failure the list is as it was.

@@ -1,7 +1,7 @@
 //! What a submitted batch leaves in the caller's hands.
 
 use std::marker::PhantomData;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::context::{Context, Recorded};
@@ -49,6 +49,31 @@ impl Ticket {
     }
 }
 
+/// The latest submission of a batch, once there is one; shared by the batch and its downloads.
+///
+/// A replay overwrites what an earlier one read back. So nothing is submitted while a download
+/// reads, and downloads wait for the latest submission.
+#[derive(Clone, Default)]
+pub(crate) struct Latest(Arc<RwLock<Option<Point>>>);
+
+impl Latest {
+    /// Submits, and notes the point; an empty batch has none.
+    pub(crate) fn submit(
+        &self,
+        submit: impl FnOnce() -> Result<Option<Point>>,
+    ) -> Result<Option<Point>> {
+        let mut latest = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let point = submit()?;
+        *latest = point;
+        Ok(point)
+    }
+
+    /// Calls `read` with the point of the latest submission; there is no other one meanwhile.
+    fn read<R>(&self, read: impl FnOnce(Option<Point>) -> R) -> R {
+        read(*self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
 /// A batch that can be submitted again and again without being recorded again. It keeps what it
 /// uses alive.
 #[must_use = "a recording does nothing until it is replayed"]
@@ -56,20 +81,21 @@ pub struct Recording {
     context: Arc<Context>,
     /// Absent if the batch was empty.
     recorded: Option<Arc<Recorded>>,
-    downloads: Vec<Arc<OnceLock<Point>>>,
+    latest: Latest,
 }
 
 impl Recording {
     pub(crate) fn new(
         context: &Arc<Context>,
         recorded: Option<Arc<Recorded>>,
-        downloads: Vec<Arc<OnceLock<Point>>>,
+        latest: Latest,
     ) -> Self {
-        Self { context: context.clone(), recorded, downloads }
+        Self { context: context.clone(), recorded, latest }
     }
 
     /// Submits the recorded work once more, after all work submitted before. Its
-    /// [`Download`](crate::Download)s give the bytes of the latest finished replay.
+    /// [`Download`](crate::Download)s give the bytes of the latest replay. Waits while another
+    /// thread is in [`Download::get`](crate::Download::get) for the replay before.
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
@@ -77,11 +103,9 @@ impl Recording {
         let Some(recorded) = &self.recorded else {
             return Ok(Ticket::new(&self.context, None));
         };
-        let point = self.context.replay(recorded)?;
-        for download in &self.downloads {
-            download.get_or_init(|| point);
-        }
-        Ok(Ticket::new(&self.context, Some(point)))
+        let replay = || self.context.replay(recorded).map(Some);
+        let point = self.latest.submit(replay)?;
+        Ok(Ticket::new(&self.context, point))
     }
 }
 
@@ -91,8 +115,7 @@ pub struct Download<T> {
     /// Absent if there are no elements.
     memory: Option<Arc<Memory>>,
     len: usize,
-    /// The submission of the batch, once there is one.
-    point: Arc<OnceLock<Point>>,
+    latest: Latest,
     element: PhantomData<T>,
 }
 
@@ -101,29 +124,34 @@ impl<T: Element> Download<T> {
         context: &Arc<Context>,
         memory: Option<Arc<Memory>>,
         len: usize,
-        point: &Arc<OnceLock<Point>>,
+        latest: Latest,
     ) -> Self {
         let element = PhantomData;
-        Self { context: context.clone(), memory, len, point: point.clone(), element }
+        Self { context: context.clone(), memory, len, latest, element }
     }
 
-    /// Waits for the batch and gives the elements as they were at that place in it.
+    /// Waits for the batch, or the latest replay of its recording, and gives the elements as they
+    /// were at that place in it.
     ///
     /// # Errors
     /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].
     pub fn get(&self) -> Result<Vec<T>> {
-        let mut out = element::zeroed(self.len);
-        let Some(memory) = &self.memory else {
-            return Ok(out);
-        };
-        let Some(point) = self.point.get() else {
+        match &self.memory {
+            Some(memory) => self.latest.read(|point| self.read(memory, point)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn read(&self, memory: &Memory, point: Option<Point>) -> Result<Vec<T>> {
+        let Some(point) = point else {
             return Err(GpuError::Range {
                 operation: "Download::get",
                 problem: "the batch that reads these elements was not submitted".to_owned(),
                 remedy: "submit the batch, or replay the recording, first".to_owned(),
             });
         };
-        self.context.wait(*point)?;
+        self.context.wait(point)?;
+        let mut out = element::zeroed(self.len);
         let bytes = element::bytes_of_mut(&mut out);
         self.context.note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
         Ok(out)

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
-use naga::valid::ModuleInfo;
+use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
 use crate::report::Report;
+use crate::validate::MAX_WORKGROUP;
 use crate::{Override, ShaderErrorKind, naga_error};
 
 /// The overrides that a source declares.
@@ -206,6 +207,12 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
 /// What naga says of values that fit their types, but not the kernel.
 fn explain(error: &PipelineConstantError) -> Box<Report> {
     Box::new(match error {
+        PipelineConstantError::ValidationError(error) if is_about_workgroups(error.as_inner()) => {
+            let message = format!(
+                "the overrides make a dimension of @workgroup_size larger than {MAX_WORKGROUP}"
+            );
+            Report::new(ShaderErrorKind::Override, message)
+        }
         PipelineConstantError::ValidationError(error) => {
             let mut report = naga_error::validation(error);
             report.kind = ShaderErrorKind::Override;
@@ -220,4 +227,11 @@ fn explain(error: &PipelineConstantError) -> Box<Report> {
             format!("the kernel is invalid with the values of its overrides: {other}"),
         ),
     })
+}
+
+fn is_about_workgroups(error: &ValidationError) -> bool {
+    let ValidationError::EntryPoint { source, .. } = error else {
+        return false;
+    };
+    matches!(source, EntryPointError::OutOfRangeWorkgroupSize)
 }

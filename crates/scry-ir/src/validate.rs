@@ -73,21 +73,23 @@ fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Rep
     Box::new(report.note("help: give each variable that one entry point uses its own @binding"))
 }
 
+/// No device runs workgroups of more invocations than this on an axis, and naga takes none.
+pub(crate) const MAX_WORKGROUP: u32 = 1 << 14;
+
 /// Refuses workgroups without invocations, and those larger than any device could run.
 pub(crate) fn workgroups(
     module: &naga::Module,
     outline: &Declarations<'_>,
 ) -> Result<(), Box<Report>> {
-    const MAX: u32 = 1 << 14;
     for entry in &module.entry_points {
         let [x, y, z] = entry.workgroup_size;
         let fixed = entry.workgroup_size_overrides.is_none();
         let compute = entry.stage == naga::ShaderStage::Compute;
-        if compute && fixed && ![x, y, z].iter().all(|size| (1..=MAX).contains(size)) {
+        if compute && fixed && ![x, y, z].iter().all(|size| (1..=MAX_WORKGROUP).contains(size)) {
             let name = &entry.name;
             let message = format!(
                 "`{name}` has workgroups of {x} × {y} × {z} invocations: each must be from 1 to \
-                 {MAX}"
+                 {MAX_WORKGROUP}"
             );
             let report = Report::new(ShaderErrorKind::Validation, message);
             let place = outline.function(name).unwrap_or_default();

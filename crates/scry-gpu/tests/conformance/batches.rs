@@ -1,0 +1,498 @@
+//! Random programs of kernels, copies, fills and writes over a few buffers, against a simulation on
+//! the host: whatever way they are submitted, they behave as if run one after the other.
+
+use std::ops::Range;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use scry_gpu::{Batch, Binding, Buffer, Device, Download, Kernel, Launch, Result};
+
+use crate::harness::{on_each_device, succeed};
+
+const BUFFERS: usize = 3;
+/// Slices of buffers that kernels take are whole blocks, which satisfies every alignment.
+const BLOCKS: usize = 6;
+
+/// Some whole blocks of a buffer.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    buffer: usize,
+    first: usize,
+    end: usize,
+}
+
+/// One step; the numbers are taken modulo what there is.
+#[derive(Debug, Clone)]
+enum Step {
+    /// Each word of `to` from several words of `from`, and from itself.
+    Mix {
+        from: Place,
+        to: Place,
+        salt: u32,
+    },
+    /// Each word of `to` from the words of `a` and `b`.
+    Join {
+        a: Place,
+        b: Place,
+        to: Place,
+    },
+    /// Words of `to` are counted up, as the words of `from` choose.
+    Tally {
+        from: Place,
+        to: Place,
+    },
+    /// Any words to any others.
+    Copy {
+        from: [usize; 2],
+        to: [usize; 2],
+        len: usize,
+    },
+    Fill {
+        buffer: usize,
+        value: u32,
+    },
+    Write {
+        buffer: usize,
+        salt: u32,
+    },
+    Download {
+        buffer: usize,
+    },
+}
+
+/// How a part of a program is submitted.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Each step on its own.
+    Direct,
+    /// A batch, not waited for.
+    Batch,
+    /// A batch, waited for.
+    BatchAndWait,
+    /// A recording, replayed so many times.
+    Recording(usize),
+}
+
+type Program = Vec<(Way, Vec<Step>)>;
+
+fn place() -> impl Strategy<Value = Place> {
+    (0..BUFFERS, 0..BLOCKS, 1..=BLOCKS).prop_map(|(buffer, first, len)| Place {
+        buffer,
+        first,
+        end: (first + len).min(BLOCKS),
+    })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let word = || [0..BUFFERS, 0..10_000];
+    prop_oneof![
+        4 => (place(), place(), any::<u32>()).prop_map(|(from, to, salt)| Step::Mix { from, to, salt }),
+        3 => (place(), place(), place()).prop_map(|(a, b, to)| Step::Join { a, b, to }),
+        2 => (place(), place()).prop_map(|(from, to)| Step::Tally { from, to }),
+        4 => (word(), word(), 0..10_000usize).prop_map(|(from, to, len)| Step::Copy { from, to, len }),
+        1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, value)| Step::Fill { buffer, value }),
+        1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, salt)| Step::Write { buffer, salt }),
+        1 => (0..BUFFERS).prop_map(|buffer| Step::Download { buffer }),
+    ]
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    let way = prop_oneof![
+        Just(Way::Direct),
+        Just(Way::Batch),
+        Just(Way::Batch),
+        Just(Way::BatchAndWait),
+        (1..4usize).prop_map(Way::Recording),
+    ];
+    prop::collection::vec((way, prop::collection::vec(step(), 1..16)), 1..5)
+}
+
+const MIX: &str = "
+    var<immediate> salt: u32;
+    @group(0) @binding(0) var<storage, read> source: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> into: array<u32>;
+    @compute @workgroup_size(16)
+    fn mix_words(@builtin(global_invocation_id) id: vec3<u32>) {
+        let i = id.x;
+        let n = arrayLength(&source);
+        if i >= arrayLength(&into) { return; }
+        into[i] = into[i] * 3u + source[(i * 7u + salt % 1000u) % n] + source[(n - 1u) - i % n] + salt;
+    }";
+
+const JOIN: &str = "
+    @group(0) @binding(0) var<storage, read> a: array<u32>;
+    @group(0) @binding(1) var<storage, read> b: array<u32>;
+    @group(0) @binding(2) var<storage, read_write> into: array<u32>;
+    @compute @workgroup_size(16)
+    fn join_words(@builtin(global_invocation_id) id: vec3<u32>) {
+        let i = id.x;
+        if i >= arrayLength(&into) { return; }
+        into[i] = a[i % arrayLength(&a)] ^ (b[(i * 5u) % arrayLength(&b)] + i);
+    }";
+
+const TALLY: &str = "
+    @group(0) @binding(0) var<storage, read> source: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> into: array<atomic<u32>>;
+    @compute @workgroup_size(16)
+    fn tally(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x >= arrayLength(&source) { return; }
+        atomicAdd(&into[source[id.x] % arrayLength(&into)], id.x + 1u);
+    }";
+
+/// The host's side of the program: the words of each buffer.
+struct Model {
+    buffers: Vec<Vec<u32>>,
+    block: usize,
+}
+
+impl Model {
+    fn range(&self, place: Place) -> Range<usize> {
+        place.first * self.block..place.end * self.block
+    }
+
+    fn words(&self, place: Place) -> Vec<u32> {
+        self.buffers[place.buffer][self.range(place)].to_vec()
+    }
+
+    fn overlap(&self, a: Place, b: Place) -> bool {
+        a.buffer == b.buffer && a.first < b.end && b.first < a.end
+    }
+
+    /// The words that a copy takes, and where it puts them.
+    fn copied(&self, from: [usize; 2], to: [usize; 2], len: usize) -> (Range<usize>, Range<usize>) {
+        let size = self.block * BLOCKS;
+        let (from, to) = (from[1] % size, to[1] % size);
+        let len = 1 + len % (size - from.max(to));
+        (from..from + len, to..to + len)
+    }
+
+    /// Whether a step has to be refused: it would read what it writes.
+    fn is_refused(&self, step: &Step) -> bool {
+        match step {
+            Step::Mix { from, to, .. } | Step::Tally { from, to } => self.overlap(*from, *to),
+            Step::Join { a, b, to } => self.overlap(*a, *to) || self.overlap(*b, *to),
+            Step::Copy { from, to, len } => {
+                let (source, target) = self.copied(*from, *to, *len);
+                from[0] == to[0] && source.start < target.end && target.start < source.end
+            }
+            _ => false,
+        }
+    }
+
+    fn written(&self, salt: u32) -> Vec<u32> {
+        (0..(self.block * BLOCKS) as u32).map(|i| i.wrapping_mul(salt | 1)).collect()
+    }
+
+    /// Does a step; gives what a download finds.
+    fn step(&mut self, step: &Step) -> Option<Vec<u32>> {
+        match step {
+            Step::Mix { from, to, salt } => self.mix(&self.words(*from), *to, *salt),
+            Step::Join { a, b, to } => self.join(&self.words(*a), &self.words(*b), *to),
+            Step::Tally { from, to } => self.tally(&self.words(*from), *to),
+            Step::Copy { from, to, len } => {
+                let (source, target) = self.copied(*from, *to, *len);
+                let words = self.buffers[from[0]][source].to_vec();
+                self.buffers[to[0]][target].copy_from_slice(&words);
+            }
+            Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value),
+            Step::Write { buffer, salt } => self.buffers[*buffer] = self.written(*salt),
+            Step::Download { buffer } => return Some(self.buffers[*buffer].clone()),
+        }
+        None
+    }
+
+    fn target(&mut self, to: Place) -> &mut [u32] {
+        let range = self.range(to);
+        &mut self.buffers[to.buffer][range]
+    }
+
+    fn mix(&mut self, source: &[u32], to: Place, salt: u32) {
+        let n = source.len();
+        for (i, word) in self.target(to).iter_mut().enumerate() {
+            let one = source[(i * 7 + salt as usize % 1000) % n];
+            let other = source[n - 1 - i % n];
+            *word = word.wrapping_mul(3).wrapping_add(one).wrapping_add(other).wrapping_add(salt);
+        }
+    }
+
+    fn join(&mut self, a: &[u32], b: &[u32], to: Place) {
+        for (i, word) in self.target(to).iter_mut().enumerate() {
+            *word = a[i % a.len()] ^ b[i * 5 % b.len()].wrapping_add(i as u32);
+        }
+    }
+
+    fn tally(&mut self, source: &[u32], to: Place) {
+        let target = self.target(to);
+        for (i, word) in (1..).zip(source) {
+            let place = *word as usize % target.len();
+            target[place] = target[place].wrapping_add(i);
+        }
+    }
+}
+
+/// The device's side.
+struct Runner {
+    gpu: Device,
+    mix: Kernel,
+    join: Kernel,
+    tally: Kernel,
+    buffers: Vec<Buffer<u32>>,
+}
+
+impl Runner {
+    fn new(gpu: &Device) -> Self {
+        Self {
+            gpu: gpu.clone(),
+            mix: succeed(gpu.compile(MIX)),
+            join: succeed(gpu.compile(JOIN)),
+            tally: succeed(gpu.compile(TALLY)),
+            buffers: Vec::new(),
+        }
+    }
+
+    /// The kernel of a step and its arguments.
+    fn launch(&self, model: &Model, step: &Step) -> Option<(&Kernel, Vec<Place>, Launch)> {
+        let size = |place: &Place| Launch::invocations(model.range(*place).len());
+        Some(match step {
+            Step::Mix { from, to, salt } => {
+                (&self.mix, vec![*from, *to], size(to).push_constants(salt))
+            }
+            Step::Join { a, b, to } => (&self.join, vec![*a, *b, *to], size(to)),
+            Step::Tally { from, to } => (&self.tally, vec![*from, *to], size(from)),
+            _ => return None,
+        })
+    }
+
+    fn add(&self, batch: &mut Batch, model: &Model, step: &Step) -> Result<Option<Download<u32>>> {
+        if let Some((kernel, places, launch)) = self.launch(model, step) {
+            let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
+            let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
+            let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
+            batch.run_configured(kernel, &bindings, launch)?;
+            return Ok(None);
+        }
+        match step {
+            Step::Copy { from, to, len } => {
+                let (source, target) = model.copied(*from, *to, *len);
+                let source = self.buffers[from[0]].slice(source)?;
+                batch.copy_slice(&source, &self.buffers[to[0]].slice(target)?)?;
+            }
+            Step::Fill { buffer, value } => {
+                batch.fill(&self.buffers[*buffer], *value)?;
+            }
+            Step::Write { buffer, salt } => {
+                batch.write(&self.buffers[*buffer], &model.written(*salt))?;
+            }
+            Step::Download { buffer } => return batch.download(&self.buffers[*buffer]).map(Some),
+            _ => unreachable!("kernels are handled above"),
+        }
+        Ok(None)
+    }
+
+    fn direct(&self, model: &Model, step: &Step) -> Result<Option<Vec<u32>>> {
+        if let Some((kernel, places, launch)) = self.launch(model, step) {
+            let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
+            let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
+            let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
+            self.gpu.run_configured(kernel, &bindings, launch)?;
+            return Ok(None);
+        }
+        match step {
+            Step::Copy { from, to, len } => {
+                let (source, target) = model.copied(*from, *to, *len);
+                let source = self.buffers[from[0]].slice(source)?;
+                source.copy_to(&self.buffers[to[0]].slice(target)?)?;
+            }
+            Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value)?,
+            Step::Write { buffer, salt } => self.buffers[*buffer].write(&model.written(*salt))?,
+            Step::Download { buffer } => return self.buffers[*buffer].download().map(Some),
+            _ => unreachable!("kernels are handled above"),
+        }
+        Ok(None)
+    }
+
+    /// Runs a part directly, comparing each download at once.
+    fn run_direct(&self, model: &mut Model, steps: &[Step]) {
+        for step in steps {
+            let result = self.direct(model, step);
+            if model.is_refused(step) {
+                assert!(result.is_err(), "{step:?} was not refused");
+            } else {
+                assert_eq!(succeed(result), model.step(step), "{step:?}");
+            }
+        }
+    }
+
+    /// Makes a batch of a part; the steps that were refused are left out.
+    fn batch(&self, model: &Model, steps: &[Step]) -> (Batch, Vec<Step>, Vec<Download<u32>>) {
+        let mut batch = self.gpu.batch();
+        let mut taken = Vec::new();
+        let mut downloads = Vec::new();
+        for step in steps {
+            let result = self.add(&mut batch, model, step);
+            if model.is_refused(step) {
+                assert!(result.is_err(), "{step:?} was not refused");
+                continue;
+            }
+            downloads.extend(succeed(result));
+            taken.push(step.clone());
+        }
+        (batch, taken, downloads)
+    }
+
+    /// Runs a part; gives its downloads and what they must find, to be compared at the end.
+    fn run(&self, model: &mut Model, way: Way, steps: &[Step]) -> Vec<(Download<u32>, Vec<u32>)> {
+        if let Way::Direct = way {
+            self.run_direct(model, steps);
+            return Vec::new();
+        }
+        let (batch, taken, downloads) = self.batch(model, steps);
+        let mut found = Vec::new();
+        let replays = match way {
+            Way::Recording(replays) => {
+                let recording = succeed(batch.record());
+                for _ in 0..replays {
+                    drop(succeed(recording.replay()));
+                }
+                replays
+            }
+            Way::BatchAndWait => {
+                succeed(batch.submit());
+                1
+            }
+            _ => {
+                drop(succeed(batch.submit_async()));
+                1
+            }
+        };
+        for _ in 0..replays {
+            found = taken.iter().filter_map(|step| model.step(step)).collect();
+        }
+        downloads.into_iter().zip(found).collect()
+    }
+
+    fn check(&mut self, block: usize, program: &Program) {
+        let mut model = Model { buffers: vec![vec![0; block * BLOCKS]; BUFFERS], block };
+        // One buffer begins with data, the others as zeros that are made on first use.
+        model.buffers[0] = model.written(77);
+        self.buffers = vec![succeed(self.gpu.upload(&model.buffers[0]))];
+        self.buffers.extend((1..BUFFERS).map(|_| succeed(self.gpu.alloc(block * BLOCKS))));
+        let mut downloads = Vec::new();
+        for (way, steps) in program {
+            downloads.extend(self.run(&mut model, *way, steps));
+        }
+        for (buffer, want) in self.buffers.iter().zip(&model.buffers) {
+            assert_eq!(&succeed(buffer.download()), want);
+        }
+        for (download, want) in downloads {
+            assert_eq!(succeed(download.get()), want);
+        }
+    }
+}
+
+fn check_programs(cases: u32, programs: impl Strategy<Value = Program>) {
+    on_each_device(|gpu| {
+        let block = (gpu.info().binding_alignment as usize / 4).max(4);
+        let runner = std::cell::RefCell::new(Runner::new(gpu));
+        let config =
+            ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() };
+        let result = TestRunner::new(config).run(&programs, |program| {
+            runner.borrow_mut().check(block, &program);
+            Ok(())
+        });
+        result.unwrap_or_else(|error| panic!("{error}"));
+    });
+}
+
+#[test]
+fn random_batches() {
+    let steps = prop::collection::vec(step(), 1..60);
+    check_programs(60, steps.prop_map(|steps| vec![(Way::Batch, steps)]));
+}
+
+#[test]
+fn random_programs_over_several_submissions_and_recordings() {
+    check_programs(60, program());
+}
+
+/// One long chain, in which each step reads what the one before wrote.
+#[test]
+fn long_chains() {
+    let source = "
+        @group(0) @binding(0) var<storage, read> input: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            let n = arrayLength(&input);
+            if id.x < n { output[id.x] = input[(id.x + 1u) % n] + 1u; }
+        }";
+    let n = 1000;
+    on_each_device(|gpu| {
+        let kernel = succeed(gpu.compile(source));
+        let start: Vec<u32> = (0..n).collect();
+        let a = succeed(gpu.upload(&start));
+        let b = succeed(gpu.alloc::<u32>(n as usize));
+        let mut batch = gpu.batch();
+        for _ in 0..250 {
+            succeed(batch.run(&kernel, &[&a, &b], n));
+            succeed(batch.run(&kernel, &[&b, &a], n));
+        }
+        let recording = succeed(batch.record());
+        drop(succeed(recording.replay()));
+        succeed(succeed(recording.replay()).wait());
+        let want: Vec<u32> = (0..n).map(|i| (i + 1000) % n + 1000).collect();
+        assert_eq!(succeed(a.download()), want);
+    });
+}
+
+/// Downloads in the middle of a batch see what was there then.
+#[test]
+fn downloads_between_steps() {
+    let add = "
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x < arrayLength(&data) { data[id.x] += id.x; }
+        }";
+    let n = 5000u32;
+    on_each_device(|gpu| {
+        let kernel = succeed(gpu.compile(add));
+        let data = succeed(gpu.alloc::<u32>(n as usize));
+        let mut batch = gpu.batch();
+        let mut downloads = Vec::new();
+        for _ in 0..20 {
+            downloads.push(succeed(batch.download(&data)));
+            succeed(batch.run(&kernel, &[&data], n));
+        }
+        assert!(downloads[0].get().is_err(), "the batch is not submitted yet");
+        drop(succeed(batch.submit_async()));
+        drop(data);
+        for (times, download) in (0..20).zip(&downloads).rev() {
+            let want: Vec<u32> = (0..n).map(|i| i * times).collect();
+            assert_eq!(succeed(download.get()), want, "after {times} steps");
+        }
+    });
+}
+
+/// A download of a recording gives what the latest replay found, and no part of an earlier one.
+#[test]
+fn downloads_of_recordings_are_of_the_latest_replay() {
+    let add = "
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(256)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] += 1u; }";
+    let n = 1 << 21;
+    on_each_device(|gpu| {
+        let data = succeed(gpu.alloc::<u32>(n));
+        let mut batch = gpu.batch();
+        succeed(batch.run(&succeed(gpu.compile(add)), &[&data], n));
+        let download = succeed(batch.download(&data));
+        let recording = succeed(batch.record());
+        for replay in 1..=10 {
+            drop(succeed(recording.replay()));
+            let got = succeed(download.get());
+            let latest = got.iter().filter(|word| **word == replay).count();
+            assert_eq!(latest, n, "words of replay {replay}");
+        }
+    });
+}

@@ -1,0 +1,211 @@
+//! Builtins on bits, and packing.
+
+use scry_gpu::f16;
+
+use crate::harness::{Case, Words, all_pairs, check_table, check_table_by};
+
+fn words() -> Vec<u32> {
+    let mut words = vec![0, 1, 2, 0x80, 0xff, 0x8000_0000, 0x7fff_ffff, u32::MAX, 0xffff_0000];
+    words.extend((0..32).map(|bit| 1 << bit));
+    words.extend((0..32).map(|bit| u32::MAX << bit));
+    words.extend(Words(2).take(100));
+    words
+}
+
+/// Pairs in which the second word is small enough to be an offset, and pairs in which it is not.
+fn pairs() -> Vec<[u32; 2]> {
+    let mut pairs: Vec<[u32; 2]> = words().into_iter().map(|word| [word, word / 3]).collect();
+    for word in [0, 0x1234_5678, 0x8765_4321, u32::MAX] {
+        let offsets = [0, 1, 7, 16, 30, 31, 32, 33, 64, 1 << 31, u32::MAX];
+        pairs.extend(offsets.map(|offset| [word, offset]));
+    }
+    pairs
+}
+
+/// WGSL: the position of the most significant 1; all ones where there is none.
+fn first_leading(word: u32) -> u32 {
+    31u32.wrapping_sub(word.leading_zeros())
+}
+
+/// WGSL: the position of the most significant bit that differs from the sign.
+fn first_leading_signed(word: u32) -> u32 {
+    first_leading(if word >> 31 == 1 { !word } else { word })
+}
+
+fn first_trailing(word: u32) -> u32 {
+    match word {
+        0 => u32::MAX,
+        word => word.trailing_zeros(),
+    }
+}
+
+/// WGSL: the offset is at most 32, the count at most what is left.
+fn field(offset: u32, count: u32) -> (u32, u32) {
+    let offset = offset.min(32);
+    (offset, count.min(32 - offset))
+}
+
+fn mask(count: u32) -> u32 {
+    match count {
+        32 => u32::MAX,
+        count => (1 << count) - 1,
+    }
+}
+
+fn extract(word: u32, offset: u32, count: u32) -> u32 {
+    let (offset, count) = field(offset, count);
+    word.checked_shr(offset).unwrap_or(0) & mask(count)
+}
+
+fn extract_signed(word: u32, offset: u32, count: u32) -> u32 {
+    let (offset, count) = field(offset, count);
+    if count == 0 {
+        return 0;
+    }
+    let at_the_top = word << (32 - offset - count);
+    (at_the_top as i32 >> (32 - count)) as u32
+}
+
+fn insert(word: u32, new: u32, offset: u32, count: u32) -> u32 {
+    let (offset, count) = field(offset, count);
+    let bits = mask(count).checked_shl(offset).unwrap_or(0);
+    word & !bits | new.checked_shl(offset).unwrap_or(0) & bits
+}
+
+#[test]
+fn counting() {
+    const CASES: [Case; 11] = [
+        ("countOneBits(x)", |x, _| x.count_ones()),
+        ("countLeadingZeros(x)", |x, _| x.leading_zeros()),
+        ("countTrailingZeros(x)", |x, _| x.trailing_zeros()),
+        ("reverseBits(x)", |x, _| x.reverse_bits()),
+        ("firstLeadingBit(x)", |x, _| first_leading(x)),
+        ("firstTrailingBit(x)", |x, _| first_trailing(x)),
+        ("bitcast<u32>(firstLeadingBit(bitcast<i32>(x)))", |x, _| first_leading_signed(x)),
+        ("bitcast<u32>(firstTrailingBit(bitcast<i32>(x)))", |x, _| first_trailing(x)),
+        ("bitcast<u32>(countLeadingZeros(bitcast<i32>(x)))", |x, _| x.leading_zeros()),
+        ("countTrailingZeros(vec3(x, y, x)).y", |_, y| y.trailing_zeros()),
+        ("firstLeadingBit(vec2(y, x)).y", |x, _| first_leading(x)),
+    ];
+    check_table("", &CASES, &pairs());
+}
+
+#[test]
+fn fields() {
+    const CASES: [Case; 9] = [
+        ("extractBits(x, y, 5u)", |x, y| extract(x, y, 5)),
+        ("extractBits(x, 3u, y)", |x, y| extract(x, 3, y)),
+        ("extractBits(x, y, y)", |x, y| extract(x, y, y)),
+        ("bitcast<u32>(extractBits(bitcast<i32>(x), y, 5u))", |x, y| extract_signed(x, y, 5)),
+        ("bitcast<u32>(extractBits(bitcast<i32>(x), 3u, y))", |x, y| extract_signed(x, 3, y)),
+        ("insertBits(x, 0x2d5u, y, 9u)", |x, y| insert(x, 0x2d5, y, 9)),
+        ("insertBits(x, ~x, 4u, y)", |x, y| insert(x, !x, 4, y)),
+        ("insertBits(x, ~x, y, y)", |x, y| insert(x, !x, y, y)),
+        ("insertBits(vec2(x), vec2(5u), y, 3u).y", |x, y| insert(x, 5, y, 3)),
+    ];
+    check_table("", &CASES, &pairs());
+}
+
+fn bytes(word: u32) -> [u8; 4] {
+    word.to_le_bytes()
+}
+
+fn dot_signed(x: u32, y: u32) -> u32 {
+    let product = |(x, y)| i32::from(x as i8) * i32::from(y as i8);
+    bytes(x).into_iter().zip(bytes(y)).map(product).sum::<i32>() as u32
+}
+
+fn dot_unsigned(x: u32, y: u32) -> u32 {
+    let product = |(x, y)| u32::from(x) * u32::from(y);
+    bytes(x).into_iter().zip(bytes(y)).map(product).sum()
+}
+
+#[test]
+fn packed_bytes() {
+    const CASES: [Case; 8] = [
+        ("dot4U8Packed(x, y)", dot_unsigned),
+        ("bitcast<u32>(dot4I8Packed(x, y))", dot_signed),
+        ("pack4xU8(unpack4xU8(x))", |x, _| x),
+        ("pack4xI8(unpack4xI8(x))", |x, _| x),
+        ("unpack4xU8(x).z", |x, _| bytes(x)[2].into()),
+        ("bitcast<u32>(unpack4xI8(x).w)", |x, _| i32::from(bytes(x)[3] as i8) as u32),
+        ("pack4xU8Clamp(vec4(x, y, 300u, 7u))", |x, y| {
+            u32::from_le_bytes([x.min(255) as u8, y.min(255) as u8, 255, 7])
+        }),
+        ("pack4xI8Clamp(vec4(bitcast<i32>(x), bitcast<i32>(y), -300, -7))", |x, y| {
+            let clamp = |word: u32| (word as i32).clamp(-128, 127) as i8 as u8;
+            u32::from_le_bytes([clamp(x), clamp(y), 0x80, 0xf9])
+        }),
+    ];
+    check_table("", &CASES, &all_pairs(&words()[..40]));
+}
+
+/// WGSL: ⌊0.5 + 255 · clamp(e, 0, 1)⌋.
+fn unorm(value: f32, scale: f64) -> u32 {
+    (0.5 + scale * f64::from(value).clamp(0.0, 1.0)).floor() as u32
+}
+
+/// WGSL: ⌊0.5 + 127 · clamp(e, -1, 1)⌋.
+fn snorm(value: f32, scale: f64) -> i32 {
+    (0.5 + scale * f64::from(value).clamp(-1.0, 1.0)).floor() as i32
+}
+
+#[test]
+fn packed_fractions() {
+    const CASES: [Case; 4] = [
+        ("pack4x8unorm(vec4(a, b, 0.0, 2.0))", |x, y| {
+            let [a, b] = [x, y].map(|word| unorm(f32::from_bits(word), 255.0) as u8);
+            u32::from_le_bytes([a, b, 0, 255])
+        }),
+        ("pack4x8snorm(vec4(a, b, -2.0, 2.0))", |x, y| {
+            let [a, b] = [x, y].map(|word| snorm(f32::from_bits(word), 127.0) as u8);
+            u32::from_le_bytes([a, b, 0x81, 0x7f])
+        }),
+        ("pack2x16unorm(vec2(a, b))", |x, y| {
+            let [a, b] = [x, y].map(|word| unorm(f32::from_bits(word), 65535.0));
+            a | b << 16
+        }),
+        ("pack2x16snorm(vec2(a, b))", |x, y| {
+            let [a, b] = [x, y].map(|word| snorm(f32::from_bits(word), 32767.0) as u16);
+            u32::from(a) | u32::from(b) << 16
+        }),
+    ];
+    // No value whose scaled size is half-way between two integers: floats may fall to either side.
+    let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.7, -0.7, 0.123, -0.987, 5.0, -5.0, 0.0031];
+    let pairs = all_pairs(&values.map(f32::to_bits));
+    check_table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs);
+}
+
+#[test]
+fn unpacked_fractions() {
+    const CASES: [Case; 4] = [
+        ("bitcast<u32>(unpack4x8unorm(x).y)", |x, _| (f32::from(bytes(x)[1]) / 255.0).to_bits()),
+        ("bitcast<u32>(unpack4x8snorm(x).w)", |x, _| {
+            (f32::from(bytes(x)[3] as i8) / 127.0).max(-1.0).to_bits()
+        }),
+        ("bitcast<u32>(unpack2x16unorm(x).x)", |x, _| (f32::from(x as u16) / 65535.0).to_bits()),
+        ("bitcast<u32>(unpack2x16snorm(x).y)", |x, _| {
+            (f32::from((x >> 16) as i16) / 32767.0).max(-1.0).to_bits()
+        }),
+    ];
+    // WGSL allows 3 ULP.
+    check_table_by("", &CASES, &pairs(), |got, want| got.abs_diff(want) <= 3);
+}
+
+#[test]
+fn packed_halves() {
+    const CASES: [Case; 3] = [
+        ("bitcast<u32>(unpack2x16float(x).x)", |x, _| f16::from_bits(x as u16).to_f32().to_bits()),
+        ("bitcast<u32>(unpack2x16float(x).y)", |x, _| {
+            f16::from_bits((x >> 16) as u16).to_f32().to_bits()
+        }),
+        ("pack2x16float(unpack2x16float(x))", |x, _| x),
+    ];
+    // Finite numbers that are no subnormals: those may be flushed to zero.
+    let is_normal = |half: u32| (1..31).contains(&(half >> 10 & 31));
+    let halves = words().into_iter().chain(Words(3).take(300));
+    let halves = halves.filter(|word| is_normal(*word) && is_normal(word >> 16));
+    let pairs: Vec<[u32; 2]> = halves.map(|word| [word, 0]).collect();
+    assert!(pairs.len() > 100);
+    check_table("", &CASES, &pairs);
+}

@@ -1,0 +1,128 @@
+//! Conversions between numbers, and reinterpretation of bits.
+
+use crate::harness::{Case, Words, check_table, check_table_by};
+
+/// WGSL: towards zero, then the nearest value that both types have.
+fn to_i32(value: f32) -> i32 {
+    (f64::from(value).trunc()).clamp(-2_147_483_648.0, 2_147_483_520.0) as i32
+}
+
+/// WGSL: towards zero, then the nearest value that both types have.
+fn to_u32(value: f32) -> u32 {
+    (f64::from(value).trunc()).clamp(0.0, 4_294_967_040.0) as u32
+}
+
+fn floats() -> Vec<[u32; 2]> {
+    let mut values = vec![
+        0.0,
+        -0.0,
+        0.5,
+        -0.5,
+        0.999_999_94,
+        -0.999_999_94,
+        1.0,
+        -1.0,
+        1.5,
+        -1.5,
+        16_777_217.0,
+        2_147_483_520.0,
+        2_147_483_648.0,
+        -2_147_483_648.0,
+        -2_147_483_904.0,
+        4_294_967_040.0,
+        4_294_967_296.0,
+        1e10,
+        -1e10,
+        1e30,
+        -1e30,
+        f32::MAX,
+        f32::MIN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::MIN_POSITIVE,
+    ];
+    values.extend(Words(4).take(100).map(|word| word as i32 as f32 / 65536.0));
+    values.extend(Words(5).take(100).map(|word| word as f32));
+    values.into_iter().map(|value| [value.to_bits(), 0]).collect()
+}
+
+#[test]
+fn floats_to_integers_truncate_and_clamp() {
+    const CASES: [Case; 5] = [
+        ("bitcast<u32>(i32(a))", |x, _| to_i32(f32::from_bits(x)) as u32),
+        ("u32(a)", |x, _| to_u32(f32::from_bits(x))),
+        ("bitcast<u32>(vec3<i32>(vec3(0.0, a, a)).y)", |x, _| to_i32(f32::from_bits(x)) as u32),
+        ("vec2<u32>(vec2(a, -a)).x", |x, _| to_u32(f32::from_bits(x))),
+        ("vec2<u32>(vec2(a, -a)).y", |x, _| to_u32(-f32::from_bits(x))),
+    ];
+    check_table("let a = bitcast<f32>(x);", &CASES, &floats());
+}
+
+/// A NaN may become any number, but nothing else may come of it.
+#[test]
+fn nan_to_integer_is_some_integer() {
+    const CASES: [Case; 3] = [
+        ("select(1u, 0u, i32(a) <= 2147483647)", |_, _| 0),
+        ("select(1u, 0u, u32(a) >= 0u)", |_, _| 0),
+        ("7u", |_, _| 7),
+    ];
+    let pairs = [[f32::NAN.to_bits(), 0], [0xffc0_0001, 0]];
+    check_table("let a = bitcast<f32>(x);", &CASES, &pairs);
+}
+
+/// WGSL: the number itself if there is such a float, else one of the two around it.
+#[test]
+fn integers_to_floats() {
+    const EXACT: [Case; 4] = [
+        ("bitcast<u32>(f32(i32(x & 0xffffffu) - 8388608))", |x, _| {
+            ((x & 0xff_ffff) as f32 - 8_388_608.0).to_bits()
+        }),
+        ("bitcast<u32>(f32(x & 0xffffff00u))", |x, _| ((x & 0xffff_ff00) as f32).to_bits()),
+        ("bitcast<u32>(f32(bitcast<i32>(x & 0xffffff00u)))", |x, _| {
+            ((x & 0xffff_ff00) as i32 as f32).to_bits()
+        }),
+        ("bitcast<u32>(vec4<f32>(vec4(x >> 8u)).w)", |x, _| ((x >> 8) as f32).to_bits()),
+    ];
+    const ROUNDED: [Case; 2] = [
+        ("bitcast<u32>(f32(x))", |x, _| (x as f32).to_bits()),
+        ("bitcast<u32>(f32(bitcast<i32>(x)))", |x, _| (x as i32 as f32).to_bits()),
+    ];
+    let mut pairs: Vec<[u32; 2]> = Words(6).take(200).map(|word| [word, 0]).collect();
+    pairs.extend([0, 1, 0x7fff_ffff, 0x8000_0000, u32::MAX, 0xff_ffff].map(|word| [word, 0]));
+    check_table("", &EXACT, &pairs);
+    check_table_by("", &ROUNDED, &pairs, |got, want| got.abs_diff(want) <= 1);
+}
+
+#[test]
+fn booleans() {
+    const CASES: [Case; 8] = [
+        ("u32(bool(x))", |x, _| (x != 0).into()),
+        ("u32(bool(bitcast<i32>(x)))", |x, _| (x != 0).into()),
+        ("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into()),
+        ("bitcast<u32>(i32(x > 5u))", |x, _| (x > 5).into()),
+        ("bitcast<u32>(f32(x > 5u))", |x, _| if x > 5 { 1.0f32.to_bits() } else { 0 }),
+        ("u32(all(vec3<bool>(vec3(x, 1u, 1u))))", |x, _| (x != 0).into()),
+        ("u32(any(vec3<bool>(vec3(x, 0u, 0u))))", |x, _| (x != 0).into()),
+        ("u32(!(x > 5u))", |x, _| (x <= 5).into()),
+    ];
+    let words = [0, 1, 5, 6, 0x8000_0000, 1.5f32.to_bits(), u32::MAX - 0x7f_ffff];
+    check_table("", &CASES, &words.map(|word| [word, 0]));
+}
+
+#[test]
+fn reinterpretation_keeps_every_bit() {
+    const CASES: [Case; 7] = [
+        ("bitcast<u32>(bitcast<i32>(x))", |x, _| x),
+        ("u32(bitcast<i32>(x))", |x, _| x),
+        ("bitcast<u32>(i32(x))", |x, _| x),
+        ("bitcast<u32>(bitcast<f32>(x))", |x, _| x),
+        ("bitcast<vec2<u32>>(bitcast<vec2<f32>>(vec2(x, y))).y", |_, y| y),
+        ("bitcast<u32>(bitcast<i32>(bitcast<f32>(x)))", |x, _| x),
+        ("bitcast<vec4<u32>>(vec4<i32>(vec4(x, y, x, y))).z", |x, _| x),
+    ];
+    // No NaNs: an implementation may assume that there are none.
+    let is_number = |word: &u32| !f32::from_bits(*word).is_nan();
+    let words: Vec<u32> = Words(7).take(200).filter(is_number).collect();
+    let pairs: Vec<[u32; 2]> = words.windows(2).map(|pair| [pair[0], pair[1]]).collect();
+    check_table("", &CASES, &pairs);
+}

@@ -1,0 +1,241 @@
+//! Invocations that work together: barriers, workgroup memory, atomics.
+
+use scry_gpu::Launch;
+
+use crate::harness::{Words, on_each_device, run_words, succeed};
+
+const SCAN: &str = "
+    const SIZE = 128u;
+    @group(0) @binding(0) var<storage, read> input: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+    var<workgroup> sums: array<u32, SIZE>;
+
+    @compute @workgroup_size(SIZE)
+    fn main(
+        @builtin(local_invocation_id) local_id: vec3<u32>,
+        @builtin(global_invocation_id) id: vec3<u32>,
+    ) {
+        let local = local_id.x;
+        let inside = id.x < arrayLength(&input);
+        sums[local] = select(0u, input[min(id.x, arrayLength(&input) - 1u)], inside);
+        for (var step = 1u; step < SIZE; step *= 2u) {
+            workgroupBarrier();
+            var sum = sums[local];
+            if local >= step { sum += sums[local - step]; }
+            workgroupBarrier();
+            sums[local] = sum;
+        }
+        if inside { output[id.x] = sums[local]; }
+    }";
+
+#[test]
+fn scan_in_workgroup_memory() {
+    let input: Vec<u32> = Words(20).take(1000).map(|word| word % 1000).collect();
+    let mut want = Vec::new();
+    for group in input.chunks(128) {
+        let mut sum = 0;
+        want.extend(group.iter().map(|word| {
+            sum += word;
+            sum
+        }));
+    }
+    on_each_device(|gpu| {
+        let launch = Launch::invocations(input.len());
+        assert_eq!(run_words(gpu, SCAN, &[&input], input.len(), launch), want);
+    });
+}
+
+const TRANSPOSE: &str = "
+    const TILE = 16u;
+    const WIDTH = 50u;
+    const HEIGHT = 37u;
+    @group(0) @binding(0) var<storage, read> input: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+    var<workgroup> tile: array<array<u32, TILE>, TILE>;
+
+    @compute @workgroup_size(TILE, TILE)
+    fn main(
+        @builtin(local_invocation_id) local: vec3<u32>,
+        @builtin(workgroup_id) group: vec3<u32>,
+    ) {
+        let source = group.xy * TILE + local.xy;
+        if source.x < WIDTH && source.y < HEIGHT {
+            tile[local.y][local.x] = input[source.y * WIDTH + source.x];
+        }
+        workgroupBarrier();
+        let to = group.yx * TILE + local.xy;
+        if to.x < HEIGHT && to.y < WIDTH {
+            output[to.y * HEIGHT + to.x] = tile[local.x][local.y];
+        }
+    }";
+
+#[test]
+fn transpose_through_workgroup_memory() {
+    let (width, height) = (50, 37);
+    let input: Vec<u32> = (0..width * height).collect();
+    let at = |x: u32, y: u32| y * width + x;
+    let want: Vec<u32> = (0..width).flat_map(|x| (0..height).map(move |y| at(x, y))).collect();
+    on_each_device(|gpu| {
+        let launch = Launch::invocations([width, height]);
+        assert_eq!(run_words(gpu, TRANSPOSE, &[&input], want.len(), launch), want);
+    });
+}
+
+#[test]
+fn storage_barriers_and_uniform_loads() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        var<workgroup> chosen: u32;
+        var<workgroup> pair: vec2<u32>;
+
+        @compute @workgroup_size(64)
+        fn main(
+            @builtin(local_invocation_index) local: u32,
+            @builtin(workgroup_id) group: vec3<u32>,
+        ) {
+            let base = group.x * 128u;
+            out[base + local] = local * local;
+            storageBarrier();
+            let other = out[base + 63u - local];
+            if local == 37u { chosen = group.x + 1000u; pair = vec2(5u, group.x); }
+            let all = workgroupUniformLoad(&chosen);
+            let both = workgroupUniformLoad(&pair);
+            out[base + 64u + local] = other + all * 10000u + both.x + both.y;
+        }";
+    on_each_device(|gpu| {
+        let got = run_words(gpu, source, &[], 3 * 128, Launch::workgroups([3, 1, 1]));
+        for (group, got) in (0..).zip(got.chunks(128)) {
+            for (local, got) in (0..64).zip(&got[64..]) {
+                let other = (63 - local) * (63 - local);
+                assert_eq!(*got, other + (group + 1000) * 10000 + 5 + group);
+            }
+        }
+    });
+}
+
+#[test]
+fn one_counter_of_many_workgroups_is_exact() {
+    let source = "
+        struct Counters { plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,
+            bits: atomic<u32>, holes: atomic<u32>, flips: atomic<u32> }
+        @group(0) @binding(0) var<storage, read_write> c: Counters;
+        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            // Each invocation gets another ticket: together they are every number once.
+            let ticket = atomicAdd(&c.plus, 1u);
+            seen[ticket] = id.x + 1u;
+            atomicSub(&c.minus, 3);
+            atomicMax(&c.most, id.x);
+            atomicMin(&c.least, -i32(id.x));
+            atomicOr(&c.bits, 1u << (id.x % 31u));
+            atomicAnd(&c.holes, ~(1u << (id.x % 7u)));
+            atomicXor(&c.flips, id.x);
+        }";
+    let groups = 500u32;
+    let n = groups * 64;
+    on_each_device(|gpu| {
+        let counters = succeed(gpu.upload(&crate::harness::as_words([0, 0, 0, 0, 0, u32::MAX, 0])));
+        let seen = succeed(gpu.alloc::<u32>(n as usize));
+        let kernel = succeed(gpu.compile(source));
+        let launch = Launch::workgroups([groups, 1, 1]);
+        succeed(gpu.run_configured(&kernel, &[&counters, &seen], launch));
+        let got: Vec<u32> = succeed(counters.download()).iter().map(|word| word.0).collect();
+        let flips = (0..n).fold(0, |flips, id| flips ^ id);
+        let want = [
+            n,
+            (3 * n).wrapping_neg(),
+            n - 1,
+            (n - 1).wrapping_neg(),
+            u32::MAX >> 1,
+            u32::MAX << 7,
+            flips,
+        ];
+        assert_eq!(got, want);
+        let mut seen = succeed(seen.download());
+        seen.sort_unstable();
+        assert_eq!(seen, (1..=n).collect::<Vec<u32>>());
+    });
+}
+
+#[test]
+fn exchange_and_compare_exchange() {
+    let source = "
+        struct State { last: atomic<u32>, turns: atomic<u32>, sum: atomic<u32>, word: atomic<i32> }
+        @group(0) @binding(0) var<storage, read_write> state: State;
+        @group(0) @binding(1) var<storage, read_write> previous: array<u32>;
+
+        @compute @workgroup_size(32)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            // Every number is put in once, and comes out once: in `previous` or at the end.
+            previous[id.x] = atomicExchange(&state.last, id.x + 1u);
+            // An addition by hand: it fails whenever another invocation came between.
+            var old = atomicLoad(&state.sum);
+            loop {
+                let result = atomicCompareExchangeWeak(&state.sum, old, old + id.x);
+                if result.exchanged { break; }
+                old = result.old_value;
+            }
+            // Only one invocation finds the first value.
+            let won = atomicCompareExchangeWeak(&state.word, -7, i32(id.x));
+            if won.exchanged { atomicAdd(&state.turns, 1u); }
+        }";
+    let n = 3200u32;
+    on_each_device(|gpu| {
+        let state = succeed(gpu.upload(&crate::harness::as_words([0, 0, 0, 7u32.wrapping_neg()])));
+        let previous = succeed(gpu.alloc::<u32>(n as usize));
+        succeed(gpu.dispatch(source, &[&state, &previous], n));
+        let [last, turns, sum, word] = succeed(state.download())[..] else {
+            panic!("the state has four words")
+        };
+        let mut out = succeed(previous.download());
+        out.push(last.0);
+        out.sort_unstable();
+        assert_eq!(out, (0..=n).collect::<Vec<u32>>());
+        assert_eq!(sum.0, n * (n - 1) / 2);
+        // A weak exchange may fail though the values are equal, so that nobody need have won.
+        assert!(turns.0 == 1 && word.0 < n || turns.0 == 0 && word.0 as i32 == -7);
+    });
+}
+
+#[test]
+fn atomics_in_workgroup_memory() {
+    let source = "
+        @group(0) @binding(0) var<storage, read> input: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+        var<workgroup> counts: array<atomic<u32>, 10>;
+        var<workgroup> extremes: array<atomic<i32>, 2>;
+
+        @compute @workgroup_size(128)
+        fn main(
+            @builtin(local_invocation_index) local: u32,
+            @builtin(global_invocation_id) id: vec3<u32>,
+            @builtin(workgroup_id) group: vec3<u32>,
+        ) {
+            let word = input[id.x];
+            atomicAdd(&counts[word % 10u], 1u);
+            atomicMax(&extremes[0], i32(word % 1000u) - 500);
+            atomicMin(&extremes[1], i32(word % 1000u) - 500);
+            workgroupBarrier();
+            if local < 10u { out[group.x * 12u + local] = atomicLoad(&counts[local]); }
+            if local < 2u {
+                out[group.x * 12u + 10u + local] = bitcast<u32>(atomicLoad(&extremes[local]));
+                atomicStore(&extremes[local], 0);
+            }
+        }";
+    let input: Vec<u32> = Words(21).take(128 * 9).collect();
+    let mut want = Vec::new();
+    for group in input.chunks(128) {
+        let count = |digit| group.iter().filter(|word| *word % 10 == digit).count() as u32;
+        want.extend((0..10).map(count));
+        let centred = || group.iter().map(|word| (word % 1000) as i32 - 500);
+        // Both begin at zero.
+        want.push(centred().max().expect("a group is not empty").max(0) as u32);
+        want.push(centred().min().expect("a group is not empty").min(0) as u32);
+    }
+    on_each_device(|gpu| {
+        let launch = Launch::workgroups([9, 1, 1]);
+        assert_eq!(run_words(gpu, source, &[&input], want.len(), launch), want);
+    });
+}

@@ -1,0 +1,85 @@
+//! Buffers with canary words around the part that a kernel may touch.
+
+use scry_gpu::{Binding, Buffer, Device, Launch, Slice};
+
+use crate::harness::{Word, as_words, succeed};
+
+/// What stands around the bound part, and must stay there.
+const CANARY: u32 = 0xcafe_f00d;
+
+/// Words of a buffer, bound as a slice with canaries on both sides.
+pub struct Guarded {
+    buffer: Buffer<Word>,
+    start: usize,
+    len: usize,
+}
+
+impl Guarded {
+    pub fn new(gpu: &Device, words: &[u32]) -> Self {
+        let step = (gpu.info().binding_alignment as usize / 4).max(1);
+        let start = 64usize.next_multiple_of(step);
+        let mut all = vec![CANARY; start];
+        all.extend(words);
+        all.extend([CANARY; 67]);
+        Self { buffer: succeed(gpu.upload(&as_words(all))), start, len: words.len() }
+    }
+
+    pub fn slice(&self) -> Slice<'_, Word> {
+        succeed(self.buffer.slice(self.start..self.start + self.len))
+    }
+
+    /// The bound words, once the canaries are found in their places.
+    #[track_caller]
+    pub fn words(&self) -> Vec<u32> {
+        let all: Vec<u32> = succeed(self.buffer.download()).iter().map(|word| word.0).collect();
+        let (before, rest) = all.split_at(self.start);
+        let (inside, after) = rest.split_at(self.len);
+        for (what, canaries) in [("before", before), ("behind", after)] {
+            let broken = canaries.iter().position(|word| *word != CANARY);
+            assert_eq!(broken, None, "a canary {what} the bound part was overwritten");
+        }
+        inside.to_vec()
+    }
+}
+
+/// Runs one workgroup of a kernel on guarded buffers, and returns what they hold then. Buffers
+/// that are not bound stand between them, and must keep their bytes.
+#[track_caller]
+pub fn run_guarded(gpu: &Device, source: &str, bindings: &[&[u32]]) -> Vec<Vec<u32>> {
+    let kernel = succeed(gpu.compile(source));
+    let neighbour = || succeed(gpu.upload(&[Word(CANARY); 64]));
+    let mut neighbours = vec![neighbour()];
+    let mut guarded = Vec::new();
+    for words in bindings {
+        guarded.push(Guarded::new(gpu, words));
+        neighbours.push(neighbour());
+    }
+    let slices: Vec<Slice<'_, Word>> = guarded.iter().map(Guarded::slice).collect();
+    let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
+    succeed(gpu.run_configured(&kernel, &bindings, Launch::workgroups([1, 1, 1])));
+    let after = guarded.iter().map(Guarded::words).collect();
+    for neighbour in neighbours {
+        assert_eq!(succeed(neighbour.download()), [Word(CANARY); 64], "a neighbour was written");
+    }
+    after
+}
+
+/// Indices outside of anything of `len` elements: just outside, -1, where signs change, and where
+/// an index times 4, 8, 12, 16 or 32 bytes wraps around 2^32 to the first elements.
+pub fn wrong_indices(len: u32) -> Vec<u32> {
+    let mut indices = vec![len, len + 1, 2 * len + 3, 1000, 1 << 20, i32::MAX as u32];
+    indices.extend([1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX]);
+    for stride in [4u64, 8, 12, 16, 24, 32, 64] {
+        let wraps = (1u64 << 32).div_ceil(stride);
+        indices.extend([wraps as u32, wraps as u32 + 1, (2 * wraps + 1) as u32]);
+    }
+    indices.retain(|index| *index >= len);
+    indices.sort_unstable();
+    indices.dedup();
+    indices
+}
+
+/// The indices of `len` elements, and [`wrong_indices`].
+pub fn all_indices(len: u32) -> Vec<u32> {
+    (0..len).chain(wrong_indices(len)).collect()
+}

@@ -1,0 +1,169 @@
+//! Running kernels on words, and comparing with what the host computes.
+
+use std::fmt::Write as _;
+
+use scry_gpu::{Binding, Buffer, Device, Element, Launch, Result};
+
+/// Four bytes that fit every WGSL type: what stands where is for the test to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Word(pub u32);
+
+// SAFETY: a `u32` with another name; nothing is claimed of its layout.
+unsafe impl Element for Word {}
+
+/// Words as they are bound to any type.
+pub fn as_words(words: impl IntoIterator<Item = u32>) -> Vec<Word> {
+    words.into_iter().map(Word).collect()
+}
+
+/// Runs a test on every device, naming each.
+pub fn on_each_device(test: impl Fn(&Device)) {
+    for gpu in crate::support::devices() {
+        eprintln!("on {} ({})", gpu.name(), gpu.backend_kind());
+        test(&gpu);
+    }
+}
+
+/// The value, or a panic that shows the error as users see it.
+#[track_caller]
+pub fn succeed<T>(result: Result<T>) -> T {
+    match result {
+        Ok(value) => value,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// The text of a refusal; panics if nothing was refused.
+#[track_caller]
+pub fn refused<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("this was accepted, and should have been refused"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Asserts that a text holds each of some parts.
+#[track_caller]
+pub fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is missing in: {text}");
+    }
+}
+
+/// Runs a kernel whose last binding is an output of words, all ones before, and returns that.
+#[track_caller]
+pub fn run_words(
+    gpu: &Device,
+    source: &str,
+    inputs: &[&[u32]],
+    output: usize,
+    launch: Launch,
+) -> Vec<u32> {
+    let output = succeed(gpu.upload(&vec![u32::MAX; output]));
+    let inputs = inputs.iter().map(|data| gpu.upload(&as_words(data.iter().copied())));
+    let inputs = succeed(inputs.collect::<Result<Vec<Buffer<Word>>>>());
+    let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
+    bindings.push(&output);
+    let kernel = succeed(gpu.compile(source));
+    succeed(gpu.run_configured(&kernel, &bindings, launch));
+    succeed(output.download())
+}
+
+/// The launch of a single workgroup.
+pub fn one_workgroup() -> Launch {
+    Launch::workgroups([1, 1, 1])
+}
+
+/// An expression over `a` and `b` that gives a `u32`, and its value on the host.
+pub type Case = (&'static str, fn(u32, u32) -> u32);
+
+/// Evaluates every expression for every pair of words. `prelude` makes `a` and `b` of the words
+/// `x` and `y`.
+#[track_caller]
+pub fn check_table<S: AsRef<str>>(
+    prelude: &str,
+    cases: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+) {
+    check_table_by(prelude, cases, pairs, |got, want| got == want);
+}
+
+/// As [`check_table`], with a comparison of its own: of the device's word and the host's.
+#[track_caller]
+pub fn check_table_by<S: AsRef<str>>(
+    prelude: &str,
+    cases: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+    is_right: impl Fn(u32, u32) -> bool,
+) {
+    let source = table_kernel("", prelude, cases);
+    let words = pairs.as_flattened();
+    on_each_device(|gpu| {
+        let got = run_words(
+            gpu,
+            &source,
+            &[words],
+            pairs.len() * cases.len(),
+            Launch::invocations(pairs.len()),
+        );
+        for ([x, y], row) in pairs.iter().zip(got.chunks(cases.len())) {
+            for ((expression, host), got) in cases.iter().zip(row) {
+                let want = host(*x, *y);
+                assert!(
+                    is_right(*got, want),
+                    "{} of {x:#x}, {y:#x} is {got:#x} ({}), not {want:#x} ({})",
+                    expression.as_ref(),
+                    f32::from_bits(*got),
+                    f32::from_bits(want),
+                );
+            }
+        }
+    });
+}
+
+/// A kernel that evaluates each expression for the pair of words of its invocation.
+pub fn table_kernel<S: AsRef<str>, H>(directives: &str, prelude: &str, cases: &[(S, H)]) -> String {
+    let mut source = format!(
+        "{directives}
+        @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+
+        @compute @workgroup_size(32)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
+            if id.x >= arrayLength(&pairs) {{ return; }}
+            let x = pairs[id.x].x;
+            let y = pairs[id.x].y;
+            let base = id.x * {}u;
+            {prelude}\n",
+        cases.len()
+    );
+    for (index, (expression, _)) in cases.iter().enumerate() {
+        let expression = expression.as_ref();
+        writeln!(source, "            out[base + {index}u] = {expression};").expect("a string");
+    }
+    source.push_str("        }\n");
+    source
+}
+
+/// Every pair of some words.
+pub fn all_pairs(words: &[u32]) -> Vec<[u32; 2]> {
+    let pair = |x: &u32| words.iter().map(|y| [*x, *y]).collect::<Vec<_>>();
+    words.iter().flat_map(pair).collect()
+}
+
+/// Words, the same for the same seed.
+pub struct Words(pub u32);
+
+impl Iterator for Words {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        // A Weyl sequence through a mixer.
+        self.0 = self.0.wrapping_add(0x9e37_79b9);
+        let mut word = self.0;
+        word = (word ^ (word >> 16)).wrapping_mul(0x21f0_aaad);
+        word = (word ^ (word >> 15)).wrapping_mul(0x735a_2d97);
+        Some(word ^ (word >> 15))
+    }
+}

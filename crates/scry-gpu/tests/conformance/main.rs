@@ -1,0 +1,26 @@
+//! The conformance suite: what WGSL and the interface promise, on every device that is present.
+//!
+//! One file a topic. Each expectation is computed here, from the rules of the language, and never
+//! read off a device.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod arithmetic;
+mod batches;
+mod bindings;
+mod bits;
+mod bounds;
+mod bounds_corpus;
+mod control;
+mod conversions;
+mod cooperation;
+mod features;
+mod floats;
+mod guarded;
+mod harness;
+mod launches;
+mod layouts;
+mod memory;
+mod parameters;
+mod vectors;
