@@ -14,6 +14,7 @@ use crate::info::DeviceInfo;
 use crate::kernel::KernelInner;
 use crate::list::{CommandList, Retained};
 use crate::memory::{Account, Memory};
+use crate::process::{FORKED, Process};
 use crate::staging::Staging;
 
 /// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
@@ -34,6 +35,8 @@ pub(crate) struct Context {
     pub disk: Option<DiskCache>,
     pub staging: Staging,
     pub account: Arc<Account>,
+    /// Where it was opened.
+    process: Process,
     queue: Mutex<Queue>,
     lost: OnceLock<String>,
     time_limit: Mutex<Option<Duration>>,
@@ -83,6 +86,7 @@ impl Context {
             disk,
             staging: Staging::default(),
             account: Arc::default(),
+            process: Process::current(),
             queue: Mutex::default(),
             lost: OnceLock::new(),
             time_limit: Mutex::new(None),
@@ -91,8 +95,11 @@ impl Context {
         })
     }
 
-    /// An error if the device was lost.
+    /// An error if the device was lost, or is another process's.
     pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.process.was_left() {
+            return Err(self.lost_error(FORKED));
+        }
         match self.lost.get() {
             None => Ok(()),
             Some(reason) => Err(self.lost_error(reason)),
@@ -331,6 +338,10 @@ impl Queue {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.process.was_left() {
+            self.driver.abandon();
+            return;
+        }
         if self.lost.get().is_some() {
             return;
         }
