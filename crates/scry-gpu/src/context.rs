@@ -14,6 +14,7 @@ use crate::info::DeviceInfo;
 use crate::kernel::KernelInner;
 use crate::list::{CommandList, Retained};
 use crate::memory::{Account, Memory};
+use crate::process::{FORKED, Process};
 use crate::staging::Staging;
 
 /// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
@@ -34,6 +35,8 @@ pub(crate) struct Context {
     pub disk: Option<DiskCache>,
     pub staging: Staging,
     pub account: Arc<Account>,
+    /// Where it was opened.
+    process: Process,
     queue: Mutex<Queue>,
     lost: OnceLock<String>,
     time_limit: Mutex<Option<Duration>>,
@@ -56,6 +59,13 @@ struct InFlight {
     /// Held for its drop alone.
     _retained: Vec<Retained>,
     _memories: Vec<Arc<Memory>>,
+}
+
+impl InFlight {
+    /// A submission of a recording, or on behalf of one.
+    fn of(point: Point, recorded: &Arc<Recorded>) -> Self {
+        Self { point, _retained: vec![recorded.clone()], _memories: Vec::new() }
+    }
 }
 
 /// Steps prepared by a driver for repeated execution.
@@ -83,6 +93,7 @@ impl Context {
             disk,
             staging: Staging::default(),
             account: Arc::default(),
+            process: Process::current(),
             queue: Mutex::default(),
             lost: OnceLock::new(),
             time_limit: Mutex::new(None),
@@ -91,8 +102,11 @@ impl Context {
         })
     }
 
-    /// An error if the device was lost.
+    /// An error if the device was lost, or is another process's.
     pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.process.was_left() {
+            return Err(self.lost_error(FORKED));
+        }
         match self.lost.get() {
             None => Ok(()),
             Some(reason) => Err(self.lost_error(reason)),
@@ -128,7 +142,7 @@ impl Context {
 
     /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
     pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<Point> {
-        self.check_alive()?;
+        self.make_room_in_flight()?;
         let mut queue = self.lock_queue();
         let fills = list.zero_fills();
         let CommandList { commands, memories, retained, read_by_host } = list;
@@ -139,7 +153,6 @@ impl Context {
         let point = self.submit_once(&mut queue, &steps, timed)?;
         memories.iter().for_each(|memory| memory.set_defined());
         queue.push(InFlight { point, _retained: retained, _memories: memories });
-        self.bound_in_flight(queue)?;
         Ok(point)
     }
 
@@ -159,13 +172,14 @@ impl Context {
 
     /// Submits a recording once more.
     pub(crate) fn replay(&self, recorded: &Arc<Recorded>) -> Result<Point> {
-        self.check_alive()?;
+        self.make_room_in_flight()?;
         let mut queue = self.lock_queue();
         if recorded.defined.get().is_none() {
             let fills = recorded.list.zero_fills();
             if !fills.is_empty() {
                 let steps = queue.schedule(fills);
-                self.submit_once(&mut queue, &steps, false)?;
+                let point = self.submit_once(&mut queue, &steps, false)?;
+                queue.push(InFlight::of(point, recorded));
             }
             recorded.list.set_defined();
             recorded.defined.get_or_init(|| ());
@@ -174,9 +188,7 @@ impl Context {
         // The recording begins by ordering all that came before it.
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;
-        let retained: Vec<Retained> = vec![recorded.clone()];
-        queue.push(InFlight { point, _retained: retained, _memories: Vec::new() });
-        self.bound_in_flight(queue)?;
+        queue.push(InFlight::of(point, recorded));
         Ok(point)
     }
 
@@ -293,14 +305,19 @@ impl Context {
         drop(done);
     }
 
-    fn bound_in_flight(&self, queue: MutexGuard<'_, Queue>) -> Result<()> {
-        let excess = queue.in_flight.len().saturating_sub(MAX_IN_FLIGHT);
-        let oldest = queue.in_flight.front().map(|entry| entry.point);
-        // Looking is cheap, but not free: half-full is soon enough.
-        let look = queue.in_flight.len() > MAX_IN_FLIGHT / 8;
-        drop(queue);
+    /// Bounds the work in flight. Called before a submission, so that a wait that fails is a
+    /// submission that was not made, and never one that was made but is said to have failed.
+    fn make_room_in_flight(&self) -> Result<()> {
+        self.check_alive()?;
+        let (count, oldest) = {
+            let queue = self.lock_queue();
+            let oldest = queue.in_flight.front().map(|entry| entry.point);
+            (queue.in_flight.len(), oldest)
+        };
+        // Looking is cheap, but not free: an eighth full is soon enough.
+        let look = count > MAX_IN_FLIGHT / 8;
         match oldest {
-            Some(point) if excess > 0 => self.wait(point),
+            Some(point) if count >= MAX_IN_FLIGHT => self.wait(point),
             Some(point) if look && self.driver.wait(point, Duration::ZERO).unwrap_or(false) => {
                 self.reap(point);
                 Ok(())
@@ -331,6 +348,10 @@ impl Queue {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        if self.process.was_left() {
+            self.driver.abandon();
+            return;
+        }
         if self.lost.get().is_some() {
             return;
         }

@@ -51,6 +51,7 @@ mod kernel;
 mod launch;
 mod list;
 mod memory;
+mod process;
 mod select;
 pub mod shaders;
 mod slice;

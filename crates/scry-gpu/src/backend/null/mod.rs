@@ -57,6 +57,8 @@ pub(crate) struct NullDriver {
 #[derive(Default)]
 struct State {
     memories: Slots<MemoryMark, Vec<u8>>,
+    /// Bytes of all memories.
+    allocated: u64,
     kernels: Slots<KernelMark, usize>,
     recordings: Slots<RecordingMark, Vec<Step>>,
     checker: Checker,
@@ -85,24 +87,29 @@ impl Driver for NullDriver {
     }
 
     fn allocate(&self, _: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        let mut state = self.state();
+        let left = self.info.memory.saturating_sub(state.allocated);
         let mut bytes = Vec::new();
-        let fits = usize::try_from(size).ok().filter(|_| size <= self.info.memory);
+        let fits = usize::try_from(size).ok().filter(|_| size <= left);
         let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
         if !reserved {
             return Err(GpuError::OutOfMemory {
                 device: self.info.name.clone(),
                 requested: size,
                 label: label.to_owned(),
-                detail: format!("the host has no {size} bytes left; free buffers"),
+                detail: format!("{left} of {} bytes are left; free buffers", self.info.memory),
             });
         }
         // Not zeros: what reads undefined memory shall be noticed.
         bytes.resize(size as usize, 0xA5);
-        Ok(self.state().memories.insert(bytes))
+        state.allocated += size;
+        Ok(state.memories.insert(bytes))
     }
 
     fn free(&self, memory: MemoryId) {
-        self.state().memories.remove(memory);
+        let mut state = self.state();
+        let bytes = state.memories.remove(memory);
+        state.allocated -= bytes.map_or(0, |bytes| bytes.len() as u64);
     }
 
     fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {

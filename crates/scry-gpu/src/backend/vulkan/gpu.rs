@@ -12,6 +12,7 @@ use super::instance::Instance;
 use super::{error, lock};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
+use crate::process::{FORKED, Process};
 
 /// PCI vendor number of NVIDIA.
 const NVIDIA: u32 = 0x10de;
@@ -33,6 +34,8 @@ pub(super) struct Gpu {
     pub(super) has_dot_product: bool,
     extensions: Extensions,
     names: Option<ext::debug_utils::Device>,
+    /// Where the device was opened.
+    process: Process,
     /// Set once nothing may be waited for, nor freed, any more.
     given_up: AtomicBool,
     /// Why the device is lost, once it is.
@@ -68,6 +71,7 @@ impl Gpu {
             has_dot_product: features.has_dot_product(),
             extensions: *extensions,
             names,
+            process: Process::current(),
             given_up: AtomicBool::new(false),
             lost: OnceLock::new(),
         })
@@ -99,8 +103,11 @@ impl Gpu {
         if !self.is_given_up() {
             return Ok(());
         }
-        let reason = self.lost.get().cloned();
-        let reason = reason.unwrap_or_else(|| "it was given up earlier".to_owned());
+        let reason = match self.lost.get() {
+            _ if self.process.was_left() => FORKED.to_owned(),
+            Some(reason) => reason.clone(),
+            None => "it was given up earlier".to_owned(),
+        };
         Err(error::lost(&self.info.name, reason))
     }
 
@@ -109,9 +116,10 @@ impl Gpu {
         self.given_up.store(true, Ordering::Release);
     }
 
-    /// True if objects are to be leaked rather than destroyed.
+    /// True if objects are to be leaked rather than destroyed; always so in a forked child, to
+    /// which they do not belong.
     pub(super) fn is_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Acquire)
+        self.given_up.load(Ordering::Acquire) || self.process.was_left()
     }
 
     /// Bytes that this process may take of the device's memory at present, where the driver tells.

@@ -7,6 +7,7 @@ use ash::{ext, khr, vk};
 
 use super::{error, lock, validation};
 use crate::backend::Absence;
+use crate::process::Process;
 
 /// The oldest Vulkan that is enough.
 pub(super) const OLDEST: u32 = vk::API_VERSION_1_2;
@@ -31,6 +32,8 @@ pub(super) struct Instance {
     /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
     pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
+    /// Where it was made.
+    process: Process,
     /// Keeps the library loaded.
     entry: ash::Entry,
 }
@@ -42,7 +45,8 @@ impl Instance {
     pub(super) fn shared() -> Result<Arc<Self>, Absence> {
         static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
         let mut shared = lock(&SHARED);
-        if let Some(instance) = &*shared {
+        // A forked child makes its own.
+        if let Some(instance) = shared.as_ref().filter(|it| !it.process.was_left()) {
             return Ok(Arc::clone(instance));
         }
         let instance = Arc::new(Self::new(load()?)?);
@@ -62,7 +66,14 @@ impl Instance {
             unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
         });
         let messenger = messenger.unwrap_or_default();
-        Ok(Self { raw, debug, parked: Mutex::default(), messenger, entry })
+        Ok(Self {
+            raw,
+            debug,
+            parked: Mutex::default(),
+            messenger,
+            process: Process::current(),
+            entry,
+        })
     }
 
     /// What the loader and the drivers complain about while the physical devices are looked for.
@@ -73,6 +84,9 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
+        if self.process.was_left() {
+            return;
+        }
         // SAFETY: every child object holds an `Arc` of this, so none is left.
         unsafe {
             if let Some(debug) = &self.debug {

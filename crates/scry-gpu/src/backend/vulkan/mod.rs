@@ -102,6 +102,10 @@ impl Driver for VulkanDriver {
     }
 
     fn free(&self, memory: MemoryId) {
+        // Then it is leaked; and in a forked child the lock may be held for ever.
+        if self.gpu.is_given_up() {
+            return;
+        }
         let block = write(&self.blocks).remove(memory);
         debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
     }
@@ -121,6 +125,9 @@ impl Driver for VulkanDriver {
     }
 
     fn release(&self, kernel: KernelId) {
+        if self.gpu.is_given_up() {
+            return;
+        }
         let removed = write(&self.kernels).remove(kernel);
         debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
     }
@@ -132,6 +139,9 @@ impl Driver for VulkanDriver {
     }
 
     fn forget(&self, recording: RecordingId) {
+        if self.gpu.is_given_up() {
+            return;
+        }
         let removed = write(&self.recordings).remove(recording);
         debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
     }

@@ -1,0 +1,219 @@
+//! Faults 16 to 19: buffers that do not fit a kernel, or are not the device's.
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{Binding, Device, GpuError, Result};
+
+use super::devices::{STEP, check_works, devices_and_null, null, selectors};
+
+/// Binds a uniform of fixed size besides the arrays.
+const SCALE: &str = "
+    struct Params { factor: vec4<f32>, offsets: vec4<f32> }
+    @group(0) @binding(0) var<uniform> params: Params;
+    @group(1) @binding(2) var<storage, read> input: array<vec4<f32>>;
+    @group(1) @binding(5) var<storage, read_write> output: array<u32>;
+
+    @compute @workgroup_size(64)
+    fn scale(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&output) {
+            output[id.x] = u32(params.factor.x * input[id.x].x + params.offsets.z);
+        }
+    }
+";
+
+/// The message of a refused argument; nothing must have run.
+fn refused(result: Result<()>) -> String {
+    match result {
+        Err(error @ GpuError::Argument { .. }) => error.to_string(),
+        other => panic!("{other:?} is no refused argument"),
+    }
+}
+
+/// Refuses the same on all devices, with the same words.
+fn refused_alike(launch: impl Fn(&Device) -> Result<()>, words: &[&str]) {
+    let messages: Vec<String> = devices_and_null()
+        .iter()
+        .map(|gpu| refused(launch(gpu)))
+        .collect();
+    for message in &messages {
+        assert_eq!(message, &messages[0]);
+        for word in words {
+            assert!(message.contains(word), "`{word}` is not in: {message}");
+        }
+    }
+}
+
+#[test]
+fn fault_16_too_few_and_too_many() {
+    for count in [0, 1, 2, 4, 9] {
+        let launch = |gpu: &Device| {
+            let buffer = gpu.alloc::<f32>(64).unwrap();
+            let bindings: Vec<&dyn Binding> = vec![&buffer; count];
+            gpu.dispatch(SCALE, &bindings, 64)
+        };
+        refused_alike(
+            launch,
+            &["scale", "the kernel uses 3", "params", "input", "output"],
+        );
+    }
+}
+
+#[test]
+fn fault_16_wrong_order_type_and_access() {
+    let (floats, words) = ([0.0f32; 64], [0u32; 64]);
+    let swapped = |gpu: &Device| {
+        let (params, input) = (gpu.upload(&floats[..8])?, gpu.upload(&floats)?);
+        let output = gpu.upload(&words)?;
+        gpu.dispatch(SCALE, &[&params, &output, &input], 16)
+    };
+    refused_alike(swapped, &["input", "u32", "f32"]);
+    let typed = |gpu: &Device| {
+        let input = gpu.upload(&[0i32; 64])?;
+        gpu.dispatch(STEP, &[&input, &gpu.alloc::<u32>(64)?], 64)
+    };
+    refused_alike(typed, &["input", "i32", "u32"]);
+    let wide =
+        |gpu: &Device| gpu.dispatch(STEP, &[&gpu.alloc::<u32>(64)?, &gpu.alloc::<f64>(64)?], 64);
+    refused_alike(wide, &["output", "f64", "u32"]);
+}
+
+#[test]
+fn fault_17_short_buffers_and_slices_off_the_alignment() {
+    let short = |gpu: &Device| {
+        let (input, output) = (gpu.alloc::<f32>(64)?, gpu.alloc::<u32>(16)?);
+        gpu.dispatch(SCALE, &[&gpu.alloc::<f32>(7)?, &input, &output], 16)
+    };
+    refused_alike(short, &["params", "28", "32"]);
+    let ragged = |gpu: &Device| {
+        let (input, output) = (gpu.alloc::<f32>(63)?, gpu.alloc::<u32>(16)?);
+        gpu.dispatch(SCALE, &[&gpu.alloc::<f32>(8)?, &input, &output], 16)
+    };
+    refused_alike(ragged, &["input", "252", "16"]);
+    for gpu in devices_and_null() {
+        let (input, output) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
+        let part = input.slice(1..33).unwrap();
+        let message = refused(gpu.dispatch(STEP, &[&part, &output], 32));
+        let alignment = gpu.info().binding_alignment.to_string();
+        assert!(message.contains(&alignment), "{gpu:?}: {message}");
+        assert!(input.slice(60..65).is_err() && input.slice(usize::MAX..).is_err());
+        assert!(input.slice(64..usize::MAX).is_err());
+    }
+}
+
+#[test]
+fn fault_18_one_buffer_twice_and_overlaps() {
+    let twice = |gpu: &Device| {
+        let buffer = gpu.alloc::<u32>(64)?.with_label("x");
+        gpu.dispatch(STEP, &[&buffer, &buffer], 64)
+    };
+    refused_alike(twice, &["x", "output", "input"]);
+    for gpu in devices_and_null() {
+        let step = (gpu.info().binding_alignment / 4).max(1) as usize;
+        let buffer = gpu.upload(&vec![5u32; 4 * step]).unwrap();
+        let part = |from: usize, to: usize| buffer.slice(from * step..to * step).unwrap();
+        refused(gpu.dispatch(STEP, &[&part(0, 3), &part(2, 4)], 1));
+        gpu.dispatch(STEP, &[&part(0, 2), &part(2, 4)], 0).unwrap();
+        gpu.dispatch(STEP, &[&part(0, 2), &part(2, 4)], 2 * step)
+            .unwrap();
+        let read_twice = "
+            @group(0) @binding(0) var<storage, read> a: array<u32>;
+            @group(0) @binding(1) var<storage, read> b: array<u32>;
+            @group(0) @binding(2) var<storage, read_write> c: array<u32>;
+            @compute @workgroup_size(1) fn sum() { c[0] = a[0] + b[0]; }";
+        let sum = gpu.alloc::<u32>(1).unwrap();
+        gpu.dispatch(read_twice, &[&part(0, 2), &part(0, 2), &sum], 1)
+            .unwrap();
+        if super::devices::computes(&gpu) {
+            assert_eq!(sum.download().unwrap(), [10]);
+        }
+    }
+}
+
+#[test]
+fn fault_19_buffers_and_kernels_of_other_devices() {
+    let all = devices_and_null();
+    let mut strangers: Vec<Device> = vec![null()];
+    strangers.extend(selectors().iter().map(|it| Device::open(it).unwrap()));
+    for gpu in &all {
+        for stranger in &strangers {
+            let ours = gpu.upload(&[1u32; 64]).unwrap();
+            let theirs = stranger.upload(&[1u32; 64]).unwrap();
+            let kernel = stranger.compile(STEP).unwrap();
+            let wrong = |result: Result<()>| {
+                assert!(
+                    matches!(result, Err(GpuError::WrongDevice { .. })),
+                    "{result:?}"
+                );
+            };
+            wrong(gpu.dispatch(STEP, &[&theirs, &ours], 64));
+            wrong(gpu.run(&kernel, &[&ours, &gpu.alloc::<u32>(64).unwrap()], 64));
+            wrong(theirs.copy_to(&ours));
+            wrong(gpu.copy_buffer(&theirs, &theirs));
+            let mut batch = gpu.batch();
+            wrong(batch.copy(&ours, &theirs).map(|_| ()));
+            wrong(batch.fill(&theirs, 1).map(|_| ()));
+            wrong(batch.write(&theirs, &[1; 64]).map(|_| ()));
+            wrong(batch.download(&theirs).map(|_| ()));
+            assert_eq!(theirs.download().unwrap(), [1; 64]);
+        }
+        check_works(gpu);
+    }
+}
+
+#[test]
+fn fault_19_buffers_of_a_lost_device() {
+    for selector in selectors() {
+        let lost = lost_device(&selector);
+        let alive = Device::open(&selector).unwrap();
+        let ours = alive.upload(&[1u32; 4]).unwrap();
+        let (gpu, theirs) = lost;
+        assert!(matches!(
+            theirs.copy_to(&ours),
+            Err(GpuError::WrongDevice { .. })
+        ));
+        for result in [
+            theirs.download().map(|_| ()),
+            theirs.write(&[1; 4]),
+            gpu.wait(),
+        ] {
+            assert!(
+                matches!(result, Err(GpuError::DeviceLost { .. })),
+                "{result:?}"
+            );
+        }
+        drop((gpu, theirs));
+        check_works(&alive);
+    }
+}
+
+/// A device that was lost, and a buffer of it.
+fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
+    let counted = Plan::new(Fault::DeviceLost, u64::MAX);
+    let gpu = open_with_faults(selector, &counted).unwrap();
+    gpu.upload(&[1u32; 4]).unwrap();
+    let plan = Plan::new(Fault::DeviceLost, counted.calls());
+    let gpu = open_with_faults(selector, &plan).unwrap();
+    let buffer = gpu.upload(&[1u32; 4]).unwrap();
+    assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })));
+    (gpu, buffer)
+}
+
+#[test]
+fn fault_19_buffers_that_were_dropped_after_a_batch_took_them() {
+    for gpu in devices_and_null() {
+        let output = gpu.alloc::<u32>(64).unwrap();
+        let mut batch = gpu.batch();
+        {
+            let input = gpu.upload(&[1u32; 64]).unwrap();
+            let kernel = gpu.compile(STEP).unwrap();
+            batch.run(&kernel, &[&input, &output], 64).unwrap();
+        }
+        // Takes the memory that was freed too early, if it was.
+        let others: Vec<_> = (0..8)
+            .map(|i| gpu.upload(&[100 + i; 64]).unwrap())
+            .collect();
+        batch.submit().unwrap();
+        let expected = u32::from(super::devices::computes(&gpu)) * 2;
+        assert_eq!(output.download().unwrap(), [expected; 64], "{gpu:?}");
+        drop(others);
+    }
+}

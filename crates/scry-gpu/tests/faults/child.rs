@@ -1,0 +1,108 @@
+//! Tests that need a process of their own.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io::Read as _;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Names the test that a child process is to run.
+const CHILD: &str = "SCRY_FAULTS_CHILD";
+
+/// What became of a child process.
+pub struct Outcome {
+    /// How it ended; none if it did not, and was killed.
+    pub status: Option<ExitStatus>,
+    /// All that it said.
+    pub told: String,
+    /// How long it took, from its start to its end.
+    pub took: Duration,
+}
+
+/// Runs `body` in a process of its own, with these variables in its environment, for at most
+/// `patience`. `name` is the name of the test that calls this, which is run once more in the child;
+/// there the call does not return.
+pub fn in_child_with(
+    name: &str,
+    patience: Duration,
+    variables: &[(&str, OsString)],
+    body: impl FnOnce(),
+) -> Outcome {
+    if env::var_os(CHILD).is_some_and(|child| child == OsStr::new(name)) {
+        body();
+        println!("the child is done");
+        // The ordinary end of a program, with all that libraries do then.
+        std::process::exit(0);
+    }
+    let this = env::current_exe().expect("a test knows its program");
+    let mut child = Command::new(this)
+        .args(["--exact", name, "--nocapture", "--test-threads=1"])
+        .env(CHILD, name)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("a test can be run again");
+    let start = Instant::now();
+    let mut streams: Vec<_> = [
+        child
+            .stdout
+            .take()
+            .map(|it| Box::new(it) as Box<dyn std::io::Read + Send>),
+        child.stderr.take().map(|it| Box::new(it) as _),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|mut stream| {
+        thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes);
+            String::from_utf8_lossy(&bytes).into_owned()
+        })
+    })
+    .collect();
+    let status = end_of(&mut child, start + patience);
+    let took = start.elapsed();
+    let told = streams.drain(..).filter_map(|stream| stream.join().ok());
+    Outcome {
+        status,
+        told: told.collect(),
+        took,
+    }
+}
+
+fn end_of(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
+    while Instant::now() < deadline {
+        if let Some(status) = child.try_wait().expect("the child is this process's") {
+            return Some(status);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().expect("the child is this process's");
+    let _ = child.wait();
+    None
+}
+
+/// [`in_child_with`], and the child must do all it has to and end as programs end.
+pub fn in_child(name: &str, patience: Duration, body: impl FnOnce()) -> String {
+    in_child_with(name, patience, &[], body).ended_well()
+}
+
+impl Outcome {
+    /// What the child said; panics if it did not come to the end of its work and of its process.
+    pub fn ended_well(self) -> String {
+        let Self { status, told, took } = self;
+        let ended = status.is_some_and(|status| status.success());
+        assert!(
+            ended && told.contains("the child is done"),
+            "{status:?} after {took:?}: {told}"
+        );
+        // What is skipped, is skipped aloud.
+        for line in told.lines().filter(|line| line.starts_with("skipped")) {
+            eprintln!("{line}");
+        }
+        told
+    }
+}

@@ -1,0 +1,67 @@
+//! The devices that the tests run on, and the kernel and the job that most of them run.
+
+use scry_gpu::{BackendKind, Device, Result};
+
+pub use crate::support::devices;
+
+/// Adds one to every element.
+pub const STEP: &str = "
+    @group(0) @binding(0) var<storage, read> input: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> output: array<u32>;
+
+    @compute @workgroup_size(64)
+    fn step(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&input) {
+            output[id.x] = input[id.x] + 1u;
+        }
+    }
+";
+
+/// A device that checks everything and computes nothing.
+pub fn null() -> Device {
+    Device::with_backend(BackendKind::Null).expect("the null device is always there")
+}
+
+/// Every device that is present, and the null device.
+pub fn devices_and_null() -> Vec<Device> {
+    let mut all = devices();
+    all.push(null());
+    all
+}
+
+/// False for the null device.
+pub fn computes(gpu: &Device) -> bool {
+    gpu.backend_kind() != BackendKind::Null
+}
+
+/// The selectors of the devices that are present, and of the null device.
+pub fn selectors() -> Vec<String> {
+    let name = |gpu: &Device| format!("{}:{}", gpu.backend_kind(), gpu.info().index);
+    let mut all: Vec<String> = devices().iter().map(name).collect();
+    all.push("null".to_owned());
+    all
+}
+
+/// Uploads, computes, copies and reads back; panics if the result is wrong.
+pub fn check_works(gpu: &Device) {
+    try_to_work(gpu).unwrap_or_else(|error| panic!("{gpu:?}: {error}"));
+}
+
+/// Uploads, computes, copies and reads back; panics if the result is wrong.
+pub fn try_to_work(gpu: &Device) -> Result<()> {
+    let data: Vec<u32> = (0..1000).collect();
+    let (a, b, c) = (
+        gpu.upload(&data)?,
+        gpu.alloc::<u32>(1000)?,
+        gpu.alloc::<u32>(1000)?,
+    );
+    gpu.dispatch(STEP, &[&a, &b], 1000)?;
+    b.copy_to(&c)?;
+    let expected: Vec<u32> = match computes(gpu) {
+        true => data.iter().map(|x| x + 1).collect(),
+        false => vec![0; 1000],
+    };
+    assert_eq!(c.download()?, expected, "{gpu:?}");
+    assert_eq!(a.download()?, data, "{gpu:?}");
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Kernels that are found compiled: in the process, and on disk by the next process.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{CompileOptions, Device, disk_cache};
+
+use super::child::in_child_with;
+use super::devices::{STEP, check_works, devices};
+
+fn counted() -> (Device, Arc<Plan>) {
+    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    (gpu, plan)
+}
+
+#[test]
+fn the_second_dispatch_of_a_source_does_not_compile() {
+    let (gpu, plan) = counted();
+    let (a, b) = (
+        gpu.upload(&[1u32; 64]).unwrap(),
+        gpu.alloc::<u32>(64).unwrap(),
+    );
+    let calls_of = |work: &dyn Fn()| {
+        let before = plan.calls();
+        work();
+        plan.calls() - before
+    };
+    let dispatch = || gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
+    // Each is a submission; the first one compiles besides.
+    assert_eq!(calls_of(&dispatch), 2);
+    assert_eq!(calls_of(&dispatch), 1);
+    let copy_of_the_text = STEP.to_owned();
+    let same = || gpu.dispatch(&copy_of_the_text, &[&a, &b], 64).unwrap();
+    assert_eq!(calls_of(&same), 1);
+    assert_eq!(calls_of(&|| drop(gpu.compile(STEP).unwrap())), 0);
+    let named = CompileOptions::new().entry("step");
+    assert_eq!(
+        calls_of(&|| drop(gpu.compile_with(STEP, &named).unwrap())),
+        1
+    );
+    let other = format!("{STEP} ");
+    assert_eq!(
+        calls_of(&|| gpu.dispatch(&other, &[&a, &b], 64).unwrap()),
+        2
+    );
+    // Threads that ask at once share one compilation.
+    let fresh = format!("{STEP}  ");
+    let many = || {
+        std::thread::scope(|scope| {
+            (0..8).for_each(|_| drop(scope.spawn(|| gpu.compile(&fresh).unwrap())));
+        });
+    };
+    assert_eq!(calls_of(&many), 1);
+}
+
+#[test]
+fn a_kernel_that_was_refused_is_not_kept() {
+    let (gpu, plan) = counted();
+    for _ in 0..3 {
+        gpu.compile("fn broken(").unwrap_err();
+    }
+    assert_eq!(plan.calls(), 0);
+    check_works(&gpu);
+}
+
+/// Has a child process work with the disk cache in `folder`; the names and times of its entries.
+fn work_with_cache(name: &str, folder: &Path) -> Vec<(std::path::PathBuf, std::time::SystemTime)> {
+    let variables = [("SCRY_CACHE_DIR", folder.as_os_str().to_owned())];
+    let told = in_child_with(name, Duration::from_secs(30), &variables, || {
+        for gpu in devices() {
+            check_works(&gpu);
+        }
+        for entry in disk_cache::entries() {
+            println!("entry {}", entry.path.display());
+        }
+    })
+    .ended_well();
+    let paths = told.lines().filter_map(|line| line.strip_prefix("entry "));
+    let stamped = paths.map(|path| {
+        let modified = fs::metadata(path).and_then(|it| it.modified());
+        (path.into(), modified.expect("the cache listed the file"))
+    });
+    stamped.collect()
+}
+
+#[test]
+fn the_next_process_uses_the_kernels_on_disk() {
+    let name = "dispatch::the_next_process_uses_the_kernels_on_disk";
+    let folder = tempfile::tempdir().unwrap();
+    let first = work_with_cache(name, folder.path());
+    if first.is_empty() {
+        for gpu in devices() {
+            eprintln!("skipped on {gpu:?}: its driver gives no data of compiled kernels to keep");
+        }
+        return;
+    }
+    // An entry that is found and taken is left alone; one that is not is written anew.
+    let second = work_with_cache(name, folder.path());
+    assert_eq!(second, first);
+    // Entries that are damaged are replaced, and the work is done all the same.
+    for (path, _) in &first {
+        let mut bytes = fs::read(path).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(path, bytes).unwrap();
+    }
+    let third = work_with_cache(name, folder.path());
+    assert_eq!(third.len(), first.len());
+    for (path, _) in &third {
+        let rewritten = fs::metadata(path).unwrap().len();
+        assert!(rewritten > 0, "{}", path.display());
+    }
+    let fourth = work_with_cache(name, folder.path());
+    assert_eq!(fourth, third, "what replaced the damaged entries is taken");
+}

@@ -1,0 +1,263 @@
+//! Faults 3, 5 and 26: a driver whose n-th call fails, for every n of a fixed job.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{Device, GpuError, Result};
+
+use super::devices::{STEP, check_works, computes, devices, null, selectors};
+
+/// A job that uses every kind of call.
+fn job(gpu: &Device) -> Result<Vec<u32>> {
+    let a = gpu.upload(&[1u32; 100])?;
+    let b = gpu.alloc::<u32>(100)?;
+    let kernel = gpu.compile(STEP)?;
+    gpu.run(&kernel, &[&a, &b], 100)?;
+    let seen = b.download()?;
+    b.fill(3)?;
+    let mut batch = gpu.batch();
+    batch.copy(&b, &a)?.write(&b, &[4; 100])?;
+    let download = batch.download(&a)?;
+    batch.submit()?;
+    let mut timed = gpu.batch();
+    timed.run(&kernel, &[&a, &b], 100)?;
+    timed.submit_timed()?;
+    let mut batch = gpu.batch();
+    batch.copy(&b, &a)?;
+    let recording = batch.record()?;
+    recording.replay()?.wait()?;
+    let mut all = seen;
+    all.extend(download.get()?);
+    all.extend(a.download()?);
+    Ok(all)
+}
+
+fn expected(gpu: &Device) -> Vec<u32> {
+    let parts = if computes(gpu) { [2, 3, 4] } else { [0, 3, 4] };
+    parts.map(|value| [value; 100]).concat()
+}
+
+fn open(selector: &str, fault: Fault, n: u64) -> (Device, Arc<Plan>) {
+    let plan = Plan::new(fault, n);
+    let gpu = open_with_faults(selector, &plan).expect("the device opened before");
+    (gpu, plan)
+}
+
+fn calls_of_the_job(selector: &str) -> u64 {
+    let (gpu, plan) = open(selector, Fault::OutOfMemory, u64::MAX);
+    assert_eq!(job(&gpu).unwrap(), expected(&gpu));
+    plan.calls()
+}
+
+#[test]
+fn fault_03_memory_runs_out_at_every_call_in_turn() {
+    for selector in selectors() {
+        let mut refused = 0;
+        for n in 0..calls_of_the_job(&selector) {
+            let (gpu, plan) = open(&selector, Fault::OutOfMemory, n);
+            let place = format!("{selector}, call {n}");
+            match job(&gpu) {
+                Err(GpuError::OutOfMemory { .. }) => refused += 1,
+                // Once more after everything in flight is done is enough for some allocations.
+                Ok(values) => assert_eq!(values, expected(&gpu), "{place}"),
+                Err(other) => panic!("{place}: {other}"),
+            }
+            assert!(plan.has_failed(), "{place}");
+            assert_eq!(job(&gpu).unwrap(), expected(&gpu), "after {place}");
+            gpu.wait().unwrap();
+            let held = gpu.memory_usage();
+            assert!(
+                held.allocations <= 2,
+                "{place}: more than staging: {held:?}"
+            );
+        }
+        assert!(
+            refused > 10,
+            "{selector}: only {refused} calls were refused"
+        );
+    }
+}
+
+#[test]
+fn fault_05_memory_runs_out_on_read_back_and_a_second_try_works() {
+    let data: Vec<u32> = (0..5000).collect();
+    for selector in selectors() {
+        let mut refused = 0;
+        for later in 0..12 {
+            let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
+            let upload = gpu.upload(&data).unwrap();
+            let before = plan.calls();
+            upload.download().unwrap();
+            if later >= plan.calls() - before {
+                break;
+            }
+            let (gpu, plan) = open(&selector, Fault::OutOfMemory, before + later);
+            let buffer = gpu.upload(&data).unwrap();
+            match buffer.download() {
+                Err(GpuError::OutOfMemory { .. }) => refused += 1,
+                Ok(values) => assert_eq!(values, data, "{selector}, call {later}"),
+                Err(other) => panic!("{selector}, call {later}: {other}"),
+            }
+            assert!(plan.has_failed());
+            assert_eq!(buffer.download().unwrap(), data, "{selector}, {later}");
+        }
+        assert!(
+            refused >= 2,
+            "{selector}: only {refused} calls were refused"
+        );
+    }
+}
+
+#[test]
+fn fault_26_the_device_is_lost_at_every_call_in_turn() {
+    let is_lost = |result: Result<()>| matches!(result, Err(GpuError::DeviceLost { .. }));
+    for selector in selectors() {
+        for n in 0..calls_of_the_job(&selector) {
+            let (gpu, _) = open(&selector, Fault::DeviceLost, n);
+            let kept = gpu.upload(&[1u32; 4]);
+            let place = format!("{selector}, call {n}");
+            assert!(is_lost(job(&gpu).map(|_| ())), "{place}");
+            assert!(is_lost(gpu.alloc::<u32>(1).map(|_| ())), "{place}");
+            assert!(is_lost(gpu.compile(STEP).map(|_| ())), "{place}");
+            assert!(is_lost(gpu.wait()), "{place}");
+            assert!(is_lost(gpu.batch().submit()), "{place}");
+            if let Ok(buffer) = kept {
+                assert!(is_lost(buffer.write(&[2; 4])), "{place}");
+                assert!(is_lost(buffer.fill(2)), "{place}");
+                assert!(is_lost(buffer.download().map(|_| ())), "{place}");
+            }
+        }
+        let (gpu, _) = open(&selector, Fault::DeviceLost, u64::MAX);
+        check_works(&gpu);
+    }
+}
+
+#[test]
+fn fault_26_everybody_who_waits_for_a_lost_device_is_woken() {
+    // The last of the calls after the upload that reach the driver: a wait.
+    let (gpu, plan) = open("null", Fault::Hang, 0);
+    let buffer = gpu.upload(&[1u32; 4]).unwrap();
+    buffer.fill(2).unwrap();
+    gpu.set_time_limit(Some(Duration::from_millis(300)));
+    std::thread::scope(|scope| {
+        let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| gpu.wait())).collect();
+        let ended: Vec<_> = waiting.into_iter().map(|it| it.join().unwrap()).collect();
+        let timeouts = ended
+            .iter()
+            .filter(|it| matches!(it, Err(GpuError::Timeout { .. })));
+        assert!(timeouts.count() >= 1, "{ended:?}");
+        let told = |it: &Result<()>| {
+            matches!(
+                it,
+                Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. })
+            )
+        };
+        assert!(ended.iter().all(told), "{ended:?}");
+    });
+    assert!(plan.has_failed());
+    check_works(&null());
+}
+
+/// Takes about a second, and the time is all that matters of it.
+const BUSY: &str = "
+    @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @compute @workgroup_size(64) fn busy(@builtin(global_invocation_id) id: vec3<u32>) {
+        var y = x[id.x];
+        for (var i = 0u; i < 5000u; i++) {
+            for (var j = 0u; j < 20000u; j++) { y = y * 1664525u + 1013904223u; }
+        }
+        x[id.x] = y;
+    }";
+
+#[test]
+fn fault_26_a_submission_that_fails_was_not_made() {
+    let count = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(1) fn count() { x[0] += 1u; }";
+    const INVOCATIONS: usize = 128 << 10;
+    for shared in devices() {
+        let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
+        let gpu = Device::open(&selector).unwrap();
+        let kernel = gpu.compile(count).unwrap();
+        let counter = gpu.upload(&[0u32]).unwrap();
+        let other = gpu.alloc::<u32>(INVOCATIONS).unwrap();
+        gpu.dispatch(BUSY, &[&other], INVOCATIONS).unwrap();
+        let done = AtomicBool::new(false);
+        let (mut made, mut interrupted) = (0, 0);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    gpu.interrupt();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            // The host waits when there is too much in flight, and is interrupted then.
+            while made < 2000 && interrupted < 5 {
+                match gpu.run(&kernel, &[&counter], 1) {
+                    Ok(()) => made += 1,
+                    Err(GpuError::Interrupted { .. }) => interrupted += 1,
+                    Err(other) => panic!("{gpu:?}: {other}"),
+                }
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(
+            counter.download().unwrap(),
+            [made],
+            "{gpu:?}, {interrupted} interrupted"
+        );
+        assert!(
+            interrupted > 0,
+            "{gpu:?}: {made} submissions never were too many"
+        );
+    }
+}
+
+#[test]
+fn fault_03_zeros_for_a_replay_that_fails_keep_their_memory() {
+    let mut kept = 0;
+    for n in 0.. {
+        let (gpu, plan) = open("null", Fault::OutOfMemory, n);
+        let tried = || -> Result<bool> {
+            let (a, b) = (gpu.alloc::<u32>(64)?, gpu.alloc::<u32>(64)?);
+            let mut batch = gpu.batch();
+            batch.copy(&a, &b)?;
+            let recording = batch.record()?;
+            let before = plan.calls();
+            let failed = recording.replay().is_err();
+            // Submissions to zero the buffers, and to replay: the second one failed.
+            Ok(failed && plan.calls() == before + 2)
+        };
+        let zeroed = tried().unwrap_or(false);
+        if !plan.has_failed() {
+            break;
+        }
+        if zeroed {
+            let held = gpu.memory_usage().allocations;
+            assert!(held >= 1, "memory that is being zeroed was freed");
+            kept += 1;
+        }
+        gpu.wait().unwrap();
+        assert_eq!(gpu.memory_usage().allocations, 0, "call {n}");
+    }
+    assert_eq!(kept, 1);
+}
+
+#[test]
+fn fault_28_work_in_flight_is_bounded_also_when_none_of_it_ends() {
+    let (gpu, _) = open("null", Fault::Hang, 0);
+    let buffer = gpu.alloc::<u32>(4).unwrap();
+    gpu.set_time_limit(Some(Duration::from_millis(50)));
+    let mut made = 0;
+    let error = loop {
+        match buffer.fill(made) {
+            Ok(()) => made += 1,
+            Err(error) => break error,
+        }
+        assert!(made < 100_000, "work in flight is not bounded");
+    };
+    assert!(matches!(error, GpuError::Timeout { .. }), "{error}");
+    assert!(made >= 64, "only {made} submissions fit");
+}

@@ -1,0 +1,257 @@
+//! Faults 23 and 24: kernels that never end, each in a process of its own.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use scry_gpu::{Buffer, Device, GpuError, Kernel, Launch};
+
+use super::child::in_child;
+use super::devices::{check_works, devices, null};
+
+/// How much longer than the time limit a wait may take.
+const GRACE: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// Waits until a word is written. It never is; but Mesa's software device ends the loops of an
+/// invocation after 65535 turns in all, so that no end also takes a launch without end.
+const SPIN: &str = "
+    @group(0) @binding(0) var<storage, read_write> go: array<atomic<u32>>;
+    fn wait_for(i: u32) {
+        while atomicLoad(&go[i]) == 0u { atomicAdd(&go[63], 1u); }
+    }
+";
+
+/// Four billion workgroups.
+const ENDLESS: [u32; 3] = [65535, 65535, 1];
+
+/// Waits for what never comes, in those invocations for which `who` holds.
+fn endless(who: &str) -> String {
+    format!(
+        "{SPIN}
+         @compute @workgroup_size(64)
+         fn spin(@builtin(local_invocation_index) index: u32) {{
+             if {who} {{ wait_for(0u); }}
+         }}"
+    )
+}
+
+/// Has every device begin what never ends.
+fn hung(source: &str) -> Option<(Device, Kernel, Buffer<u32>)> {
+    let gpu = devices().into_iter().next()?;
+    // Not the shared one: it is given up.
+    let selector = format!("{}:{}", gpu.backend_kind(), gpu.info().index);
+    let gpu = Device::open(&selector).unwrap();
+    let buffer = gpu.upload(&[0u32; 64]).unwrap();
+    let kernel = gpu.compile(source).unwrap();
+    gpu.run_configured(&kernel, &[&buffer], Launch::workgroups(ENDLESS))
+        .unwrap();
+    Some((gpu, kernel, buffer))
+}
+
+fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let start = Instant::now();
+    let result = work();
+    (result, start.elapsed())
+}
+
+/// A wait ends with the time limit; after it the device says at once that it is lost.
+fn ends_with_the_limit(source: &str) {
+    let Some((gpu, kernel, buffer)) = hung(source) else {
+        println!("skipped: no device to hang");
+        return;
+    };
+    gpu.set_time_limit(Some(LIMIT));
+    let (result, took) = timed(|| buffer.download());
+    assert!(
+        matches!(result, Err(GpuError::Timeout { .. })),
+        "{result:?}"
+    );
+    assert!(took >= LIMIT && took < LIMIT + GRACE, "{took:?}");
+    let (results, took) = timed(|| {
+        [
+            gpu.wait(),
+            gpu.run(&kernel, &[&buffer], 1),
+            gpu.alloc::<u32>(1).map(|_| ()),
+            buffer.write(&[0; 64]),
+            gpu.batch().submit(),
+        ]
+    });
+    for result in results {
+        assert!(
+            matches!(result, Err(GpuError::DeviceLost { .. })),
+            "{result:?}"
+        );
+    }
+    assert!(took < Duration::from_millis(200), "{took:?}");
+    let ((), took) = timed(|| drop((buffer, kernel, gpu)));
+    assert!(
+        took < GRACE,
+        "the drop of a device that was given up took {took:?}"
+    );
+    println!("hung and came back");
+}
+
+#[test]
+fn fault_23_an_endless_loop() {
+    let name = "hang::fault_23_an_endless_loop";
+    in_child(name, PATIENCE, || ends_with_the_limit(&endless("true")));
+}
+
+#[test]
+fn fault_23_an_endless_loop_in_one_invocation() {
+    let name = "hang::fault_23_an_endless_loop_in_one_invocation";
+    in_child(name, PATIENCE, || {
+        ends_with_the_limit(&endless("index == 13u"))
+    });
+}
+
+#[test]
+fn fault_23_a_barrier_that_waits_for_an_endless_loop() {
+    let source = "
+        @compute @workgroup_size(64)
+        fn spin(@builtin(local_invocation_index) index: u32) {
+            if index == 13u { wait_for(0u); }
+            workgroupBarrier();
+            atomicAdd(&go[2], 1u);
+        }";
+    let source = format!("{SPIN}{source}");
+    let name = "hang::fault_23_a_barrier_that_waits_for_an_endless_loop";
+    in_child(name, PATIENCE, || ends_with_the_limit(&source));
+}
+
+#[test]
+fn fault_23_the_device_is_dropped_while_it_hangs() {
+    let name = "hang::fault_23_the_device_is_dropped_while_it_hangs";
+    in_child(name, PATIENCE, || {
+        let Some(hung) = hung(&endless("true")) else {
+            println!("skipped: no device to hang");
+            return;
+        };
+        let ((), took) = timed(|| drop(hung));
+        assert!(took < Duration::from_secs(10), "{took:?}");
+    });
+}
+
+#[test]
+fn fault_23_every_thread_that_waits_is_told() {
+    let name = "hang::fault_23_every_thread_that_waits_is_told";
+    in_child(name, PATIENCE, || {
+        let Some((gpu, _kernel, buffer)) = hung(&endless("true")) else {
+            println!("skipped: no device to hang");
+            return;
+        };
+        let interrupted = thread::scope(|scope| {
+            let waiting = scope.spawn(|| gpu.wait());
+            thread::sleep(Duration::from_millis(100));
+            gpu.interrupt();
+            waiting.join().unwrap()
+        });
+        assert!(
+            matches!(interrupted, Err(GpuError::Interrupted { .. })),
+            "{interrupted:?}"
+        );
+        gpu.set_time_limit(Some(LIMIT));
+        let (ended, took) = timed(|| {
+            thread::scope(|scope| {
+                let waiting: Vec<_> = (0..6)
+                    .map(|i| {
+                        let (gpu, buffer) = (&gpu, &buffer);
+                        scope.spawn(move || match i % 2 {
+                            0 => gpu.wait(),
+                            _ => buffer.download().map(|_| ()),
+                        })
+                    })
+                    .collect();
+                let ended = waiting.into_iter().map(|thread| thread.join().unwrap());
+                ended.collect::<Vec<_>>()
+            })
+        });
+        assert!(took < LIMIT + GRACE, "{took:?}");
+        let told = |result: &Result<(), GpuError>| {
+            matches!(
+                result,
+                Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. })
+            )
+        };
+        assert!(ended.iter().all(told), "{ended:?}");
+        // Devices of other hardware are none the worse. The same hardware has to be opened anew, and
+        // may still be busy.
+        check_works(&null());
+    });
+}
+
+/// Runs what may end or not: either it ends, or the wait ends with the time limit.
+fn ends_or_times_out(source: &str, invocations: u32) {
+    for shared in devices() {
+        let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
+        let gpu = Device::open(&selector).unwrap();
+        let buffer = gpu.upload(&[0u32; 64]).unwrap();
+        gpu.set_time_limit(Some(2 * LIMIT));
+        let kernel = match gpu.compile(source) {
+            Ok(kernel) => kernel,
+            Err(error @ GpuError::Shader(_)) => {
+                println!("{gpu:?} refuses: {error}");
+                continue;
+            }
+            Err(other) => panic!("{gpu:?}: {other}"),
+        };
+        gpu.run(&kernel, &[&buffer], invocations).unwrap();
+        let (result, took) = timed(|| gpu.wait());
+        println!("{gpu:?}: {result:?} after {took:?}");
+        assert!(
+            matches!(result, Ok(()) | Err(GpuError::Timeout { .. })),
+            "{result:?}"
+        );
+        assert!(took < 2 * LIMIT + GRACE, "{took:?}");
+    }
+}
+
+#[test]
+fn fault_24_a_barrier_in_non_uniform_control_flow() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<atomic<u32>>;
+        var<workgroup> shared_word: u32;
+        @compute @workgroup_size(64)
+        fn diverge(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x % 3u == atomicLoad(&x[0]) {
+                shared_word = id.x;
+                workgroupBarrier();
+                atomicAdd(&x[1], shared_word);
+            } else if id.x % 3u == 1u {
+                return;
+            }
+            atomicAdd(&x[2], 1u);
+        }";
+    let name = "hang::fault_24_a_barrier_in_non_uniform_control_flow";
+    in_child(name, PATIENCE, || ends_or_times_out(source, 256));
+}
+
+#[test]
+fn fault_24_workgroups_that_wait_for_later_ones() {
+    // Workgroup i waits for workgroup i + 1: ends only where all of them run at once.
+    let source = "
+        @compute @workgroup_size(1)
+        fn chain(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>) {
+            if id.x + 1u < n.x { wait_for(id.x + 1u); }
+            atomicStore(&go[id.x], 1u);
+        }";
+    let source = format!("{SPIN}{source}");
+    let name = "hang::fault_24_workgroups_that_wait_for_later_ones";
+    in_child(name, PATIENCE, || ends_or_times_out(&source, 60));
+}
+
+#[test]
+fn fault_24_a_spin_lock_between_workgroups() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<atomic<u32>>;
+        @compute @workgroup_size(1)
+        fn locked() {
+            while !atomicCompareExchangeWeak(&x[0], 0u, 1u).exchanged {}
+            let old = atomicLoad(&x[1]);
+            atomicStore(&x[1], old + 1u);
+            atomicStore(&x[0], 0u);
+        }";
+    let name = "hang::fault_24_a_spin_lock_between_workgroups";
+    in_child(name, PATIENCE, || ends_or_times_out(source, 64));
+}

@@ -1,0 +1,151 @@
+//! Faults 2, 4 and 6: memory that runs out or has odd sizes.
+
+use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults};
+use scry_gpu::{Buffer, Device, DeviceKind, GpuError, Result};
+
+use super::devices::{STEP, check_works, devices, devices_and_null, selectors};
+
+const MIB: usize = 1 << 20;
+
+/// Allocates until there is no more, or `most` buffers; whether there was no more.
+fn fill_up(gpu: &Device, bytes: usize, most: usize) -> (Vec<Buffer<u8>>, bool) {
+    let mut held = Vec::new();
+    while held.len() < most {
+        match gpu.alloc::<u8>(bytes) {
+            Ok(buffer) => held.push(buffer),
+            Err(GpuError::OutOfMemory { .. }) => return (held, true),
+            Err(other) => panic!("{gpu:?}: {other}"),
+        }
+    }
+    (held, false)
+}
+
+fn free_half(held: Vec<Buffer<u8>>) -> Vec<Buffer<u8>> {
+    held.into_iter().step_by(2).collect()
+}
+
+#[test]
+fn fault_02_memory_is_used_up_half_is_freed_and_a_kernel_runs() {
+    let mut info = null_info();
+    info.memory = 64 << 20;
+    let (gpu, _) = observed(info);
+    let (held, full) = fill_up(&gpu, MIB, 1000);
+    assert!(full && held.len() == 64, "{} buffers of 1 MiB", held.len());
+    let error = gpu.upload(&[1u8; MIB]).unwrap_err().to_string();
+    assert!(error.contains("out of memory: 1048576 bytes"), "{error}");
+    let held = free_half(held);
+    check_works(&gpu);
+    assert!(held.iter().all(|buffer| buffer.len() == MIB));
+}
+
+#[test]
+fn fault_02_many_large_buffers_come_and_go() {
+    for gpu in devices() {
+        // A software device's memory is the host's: only part of it is taken.
+        let dedicated = gpu.info().kind == DeviceKind::Discrete;
+        let soak = std::env::var_os("SCRY_SOAK").is_some();
+        let most = if dedicated && soak { 10_000 } else { 24 };
+        let (held, full) = fill_up(&gpu, 64 * MIB, most);
+        assert!(full || held.len() == most, "{gpu:?}");
+        let held = free_half(held);
+        check_works(&gpu);
+        drop(held);
+        gpu.wait().unwrap();
+    }
+}
+
+/// Puts steps into a batch; those that copy `old` to `target` and write over `old`.
+fn spoil(gpu: &Device, target: &Buffer<u32>, old: &Buffer<u32>) -> Result<()> {
+    let kernel = gpu.compile(STEP)?;
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[old, target], 64)?;
+    batch.write(target, &[7; 64])?;
+    batch.write(old, &[8; 64])?;
+    let download = batch.download(old)?;
+    batch.submit()?;
+    assert_eq!(download.get()?, [8; 64]);
+    Ok(())
+}
+
+#[test]
+fn fault_04_a_batch_that_memory_runs_out_for_is_dropped_whole() {
+    for selector in selectors() {
+        let mut refused = 0;
+        for n in 0.. {
+            let plan = Plan::new(Fault::OutOfMemory, n);
+            let gpu = open_with_faults(&selector, &plan).unwrap();
+            let Ok((target, old)) = two_buffers(&gpu) else {
+                continue;
+            };
+            let before = plan.calls();
+            let result = spoil(&gpu, &target, &old);
+            if !plan.has_failed() {
+                break;
+            }
+            if n < before {
+                continue;
+            }
+            let values = [target.download().unwrap(), old.download().unwrap()];
+            match result {
+                Err(GpuError::OutOfMemory { .. }) if values == [[1; 64], [2; 64]] => refused += 1,
+                // The batch was submitted before the call that failed, or that call was repeated.
+                _ if values == [[7; 64], [8; 64]] => {}
+                other => panic!("{selector}, call {n}: {other:?}, and the buffers hold {values:?}"),
+            }
+        }
+        assert!(
+            refused >= 3,
+            "{selector}: only {refused} calls were refused"
+        );
+    }
+}
+
+fn two_buffers(gpu: &Device) -> Result<(Buffer<u32>, Buffer<u32>)> {
+    let buffers = (gpu.upload(&[1; 64])?, gpu.upload(&[2; 64])?);
+    gpu.wait()?;
+    Ok(buffers)
+}
+
+#[test]
+fn fault_04_a_step_that_memory_runs_out_for_leaves_the_batch_as_it_was() {
+    for selector in selectors() {
+        let counted = Plan::new(Fault::OutOfMemory, u64::MAX);
+        let gpu = open_with_faults(&selector, &counted).unwrap();
+        let _held = two_buffers(&gpu).unwrap();
+        let plan = Plan::new(Fault::OutOfMemory, counted.calls());
+        let gpu = open_with_faults(&selector, &plan).unwrap();
+        let (a, b) = two_buffers(&gpu).unwrap();
+        let mut batch = gpu.batch();
+        let refused = batch.write(&a, &[7; 64]).map(|_| ());
+        assert!(matches!(refused, Err(GpuError::OutOfMemory { .. })));
+        batch.write(&b, &[8; 64]).unwrap();
+        batch.submit().unwrap();
+        assert_eq!(a.download().unwrap(), [1; 64], "{selector}");
+        assert_eq!(b.download().unwrap(), [8; 64], "{selector}");
+    }
+}
+
+#[test]
+fn fault_06_odd_sizes_work_and_absurd_ones_are_refused_alike() {
+    for gpu in devices_and_null() {
+        for len in 0..20u8 {
+            let data: Vec<u8> = (1..=len).collect();
+            let buffer = gpu.upload(&data).unwrap();
+            assert_eq!(buffer.download().unwrap(), data, "{gpu:?}");
+            let copy = gpu.alloc(len.into()).unwrap();
+            assert_eq!(copy.download().unwrap(), vec![0u8; len.into()], "{gpu:?}");
+            buffer.copy_to(&copy).unwrap();
+            assert_eq!(copy.download().unwrap(), data, "{gpu:?}");
+            copy.fill(9).unwrap();
+            assert_eq!(copy.download().unwrap(), vec![9; len.into()], "{gpu:?}");
+        }
+        for len in [1usize << 45, usize::MAX, usize::MAX / 8, usize::MAX / 8 + 1] {
+            let error = gpu.alloc::<f64>(len).unwrap_err();
+            let limit = "max_buffer_size";
+            let told =
+                matches!(&error, GpuError::TooLarge { limit_name, .. } if *limit_name == limit);
+            assert!(told, "{gpu:?}, {len} elements: {error}");
+        }
+        check_works(&gpu);
+    }
+}
