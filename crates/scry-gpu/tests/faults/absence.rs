@@ -14,10 +14,7 @@ fn report() {
     println!("available: {}", Device::is_available());
     println!("listed: {}", Device::list().len());
     for attempt in Device::absent_backends() {
-        assert!(
-            !attempt.reason.is_empty() && !attempt.remedy.is_empty(),
-            "{attempt:?}"
-        );
+        assert!(!attempt.reason.is_empty() && !attempt.remedy.is_empty(), "{attempt:?}");
     }
     let opened = [
         Device::auto(),
@@ -50,12 +47,8 @@ fn without_devices(name: &str, variables: &[(&str, OsString)]) -> Outcome {
 /// The report must say that there is nothing, and these words.
 fn tells(outcome: Outcome, words: &[&str]) {
     let told = outcome.ended_well();
-    let always = [
-        "available: false",
-        "listed: 0",
-        "no device to compute on was found",
-        "to mend it:",
-    ];
+    let always =
+        ["available: false", "listed: 0", "no device to compute on was found", "to mend it:"];
     for word in always.iter().chain(words) {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
@@ -83,11 +76,7 @@ fn fault_29_no_loader() {
 #[cfg(target_os = "linux")]
 fn fault_29_a_loader_that_is_none() {
     // A library, and a sound one, but without Vulkan's functions.
-    let other = [
-        "/lib/x86_64-linux-gnu/libm.so.6",
-        "/usr/lib64/libm.so.6",
-        "/lib/libm.so.6",
-    ];
+    let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"];
     let Some(other) = other.iter().find(|path| fs::exists(path).unwrap_or(false)) else {
         eprintln!("skipped fault 29, a loader that is none: no other library was found");
         return;
@@ -100,14 +89,8 @@ fn fault_29_a_loader_that_is_none() {
 #[test]
 fn fault_29_no_driver() {
     let nowhere = OsString::from("/nonexistent/icd.json");
-    let variables = [
-        ("VK_DRIVER_FILES", nowhere.clone()),
-        ("VK_ICD_FILENAMES", nowhere),
-    ];
-    tells(
-        without_devices("absence::fault_29_no_driver", &variables),
-        &["vulkan: ", "Vulkan"],
-    );
+    let variables = [("VK_DRIVER_FILES", nowhere.clone()), ("VK_ICD_FILENAMES", nowhere)];
+    tells(without_devices("absence::fault_29_no_driver", &variables), &["vulkan: ", "Vulkan"]);
 }
 
 #[test]
@@ -118,10 +101,7 @@ fn fault_29_a_driver_whose_library_is_missing() {
         "ICD": {"library_path": "/nonexistent/libvulkan_absent.so", "api_version": "1.3.0"}}"#;
     fs::write(&manifest, text).unwrap();
     let manifest = manifest.into_os_string();
-    let variables = [
-        ("VK_DRIVER_FILES", manifest.clone()),
-        ("VK_ICD_FILENAMES", manifest),
-    ];
+    let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_a_driver_whose_library_is_missing";
     tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }
@@ -132,10 +112,7 @@ fn fault_29_a_manifest_that_is_none() {
     let manifest = folder.path().join("icd.json");
     fs::write(&manifest, "{\"ICD\": [").unwrap();
     let manifest = manifest.into_os_string();
-    let variables = [
-        ("VK_DRIVER_FILES", manifest.clone()),
-        ("VK_ICD_FILENAMES", manifest),
-    ];
+    let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_a_manifest_that_is_none";
     tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
 }

@@ -30,10 +30,7 @@ fn refused(result: Result<()>) -> String {
 
 /// Refuses the same on all devices, with the same words.
 fn refused_alike(launch: impl Fn(&Device) -> Result<()>, words: &[&str]) {
-    let messages: Vec<String> = devices_and_null()
-        .iter()
-        .map(|gpu| refused(launch(gpu)))
-        .collect();
+    let messages: Vec<String> = devices_and_null().iter().map(|gpu| refused(launch(gpu))).collect();
     for message in &messages {
         assert_eq!(message, &messages[0]);
         for word in words {
@@ -50,10 +47,7 @@ fn fault_16_too_few_and_too_many() {
             let bindings: Vec<&dyn Binding> = vec![&buffer; count];
             gpu.dispatch(SCALE, &bindings, 64)
         };
-        refused_alike(
-            launch,
-            &["scale", "the kernel uses 3", "params", "input", "output"],
-        );
+        refused_alike(launch, &["scale", "the kernel uses 3", "params", "input", "output"]);
     }
 }
 
@@ -112,16 +106,14 @@ fn fault_18_one_buffer_twice_and_overlaps() {
         let part = |from: usize, to: usize| buffer.slice(from * step..to * step).unwrap();
         refused(gpu.dispatch(STEP, &[&part(0, 3), &part(2, 4)], 1));
         gpu.dispatch(STEP, &[&part(0, 2), &part(2, 4)], 0).unwrap();
-        gpu.dispatch(STEP, &[&part(0, 2), &part(2, 4)], 2 * step)
-            .unwrap();
+        gpu.dispatch(STEP, &[&part(0, 2), &part(2, 4)], 2 * step).unwrap();
         let read_twice = "
             @group(0) @binding(0) var<storage, read> a: array<u32>;
             @group(0) @binding(1) var<storage, read> b: array<u32>;
             @group(0) @binding(2) var<storage, read_write> c: array<u32>;
             @compute @workgroup_size(1) fn sum() { c[0] = a[0] + b[0]; }";
         let sum = gpu.alloc::<u32>(1).unwrap();
-        gpu.dispatch(read_twice, &[&part(0, 2), &part(0, 2), &sum], 1)
-            .unwrap();
+        gpu.dispatch(read_twice, &[&part(0, 2), &part(0, 2), &sum], 1).unwrap();
         if super::devices::computes(&gpu) {
             assert_eq!(sum.download().unwrap(), [10]);
         }
@@ -139,10 +131,7 @@ fn fault_19_buffers_and_kernels_of_other_devices() {
             let theirs = stranger.upload(&[1u32; 64]).unwrap();
             let kernel = stranger.compile(STEP).unwrap();
             let wrong = |result: Result<()>| {
-                assert!(
-                    matches!(result, Err(GpuError::WrongDevice { .. })),
-                    "{result:?}"
-                );
+                assert!(matches!(result, Err(GpuError::WrongDevice { .. })), "{result:?}");
             };
             wrong(gpu.dispatch(STEP, &[&theirs, &ours], 64));
             wrong(gpu.run(&kernel, &[&ours, &gpu.alloc::<u32>(64).unwrap()], 64));
@@ -166,19 +155,9 @@ fn fault_19_buffers_of_a_lost_device() {
         let alive = Device::open(&selector).unwrap();
         let ours = alive.upload(&[1u32; 4]).unwrap();
         let (gpu, theirs) = lost;
-        assert!(matches!(
-            theirs.copy_to(&ours),
-            Err(GpuError::WrongDevice { .. })
-        ));
-        for result in [
-            theirs.download().map(|_| ()),
-            theirs.write(&[1; 4]),
-            gpu.wait(),
-        ] {
-            assert!(
-                matches!(result, Err(GpuError::DeviceLost { .. })),
-                "{result:?}"
-            );
+        assert!(matches!(theirs.copy_to(&ours), Err(GpuError::WrongDevice { .. })));
+        for result in [theirs.download().map(|_| ()), theirs.write(&[1; 4]), gpu.wait()] {
+            assert!(matches!(result, Err(GpuError::DeviceLost { .. })), "{result:?}");
         }
         drop((gpu, theirs));
         check_works(&alive);
@@ -208,9 +187,7 @@ fn fault_19_buffers_that_were_dropped_after_a_batch_took_them() {
             batch.run(&kernel, &[&input, &output], 64).unwrap();
         }
         // Takes the memory that was freed too early, if it was.
-        let others: Vec<_> = (0..8)
-            .map(|i| gpu.upload(&[100 + i; 64]).unwrap())
-            .collect();
+        let others: Vec<_> = (0..8).map(|i| gpu.upload(&[100 + i; 64]).unwrap()).collect();
         batch.submit().unwrap();
         let expected = u32::from(super::devices::computes(&gpu)) * 2;
         assert_eq!(output.download().unwrap(), [expected; 64], "{gpu:?}");

@@ -55,10 +55,7 @@ fn survive<T: Element, B: PartialEq + std::fmt::Debug>(
     for (value, bits) in values.iter().zip(&expected) {
         copy.fill(*value).unwrap();
         let filled = of(&copy.download().unwrap());
-        assert!(
-            filled.iter().all(|it| it == bits),
-            "{gpu:?}: {filled:?} is not {bits:?}"
-        );
+        assert!(filled.iter().all(|it| it == bits), "{gpu:?}: {filled:?} is not {bits:?}");
     }
 }
 

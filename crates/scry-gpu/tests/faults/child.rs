@@ -47,10 +47,7 @@ pub fn in_child_with(
         .expect("a test can be run again");
     let start = Instant::now();
     let mut streams: Vec<_> = [
-        child
-            .stdout
-            .take()
-            .map(|it| Box::new(it) as Box<dyn std::io::Read + Send>),
+        child.stdout.take().map(|it| Box::new(it) as Box<dyn std::io::Read + Send>),
         child.stderr.take().map(|it| Box::new(it) as _),
     ]
     .into_iter()
@@ -66,11 +63,7 @@ pub fn in_child_with(
     let status = end_of(&mut child, start + patience);
     let took = start.elapsed();
     let told = streams.drain(..).filter_map(|stream| stream.join().ok());
-    Outcome {
-        status,
-        told: told.collect(),
-        took,
-    }
+    Outcome { status, told: told.collect(), took }
 }
 
 fn end_of(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
@@ -95,10 +88,7 @@ impl Outcome {
     pub fn ended_well(self) -> String {
         let Self { status, told, took } = self;
         let ended = status.is_some_and(|status| status.success());
-        assert!(
-            ended && told.contains("the child is done"),
-            "{status:?} after {took:?}: {told}"
-        );
+        assert!(ended && told.contains("the child is done"), "{status:?} after {took:?}: {told}");
         // What is skipped, is skipped aloud.
         for line in told.lines().filter(|line| line.starts_with("skipped")) {
             eprintln!("{line}");

@@ -50,11 +50,7 @@ pub fn check_works(gpu: &Device) {
 /// Uploads, computes, copies and reads back; panics if the result is wrong.
 pub fn try_to_work(gpu: &Device) -> Result<()> {
     let data: Vec<u32> = (0..1000).collect();
-    let (a, b, c) = (
-        gpu.upload(&data)?,
-        gpu.alloc::<u32>(1000)?,
-        gpu.alloc::<u32>(1000)?,
-    );
+    let (a, b, c) = (gpu.upload(&data)?, gpu.alloc::<u32>(1000)?, gpu.alloc::<u32>(1000)?);
     gpu.dispatch(STEP, &[&a, &b], 1000)?;
     b.copy_to(&c)?;
     let expected: Vec<u32> = match computes(gpu) {

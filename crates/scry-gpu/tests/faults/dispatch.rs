@@ -20,10 +20,7 @@ fn counted() -> (Device, Arc<Plan>) {
 #[test]
 fn the_second_dispatch_of_a_source_does_not_compile() {
     let (gpu, plan) = counted();
-    let (a, b) = (
-        gpu.upload(&[1u32; 64]).unwrap(),
-        gpu.alloc::<u32>(64).unwrap(),
-    );
+    let (a, b) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let calls_of = |work: &dyn Fn()| {
         let before = plan.calls();
         work();
@@ -38,15 +35,9 @@ fn the_second_dispatch_of_a_source_does_not_compile() {
     assert_eq!(calls_of(&same), 1);
     assert_eq!(calls_of(&|| drop(gpu.compile(STEP).unwrap())), 0);
     let named = CompileOptions::new().entry("step");
-    assert_eq!(
-        calls_of(&|| drop(gpu.compile_with(STEP, &named).unwrap())),
-        1
-    );
+    assert_eq!(calls_of(&|| drop(gpu.compile_with(STEP, &named).unwrap())), 1);
     let other = format!("{STEP} ");
-    assert_eq!(
-        calls_of(&|| gpu.dispatch(&other, &[&a, &b], 64).unwrap()),
-        2
-    );
+    assert_eq!(calls_of(&|| gpu.dispatch(&other, &[&a, &b], 64).unwrap()), 2);
     // Threads that ask at once share one compilation.
     let fresh = format!("{STEP}  ");
     let many = || {

@@ -68,15 +68,9 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
             assert_eq!(job(&gpu).unwrap(), expected(&gpu), "after {place}");
             gpu.wait().unwrap();
             let held = gpu.memory_usage();
-            assert!(
-                held.allocations <= 2,
-                "{place}: more than staging: {held:?}"
-            );
+            assert!(held.allocations <= 2, "{place}: more than staging: {held:?}");
         }
-        assert!(
-            refused > 10,
-            "{selector}: only {refused} calls were refused"
-        );
+        assert!(refused > 10, "{selector}: only {refused} calls were refused");
     }
 }
 
@@ -103,10 +97,7 @@ fn fault_05_memory_runs_out_on_read_back_and_a_second_try_works() {
             assert!(plan.has_failed());
             assert_eq!(buffer.download().unwrap(), data, "{selector}, {later}");
         }
-        assert!(
-            refused >= 2,
-            "{selector}: only {refused} calls were refused"
-        );
+        assert!(refused >= 2, "{selector}: only {refused} calls were refused");
     }
 }
 
@@ -144,15 +135,10 @@ fn fault_26_everybody_who_waits_for_a_lost_device_is_woken() {
     std::thread::scope(|scope| {
         let waiting: Vec<_> = (0..8).map(|_| scope.spawn(|| gpu.wait())).collect();
         let ended: Vec<_> = waiting.into_iter().map(|it| it.join().unwrap()).collect();
-        let timeouts = ended
-            .iter()
-            .filter(|it| matches!(it, Err(GpuError::Timeout { .. })));
+        let timeouts = ended.iter().filter(|it| matches!(it, Err(GpuError::Timeout { .. })));
         assert!(timeouts.count() >= 1, "{ended:?}");
         let told = |it: &Result<()>| {
-            matches!(
-                it,
-                Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. })
-            )
+            matches!(it, Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. }))
         };
         assert!(ended.iter().all(told), "{ended:?}");
     });
@@ -203,15 +189,8 @@ fn fault_26_a_submission_that_fails_was_not_made() {
             }
             done.store(true, Ordering::Relaxed);
         });
-        assert_eq!(
-            counter.download().unwrap(),
-            [made],
-            "{gpu:?}, {interrupted} interrupted"
-        );
-        assert!(
-            interrupted > 0,
-            "{gpu:?}: {made} submissions never were too many"
-        );
+        assert_eq!(counter.download().unwrap(), [made], "{gpu:?}, {interrupted} interrupted");
+        assert!(interrupted > 0, "{gpu:?}: {made} submissions never were too many");
     }
 }
 

@@ -44,8 +44,7 @@ fn hung(source: &str) -> Option<(Device, Kernel, Buffer<u32>)> {
     let gpu = Device::open(&selector).unwrap();
     let buffer = gpu.upload(&[0u32; 64]).unwrap();
     let kernel = gpu.compile(source).unwrap();
-    gpu.run_configured(&kernel, &[&buffer], Launch::workgroups(ENDLESS))
-        .unwrap();
+    gpu.run_configured(&kernel, &[&buffer], Launch::workgroups(ENDLESS)).unwrap();
     Some((gpu, kernel, buffer))
 }
 
@@ -63,10 +62,7 @@ fn ends_with_the_limit(source: &str) {
     };
     gpu.set_time_limit(Some(LIMIT));
     let (result, took) = timed(|| buffer.download());
-    assert!(
-        matches!(result, Err(GpuError::Timeout { .. })),
-        "{result:?}"
-    );
+    assert!(matches!(result, Err(GpuError::Timeout { .. })), "{result:?}");
     assert!(took >= LIMIT && took < LIMIT + GRACE, "{took:?}");
     let (results, took) = timed(|| {
         [
@@ -78,17 +74,11 @@ fn ends_with_the_limit(source: &str) {
         ]
     });
     for result in results {
-        assert!(
-            matches!(result, Err(GpuError::DeviceLost { .. })),
-            "{result:?}"
-        );
+        assert!(matches!(result, Err(GpuError::DeviceLost { .. })), "{result:?}");
     }
     assert!(took < Duration::from_millis(200), "{took:?}");
     let ((), took) = timed(|| drop((buffer, kernel, gpu)));
-    assert!(
-        took < GRACE,
-        "the drop of a device that was given up took {took:?}"
-    );
+    assert!(took < GRACE, "the drop of a device that was given up took {took:?}");
     println!("hung and came back");
 }
 
@@ -101,9 +91,7 @@ fn fault_23_an_endless_loop() {
 #[test]
 fn fault_23_an_endless_loop_in_one_invocation() {
     let name = "hang::fault_23_an_endless_loop_in_one_invocation";
-    in_child(name, PATIENCE, || {
-        ends_with_the_limit(&endless("index == 13u"))
-    });
+    in_child(name, PATIENCE, || ends_with_the_limit(&endless("index == 13u")));
 }
 
 #[test]
@@ -147,10 +135,7 @@ fn fault_23_every_thread_that_waits_is_told() {
             gpu.interrupt();
             waiting.join().unwrap()
         });
-        assert!(
-            matches!(interrupted, Err(GpuError::Interrupted { .. })),
-            "{interrupted:?}"
-        );
+        assert!(matches!(interrupted, Err(GpuError::Interrupted { .. })), "{interrupted:?}");
         gpu.set_time_limit(Some(LIMIT));
         let (ended, took) = timed(|| {
             thread::scope(|scope| {
@@ -169,10 +154,7 @@ fn fault_23_every_thread_that_waits_is_told() {
         });
         assert!(took < LIMIT + GRACE, "{took:?}");
         let told = |result: &Result<(), GpuError>| {
-            matches!(
-                result,
-                Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. })
-            )
+            matches!(result, Err(GpuError::Timeout { .. } | GpuError::DeviceLost { .. }))
         };
         assert!(ended.iter().all(told), "{ended:?}");
         // Devices of other hardware are none the worse. The same hardware has to be opened anew, and
@@ -199,10 +181,7 @@ fn ends_or_times_out(source: &str, invocations: u32) {
         gpu.run(&kernel, &[&buffer], invocations).unwrap();
         let (result, took) = timed(|| gpu.wait());
         println!("{gpu:?}: {result:?} after {took:?}");
-        assert!(
-            matches!(result, Ok(()) | Err(GpuError::Timeout { .. })),
-            "{result:?}"
-        );
+        assert!(matches!(result, Ok(()) | Err(GpuError::Timeout { .. })), "{result:?}");
         assert!(took < 2 * LIMIT + GRACE, "{took:?}");
     }
 }

@@ -30,10 +30,7 @@ fn refused_alike(source: &str, options: &CompileOptions, kind: &ShaderErrorKind)
         assert_eq!(&shader.kind, kind, "{error}");
         messages.push(error.to_string());
     }
-    assert!(
-        messages.iter().all(|message| message == &messages[0]),
-        "{messages:?}"
-    );
+    assert!(messages.iter().all(|message| message == &messages[0]), "{messages:?}");
     messages.swap_remove(0)
 }
 
@@ -66,15 +63,9 @@ fn fault_09_entry_points_that_are_missing_many_or_of_another_kind() {
     refused_alike("", &plain(), &entry);
     let two = "@compute @workgroup_size(1) fn one() {} @compute @workgroup_size(1) fn two() {}";
     let message = refused_alike(two, &plain(), &entry);
-    assert!(
-        message.contains("one") && message.contains("two"),
-        "{message}"
-    );
+    assert!(message.contains("one") && message.contains("two"), "{message}");
     let message = refused_alike(two, &plain().entry("three"), &entry);
-    assert!(
-        message.contains("three") && message.contains("one"),
-        "{message}"
-    );
+    assert!(message.contains("three") && message.contains("one"), "{message}");
     let vertex = "@vertex fn corner() -> @builtin(position) vec4<f32> { return vec4<f32>(); }";
     refused_alike(vertex, &plain(), &entry);
     for gpu in devices_and_null() {
@@ -116,12 +107,7 @@ fn fault_10_features_that_a_device_lacks_are_named() {
     all.push(observed(info).0);
     all.push(null());
     for gpu in all {
-        let features = [
-            Features::F16,
-            Features::F64,
-            Features::I64,
-            Features::SUBGROUPS,
-        ];
+        let features = [Features::F16, Features::F64, Features::I64, Features::SUBGROUPS];
         for feature in features {
             let source = using(feature);
             if gpu.info().features.contains(feature) {
@@ -129,12 +115,7 @@ fn fault_10_features_that_a_device_lacks_are_named() {
                 continue;
             }
             match refused(&gpu, &source, &plain()) {
-                GpuError::Unsupported {
-                    kernel,
-                    features,
-                    remedy,
-                    ..
-                } => {
+                GpuError::Unsupported { kernel, features, remedy, .. } => {
                     assert_eq!((kernel.as_str(), features), ("use_it", feature));
                     assert!(!remedy.is_empty());
                 }
@@ -151,10 +132,7 @@ fn fault_11_workgroups_of_no_size_or_too_large() {
     for gpu in devices_and_null() {
         for size in ["0", "1, 0", "4, 4, 0"] {
             let error = refused(&gpu, &sized(size), &plain());
-            assert!(
-                matches!(error, GpuError::Shader(_)),
-                "{gpu:?}, {size}: {error}"
-            );
+            assert!(matches!(error, GpuError::Shader(_)), "{gpu:?}, {size}: {error}");
         }
         let limits = gpu.info().limits;
         let [x, y, z] = limits.max_workgroup_size.map(u64::from);
@@ -163,11 +141,7 @@ fn fault_11_workgroups_of_no_size_or_too_large() {
             GpuError::TooLarge { limit_name, .. } => limit_name,
             other => panic!("{gpu:?}, {size}: {other}"),
         };
-        for size in [
-            format!("{}", x + 1),
-            format!("1, {}", y + 1),
-            format!("1, 1, {}", z + 1),
-        ] {
+        for size in [format!("{}", x + 1), format!("1, {}", y + 1), format!("1, 1, {}", z + 1)] {
             let name = limit_of(&size);
             assert!(name.starts_with("max_workgroup_"), "{size}: {name}");
         }
@@ -231,14 +205,10 @@ fn fault_12_overrides_that_are_missing_unknown_or_no_values_of_their_type() {
             _ => given(name, value),
         };
         let message = refused_alike(source, &options, &kind);
-        assert!(
-            message.contains(name) || message.contains("flag"),
-            "{name} = {value}: {message}"
-        );
+        assert!(message.contains(name) || message.contains("flag"), "{name} = {value}: {message}");
     }
     for gpu in devices_and_null() {
-        gpu.compile_with(source, &given("factor", -0.5).set("7", 0.0))
-            .unwrap();
+        gpu.compile_with(source, &given("factor", -0.5).set("7", 0.0)).unwrap();
     }
 }
 
@@ -278,10 +248,7 @@ fn fault_13_arithmetic_that_ends_programs_elsewhere() {
         // The largest number of the type, or the largest that is an `f32` too.
         let largest = |x: i32| x == i32::MAX || x == 2_147_483_520;
         assert!(largest(o[8]) && largest(o[9]), "{gpu:?}: {o:?}");
-        assert!(
-            [u32::MAX, 4_294_967_040].contains(&(o[10] as u32)),
-            "{gpu:?}: {o:?}"
-        );
+        assert!([u32::MAX, 4_294_967_040].contains(&(o[10] as u32)), "{gpu:?}: {o:?}");
         assert_eq!(o[11], 0, "{gpu:?}: {o:?}");
         // Of NaN WGSL says only that it is some value.
         assert_eq!(o[14..], [i32::MIN, i32::MIN], "{gpu:?}");
@@ -322,34 +289,20 @@ fn lines(count: usize, line: impl Fn(usize) -> String) -> String {
 
 #[test]
 fn fault_14_huge_sources_are_compiled_in_time_or_refused() {
-    let part = if std::env::var_os("SCRY_SOAK").is_some() {
-        1
-    } else {
-        10
-    };
+    let part = if std::env::var_os("SCRY_SOAK").is_some() { 1 } else { 10 };
     let gpu = null();
     let comments = format!("/*{}*/", "x".repeat(1 << 20));
     is_bounded(&gpu, "a comment of 1 MiB", &kernel(&comments, "x[0] = 1u;"));
-    let functions = lines(10_000 / part, |i| {
-        format!("fn f{i}(x: u32) -> u32 {{ return x + {i}u; }}")
-    });
+    let functions =
+        lines(10_000 / part, |i| format!("fn f{i}(x: u32) -> u32 {{ return x + {i}u; }}"));
     is_bounded(&gpu, "functions", &kernel(&functions, "x[0] = f7(x[1]);"));
     let calls = lines(1000 / part, |i| match i {
         0 => "fn f0(x: u32) -> u32 { return x; }".to_owned(),
-        i => format!(
-            "fn f{i}(x: u32) -> u32 {{ return f{0}(x) + f{0}(x + 1u); }}",
-            i - 1
-        ),
+        i => format!("fn f{i}(x: u32) -> u32 {{ return f{0}(x) + f{0}(x + 1u); }}", i - 1),
     });
     let last = 1000 / part - 1;
-    is_bounded(
-        &gpu,
-        "calls that double",
-        &kernel(&calls, &format!("x[0] = f{last}(x[1]);")),
-    );
-    let statements = lines(100_000 / part, |i| {
-        format!("x[{}u] = x[{}u] + 1u;", i % 97, i % 89)
-    });
+    is_bounded(&gpu, "calls that double", &kernel(&calls, &format!("x[0] = f{last}(x[1]);")));
+    let statements = lines(100_000 / part, |i| format!("x[{}u] = x[{}u] + 1u;", i % 97, i % 89));
     is_bounded(&gpu, "statements", &kernel("", &statements));
     let live = lines(4000 / part, |i| format!("let v{i} = x[{i}u] * {i}u;"));
     let sum = lines(4000 / part, |i| format!("x[{i}u] = v{i};"));

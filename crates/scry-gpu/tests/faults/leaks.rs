@@ -45,15 +45,9 @@ fn does_not_grow(what: &str, rounds: [usize; 2], per_thing: u64, mut make: impl 
     let after = holding();
     println!("{what}: {before:?}, after {} more {after:?}", rounds[1]);
     assert!(after.files <= before.files, "{what}: {before:?} {after:?}");
-    assert!(
-        after.threads <= before.threads,
-        "{what}: {before:?} {after:?}"
-    );
+    assert!(after.threads <= before.threads, "{what}: {before:?} {after:?}");
     let allowed = (4 << 20) + per_thing * rounds[1] as u64;
-    assert!(
-        after.resident < before.resident + allowed,
-        "{what}: {before:?} {after:?}"
-    );
+    assert!(after.resident < before.resident + allowed, "{what}: {before:?} {after:?}");
 }
 
 #[test]

@@ -93,10 +93,7 @@ fn fault_04_a_batch_that_memory_runs_out_for_is_dropped_whole() {
                 other => panic!("{selector}, call {n}: {other:?}, and the buffers hold {values:?}"),
             }
         }
-        assert!(
-            refused >= 3,
-            "{selector}: only {refused} calls were refused"
-        );
+        assert!(refused >= 3, "{selector}: only {refused} calls were refused");
     }
 }
 

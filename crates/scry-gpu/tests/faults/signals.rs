@@ -22,22 +22,10 @@ fn begin_signals() {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = count as extern "C" fn(libc::c_int) as usize;
         action.sa_flags = 0;
-        assert_eq!(
-            libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut()),
-            0
-        );
-        let each = libc::timeval {
-            tv_sec: 0,
-            tv_usec: 1000,
-        };
-        let timer = libc::itimerval {
-            it_interval: each,
-            it_value: each,
-        };
-        assert_eq!(
-            libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()),
-            0
-        );
+        assert_eq!(libc::sigaction(libc::SIGALRM, &action, std::ptr::null_mut()), 0);
+        let each = libc::timeval { tv_sec: 0, tv_usec: 1000 };
+        let timer = libc::itimerval { it_interval: each, it_value: each };
+        assert_eq!(libc::setitimer(libc::ITIMER_REAL, &timer, std::ptr::null_mut()), 0);
     }
 }
 
@@ -53,10 +41,7 @@ fn fault_35_signals_interrupt_waits_and_files() {
                 let output = gpu.alloc::<u32>(32768).unwrap();
                 gpu.dispatch(SLOW, &[&input, &output], 32768).unwrap();
                 let expected = if computes(&gpu) { slow_result(7) } else { 0 };
-                assert!(
-                    output.download().unwrap() == vec![expected; 32768],
-                    "{gpu:?}"
-                );
+                assert!(output.download().unwrap() == vec![expected; 32768], "{gpu:?}");
                 check_works(&gpu);
                 check_works(&null());
             }
@@ -70,14 +55,8 @@ fn fault_35_signals_interrupt_waits_and_files() {
 fn fault_35_handlers_of_the_program_stay_as_they_were() {
     let name = "signals::fault_35_handlers_of_the_program_stay_as_they_were";
     in_child(name, Duration::from_secs(60), || {
-        const WATCHED: [libc::c_int; 6] = [
-            libc::SIGSEGV,
-            libc::SIGBUS,
-            libc::SIGFPE,
-            libc::SIGILL,
-            libc::SIGINT,
-            libc::SIGPIPE,
-        ];
+        const WATCHED: [libc::c_int; 6] =
+            [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGINT, libc::SIGPIPE];
         let handlers = || {
             WATCHED.map(|signal| {
                 // SAFETY: asks only; the structure is plain data and outlives the call.

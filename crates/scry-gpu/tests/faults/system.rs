@@ -88,9 +88,7 @@ fn fault_34_a_device_does_not_work_in_a_forked_child_and_says_so() {
 fn fault_34_a_device_that_is_opened_after_the_fork_works() {
     let name = "system::fault_34_a_device_that_is_opened_after_the_fork_works";
     in_child(name, PATIENCE, || {
-        in_fork(Duration::from_secs(20), || {
-            devices_and_null().iter().for_each(check_works)
-        });
+        in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
         devices_and_null().iter().for_each(check_works);
         in_fork(Duration::from_secs(20), || {
             for selector in selectors_of_parent() {
@@ -107,10 +105,7 @@ fn selectors_of_parent() -> Vec<String> {
 }
 
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> u64 {
-    let mut limit = libc::rlimit {
-        rlim_cur: 0,
-        rlim_max: 0,
-    };
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is plain data and outlives the calls.
     unsafe {
         assert_eq!(libc::getrlimit(resource, &mut limit), 0);

@@ -57,19 +57,13 @@ impl Held {
 
     fn add(&mut self, gpu: &Device, number: u32) {
         if computes(gpu) {
-            self.expected
-                .iter_mut()
-                .for_each(|x| *x = x.wrapping_add(number));
+            self.expected.iter_mut().for_each(|x| *x = x.wrapping_add(number));
         }
     }
 
     fn check(&self) {
         let values = self.buffer.download().unwrap();
-        assert!(
-            values == self.expected,
-            "{values:?} is not {:?}",
-            self.expected
-        );
+        assert!(values == self.expected, "{values:?} is not {:?}", self.expected);
     }
 }
 
@@ -95,8 +89,7 @@ fn walk(gpu: &Device, seed: u64, until: Instant) -> usize {
             3 => {
                 let number = 1 + dice.below(8) as u32;
                 let it = &mut held[one];
-                gpu.dispatch(&adder(number), &[&it.buffer], it.expected.len())
-                    .unwrap();
+                gpu.dispatch(&adder(number), &[&it.buffer], it.expected.len()).unwrap();
                 it.add(gpu, number);
             }
             4 if !kernels.is_empty() => batch(gpu, &mut held[one], &kernels),
@@ -147,10 +140,7 @@ fn fault_31_thirty_two_threads_share_a_device() {
             let threads: Vec<_> = (1..=32)
                 .map(|seed| scope.spawn(move || walk(gpu, seed * 0x9e37_79b9, until)))
                 .collect();
-            threads
-                .into_iter()
-                .map(|thread| thread.join().unwrap())
-                .sum()
+            threads.into_iter().map(|thread| thread.join().unwrap()).sum()
         });
         assert!(steps > 32, "{gpu:?}: only {steps} steps");
         check_works(&gpu);
@@ -192,10 +182,7 @@ fn fault_32_everything_is_dropped_while_its_batch_runs() {
         drop(batch.submit_async().unwrap());
         drop(gpu);
         let expected = if computes(&shared) { slow_result(3) } else { 0 };
-        assert!(
-            download.get().unwrap() == vec![expected; 4096],
-            "{shared:?}"
-        );
+        assert!(download.get().unwrap() == vec![expected; 4096], "{shared:?}");
     }
 }
 
