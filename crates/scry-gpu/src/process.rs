@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// What to say of a device that was opened before a fork.
-pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child process, where Device::open must \
-     come after the fork";
+pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child process, \
+    where Device::open must come after the fork";
 
 /// A process, as far as forks tell it from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,7 @@ fn count_forks() {
 
     type Handler = unsafe extern "C" fn();
 
+    // SAFETY: the declaration is POSIX's.
     unsafe extern "C" {
         fn pthread_atfork(
             prepare: Option<Handler>,
@@ -47,13 +48,16 @@ fn count_forks() {
     }
 
     /// Only this: a child of a process with several threads may do little before it is done.
+    ///
+    /// # Safety
+    /// None is asked for: the type is what POSIX wants.
     unsafe extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
 
     static REGISTERED: Once = Once::new();
     REGISTERED.call_once(|| {
-        // SAFETY: the declaration is POSIX's, and the handler is safe to call at any time.
+        // SAFETY: the handler is safe to call at any time.
         let code = unsafe { pthread_atfork(None, None, Some(count)) };
         if code != 0 {
             log::warn!("forks are not noticed: pthread_atfork failed with {code}");

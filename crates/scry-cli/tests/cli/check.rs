@@ -70,7 +70,7 @@ fn files_without_a_kernel_are_not_in_order() {
     place.write("empty.wgsl", "");
     place.write("vertex.wgsl", "@vertex fn v() -> @builtin(position) vec4f { return vec4f(); }");
     place.scry(&["check", "empty.wgsl"]).ends(1).says(&["empty.wgsl: ", "no entry point"]);
-    place.scry(&["check", "vertex.wgsl"]).ends(1).says(&["vertex.wgsl: ", "`v` (vertex)"]);
+    place.scry(&["check", "vertex.wgsl"]).ends(1).says(&["vertex.wgsl:1:12: ", "`v` (vertex)"]);
     place.scry(&["reflect", "empty.wgsl"]).ends(1).says(&["no entry point"]);
 }
 
