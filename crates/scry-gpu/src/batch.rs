@@ -177,11 +177,19 @@ impl Batch {
     /// As [`Ticket::wait`].
     pub fn submit_timed(self) -> Result<Vec<Duration>> {
         let (context, list) = (&self.context, self.list);
+        // Copies may be launches too, which is nobody's business.
+        let is_copy = |command: &Command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.copies),
+            _ => None,
+        };
+        let copies: Vec<bool> = list.commands.iter().filter_map(is_copy).collect();
         let Some(point) = self.latest.submit(|| context.submit_list(list, true))? else {
             return Ok(Vec::new());
         };
         self.context.wait(point)?;
-        self.context.note_loss(self.context.driver.timings(point))
+        let times = self.context.note_loss(self.context.driver.timings(point))?;
+        let launches = times.into_iter().zip(copies).filter(|(_, is_copy)| !is_copy);
+        Ok(launches.map(|(time, _)| time).collect())
     }
 
     /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew

@@ -51,6 +51,9 @@ pub(crate) struct Dispatch {
     pub groups: [u32; 3],
     /// The immediate block, exactly as long as the interface says; may be empty.
     pub immediates: Vec<u8>,
+    /// Whether this is a copy: all of binding 1 is overwritten with binding 0. Drivers need not
+    /// know.
+    pub copies: bool,
 }
 
 bitflags::bitflags! {
@@ -87,6 +90,15 @@ impl Command {
         match self {
             Self::Fill { .. } | Self::Copy { .. } => Stages::TRANSFER,
             Self::Dispatch(_) => Stages::COMPUTE,
+        }
+    }
+
+    /// The span that the command overwrites whatever was there, if there is one.
+    pub(crate) fn overwrites(&self) -> Option<Span> {
+        match self {
+            Self::Fill { dst, .. } | Self::Copy { dst, .. } => Some(*dst),
+            Self::Dispatch(dispatch) if dispatch.copies => Some(dispatch.bindings[1].span),
+            Self::Dispatch(_) => None,
         }
     }
 

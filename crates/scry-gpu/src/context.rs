@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::cache::{DiskCache, MemoryCache};
 use crate::command::{Barrier, Command, Stages, Step};
+use crate::copy::Copier;
 use crate::driver::{Driver, MemoryKind, Point, RecordingId, Work};
 use crate::error::{GpuError, Result};
 use crate::hazard::Hazards;
@@ -34,6 +35,7 @@ pub(crate) struct Context {
     pub kernels: MemoryCache<KernelInner>,
     pub disk: Option<DiskCache>,
     pub staging: Staging,
+    pub copier: Copier,
     pub account: Arc<Account>,
     /// Where it was opened.
     process: Process,
@@ -89,6 +91,7 @@ impl Context {
     pub(crate) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Arc<Self> {
         Arc::new(Self {
             info: driver.info().clone(),
+            copier: Copier::new(driver.info()),
             kernels: MemoryCache::default(),
             disk,
             staging: Staging::default(),

@@ -6,6 +6,7 @@ use crate::binding::{Binding, View};
 use crate::check::{self, Argument};
 use crate::command::{Bound, Command, Dispatch, Span};
 use crate::context::Context;
+use crate::copy;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
 use crate::kernel::Kernel;
@@ -53,10 +54,9 @@ pub(crate) fn copy(
             remedy: "copy between slices of one length".to_owned(),
         });
     }
-    let (Some(from), Some(to)) = (src.bytes(), dst.bytes()) else {
+    let (Some((_, a)), Some((_, b))) = (src.bytes(), dst.bytes()) else {
         return Ok(());
     };
-    let (a, b) = (from.1, to.1);
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
         return Err(GpuError::Range {
             operation: "copy",
@@ -71,8 +71,7 @@ pub(crate) fn copy(
             remedy: "copy through another buffer".to_owned(),
         });
     }
-    list.push(Command::Copy { src: a, dst: b }, [from.0, to.0]);
-    Ok(())
+    copy::append(context, list, [src, dst])
 }
 
 /// Appends what repeats `pattern`, the bytes of one element, over `dst`.
@@ -179,6 +178,7 @@ pub(crate) fn dispatch(
         bindings: bound,
         groups: grid.native,
         immediates,
+        copies: false,
     }));
     list.retain(compiled);
     Ok(())

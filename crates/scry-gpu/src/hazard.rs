@@ -166,6 +166,7 @@ mod tests {
                 bindings: vec![Bound { span, writes: true }],
                 groups: [1; 3],
                 immediates: Vec::new(),
+                copies: false,
             })
         };
         let kernel = kernels.insert(());
@@ -210,6 +211,7 @@ mod tests {
                     bindings: bindings.collect(),
                     groups: [1; 3],
                     immediates: Vec::new(),
+                    copies: false,
                 });
                 let needed =
                     accesses.iter().any(|a| since_barrier.iter().any(|b| conflict(a, b)));

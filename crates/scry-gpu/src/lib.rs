@@ -38,6 +38,7 @@ mod cache;
 mod check;
 mod command;
 mod context;
+mod copy;
 mod device;
 pub mod disk_cache;
 mod driver;

@@ -61,7 +61,7 @@ impl CommandList {
     }
 
     /// The fills that give a defined content to the allocations that have none, unless the first
-    /// command that touches them overwrites all of it anyway.
+    /// commands that touch them overwrite all of it anyway.
     pub(crate) fn zero_fills(&self) -> Vec<Command> {
         let mut fills: Vec<Command> = Vec::new();
         for memory in self.memories.iter().filter(|memory| !memory.is_defined()) {
@@ -79,16 +79,22 @@ impl CommandList {
         self.memories.iter().for_each(|memory| memory.set_defined());
     }
 
+    /// Whether the first commands that touch an allocation overwrite it from end to end.
     fn first_use_overwrites(&self, whole: Span) -> bool {
+        let mut covered = whole.offset;
         for command in &self.commands {
-            let mut used = false;
-            command.for_each_access(|span, _| used |= span.memory == whole.memory);
-            if used {
-                return match command {
-                    Command::Fill { dst, .. } => *dst == whole,
-                    Command::Copy { dst, src } => *dst == whole && src.memory != whole.memory,
-                    Command::Dispatch(_) => false,
-                };
+            let (mut used, mut read) = (false, false);
+            command.for_each_access(|span, writes| {
+                used |= span.memory == whole.memory;
+                read |= span.memory == whole.memory && !writes;
+            });
+            match command.overwrites() {
+                _ if !used => continue,
+                Some(dst) if !read && dst.offset == covered => covered = dst.end(),
+                _ => return false,
+            }
+            if covered == whole.end() {
+                return true;
             }
         }
         false

@@ -36,6 +36,12 @@ pub fn observed(info: DeviceInfo) -> (Device, Observed) {
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
+/// Has large copies within a device go through a kernel, or has them left to the driver, whatever
+/// is best for that kind of device.
+pub fn copy_with_kernel(device: &Device, enabled: bool) {
+    device.context.copier.enable(enabled);
+}
+
 /// The work that a null device was given.
 pub struct Observed(Log);
 

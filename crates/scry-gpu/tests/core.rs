@@ -5,6 +5,8 @@
 mod barriers;
 #[path = "core/buffers.rs"]
 mod buffers;
+#[path = "core/copies.rs"]
+mod copies;
 #[path = "core/failures.rs"]
 mod failures;
 #[path = "core/folding.rs"]

@@ -110,6 +110,7 @@ fn dispatch_with(
         bindings: bindings.iter().map(|&(span, writes)| Bound { span, writes }).collect(),
         groups,
         immediates: immediates.to_vec(),
+        copies: false,
     }))
 }
 
