@@ -12,13 +12,17 @@ pub const SAXPY: &str = include_str!("kernels/saxpy.wgsl");
 /// `y = a·x + y`, four elements an invocation, workgroups numbered row by row.
 pub const SAXPY_VEC4: &str = include_str!("kernels/saxpy_vec4.wgsl");
 
+/// `y = x`, four elements an invocation, workgroups numbered row by row.
+pub const COPY_VEC4: &str = include_str!("kernels/copy_vec4.wgsl");
+
 /// Invocations of a workgroup, in all kernels.
 pub const WORKGROUP: usize = 256;
 
 /// Names and sources of all kernels.
-pub const ALL: [(&str, &str); 4] = [
+pub const ALL: [(&str, &str); 5] = [
     ("increment", INCREMENT),
     ("successor", SUCCESSOR),
     ("saxpy", SAXPY),
     ("saxpy_vec4", SAXPY_VEC4),
+    ("copy_vec4", COPY_VEC4),
 ];

@@ -45,7 +45,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "saxpy",
-        heading: "y = a·x + y with vec4, and copies of as many bytes as x has",
+        heading: "y = a·x + y with vec4, and copies of x by command and by kernel",
         run: saxpy::run,
     },
     Scenario {
