@@ -55,12 +55,13 @@ fn make_room(out: &Path) -> Result<()> {
     fs::create_dir_all(out).with_context(|| format!("{} cannot be made", out.display()))
 }
 
-/// Builds tests, examples, commands and benchmarks, stripped, and the peers if there are any.
+/// Builds tests, examples, commands and benchmarks, stripped, and the comparison with all its peers
+/// if it is there.
 fn build(root: &Path) -> Result<Vec<Artifact>> {
-    let mut artifacts = programs(root, root)?;
+    let mut artifacts = programs(root, root, &[])?;
     let peers = root.join(PEERS);
     if peers.join("Cargo.toml").is_file() {
-        let built = programs(&peers, root)?.into_iter();
+        let built = programs(&peers, root, &["--all-features"])?.into_iter();
         let to_peer = |one: Artifact| Artifact { group: Group::Peers, ..one };
         artifacts.extend(built.filter(|one| one.group != Group::Tests).map(to_peer));
     }
@@ -71,9 +72,10 @@ fn build(root: &Path) -> Result<Vec<Artifact>> {
 
 /// Builds all targets of a workspace. One command, since several would choose features differently
 /// and build dependencies anew.
-fn programs(workspace: &Path, root: &Path) -> Result<Vec<Artifact>> {
+fn programs(workspace: &Path, root: &Path, options: &[&str]) -> Result<Vec<Artifact>> {
     let mut cargo = repo::cargo(workspace);
     cargo.args(["build", "--workspace", "--all-targets", "--release"]);
+    cargo.args(options);
     cargo.args(["--message-format=json-render-diagnostics", "--config"]);
     cargo.arg("profile.release.strip=true");
     artifact::parse(&repo::output(&mut cargo)?, root)
