@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// What to say of a device that was opened before a fork.
-pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child process, \
-    where Device::open must come after the fork";
+pub(crate) const FORKED: &str = "it was opened before a fork and does not work in the child \
+     process, where Device::open must come after the fork";
 
 /// A process, as far as forks tell it from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,6 +11,7 @@ mod advice;
 mod align;
 mod bounding;
 mod budget;
+mod calls;
 mod cooperative;
 mod declarations;
 mod directives;

@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::scan::Scanned;
 use crate::{Features, Outline};
 use crate::{
-    align, budget, directives, entry, indices, naga_error, overrides, reflect, types, used,
+    align, budget, calls, directives, entry, indices, naga_error, overrides, reflect, types, used,
     validate,
 };
 
@@ -58,6 +58,7 @@ pub(crate) fn read(
     let name = entry::choose(&module, &declarations, options.entry.as_deref())?;
     entry::keep_only(&mut module, &name);
     compact(&mut module, KeepUnused::No);
+    calls::check(&module)?;
     let module = overrides::apply(module, &values)?;
 
     align::check(&module, &declarations)?;

@@ -25,7 +25,7 @@ pub enum Fault {
 pub struct Plan {
     fault: Fault,
     /// The number of the call that fails, from 0.
-    fails_at: u64,
+    fails_at: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
 }
@@ -35,8 +35,17 @@ impl Plan {
     /// not count.
     #[must_use]
     pub fn new(fault: Fault, fails_at: u64) -> Arc<Self> {
-        let (calls, lost) = (AtomicU64::new(0), AtomicBool::new(false));
-        Arc::new(Self { fault, fails_at, calls, lost })
+        Arc::new(Self {
+            fault,
+            fails_at: AtomicU64::new(fails_at),
+            calls: AtomicU64::new(0),
+            lost: AtomicBool::new(false),
+        })
+    }
+
+    /// Changes the plan: of the calls from now on, number `later`, from 0, fails.
+    pub fn fail_later(&self, later: u64) {
+        self.fails_at.store(self.calls() + later, Ordering::Relaxed);
     }
 
     /// How many calls there were.
@@ -48,7 +57,7 @@ impl Plan {
     /// Whether the chosen call was made.
     #[must_use]
     pub fn has_failed(&self) -> bool {
-        self.calls() > self.fails_at
+        self.calls() > self.fails_at.load(Ordering::Relaxed)
     }
 }
 
@@ -63,7 +72,7 @@ impl FaultDriver {
     fn count(&self, call: &'static str) -> Result<()> {
         let number = self.plan.calls.fetch_add(1, Ordering::Relaxed);
         let device = || self.info().name.clone();
-        let strikes = number == self.plan.fails_at;
+        let strikes = number == self.plan.fails_at.load(Ordering::Relaxed);
         if strikes && self.plan.fault == Fault::DeviceLost {
             self.plan.lost.store(true, Ordering::Relaxed);
         }

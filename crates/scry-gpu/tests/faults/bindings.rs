@@ -166,12 +166,10 @@ fn fault_19_buffers_of_a_lost_device() {
 
 /// A device that was lost, and a buffer of it.
 fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
-    let counted = Plan::new(Fault::DeviceLost, u64::MAX);
-    let gpu = open_with_faults(selector, &counted).unwrap();
-    gpu.upload(&[1u32; 4]).unwrap();
-    let plan = Plan::new(Fault::DeviceLost, counted.calls());
+    let plan = Plan::new(Fault::DeviceLost, u64::MAX);
     let gpu = open_with_faults(selector, &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
+    plan.fail_later(0);
     assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })));
     (gpu, buffer)
 }

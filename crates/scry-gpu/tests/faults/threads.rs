@@ -147,8 +147,8 @@ fn fault_31_thirty_two_threads_share_a_device() {
     }
 }
 
-/// A kernel that takes a while. Invocations of more turns than 65535 would be ended by Mesa's software
-/// device, in its version 22.3 at least.
+/// A kernel that takes a while. Mesa's software device, in its version 22.3 at least, would end
+/// invocations of more turns than 65535.
 pub const SLOW: &str = "
     @group(0) @binding(0) var<storage, read> input: array<u32>;
     @group(0) @binding(1) var<storage, read_write> output: array<u32>;
