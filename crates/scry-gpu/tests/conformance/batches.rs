@@ -1,111 +1,12 @@
 //! Random programs of kernels, copies, fills and writes over a few buffers, against a simulation on
 //! the host: whatever way they are submitted, they behave as if run one after the other.
 
-use std::ops::Range;
-
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use scry_gpu::{Batch, Binding, Buffer, Device, Download, Kernel, Launch, Result};
 
 use crate::harness::{on_each_device, succeed};
-
-const BUFFERS: usize = 3;
-/// Slices of buffers that kernels take are whole blocks, which satisfies every alignment.
-const BLOCKS: usize = 6;
-
-/// Some whole blocks of a buffer.
-#[derive(Debug, Clone, Copy)]
-struct Place {
-    buffer: usize,
-    first: usize,
-    end: usize,
-}
-
-/// One step; the numbers are taken modulo what there is.
-#[derive(Debug, Clone)]
-enum Step {
-    /// Each word of `to` from several words of `from`, and from itself.
-    Mix {
-        from: Place,
-        to: Place,
-        salt: u32,
-    },
-    /// Each word of `to` from the words of `a` and `b`.
-    Join {
-        a: Place,
-        b: Place,
-        to: Place,
-    },
-    /// Words of `to` are counted up, as the words of `from` choose.
-    Tally {
-        from: Place,
-        to: Place,
-    },
-    /// Any words to any others.
-    Copy {
-        from: [usize; 2],
-        to: [usize; 2],
-        len: usize,
-    },
-    Fill {
-        buffer: usize,
-        value: u32,
-    },
-    Write {
-        buffer: usize,
-        salt: u32,
-    },
-    Download {
-        buffer: usize,
-    },
-}
-
-/// How a part of a program is submitted.
-#[derive(Debug, Clone, Copy)]
-enum Way {
-    /// Each step on its own.
-    Direct,
-    /// A batch, not waited for.
-    Batch,
-    /// A batch, waited for.
-    BatchAndWait,
-    /// A recording, replayed so many times.
-    Recording(usize),
-}
-
-type Program = Vec<(Way, Vec<Step>)>;
-
-fn place() -> impl Strategy<Value = Place> {
-    (0..BUFFERS, 0..BLOCKS, 1..=BLOCKS).prop_map(|(buffer, first, len)| Place {
-        buffer,
-        first,
-        end: (first + len).min(BLOCKS),
-    })
-}
-
-fn step() -> impl Strategy<Value = Step> {
-    let word = || [0..BUFFERS, 0..10_000];
-    prop_oneof![
-        4 => (place(), place(), any::<u32>()).prop_map(|(from, to, salt)| Step::Mix { from, to, salt }),
-        3 => (place(), place(), place()).prop_map(|(a, b, to)| Step::Join { a, b, to }),
-        2 => (place(), place()).prop_map(|(from, to)| Step::Tally { from, to }),
-        4 => (word(), word(), 0..10_000usize).prop_map(|(from, to, len)| Step::Copy { from, to, len }),
-        1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, value)| Step::Fill { buffer, value }),
-        1 => (0..BUFFERS, any::<u32>()).prop_map(|(buffer, salt)| Step::Write { buffer, salt }),
-        1 => (0..BUFFERS).prop_map(|buffer| Step::Download { buffer }),
-    ]
-}
-
-fn program() -> impl Strategy<Value = Program> {
-    let way = prop_oneof![
-        Just(Way::Direct),
-        Just(Way::Batch),
-        Just(Way::Batch),
-        Just(Way::BatchAndWait),
-        (1..4usize).prop_map(Way::Recording),
-    ];
-    prop::collection::vec((way, prop::collection::vec(step(), 1..16)), 1..5)
-}
+use crate::programs::{BLOCKS, BUFFERS, Model, Place, Program, Step, Way, program, step};
 
 const MIX: &str = "
     var<immediate> salt: u32;
@@ -116,7 +17,8 @@ const MIX: &str = "
         let i = id.x;
         let n = arrayLength(&source);
         if i >= arrayLength(&into) { return; }
-        into[i] = into[i] * 3u + source[(i * 7u + salt % 1000u) % n] + source[(n - 1u) - i % n] + salt;
+        let others = source[(i * 7u + salt % 1000u) % n] + source[(n - 1u) - i % n];
+        into[i] = into[i] * 3u + others + salt;
     }";
 
 const JOIN: &str = "
@@ -138,97 +40,6 @@ const TALLY: &str = "
         if id.x >= arrayLength(&source) { return; }
         atomicAdd(&into[source[id.x] % arrayLength(&into)], id.x + 1u);
     }";
-
-/// The host's side of the program: the words of each buffer.
-struct Model {
-    buffers: Vec<Vec<u32>>,
-    block: usize,
-}
-
-impl Model {
-    fn range(&self, place: Place) -> Range<usize> {
-        place.first * self.block..place.end * self.block
-    }
-
-    fn words(&self, place: Place) -> Vec<u32> {
-        self.buffers[place.buffer][self.range(place)].to_vec()
-    }
-
-    fn overlap(&self, a: Place, b: Place) -> bool {
-        a.buffer == b.buffer && a.first < b.end && b.first < a.end
-    }
-
-    /// The words that a copy takes, and where it puts them.
-    fn copied(&self, from: [usize; 2], to: [usize; 2], len: usize) -> (Range<usize>, Range<usize>) {
-        let size = self.block * BLOCKS;
-        let (from, to) = (from[1] % size, to[1] % size);
-        let len = 1 + len % (size - from.max(to));
-        (from..from + len, to..to + len)
-    }
-
-    /// Whether a step has to be refused: it would read what it writes.
-    fn is_refused(&self, step: &Step) -> bool {
-        match step {
-            Step::Mix { from, to, .. } | Step::Tally { from, to } => self.overlap(*from, *to),
-            Step::Join { a, b, to } => self.overlap(*a, *to) || self.overlap(*b, *to),
-            Step::Copy { from, to, len } => {
-                let (source, target) = self.copied(*from, *to, *len);
-                from[0] == to[0] && source.start < target.end && target.start < source.end
-            }
-            _ => false,
-        }
-    }
-
-    fn written(&self, salt: u32) -> Vec<u32> {
-        (0..(self.block * BLOCKS) as u32).map(|i| i.wrapping_mul(salt | 1)).collect()
-    }
-
-    /// Does a step; gives what a download finds.
-    fn step(&mut self, step: &Step) -> Option<Vec<u32>> {
-        match step {
-            Step::Mix { from, to, salt } => self.mix(&self.words(*from), *to, *salt),
-            Step::Join { a, b, to } => self.join(&self.words(*a), &self.words(*b), *to),
-            Step::Tally { from, to } => self.tally(&self.words(*from), *to),
-            Step::Copy { from, to, len } => {
-                let (source, target) = self.copied(*from, *to, *len);
-                let words = self.buffers[from[0]][source].to_vec();
-                self.buffers[to[0]][target].copy_from_slice(&words);
-            }
-            Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value),
-            Step::Write { buffer, salt } => self.buffers[*buffer] = self.written(*salt),
-            Step::Download { buffer } => return Some(self.buffers[*buffer].clone()),
-        }
-        None
-    }
-
-    fn target(&mut self, to: Place) -> &mut [u32] {
-        let range = self.range(to);
-        &mut self.buffers[to.buffer][range]
-    }
-
-    fn mix(&mut self, source: &[u32], to: Place, salt: u32) {
-        let n = source.len();
-        for (i, word) in self.target(to).iter_mut().enumerate() {
-            let one = source[(i * 7 + salt as usize % 1000) % n];
-            let other = source[n - 1 - i % n];
-            *word = word.wrapping_mul(3).wrapping_add(one).wrapping_add(other).wrapping_add(salt);
-        }
-    }
-
-    fn join(&mut self, a: &[u32], b: &[u32], to: Place) {
-        for (i, word) in self.target(to).iter_mut().enumerate() {
-            *word = a[i % a.len()] ^ b[i * 5 % b.len()].wrapping_add(i as u32);
-        }
-    }
-
-    fn tally(&mut self, source: &[u32], to: Place) {
-        let target = self.target(to);
-        for (i, word) in (1..).zip(source) {
-            let place = *word as usize % target.len();
-            target[place] = target[place].wrapping_add(i);
-        }
-    }
-}
 
 /// The device's side.
 struct Runner {

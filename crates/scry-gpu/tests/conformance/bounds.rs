@@ -1,93 +1,11 @@
 //! Indices out of bounds: what is read is a value of the same variable or zero, what is written
 //! stays in the same variable or is dropped, and nothing else changes.
 
-use crate::guarded::{all_indices, run_guarded, wrong_indices};
-use crate::harness::{assert_says, on_each_device, refused, succeed};
+use scry_gpu::Features;
 
-/// One place that an index selects: in a fresh kernel with `index`, a statement that writes
-/// 0xffff there, and an expression that reads it.
-struct Place {
-    /// Declarations; storage at group 0, binding 0 is `data`.
-    declarations: &'static str,
-    /// Statements before, such as those that fill a variable with the words of `data`.
-    before: &'static str,
-    write: &'static str,
-    read: &'static str,
-    /// Statements that copy a variable back to `data`.
-    after: &'static str,
-    /// Words of `data`.
-    words: u32,
-    /// Number of elements that the index selects from.
-    len: u32,
-    /// The word of `data` that holds element `i`.
-    word_of: fn(u32) -> u32,
-}
-
-impl Place {
-    fn kernel(&self) -> String {
-        let Self { declarations, before, write, read, after, .. } = self;
-        format!(
-            "{declarations}
-            @group(0) @binding(1) var<storage, read> indices: array<u32>;
-            @group(0) @binding(2) var<storage, read_write> out: array<u32>;
-
-            @compute @workgroup_size(1)
-            fn main() {{
-                var index = indices[0];
-                var signed = bitcast<i32>(index);
-                {before}
-                out[0] = {read};
-                {write}
-                out[1] = {read};
-                {after}
-            }}"
-        )
-    }
-
-    /// Word `i` of `data` is `1000 + i` before.
-    fn check(&self) {
-        let source = self.kernel();
-        let data: Vec<u32> = (0..self.words).map(|i| 1000 + i).collect();
-        on_each_device(|gpu| {
-            for index in all_indices(self.len) {
-                let after = run_guarded(gpu, &source, &[&data, &[index], &[7, 7]]);
-                let what = format!("`{}` with index {index:#x}: {after:?}", self.write);
-                self.check_one(index, &data, &after[0], &after[2], &what);
-            }
-        });
-    }
-
-    fn check_one(&self, index: u32, before: &[u32], after: &[u32], out: &[u32], what: &str) {
-        let differ = |i: &usize| before[*i] != after[*i];
-        let changed: Vec<usize> = (0..before.len()).filter(differ).collect();
-        assert!(changed.iter().all(|place| after[*place] == 0xffff), "{what}");
-        if index < self.len {
-            let place = (self.word_of)(index);
-            assert_eq!(changed, [place as usize], "{what}");
-            assert_eq!(out, [1000 + place, 0xffff], "{what}");
-        } else {
-            assert!(changed.len() <= 1, "{what}");
-            let mut known: Vec<u32> = (0..self.len).map(|i| 1000 + (self.word_of)(i)).collect();
-            known.push(0);
-            assert!(known.contains(&out[0]), "{what}");
-            known.push(0xffff);
-            assert!(known.contains(&out[1]), "{what}");
-            let elements: Vec<usize> = (0..self.len).map(|i| (self.word_of)(i) as usize).collect();
-            assert!(changed.iter().all(|place| elements.contains(place)), "{what}");
-        }
-    }
-}
-
-const PLAIN: Place = Place {
-    declarations: "@group(0) @binding(0) var<storage, read_write> data: array<u32>;",
-    before: "",
-    write: "data[index] = 0xffffu;",
-    read: "data[index]",
-    after: "",
-    words: 8,
-    len: 8,
-    word_of: |i| i,
-};
+use crate::guarded::run_guarded;
+use crate::harness::on_each_device;
+use crate::places::{PLAIN, Place};
 
 #[test]
 fn fault_21_runtime_arrays_of_scalars() {
@@ -180,23 +98,7 @@ fn fault_21_runtime_arrays_of_structures_and_arrays() {
         word_of: |i| 8 * i,
         ..rows
     }
-    .check_reads_only();
-}
-
-impl Place {
-    /// Where the write copies more than one word, from perhaps another element.
-    fn check_reads_only(&self) {
-        let source = self.kernel();
-        let data: Vec<u32> = (0..self.words).map(|i| 1000 + i).collect();
-        on_each_device(|gpu| {
-            for index in all_indices(self.len) {
-                let after = run_guarded(gpu, &source, &[&data, &[index], &[7, 7]]);
-                let is_known = |word: &u32| data.contains(word) || [0, 0xffff].contains(word);
-                assert!(after[0].iter().all(is_known), "index {index}: {after:?}");
-                assert!(is_known(&after[2][0]) && is_known(&after[2][1]), "index {index}");
-            }
-        });
-    }
+    .check_known();
 }
 
 #[test]
@@ -405,81 +307,24 @@ fn fault_22_constant_indices_past_a_runtime_array() {
     }
 }
 
+/// Elements of eight bytes, and of two, where the device has them.
 #[test]
-fn fault_21_uniform_arrays_and_immediates_of_words() {
-    let source = "
-        struct Table { rows: array<vec4<u32>, 3>, m: mat2x4<f32> }
-        @group(0) @binding(0) var<uniform> table: Table;
-        @group(0) @binding(1) var<storage, read> indices: array<u32>;
-        @group(0) @binding(2) var<storage, read_write> out: array<u32>;
-
-        @compute @workgroup_size(1)
-        fn main() {
-            let i = indices[0];
-            out[0] = table.rows[i].y;
-            out[1] = table.rows[2][i];
-            out[2] = u32(table.m[i].z);
-            out[3] = u32(table.m[1][i]);
-            out[4] = table.rows[i][i];
-        }";
-    let mut table: Vec<u32> = (100..112).collect();
-    table.extend((0..8u8).map(|i| f32::from(200 + i).to_bits()));
-    on_each_device(|gpu| {
-        for index in all_indices(2) {
-            let after = run_guarded(gpu, source, &[&table, &[index], &[7; 5]]);
-            let out = &after[2];
-            assert!([101, 105, 109, 0].contains(&out[0]), "{index}: {out:?}");
-            assert!((108..112).contains(&out[1]) || out[1] == 0, "{index}: {out:?}");
-            assert!([202, 206, 0].contains(&out[2]), "{index}: {out:?}");
-            assert!((204..208).contains(&out[3]) || out[3] == 0, "{index}: {out:?}");
-            assert!((100..112).contains(&out[4]) || out[4] == 0, "{index}: {out:?}");
-            if index < 2 {
-                let i = index;
-                assert_eq!(out[..], [101 + 4 * i, 108 + i, 202 + 4 * i, 204 + i, 100 + 5 * i]);
-            }
-        }
-    });
-}
-
-/// A binding that ends within an element would leave the rest of it to chance.
-#[test]
-fn fault_17_bindings_that_end_within_an_element_are_refused() {
-    let kernel = |ty: &str, list: &str| {
-        format!(
-            "struct Data {{ head: vec4<u32>, list: array<vec4<u32>> }}
-            @group(0) @binding(0) var<storage, read_write> data: {ty};
-            @compute @workgroup_size(1)
-            fn main() {{ {list}[2] = vec4(9u); }}"
-        )
-    };
-    on_each_device(|gpu| {
-        let data = succeed(gpu.upload(&[5u32; 11]));
-        for (ty, list) in [("array<vec4<u32>>", "data"), ("Data", "data.list")] {
-            let text = refused(gpu.dispatch(&kernel(ty, list), &[&data], 1));
-            assert_says(&text, &["`data`", "44 bytes", "16"]);
-        }
-        assert_eq!(succeed(data.download()), [5; 11]);
-    });
-}
-
-/// Invocations far past the data, as every launch of whole workgroups has some.
-#[test]
-fn fault_21_many_invocations_past_the_end() {
-    let source = "
-        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-        @group(0) @binding(1) var<storage, read> indices: array<u32>;
-        @group(0) @binding(2) var<storage, read_write> out: array<atomic<u32>>;
-        @compute @workgroup_size(256)
-        fn main(@builtin(local_invocation_index) local: u32) {
-            let far = local * indices[1] + indices[0];
-            atomicAdd(&out[far], 1u);
-            data[far] = 0xffffu;
-        }";
-    on_each_device(|gpu| {
-        for index in wrong_indices(16) {
-            let after = run_guarded(gpu, source, &[&[5; 16], &[index, 0x0101_0101], &[0; 16]]);
-            assert!(after[0].iter().all(|word| [5, 0xffff].contains(word)), "{index}: {after:?}");
-            assert!(after[2].iter().sum::<u32>() <= 256, "{index}: {after:?}");
-        }
-    });
+fn fault_21_other_widths() {
+    Place {
+        declarations: "@group(0) @binding(0) var<storage, read_write> data: array<u64>;",
+        write: "data[index] = (data[index] & 0xffffffff00000000lu) | 0xfffflu;",
+        read: "u32(data[index] & 0xfffffffflu)",
+        words: 16,
+        word_of: |i| 2 * i,
+        ..PLAIN
+    }
+    .check_where(Features::I64);
+    Place {
+        declarations: "enable wgpu_int16;
+            @group(0) @binding(0) var<storage, read_write> data: array<vec2<u16>>;",
+        write: "data[index].x = u16(0xffffu);",
+        read: "u32(data[index].x)",
+        ..PLAIN
+    }
+    .check_where(Features::I16);
 }

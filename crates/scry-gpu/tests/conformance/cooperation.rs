@@ -116,8 +116,10 @@ fn storage_barriers_and_uniform_loads() {
 #[test]
 fn one_counter_of_many_workgroups_is_exact() {
     let source = "
-        struct Counters { plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,
-            bits: atomic<u32>, holes: atomic<u32>, flips: atomic<u32> }
+        struct Counters {
+            plus: atomic<u32>, minus: atomic<i32>, most: atomic<u32>, least: atomic<i32>,
+            bits: atomic<u32>, holes: atomic<u32>, flips: atomic<u32>,
+        }
         @group(0) @binding(0) var<storage, read_write> c: Counters;
         @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
 

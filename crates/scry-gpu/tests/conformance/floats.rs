@@ -1,5 +1,7 @@
 //! Floats: what is exact, what is rounded, and how far off the rest may be.
 
+use std::f32::consts::PI;
+
 use crate::harness::{Case, all_pairs, check_table, check_table_by};
 use crate::support::random_f32;
 
@@ -150,13 +152,13 @@ const FUNCTIONS: [Function; 16] = [
         wgsl: "sin(a)",
         exact: f64::sin,
         allowed: |_, _| 2f64.powi(-11),
-        domain: |r| r * 3.14,
+        domain: |r| r * PI,
     },
     Function {
         wgsl: "cos(a)",
         exact: f64::cos,
         allowed: |_, _| 2f64.powi(-11),
-        domain: |r| r * 3.14,
+        domain: |r| r * PI,
     },
     Function {
         wgsl: "atan(a)",

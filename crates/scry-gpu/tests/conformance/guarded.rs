@@ -46,6 +46,17 @@ impl Guarded {
 /// that are not bound stand between them, and must keep their bytes.
 #[track_caller]
 pub fn run_guarded(gpu: &Device, source: &str, bindings: &[&[u32]]) -> Vec<Vec<u32>> {
+    launch_guarded(gpu, source, bindings, Launch::workgroups([1, 1, 1]))
+}
+
+/// As [`run_guarded`], with a launch of its own.
+#[track_caller]
+pub fn launch_guarded(
+    gpu: &Device,
+    source: &str,
+    bindings: &[&[u32]],
+    launch: Launch,
+) -> Vec<Vec<u32>> {
     let kernel = succeed(gpu.compile(source));
     let neighbour = || succeed(gpu.upload(&[Word(CANARY); 64]));
     let mut neighbours = vec![neighbour()];
@@ -56,7 +67,7 @@ pub fn run_guarded(gpu: &Device, source: &str, bindings: &[&[u32]]) -> Vec<Vec<u
     }
     let slices: Vec<Slice<'_, Word>> = guarded.iter().map(Guarded::slice).collect();
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
-    succeed(gpu.run_configured(&kernel, &bindings, Launch::workgroups([1, 1, 1])));
+    succeed(gpu.run_configured(&kernel, &bindings, launch));
     let after = guarded.iter().map(Guarded::words).collect();
     for neighbour in neighbours {
         assert_eq!(succeed(neighbour.download()), [Word(CANARY); 64], "a neighbour was written");

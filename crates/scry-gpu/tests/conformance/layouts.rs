@@ -49,7 +49,9 @@ fn vectors_of_three_are_aligned_to_four() {
 fn nested_arrays_and_structures() {
     let types = "
         struct Inner { x: u32, y: vec2<u32> }
-        struct Outer { head: u32, inner: array<Inner, 2>, grid: array<array<vec3<u32>, 2>, 2>, tail: u32 }";
+        struct Outer {
+            head: u32, inner: array<Inner, 2>, grid: array<array<vec3<u32>, 2>, 2>, tail: u32,
+        }";
     let places = [
         ("s.head", 0),
         ("s.inner[0].x", 2),
@@ -69,7 +71,10 @@ fn nested_arrays_and_structures() {
 
 #[test]
 fn attributes_move_members() {
-    let types = "struct S { a: u32, @align(32) b: u32, @size(24) c: u32, d: u32, @align(16) @size(16) e: vec2<u32>, f: u32 }";
+    let types = "struct S {
+        a: u32, @align(32) b: u32, @size(24) c: u32, d: u32,
+        @align(16) @size(16) e: vec2<u32>, f: u32,
+    }";
     let places = [("s.a", 0), ("s.b", 8), ("s.c", 9), ("s.d", 15), ("s.e.x", 16), ("s.f", 20)];
     words_at(types, "S", 24, &places);
 }
