@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use scry_gpu::{Device, GpuError};
+use scry_gpu::{Device, DeviceKind, GpuError};
 
 use super::child::{in_child, in_child_with};
 use super::devices::{STEP, check_works, devices, devices_and_null, null, selectors, try_to_work};
@@ -90,18 +90,21 @@ fn fault_34_a_device_that_is_opened_after_the_fork_works() {
     in_child(name, PATIENCE, || {
         in_fork(Duration::from_secs(20), || devices_and_null().iter().for_each(check_works));
         devices_and_null().iter().for_each(check_works);
+        // Whether a driver can begin anew in the child of a process that used it is the driver's
+        // affair; that of a processor can.
+        let all = devices();
+        if all.iter().any(|gpu| gpu.info().kind != DeviceKind::Software) {
+            println!("skipped fault 34, forks of a process that used a GPU");
+            return;
+        }
+        let selectors = selectors();
         in_fork(Duration::from_secs(20), || {
-            for selector in selectors_of_parent() {
+            for selector in selectors {
                 check_works(&Device::open(&selector).unwrap());
             }
         });
-        devices_and_null().iter().for_each(check_works);
+        all.iter().for_each(check_works);
     });
-}
-
-/// [`selectors`], which the parent of a fork must have asked for.
-fn selectors_of_parent() -> Vec<String> {
-    selectors()
 }
 
 fn set_limit(resource: libc::__rlimit_resource_t, soft: u64) -> u64 {
