@@ -20,7 +20,7 @@ fn each(test: impl Fn(&Device)) {
         let info = device.info();
         let selector = format!("{}:{}", info.backend, info.index);
         for by_kernel in [true, false] {
-            let device = Device::open(&selector).unwrap();
+            let device = Device::open(&selector).expect("a device that is listed opens");
             testing::copy_with_kernel(&device, by_kernel);
             test(&device);
         }
