@@ -16,6 +16,11 @@ export SCRY_ROOT="$here/root"
 export CARGO_BIN_EXE_scry="$here/bin/scry"
 export PATH="$here/bin:$PATH"
 
+# Programs travel compressed.
+while IFS= read -r -d '' packed; do
+    gunzip -f "$packed" && chmod +x "${packed%.gz}"
+done < <(find "$here" -mindepth 2 -maxdepth 2 -name '*.gz' -print0)
+
 wanted=()
 while (($#)) && [[ "$1" != -- ]]; do
     wanted+=("${1%/}")

@@ -1,9 +1,12 @@
 //! `cargo xtask gpu-bundle`: everything that runs, in one folder, for a machine without cargo.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use crate::artifact::{self, Artifact, Group};
 use crate::repo;
@@ -95,7 +98,7 @@ fn fill(root: &Path, out: &Path, artifacts: &[Artifact]) -> Result<()> {
         } else {
             list += &format!("{group_name}\t{name}\t{folder}\n");
         }
-        copy(executable, &out.join(group_name).join(name))?;
+        compress(executable, &out.join(group_name).join(format!("{name}.gz")))?;
         fs::create_dir_all(out.join("root").join(folder))?;
     }
     links += &format!("{}\troot\n", root.display());
@@ -122,6 +125,18 @@ fn write_program(path: &Path, text: &str) -> Result<()> {
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(path, fs::Permissions::from_mode(0o755))?;
     }
+    Ok(())
+}
+
+/// Copies a program, compressed: `run.sh` expands it. Together they would be too large otherwise.
+fn compress(from: &Path, to: &Path) -> Result<()> {
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let program = fs::read(from).with_context(|| format!("{} cannot be read", from.display()))?;
+    let mut encoder = GzEncoder::new(fs::File::create(to)?, Compression::best());
+    encoder.write_all(&program)?;
+    encoder.finish()?;
     Ok(())
 }
 
@@ -153,8 +168,13 @@ mod tests {
             fs::create_dir_all(out.join("tests")).unwrap();
             write_program(&out.join("tests").join(name), &format!("#!/bin/sh\n{text}\n")).unwrap();
         };
+        let squeeze = |name: &str| {
+            compress(&out.join("tests").join(name), &out.join(format!("tests/{name}.gz")))
+        };
         program("good", "echo in $(basename $PWD) with $*; test -d \"$SCRY_ROOT\"");
         program("bad", "exit 3");
+        squeeze("bad").unwrap();
+        fs::remove_file(out.join("tests/bad")).unwrap();
         fs::create_dir_all(out.join("root/crates/a")).unwrap();
         fs::write(out.join("list"), "tests\tgood\tcrates/a\ntests\tbad\tcrates/a\n").unwrap();
         fs::write(out.join("left-out"), "tests/ui needs the compiler\n").unwrap();
@@ -205,7 +225,7 @@ mod tests {
     fn sizes_include_files_in_folders() {
         let bundle = bundle();
         let sizes = sizes(bundle.path()).unwrap();
-        assert!(sizes.iter().any(|(_, path)| path.ends_with("tests/bad")));
+        assert!(sizes.iter().any(|(_, path)| path.ends_with("tests/bad.gz")));
         assert_eq!(sizes.len(), 6);
     }
 }
