@@ -15,6 +15,15 @@ const INCREMENT: &str = "
         if id.x < arrayLength(&data) { data[id.x] += 1u; }
     }";
 
+/// A kernel whose results tell the order of its launches.
+const APPEND: &str = "
+    var<immediate> number: u32;
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @compute @workgroup_size(64)
+    fn append(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&data) { data[id.x] = data[id.x] * 31u + number + 1u; }
+    }";
+
 /// A kernel that keeps a device busy for a while, with a loop that nothing can shorten.
 const SLOW: &str = "
     var<immediate> turns: u32;
@@ -35,6 +44,28 @@ fn a_chain_of_dispatches_runs_in_order() {
         let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
         driver.done(&chain);
         assert_eq!(driver.words(span(data, 1024)), [100; 256]);
+    }
+}
+
+/// Lists as long as one submission, a step shorter and longer, and many submissions long.
+#[test]
+fn a_list_of_any_length_runs_once_and_in_order() {
+    let Some(driver) = driver() else { return };
+    let data = span(driver.uploaded(&[0; 16]), 64);
+    let kernel = driver.compiled(APPEND, false);
+    for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
+        driver.done(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
+        let steps: Vec<Step> = (0..len)
+            .flat_map(|i| {
+                let step = dispatch_with(kernel, &[(data, true)], [1; 3], &i.to_le_bytes());
+                [step, compute_barrier()]
+            })
+            .take(len as usize)
+            .collect();
+        driver.done(&steps);
+        let launches = len.div_ceil(2);
+        let expected = (0..launches).fold(0u32, |x, i| x.wrapping_mul(31).wrapping_add(i + 1));
+        assert_eq!(driver.words(data), [expected; 16], "{len} steps");
     }
 }
 
