@@ -79,7 +79,7 @@ const DESCRIPTORS_PER_POOL: u32 = 1024;
 /// Sets in a pool.
 const SETS_PER_POOL: u32 = 128;
 
-/// Descriptor sets for kernels whose bindings cannot be pushed.
+/// Descriptor sets for kernels whose bindings are not pushed.
 pub(super) struct DescriptorSets {
     pools: Vec<vk::DescriptorPool>,
     /// The pool to take from; those before it are used up.

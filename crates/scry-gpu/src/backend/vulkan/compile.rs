@@ -135,13 +135,13 @@ impl Kernel {
         source: &Source<'_>,
         cache: vk::PipelineCache,
     ) -> Result<Self> {
-        let pushes = source.bindings.len() <= gpu.max_push_descriptors as usize;
+        let few = source.bindings.len() <= gpu.max_push_descriptors as usize;
         let mut kernel = Self {
             pipeline: vk::Pipeline::null(),
             layout: vk::PipelineLayout::null(),
             set_layout: vk::DescriptorSetLayout::null(),
             template: vk::DescriptorUpdateTemplate::null(),
-            pushes: pushes && gpu.push.is_some(),
+            pushes: few && gpu.push.is_some() && !gpu.prefers_sets,
             bindings: source.bindings.len(),
             immediates: source.immediates,
             gpu: Arc::clone(gpu),

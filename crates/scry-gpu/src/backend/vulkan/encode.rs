@@ -1,5 +1,6 @@
 //! Steps, written into a command buffer.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use ash::vk;
@@ -26,6 +27,33 @@ pub(super) struct Tables<'a> {
     pub(super) kernels: &'a Kernels,
 }
 
+/// Descriptor sets of a command buffer that are remembered. Programs that swap buffers bind two or
+/// three in turn; what binds more at random would only look in vain.
+const REMEMBERED: usize = 8;
+
+/// The sets that were written last into one command buffer, and the dispatches they were for. The
+/// tables do not change while commands are encoded, so equal ids mean the same buffers.
+#[derive(Default)]
+struct Written<'s> {
+    sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; REMEMBERED],
+    /// Where the next one goes.
+    next: usize,
+}
+
+impl<'s> Written<'s> {
+    /// The set with the bindings of a dispatch, if it is still known.
+    fn find(&self, dispatch: &Dispatch) -> Option<vk::DescriptorSet> {
+        let same = |of: &Dispatch| of.kernel == dispatch.kernel && of.bindings == dispatch.bindings;
+        self.sets.iter().flatten().find(|(of, _)| same(of)).map(|(_, set)| *set)
+    }
+
+    /// Remembers a set instead of the oldest one.
+    fn insert(&mut self, dispatch: &'s Dispatch, set: vk::DescriptorSet) {
+        self.sets[self.next] = Some((dispatch, set));
+        self.next = (self.next + 1) % REMEMBERED;
+    }
+}
+
 /// Writes steps into a command buffer that has begun.
 pub(super) struct Encoder<'a> {
     pub(super) gpu: &'a Gpu,
@@ -43,6 +71,7 @@ impl<'a> Encoder<'a> {
             timer.reset(self.commands.buffer);
         }
         let mut previous = None;
+        let mut written = Written::default();
         let mut dispatches = 0;
         for step in steps {
             match step {
@@ -51,7 +80,7 @@ impl<'a> Encoder<'a> {
                 Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
                 Step::Run(Command::Dispatch(dispatch)) => {
                     self.stamp(dispatches * 2);
-                    self.dispatch(dispatch, previous)?;
+                    self.dispatch(dispatch, previous, &mut written)?;
                     previous = Some(dispatch);
                     self.stamp(dispatches * 2 + 1);
                     dispatches += 1;
@@ -140,10 +169,14 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Encodes a dispatch; `bound` is the pipeline in force. Returns the one in force afterwards.
     /// Writes a launch. What the one before it bound stays bound: copies, fills and barriers
     /// between them change nothing about that.
-    fn dispatch(&mut self, dispatch: &Dispatch, previous: Option<&Dispatch>) -> Result<()> {
+    fn dispatch<'s>(
+        &mut self,
+        dispatch: &'s Dispatch,
+        previous: Option<&Dispatch>,
+        written: &mut Written<'s>,
+    ) -> Result<()> {
         let kernel = self.kernel(dispatch)?;
         let commands = self.commands.buffer;
         let previous = previous.filter(|previous| previous.kernel == dispatch.kernel);
@@ -153,7 +186,7 @@ impl<'a> Encoder<'a> {
             unsafe { device.cmd_bind_pipeline(commands, point, kernel.pipeline) };
         }
         if previous.is_none_or(|previous| previous.bindings != dispatch.bindings) {
-            self.bind(kernel, &dispatch.bindings)?;
+            self.bind(kernel, dispatch, written)?;
         }
         self.push_immediates(kernel, &dispatch.immediates);
         let [x, y, z] = dispatch.groups;
@@ -182,11 +215,62 @@ impl<'a> Encoder<'a> {
         Ok(kernel)
     }
 
-    /// Encodes the bindings of a launch.
-    fn bind(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<()> {
-        if bindings.is_empty() {
+    /// Binds what a launch asks for: pushes it, or binds a set that holds it.
+    fn bind<'s>(
+        &mut self,
+        kernel: &Kernel,
+        dispatch: &'s Dispatch,
+        written: &mut Written<'s>,
+    ) -> Result<()> {
+        if dispatch.bindings.is_empty() {
             return Ok(());
         }
+        if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
+            let infos = self.infos(&dispatch.bindings)?;
+            let (commands, template) = (self.commands.buffer, kernel.template);
+            // SAFETY: the template reads as many infos as the kernel has bindings, which is how
+            // many there are; their buffers are alive.
+            unsafe {
+                push.cmd_push_descriptor_set_with_template(
+                    commands,
+                    template,
+                    kernel.layout,
+                    0,
+                    infos,
+                );
+            }
+            return Ok(());
+        }
+        let set = match written.find(dispatch) {
+            Some(set) => set,
+            None => {
+                let set = self.write_set(kernel, &dispatch.bindings)?;
+                written.insert(dispatch, set);
+                set
+            }
+        };
+        let (commands, point) = (self.commands.buffer, vk::PipelineBindPoint::COMPUTE);
+        // SAFETY: the set is of the kernel's layout and holds live buffers; nothing writes it
+        // before the commands are done.
+        unsafe {
+            let device = &self.gpu.raw;
+            device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
+        }
+        Ok(())
+    }
+
+    /// A fresh descriptor set with these bindings.
+    fn write_set(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<vk::DescriptorSet> {
+        let set = self.commands.sets.allocate(kernel)?;
+        let infos = self.infos(bindings)?;
+        // SAFETY: the template reads as many infos as the kernel has bindings, which is how many
+        // there are; their buffers are alive. No command uses the set yet.
+        unsafe { self.gpu.raw.update_descriptor_set_with_template(set, kernel.template, infos) };
+        Ok(set)
+    }
+
+    /// The bindings as templates read them, valid until the next call.
+    fn infos(&mut self, bindings: &[Bound]) -> Result<*const c_void> {
         self.bindings.clear();
         for Bound { span, .. } in bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
@@ -196,31 +280,7 @@ impl<'a> Encoder<'a> {
                 .range(span.size);
             self.bindings.push(info);
         }
-        let commands = self.commands.buffer;
-        let infos = self.bindings.as_ptr().cast();
-        if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
-            // SAFETY: the template reads as many infos as the kernel has bindings, which is what
-            // `self.bindings` holds; their buffers are alive.
-            unsafe {
-                push.cmd_push_descriptor_set_with_template(
-                    commands,
-                    kernel.template,
-                    kernel.layout,
-                    0,
-                    infos,
-                );
-            }
-            return Ok(());
-        }
-        let set = self.commands.sets.allocate(kernel)?;
-        let point = vk::PipelineBindPoint::COMPUTE;
-        // SAFETY: as above; the set is fresh, and no other command uses it.
-        unsafe {
-            let device = &self.gpu.raw;
-            device.update_descriptor_set_with_template(set, kernel.template, infos);
-            device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
-        }
-        Ok(())
+        Ok(self.bindings.as_ptr().cast())
     }
 
     fn push_immediates(&self, kernel: &Kernel, immediates: &[u8]) {

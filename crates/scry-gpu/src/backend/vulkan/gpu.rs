@@ -11,7 +11,7 @@ use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
 use super::{error, lock};
 use crate::error::{GpuError, Result};
-use crate::info::DeviceInfo;
+use crate::info::{DeviceInfo, DeviceKind};
 use crate::process::{FORKED, Process};
 
 /// PCI vendor number of NVIDIA.
@@ -30,6 +30,8 @@ pub(super) struct Gpu {
     /// Pushes descriptors into command buffers, where the device can.
     pub(super) push: Option<khr::push_descriptor::Device>,
     pub(super) max_push_descriptors: u32,
+    /// Whether descriptor sets are the faster way even where bindings can be pushed.
+    pub(super) prefers_sets: bool,
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
     extensions: Extensions,
@@ -66,6 +68,8 @@ impl Gpu {
             timestamps: probe.timestamps,
             cache_identity: probe.cache_identity,
             max_push_descriptors: probe.max_push_descriptors,
+            // A software device makes a set of every push; a GPU's driver writes it in place.
+            prefers_sets: probe.info.kind == DeviceKind::Software,
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
             has_dot_product: features.has_dot_product(),

@@ -14,10 +14,15 @@ use super::timing::Timer;
 use super::wait::Timeline;
 use crate::command::{Command, Step};
 use crate::error::{GpuError, Result};
+use crate::info::DeviceKind;
 
-/// Steps of one submission: encoding so many takes the host about as long as a submission costs it
-/// ten times over.
+/// Steps of one submission, the first one at least: encoding so many takes the host about as long
+/// as a submission costs it ten times over.
 const PIECE: usize = 128;
+
+/// Most steps of one submission to a software device, where each has twice as many as the one
+/// before: its threads and the caller's take turns, so that less is won by an early start.
+const SOFTWARE_PIECE: usize = 512;
 
 /// Timed submissions that are kept for a caller who may yet ask for the times.
 const TIMERS_KEPT: usize = 64;
@@ -82,10 +87,15 @@ impl Queue {
             return self.submit_piece(&mut state, timeline, tables, steps, timed);
         }
         let before = state.last;
-        for (index, piece) in steps.chunks(PIECE).enumerate() {
+        let largest = match self.gpu.info.kind {
+            DeviceKind::Software => SOFTWARE_PIECE,
+            _ => PIECE,
+        };
+        let (mut done, mut size) = (0, PIECE);
+        while done < steps.len() {
+            let piece = &steps[done..steps.len().min(done + size)];
             let submitted = self.submit_piece(&mut state, timeline, tables, piece, false);
             if let Err(error) = submitted {
-                let done = index * PIECE;
                 let value = state.last;
                 drop(state);
                 return Err(match value == before {
@@ -93,6 +103,8 @@ impl Queue {
                     false => self.broken_off(timeline, value, (done, steps.len()), &error),
                 });
             }
+            done += piece.len();
+            size = (size * 2).min(largest);
         }
         Ok(state.last)
     }

@@ -42,6 +42,20 @@ fn driver() -> Option<VulkanDriver> {
     }
 }
 
+/// The first device twice: with bindings pushed as far as it can, and with bindings in sets.
+fn drivers() -> Vec<VulkanDriver> {
+    if driver().is_none() {
+        return Vec::new();
+    }
+    let adapters = adapter::find(&Instance::shared().unwrap()).unwrap();
+    let preferring = |sets: bool| {
+        let mut gpu = adapters[0].open_gpu().unwrap();
+        gpu.prefers_sets = sets;
+        VulkanDriver::new(gpu.into()).unwrap()
+    };
+    [false, true].map(preferring).into()
+}
+
 /// Environment variable that tells a child process of a test that it is one.
 const CHILD: &str = "SCRY_TEST_CHILD";
 
@@ -93,6 +107,11 @@ fn barrier(before: Stages, after: Stages) -> Step {
 fn full_barrier() -> Step {
     let device = Stages::COMPUTE | Stages::TRANSFER;
     barrier(device, device | Stages::HOST)
+}
+
+/// Between dispatches that depend on each other.
+fn compute_barrier() -> Step {
+    barrier(Stages::COMPUTE, Stages::COMPUTE)
 }
 
 fn dispatch(kernel: KernelId, bindings: &[(Span, bool)], groups: [u32; 3]) -> Step {

@@ -6,40 +6,42 @@ use scry_ir::{Features, FoldParams};
 
 #[test]
 fn a_kernel_doubles_its_input() {
-    let Some(driver) = driver() else { return };
-    let words: Vec<u32> = (0..1000).collect();
-    let (src, dst) = (driver.uploaded(&words), driver.device_memory(4000));
-    let kernel = driver.compiled(DOUBLE, false);
-    let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
-    driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
-    let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
-    assert_eq!(driver.words(span(dst, 4000)), doubled);
-    driver.release(kernel);
+    for driver in drivers() {
+        let words: Vec<u32> = (0..1000).collect();
+        let (src, dst) = (driver.uploaded(&words), driver.device_memory(4000));
+        let kernel = driver.compiled(DOUBLE, false);
+        let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
+        driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
+        let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
+        assert_eq!(driver.words(span(dst, 4000)), doubled);
+        driver.release(kernel);
+    }
 }
 
 #[test]
 fn a_kernel_sees_a_span_as_its_whole_buffer() {
-    let Some(driver) = driver() else { return };
-    let alignment = driver.info().binding_alignment;
-    let words = vec![3; 1024];
-    let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
-    let kernel = driver.compiled(DOUBLE, false);
-    let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
-    let part = Span { memory: dst, offset: alignment, size: 20 };
-    let bindings = [(span(src, 4096), false), (part, true)];
-    driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
-    let first = alignment as usize / 4;
-    let got = driver.words(span(dst, 4096));
-    for (at, word) in got.into_iter().enumerate() {
-        let inside = (first..first + 5).contains(&at);
-        assert_eq!(word, if inside { 6 } else { 9 }, "word {at}");
+    for driver in drivers() {
+        let alignment = driver.info().binding_alignment;
+        let words = vec![3; 1024];
+        let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
+        let kernel = driver.compiled(DOUBLE, false);
+        let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
+        let part = Span { memory: dst, offset: alignment, size: 20 };
+        let bindings = [(span(src, 4096), false), (part, true)];
+        driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
+        let first = alignment as usize / 4;
+        let got = driver.words(span(dst, 4096));
+        for (at, word) in got.into_iter().enumerate() {
+            let inside = (first..first + 5).contains(&at);
+            assert_eq!(word, if inside { 6 } else { 9 }, "word {at}");
+        }
     }
 }
 
 #[test]
 fn uniforms_immediates_and_workgroup_memory_arrive() {
-    let Some(driver) = driver() else { return };
-    let source = "
+    for driver in drivers() {
+        let source = "
         struct Scale { by: u32, add: u32 }
         @group(3) @binding(7) var<uniform> scale: Scale;
         @group(1) @binding(2) var<storage, read_write> data: array<u32>;
@@ -50,32 +52,40 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
             let zeroed = seen[i] + seen[63 - i];
             data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
         }";
-    let kernel = driver.compiled(source, false);
-    let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
-    let scale = driver.uploaded(&[10, 1]);
-    // In the order of the interface: group 1 before group 3.
-    let bindings = [(span(data, 128), true), (span(scale, 8), false)];
-    let step = dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]));
-    driver.done(&[step]);
-    let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
-    assert_eq!(driver.words(span(data, 128)), expected);
+        let kernel = driver.compiled(source, false);
+        let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
+        let scale = driver.uploaded(&[10, 1]);
+        // In the order of the interface: group 1 before group 3.
+        let bindings = [(span(data, 128), true), (span(scale, 8), false)];
+        let step = dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]));
+        driver.done(&[step]);
+        let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
+        assert_eq!(driver.words(span(data, 128)), expected);
+    }
 }
 
 #[test]
 fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
-    let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(DOUBLE, true);
-    // 10 workgroups as rows of 4: two full rows, and 2 in the last.
-    let params =
-        FoldParams { groups: [10, 1, 1], width: 4, height: 3, rows: 3, last_row: 2, padding: 0 };
-    let FoldParams { groups, .. } = params;
-    let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
-    let words: Vec<u32> = (0..640).collect();
-    let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
-    let bindings = [(span(src, 2560), false), (span(dst, 2560), true), (span(fold, 32), false)];
-    driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
-    let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
-    assert_eq!(driver.words(span(dst, 2560)), doubled);
+    for driver in drivers() {
+        let kernel = driver.compiled(DOUBLE, true);
+        // 10 workgroups as rows of 4: two full rows, and 2 in the last.
+        let params = FoldParams {
+            groups: [10, 1, 1],
+            width: 4,
+            height: 3,
+            rows: 3,
+            last_row: 2,
+            padding: 0,
+        };
+        let FoldParams { groups, .. } = params;
+        let fold = driver.uploaded(&[groups[0], groups[1], groups[2], 4, 3, 3, 2, 0]);
+        let words: Vec<u32> = (0..640).collect();
+        let (src, dst) = (driver.uploaded(&words), driver.device_memory(2560));
+        let bindings = [(span(src, 2560), false), (span(dst, 2560), true), (span(fold, 32), false)];
+        driver.done(&[dispatch(kernel, &bindings, [4, 3, 1])]);
+        let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
+        assert_eq!(driver.words(span(dst, 2560)), doubled);
+    }
 }
 
 /// A kernel that adds up `count` buffers.
@@ -125,41 +135,60 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
 
 #[test]
 fn pushed_bindings_and_sets_give_the_same() {
-    let Some(mut driver) = driver() else { return };
-    let most = driver.info().limits.max_storage_bindings as usize - 1;
-    check_sum_of(&driver, 5.min(most));
-    // More than a push takes, where the device has as many bindings at all.
-    check_sum_of(&driver, 40.min(most));
-    // And as on a device that pushes nothing.
-    drop_push(&mut driver);
-    check_sum_of(&driver, 5.min(most));
+    for driver in drivers() {
+        let most = driver.info().limits.max_storage_bindings as usize - 1;
+        check_sum_of(&driver, 5.min(most));
+        // More than a push takes, where the device has as many bindings at all.
+        check_sum_of(&driver, 40.min(most));
+    }
 }
 
-fn drop_push(driver: &mut VulkanDriver) {
-    let adapters = adapter::find(&Instance::shared().unwrap()).unwrap();
-    let mut gpu = adapters[0].open_gpu().unwrap();
-    gpu.max_push_descriptors = 0;
-    gpu.push = None;
-    *driver = VulkanDriver::new(gpu.into()).unwrap();
+#[test]
+fn bindings_that_return_are_those_they_were() {
+    for driver in drivers() {
+        let count = 12u32;
+        let kernel = driver.compiled(DOUBLE, false);
+        let all: Vec<_> = (0..count).map(|i| driver.uploaded(&[i + 1; 16])).collect();
+        let double = |from: u32, to: u32| {
+            let [from, to] = [from, to].map(|i| span(all[i as usize], 64));
+            dispatch(kernel, &[(from, false), (to, true)], [1; 3])
+        };
+        // Around a ring of buffers, more and more of them, forth and back.
+        let mut expected: Vec<u32> = (1..=count).collect();
+        let mut steps = Vec::new();
+        for len in 2..=count {
+            for turn in 0..2 * len {
+                let (from, to) = (turn % len, (turn + 1) % len);
+                let (from, to) = if turn < len { (from, to) } else { (to, from) };
+                expected[to as usize] = expected[from as usize].wrapping_mul(2);
+                steps.extend([double(from, to), compute_barrier()]);
+            }
+        }
+        driver.done(&steps);
+        for (memory, word) in all.iter().zip(expected) {
+            assert_eq!(driver.words(span(*memory, 64)), [word; 16]);
+        }
+    }
 }
 
 #[test]
 fn a_dispatch_that_does_not_fit_its_kernel_is_refused() {
-    let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(DOUBLE, false);
-    let memory = driver.device_memory(64);
-    let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
-    let stale = driver.compiled(DOUBLE, false);
-    driver.release(stale);
-    let bad = [
-        dispatch(kernel, &[whole], [1, 1, 1]),
-        dispatch(kernel, &[whole, beyond], [1, 1, 1]),
-        dispatch(stale, &[whole, whole], [1, 1, 1]),
-        dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
-    ];
-    for step in bad {
-        let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
-        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+    for driver in drivers() {
+        let kernel = driver.compiled(DOUBLE, false);
+        let memory = driver.device_memory(64);
+        let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
+        let stale = driver.compiled(DOUBLE, false);
+        driver.release(stale);
+        let bad = [
+            dispatch(kernel, &[whole], [1, 1, 1]),
+            dispatch(kernel, &[whole, beyond], [1, 1, 1]),
+            dispatch(stale, &[whole, whole], [1, 1, 1]),
+            dispatch_with(kernel, &[whole, whole], [1, 1, 1], &[0; 4]),
+        ];
+        for step in bad {
+            let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
+            assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+        }
     }
 }
 

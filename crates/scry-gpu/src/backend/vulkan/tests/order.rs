@@ -15,6 +15,15 @@ const INCREMENT: &str = "
         if id.x < arrayLength(&data) { data[id.x] += 1u; }
     }";
 
+/// A kernel whose results tell the order of its launches.
+const APPEND: &str = "
+    var<immediate> number: u32;
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @compute @workgroup_size(64)
+    fn append(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&data) { data[id.x] = data[id.x] * 31u + number + 1u; }
+    }";
+
 /// A kernel that keeps a device busy for a while, with a loop that nothing can shorten.
 const SLOW: &str = "
     var<immediate> turns: u32;
@@ -26,67 +35,89 @@ const SLOW: &str = "
         data[0] = x;
     }";
 
-fn compute_barrier() -> Step {
-    barrier(Stages::COMPUTE, Stages::COMPUTE)
-}
-
 #[test]
 fn a_chain_of_dispatches_runs_in_order() {
+    for driver in drivers() {
+        let data = driver.uploaded(&[0; 256]);
+        let kernel = driver.compiled(INCREMENT, false);
+        let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
+        let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
+        driver.done(&chain);
+        assert_eq!(driver.words(span(data, 1024)), [100; 256]);
+    }
+}
+
+/// Lists as long as one submission, a step shorter and longer, and many submissions long.
+#[test]
+fn a_list_of_any_length_runs_once_and_in_order() {
     let Some(driver) = driver() else { return };
-    let data = driver.uploaded(&[0; 256]);
-    let kernel = driver.compiled(INCREMENT, false);
-    let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
-    let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
-    driver.done(&chain);
-    assert_eq!(driver.words(span(data, 1024)), [100; 256]);
+    let data = span(driver.uploaded(&[0; 16]), 64);
+    let kernel = driver.compiled(APPEND, false);
+    for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
+        driver.done(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
+        let steps: Vec<Step> = (0..len)
+            .flat_map(|i| {
+                let step = dispatch_with(kernel, &[(data, true)], [1; 3], &i.to_le_bytes());
+                [step, compute_barrier()]
+            })
+            .take(len as usize)
+            .collect();
+        driver.done(&steps);
+        let launches = len.div_ceil(2);
+        let expected = (0..launches).fold(0u32, |x, i| x.wrapping_mul(31).wrapping_add(i + 1));
+        assert_eq!(driver.words(data), [expected; 16], "{len} steps");
+    }
 }
 
 #[test]
 fn a_launch_has_its_own_bindings_whatever_came_before() {
-    let Some(driver) = driver() else { return };
-    let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
-    let (a, b) = (span(a, 256), span(b, 256));
-    let double = driver.compiled(DOUBLE, false);
-    let increment = driver.compiled(INCREMENT, false);
-    let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
-    let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
-    let steps = [
-        double(a, b),
-        copy(b, a),
-        double(a, b),
-        double(b, a),
-        increment(a),
-        double(b, a),
-        increment(a),
-        increment(a),
-        double(a, b),
-    ];
-    let ordered: Vec<Step> = steps.into_iter().flat_map(|step| [step, full_barrier()]).collect();
-    driver.done(&ordered);
-    assert_eq!(driver.words(a), [10; 64]);
-    assert_eq!(driver.words(b), [20; 64]);
+    for driver in drivers() {
+        let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
+        let (a, b) = (span(a, 256), span(b, 256));
+        let double = driver.compiled(DOUBLE, false);
+        let increment = driver.compiled(INCREMENT, false);
+        let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
+        let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
+        let steps = [
+            double(a, b),
+            copy(b, a),
+            double(a, b),
+            double(b, a),
+            increment(a),
+            double(b, a),
+            increment(a),
+            increment(a),
+            double(a, b),
+        ];
+        let ordered: Vec<Step> =
+            steps.into_iter().flat_map(|step| [step, full_barrier()]).collect();
+        driver.done(&ordered);
+        assert_eq!(driver.words(a), [10; 64]);
+        assert_eq!(driver.words(b), [20; 64]);
+    }
 }
 
 #[test]
 fn points_grow_and_command_buffers_are_used_again() {
-    let Some(driver) = driver() else { return };
-    let data = driver.uploaded(&[0; 4]);
-    let kernel = driver.compiled(INCREMENT, false);
-    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
-    let mut last = Point(0);
-    for _ in 0..200 {
-        let point = driver.submit(Work::Once(&steps), false).unwrap();
-        assert!(point > last);
-        last = point;
-        if point.0 % 8 == 0 {
-            assert!(driver.wait(point, LONG).unwrap());
+    for driver in drivers() {
+        let data = driver.uploaded(&[0; 4]);
+        let kernel = driver.compiled(INCREMENT, false);
+        let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
+        let mut last = Point(0);
+        for _ in 0..200 {
+            let point = driver.submit(Work::Once(&steps), false).unwrap();
+            assert!(point > last);
+            last = point;
+            if point.0 % 8 == 0 {
+                assert!(driver.wait(point, LONG).unwrap());
+            }
         }
+        assert!(driver.wait(last, LONG).unwrap());
+        assert!(driver.wait(Point(1), Duration::ZERO).unwrap());
+        assert_eq!(driver.words(span(data, 16)), [200; 4]);
+        let made = driver.queue.command_buffers();
+        assert!(made <= 10, "{made} command buffers for 8 at a time");
     }
-    assert!(driver.wait(last, LONG).unwrap());
-    assert!(driver.wait(Point(1), Duration::ZERO).unwrap());
-    assert_eq!(driver.words(span(data, 16)), [200; 4]);
-    let made = driver.queue.command_buffers();
-    assert!(made <= 10, "{made} command buffers for 8 at a time");
 }
 
 #[test]
@@ -101,18 +132,19 @@ fn an_empty_submission_is_done_after_those_before_it() {
 
 #[test]
 fn a_recording_replays_and_replays_may_overlap() {
-    let Some(driver) = driver() else { return };
-    let data = driver.uploaded(&[0; 64]);
-    let kernel = driver.compiled(INCREMENT, false);
-    let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
-    let recording = driver.record(&steps).unwrap();
-    for _ in 0..50 {
-        driver.submit(Work::Replay(recording), false).unwrap();
+    for driver in drivers() {
+        let data = driver.uploaded(&[0; 64]);
+        let kernel = driver.compiled(INCREMENT, false);
+        let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
+        let recording = driver.record(&steps).unwrap();
+        for _ in 0..50 {
+            driver.submit(Work::Replay(recording), false).unwrap();
+        }
+        assert_eq!(driver.words(span(data, 256)), [50; 64]);
+        driver.forget(recording);
+        let error = driver.submit(Work::Replay(recording), false).unwrap_err();
+        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
     }
-    assert_eq!(driver.words(span(data, 256)), [50; 64]);
-    driver.forget(recording);
-    let error = driver.submit(Work::Replay(recording), false).unwrap_err();
-    assert!(matches!(error, GpuError::Driver { .. }), "{error}");
 }
 
 /// Submits work that takes far longer than a few milliseconds.
@@ -148,42 +180,44 @@ fn a_wait_ends_at_its_timeout() {
 
 #[test]
 fn each_dispatch_is_timed_once() {
-    let Some(driver) = driver() else { return };
-    let start = Instant::now();
-    let point = slow(&driver, true);
-    assert!(driver.wait(point, LONG).unwrap());
-    let wall = start.elapsed();
-    let times = driver.timings(point).unwrap();
-    assert_eq!(times.len(), 1);
-    assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
-    assert!(times[0] <= wall, "{times:?} of {wall:?}");
-    assert!(driver.timings(point).is_err(), "asked for already");
+    for driver in drivers() {
+        let start = Instant::now();
+        let point = slow(&driver, true);
+        assert!(driver.wait(point, LONG).unwrap());
+        let wall = start.elapsed();
+        let times = driver.timings(point).unwrap();
+        assert_eq!(times.len(), 1);
+        assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
+        assert!(times[0] <= wall, "{times:?} of {wall:?}");
+        assert!(driver.timings(point).is_err(), "asked for already");
+    }
 }
 
 #[test]
 fn threads_share_a_driver() {
-    let Some(driver) = driver() else { return };
-    let driver = Arc::new(driver);
-    let threads: Vec<_> = (1..=8u32)
-        .map(|thread| {
-            let driver = Arc::clone(&driver);
-            std::thread::spawn(move || {
-                let kernel = driver.compiled(DOUBLE, false);
-                for round in 0..20 {
-                    let words = vec![thread * 1000 + round; 100];
-                    let src = driver.uploaded(&words);
-                    let dst = driver.device_memory(400);
-                    let bindings = [(span(src, 400), false), (span(dst, 400), true)];
-                    driver.done(&[dispatch(kernel, &bindings, [2, 1, 1])]);
-                    assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
-                    driver.free(src);
-                    driver.free(dst);
-                }
+    for driver in drivers() {
+        let driver = Arc::new(driver);
+        let threads: Vec<_> = (1..=8u32)
+            .map(|thread| {
+                let driver = Arc::clone(&driver);
+                std::thread::spawn(move || {
+                    let kernel = driver.compiled(DOUBLE, false);
+                    for round in 0..20 {
+                        let words = vec![thread * 1000 + round; 100];
+                        let src = driver.uploaded(&words);
+                        let dst = driver.device_memory(400);
+                        let bindings = [(span(src, 400), false), (span(dst, 400), true)];
+                        driver.done(&[dispatch(kernel, &bindings, [2, 1, 1])]);
+                        assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
+                        driver.free(src);
+                        driver.free(dst);
+                    }
+                })
             })
-        })
-        .collect();
-    for thread in threads {
-        thread.join().unwrap();
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
     }
 }
 
