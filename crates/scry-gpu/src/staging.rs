@@ -34,7 +34,7 @@ impl Default for Staging {
 pub(crate) struct Ring {
     kind: MemoryKind,
     slots: Mutex<Slots>,
-    /// Told whenever a lease ends.
+    /// Told whenever a lease ends and somebody waits for that.
     returned: Condvar,
 }
 
@@ -43,6 +43,8 @@ struct Slots {
     slots: Vec<Slot>,
     /// The slot that small transfers fill up.
     current: usize,
+    /// Threads that wait for a lease to end. To tell nobody costs a call to the system as well.
+    waiting: usize,
 }
 
 struct Slot {
@@ -69,7 +71,9 @@ impl Drop for Lease<'_> {
         let slot = &mut slots.slots[self.slot];
         slot.leases -= 1;
         slot.busy = slot.busy.max(self.point);
-        self.ring.returned.notify_all();
+        if slots.waiting > 0 {
+            self.ring.returned.notify_all();
+        }
     }
 }
 
@@ -106,7 +110,9 @@ impl Ring {
                 Room::Leased => {
                     // A lease ends within one chunk's time; the re-check bounds a lost wake-up.
                     let patience = Duration::from_millis(10);
-                    drop(self.returned.wait_timeout(slots, patience));
+                    slots.waiting += 1;
+                    let woken = self.returned.wait_timeout(slots, patience);
+                    woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
                     context.check_alive()?;
                 }
             }
