@@ -142,6 +142,10 @@ impl Ring {
 
 impl Slots {
     fn find(&mut self, context: &Context, kind: MemoryKind, size: usize) -> Result<Room> {
+        if self.is_current_idle(context)? {
+            // From its start again: what was touched before has its pages, and lies in caches.
+            self.slots[self.current].used = 0;
+        }
         if let Some(slot) = self.slots.get(self.current) {
             if slot.used + size <= SLOT {
                 return Ok(Room::Found(self.current));
@@ -163,6 +167,21 @@ impl Slots {
             return Ok(Room::Found(self.slots.len() - 1));
         }
         Ok(self.oldest().map_or(Room::Leased, Room::Busy))
+    }
+
+    /// True if neither the host nor the device uses the current slot.
+    fn is_current_idle(&mut self, context: &Context) -> Result<bool> {
+        let Some(slot) = self.slots.get(self.current).filter(|slot| slot.leases == 0) else {
+            return Ok(false);
+        };
+        let Some(busy) = slot.busy else {
+            return Ok(true);
+        };
+        let is_done = context.note_loss(context.driver.wait(busy, Duration::ZERO))?;
+        if is_done {
+            self.release(busy);
+        }
+        Ok(is_done)
     }
 
     /// Where the device is done with the slot that it took first.
