@@ -196,3 +196,29 @@ impl Slots {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{null_info, observed};
+
+    #[test]
+    fn a_slot_that_nobody_uses_starts_again() {
+        let (device, _) = observed(null_info());
+        let context = &device.context;
+        let lease = || context.staging.up.try_lease(context, 100).unwrap().unwrap();
+        for _ in 0..3 {
+            let (first, second) = (lease(), lease());
+            assert_eq!((first.span.offset, second.span.offset), (0, 112));
+            drop(first);
+            let third = lease();
+            assert_eq!((third.slot, third.span.offset), (second.slot, 224));
+        }
+        let mut last = lease();
+        assert_eq!(last.span.offset, 0);
+        // Never reached: the device is not done with the slot.
+        last.point = Some(Point(u64::MAX));
+        drop(last);
+        assert_eq!(lease().span.offset, 112);
+    }
+}
