@@ -203,7 +203,10 @@ fn shapes_can_be_given() {
         "override WIDTH: u32;
          @group(0) @binding(0) var<storage, read_write> out: array<f32>;
          @compute @workgroup_size(8, 8) fn main(@builtin(global_invocation_id) id: vec3u) {
-             if id.x < WIDTH { out[id.y * WIDTH + id.x] = f32(id.x) / f32(WIDTH - 1u); }
+             let at = id.y * WIDTH + id.x;
+             if id.x < WIDTH && at < arrayLength(&out) {
+                 out[at] = f32(id.x) / f32(WIDTH - 1u);
+             }
          }",
     );
     let arguments = ["run", "k.wgsl", "--set", "WIDTH=5", "--out", "out=ramp.png"];

@@ -92,6 +92,9 @@ fn groups_and_numbers_with_gaps() {
 /// A kernel of so many storage buffers and uniforms, the last storage buffer being the output, and
 /// its launch: each input holds other numbers.
 fn check_many(gpu: &Device, storage: u32, uniforms: u32) {
+    // Beyond the groups of the inputs, however many a device takes.
+    const UNIFORMS: u32 = 1 << 20;
+    const OUTPUT: u32 = UNIFORMS + 1;
     let mut source = String::new();
     let mut sum = String::from("0u");
     for i in 0..storage - 1 {
@@ -105,13 +108,13 @@ fn check_many(gpu: &Device, storage: u32, uniforms: u32) {
         write!(sum, " + {}u * s{i}[id.x]", i + 1).expect("a string");
     }
     for i in 0..uniforms {
-        writeln!(source, "@group(8) @binding({i}) var<uniform> u{i}: vec4<u32>;")
+        writeln!(source, "@group({UNIFORMS}) @binding({i}) var<uniform> u{i}: vec4<u32>;")
             .expect("a string");
         write!(sum, " + {}u * u{i}.y", i + 100).expect("a string");
     }
     write!(
         source,
-        "@group(9) @binding(9) var<storage, read_write> out: array<u32>;
+        "@group({OUTPUT}) @binding(9) var<storage, read_write> out: array<u32>;
         @compute @workgroup_size(1)
         fn main(@builtin(global_invocation_id) id: vec3<u32>) {{ out[id.x] = {sum}; }}"
     )

@@ -95,10 +95,9 @@ fn integers_to_floats() {
 
 #[test]
 fn booleans() {
-    const CASES: [Case; 8] = [
+    const CASES: [Case; 7] = [
         ("u32(bool(x))", |x, _| (x != 0).into()),
         ("u32(bool(bitcast<i32>(x)))", |x, _| (x != 0).into()),
-        ("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into()),
         ("bitcast<u32>(i32(x > 5u))", |x, _| (x > 5).into()),
         ("bitcast<u32>(f32(x > 5u))", |x, _| if x > 5 { 1.0f32.to_bits() } else { 0 }),
         ("u32(all(vec3<bool>(vec3(x, 1u, 1u))))", |x, _| (x != 0).into()),
@@ -107,6 +106,11 @@ fn booleans() {
     ];
     let words = [0, 1, 5, 6, 0x8000_0000, 1.5f32.to_bits(), u32::MAX - 0x7f_ffff];
     check_table("", &CASES, &words.map(|word| [word, 0]));
+    // Apart: a device may take a subnormal number for zero.
+    const OF_FLOATS: [Case; 1] =
+        [("u32(bool(bitcast<f32>(x)))", |x, _| (f32::from_bits(x) != 0.0).into())];
+    let words = words.into_iter().filter(|word| !f32::from_bits(*word).is_subnormal());
+    check_table("", &OF_FLOATS, &words.map(|word| [word, 0]).collect::<Vec<_>>());
 }
 
 #[test]
