@@ -95,9 +95,16 @@ impl Ring {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting where all slots are in use. To be called
-    /// without holding a lease: whoever holds one must not wait for others to end theirs.
-    pub(crate) fn lease(&self, context: &Context, size: usize) -> Result<Lease<'_>> {
+    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting where all slots are in use. Before it waits
+    /// for leases, rather than for the device, it calls `give_way`: whoever waits for others to end
+    /// theirs must not hold any, or all could wait for each other.
+    pub(crate) fn lease(
+        &self,
+        context: &Context,
+        size: usize,
+        mut give_way: impl FnMut() -> Result<()>,
+    ) -> Result<Lease<'_>> {
+        let mut gave_way = false;
         loop {
             let mut slots = self.lock();
             match slots.find(context, self.kind, size)? {
@@ -107,12 +114,18 @@ impl Ring {
                     context.wait(point)?;
                     self.lock().release(point);
                 }
+                Room::Leased if !gave_way => {
+                    drop(slots);
+                    give_way()?;
+                    gave_way = true;
+                }
                 Room::Leased => {
                     // A lease ends within one chunk's time; the re-check bounds a lost wake-up.
                     let patience = Duration::from_millis(10);
                     slots.waiting += 1;
                     let woken = self.returned.wait_timeout(slots, patience);
                     woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
+                    gave_way = false;
                     context.check_alive()?;
                 }
             }

@@ -68,15 +68,7 @@ impl Upload<'_> {
     /// Copies a chunk into the ring, and submits if there are enough of them.
     fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
         let context = self.context;
-        let ring = &context.staging.up;
-        let lease = match ring.try_lease(context, chunk.len())? {
-            Some(lease) => lease,
-            None => {
-                // Whoever waits for room must not keep any.
-                self.submit(1)?;
-                ring.lease(context, chunk.len())?
-            }
-        };
+        let lease = context.staging.up.lease(context, chunk.len(), || self.submit(1))?;
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
         let to = part(self.dst, index, chunk.len()).1;
@@ -162,14 +154,13 @@ fn fetch<'a>(
         while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
             let lease = match context.staging.down.try_lease(context, out.len())? {
                 Some(lease) => lease,
-                None if !group.is_empty() => break,
-                // Whoever waits for room must not keep any.
                 None => match ahead.pop_front() {
                     Some(oldest) => {
                         settle(oldest)?;
                         continue;
                     }
-                    None => context.staging.down.lease(context, out.len())?,
+                    None if !group.is_empty() => break,
+                    None => context.staging.down.lease(context, out.len(), || Ok(()))?,
                 },
             };
             group.extend(chunks.next().map(|(out, index)| (Arrival { lease, out }, index)));
