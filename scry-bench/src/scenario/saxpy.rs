@@ -11,7 +11,7 @@ use crate::report::{Goal, Rule, Subject};
 /// Bytes that the buffers of one size have together at least, so that no cache holds them.
 const COLD: usize = 256 << 20;
 /// Bytes moved by one measurement at least, so that its launch does not show.
-const WORK: usize = 12 << 30;
+const WORK: usize = 96 << 30;
 /// The same on software devices.
 const QUICK_WORK: usize = 48 << 20;
 /// Workgroups along x: fewer than every device's limit.
@@ -42,7 +42,7 @@ fn size(bench: &mut Bench, name: &str, n: usize) -> Result<()> {
     let (cold, work) = if bench.quick { (0, QUICK_WORK) } else { (COLD, WORK) };
     let (x, y) = (data::random(5, n), data::random(6, n));
     let count = cold.div_ceil(8 * n).max(1);
-    let rounds = work.div_ceil(12 * n * count).clamp(1, 40);
+    let rounds = work.div_ceil(12 * n * count).clamp(1, 64);
     let mut all = bench.each(|peer| prepare(peer, [&x, &y], count, rounds))?;
     let saxpy =
         Subject { bench: "saxpy", size: name, bytes: Some(12.0 * n as f64), rule: Rule::NotSlower };
