@@ -13,11 +13,11 @@ use crate::info::DeviceKind;
 /// Longest time to poll without a pause: a round trip of a small dispatch is shorter.
 const SPIN: Duration = Duration::from_micros(80);
 
-/// Shortest and longest pause between polls after that. A pause is a sixteenth of the time waited
-/// so far, so that no wait takes more than about so much too long. Sleeping in the driver until the
+/// Shortest and longest pause between polls after that. A pause is a 32nd of the time waited so
+/// far, so that no wait takes more than about so much too long. Sleeping in the driver until the
 /// device interrupts is not better: on an H200 in a virtual machine the wake-up came 0.3 ms late,
 /// and at times 4 ms, a tick of the system's clock.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(1));
+const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(250));
 
 /// Longest sleep in the driver at a time, so that a device that is given up is noticed.
 const SLICE: Duration = Duration::from_millis(100);
@@ -89,7 +89,7 @@ impl Timeline {
             } else if waited < SPIN {
                 std::hint::spin_loop();
             } else {
-                std::thread::sleep((waited / 16).clamp(PAUSE.0, PAUSE.1).min(left));
+                std::thread::sleep((waited / 32).clamp(PAUSE.0, PAUSE.1).min(left));
             }
         }
     }
