@@ -3,7 +3,7 @@
 use naga::valid::{
     Capabilities, EntryPointError, ModuleInfo, ValidationError, ValidationFlags, Validator,
 };
-use naga::{GlobalVariable, Handle};
+use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, TypeInner};
 
 use crate::declarations::Declarations;
 use crate::report::Report;
@@ -35,7 +35,38 @@ fn capabilities(features: Features) -> Capabilities {
 /// Checks everything in a module, whatever capability it needs, so that an error of the source is
 /// told as such and code that the kernel does not reach is checked too.
 pub(crate) fn whole(module: &naga::Module) -> Result<(), Box<Report>> {
+    immediates(module)?;
     run(module, Capabilities::all()).map(drop)
+}
+
+/// Bytes of immediates that the validator can account for, one bit for each word. No device takes
+/// more.
+const MOST_IMMEDIATES: u64 = 256;
+
+/// Refuses immediates on which the validator would overflow.
+fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
+    let globals = module.global_variables.iter();
+    for (handle, global) in globals.filter(|(_, global)| global.space == AddressSpace::Immediate) {
+        let size = match module.types[global.ty].inner {
+            TypeInner::Struct { span, .. } => u64::from(span),
+            TypeInner::Array { size: ArraySize::Constant(len), stride, .. } => {
+                u64::from(len.get()) * u64::from(stride)
+            }
+            // Scalars, vectors and matrices are smaller; all else the validator refuses.
+            _ => 0,
+        };
+        if size > MOST_IMMEDIATES {
+            let name = global.name.as_deref().unwrap_or("");
+            let message = format!(
+                "`{name}` is a var<immediate> of {size} bytes, and no device takes more than \
+                 {MOST_IMMEDIATES} (max_immediates)"
+            );
+            let report = Report::new(ShaderErrorKind::Validation, message);
+            let report = report.at(module.global_variables.get_span(handle), "too large");
+            return Err(Box::new(report.note("help: put parameters into a var<uniform> buffer")));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the pruned module of a kernel with exactly the features asked for.
