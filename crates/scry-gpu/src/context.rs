@@ -252,11 +252,16 @@ impl Context {
     /// Passes a driver's result on; a lost device is remembered.
     pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(GpuError::DeviceLost { reason, .. }) = &result {
-            if self.lost.set(reason.clone()).is_ok() {
-                self.driver.abandon();
-            }
+            self.lose(reason.clone());
         }
         result
+    }
+
+    /// Gives the device up, unless it is lost already.
+    fn lose(&self, reason: String) {
+        if self.lost.set(reason).is_ok() {
+            self.driver.abandon();
+        }
     }
 
     fn submit_once(&self, queue: &mut Queue, steps: &[Step], timed: bool) -> Result<Point> {
@@ -271,13 +276,10 @@ impl Context {
 
     /// Gives up a device whose work did not finish within the time limit.
     fn give_up(&self, limit: Duration) -> GpuError {
-        let reason = format!(
+        self.lose(format!(
             "a kernel did not finish within the time limit of {limit:?}, and this backend cannot \
              stop a running kernel"
-        );
-        if self.lost.set(reason).is_ok() {
-            self.driver.abandon();
-        }
+        ));
         GpuError::Timeout {
             device: self.info.name.clone(),
             limit,

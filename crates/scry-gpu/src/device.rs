@@ -299,8 +299,7 @@ impl Device {
 
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let info = self.info();
-        write!(f, "Device({}:{} {})", info.backend, info.index, info.name)
+        write!(f, "Device({})", self.info().title())
     }
 }
 
@@ -308,10 +307,8 @@ impl std::fmt::Debug for Device {
 pub(crate) fn who_has(features: Features) -> String {
     let found = Found::everywhere();
     let infos = found.adapters.iter().map(|adapter| adapter.info());
-    let able: Vec<String> = infos
-        .filter(|info| info.features.contains(features))
-        .map(|info| format!("{}:{} {}", info.backend, info.index, info.name))
-        .collect();
+    let able: Vec<String> =
+        infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
     match able.as_slice() {
         [] => "no device present has it; write the kernel without it".to_owned(),
         able => format!("open a device that has it: {}", able.join(", ")),

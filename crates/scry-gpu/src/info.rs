@@ -151,3 +151,10 @@ pub struct DeviceInfo {
     /// The largest things that the device takes.
     pub limits: Limits,
 }
+
+impl DeviceInfo {
+    /// Backend, index and name, as errors list devices: the part before the space selects it.
+    pub(crate) fn title(&self) -> String {
+        format!("{}:{} {}", self.backend, self.index, self.name)
+    }
+}

@@ -65,10 +65,9 @@ impl Found {
                 }),
             }
         }
-        let name = |info: &DeviceInfo| format!("{}:{} {}", info.backend, info.index, info.name);
         Err(GpuError::NoDevice(NoDevice {
             selector: selector.map(str::to_owned),
-            present: self.adapters.iter().map(|adapter| name(adapter.info())).collect(),
+            present: self.adapters.iter().map(|adapter| adapter.info().title()).collect(),
             attempts: self.attempts,
         }))
     }

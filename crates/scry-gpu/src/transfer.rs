@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Builder};
+use std::thread::{self, Builder, ScopedJoinHandle};
 
 use crate::command::{Command, Span};
 use crate::context::Context;
@@ -48,9 +48,7 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
         let others: Vec<_> =
             (1..threads).filter_map(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
         let mine = work();
-        let panic = |panic| std::panic::resume_unwind(panic);
-        let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
-        theirs.fold(mine, |all, one| all.and(one))
+        first_error(mine, others)
     });
     captured?;
     upload.submit(1)
@@ -117,9 +115,7 @@ pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u
         });
         // Ends the others' work.
         drop(send);
-        let panic = |panic| std::panic::resume_unwind(panic);
-        let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
-        theirs.fold(fetched, |all, one| all.and(one))
+        first_error(fetched, others)
     })
 }
 
@@ -204,6 +200,13 @@ fn copy_arrivals(context: &Context, arrived: &Mutex<Receiver<Arrival<'_>>>) -> R
         }
     }
     result
+}
+
+/// Waits for the other threads; the first error of all.
+fn first_error(mine: Result<()>, others: Vec<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
+    let panic = |panic| std::panic::resume_unwind(panic);
+    let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
+    theirs.fold(mine, |all, one| all.and(one))
 }
 
 /// The part of a place that chunk number `index` of a transfer is copied to or from.

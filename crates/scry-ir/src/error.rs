@@ -46,6 +46,14 @@ pub struct ShaderError {
     pub rendered: String,
 }
 
+impl ShaderError {
+    /// The compiler itself failed, at no place of the source.
+    pub(crate) fn compiler(message: String) -> Self {
+        let (location, rendered) = (None, String::new());
+        Self { kind: ShaderErrorKind::Compiler, message, location, rendered }
+    }
+}
+
 impl fmt::Display for ShaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.rendered.is_empty() {

@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 use std::thread;
 
-use crate::{ShaderError, ShaderErrorKind};
+use crate::ShaderError;
 
 /// Bytes of stack for work on a program that was read: enough for the deepest nesting of
 /// statements that the scan lets through. Reserved, not touched: pages that stay unused cost
@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// Runs `work` on a thread with a large stack; a panic becomes an error of kind
-/// [`ShaderErrorKind::Compiler`].
+/// [`ShaderErrorKind::Compiler`](crate::ShaderErrorKind::Compiler).
 ///
 /// # Errors
 /// What `work` returns, a panic in it, or a thread that could not be started.
@@ -48,21 +48,14 @@ pub(crate) fn run_with_stack<T: Send>(
             .name("scry-compile".into())
             .stack_size(stack)
             .spawn_scoped(scope, guarded)
-            .map_err(|e| failed(format!("no thread to compile the kernel on: {e}")))?;
+            .map_err(|e| {
+                ShaderError::compiler(format!("no thread to compile the kernel on: {e}"))
+            })?;
         match thread.join() {
             Ok(Ok(result)) => result,
             Ok(Err(payload)) | Err(payload) => Err(panicked(payload.as_ref())),
         }
     })
-}
-
-fn failed(message: String) -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::Compiler,
-        message,
-        location: None,
-        rendered: String::new(),
-    }
 }
 
 fn panicked(payload: &(dyn Any + Send)) -> ShaderError {
@@ -72,7 +65,7 @@ fn panicked(payload: &(dyn Any + Send)) -> ShaderError {
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    failed(format!(
+    ShaderError::compiler(format!(
         "the shader compiler failed on this kernel, which is a defect to report: {text}"
     ))
 }
@@ -97,6 +90,7 @@ fn install_hook() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ShaderErrorKind;
 
     #[test]
     fn a_panic_becomes_an_error() {

@@ -7,7 +7,7 @@ use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
-use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind};
+use crate::{Features, Interface, Program, ShaderError};
 use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate};
 
 /// How to write SPIR-V.
@@ -71,8 +71,9 @@ impl Program {
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
     /// # Errors
-    /// [`ShaderErrorKind::Unsupported`] for cooperative matrices in a checked kernel: their
-    /// accesses cannot be clamped. [`ShaderErrorKind::Compiler`] if naga's writer fails.
+    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
+    /// kernel: their accesses cannot be clamped.
+    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = &*self.inner;
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
@@ -92,8 +93,9 @@ fn write(
     let mut module = Cow::Borrowed(module);
     rewrite(&mut module, info, options)?;
     if options.folded {
-        let params = fold::fold(module.to_mut())
-            .map_err(|what| failed(format!("a folded grid cannot give the kernel {what}")))?;
+        let params = fold::fold(module.to_mut()).map_err(|what| {
+            ShaderError::compiler(format!("a folded grid cannot give the kernel {what}"))
+        })?;
         bindings.push(params);
     }
     let info = match &module {
@@ -105,8 +107,9 @@ fn write(
         shader_stage: naga::ShaderStage::Compute,
         entry_point: interface.entry_point.clone(),
     };
-    spv::write_vec(&module, &info, &settings, Some(&entry))
-        .map_err(|error| failed(format!("the SPIR-V writer failed on this kernel: {error}")))
+    spv::write_vec(&module, &info, &settings, Some(&entry)).map_err(|error| {
+        ShaderError::compiler(format!("the SPIR-V writer failed on this kernel: {error}"))
+    })
 }
 
 /// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
@@ -141,7 +144,7 @@ fn rewrite(
 fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     validate::kernel(module, Features::all()).map_err(|report| {
         let error = report.render("");
-        failed(format!("the kernel was rewritten wrongly: {}", error.message))
+        ShaderError::compiler(format!("the kernel was rewritten wrongly: {}", error.message))
     })
 }
 
@@ -176,14 +179,5 @@ fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Option
         // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
         use_storage_input_output_16: false,
         ..spv::Options::default()
-    }
-}
-
-fn failed(message: String) -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::Compiler,
-        message,
-        location: None,
-        rendered: String::new(),
     }
 }
