@@ -23,6 +23,7 @@ mod guard;
 mod handles;
 mod indices;
 mod interface;
+pub mod kir;
 mod layout;
 mod lex;
 mod loops;

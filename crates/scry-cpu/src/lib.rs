@@ -1,0 +1,14 @@
+//! Compute kernels on host threads.
+//!
+//! A kernel's IR is compiled to [`Code`] for a lockstep machine: each operation is executed for all
+//! invocations of a workgroup before the next one, over vectors that the processor works on many
+//! lanes at a time. A [`Machine`] runs it on a small pool of threads.
+
+mod code;
+mod exec;
+mod machine;
+mod memory;
+
+pub use code::{Code, Refusal};
+pub use machine::{Job, Machine, Stop, Stopped};
+pub use memory::{Memory, Span};

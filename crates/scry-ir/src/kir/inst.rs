@@ -1,0 +1,451 @@
+//! What computes a value.
+
+use super::{Const, Type, Value, Var};
+
+/// Where memory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Space {
+    /// A buffer: position in [`Interface::bindings`](crate::Interface::bindings).
+    Binding(u32),
+    /// The immediate block.
+    Immediate,
+    /// An array shared by a workgroup: position in [`Kir::workgroup`](super::Kir::workgroup).
+    Workgroup(u32),
+    /// An array of each invocation: position in [`Kir::locals`](super::Kir::locals).
+    Local(u32),
+}
+
+/// A place in memory: byte `index * stride + offset` of a space.
+///
+/// Whoever makes a place vouches that it lies within the space: an index that might not is clamped
+/// by instructions of its own. Sums are meant without overflow: an emitter that works with 32 bits
+/// has to know that they suffice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The memory.
+    pub space: Space,
+    /// A `u32`; none stands for zero.
+    pub index: Option<Value>,
+    /// Bytes from one index to the next; a multiple of the size of what lies there.
+    pub stride: u32,
+    /// Bytes from index 0; a multiple of the size of what lies there.
+    pub offset: u32,
+}
+
+/// What an invocation can ask about itself; each is a `u32`. Axes are 0, 1, 2 for x, y, z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Builtin {
+    /// Position in the workgroup along an axis.
+    LocalId(u8),
+    /// Position of the workgroup in the grid along an axis.
+    GroupId(u8),
+    /// Workgroups of the grid along an axis.
+    GroupCount(u8),
+    /// Invocations in a subgroup.
+    SubgroupSize,
+    /// Position in the subgroup.
+    SubgroupLane,
+    /// Position of the subgroup in the workgroup.
+    SubgroupId,
+    /// Subgroups in the workgroup.
+    SubgroupCount,
+}
+
+/// Functions of one operand. The result has the operand's type unless said otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum UnaryOp {
+    /// Negation of a number; of the least integer, itself.
+    Neg,
+    /// Complement of bits, or of a truth value.
+    Not,
+    /// Absolute value of a float or signed integer; of the least integer, itself.
+    Abs,
+    /// -1, 0 or 1 of a float or signed integer.
+    Sign,
+    /// Greatest whole number not above; floats.
+    Floor,
+    /// Least whole number not below; floats.
+    Ceil,
+    /// Nearest whole number, ties to even; floats.
+    Round,
+    /// Whole part; floats.
+    Trunc,
+    /// `x - floor(x)`; floats.
+    Fract,
+    /// Square root; floats.
+    Sqrt,
+    /// `1 / sqrt(x)`; floats.
+    InverseSqrt,
+    /// e to the power; floats.
+    Exp,
+    /// 2 to the power; floats.
+    Exp2,
+    /// Natural logarithm; floats.
+    Log,
+    /// Logarithm to base 2; floats.
+    Log2,
+    /// Sine of radians; floats.
+    Sin,
+    /// Cosine of radians; floats.
+    Cos,
+    /// Tangent of radians; floats.
+    Tan,
+    /// Inverse sine; floats.
+    Asin,
+    /// Inverse cosine; floats.
+    Acos,
+    /// Inverse tangent; floats.
+    Atan,
+    /// Hyperbolic sine; floats.
+    Sinh,
+    /// Hyperbolic cosine; floats.
+    Cosh,
+    /// Hyperbolic tangent; floats.
+    Tanh,
+    /// Inverse hyperbolic sine; floats.
+    Asinh,
+    /// Inverse hyperbolic cosine; floats.
+    Acosh,
+    /// Inverse hyperbolic tangent; floats.
+    Atanh,
+    /// `f` of `x = f * 2^e` with `|f|` in [0.5, 1), or zero; floats.
+    FrexpFraction,
+    /// `e` of the same, as an `I32`; of zero, 0; floats.
+    FrexpExponent,
+    /// Rounds an `F32` to the nearest `F16`, and gives it as an `F32`.
+    QuantizeF16,
+    /// Number of ones; integers.
+    CountOnes,
+    /// Number of zeros above the highest one; integers.
+    LeadingZeros,
+    /// Number of zeros below the lowest one; integers.
+    TrailingZeros,
+    /// Bits in reverse order; integers.
+    ReverseBits,
+    /// Position of the highest bit that differs from the sign (signed) or is one (unsigned), or -1.
+    FirstLeadingBit,
+    /// Position of the lowest one, or -1; integers.
+    FirstTrailingBit,
+    /// Whether a float is not a number; gives a `Bool`.
+    IsNan,
+    /// Whether a float is infinite; gives a `Bool`.
+    IsInf,
+}
+
+/// Functions of two operands of one type, which the result has as well unless said otherwise.
+///
+/// All are total: integers wrap; `x / 0 = x`, `x % 0 = 0`, `MIN / -1 = MIN`, `MIN % -1 = 0`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum BinaryOp {
+    /// Sum; numbers.
+    Add,
+    /// Difference; numbers.
+    Sub,
+    /// Product; numbers.
+    Mul,
+    /// Quotient, of integers rounded towards zero; numbers.
+    Div,
+    /// Remainder, with the sign of the dividend; numbers.
+    Rem,
+    /// Conjunction of bits or truth values.
+    And,
+    /// Disjunction of bits or truth values.
+    Or,
+    /// Exclusive disjunction of bits or truth values.
+    Xor,
+    /// Shift to the left, by a `U32` modulo the width; integers.
+    Shl,
+    /// Shift to the right, of signed integers with the sign, by a `U32` modulo the width; integers.
+    Shr,
+    /// The smaller; numbers. Of a number and NaN, the number.
+    Min,
+    /// The larger; numbers. Of a number and NaN, the number.
+    Max,
+    /// Equality; gives a `Bool`.
+    Eq,
+    /// Inequality; gives a `Bool`.
+    Ne,
+    /// Less; numbers; gives a `Bool`.
+    Lt,
+    /// Less or equal; numbers; gives a `Bool`.
+    Le,
+    /// Greater; numbers; gives a `Bool`.
+    Gt,
+    /// Greater or equal; numbers; gives a `Bool`.
+    Ge,
+    /// `x` to the power `y`; floats.
+    Pow,
+    /// The angle of the point (second, first); floats.
+    Atan2,
+    /// `x * 2^e`, `e` an `I32`; floats.
+    Ldexp,
+    /// Dot product of four signed bytes each, as an `I32`, of two `U32`.
+    Dot4I8,
+    /// Dot product of four unsigned bytes each, as a `U32`, of two `U32`.
+    Dot4U8,
+}
+
+/// Read-modify-write operations on memory that invocations share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum AtomicOp {
+    /// Only reads; the operand is none.
+    Load,
+    /// Only writes; gives nothing that can be used.
+    Store,
+    /// Sum, wrapping.
+    Add,
+    /// Difference, wrapping.
+    Sub,
+    /// Minimum.
+    Min,
+    /// Maximum.
+    Max,
+    /// Conjunction.
+    And,
+    /// Disjunction.
+    Or,
+    /// Exclusive disjunction.
+    Xor,
+    /// Replacement.
+    Exchange,
+    /// Replacement if the old value equals the second operand; never fails spuriously.
+    CompareExchange,
+}
+
+/// Reductions over a subgroup's active invocations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reduction {
+    /// Sum.
+    Add,
+    /// Product.
+    Mul,
+    /// Minimum.
+    Min,
+    /// Maximum.
+    Max,
+    /// Conjunction; of truth values, whether all hold.
+    And,
+    /// Disjunction; of truth values, whether any holds.
+    Or,
+    /// Exclusive disjunction.
+    Xor,
+}
+
+/// Which invocations of a subgroup go into a reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Extent {
+    /// All of them.
+    All,
+    /// Those up to this one, itself included.
+    Inclusive,
+    /// Those before this one; of none, the operation's identity.
+    Exclusive,
+}
+
+/// Where an invocation gets a value from in its subgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// The active invocation of the lowest lane.
+    First,
+    /// The lane of this number, a `U32`.
+    Lane(Value),
+    /// The own lane xor this `U32`.
+    Xor(Value),
+    /// The own lane minus this `U32`.
+    Up(Value),
+    /// The own lane plus this `U32`.
+    Down(Value),
+    /// The lane of this number, a `U32`, in the own group of four.
+    QuadLane(Value),
+    /// The own lane xor this constant, 1 to 3.
+    QuadXor(u8),
+}
+
+/// Exchange between the invocations of a subgroup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SubgroupOp {
+    /// Word `word` (0 to 3) of the set of active invocations that hold `value`, a `Bool`; a `U32`.
+    Ballot {
+        /// The condition.
+        value: Value,
+        /// Which 32 lanes.
+        word: u8,
+    },
+    /// Combines values.
+    Reduce {
+        /// How.
+        op: Reduction,
+        /// Which.
+        extent: Extent,
+        /// This invocation's value.
+        value: Value,
+    },
+    /// Another invocation's value; from an inactive or absent lane, some value.
+    Shuffle {
+        /// Whose.
+        source: Source,
+        /// This invocation's value.
+        value: Value,
+    },
+}
+
+/// What computes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Inst {
+    /// A constant.
+    Const(Const),
+    /// A fact about the invocation.
+    Builtin(Builtin),
+    /// A function of one operand.
+    Unary(UnaryOp, Value),
+    /// A function of two.
+    Binary(BinaryOp, Value, Value),
+    /// `a * b + c`; floats; rounded once where the target can at no cost.
+    Fma(Value, Value, Value),
+    /// The second operand where the first, a `Bool`, holds, else the third.
+    Select(Value, Value, Value),
+    /// The same number in another type: floats round to nearest, floats to integers truncate and
+    /// saturate at what both types represent, NaN becomes 0, integers are cut or extended, `Bool`
+    /// is 0 or 1, and a number is true unless it is zero.
+    Convert(Value),
+    /// The same bits as another type of the same size.
+    Bitcast(Value),
+    /// Elements of the runtime-sized array at the end of a binding; a `U32`.
+    ArrayLength {
+        /// Position in [`Interface::bindings`](crate::Interface::bindings).
+        binding: u32,
+        /// Bytes before the first element.
+        offset: u32,
+        /// Bytes from one element to the next.
+        stride: u32,
+    },
+    /// What a variable holds now.
+    Get(Var),
+    /// `count` values (1 to 4) that lie one after the other, this being the first; the others are
+    /// the next values, each an [`Inst::Extra`].
+    Load {
+        /// Where.
+        place: Place,
+        /// How many.
+        count: u8,
+    },
+    /// The `n`th further result of a load.
+    Extra(Value, u8),
+    /// Changes memory as one step; gives what was there before.
+    Atomic {
+        /// What is done.
+        op: AtomicOp,
+        /// Where.
+        place: Place,
+        /// The operand; none for a load.
+        value: Option<Value>,
+        /// What a compare-exchange compares with.
+        compare: Option<Value>,
+    },
+    /// Exchange within the subgroup.
+    Subgroup(SubgroupOp),
+}
+
+/// A value's definition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Definition {
+    /// Its type.
+    pub ty: Type,
+    /// What computes it.
+    pub inst: Inst,
+}
+
+impl BinaryOp {
+    /// Whether the result is a `Bool` whatever the operands are.
+    #[must_use]
+    pub const fn compares(self) -> bool {
+        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
+    }
+
+    /// The type of the result for operands whose first has this type.
+    #[must_use]
+    pub const fn result(self, first: Type) -> Type {
+        match self {
+            _ if self.compares() => Type::Bool,
+            Self::Dot4I8 => Type::I32,
+            _ => first,
+        }
+    }
+}
+
+impl UnaryOp {
+    /// The type of the result for an operand of this type.
+    #[must_use]
+    pub const fn result(self, operand: Type) -> Type {
+        match self {
+            Self::IsNan | Self::IsInf => Type::Bool,
+            Self::FrexpExponent => Type::I32,
+            _ => operand,
+        }
+    }
+}
+
+impl Inst {
+    /// Whether the value depends on the operands alone, so that the instruction may be moved,
+    /// merged with an equal one, and dropped if its value is not used.
+    #[must_use]
+    pub const fn is_pure(&self) -> bool {
+        match self {
+            Self::Const(_)
+            | Self::Builtin(_)
+            | Self::Unary(..)
+            | Self::Binary(..)
+            | Self::Fma(..)
+            | Self::Select(..)
+            | Self::Convert(_)
+            | Self::Bitcast(_)
+            | Self::ArrayLength { .. } => true,
+            Self::Get(_)
+            | Self::Load { .. }
+            | Self::Extra(..)
+            | Self::Atomic { .. }
+            | Self::Subgroup(_) => false,
+        }
+    }
+
+    /// Calls `visit` with each operand.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
+        let mut copy = *self;
+        copy.for_each_operand_mut(|value| visit(*value));
+    }
+
+    /// Calls `visit` with each operand, which it may replace.
+    pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+        match self {
+            Self::Const(_) | Self::Builtin(_) | Self::ArrayLength { .. } | Self::Get(_) => {}
+            Self::Unary(_, a) | Self::Convert(a) | Self::Bitcast(a) | Self::Extra(a, _) => visit(a),
+            Self::Binary(_, a, b) => [a, b].into_iter().for_each(visit),
+            Self::Fma(a, b, c) | Self::Select(a, b, c) => [a, b, c].into_iter().for_each(visit),
+            Self::Load { place, .. } => place.index.iter_mut().for_each(visit),
+            Self::Atomic { place, value, compare, .. } => {
+                let operands = place.index.iter_mut().chain(value).chain(compare);
+                operands.for_each(visit);
+            }
+            Self::Subgroup(op) => op.for_each_operand_mut(visit),
+        }
+    }
+}
+
+impl SubgroupOp {
+    fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+        match self {
+            Self::Ballot { value, .. } | Self::Reduce { value, .. } => visit(value),
+            Self::Shuffle { source, value } => {
+                match source {
+                    Source::First | Source::QuadXor(_) => {}
+                    Source::Lane(by)
+                    | Source::Xor(by)
+                    | Source::Up(by)
+                    | Source::Down(by)
+                    | Source::QuadLane(by) => visit(by),
+                }
+                visit(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Scalars that belong together: WGSL's values, taken apart.
+
+use crate::kir::{Type, Value};
+
+/// What a list of scalars makes up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Shape {
+    /// One scalar.
+    Scalar(Type),
+    /// `len` components.
+    Vector { len: u8, ty: Type },
+    /// `columns` columns of `rows` components each, one column after the other.
+    Matrix { columns: u8, rows: u8, ty: Type },
+    /// A structure or an array: its scalars in order, of whatever types.
+    Aggregate,
+}
+
+/// A value of WGSL.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shaped<'a> {
+    pub shape: Shape,
+    pub values: &'a [Value],
+}

@@ -1,0 +1,94 @@
+//! KIR, the kernel IR: what a kernel means, for backends that generate code themselves.
+//!
+//! One entry point with all functions inlined; values are scalars, since vectors, matrices,
+//! structures and arrays are taken apart; control flow is structured; indices are clamped unless
+//! they are proven to be in bounds. Values are computed by instructions and never change;
+//! variables are assigned, so nothing merges values where control flow joins.
+//!
+//! A block is a list of statements. A value is visible after its statement, to the end of the block
+//! and in the blocks within, and after a [`Stmt::Scope`] that could not be left before it.
+
+mod builder;
+mod inst;
+mod stmt;
+mod types;
+
+pub use builder::Builder;
+pub use inst::{
+    AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
+    SubgroupOp, UnaryOp,
+};
+pub use stmt::{Barrier, Block, Stmt};
+pub use types::{Const, Label, Type, Value, Var};
+
+/// An array in workgroup or local memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Array {
+    /// Type of the elements, which lie without gaps.
+    pub ty: Type,
+    /// Number of elements, never zero.
+    pub len: u32,
+}
+
+impl Array {
+    /// Bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        u64::from(self.ty.size()) * u64::from(self.len)
+    }
+}
+
+/// A buffer, as the kernel uses it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Buffer {
+    /// Whether the kernel may write it.
+    pub writable: bool,
+}
+
+/// A kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kir {
+    /// Name of the entry point.
+    pub name: String,
+    /// Invocations of one workgroup along x, y and z.
+    pub workgroup_size: [u32; 3],
+    /// Buffers, in the order of [`Interface::bindings`](crate::Interface::bindings).
+    pub buffers: Vec<Buffer>,
+    /// Bytes of the immediate block.
+    pub immediates: u32,
+    /// Memory that the invocations of a workgroup share; zero at the start of each.
+    pub workgroup: Vec<Array>,
+    /// Memory of each invocation; zero at the start of the kernel.
+    pub locals: Vec<Array>,
+    /// Types of the variables. What they hold at first is zero.
+    pub vars: Vec<Type>,
+    /// Definitions of the values.
+    pub values: Vec<Definition>,
+    /// What an invocation does. It may be left by [`Label::KERNEL`].
+    pub body: Block,
+    /// Labels in use: all are below this number.
+    pub labels: u32,
+}
+
+impl Kir {
+    /// The type of a value.
+    #[must_use]
+    pub fn ty(&self, value: Value) -> Type {
+        self.values[value.index()].ty
+    }
+
+    /// What computes a value.
+    #[must_use]
+    pub fn inst(&self, value: Value) -> &Inst {
+        &self.values[value.index()].inst
+    }
+
+    /// The constant that a value is, if it is one.
+    #[must_use]
+    pub fn constant(&self, value: Value) -> Option<Const> {
+        match self.inst(value) {
+            Inst::Const(constant) => Some(*constant),
+            _ => None,
+        }
+    }
+}
