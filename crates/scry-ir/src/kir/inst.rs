@@ -145,7 +145,8 @@ pub enum BinaryOp {
     Mul,
     /// Quotient, of integers rounded towards zero; numbers.
     Div,
-    /// Remainder, with the sign of the dividend; numbers.
+    /// Remainder, with the sign of the dividend: `x - y * trunc(x / y)`. Of floats just that, each
+    /// step rounded, which may differ from the exact remainder if the quotient is large; numbers.
     Rem,
     /// Conjunction of bits or truth values.
     And,

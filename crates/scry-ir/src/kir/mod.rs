@@ -10,6 +10,7 @@
 
 mod builder;
 mod inst;
+mod lower;
 mod stmt;
 mod types;
 

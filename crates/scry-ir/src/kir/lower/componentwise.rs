@@ -1,0 +1,91 @@
+//! What is done to each component alone, and the constants that it takes.
+
+use super::shape::{Shape, Shaped};
+use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
+
+/// Applies `f` to each component; scalars stand for vectors of themselves.
+pub(super) fn each<const N: usize>(
+    b: &mut Builder,
+    args: [Shaped<'_>; N],
+    f: &dyn Fn(&mut Builder, [Value; N]) -> Value,
+) -> Vec<Value> {
+    let len = args.iter().map(|arg| arg.values.len()).max().unwrap_or(0);
+    (0..len).map(|nth| f(b, args.map(|arg| arg.component(nth)))).collect()
+}
+
+/// Applies an operation to each component.
+pub(super) fn each_unary(b: &mut Builder, op: UnaryOp, a: Shaped<'_>) -> Vec<Value> {
+    each(b, [a], &|b, [a]| b.unary(op, a))
+}
+
+/// Applies an operation to each pair of components.
+pub(super) fn each_binary(
+    b: &mut Builder,
+    op: BinaryOp,
+    left: Shaped<'_>,
+    right: Shaped<'_>,
+) -> Vec<Value> {
+    each(b, [left, right], &|b, [left, right]| b.binary(op, left, right))
+}
+
+/// The sum of the pairs' products; none of no pairs.
+pub(super) fn sum_of_products(
+    b: &mut Builder,
+    pairs: &mut dyn Iterator<Item = (&Value, &Value)>,
+) -> Option<Value> {
+    let mut sum = None;
+    for (&x, &y) in pairs {
+        sum = Some(match sum {
+            None => b.binary(BinaryOp::Mul, x, y),
+            Some(sum) if b.ty(x).is_float() => b.fma(x, y, sum),
+            Some(sum) => {
+                let product = b.binary(BinaryOp::Mul, x, y);
+                b.binary(BinaryOp::Add, product, sum)
+            }
+        });
+    }
+    sum
+}
+
+impl Shaped<'_> {
+    /// A component; of a scalar, always the scalar.
+    fn component(&self, nth: usize) -> Value {
+        if self.values.len() == 1 { self.values[0] } else { self.values[nth] }
+    }
+}
+
+impl Shape {
+    /// The type of all components; none of an aggregate, whose components differ.
+    pub(super) fn component(self) -> Option<Type> {
+        match self {
+            Self::Scalar(ty) | Self::Vector { ty, .. } | Self::Matrix { ty, .. } => Some(ty),
+            Self::Aggregate => None,
+        }
+    }
+}
+
+/// A number as a constant of type `ty`, rounded if that is a float. Halves must be normal or zero.
+pub(super) fn number(b: &mut Builder, ty: Type, value: f64) -> Value {
+    let bits = match ty {
+        Type::F64 => value.to_bits(),
+        Type::F32 => u64::from((value as f32).to_bits()),
+        Type::F16 => half_bits(value),
+        _ => Const::int(ty, value as i64).bits,
+    };
+    b.constant(Const { ty, bits })
+}
+
+/// The bits of the nearest half, ties to even.
+fn half_bits(value: f64) -> u64 {
+    const DROPPED: u32 = f64::MANTISSA_DIGITS - 11;
+    let bits = value.abs().to_bits();
+    if bits == 0 {
+        return 0;
+    }
+    debug_assert!((2f64.powi(-14)..=65504.0).contains(&value.abs()), "{value} is a normal half");
+    // The exponent is biased by 15 instead of 1023; a carry out of the significand raises it.
+    let rebiased = bits - ((1023 - 15) << (f64::MANTISSA_DIGITS - 1));
+    let odd = rebiased >> DROPPED & 1;
+    let rounded = (rebiased + (1 << (DROPPED - 1)) - 1 + odd) >> DROPPED;
+    rounded | u64::from(value.is_sign_negative()) << 15
+}

@@ -1,0 +1,26 @@
+//! Conversions and reinterpretations.
+
+use super::componentwise::each;
+use super::shape::Shaped;
+use crate::ShaderError;
+use crate::kir::{Builder, Type, Value};
+
+/// The same numbers in another type.
+pub(crate) fn convert(b: &mut Builder, a: Shaped<'_>, to: Type) -> Result<Vec<Value>, ShaderError> {
+    if a.shape.component().is_none() {
+        return Err(ShaderError::compiler(format!("a composite is converted to `{to}`")));
+    }
+    Ok(each(b, [a], &|b, [a]| b.convert(to, a)))
+}
+
+/// The same bits, component by component, as another type of the same size.
+pub(crate) fn bitcast(b: &mut Builder, a: Shaped<'_>, to: Type) -> Result<Vec<Value>, ShaderError> {
+    let fits = |from: Type| from.size() == to.size() && (from == Type::Bool) == (to == Type::Bool);
+    match a.shape.component() {
+        Some(from) if fits(from) => Ok(each(b, [a], &|b, [a]| b.bitcast(to, a))),
+        Some(from) => {
+            Err(ShaderError::compiler(format!("the bits of a `{from}` are taken as a `{to}`")))
+        }
+        None => Err(ShaderError::compiler(format!("a composite's bits are taken as a `{to}`"))),
+    }
+}

@@ -1,0 +1,83 @@
+//! Functions of parts of words.
+
+use naga::MathFunction as F;
+
+use crate::kir::lower::componentwise::{each, each_binary};
+use crate::kir::lower::shape::Shaped;
+use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
+
+/// None if this file does not have the function, or not with such arguments.
+pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
+    match (fun, args) {
+        (F::ExtractBits, &[x, offset, count]) => {
+            let field = Field::new(b, x, offset, count)?;
+            Some(field.extract(b, x))
+        }
+        (F::InsertBits, &[x, new, offset, count]) => {
+            let field = Field::new(b, x, offset, count)?;
+            Some(field.insert(b, x, new))
+        }
+        (F::Dot4I8Packed, &[x, y]) => Some(each_binary(b, BinaryOp::Dot4I8, x, y)),
+        (F::Dot4U8Packed, &[x, y]) => Some(each_binary(b, BinaryOp::Dot4U8, x, y)),
+        _ => None,
+    }
+}
+
+/// Neighbouring bits of a word. Amounts are `u32`s; both are cut to what the word has.
+struct Field {
+    /// The type of the word.
+    ty: Type,
+    /// Bits below.
+    offset: Value,
+    /// Bits below and above: the width of the word less the count.
+    others: Value,
+    /// Whether there are no bits. A shift by `others` does nothing then.
+    empty: Value,
+}
+
+impl Field {
+    fn new(b: &mut Builder, x: Shaped<'_>, offset: Shaped<'_>, count: Shaped<'_>) -> Option<Self> {
+        let ty = x.shape.component()?;
+        let (offset, count) = (*offset.values.first()?, *count.values.first()?);
+        let (zero, width) = (b.u32(0), b.u32(ty.bits()));
+        let offset = b.binary(BinaryOp::Min, offset, width);
+        let most = b.binary(BinaryOp::Sub, width, offset);
+        let count = b.binary(BinaryOp::Min, count, most);
+        let others = b.binary(BinaryOp::Sub, width, count);
+        let empty = b.binary(BinaryOp::Eq, count, zero);
+        Some(Self { ty, offset, others, empty })
+    }
+
+    /// Moves the field to the word's top and then to its bottom, which extends the sign.
+    fn extract(&self, b: &mut Builder, x: Shaped<'_>) -> Vec<Value> {
+        let above = b.binary(BinaryOp::Sub, self.others, self.offset);
+        let zero = b.constant(Const::zero(self.ty));
+        each(b, [x], &|b, [x]| {
+            let top = b.binary(BinaryOp::Shl, x, above);
+            let field = b.binary(BinaryOp::Shr, top, self.others);
+            b.select(self.empty, zero, field)
+        })
+    }
+
+    fn insert(&self, b: &mut Builder, x: Shaped<'_>, new: Shaped<'_>) -> Vec<Value> {
+        let mask = self.mask(b);
+        let rest = b.unary(UnaryOp::Not, mask);
+        each(b, [x, new], &|b, [x, new]| {
+            let moved = b.binary(BinaryOp::Shl, new, self.offset);
+            let inside = b.binary(BinaryOp::And, moved, mask);
+            let outside = b.binary(BinaryOp::And, x, rest);
+            b.binary(BinaryOp::Or, outside, inside)
+        })
+    }
+
+    /// Ones in the field.
+    fn mask(&self, b: &mut Builder) -> Value {
+        let unsigned = self.ty.to_unsigned();
+        let ones = b.constant(Const::int(unsigned, -1));
+        let low = b.binary(BinaryOp::Shr, ones, self.others);
+        let placed = b.binary(BinaryOp::Shl, low, self.offset);
+        let zero = b.constant(Const::zero(unsigned));
+        let mask = b.select(self.empty, zero, placed);
+        b.bitcast(self.ty, mask)
+    }
+}

@@ -1,0 +1,115 @@
+//! Functions of vectors as wholes.
+
+use naga::MathFunction as F;
+
+use crate::kir::lower::componentwise::{each, each_binary, number, sum_of_products};
+use crate::kir::lower::shape::{Shape, Shaped};
+use crate::kir::{BinaryOp, Builder, UnaryOp, Value};
+
+/// None if this file does not have the function, or not with such arguments.
+pub(super) fn geometry(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
+    match (fun, args) {
+        (F::Dot, &[x, y]) => Some(vec![dot(b, x, y)?]),
+        (F::Cross, &[x, y]) => Some(cross(b, three(x)?, three(y)?).to_vec()),
+        (F::Length, &[x]) => Some(vec![length(b, x)?]),
+        (F::Distance, &[x, y]) => {
+            let values = each_binary(b, BinaryOp::Sub, x, y);
+            Some(vec![length(b, Shaped { values: &values, ..x })?])
+        }
+        (F::Normalize, &[x]) => normalize(b, x),
+        (F::FaceForward, &[x, incident, normal]) => face_forward(b, x, incident, normal),
+        (F::Reflect, &[incident, normal]) => reflect(b, incident, normal),
+        (F::Refract, &[incident, normal, ratio]) => refract(b, incident, normal, ratio),
+        _ => None,
+    }
+}
+
+fn three(x: Shaped<'_>) -> Option<[Value; 3]> {
+    x.values.try_into().ok()
+}
+
+fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
+    sum_of_products(b, &mut x.values.iter().zip(y.values))
+}
+
+/// Products are rounded before they are subtracted, so that parallel vectors give zero.
+pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
+    [(1, 2), (2, 0), (0, 1)].map(|(i, j)| difference_of_products(b, [x[i], y[j]], [x[j], y[i]]))
+}
+
+/// `x[0] * x[1] - y[0] * y[1]`.
+pub(super) fn difference_of_products(b: &mut Builder, x: [Value; 2], y: [Value; 2]) -> Value {
+    let [x, y] = [x, y].map(|[left, right]| b.binary(BinaryOp::Mul, left, right));
+    b.binary(BinaryOp::Sub, x, y)
+}
+
+fn length(b: &mut Builder, x: Shaped<'_>) -> Option<Value> {
+    if let Shape::Scalar(_) = x.shape {
+        return Some(b.unary(UnaryOp::Abs, *x.values.first()?));
+    }
+    let square = dot(b, x, x)?;
+    Some(b.unary(UnaryOp::Sqrt, square))
+}
+
+fn normalize(b: &mut Builder, x: Shaped<'_>) -> Option<Vec<Value>> {
+    let square = dot(b, x, x)?;
+    let factor = b.unary(UnaryOp::InverseSqrt, square);
+    Some(each(b, [x], &|b, [x]| b.binary(BinaryOp::Mul, x, factor)))
+}
+
+/// `x` where the incident points against the normal, else `-x`.
+fn face_forward(
+    b: &mut Builder,
+    x: Shaped<'_>,
+    incident: Shaped<'_>,
+    normal: Shaped<'_>,
+) -> Option<Vec<Value>> {
+    let cosine = dot(b, incident, normal)?;
+    let zero = number(b, b.ty(cosine), 0.0);
+    let against = b.binary(BinaryOp::Lt, cosine, zero);
+    Some(each(b, [x], &|b, [x]| {
+        let opposite = b.unary(UnaryOp::Neg, x);
+        b.select(against, x, opposite)
+    }))
+}
+
+/// `incident - 2 * dot(normal, incident) * normal`.
+fn reflect(b: &mut Builder, incident: Shaped<'_>, normal: Shaped<'_>) -> Option<Vec<Value>> {
+    let cosine = dot(b, normal, incident)?;
+    let minus_two = number(b, b.ty(cosine), -2.0);
+    let factor = b.binary(BinaryOp::Mul, minus_two, cosine);
+    Some(each(b, [incident, normal], &|b, [incident, normal]| b.fma(factor, normal, incident)))
+}
+
+/// `ratio * incident - (ratio * cosine + sqrt(k)) * normal`, where the cosine is
+/// `dot(normal, incident)` and `k = 1 - ratio * ratio * (1 - cosine * cosine)`; zero if `k < 0`,
+/// where all is reflected.
+fn refract(
+    b: &mut Builder,
+    incident: Shaped<'_>,
+    normal: Shaped<'_>,
+    ratio: Shaped<'_>,
+) -> Option<Vec<Value>> {
+    let (cosine, ratio) = (dot(b, normal, incident)?, *ratio.values.first()?);
+    let zero = number(b, b.ty(cosine), 0.0);
+    let k = transmitted(b, cosine, ratio);
+    let reflected = b.binary(BinaryOp::Lt, k, zero);
+    let root = b.unary(UnaryOp::Sqrt, k);
+    let along_normal = b.fma(ratio, cosine, root);
+    Some(each(b, [incident, normal], &|b, [incident, normal]| {
+        let [x, y] = [(ratio, incident), (along_normal, normal)]
+            .map(|(factor, part)| b.binary(BinaryOp::Mul, factor, part));
+        let refracted = b.binary(BinaryOp::Sub, x, y);
+        b.select(reflected, zero, refracted)
+    }))
+}
+
+/// The square of the refracted direction's cosine.
+fn transmitted(b: &mut Builder, cosine: Value, ratio: Value) -> Value {
+    let one = number(b, b.ty(cosine), 1.0);
+    let square = b.binary(BinaryOp::Mul, cosine, cosine);
+    let sine = b.binary(BinaryOp::Sub, one, square);
+    let ratio_square = b.binary(BinaryOp::Mul, ratio, ratio);
+    let bent = b.binary(BinaryOp::Mul, ratio_square, sine);
+    b.binary(BinaryOp::Sub, one, bent)
+}

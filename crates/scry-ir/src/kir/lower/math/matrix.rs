@@ -1,0 +1,52 @@
+//! Functions of matrices. Columns lie one after the other.
+
+use naga::MathFunction as F;
+
+use super::geometry::{cross, difference_of_products};
+use crate::kir::lower::componentwise::sum_of_products;
+use crate::kir::lower::shape::{Shape, Shaped};
+use crate::kir::{BinaryOp, Builder, Value};
+
+/// None if this file does not have the function, or not with such an argument.
+pub(super) fn matrix(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
+    let &[Shaped { shape: Shape::Matrix { rows, .. }, values }] = args else { return None };
+    match fun {
+        F::Transpose => Some(transpose(values, usize::from(rows))),
+        F::Determinant => Some(vec![determinant(b, values)?]),
+        _ => None,
+    }
+}
+
+fn transpose(values: &[Value], rows: usize) -> Vec<Value> {
+    (0..rows).flat_map(|row| values.iter().skip(row).step_by(rows).copied()).collect()
+}
+
+fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
+    match *values {
+        [x0, x1, y0, y1] => Some(difference_of_products(b, [x0, y1], [y0, x1])),
+        [x0, x1, x2, y0, y1, y2, z0, z1, z2] => {
+            let area = cross(b, [y0, y1, y2], [z0, z1, z2]);
+            sum_of_products(b, &mut [x0, x1, x2].iter().zip(&area))
+        }
+        _ => determinant_of_four(b, values.try_into().ok()?),
+    }
+}
+
+/// Laplace's expansion along two columns: each pair of rows gives a minor of the first two columns,
+/// the rows that remain give one of the last two.
+fn determinant_of_four(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
+    let first = [(0, 1), (1, 2), (0, 3), (2, 3), (0, 2), (1, 3)];
+    let second = [(2, 3), (0, 3), (1, 2), (0, 1), (1, 3), (0, 2)];
+    let first = first.map(|rows| minor(b, m, 0, rows));
+    let second = second.map(|rows| minor(b, m, 8, rows));
+    // The last two pairs of rows count negatively.
+    let added = sum_of_products(b, &mut first[..4].iter().zip(&second[..4]))?;
+    let taken = sum_of_products(b, &mut first[4..].iter().zip(&second[4..]))?;
+    Some(b.binary(BinaryOp::Sub, added, taken))
+}
+
+/// The determinant of two rows of the two columns that begin at `left`.
+fn minor(b: &mut Builder, m: &[Value; 16], left: usize, (i, j): (usize, usize)) -> Value {
+    let right = left + 4;
+    difference_of_products(b, [m[left + i], m[right + j]], [m[right + i], m[left + j]])
+}

@@ -1,0 +1,120 @@
+//! WGSL's operators, `select`, and the functions that answer a question.
+
+mod matrix;
+
+use naga::{BinaryOperator, RelationalFunction, UnaryOperator};
+
+use super::componentwise::{each, each_binary, each_unary};
+use super::shape::{Shape, Shaped};
+use crate::ShaderError;
+use crate::kir::{BinaryOp, Builder, Type, UnaryOp, Value};
+
+/// A prefix operator.
+pub(crate) fn unary(
+    b: &mut Builder,
+    op: UnaryOperator,
+    a: Shaped<'_>,
+) -> Result<Vec<Value>, ShaderError> {
+    no_composite(&format!("{op:?}"), &[a])?;
+    let op = match op {
+        UnaryOperator::Negate => UnaryOp::Neg,
+        UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => UnaryOp::Not,
+    };
+    Ok(each_unary(b, op, a))
+}
+
+/// An infix operator. Both operands of `&&` and `||` are computed by now.
+pub(crate) fn binary(
+    b: &mut Builder,
+    op: BinaryOperator,
+    left: Shaped<'_>,
+    right: Shaped<'_>,
+) -> Result<Vec<Value>, ShaderError> {
+    no_composite(&format!("{op:?}"), &[left, right])?;
+    match op {
+        BinaryOperator::Multiply => Ok(multiply(b, left, right)),
+        BinaryOperator::ShiftLeft => Ok(shift(b, BinaryOp::Shl, left, right)),
+        BinaryOperator::ShiftRight => Ok(shift(b, BinaryOp::Shr, left, right)),
+        _ => Ok(each_binary(b, direct(op), left, right)),
+    }
+}
+
+/// The operation that an operator is on components.
+fn direct(op: BinaryOperator) -> BinaryOp {
+    match op {
+        BinaryOperator::Add => BinaryOp::Add,
+        BinaryOperator::Subtract => BinaryOp::Sub,
+        BinaryOperator::Multiply => BinaryOp::Mul,
+        BinaryOperator::Divide => BinaryOp::Div,
+        BinaryOperator::Modulo => BinaryOp::Rem,
+        BinaryOperator::Equal => BinaryOp::Eq,
+        BinaryOperator::NotEqual => BinaryOp::Ne,
+        BinaryOperator::Less => BinaryOp::Lt,
+        BinaryOperator::LessEqual => BinaryOp::Le,
+        BinaryOperator::Greater => BinaryOp::Gt,
+        BinaryOperator::GreaterEqual => BinaryOp::Ge,
+        BinaryOperator::And | BinaryOperator::LogicalAnd => BinaryOp::And,
+        BinaryOperator::ExclusiveOr => BinaryOp::Xor,
+        BinaryOperator::InclusiveOr | BinaryOperator::LogicalOr => BinaryOp::Or,
+        BinaryOperator::ShiftLeft => BinaryOp::Shl,
+        BinaryOperator::ShiftRight => BinaryOp::Shr,
+    }
+}
+
+fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
+    match (left.shape, right.shape) {
+        (Shape::Matrix { rows, .. }, Shape::Vector { .. } | Shape::Matrix { .. }) => {
+            matrix::by_columns(b, left.values, usize::from(rows), right.values)
+        }
+        (Shape::Vector { .. }, Shape::Matrix { .. }) => {
+            matrix::by_rows(b, left.values, right.values)
+        }
+        _ => each_binary(b, BinaryOp::Mul, left, right),
+    }
+}
+
+/// Shifts are by the amount modulo the width, of which an amount of any type has enough bits.
+fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
+    each(b, [left, right], &|b, [left, right]| {
+        let amount = b.convert(Type::U32, right);
+        b.binary(op, left, amount)
+    })
+}
+
+/// `accept` where the condition holds, else `reject`; one condition for all or one for each.
+pub(crate) fn select(
+    b: &mut Builder,
+    condition: Shaped<'_>,
+    accept: Shaped<'_>,
+    reject: Shaped<'_>,
+) -> Result<Vec<Value>, ShaderError> {
+    no_composite("select", &[condition, accept, reject])?;
+    Ok(each(b, [condition, accept, reject], &|b, [c, x, y]| b.select(c, x, y)))
+}
+
+/// A question about a vector or number.
+pub(crate) fn relational(
+    b: &mut Builder,
+    fun: RelationalFunction,
+    a: Shaped<'_>,
+) -> Result<Vec<Value>, ShaderError> {
+    no_composite(&format!("{fun:?}"), &[a])?;
+    Ok(match fun {
+        RelationalFunction::All => reduce(b, BinaryOp::And, a.values),
+        RelationalFunction::Any => reduce(b, BinaryOp::Or, a.values),
+        RelationalFunction::IsNan => each_unary(b, UnaryOp::IsNan, a),
+        RelationalFunction::IsInf => each_unary(b, UnaryOp::IsInf, a),
+    })
+}
+
+fn reduce(b: &mut Builder, op: BinaryOp, values: &[Value]) -> Vec<Value> {
+    values.iter().copied().reduce(|x, y| b.binary(op, x, y)).into_iter().collect()
+}
+
+/// The validator lets no structure or array come here.
+fn no_composite(what: &str, args: &[Shaped<'_>]) -> Result<(), ShaderError> {
+    if args.iter().all(|arg| arg.shape.component().is_some()) {
+        return Ok(());
+    }
+    Err(ShaderError::compiler(format!("`{what}` is applied to a structure or array")))
+}
