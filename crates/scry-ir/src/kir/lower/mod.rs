@@ -3,5 +3,7 @@
 mod componentwise;
 mod convert;
 mod math;
+#[cfg(test)]
+mod meaning;
 mod operators;
 mod shape;

@@ -1,0 +1,294 @@
+//! Evaluates instructions on constants, as the kernel IR defines them, in the plainest way.
+
+use half::f16;
+
+use crate::kir::{BinaryOp, Const, Inst, Kir, Stmt, Type, UnaryOp, Value};
+
+/// The values of a kernel that only computes.
+pub(super) fn straight_line(kir: &Kir) -> Vec<Const> {
+    let mut known = Vec::new();
+    for stmt in &kir.body {
+        let Stmt::Let(value) = stmt else { panic!("{stmt:?} is more than a computation") };
+        assert_eq!(value.index(), known.len(), "each value is computed once, in order");
+        let result = instruction(kir, &known, *value);
+        assert_eq!(result.ty, kir.ty(*value), "{:?}", kir.inst(*value));
+        known.push(result);
+    }
+    known
+}
+
+fn instruction(kir: &Kir, known: &[Const], value: Value) -> Const {
+    let get = |value: Value| known[value.index()];
+    match *kir.inst(value) {
+        Inst::Const(constant) => constant,
+        Inst::Unary(op, a) => unary(op, get(a)),
+        Inst::Binary(op, a, b) => binary(op, get(a), get(b)),
+        Inst::Fma(a, b, c) => fma(get(a), get(b), get(c)),
+        Inst::Select(condition, accept, reject) => {
+            let (condition, accept, reject) = (get(condition), get(accept), get(reject));
+            assert_eq!((condition.ty, accept.ty), (Type::Bool, reject.ty), "select");
+            if condition.bits != 0 { accept } else { reject }
+        }
+        Inst::Convert(a) => convert(get(a), kir.ty(value)),
+        Inst::Bitcast(a) => {
+            let ty = kir.ty(value);
+            assert_eq!(get(a).ty.size(), ty.size(), "bitcast");
+            Const { ty, bits: get(a).bits }
+        }
+        ref other => panic!("{other:?} depends on more than constants"),
+    }
+}
+
+/// The number that a float is.
+pub(super) fn real(x: Const) -> f64 {
+    match x.ty {
+        Type::F16 => f16::from_bits(x.bits as u16).to_f64(),
+        Type::F32 => f32::from_bits(x.bits as u32).into(),
+        Type::F64 => f64::from_bits(x.bits),
+        other => panic!("a {other} is no float"),
+    }
+}
+
+/// The nearest float of a type. For sums, products, quotients and roots of smaller floats the
+/// double's own rounding does no harm.
+fn float(ty: Type, x: f64) -> Const {
+    let bits = match ty {
+        Type::F16 => f16::from_f64(x).to_bits().into(),
+        Type::F32 => (x as f32).to_bits().into(),
+        Type::F64 => x.to_bits(),
+        other => panic!("a {other} is no float"),
+    };
+    Const { ty, bits }
+}
+
+fn integer(x: Const) -> i128 {
+    assert!(x.ty.is_integer(), "a {} is no integer", x.ty);
+    if x.ty.is_signed() { x.as_i64().into() } else { x.bits.into() }
+}
+
+fn wrapped(ty: Type, x: i128) -> Const {
+    Const::int(ty, x as i64)
+}
+
+fn unary(op: UnaryOp, a: Const) -> Const {
+    match a.ty {
+        Type::Bool => {
+            assert_eq!(op, UnaryOp::Not, "of a truth value");
+            Const::bool(a.bits == 0)
+        }
+        ty if ty.is_float() => float_unary(op, ty, real(a)),
+        ty => wrapped(ty, integer_unary(op, a)),
+    }
+}
+
+fn float_unary(op: UnaryOp, ty: Type, x: f64) -> Const {
+    let y = match op {
+        UnaryOp::IsNan => return Const::bool(x.is_nan()),
+        UnaryOp::IsInf => return Const::bool(x.is_infinite()),
+        UnaryOp::FrexpExponent => return Const::i32(exponent(x)),
+        UnaryOp::FrexpFraction => x / 2f64.powi(exponent(x)),
+        UnaryOp::QuantizeF16 => f16::from_f64(x).to_f64(),
+        UnaryOp::Neg => -x,
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Sign if x == 0.0 => x,
+        UnaryOp::Sign => x.signum(),
+        UnaryOp::Floor => x.floor(),
+        UnaryOp::Ceil => x.ceil(),
+        UnaryOp::Round => x.round_ties_even(),
+        UnaryOp::Trunc => x.trunc(),
+        UnaryOp::Fract => x - x.floor(),
+        UnaryOp::Sqrt => x.sqrt(),
+        UnaryOp::InverseSqrt => x.sqrt().recip(),
+        _ => transcendental(op, x),
+    };
+    float(ty, y)
+}
+
+fn exponent(x: f64) -> i32 {
+    if x == 0.0 { 0 } else { (x.to_bits() >> 52 & 0x7ff) as i32 - 1022 }
+}
+
+fn transcendental(op: UnaryOp, x: f64) -> f64 {
+    match op {
+        UnaryOp::Exp => x.exp(),
+        UnaryOp::Exp2 => x.exp2(),
+        UnaryOp::Log => x.ln(),
+        UnaryOp::Log2 => x.log2(),
+        UnaryOp::Sin => x.sin(),
+        UnaryOp::Cos => x.cos(),
+        UnaryOp::Tan => x.tan(),
+        UnaryOp::Asin => x.asin(),
+        UnaryOp::Acos => x.acos(),
+        UnaryOp::Atan => x.atan(),
+        UnaryOp::Sinh => x.sinh(),
+        UnaryOp::Cosh => x.cosh(),
+        UnaryOp::Tanh => x.tanh(),
+        UnaryOp::Asinh => x.asinh(),
+        UnaryOp::Acosh => x.acosh(),
+        UnaryOp::Atanh => x.atanh(),
+        other => panic!("{other:?} is no function of floats"),
+    }
+}
+
+fn integer_unary(op: UnaryOp, a: Const) -> i128 {
+    let (x, width) = (integer(a), a.ty.bits());
+    let leading = |bits: u64| bits.leading_zeros() - (64 - width);
+    match op {
+        UnaryOp::Neg => -x,
+        UnaryOp::Not => !x,
+        UnaryOp::Abs => x.abs(),
+        UnaryOp::Sign => x.signum(),
+        UnaryOp::CountOnes => a.bits.count_ones().into(),
+        UnaryOp::LeadingZeros => leading(a.bits).into(),
+        UnaryOp::TrailingZeros => a.bits.trailing_zeros().min(width).into(),
+        UnaryOp::ReverseBits => (a.bits.reverse_bits() >> (64 - width)).into(),
+        UnaryOp::FirstTrailingBit if x == 0 => -1,
+        UnaryOp::FirstTrailingBit => a.bits.trailing_zeros().into(),
+        UnaryOp::FirstLeadingBit => {
+            let differing = wrapped(a.ty, if x < 0 { !x } else { x });
+            i128::from(width) - 1 - i128::from(leading(differing.bits))
+        }
+        other => panic!("{other:?} is no function of integers"),
+    }
+}
+
+fn binary(op: BinaryOp, a: Const, b: Const) -> Const {
+    match op {
+        BinaryOp::Shl | BinaryOp::Shr => return shift(op, a, b),
+        BinaryOp::Ldexp => return ldexp(a, b),
+        _ => assert_eq!(a.ty, b.ty, "{op:?}"),
+    }
+    match op {
+        BinaryOp::Dot4I8 => Const::i32(dot_of_bytes(a, b, |byte| i32::from(byte as i8))),
+        BinaryOp::Dot4U8 => Const::u32(dot_of_bytes(a, b, i32::from) as u32),
+        _ if op.compares() => Const::bool(compare(op, a, b)),
+        _ if a.ty == Type::Bool => Const { ty: Type::Bool, bits: bitwise(op, a.bits, b.bits) },
+        _ if a.ty.is_float() => float(a.ty, float_binary(op, a.ty, real(a), real(b))),
+        _ => integer_binary(op, a, b),
+    }
+}
+
+fn shift(op: BinaryOp, a: Const, by: Const) -> Const {
+    assert_eq!(by.ty, Type::U32, "{op:?}");
+    let by = by.bits as u32 % a.ty.bits();
+    let x = integer(a);
+    wrapped(a.ty, if op == BinaryOp::Shl { x << by } else { x >> by })
+}
+
+fn ldexp(a: Const, exponent: Const) -> Const {
+    assert_eq!(exponent.ty, Type::I32, "ldexp");
+    let exponent = exponent.as_i64().clamp(-2000, 2000) as i32;
+    let halfway = exponent / 2;
+    float(a.ty, real(a) * 2f64.powi(halfway) * 2f64.powi(exponent - halfway))
+}
+
+fn dot_of_bytes(a: Const, b: Const, number: fn(u8) -> i32) -> i32 {
+    assert_eq!(a.ty, Type::U32, "dot product of bytes");
+    let [a, b] = [a, b].map(|x| (x.bits as u32).to_le_bytes());
+    a.into_iter().zip(b).map(|(x, y)| number(x) * number(y)).sum()
+}
+
+fn compare(op: BinaryOp, a: Const, b: Const) -> bool {
+    let order = match a.ty {
+        Type::Bool => {
+            assert!(matches!(op, BinaryOp::Eq | BinaryOp::Ne), "{op:?} of truth values");
+            a.bits.partial_cmp(&b.bits)
+        }
+        ty if ty.is_float() => real(a).partial_cmp(&real(b)),
+        _ => integer(a).partial_cmp(&integer(b)),
+    };
+    match op {
+        BinaryOp::Eq => order.is_some_and(|order| order.is_eq()),
+        BinaryOp::Ne => order.is_none_or(|order| order.is_ne()),
+        BinaryOp::Lt => order.is_some_and(|order| order.is_lt()),
+        BinaryOp::Le => order.is_some_and(|order| order.is_le()),
+        BinaryOp::Gt => order.is_some_and(|order| order.is_gt()),
+        _ => order.is_some_and(|order| order.is_ge()),
+    }
+}
+
+fn bitwise(op: BinaryOp, x: u64, y: u64) -> u64 {
+    match op {
+        BinaryOp::And => x & y,
+        BinaryOp::Or => x | y,
+        BinaryOp::Xor => x ^ y,
+        other => panic!("{other:?} is no operation on bits"),
+    }
+}
+
+fn float_binary(op: BinaryOp, ty: Type, x: f64, y: f64) -> f64 {
+    let rounded = |x| real(float(ty, x));
+    match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x * y,
+        BinaryOp::Div => x / y,
+        BinaryOp::Rem => x - rounded(y * rounded(x / y).trunc()),
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+        BinaryOp::Pow => x.powf(y),
+        BinaryOp::Atan2 => x.atan2(y),
+        other => panic!("{other:?} is no operation on floats"),
+    }
+}
+
+fn integer_binary(op: BinaryOp, a: Const, b: Const) -> Const {
+    let (x, y) = (integer(a), integer(b));
+    let result = match op {
+        BinaryOp::Add => x + y,
+        BinaryOp::Sub => x - y,
+        BinaryOp::Mul => x.wrapping_mul(y),
+        BinaryOp::Div if y == 0 => x,
+        BinaryOp::Div => x / y,
+        BinaryOp::Rem if y == 0 => 0,
+        BinaryOp::Rem => x % y,
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+        _ => return Const { ty: a.ty, bits: bitwise(op, a.bits, b.bits) },
+    };
+    wrapped(a.ty, result)
+}
+
+fn fma(a: Const, b: Const, c: Const) -> Const {
+    assert_eq!((a.ty, b.ty), (b.ty, c.ty), "fma");
+    match a.ty {
+        Type::F32 => {
+            let [a, b, c] = [a, b, c].map(|x| f32::from_bits(x.bits as u32));
+            Const::f32(a.mul_add(b, c))
+        }
+        ty => float(ty, real(a).mul_add(real(b), real(c))),
+    }
+}
+
+fn convert(a: Const, to: Type) -> Const {
+    if a.ty == Type::Bool {
+        return if to.is_float() { float(to, a.bits as f64) } else { wrapped(to, a.bits.into()) };
+    }
+    match (a.ty.is_float(), to.is_float()) {
+        (true, true) => float(to, real(a)),
+        (true, false) if to == Type::Bool => Const::bool(real(a) != 0.0),
+        (true, false) => saturated(a, to),
+        (false, true) if to == Type::F32 => Const::f32(integer(a) as f32),
+        (false, true) => float(to, integer(a) as f64),
+        (false, false) if to == Type::Bool => Const::bool(integer(a) != 0),
+        (false, false) => wrapped(to, integer(a)),
+    }
+}
+
+/// The whole part, held between the least and the greatest number that both types have.
+fn saturated(a: Const, to: Type) -> Const {
+    let values = if to.is_signed() { to.bits() - 1 } else { to.bits() };
+    let greatest = (1i128 << values) - 1;
+    let least = if to.is_signed() { -1 - greatest } else { 0 };
+    let [least, greatest] = [least, greatest].map(|bound| towards_zero(a.ty, bound));
+    let x = real(a);
+    wrapped(to, if x.is_nan() { 0 } else { (x as i128).clamp(least, greatest) })
+}
+
+/// The float nearest to an integer of those that are not farther from zero.
+fn towards_zero(ty: Type, x: i128) -> i128 {
+    let nearest = float(ty, x as f64);
+    let too_far = real(nearest).is_infinite() || (real(nearest) as i128).abs() > x.abs();
+    let bits = if too_far { nearest.bits - 1 } else { nearest.bits };
+    real(Const { ty, bits }) as i128
+}

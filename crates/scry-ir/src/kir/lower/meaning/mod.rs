@@ -1,0 +1,176 @@
+//! What the operators and functions mean, tested by evaluating the instructions they become.
+//! What is expected is computed from the text of WGSL's specification.
+
+mod bits;
+mod convert;
+mod eval;
+mod geometry;
+mod matrix;
+mod numeric;
+mod operators;
+mod pack;
+
+use half::f16;
+use naga::MathFunction;
+
+use super::math::math;
+use super::shape::{Shape, Shaped};
+use crate::ShaderError;
+use crate::kir::{Builder, Const, Type, Value};
+
+/// A number or truth value of Rust that WGSL has as well.
+trait Scalar: Copy {
+    fn constant(self) -> Const;
+}
+
+impl Scalar for bool {
+    fn constant(self) -> Const {
+        Const::bool(self)
+    }
+}
+
+impl Scalar for i16 {
+    fn constant(self) -> Const {
+        Const::int(Type::I16, self.into())
+    }
+}
+
+impl Scalar for u16 {
+    fn constant(self) -> Const {
+        Const::int(Type::U16, self.into())
+    }
+}
+
+impl Scalar for i32 {
+    fn constant(self) -> Const {
+        Const::i32(self)
+    }
+}
+
+impl Scalar for u32 {
+    fn constant(self) -> Const {
+        Const::u32(self)
+    }
+}
+
+impl Scalar for i64 {
+    fn constant(self) -> Const {
+        Const::int(Type::I64, self)
+    }
+}
+
+impl Scalar for u64 {
+    fn constant(self) -> Const {
+        Const::int(Type::U64, self as i64)
+    }
+}
+
+impl Scalar for f16 {
+    fn constant(self) -> Const {
+        Const { ty: Type::F16, bits: self.to_bits().into() }
+    }
+}
+
+impl Scalar for f32 {
+    fn constant(self) -> Const {
+        Const::f32(self)
+    }
+}
+
+impl Scalar for f64 {
+    fn constant(self) -> Const {
+        Const::f64(self)
+    }
+}
+
+/// Constants of a shape.
+struct Operand {
+    shape: Shape,
+    parts: Vec<Const>,
+}
+
+fn scalar<T: Scalar>(x: T) -> Operand {
+    let part = x.constant();
+    Operand { shape: Shape::Scalar(part.ty), parts: vec![part] }
+}
+
+fn vector<T: Scalar>(parts: &[T]) -> Operand {
+    let parts = constants(parts);
+    Operand { shape: Shape::Vector { len: parts.len() as u8, ty: parts[0].ty }, parts }
+}
+
+/// A matrix of these columns.
+fn matrix<T: Scalar, const R: usize>(columns: &[[T; R]]) -> Operand {
+    let parts = constants(columns.as_flattened());
+    let (columns, rows) = (columns.len() as u8, R as u8);
+    Operand { shape: Shape::Matrix { columns, rows, ty: parts[0].ty }, parts }
+}
+
+fn constants<T: Scalar>(parts: &[T]) -> Vec<Const> {
+    parts.iter().map(|part| part.constant()).collect()
+}
+
+type Lower<'f> = dyn Fn(&mut Builder, &[Shaped<'_>]) -> Result<Vec<Value>, ShaderError> + 'f;
+
+/// Lowers something for these operands and evaluates what it became.
+fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, ShaderError> {
+    let mut b = Builder::new("test", [1, 1, 1]);
+    let args: Vec<Vec<_>> = (operands.iter())
+        .map(|operand| operand.parts.iter().map(|&part| b.constant(part)).collect())
+        .collect();
+    let args: Vec<_> = (operands.iter().zip(&args))
+        .map(|(operand, values)| Shaped { shape: operand.shape, values })
+        .collect();
+    let results = lower(&mut b, &args)?;
+    let kir = b.finish();
+    let known = eval::straight_line(&kir);
+    Ok(results.iter().map(|result| known[result.index()]).collect())
+}
+
+/// A function's results.
+fn call(fun: MathFunction, operands: &[Operand]) -> Vec<Const> {
+    evaluate(&|b, args| math(b, fun, args), operands).expect("the function is WGSL's")
+}
+
+/// Checks that a function gives just these numbers, bit by bit.
+#[track_caller]
+fn gives<T: Scalar>(fun: MathFunction, operands: &[Operand], expected: &[T]) {
+    assert_eq!(call(fun, operands), constants(expected), "{fun:?}");
+}
+
+/// Checks that a function gives these numbers up to a relative (below 1, absolute) error.
+#[track_caller]
+fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: f64) {
+    let actual: Vec<_> = call(fun, operands).into_iter().map(eval::real).collect();
+    assert_eq!(actual.len(), expected.len(), "{fun:?}");
+    for (&actual, &expected) in actual.iter().zip(expected) {
+        let allowed = error * expected.abs().max(1.0);
+        assert!((actual - expected).abs() <= allowed, "{fun:?}: {actual}, expected {expected}");
+    }
+}
+
+#[test]
+fn what_wgsl_lacks_is_refused_by_name() {
+    for (fun, name) in [(MathFunction::Outer, "Outer"), (MathFunction::Inverse, "Inverse")] {
+        let operands = [matrix(&[[1f32, 0.0], [0.0, 1.0]])];
+        let error = evaluate(&|b, args| math(b, fun, args), &operands).unwrap_err();
+        assert_eq!(error.kind, crate::ShaderErrorKind::Compiler);
+        assert!(error.message.contains(name), "{}", error.message);
+    }
+}
+
+#[test]
+fn wrong_arguments_are_an_error_and_no_panic() {
+    let cases = [
+        (MathFunction::Clamp, vec![scalar(1f32)]),
+        (MathFunction::Cross, vec![vector(&[1f32, 2.0]), vector(&[1f32, 2.0])]),
+        (MathFunction::Determinant, vec![scalar(1f32)]),
+        (MathFunction::Pack4xI8, vec![]),
+        (MathFunction::Sin, vec![scalar(1f32), scalar(1f32)]),
+        (MathFunction::Abs, vec![Operand { shape: Shape::Aggregate, parts: vec![] }]),
+    ];
+    for (fun, operands) in cases {
+        let error = evaluate(&|b, args| math(b, fun, args), &operands).unwrap_err();
+        assert!(error.message.contains(&format!("{fun:?}")), "{}", error.message);
+    }
+}
