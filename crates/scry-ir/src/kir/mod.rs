@@ -19,6 +19,7 @@ pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
 };
+pub use lower::KirOptions;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 
