@@ -89,8 +89,8 @@ impl Lower<'_> {
         if elements.len() <= SELECTED {
             return Ok(Operand::Values(self.select(&elements, index)));
         }
-        let memory = if self.are_constant(values) {
-            self.table(ty, values)?
+        let memory = if let Some(constants) = self.constants(values) {
+            self.table(ty, &constants)?
         } else {
             let memory = self.variable(ty, true)?;
             self.write_all(&memory, values)?;

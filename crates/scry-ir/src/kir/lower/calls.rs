@@ -1,9 +1,10 @@
 //! Calls: the function's statements stand in place of each.
 
-use naga::{Block, Function, Handle, Statement};
+use naga::{Block, Function, Handle, LocalVariable, Statement};
 
 use super::frame::{Expr, Frame, Operand};
 use super::indexed::Findings;
+use super::places::{Pointer, Root};
 use super::types::Ty;
 use super::{Lower, MAX_CALLS, too_complex};
 use crate::ShaderError;
@@ -61,7 +62,7 @@ impl<'m> Lower<'m> {
     pub(super) fn locals(&mut self, indexed: &Findings, again: bool) -> Result<(), ShaderError> {
         for (handle, local) in self.frame.function.local_variables.iter() {
             let ty = self.types.of(local.ty)?;
-            let pointer = self.variable(ty, indexed.locals[handle.index()])?;
+            let pointer = self.local(local, ty, indexed.locals[handle.index()])?;
             self.frame.locals.push(pointer);
             // The flags of `&&` and `||` are set before they are read.
             let is_flag = local.name.is_none() && ty == Ty::Scalar(crate::kir::Type::Bool);
@@ -73,6 +74,24 @@ impl<'m> Lower<'m> {
             }
         }
         Ok(())
+    }
+
+    /// A local variable. One in memory has the same place in each call of the function: no two of
+    /// them are under way at a time.
+    fn local(
+        &mut self,
+        local: &'m LocalVariable,
+        ty: Ty,
+        indexed: bool,
+    ) -> Result<Pointer, ShaderError> {
+        if let Some(pointer) = self.local_arrays.get(&std::ptr::from_ref(local)) {
+            return Ok(*pointer);
+        }
+        let pointer = self.variable(ty, indexed)?;
+        if let Root::Leaves { .. } = pointer.root {
+            self.local_arrays.insert(local, pointer);
+        }
+        Ok(pointer)
     }
 
     /// Ends the function.

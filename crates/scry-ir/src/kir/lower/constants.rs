@@ -24,9 +24,11 @@ impl Lower<'_> {
         value
     }
 
-    /// True if all of the values are constants.
-    pub(super) fn are_constant(&self, values: &[Value]) -> bool {
-        values.iter().all(|value| self.builder.kir().constant(*value).is_some())
+    /// The values as seen from the top of the kernel, if all of them are constants.
+    pub(super) fn constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
+        let constants = values.iter().map(|value| self.builder.kir().constant(*value));
+        let constants: Vec<_> = constants.collect::<Option<_>>()?;
+        Some(constants.into_iter().map(|constant| self.constant(constant)).collect())
     }
 
     /// A literal.
@@ -123,12 +125,13 @@ impl Lower<'_> {
     /// Puts the parts into memory: at the top of the kernel if they are constants.
     fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
         let whole = self.variable(ty, true)?;
-        let constant = parts.iter().all(|part| match part {
-            Operand::Values(values) => self.are_constant(values),
-            _ => false,
+        let constants = parts.iter().map(|part| match part {
+            Operand::Values(values) => Some(Operand::Values(self.constants(values)?)),
+            _ => None,
         });
-        let inner = if constant { self.builder.set_aside() } else { Vec::new() };
-        let mut parts = parts.iter();
+        let constants: Option<Vec<_>> = constants.collect();
+        let inner = if constants.is_some() { self.builder.set_aside() } else { Vec::new() };
+        let mut parts = constants.as_deref().unwrap_or(parts).iter();
         self.for_each_part(&whole, &mut |this, part| match parts.next() {
             Some(value) => this.store(&part, value),
             None => Err(ShaderError::compiler("a value lacks a part".into())),

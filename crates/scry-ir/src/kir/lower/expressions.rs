@@ -133,6 +133,9 @@ impl Lower<'_> {
 /// refused when they were read.
 fn refusal(expression: &Expression) -> ShaderError {
     ShaderError::compiler(match expression {
+        Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
+            return super::no_cooperative_matrices();
+        }
         Expression::CallResult(_)
         | Expression::AtomicResult { .. }
         | Expression::WorkGroupUniformLoadResult { .. }

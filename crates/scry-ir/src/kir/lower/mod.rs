@@ -25,6 +25,8 @@ mod short_circuit;
 mod statements;
 mod subgroups;
 mod switch;
+#[cfg(test)]
+mod tests;
 mod types;
 mod variables;
 
@@ -32,7 +34,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use naga::valid::ModuleInfo;
-use naga::{Block, Module, Statement};
+use naga::{Block, LocalVariable, Module, Statement};
 
 use self::frame::{Frame, Operand};
 use self::indexed::Indexed;
@@ -41,9 +43,7 @@ use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value};
 use crate::program::Inner;
-use crate::{
-    Features, Interface, Program, ShaderError, ShaderErrorKind, cooperative, guard, loops,
-};
+use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, loops};
 
 /// How to lower a program to the kernel IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -113,6 +113,8 @@ struct Lower<'m> {
     globals: Vec<Option<Pointer>>,
     /// By global expression, once it is used.
     global_expressions: Vec<Option<Operand>>,
+    /// The places of functions' local variables that are in memory.
+    local_arrays: HashMap<*const LocalVariable, Pointer>,
     constants: HashMap<Const, Value>,
     tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
     /// The length of a buffer's runtime-sized array, and the index of its last element.
@@ -125,9 +127,6 @@ struct Lower<'m> {
 }
 
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
-    if cooperative::used(&program.module) {
-        return Err(no_cooperative_matrices());
-    }
     let mut lower = Lower::new(program, options);
     lower.declare();
     lower.frame.arguments = lower.entry_arguments()?;
@@ -159,6 +158,7 @@ impl<'m> Lower<'m> {
             frame: Frame::new(&entry.function, info.get_entry_point(0), Vec::new()),
             globals: vec![None; module.global_variables.len()],
             global_expressions: vec![None; module.global_expressions.len()],
+            local_arrays: HashMap::new(),
             constants: HashMap::new(),
             tables: HashMap::new(),
             lengths: HashMap::new(),

@@ -77,13 +77,17 @@ impl<'m> Lower<'m> {
         settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
     }
 
-    /// The local variable that a statement assigns, if it does, and the value.
+    /// The flag that a statement assigns, if it does, and the value. Flags are variables that the
+    /// source does not know: nobody sees it when one is assigned needlessly.
     fn stored(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
         let Statement::Store { pointer, value } = *statement else {
             return None;
         };
         match *self.frame.expression(pointer) {
-            Expression::LocalVariable(local) => Some((local, value)),
+            Expression::LocalVariable(local) => {
+                let is_flag = self.frame.function.local_variables[local].name.is_none();
+                is_flag.then_some((local, value))
+            }
             _ => None,
         }
     }

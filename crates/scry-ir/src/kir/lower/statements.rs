@@ -75,6 +75,7 @@ impl<'m> Lower<'m> {
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
                 self.reduce(op, collective_op, argument, result)
             }
+            Statement::CooperativeStore { .. } => Err(super::no_cooperative_matrices()),
             ref other => {
                 let what = format!("a statement that kernels do not have: {other:?}");
                 Err(ShaderError::compiler(what))

@@ -130,6 +130,7 @@ impl<'m> Types<'m> {
             TypeInner::Array { base, size, stride } => {
                 Ty::Array { element: base, len: self.length(size)?, stride }
             }
+            TypeInner::CooperativeMatrix { .. } => return Err(super::no_cooperative_matrices()),
             _ => {
                 let what = format!("a value of a type without scalars: {inner:?}");
                 return Err(ShaderError::compiler(what));
@@ -192,7 +193,10 @@ impl<'m> Types<'m> {
         let member = rest.first().ok_or_else(|| {
             ShaderError::compiler("a member beyond the end of a structure".into())
         })?;
-        let sum = |counts: &[u64]| before.iter().map(|m| counts[m.ty.index()]).sum::<u64>() as u32;
+        let sum = |counts: &[u64]| {
+            let counts = before.iter().map(|member| counts[member.ty.index()]);
+            counts.fold(0, u64::saturating_add).min(u32::MAX.into()) as u32
+        };
         Ok(Member {
             ty: self.of(member.ty)?,
             bytes: member.offset,

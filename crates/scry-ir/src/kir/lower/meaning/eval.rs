@@ -17,7 +17,7 @@ pub(super) fn straight_line(kir: &Kir) -> Vec<Const> {
     known
 }
 
-fn instruction(kir: &Kir, known: &[Const], value: Value) -> Const {
+pub(in crate::kir::lower) fn instruction(kir: &Kir, known: &[Const], value: Value) -> Const {
     let get = |value: Value| known[value.index()];
     match *kir.inst(value) {
         Inst::Const(constant) => constant,

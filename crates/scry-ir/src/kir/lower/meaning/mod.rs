@@ -3,7 +3,7 @@
 
 mod bits;
 mod convert;
-mod eval;
+pub(super) mod eval;
 mod geometry;
 mod matrix;
 mod numeric;

@@ -1,0 +1,61 @@
+//! Kernels, lowered and executed.
+
+mod control;
+mod functions;
+mod machine;
+mod places;
+mod refusals;
+mod shapes;
+mod values;
+
+use self::machine::Machine;
+use super::KirOptions;
+use crate::Program;
+use crate::kir::{Block, Kir, Stmt};
+
+fn lowered(source: &str, checked: bool) -> Kir {
+    let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// A kernel of one invocation, with `data` to read and `out` to write.
+fn kernel(declarations: &str, body: &str) -> String {
+    format!(
+        "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        @group(0) @binding(1) var<storage> data: array<u32>;
+        {declarations}
+        @compute @workgroup_size(1) fn main() {{ out[0] += data[0] * 0u; {body} }}"
+    )
+}
+
+/// What the kernel writes to `out`, which has so many elements.
+fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
+    let source = kernel(declarations, body);
+    let [checked, unchecked] = [true, false].map(|checked| {
+        let kir = lowered(&source, checked);
+        let mut machine = Machine::new(&kir, vec![bytes(&[0; N]), bytes(data)]);
+        machine.run([1; 3]);
+        <[u32; N]>::try_from(words(&machine.buffers[0])).unwrap()
+    });
+    assert_eq!(checked, unchecked, "checks change nothing that is in bounds");
+    checked
+}
+
+/// Statements of a block and of those within it that satisfy a condition.
+fn statements(block: &Block, which: &dyn Fn(&Stmt) -> bool) -> usize {
+    block
+        .iter()
+        .map(|stmt| {
+            let inner: usize = stmt.blocks().map(|block| statements(block, which)).sum();
+            inner + usize::from(which(stmt))
+        })
+        .sum()
+}

@@ -1,0 +1,192 @@
+//! Places in memory, and what keeps them in bounds.
+
+use super::machine::{Machine, clamps, count};
+use super::{bytes, kernel, lowered, run, statements, words};
+use crate::kir::{Inst, Place, Space, Stmt};
+
+#[test]
+fn indices_add_up() {
+    let declarations = "
+        struct Odd { a: array<array<u32, 3>, 2>, b: u32 }
+        struct Even { v: array<vec3u, 2>, w: array<vec2u, 3>, t: u32 }
+        @group(0) @binding(2) var<storage, read_write> odd: array<Odd>;
+        @group(0) @binding(3) var<storage, read_write> even: array<Even, 3>;";
+    let body = "
+        let i = data[0]; let j = data[1]; let k = data[2];
+        odd[i].a[j][k] = 1u; odd[i].b = 2u; odd[1].a[j][0] = 3u; odd[j].a[0] = array(4u, 5u, 6u);
+        even[k].v[j] = vec3(7u, 8u, 9u); even[i].v[1][k] = 10u; even[i].w[k].y = 11u;
+        even[k].w[i][j] = 12u; even[0].t = even[k].v[j].y;";
+    let kir = lowered(&kernel(declarations, body), true);
+    let buffers = [bytes(&[0]), bytes(&[0, 1, 2]), vec![0; 3 * 28], vec![0; 3 * 64]];
+    let mut machine = Machine::new(&kir, buffers.into());
+    machine.run([1; 3]);
+
+    let mut odd = [[0; 7]; 3];
+    (odd[0][3 + 2], odd[0][6], odd[1][3]) = (1, 2, 3);
+    (odd[1][0], odd[1][1], odd[1][2]) = (4, 5, 6);
+    let mut even = [[0; 16]; 3];
+    (even[2][4], even[2][5], even[2][6]) = (7, 8, 9);
+    (even[0][4 + 2], even[0][8 + 2 * 2 + 1], even[2][8 + 1], even[0][14]) = (10, 11, 12, 8);
+    assert_eq!(words(&machine.buffers[2]), odd.as_flattened());
+    assert_eq!(words(&machine.buffers[3]), even.as_flattened());
+}
+
+#[test]
+fn arrays_of_the_workgroup_and_of_invocations_are_split_by_member() {
+    let declarations = "
+        struct Part { f: bool, m: mat2x3f, a: array<u32, 2> }
+        struct Whole { parts: array<Part, 3>, n: u32 }
+        var<workgroup> shared_one: Whole;
+        var<private> own: Whole;";
+    let body = "
+        let i = data[0]; let j = data[1];
+        own.parts[i].m[j] = vec3(1.0, 2.0, 3.0);
+        own.parts[i].m[1][i] = 5.0;
+        own.parts[i].a[j] = 7u;
+        own.parts[j] = own.parts[i];
+        own.parts[j].f = true;
+        own.n = 9u;
+        shared_one = own;
+        shared_one.parts[i].a[i - 1u] += 1u;
+        let copy = shared_one;
+        out[0] = u32(copy.parts[1].m[1].y + copy.parts[1].m[1].z * 10.0 + copy.parts[2].m[j].x);
+        out[1] = copy.parts[2].a[1] * 10u + copy.parts[1].a[1];
+        out[2] = u32(copy.parts[1].f) + 10u * u32(copy.parts[2].f) + 100u * copy.n;";
+    assert_eq!(run(declarations, body, &[2, 1]), [53, 87, 901]);
+    let kir = lowered(&kernel(declarations, body), true);
+    let sizes: Vec<_> = kir.workgroup.iter().map(|array| (array.ty.name(), array.len)).collect();
+    assert_eq!(sizes, [("bool", 3), ("f32", 18), ("u32", 6), ("u32", 1)]);
+}
+
+#[test]
+fn every_index_that_is_computed_is_clamped() {
+    let declarations = "
+        struct Tail { n: vec4u, rest: array<vec2u> }
+        @group(0) @binding(2) var<storage, read_write> tail: Tail;
+        @group(0) @binding(3) var<uniform> table: array<vec4u, 4>;
+        var<workgroup> flags: array<atomic<u32>, 5>;";
+    let body = "
+        let i = data[0]; let j = bitcast<i32>(i);
+        var a = array(1u, 2u, 3u); var v = vec3(4u, 5u, 6u);
+        out[0] = a[i] * 10u + v[j];
+        out[1] = table[i][j];
+        tail.rest[j].y = 8u;
+        tail.rest[7] = vec2(tail.rest[i].y, 3u);
+        atomicStore(&flags[i], 9u);
+        out[2] = atomicLoad(&flags[4]);
+        out[i] = data[i];";
+    let source = kernel(declarations, body);
+    for data in [[7, 0, 44], [u32::MAX, 0, 44], [2, 0, 44]] {
+        let kir = lowered(&source, true);
+        let mut table = vec![0; 16];
+        (table[15], table[2 * 4 + 2]) = (77, 66);
+        let buffers = vec![bytes(&[0; 4]), bytes(&data), vec![0; 24], bytes(&table)];
+        let mut machine = Machine::new(&kir, buffers);
+        machine.run([1; 3]);
+        let out = words(&machine.buffers[0]);
+        if data[0] == 2 {
+            assert_eq!(out, [36, 66, 44, 0]);
+        } else {
+            assert_eq!(out, [36, 77, 9, 44]);
+        }
+        // `rest` has one element: whatever the index, it is that one.
+        assert_eq!(words(&machine.buffers[2]), [0, 0, 0, 0, 8, 3]);
+    }
+    assert_eq!(clamps(&lowered(&source, false)), 0);
+}
+
+#[test]
+fn indices_known_to_be_in_bounds_are_not_clamped() {
+    let declarations = "@group(0) @binding(2) var<storage, read_write> one: array<array<u32, 1>>;";
+    let body = "out[0] = data[0]; var a = array(1u, 2u); a[1] = 3u; out[0] += a[data[0] & 1u];
+        one[0][data[0]] = 1u;";
+    assert_eq!(clamps(&lowered(&kernel(declarations, body), true)), 1);
+}
+
+#[test]
+fn lengths_are_computed_once_at_the_top() {
+    let body = "for (var i = 0u; i < arrayLength(&out); i++) { out[i] = data[i] + data[i + 1u]; }";
+    let kir = lowered(&kernel("", body), true);
+    assert_eq!(count(&kir, |inst| matches!(inst, Inst::ArrayLength { .. })), 2);
+    let at_top = kir.body.iter().filter(
+        |stmt| matches!(stmt, Stmt::Let(v) if matches!(kir.inst(*v), Inst::ArrayLength { .. })),
+    );
+    assert_eq!(at_top.count(), 2);
+    assert_eq!(run("", body, &[1, 2, 3, 4]), [3, 5, 7]);
+}
+
+#[test]
+fn vectors_move_as_one_and_matrices_by_columns() {
+    let declarations = "
+        @group(0) @binding(2) var<storage, read_write> v: array<vec3f>;
+        @group(0) @binding(3) var<storage, read_write> m: mat3x3f;";
+    let kir = lowered(&kernel(declarations, "v[1] = v[0]; m = m;"), true);
+    let loads: Vec<_> = kir
+        .values
+        .iter()
+        .filter_map(|value| match value.inst {
+            Inst::Load { place, count } => Some((place, count)),
+            _ => None,
+        })
+        .filter(|(place, _)| matches!(place.space, Space::Binding(2 | 3)))
+        .collect();
+    let at = |binding, offset| Place::new(Space::Binding(binding), None, 0, offset);
+    assert_eq!(loads, [(at(2, 0), 3), (at(3, 0), 3), (at(3, 16), 3), (at(3, 32), 3)]);
+    let stores =
+        statements(&kir.body, &|s| matches!(s, Stmt::Store { values, .. } if values.len() == 3));
+    assert_eq!(stores, 4);
+}
+
+#[test]
+fn large_values_are_copied_in_loops() {
+    let declarations = "
+        struct Big { n: u32, a: array<array<u32, 50>, 40>, s: array<vec2u, 300> }
+        @group(0) @binding(2) var<storage, read_write> big: array<Big, 3>;
+        var<private> own: Big;
+        fn hand_on(b: Big) -> Big { if b.n == 1u { return b; } return Big(); }
+        fn again(b: Big, i: u32) -> u32 { return b.a[i][3] + b.s[i].y; }";
+    let body = "
+        own.a[7][3] = 5u; own.s[7].y = 6u; own.n = 1u;
+        let before = own;
+        big[1] = hand_on(own);
+        own = Big();
+        own.n = 2u;
+        big[2] = big[1];
+        big[0] = hand_on(own);
+        out[0] = before.a[7][3] * 10u + again(before, data[0]);
+        out[1] = own.a[7][3] + own.n;
+        out[2] = again(big[2], data[0]) * 100u + again(big[0], data[0]);";
+    let kir = lowered(&kernel(declarations, body), true);
+    assert!(kir.values.len() < 1000, "{} values", kir.values.len());
+    let size = 8 + 4 * 2000 + 8 * 300;
+    let buffers = vec![bytes(&[0; 3]), bytes(&[7]), vec![1; 3 * size]];
+    let mut machine = Machine::new(&kir, buffers);
+    machine.run([1; 3]);
+    assert_eq!(words(&machine.buffers[0]), [61, 2, 1100]);
+    let big = words(&machine.buffers[2]);
+    assert_eq!(big[0], 0);
+    assert_eq!(big[size / 4 + 1 + 7 * 50 + 3], 5);
+}
+
+#[test]
+fn parameters_of_a_launch_are_read_where_they_lie() {
+    let source = "
+        struct Params { n: u32, scale: vec2f, m: mat2x2f }
+        var<immediate> now: Params;
+        @group(0) @binding(0) var<uniform> given: Params;
+        @group(0) @binding(1) var<storage, read_write> out: array<f32>;
+        @compute @workgroup_size(1) fn main() {
+            out[0] = now.scale.y; out[1] = given.m[1].x; out[2] = now.m[now.n].y;
+        }";
+    let kir = lowered(source, true);
+    assert_eq!(kir.immediates, 32);
+    let params = |factor: f32| {
+        let words = [1, 0, 1, 2, 3, 4, 5, 6].map(|x| (x as f32 * factor).to_bits());
+        bytes(&[&[1], &words[1..]].concat())
+    };
+    let mut machine = Machine::new(&kir, vec![params(10.0), bytes(&[0; 3])]);
+    machine.immediates = params(1.0);
+    machine.run([1; 3]);
+    let out: Vec<_> = words(&machine.buffers[1]).into_iter().map(f32::from_bits).collect();
+    assert_eq!(out, [2.0, 50.0, 6.0]);
+}

@@ -1,0 +1,85 @@
+//! Kernels that are not lowered, and what is said of them.
+
+use super::{KirOptions, kernel};
+use crate::{Features, Program, ShaderError, ShaderErrorKind};
+
+fn refusal(source: &str) -> ShaderError {
+    let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    let result = program.to_kir(&KirOptions { checked: true });
+    result.map(|kir| kir.values.len()).expect_err("the kernel is refused")
+}
+
+#[test]
+fn cooperative_matrices_are_refused() {
+    let source = "enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<storage, read_write> m: array<f32>;
+        @compute @workgroup_size(64) fn main() {
+            let a = coopLoad<coop_mat8x8<f32, C>>(&m[0], 8u);
+            coopStore(a, &m[0], 8u);
+        }";
+    let variable = source.replace("let a", "var a");
+    let none = source.replace("let a", "m[0] = 1.0; // ").replace("coopStore", "// ");
+    for source in [source, &variable] {
+        let error = refusal(source);
+        assert!(error.message.contains("cooperative matrices"), "{error}");
+        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+    }
+    assert!(Program::parse(&none).unwrap().to_kir(&KirOptions { checked: true }).is_ok());
+}
+
+#[test]
+fn kernels_that_grow_too_large_are_refused() {
+    // Each statement copies 250 scalars; calls double them.
+    let copies = "a = b; b = c; c = a;".repeat(30);
+    let mut functions = format!(
+        "var<private> a: array<u32, 250>; var<private> b: array<u32, 250>;
+        var<private> c: array<u32, 250>; fn f0() {{ {copies} }}"
+    );
+    for n in 1..8 {
+        functions += &format!("fn f{n}() {{ f{}(); f{}(); }}", n - 1, n - 1);
+    }
+    let error = refusal(&kernel(&functions, "f7();"));
+    assert_eq!(error.kind, ShaderErrorKind::TooComplex);
+    assert!(error.message.contains("2000000 instructions"), "{error}");
+}
+
+#[test]
+fn statements_nested_through_calls_are_refused() {
+    let mut functions = "fn f0() { out[0] += 1u; }".to_owned();
+    for n in 1..600 {
+        functions +=
+            &format!("fn f{n}(){{ if data[0] > {n}u {{ if data[1] > 2u {{ f{}(); }} }} }}", n - 1);
+    }
+    let error = refusal(&kernel(&functions, "f599();"));
+    assert_eq!(error.kind, ShaderErrorKind::TooComplex);
+    assert!(error.message.contains("nested more than 1000 deep"), "{error}");
+}
+
+#[test]
+fn deep_calls_are_lowered_and_deeper_ones_refused() {
+    let chain = |depth| {
+        let mut functions = "fn f0() { out[0] += 1u; }".to_owned();
+        for n in 1..depth {
+            functions += &format!("fn f{n}(){{ f{}(); }}", n - 1);
+        }
+        kernel(&functions, &format!("f{}();", depth - 1))
+    };
+    let program = Program::parse(&chain(4000)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(program.to_kir(&KirOptions { checked: true }).is_ok());
+    let error = refusal(&chain(4001));
+    assert_eq!(error.kind, ShaderErrorKind::TooComplex);
+    assert!(error.message.contains("calls are nested more than 4000 deep"), "{error}");
+}
+
+#[test]
+fn variables_of_too_many_members_are_refused() {
+    let mut types = "struct S0 { a: u32, b: u32 }".to_owned();
+    for n in 1..18 {
+        types += &format!("struct S{n} {{ a: S{}, b: S{} }}", n - 1, n - 1);
+    }
+    let declarations = format!("{types} var<private> huge: S17;");
+    let body = format!("huge{} = 1u;", ".a".repeat(18));
+    let error = refusal(&kernel(&declarations, &body));
+    assert_eq!(error.kind, ShaderErrorKind::TooComplex);
+    assert!(error.message.contains("65536 members"), "{error}");
+}
