@@ -9,12 +9,14 @@
 //! and in the blocks within, and after a [`Stmt::Scope`] that could not be left before it.
 
 mod builder;
+mod facts;
 mod inst;
 mod lower;
 mod stmt;
 mod types;
 
 pub use builder::Builder;
+pub use facts::{Class, Facts, VarFacts};
 pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
