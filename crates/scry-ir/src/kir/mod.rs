@@ -12,6 +12,7 @@ mod builder;
 mod facts;
 mod inst;
 mod lower;
+mod print;
 mod stmt;
 mod types;
 
