@@ -13,8 +13,11 @@ mod facts;
 mod inst;
 mod lower;
 mod print;
+#[cfg(test)]
+mod random;
 mod stmt;
 mod types;
+mod verify;
 
 pub use builder::Builder;
 pub use facts::{Class, Facts, VarFacts};
@@ -24,6 +27,7 @@ pub use inst::{
 };
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
+pub use verify::verify;
 
 /// An array in workgroup or local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

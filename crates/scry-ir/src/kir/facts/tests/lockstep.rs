@@ -1,8 +1,8 @@
 //! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
 //! every liberty that the facts give is taken.
 
-use super::random::{self, SIZE};
 use crate::kir::facts::{Class, Facts};
+use crate::kir::random::{self, SIZE};
 use crate::kir::{BinaryOp, Block, Builtin, Inst, Kir, Label, Stmt, UnaryOp, Value};
 
 const LANES: usize = (SIZE[0] * SIZE[1] * SIZE[2]) as usize;

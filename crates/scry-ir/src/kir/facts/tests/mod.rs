@@ -2,7 +2,6 @@
 
 mod kernels;
 mod lockstep;
-mod random;
 mod support;
 mod values;
 mod variables;

@@ -1,13 +1,14 @@
 //! Random structured kernels that end.
 
-use crate::kir::{BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Type, UnaryOp};
-use crate::kir::{Value, Var};
+use super::{
+    BinaryOp, Builder, Builtin, Const, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value, Var,
+};
 
 /// Shape of the workgroups: 12 invocations.
-pub const SIZE: [u32; 3] = [3, 2, 2];
+pub(super) const SIZE: [u32; 3] = [3, 2, 2];
 
 /// A kernel made from a seed. Without `bounds` it has no minimum and maximum.
-pub fn kernel(seed: u64, bounds: bool) -> Kir {
+pub(super) fn kernel(seed: u64, bounds: bool) -> Kir {
     let mut random = Random { state: seed, bounds, statements: 60 };
     let mut b = Builder::new("random", SIZE);
     let buffer = b.buffer(false);
@@ -109,7 +110,7 @@ impl Random {
             self.block(b, scene, depth + 1);
         }
         let reject = b.close();
-        b.push(crate::kir::Stmt::If { condition, accept, reject });
+        b.push(Stmt::If { condition, accept, reject });
     }
 
     /// A loop of a few turns, counted in a variable of its own, which is most often set before.
