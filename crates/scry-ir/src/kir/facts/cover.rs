@@ -10,6 +10,7 @@
 //! was found until a walk finds nothing new.
 
 use super::Class;
+use super::flow::Flow;
 use crate::kir::{Block, Inst, Kir, Label, Stmt, Value, Var};
 
 /// What is found, over all walks.
@@ -21,8 +22,6 @@ pub(super) struct Cover<'a> {
     /// For each loop's label, the gaps at the end of its body.
     turns: Vec<Gaps>,
     partial: Vec<bool>,
-    /// Variables found to be partial and not yet taken.
-    found: Vec<Var>,
 }
 
 const NEVER: usize = usize::MAX;
@@ -39,7 +38,7 @@ struct Gaps {
 /// One walk.
 struct Walk<'a, 'b> {
     cover: &'b mut Cover<'a>,
-    values: &'b [Class],
+    flow: &'b mut Flow<'a>,
     changed: bool,
     /// Statements before this one, as they stand in the kernel.
     position: usize,
@@ -71,18 +70,17 @@ impl<'a> Cover<'a> {
             apart: vec![NEVER; labels],
             turns: vec![Gaps::unreached(); labels],
             partial: vec![false; kir.vars.len()],
-            found: Vec::new(),
         }
     }
 
-    /// Walks over the kernel, given the classes of its values; whether anything new was found.
-    pub(super) fn pass(&mut self, values: &[Class]) -> bool {
+    /// Walks over the kernel, and raises classes as it goes; whether anything new was found.
+    pub(super) fn pass(&mut self, flow: &mut Flow<'a>) -> bool {
         let exits = vec![Gaps::unreached(); self.apart.len()];
         let mut gaps = Gaps::none(self.kir.vars.len());
         let kir = self.kir;
         let mut walk = Walk {
             cover: self,
-            values,
+            flow,
             changed: false,
             position: 0,
             sets: Vec::new(),
@@ -91,11 +89,6 @@ impl<'a> Cover<'a> {
         };
         walk.block(&kir.body, &mut gaps);
         walk.changed
-    }
-
-    /// The variables found to be partial since the last call.
-    pub(super) fn take_partial(&mut self) -> Vec<Var> {
-        std::mem::take(&mut self.found)
     }
 
     /// Whether a variable was found to be partial.
@@ -116,7 +109,7 @@ impl Walk<'_, '_> {
                     gaps.close(*var);
                 }
                 Stmt::If { condition, accept, reject } => {
-                    let divergent = self.values[condition.index()] != Class::Uniform;
+                    let divergent = self.flow.classes().value(*condition) != Class::Uniform;
                     self.branch(divergent, [accept, reject], gaps);
                 }
                 Stmt::Loop { label, body, .. } => self.repeat(*label, body, gaps),
@@ -131,7 +124,9 @@ impl Walk<'_, '_> {
         let Inst::Get(var) = *self.cover.kir.inst(value) else { return };
         if gaps.has(var) && !self.cover.partial[var.index()] {
             self.cover.partial[var.index()] = true;
-            self.cover.found.push(var);
+            // At once, so that the walk finds what follows in the order of execution in one go.
+            self.flow.raise_var(var, Class::Varying);
+            self.flow.settle();
             self.changed = true;
         }
     }

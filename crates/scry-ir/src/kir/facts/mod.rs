@@ -5,6 +5,7 @@
 //! [`If`](super::Stmt::If), `accept` comes before `reject`. A fact holds for the invocations that
 //! are active where a value is computed, or a variable read. It takes each execution of a statement
 //! by itself: a counter that is the same for all invocations in each turn of a loop is uniform.
+//! Facts hold for any part of a workgroup that is executed by itself, too.
 //!
 //! `flow` spreads classes from values to what uses them; `cover` finds the variables that not all
 //! of their readers assigned, which depends on the classes of conditions. Both go from the best
@@ -62,12 +63,7 @@ impl Kir {
         let mut flow = flow::Flow::new(self);
         let mut cover = cover::Cover::new(self);
         flow.settle();
-        while cover.pass(&flow.classes().values) {
-            for var in cover.take_partial() {
-                flow.raise_var(var, Class::Varying);
-            }
-            flow.settle();
-        }
+        while cover.pass(&mut flow) {}
         flow.into_facts(|var| cover.is_partial(var))
     }
 }

@@ -106,3 +106,21 @@ fn long_kernels_take_little_time() {
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     assert!(vars.iter().all(|var| facts.var(*var).class == Varying));
 }
+
+#[test]
+fn a_long_chain_of_branches_takes_little_time() {
+    let mut k = kernel();
+    let vars: Vec<_> = (0..20_000).map(|_| k.b.var(Type::U32)).collect();
+    k.b.if_then(k.differs, |b| set(b, vars[0], 1));
+    for pair in vars.windows(2) {
+        let (value, zero) = (k.b.get(pair[0]), k.b.u32(0));
+        let condition = k.b.binary(BinaryOp::Ne, value, zero);
+        k.b.if_then(condition, |b| set(b, pair[1], 1));
+    }
+    let last = vars[vars.len() - 1];
+    read(&mut k.b, last);
+    let kir = k.b.finish();
+    let start = std::time::Instant::now();
+    assert_eq!(kir.facts().var(last), VarFacts { class: Varying, partial: true });
+    assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
+}
