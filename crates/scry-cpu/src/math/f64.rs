@@ -31,6 +31,12 @@ pub(crate) fn fract(x: f64) -> f64 {
     x - x.floor()
 }
 
+/// `x - y * trunc(x / y)`, each step rounded: the remainder, unless the quotient is large.
+#[inline(always)]
+pub(crate) fn rem(x: f64, y: f64) -> f64 {
+    x - y * (x / y).trunc()
+}
+
 /// `1 / sqrt(x)`.
 #[inline(always)]
 pub(crate) fn inverse_sqrt(x: f64) -> f64 {

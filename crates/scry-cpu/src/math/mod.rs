@@ -28,7 +28,7 @@ pub(crate) use half::{f16_bits, f32_of_f16, quantize_f16};
 pub(crate) use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan, atan2};
 pub(crate) use parts::{frexp_exponent, frexp_fraction, ldexp, max, min, sign};
-pub(crate) use round::{ceil, floor, fract, round_even, trunc};
+pub(crate) use round::{ceil, floor, fract, rem, round_even, trunc};
 pub(crate) use trigonometric::{cos, sin, tan};
 
 /// The value of a polynomial; coefficients from the highest power.

@@ -43,3 +43,9 @@ pub(crate) fn trunc(x: f32) -> f32 {
 pub(crate) fn fract(x: f32) -> f32 {
     x - floor(x)
 }
+
+/// `x - y * trunc(x / y)`, each step rounded: the remainder, unless the quotient is large.
+#[inline(always)]
+pub(crate) fn rem(x: f32, y: f32) -> f32 {
+    x - y * trunc(x / y)
+}

@@ -37,6 +37,19 @@ fn whole_numbers_in_double_precision() {
 }
 
 #[test]
+fn remainders_have_the_sign_of_the_dividend() {
+    // Quarters: nothing is rounded but some quotients, and those not across a whole number.
+    for i in (-200i16..200).filter(|i| *i != 0) {
+        for j in [-25i16, -7, -1, 1, 3, 10, 64] {
+            let (x, y) = (f32::from(i) / 4.0, f32::from(j) / 4.0);
+            assert_eq!(math::rem(x, y), x % y, "{x} % {y}");
+            assert_eq!(double::rem(x.into(), y.into()), f64::from(x % y), "{x} % {y}");
+        }
+    }
+    assert!(math::rem(1.0, 0.0).is_nan() && double::rem(1.0, 0.0).is_nan());
+}
+
+#[test]
 fn signs() {
     let sign = |x: f32| if x == 0.0 || x.is_nan() { x } else { x.signum() };
     check("sign", math::sign, sign);
