@@ -58,8 +58,12 @@ pub const PARTS: [Case; 7] = [
     case("fract(a)", fract),
     case("modf(a).whole", |f, [a, ..]| f.whole(a, f64::trunc)),
     case("modf(a).fract", |f, [a, ..]| f.correct(a.low.fract())),
-    case("frexp(a).fract", |_, [a, ..]| number(frexp(a.low).0)),
-    case("f32(frexp(a).exp)", |_, [a, ..]| number(frexp(a.low).1)),
+    case("frexp(a).fract", |f, [a, ..]| {
+        frexp(f, a.low).map_or(ANY, |(fraction, _)| number(fraction))
+    }),
+    case("f32(frexp(a).exp)", |f, [a, ..]| {
+        frexp(f, a.low).map_or(ANY, |(_, exponent)| number(exponent))
+    }),
     case("ldexp(a, 9)", |f, [a, ..]| f.correct(a.low * 512.0)),
     case("ldexp(a, i32(clamp(b, -12.0, 12.0)))", |f, [a, b, _]| {
         f.correct(a.low * b.low.clamp(-12.0, 12.0).trunc().exp2())
@@ -71,13 +75,14 @@ fn fract(f: Format, [a, ..]: [Range; 3]) -> Range {
     f.sub(a, f.whole(a, f64::floor))
 }
 
-/// A fraction of at least a half and less than one, and its exponent.
-fn frexp(x: f64) -> (f64, f64) {
+/// A fraction of at least a half and less than one, and its exponent; of subnormal numbers nothing
+/// is said.
+fn frexp(f: Format, x: f64) -> Option<(f64, f64)> {
     if x == 0.0 {
-        return (0.0, 0.0);
+        return Some((0.0, 0.0));
     }
     let exponent = (x.to_bits() >> 52 & 0x7ff) as i32 - 1022;
-    (x / 2f64.powi(exponent), exponent.into())
+    (!f.is_subnormal(x)).then(|| (x / 2f64.powi(exponent), exponent.into()))
 }
 
 pub const POWERS: [Case; 8] = [

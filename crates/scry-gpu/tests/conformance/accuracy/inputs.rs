@@ -43,13 +43,13 @@ pub fn nearest(format: Format, x: f64) -> f64 {
     }
 }
 
-/// Groups of three numbers: large and small, alike and unlike, at random and special. None is
+/// Groups of three numbers: large and small, alike and unlike, at random and special, some
 /// subnormal, none infinite.
 pub fn inputs(format: Format, count: usize) -> Vec<[f64; 3]> {
     let mut words = Words(11);
     let mut next = move || words.next().expect("there is no end of them");
     let mut group = |kind: u32| [0; 3].map(|_| number(format, kind, &mut next));
-    (0..count as u32).map(|i| group(i % 6)).collect()
+    (0..count as u32).map(|i| group(i % 7)).collect()
 }
 
 fn number(format: Format, kind: u32, next: &mut impl FnMut() -> u32) -> f64 {
@@ -61,9 +61,9 @@ fn number(format: Format, kind: u32, next: &mut impl FnMut() -> u32) -> f64 {
         2 => unit * 40.0,
         3 => unit.signum() * (1.0 + unit.abs()) * power(8, next()),
         4 => unit.signum() * (1.0 + unit.abs()) * power(-format.least, next()),
+        5 => unit * 2f64.powi(format.least + (next() % 2) as i32),
         _ => SPECIAL[next() as usize % SPECIAL.len()],
     };
     let x = nearest(format, x);
-    let is_normal = x == 0.0 || x.abs() >= 2f64.powi(format.least);
-    if is_normal && x.abs() <= format.max { x } else { 1.0 }
+    if x.abs() <= format.max { x } else { 1.0 }
 }

@@ -77,6 +77,11 @@ impl Format {
         power_of_two(exponent - self.fraction)
     }
 
+    /// Whether a number is too small for the format's full precision, but not zero.
+    pub fn is_subnormal(self, x: f64) -> bool {
+        x != 0.0 && x.abs() < power_of_two(self.least)
+    }
+
     /// A unit in the last place, as WGSL defines it: at a power of 2 the distance to the next
     /// number towards zero.
     pub fn ulp(self, x: f64) -> f64 {
@@ -91,9 +96,12 @@ impl Format {
         if low.is_nan() || high.is_nan() || low < -self.max || high > self.max {
             return ANY;
         }
-        let is_subnormal = |x: f64| x != 0.0 && x.abs() < power_of_two(self.least);
         let range = Range { low, high };
-        if is_subnormal(low) || is_subnormal(high) { range.or(Range::of(0.0)) } else { range }
+        if self.is_subnormal(low) || self.is_subnormal(high) {
+            range.or(Range::of(0.0))
+        } else {
+            range
+        }
     }
 
     /// The numbers of this format around what lies between two exact values.
@@ -242,12 +250,20 @@ impl Format {
         })
     }
 
+    /// The smaller or larger of two, of which either will do if both are subnormal.
+    fn choice(self, x: f64, y: f64, chosen: f64) -> Range {
+        match self.is_subnormal(x) && self.is_subnormal(y) {
+            true => self.range(x.min(y), x.max(y)),
+            false => self.range(chosen, chosen),
+        }
+    }
+
     pub fn min(self, x: Range, y: Range) -> Range {
-        self.over_both(x, y, |x, y| self.range(x.min(y), x.min(y)))
+        self.over_both(x, y, |x, y| self.choice(x, y, x.min(y)))
     }
 
     pub fn max(self, x: Range, y: Range) -> Range {
-        self.over_both(x, y, |x, y| self.range(x.max(y), x.max(y)))
+        self.over_both(x, y, |x, y| self.choice(x, y, x.max(y)))
     }
 
     /// A function that jumps between whole numbers; what it gives is exact.
