@@ -6,6 +6,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accuracy;
 mod arithmetic;
 mod batches;
 mod bindings;
