@@ -10,6 +10,7 @@
 
 mod builder;
 mod inst;
+mod passes;
 mod stmt;
 mod types;
 
@@ -18,6 +19,7 @@ pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
 };
+pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 
