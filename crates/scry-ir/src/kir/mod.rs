@@ -15,6 +15,7 @@ mod lower;
 mod print;
 #[cfg(test)]
 mod random;
+mod passes;
 mod stmt;
 mod types;
 mod verify;
@@ -25,6 +26,7 @@ pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
 };
+pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 pub use verify::verify;
