@@ -291,6 +291,17 @@ impl Builder {
         self.push(Stmt::Scope { label, body });
     }
 
+    /// Puts all open blocks but the outermost aside: statements go to the outermost, before what
+    /// the others will become, until those are brought back.
+    pub(crate) fn set_aside(&mut self) -> Vec<Block> {
+        self.open.split_off(1)
+    }
+
+    /// Opens blocks that were put aside again.
+    pub(crate) fn bring_back(&mut self, inner: Vec<Block>) {
+        self.open.extend(inner);
+    }
+
     fn block(&mut self, fill: impl FnOnce(&mut Self)) -> Block {
         self.open();
         fill(self);

@@ -27,6 +27,7 @@ pub use inst::{
     SubgroupOp, UnaryOp,
 };
 pub use passes::optimise;
+pub use lower::KirOptions;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 pub use verify::verify;

@@ -1,9 +1,252 @@
 //! From a program to the kernel IR: WGSL's meaning, instruction by instruction.
+//!
+//! Functions are inlined, starting with the entry point. Expressions are evaluated where naga's
+//! `Emit` statements say; what a value is made of stands in the frame of its function.
 
+mod access;
+mod atomics;
+mod calls;
 mod componentwise;
+mod constants;
+mod control;
 mod convert;
+mod entry;
+mod expressions;
+mod frame;
+mod indexed;
 mod math;
 #[cfg(test)]
 mod meaning;
+mod memory;
 mod operators;
+mod places;
 mod shape;
+mod short_circuit;
+mod statements;
+mod subgroups;
+mod switch;
+mod types;
+mod variables;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use naga::valid::ModuleInfo;
+use naga::{Block, Module, Statement};
+
+use self::frame::{Frame, Operand};
+use self::indexed::Indexed;
+use self::places::Pointer;
+use self::shape::{Shape, Shaped};
+use self::types::{Ty, Types};
+use super::{Builder, Const, Kir, Label, Value};
+use crate::program::Inner;
+use crate::{
+    Features, Interface, Program, ShaderError, ShaderErrorKind, cooperative, guard, loops,
+};
+
+/// How to lower a program to the kernel IR.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct KirOptions {
+    /// Clamp every index that might be out of bounds, and take only loops for finite that are
+    /// proven to end. Off only for callers that vouch for their kernel. A clamp needs something to
+    /// stay within: the host binds no buffer smaller than
+    /// [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
+    pub checked: bool,
+}
+
+/// Values of more scalars than this stand in memory and are copied in loops.
+const SPELLED: u64 = 256;
+
+/// A kernel of more values than this is refused; a step that makes none counts as well.
+const MAX_WORK: u64 = 2_000_000;
+
+/// Blocks nested deeper than this are refused.
+const MAX_DEPTH: u32 = 1000;
+
+/// Calls nested deeper than this are refused.
+const MAX_CALLS: u32 = 4000;
+
+impl Program {
+    /// The program in the kernel IR.
+    ///
+    /// ```
+    /// use scry_ir::Program;
+    /// use scry_ir::kir::KirOptions;
+    ///
+    /// let program = Program::parse(
+    ///     "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+    ///      @compute @workgroup_size(64)
+    ///      fn main(@builtin(global_invocation_id) id: vec3<u32>) { data[id.x] *= 2.0; }",
+    /// )?;
+    /// let kir = program.to_kir(&KirOptions { checked: true })?;
+    /// assert_eq!(kir.workgroup_size, [64, 1, 1]);
+    /// assert!(kir.buffers[0].writable);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Unsupported`](ShaderErrorKind::Unsupported) for cooperative matrices,
+    /// [`TooComplex`](ShaderErrorKind::TooComplex) for a kernel that becomes too large when its
+    /// functions are inlined, [`Compiler`](ShaderErrorKind::Compiler) if the lowering fails.
+    pub fn to_kir(&self, options: &KirOptions) -> Result<Kir, ShaderError> {
+        let inner = &*self.inner;
+        guard::run(|| lower(inner, options))
+    }
+}
+
+/// A program being lowered.
+struct Lower<'m> {
+    module: &'m Module,
+    info: &'m ModuleInfo,
+    interface: &'m Interface,
+    types: Types<'m>,
+    indexed: Rc<Indexed>,
+    /// Whether a loop is proven to end, by its body.
+    finite: HashMap<*const Block, bool>,
+    checked: bool,
+    /// The workgroup size.
+    size: [u32; 3],
+    builder: Builder,
+    frame: Frame<'m>,
+    /// By global variable, once it is used.
+    globals: Vec<Option<Pointer>>,
+    /// By global expression, once it is used.
+    global_expressions: Vec<Option<Operand>>,
+    constants: HashMap<Const, Value>,
+    tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
+    /// The length of a buffer's runtime-sized array, and the index of its last element.
+    lengths: HashMap<u32, (Value, Value)>,
+    /// How often each scope has been left.
+    leaves: HashMap<Label, u32>,
+    depth: u32,
+    calls: u32,
+    work: u64,
+}
+
+fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
+    if cooperative::used(&program.module) {
+        return Err(no_cooperative_matrices());
+    }
+    let mut lower = Lower::new(program, options);
+    lower.declare();
+    lower.frame.arguments = lower.entry_arguments()?;
+    lower.initialise_private()?;
+    let indexed = lower.indexed.clone();
+    if let Some(findings) = indexed.entry() {
+        lower.locals(findings, false)?;
+    }
+    lower.statements(&lower.frame.function.body)?;
+    let mut kir = lower.builder.finish();
+    control::drop_needless(&mut kir.body, Label::KERNEL);
+    Ok(kir)
+}
+
+impl<'m> Lower<'m> {
+    fn new(program: &'m Inner, options: &KirOptions) -> Self {
+        let Inner { module, info, interface } = program;
+        let entry = &module.entry_points[0];
+        Self {
+            module,
+            info,
+            interface,
+            types: Types::new(module),
+            indexed: Rc::new(Indexed::new(module)),
+            finite: finite(module),
+            checked: options.checked,
+            size: entry.workgroup_size,
+            builder: Builder::new(&interface.entry_point, entry.workgroup_size),
+            frame: Frame::new(&entry.function, info.get_entry_point(0), Vec::new()),
+            globals: vec![None; module.global_variables.len()],
+            global_expressions: vec![None; module.global_expressions.len()],
+            constants: HashMap::new(),
+            tables: HashMap::new(),
+            lengths: HashMap::new(),
+            leaves: HashMap::new(),
+            depth: 0,
+            calls: 0,
+            work: 0,
+        }
+    }
+
+    /// Buffers and immediates, as the interface has them.
+    fn declare(&mut self) {
+        for binding in &self.interface.bindings {
+            self.builder.buffer(binding.access.writes());
+        }
+        if let Some(immediates) = &self.interface.immediates {
+            self.builder.immediates(immediates.layout.fixed_size() as u32);
+        }
+    }
+
+    /// Counts steps, and refuses a kernel of too many.
+    fn spend(&mut self, steps: usize) -> Result<(), ShaderError> {
+        self.work += steps as u64;
+        if self.work.max(self.builder.kir().values.len() as u64) <= MAX_WORK {
+            return Ok(());
+        }
+        Err(too_complex(format!(
+            "the kernel has more than {MAX_WORK} instructions, those of the functions that it \
+             calls counted with each call"
+        )))
+    }
+}
+
+/// The verdict on each loop, by its body.
+fn finite(module: &Module) -> HashMap<*const Block, bool> {
+    let mut found = HashMap::new();
+    let functions = module.functions.iter().map(|(_, function)| function);
+    let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
+    for (function, verdicts) in functions.zip(loops::verdicts(module)) {
+        let mut verdicts = verdicts.into_iter();
+        judge(&function.body, &mut verdicts, &mut found);
+    }
+    found
+}
+
+/// Hands out verdicts in the order in which they were found.
+fn judge(
+    block: &Block,
+    verdicts: &mut std::vec::IntoIter<bool>,
+    found: &mut HashMap<*const Block, bool>,
+) {
+    for statement in block.iter() {
+        match statement {
+            Statement::Block(inner) => judge(inner, verdicts, found),
+            Statement::If { accept, reject, .. } => {
+                judge(accept, verdicts, found);
+                judge(reject, verdicts, found);
+            }
+            Statement::Switch { cases, .. } => {
+                cases.iter().for_each(|case| judge(&case.body, verdicts, found));
+            }
+            Statement::Loop { body, continuing, .. } => {
+                found.insert(body, verdicts.next().unwrap_or(false));
+                judge(body, verdicts, found);
+                judge(continuing, verdicts, found);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a program is too large to be lowered.
+fn too_complex(message: String) -> ShaderError {
+    ShaderError {
+        kind: ShaderErrorKind::TooComplex,
+        message,
+        location: None,
+        rendered: String::new(),
+    }
+}
+
+fn no_cooperative_matrices() -> ShaderError {
+    ShaderError {
+        kind: ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        message: "this backend does not generate code for cooperative matrices yet: run the \
+                  kernel on one that does, or multiply with vectors"
+            .into(),
+        location: None,
+        rendered: String::new(),
+    }
+}

@@ -1,0 +1,162 @@
+//! Parts of variables and of values, and what keeps indices in bounds.
+
+use std::rc::Rc;
+
+use super::Lower;
+use super::frame::{Expr, Operand};
+use super::places::{At, Pointer, Root};
+use super::types::Ty;
+use crate::ShaderError;
+use crate::kir::{BinaryOp, Const, Space, Value};
+
+/// A value of more elements than this is put into memory to be indexed; of fewer, the right one is
+/// selected.
+const SELECTED: usize = 4;
+
+/// Constant indices into runtime-sized arrays become offsets of fewer bytes than this.
+const NEAR: u64 = 1 << 24;
+
+impl Lower<'_> {
+    /// A part that the source names.
+    pub(super) fn access_index(&mut self, base: Expr, at: u32) -> Result<Operand, ShaderError> {
+        match self.operand(base)? {
+            Operand::Pointer(pointer) => Ok(Operand::Pointer(self.part(pointer, at)?)),
+            Operand::Memory(pointer) => {
+                let part = self.part(pointer, at)?;
+                self.view(part)
+            }
+            Operand::Zero => {
+                let (ty, _) = self.part_of_value(self.ty(base)?, at)?;
+                self.zero(ty)
+            }
+            Operand::Values(values) => {
+                let (ty, first) = self.part_of_value(self.ty(base)?, at)?;
+                let count = self.types.scalars(ty) as usize;
+                Ok(Operand::Values(values[first..first + count].into()))
+            }
+        }
+    }
+
+    fn part(&mut self, pointer: Pointer, at: u32) -> Result<Pointer, ShaderError> {
+        if let Ty::Struct(_) = pointer.ty {
+            return self.member_of(pointer, at);
+        }
+        let index = self.constant(Const::u32(at));
+        let at = self.bounded(&pointer, index)?;
+        self.element_of(pointer, at)
+    }
+
+    /// The type of a part of a value, and the number of scalars before it.
+    fn part_of_value(&self, ty: Ty, at: u32) -> Result<(Ty, usize), ShaderError> {
+        if let Ty::Struct(handle) = ty {
+            let member = self.types.member(handle, at)?;
+            return Ok((member.ty, member.scalars as usize));
+        }
+        let element = self.types.element(ty)?.ty;
+        Ok((element, at as usize * self.types.scalars(element) as usize))
+    }
+
+    /// A part whose number is computed.
+    pub(super) fn access(&mut self, base: Expr, index: Expr) -> Result<Operand, ShaderError> {
+        let index = self.index(index)?;
+        match self.operand(base)? {
+            Operand::Pointer(pointer) => {
+                let at = self.bounded(&pointer, index)?;
+                Ok(Operand::Pointer(self.element_of(pointer, at)?))
+            }
+            Operand::Memory(pointer) => {
+                let at = self.bounded(&pointer, index)?;
+                let part = self.element_of(pointer, at)?;
+                self.view(part)
+            }
+            Operand::Zero => {
+                let element = self.types.element(self.ty(base)?)?;
+                self.zero(element.ty)
+            }
+            Operand::Values(values) => self.pick(self.ty(base)?, &values, index),
+        }
+    }
+
+    /// An element of a value.
+    fn pick(&mut self, ty: Ty, values: &Rc<[Value]>, index: Value) -> Result<Operand, ShaderError> {
+        let element = self.types.element(ty)?;
+        let count = (self.types.scalars(element.ty) as usize).max(1);
+        let elements: Vec<_> = values.chunks(count).collect();
+        if let Some(at) = self.builder.kir().constant(index) {
+            let at = (at.bits as usize).min(elements.len().saturating_sub(1));
+            return Ok(Operand::Values(elements[at].into()));
+        }
+        if elements.len() <= SELECTED {
+            return Ok(Operand::Values(self.select(&elements, index)));
+        }
+        let memory = if self.are_constant(values) {
+            self.table(ty, values)?
+        } else {
+            let memory = self.variable(ty, true)?;
+            self.write_all(&memory, values)?;
+            memory
+        };
+        let at = self.bounded(&memory, index)?;
+        let part = self.element_of(memory, at)?;
+        self.view(part)
+    }
+
+    /// The element of this index; the last one if there are not so many.
+    fn select(&mut self, elements: &[&[Value]], index: Value) -> Rc<[Value]> {
+        let (last, others) = elements.split_last().expect("no type is empty");
+        let mut picked = last.to_vec();
+        for (at, element) in others.iter().enumerate().rev() {
+            let at = self.constant(Const::u32(at as u32));
+            let this = self.builder.binary(BinaryOp::Eq, index, at);
+            for (picked, &value) in picked.iter_mut().zip(*element) {
+                *picked = self.builder.select(this, value, *picked);
+            }
+        }
+        picked.into()
+    }
+
+    /// An index that is in bounds: the index itself if it is, else that of the last element.
+    pub(super) fn bounded(&mut self, base: &Pointer, index: Value) -> Result<At, ShaderError> {
+        let constant = self.builder.kir().constant(index).map(|constant| constant.bits as u32);
+        let element = self.types.element(base.ty)?;
+        let is_near = |at: u32| u64::from(at) * u64::from(element.stride) < NEAR;
+        let last = match (element.len, constant) {
+            (Some(len), Some(at)) => return Ok(At::Constant(at.min(len.saturating_sub(1)))),
+            // A binding holds at least one element.
+            (None, Some(0)) | (Some(1), None) => return Ok(At::Constant(0)),
+            (None, Some(at)) if !self.checked && is_near(at) => return Ok(At::Constant(at)),
+            _ if !self.checked => return Ok(At::Value(index)),
+            (Some(len), None) => self.constant(Const::u32(len - 1)),
+            (None, _) => self.last(base)?,
+        };
+        Ok(At::Value(self.builder.binary(BinaryOp::Min, index, last)))
+    }
+
+    /// The length of a runtime-sized array, computed at the top of the kernel.
+    pub(super) fn length(&mut self, array: &Pointer) -> Result<Value, ShaderError> {
+        Ok(self.length_and_last(array)?.0)
+    }
+
+    fn last(&mut self, array: &Pointer) -> Result<Value, ShaderError> {
+        Ok(self.length_and_last(array)?.1)
+    }
+
+    fn length_and_last(&mut self, array: &Pointer) -> Result<(Value, Value), ShaderError> {
+        let (Root::Bytes(Space::Binding(binding)), Ty::Array { len: None, stride, .. }) =
+            (array.root, array.ty)
+        else {
+            return Err(ShaderError::compiler("the length of no runtime-sized array".into()));
+        };
+        // A buffer has one such array.
+        if let Some(known) = self.lengths.get(&binding) {
+            return Ok(*known);
+        }
+        let one = self.constant(Const::u32(1));
+        let inner = self.builder.set_aside();
+        let length = self.builder.array_length(binding, array.offset, stride);
+        let last = self.builder.binary(BinaryOp::Sub, length, one);
+        self.builder.bring_back(inner);
+        self.lengths.insert(binding, (length, last));
+        Ok((length, last))
+    }
+}

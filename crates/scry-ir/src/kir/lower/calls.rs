@@ -1,0 +1,107 @@
+//! Calls: the function's statements stand in place of each.
+
+use naga::{Block, Function, Handle, Statement};
+
+use super::frame::{Expr, Frame, Operand};
+use super::indexed::Findings;
+use super::types::Ty;
+use super::{Lower, MAX_CALLS, too_complex};
+use crate::ShaderError;
+use crate::kir::Label;
+
+impl<'m> Lower<'m> {
+    /// A call.
+    pub(super) fn call(
+        &mut self,
+        callee: Handle<Function>,
+        arguments: &[Expr],
+        result: Option<Expr>,
+    ) -> Result<(), ShaderError> {
+        let arguments = arguments.iter().map(|argument| self.operand(*argument));
+        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let frame = Frame::new(&self.module.functions[callee], &self.info[callee], arguments);
+        let caller = std::mem::replace(&mut self.frame, frame);
+        self.calls += 1;
+        if self.calls > MAX_CALLS {
+            return Err(too_complex(format!("calls are nested more than {MAX_CALLS} deep")));
+        }
+        let value = self.inlined(callee)?;
+        self.calls -= 1;
+        self.frame = caller;
+        if let (Some(result), Some(value)) = (result, value) {
+            self.define(result, value);
+        }
+        Ok(())
+    }
+
+    /// The body of the function that the frame is for, and its result.
+    fn inlined(&mut self, callee: Handle<Function>) -> Result<Option<Operand>, ShaderError> {
+        let function = self.frame.function;
+        let indexed = self.indexed.clone();
+        self.locals(&indexed.functions[callee.index()], true)?;
+        if let Some((Statement::Return { value }, body)) = function.body.split_last()
+            && returns(&function.body) == 1
+        {
+            self.statements(body)?;
+            return value.map(|value| self.operand(value)).transpose();
+        }
+        if let Some(result) = &function.result {
+            let ty = self.types.of(result.ty)?;
+            self.frame.result = Some(self.variable(ty, false)?);
+        }
+        self.frame.exit = self.enter_scope()?;
+        self.statements(&function.body)?;
+        self.exit_scope(self.frame.exit);
+        let result = self.frame.result;
+        result.map(|result| self.view(result)).transpose()
+    }
+
+    /// Makes the function's variables. What a variable holds at first is set where the function may
+    /// be executed more than once.
+    pub(super) fn locals(&mut self, indexed: &Findings, again: bool) -> Result<(), ShaderError> {
+        for (handle, local) in self.frame.function.local_variables.iter() {
+            let ty = self.types.of(local.ty)?;
+            let pointer = self.variable(ty, indexed.locals[handle.index()])?;
+            self.frame.locals.push(pointer);
+            // The flags of `&&` and `||` are set before they are read.
+            let is_flag = local.name.is_none() && ty == Ty::Scalar(crate::kir::Type::Bool);
+            if let Some(init) = local.init {
+                let value = self.operand(init)?;
+                self.store(&pointer, &value)?;
+            } else if again && !is_flag {
+                self.clear(&pointer)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the function.
+    pub(super) fn leave_function(&mut self, value: Option<Expr>) -> Result<(), ShaderError> {
+        if let (Some(value), Some(to)) = (value, self.frame.result) {
+            let value = self.operand(value)?;
+            self.store(&to, &value)?;
+        }
+        let exit = self.frame.exit;
+        if exit == Label::KERNEL {
+            self.builder.leave(exit);
+        } else {
+            self.leave(exit);
+        }
+        Ok(())
+    }
+}
+
+/// How often a function returns.
+fn returns(block: &Block) -> usize {
+    block
+        .iter()
+        .map(|statement| match statement {
+            Statement::Return { .. } => 1,
+            Statement::Block(inner) => returns(inner),
+            Statement::If { accept, reject, .. } => returns(accept) + returns(reject),
+            Statement::Switch { cases, .. } => cases.iter().map(|case| returns(&case.body)).sum(),
+            Statement::Loop { body, continuing, .. } => returns(body) + returns(continuing),
+            _ => 0,
+        })
+        .sum()
+}

@@ -1,0 +1,181 @@
+//! Constants: computed once, at the top of the kernel, where everything can see them.
+
+use std::rc::Rc;
+
+use naga::{Expression, Handle, Literal};
+
+use super::frame::Operand;
+use super::places::Pointer;
+use super::types::Ty;
+use super::{Lower, SPELLED};
+use crate::ShaderError;
+use crate::kir::{Const, Type, Value};
+
+impl Lower<'_> {
+    /// A constant.
+    pub(super) fn constant(&mut self, constant: Const) -> Value {
+        if let Some(value) = self.constants.get(&constant) {
+            return *value;
+        }
+        let inner = self.builder.set_aside();
+        let value = self.builder.constant(constant);
+        self.builder.bring_back(inner);
+        self.constants.insert(constant, value);
+        value
+    }
+
+    /// True if all of the values are constants.
+    pub(super) fn are_constant(&self, values: &[Value]) -> bool {
+        values.iter().all(|value| self.builder.kir().constant(*value).is_some())
+    }
+
+    /// A literal.
+    pub(super) fn literal(&mut self, literal: Literal) -> Result<Operand, ShaderError> {
+        let value = self.constant(constant(literal)?);
+        Ok(Operand::Values([value].into()))
+    }
+
+    /// The zero of a type.
+    pub(super) fn zero(&mut self, ty: Ty) -> Result<Operand, ShaderError> {
+        if self.types.scalars(ty) > SPELLED {
+            return Ok(Operand::Zero);
+        }
+        Ok(Operand::Values(self.zeros(ty)?))
+    }
+
+    /// The scalars of the zero of a type.
+    pub(super) fn zeros(&mut self, ty: Ty) -> Result<Rc<[Value]>, ShaderError> {
+        let mut values = Vec::new();
+        self.add_zeros(ty, &mut values)?;
+        Ok(values.into())
+    }
+
+    fn add_zeros(&mut self, ty: Ty, out: &mut Vec<Value>) -> Result<(), ShaderError> {
+        let (scalar, count) = match ty {
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => (scalar, 1),
+            Ty::Vector { len, ty } => (ty, len),
+            Ty::Matrix { columns, rows, ty } => (ty, columns * rows),
+            Ty::Array { len, .. } => {
+                let element = self.types.element(ty)?.ty;
+                return (0..len.unwrap_or(0)).try_for_each(|_| self.add_zeros(element, out));
+            }
+            Ty::Struct(handle) => {
+                return (0..self.types.member_count(handle)).try_for_each(|at| {
+                    let member = self.types.member(handle, at)?;
+                    self.add_zeros(member.ty, out)
+                });
+            }
+        };
+        self.spend(count.into())?;
+        let zero = self.constant(Const::zero(scalar));
+        out.extend(std::iter::repeat_n(zero, count.into()));
+        Ok(())
+    }
+
+    /// A constant expression of the module.
+    pub(super) fn global_expression(
+        &mut self,
+        handle: Handle<Expression>,
+    ) -> Result<Operand, ShaderError> {
+        if let Some(known) = &self.global_expressions[handle.index()] {
+            return Ok(known.clone());
+        }
+        let module = self.module;
+        let operand = match &module.global_expressions[handle] {
+            Expression::Literal(literal) => self.literal(*literal)?,
+            Expression::Constant(constant) => {
+                self.global_expression(module.constants[*constant].init)?
+            }
+            Expression::ZeroValue(ty) => self.zero(self.types.of(*ty)?)?,
+            Expression::Splat { size, value } => {
+                let value = self.global_expression(*value)?;
+                splat(&value, *size)?
+            }
+            Expression::Compose { ty, components } => {
+                let parts = components.iter().map(|part| self.global_expression(*part));
+                let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                self.compose(self.types.of(*ty)?, &parts)?
+            }
+            other => {
+                let what = format!("a constant that was not computed: {other:?}");
+                return Err(ShaderError::compiler(what));
+            }
+        };
+        self.global_expressions[handle.index()] = Some(operand.clone());
+        Ok(operand)
+    }
+
+    /// A value of these parts.
+    pub(super) fn compose(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
+        if self.types.scalars(ty) > SPELLED {
+            return self.compose_large(ty, parts);
+        }
+        let mut values = Vec::new();
+        for part in parts {
+            let Operand::Values(part) = part else {
+                return Err(ShaderError::compiler("a part larger than the whole".into()));
+            };
+            values.extend_from_slice(part);
+        }
+        Ok(Operand::Values(values.into()))
+    }
+
+    /// Puts the parts into memory: at the top of the kernel if they are constants.
+    fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
+        let whole = self.variable(ty, true)?;
+        let constant = parts.iter().all(|part| match part {
+            Operand::Values(values) => self.are_constant(values),
+            _ => false,
+        });
+        let inner = if constant { self.builder.set_aside() } else { Vec::new() };
+        let mut parts = parts.iter();
+        self.for_each_part(&whole, &mut |this, part| match parts.next() {
+            Some(value) => this.store(&part, value),
+            None => Err(ShaderError::compiler("a value lacks a part".into())),
+        })?;
+        self.builder.bring_back(inner);
+        Ok(Operand::Memory(whole))
+    }
+
+    /// Memory that holds these constants, filled at the top of the kernel.
+    pub(super) fn table(&mut self, ty: Ty, values: &Rc<[Value]>) -> Result<Pointer, ShaderError> {
+        if let Some(pointer) = self.tables.get(&(ty, values.clone())) {
+            return Ok(*pointer);
+        }
+        let pointer = self.variable(ty, true)?;
+        let inner = self.builder.set_aside();
+        self.write_all(&pointer, values)?;
+        self.builder.bring_back(inner);
+        self.tables.insert((ty, values.clone()), pointer);
+        Ok(pointer)
+    }
+}
+
+/// A vector of equal components.
+pub(super) fn splat(value: &Operand, size: naga::VectorSize) -> Result<Operand, ShaderError> {
+    match value {
+        Operand::Values(values) if values.len() == 1 => {
+            Ok(Operand::Values(vec![values[0]; size as usize].into()))
+        }
+        _ => Err(ShaderError::compiler("a vector of what is no scalar".into())),
+    }
+}
+
+fn constant(literal: Literal) -> Result<Const, ShaderError> {
+    let (ty, bits) = match literal {
+        Literal::F64(x) => (Type::F64, x.to_bits()),
+        Literal::F32(x) => (Type::F32, x.to_bits().into()),
+        Literal::F16(x) => (Type::F16, x.to_bits().into()),
+        Literal::U16(x) => (Type::U16, x.into()),
+        Literal::I16(x) => (Type::I16, (x as u16).into()),
+        Literal::U32(x) => (Type::U32, x.into()),
+        Literal::I32(x) => (Type::I32, (x as u32).into()),
+        Literal::U64(x) => (Type::U64, x),
+        Literal::I64(x) => (Type::I64, x as u64),
+        Literal::Bool(x) => (Type::Bool, x.into()),
+        Literal::AbstractInt(_) | Literal::AbstractFloat(_) => {
+            return Err(ShaderError::compiler("a literal without a type".into()));
+        }
+    };
+    Ok(Const { ty, bits })
+}

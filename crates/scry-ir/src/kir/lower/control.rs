@@ -1,0 +1,179 @@
+//! Control flow: what can be left, and who leaves it.
+
+use std::collections::HashSet;
+
+use naga::{Block, Expression, Statement};
+
+use super::frame::{Expr, Targets};
+use super::{Lower, MAX_DEPTH, too_complex};
+use crate::kir::{self, Label, Stmt};
+use crate::{ShaderError, handles};
+
+impl<'m> Lower<'m> {
+    /// Opens a block.
+    pub(super) fn enter(&mut self) -> Result<(), ShaderError> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            let message = format!(
+                "statements are nested more than {MAX_DEPTH} deep, those of called functions \
+                 within those of their callers"
+            );
+            return Err(too_complex(message));
+        }
+        self.builder.open();
+        Ok(())
+    }
+
+    /// Closes the innermost block.
+    pub(super) fn exit(&mut self) -> kir::Block {
+        self.depth -= 1;
+        self.builder.close()
+    }
+
+    /// Leaves a loop or scope.
+    pub(super) fn leave(&mut self, label: Label) {
+        *self.leaves.entry(label).or_default() += 1;
+        self.builder.leave(label);
+    }
+
+    /// Opens a scope.
+    pub(super) fn enter_scope(&mut self) -> Result<Label, ShaderError> {
+        self.enter()?;
+        Ok(self.builder.label())
+    }
+
+    /// Closes a scope. True if it is one: where nothing leaves it early, its statements simply
+    /// follow those before it.
+    pub(super) fn exit_scope(&mut self, label: Label) -> bool {
+        let mut body = self.exit();
+        let left = self.leaves.remove(&label).unwrap_or(0);
+        let needless = drop_needless(&mut body, label);
+        if left > needless {
+            self.builder.push(Stmt::Scope { label, body });
+            return true;
+        }
+        body.into_iter().for_each(|stmt| self.builder.push(stmt));
+        false
+    }
+
+    /// Leaves the innermost loop or switch.
+    pub(super) fn leave_to(
+        &mut self,
+        which: impl FnOnce(&Targets) -> Option<Label>,
+    ) -> Result<(), ShaderError> {
+        let label = self.frame.targets.last().and_then(which);
+        let label =
+            label.ok_or_else(|| ShaderError::compiler("a jump that leads nowhere".into()))?;
+        self.leave(label);
+        Ok(())
+    }
+
+    /// A block of its own.
+    pub(super) fn nested(&mut self, block: &'m Block) -> Result<kir::Block, ShaderError> {
+        self.enter()?;
+        self.statements(block)?;
+        Ok(self.exit())
+    }
+
+    /// One of two blocks.
+    pub(super) fn choose(
+        &mut self,
+        condition: Expr,
+        accept: &'m Block,
+        reject: &'m Block,
+    ) -> Result<(), ShaderError> {
+        if self.short_circuit(condition, accept, reject)? {
+            return Ok(());
+        }
+        let condition = self.scalar(condition)?;
+        let accept = self.nested(accept)?;
+        let reject = self.nested(reject)?;
+        self.builder.push(Stmt::If { condition, accept, reject });
+        Ok(())
+    }
+
+    /// A loop. `continue` leaves the scope round its body, before what is done on continuing.
+    pub(super) fn repeat(
+        &mut self,
+        body: &'m Block,
+        continuing: &'m Block,
+        break_if: Option<Expr>,
+    ) -> Result<(), ShaderError> {
+        let finite = self.finite.get(&std::ptr::from_ref(body)).is_some_and(|finite| *finite);
+        let finite = finite || !self.checked;
+        let shared = self.used_in(continuing, break_if);
+        let label = self.builder.label();
+        self.enter()?;
+        let next = self.enter_scope()?;
+        self.share(&shared);
+        self.frame.targets.push(Targets { leave: label, next: Some(next) });
+        self.statements(body)?;
+        self.frame.targets.pop();
+        let hidden = self.exit_scope(next);
+        self.unshare(&shared, hidden);
+        self.statements(continuing)?;
+        self.break_if(break_if, label)?;
+        let body = self.exit();
+        self.builder.push(Stmt::Loop { label, body, finite });
+        Ok(())
+    }
+
+    fn break_if(&mut self, condition: Option<Expr>, label: Label) -> Result<(), ShaderError> {
+        if let Some(condition) = condition {
+            let condition = self.scalar(condition)?;
+            self.builder.if_then(condition, |b| b.leave(label));
+        }
+        Ok(())
+    }
+
+    /// Every expression that is used on continuing.
+    fn used_in(&self, continuing: &Block, break_if: Option<Expr>) -> Vec<Expr> {
+        let mut used: HashSet<Expr> = break_if.into_iter().collect();
+        if !continuing.is_empty() {
+            let of = &self.frame.function.expressions;
+            handles::each_statement(&mut continuing.clone(), &mut |statement| {
+                if let Statement::Emit(range) = statement {
+                    for handle in range.clone() {
+                        let mut expression: Expression = of[handle].clone();
+                        handles::in_expression(&mut expression, &mut |h| {
+                            used.insert(*h);
+                        });
+                    }
+                }
+                handles::in_statement(statement, &mut |h| {
+                    used.insert(*h);
+                });
+            });
+        }
+        let mut used: Vec<_> = used.into_iter().filter(|h| self.is_emitted(*h)).collect();
+        used.sort();
+        used
+    }
+
+    fn is_emitted(&self, handle: Expr) -> bool {
+        !matches!(
+            self.frame.expression(handle),
+            Expression::Literal(_)
+                | Expression::Constant(_)
+                | Expression::ZeroValue(_)
+                | Expression::FunctionArgument(_)
+                | Expression::GlobalVariable(_)
+                | Expression::LocalVariable(_)
+        )
+    }
+}
+
+/// Takes away what leaves a scope at its very end; says how often that was.
+pub(super) fn drop_needless(block: &mut kir::Block, label: Label) -> u32 {
+    match block.last_mut() {
+        Some(Stmt::Leave(to)) if *to == label => {
+            block.pop();
+            1
+        }
+        Some(Stmt::If { accept, reject, .. }) => {
+            drop_needless(accept, label) + drop_needless(reject, label)
+        }
+        Some(Stmt::Scope { body, .. }) => drop_needless(body, label),
+        _ => 0,
+    }
+}

@@ -1,0 +1,112 @@
+//! The entry point: its arguments are facts about the invocation.
+
+use naga::{Binding, BuiltIn, FunctionArgument, TypeInner};
+
+use super::Lower;
+use super::frame::Operand;
+use crate::ShaderError;
+use crate::kir::{BinaryOp, Builtin, Const, Value};
+
+impl Lower<'_> {
+    /// The values of the entry point's arguments.
+    pub(super) fn entry_arguments(&mut self) -> Result<Vec<Operand>, ShaderError> {
+        let arguments = self.frame.function.arguments.iter();
+        arguments.map(|argument| self.entry_argument(argument)).collect()
+    }
+
+    fn entry_argument(&mut self, argument: &FunctionArgument) -> Result<Operand, ShaderError> {
+        let mut values = Vec::new();
+        match (&argument.binding, &self.module.types[argument.ty].inner) {
+            (None, TypeInner::Struct { members, .. }) => {
+                for member in members {
+                    self.built_in(member.binding.as_ref(), &mut values)?;
+                }
+            }
+            (binding, _) => self.built_in(binding.as_ref(), &mut values)?,
+        }
+        Ok(Operand::Values(values.into()))
+    }
+
+    fn built_in(
+        &mut self,
+        binding: Option<&Binding>,
+        out: &mut Vec<Value>,
+    ) -> Result<(), ShaderError> {
+        let axes = [0, 1, 2];
+        match binding {
+            Some(Binding::BuiltIn(BuiltIn::GlobalInvocationId)) => {
+                out.extend(axes.map(|axis| self.global_id(axis)));
+            }
+            Some(Binding::BuiltIn(BuiltIn::LocalInvocationId)) => {
+                out.extend(axes.map(|axis| self.local_id(axis)));
+            }
+            Some(Binding::BuiltIn(BuiltIn::WorkGroupId)) => {
+                out.extend(axes.map(|axis| self.builder.builtin(Builtin::GroupId(axis))));
+            }
+            Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)) => {
+                out.extend(axes.map(|axis| self.builder.builtin(Builtin::GroupCount(axis))));
+            }
+            Some(Binding::BuiltIn(BuiltIn::WorkGroupSize)) => {
+                out.extend(self.size.map(|size| self.constant(Const::u32(size))));
+            }
+            other => out.push(self.scalar_built_in(other)?),
+        }
+        Ok(())
+    }
+
+    fn scalar_built_in(&mut self, binding: Option<&Binding>) -> Result<Value, ShaderError> {
+        let builtin = match binding {
+            Some(Binding::BuiltIn(BuiltIn::LocalInvocationIndex)) => {
+                return Ok(self.local_index());
+            }
+            Some(Binding::BuiltIn(BuiltIn::NumSubgroups)) => Builtin::SubgroupCount,
+            Some(Binding::BuiltIn(BuiltIn::SubgroupId)) => Builtin::SubgroupId,
+            Some(Binding::BuiltIn(BuiltIn::SubgroupSize)) => Builtin::SubgroupSize,
+            Some(Binding::BuiltIn(BuiltIn::SubgroupInvocationId)) => Builtin::SubgroupLane,
+            other => {
+                let what = format!("an argument of the kernel that is none of its own: {other:?}");
+                return Err(ShaderError::compiler(what));
+            }
+        };
+        Ok(self.builder.builtin(builtin))
+    }
+
+    /// The position in the workgroup: zero along an axis of one invocation.
+    fn local_id(&mut self, axis: u8) -> Value {
+        match self.size[usize::from(axis)] {
+            1 => self.constant(Const::u32(0)),
+            _ => self.builder.builtin(Builtin::LocalId(axis)),
+        }
+    }
+
+    /// Workgroup times size plus position.
+    fn global_id(&mut self, axis: u8) -> Value {
+        let group = self.builder.builtin(Builtin::GroupId(axis));
+        let size = self.size[usize::from(axis)];
+        if size == 1 {
+            return group;
+        }
+        let size = self.constant(Const::u32(size));
+        let first = self.builder.binary(BinaryOp::Mul, group, size);
+        let local = self.local_id(axis);
+        self.builder.binary(BinaryOp::Add, first, local)
+    }
+
+    /// `x + width * (y + height * z)`, as a sum of the axes that have several invocations.
+    fn local_index(&mut self) -> Value {
+        let mut sum = None;
+        let mut stride = 1;
+        for (axis, size) in (0..).zip(self.size) {
+            if size > 1 {
+                let id = self.local_id(axis);
+                let part = self.times(id, stride);
+                sum = Some(match sum {
+                    Some(sum) => self.builder.binary(BinaryOp::Add, sum, part),
+                    None => part,
+                });
+            }
+            stride *= size;
+        }
+        sum.unwrap_or_else(|| self.constant(Const::u32(0)))
+    }
+}

@@ -1,0 +1,146 @@
+//! Expressions: each kind goes to its own file.
+
+use std::rc::Rc;
+
+use naga::{Expression, Range, ScalarKind};
+
+use super::frame::{Expr, Operand};
+use super::{Lower, Shape, Shaped, convert, math, operators, types};
+use crate::ShaderError;
+use crate::kir::Value;
+
+/// A value, and what it makes up.
+type Argument = (Shape, Rc<[Value]>);
+
+fn shaped(argument: &Argument) -> Shaped<'_> {
+    Shaped { shape: argument.0, values: &argument.1 }
+}
+
+impl Lower<'_> {
+    /// Evaluates expressions here.
+    pub(super) fn emit(&mut self, range: &Range<Expression>) -> Result<(), ShaderError> {
+        for handle in range.clone() {
+            self.spend(1)?;
+            let operand = self.evaluate(handle)?;
+            self.define(handle, operand);
+        }
+        Ok(())
+    }
+
+    /// What an expression is, here.
+    pub(super) fn evaluate(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
+        match *self.frame.expression(handle) {
+            Expression::Literal(literal) => self.literal(literal),
+            Expression::Constant(constant) => {
+                self.global_expression(self.module.constants[constant].init)
+            }
+            Expression::ZeroValue(ty) => self.zero(self.types.of(ty)?),
+            Expression::Compose { ty, ref components } => self.composed(ty, components),
+            Expression::Splat { size, value } => {
+                super::constants::splat(&self.operand(value)?, size)
+            }
+            Expression::Swizzle { size, vector, pattern } => {
+                let vector = self.values(vector)?;
+                let picked = pattern[..size as usize].iter().map(|at| vector[*at as usize]);
+                Ok(Operand::Values(picked.collect()))
+            }
+            Expression::FunctionArgument(at) => Ok(self.frame.arguments[at as usize].clone()),
+            Expression::GlobalVariable(global) => Ok(Operand::Pointer(self.global(global)?)),
+            Expression::LocalVariable(local) => {
+                Ok(Operand::Pointer(self.frame.locals[local.index()]))
+            }
+            Expression::Access { base, index } => self.access(base, index),
+            Expression::AccessIndex { base, index } => self.access_index(base, index),
+            Expression::Load { pointer } => self.loaded(handle, pointer),
+            Expression::ArrayLength(array) => {
+                let array = self.pointer(array)?;
+                Ok(Operand::Values([self.length(&array)?].into()))
+            }
+            _ => Ok(Operand::Values(self.computed(handle)?.into())),
+        }
+    }
+
+    fn composed(
+        &mut self,
+        ty: naga::Handle<naga::Type>,
+        components: &[Expr],
+    ) -> Result<Operand, ShaderError> {
+        let parts = components.iter().map(|part| self.operand(*part));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        self.compose(self.types.of(ty)?, &parts)
+    }
+
+    /// The value of a load; where it is stored at once and nowhere else, without a copy.
+    fn loaded(&mut self, handle: Expr, pointer: Expr) -> Result<Operand, ShaderError> {
+        let pointer = self.pointer(pointer)?;
+        if self.frame.moved == Some(handle) { self.view(pointer) } else { self.load(&pointer) }
+    }
+
+    fn argument(&mut self, handle: Expr) -> Result<Argument, ShaderError> {
+        Ok((self.ty(handle)?.shape(), self.values(handle)?))
+    }
+
+    /// The scalars of an operator's or a builtin function's result.
+    fn computed(&mut self, handle: Expr) -> Result<Vec<Value>, ShaderError> {
+        match *self.frame.expression(handle) {
+            Expression::Unary { op, expr } => {
+                let a = self.argument(expr)?;
+                operators::unary(&mut self.builder, op, shaped(&a))
+            }
+            Expression::Binary { op, left, right } => {
+                let (left, right) = (self.argument(left)?, self.argument(right)?);
+                operators::binary(&mut self.builder, op, shaped(&left), shaped(&right))
+            }
+            Expression::Select { condition, accept, reject } => {
+                let condition = self.argument(condition)?;
+                let (a, b) = (self.argument(accept)?, self.argument(reject)?);
+                operators::select(&mut self.builder, shaped(&condition), shaped(&a), shaped(&b))
+            }
+            Expression::Relational { fun, argument } => {
+                let a = self.argument(argument)?;
+                operators::relational(&mut self.builder, fun, shaped(&a))
+            }
+            Expression::Math { fun, arg, arg1, arg2, arg3 } => {
+                let given = [Some(arg), arg1, arg2, arg3].into_iter().flatten();
+                let arguments = given.map(|arg| self.argument(arg)).collect::<Result<Vec<_>, _>>();
+                let arguments = arguments?;
+                let shaped: Vec<_> = arguments.iter().map(shaped).collect();
+                math::math(&mut self.builder, fun, &shaped)
+            }
+            Expression::As { expr, kind, convert } => self.converted(expr, kind, convert),
+            ref other => Err(refusal(other)),
+        }
+    }
+
+    fn converted(
+        &mut self,
+        expr: Expr,
+        kind: ScalarKind,
+        width: Option<naga::Bytes>,
+    ) -> Result<Vec<Value>, ShaderError> {
+        let a = self.argument(expr)?;
+        if let Some(width) = width {
+            let to = types::scalar(naga::Scalar { kind, width })?;
+            return convert::convert(&mut self.builder, shaped(&a), to);
+        }
+        let width = a.1.first().map_or(4, |first| self.builder.ty(*first).size() as u8);
+        let to = types::scalar(naga::Scalar { kind, width })?;
+        convert::bitcast(&mut self.builder, shaped(&a), to)
+    }
+}
+
+/// Why an expression has no value. Programs with textures, ray queries and the like have been
+/// refused when they were read.
+fn refusal(expression: &Expression) -> ShaderError {
+    ShaderError::compiler(match expression {
+        Expression::CallResult(_)
+        | Expression::AtomicResult { .. }
+        | Expression::WorkGroupUniformLoadResult { .. }
+        | Expression::SubgroupBallotResult
+        | Expression::SubgroupOperationResult { .. } => {
+            "a result is used before its statement".into()
+        }
+        Expression::Override(_) => "an override has no value".into(),
+        other => format!("an expression that kernels do not have: {other:?}"),
+    })
+}

@@ -1,0 +1,183 @@
+//! A function being inlined: its values, its variables, and where it can be left to.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use naga::valid::FunctionInfo;
+use naga::{Expression, Function, Handle};
+
+use super::Lower;
+use super::places::Pointer;
+use super::types::Ty;
+use crate::ShaderError;
+use crate::kir::{Label, Type, Value, Var};
+
+pub(super) type Expr = Handle<Expression>;
+
+/// What an expression has become.
+#[derive(Debug, Clone)]
+pub(super) enum Operand {
+    /// The scalars of a value.
+    Values(Rc<[Value]>),
+    /// A pointer of the source.
+    Pointer(Pointer),
+    /// A value of too many scalars, in memory that nobody else changes.
+    Memory(Pointer),
+    /// The zero of a type of too many scalars.
+    Zero,
+}
+
+/// Where `break` and `continue` lead to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Targets {
+    pub leave: Label,
+    pub next: Option<Label>,
+}
+
+/// A function being inlined.
+pub(super) struct Frame<'m> {
+    pub function: &'m Function,
+    pub info: &'m FunctionInfo,
+    pub arguments: Vec<Operand>,
+    pub locals: Vec<Pointer>,
+    /// Where `return` leads to, and where it puts the result.
+    pub exit: Label,
+    pub result: Option<Pointer>,
+    /// The innermost comes last.
+    pub targets: Vec<Targets>,
+    /// A load whose value the next statement stores, its only use.
+    pub moved: Option<Expr>,
+    /// By expression.
+    values: Vec<Option<Operand>>,
+    /// Expressions that are used where their values might not be visible.
+    shared: HashMap<Expr, Option<Vec<Var>>>,
+}
+
+impl<'m> Frame<'m> {
+    pub fn new(function: &'m Function, info: &'m FunctionInfo, arguments: Vec<Operand>) -> Self {
+        Self {
+            function,
+            info,
+            arguments,
+            locals: Vec::new(),
+            exit: Label::KERNEL,
+            result: None,
+            targets: Vec::new(),
+            moved: None,
+            values: vec![None; function.expressions.len()],
+            shared: HashMap::new(),
+        }
+    }
+
+    pub fn expression(&self, handle: Expr) -> &'m Expression {
+        &self.function.expressions[handle]
+    }
+
+    /// What an expression has become, if it has been evaluated.
+    pub fn known(&self, handle: Expr) -> Option<&Operand> {
+        self.values[handle.index()].as_ref()
+    }
+}
+
+impl Lower<'_> {
+    /// Says what an expression has become, from here on.
+    pub(super) fn define(&mut self, handle: Expr, operand: Operand) {
+        if self.frame.shared.contains_key(&handle) {
+            let vars = self.keep(&operand);
+            self.frame.shared.insert(handle, Some(vars));
+        }
+        self.frame.values[handle.index()] = Some(operand);
+    }
+
+    /// Puts what an operand consists of into variables.
+    fn keep(&mut self, operand: &Operand) -> Vec<Var> {
+        let values: &[Value] = match operand {
+            Operand::Values(values) => values,
+            Operand::Pointer(pointer) | Operand::Memory(pointer) => pointer.index.as_slice(),
+            Operand::Zero => &[],
+        };
+        let mut vars = Vec::with_capacity(values.len());
+        for &value in values {
+            let var = self.builder.var(self.builder.ty(value));
+            self.builder.set(var, value);
+            vars.push(var);
+        }
+        vars
+    }
+
+    /// Keeps the values of these expressions in variables when they are evaluated. Those that have
+    /// been already are visible anyway.
+    pub(super) fn share(&mut self, wanted: &[Expr]) {
+        for &handle in wanted {
+            if self.frame.known(handle).is_none() {
+                self.frame.shared.insert(handle, None);
+            }
+        }
+    }
+
+    /// Takes the values of these expressions out of their variables again, if `hidden`.
+    pub(super) fn unshare(&mut self, wanted: &[Expr], hidden: bool) {
+        for handle in wanted {
+            let kept = self.frame.shared.remove(handle);
+            if let (true, Some(Some(vars))) = (hidden, kept) {
+                let values: Rc<[_]> = vars.into_iter().map(|var| self.builder.get(var)).collect();
+                match &mut self.frame.values[handle.index()] {
+                    Some(Operand::Values(old)) => *old = values,
+                    Some(Operand::Pointer(pointer) | Operand::Memory(pointer)) => {
+                        pointer.index = values.first().copied();
+                    }
+                    Some(Operand::Zero) | None => {}
+                }
+            }
+        }
+    }
+
+    /// What an expression is: evaluated by an `Emit` before, or of a kind that needs none.
+    pub(super) fn operand(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
+        match self.frame.known(handle) {
+            Some(operand) => Ok(operand.clone()),
+            None => self.evaluate(handle),
+        }
+    }
+
+    /// The scalars of a value.
+    pub(super) fn values(&mut self, handle: Expr) -> Result<Rc<[Value]>, ShaderError> {
+        let operand = self.operand(handle)?;
+        let ty = self.ty(handle)?;
+        self.spelled(&operand, ty)
+    }
+
+    /// The only scalar of a value.
+    pub(super) fn scalar(&mut self, handle: Expr) -> Result<Value, ShaderError> {
+        let values = self.values(handle)?;
+        let [value] = *values else {
+            return Err(ShaderError::compiler("a scalar of several components".into()));
+        };
+        Ok(value)
+    }
+
+    /// A scalar index, as a `u32` of the same bits.
+    pub(super) fn index(&mut self, handle: Expr) -> Result<Value, ShaderError> {
+        let value = self.scalar(handle)?;
+        match self.builder.kir().constant(value) {
+            Some(constant) => Ok(self.constant(crate::kir::Const::u32(constant.bits as u32))),
+            None => Ok(self.builder.bitcast(Type::U32, value)),
+        }
+    }
+
+    /// A pointer.
+    pub(super) fn pointer(&mut self, handle: Expr) -> Result<Pointer, ShaderError> {
+        match self.operand(handle)? {
+            Operand::Pointer(pointer) => Ok(pointer),
+            _ => Err(ShaderError::compiler("a value where a pointer belongs".into())),
+        }
+    }
+
+    /// The type of a value.
+    pub(super) fn ty(&self, handle: Expr) -> Result<Ty, ShaderError> {
+        match &self.frame.info[handle].ty {
+            naga::proc::TypeResolution::Handle(ty) => self.types.of(*ty),
+            naga::proc::TypeResolution::Value(inner) => self.types.of_inner(inner),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Reading and writing variables of any type, scalar by scalar or, if large, in loops.
+
+use std::rc::Rc;
+
+use super::frame::Operand;
+use super::places::{At, Pointer, Root};
+use super::types::Ty;
+use super::{Lower, SPELLED};
+use crate::ShaderError;
+use crate::kir::{AtomicOp, BinaryOp, Const, Stmt, Type, Value, Var};
+
+impl Lower<'_> {
+    /// The value that a pointer leads to, now.
+    pub(super) fn load(&mut self, pointer: &Pointer) -> Result<Operand, ShaderError> {
+        if self.types.scalars(pointer.ty) > SPELLED {
+            let copy = self.variable(pointer.ty, true)?;
+            self.copy(&copy, pointer)?;
+            return Ok(Operand::Memory(copy));
+        }
+        Ok(Operand::Values(self.read_all(pointer)?))
+    }
+
+    /// The value of memory that nobody changes.
+    pub(super) fn view(&mut self, pointer: Pointer) -> Result<Operand, ShaderError> {
+        if self.types.scalars(pointer.ty) > SPELLED {
+            return Ok(Operand::Memory(pointer));
+        }
+        self.load(&pointer)
+    }
+
+    /// Assigns what a pointer leads to.
+    pub(super) fn store(&mut self, to: &Pointer, operand: &Operand) -> Result<(), ShaderError> {
+        match operand {
+            Operand::Values(values) => self.write_all(to, values),
+            Operand::Memory(from) => self.copy(to, from),
+            Operand::Zero => self.clear(to),
+            Operand::Pointer(_) => Err(ShaderError::compiler("a pointer is stored".into())),
+        }
+    }
+
+    /// The scalars of an operand of type `ty`.
+    pub(super) fn spelled(
+        &mut self,
+        operand: &Operand,
+        ty: Ty,
+    ) -> Result<Rc<[Value]>, ShaderError> {
+        match operand {
+            Operand::Values(values) => Ok(values.clone()),
+            Operand::Memory(pointer) => self.read_all(pointer),
+            Operand::Zero => self.zeros(ty),
+            Operand::Pointer(_) => {
+                Err(ShaderError::compiler("a pointer where a value belongs".into()))
+            }
+        }
+    }
+
+    fn read_all(&mut self, pointer: &Pointer) -> Result<Rc<[Value]>, ShaderError> {
+        let mut values = Vec::new();
+        self.read(pointer, &mut values)?;
+        Ok(values.into())
+    }
+
+    fn read(&mut self, pointer: &Pointer, out: &mut Vec<Value>) -> Result<(), ShaderError> {
+        match pointer.ty {
+            Ty::Scalar(ty) => self.read_run(pointer, ty, 1, out),
+            Ty::Vector { len, ty } => self.read_run(pointer, ty, len, out),
+            Ty::Atomic(ty) => {
+                let place = self.place(pointer, ty)?;
+                out.push(self.builder.atomic(ty, AtomicOp::Load, place, None, None));
+                Ok(())
+            }
+            _ => self.for_each_part(pointer, &mut |this, part| this.read(&part, out)),
+        }
+    }
+
+    /// Reads up to four scalars that lie one after the other.
+    fn read_run(
+        &mut self,
+        pointer: &Pointer,
+        ty: Type,
+        count: u8,
+        out: &mut Vec<Value>,
+    ) -> Result<(), ShaderError> {
+        self.spend(count.into())?;
+        if let Root::Vars(first) = pointer.root {
+            out.extend((0..u32::from(count)).map(|at| self.builder.get(Var(first + at))));
+        } else {
+            let place = self.place(pointer, ty)?;
+            out.extend(self.builder.load(ty, place, count));
+        }
+        Ok(())
+    }
+
+    pub(super) fn write_all(
+        &mut self,
+        pointer: &Pointer,
+        values: &[Value],
+    ) -> Result<(), ShaderError> {
+        let mut left = values;
+        self.write(pointer, &mut left)
+    }
+
+    fn write(&mut self, pointer: &Pointer, values: &mut &[Value]) -> Result<(), ShaderError> {
+        match pointer.ty {
+            Ty::Scalar(ty) => self.write_run(pointer, ty, 1, values),
+            Ty::Vector { len, ty } => self.write_run(pointer, ty, len.into(), values),
+            Ty::Atomic(ty) => {
+                let value = take(values, 1)?[0];
+                let place = self.place(pointer, ty)?;
+                self.builder.atomic(ty, AtomicOp::Store, place, Some(value), None);
+                Ok(())
+            }
+            _ => self.for_each_part(pointer, &mut |this, part| this.write(&part, values)),
+        }
+    }
+
+    /// Writes up to four scalars that lie one after the other.
+    fn write_run(
+        &mut self,
+        pointer: &Pointer,
+        ty: Type,
+        count: usize,
+        values: &mut &[Value],
+    ) -> Result<(), ShaderError> {
+        self.spend(count)?;
+        let run = take(values, count)?;
+        if let Root::Vars(first) = pointer.root {
+            for (at, &value) in (first..).zip(run) {
+                self.builder.set(Var(at), value);
+            }
+        } else {
+            let place = self.place(pointer, ty)?;
+            self.builder.store(place, run.to_vec());
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with a pointer to each member, element or column, in order.
+    pub(super) fn for_each_part(
+        &mut self,
+        pointer: &Pointer,
+        visit: &mut dyn FnMut(&mut Self, Pointer) -> Result<(), ShaderError>,
+    ) -> Result<(), ShaderError> {
+        if let Ty::Struct(handle) = pointer.ty {
+            for at in 0..self.types.member_count(handle) {
+                let part = self.member_of(*pointer, at)?;
+                visit(self, part)?;
+            }
+            return Ok(());
+        }
+        let len = self.types.element(pointer.ty)?.len;
+        for at in 0..len.unwrap_or(0) {
+            let part = self.element_of(*pointer, At::Constant(at))?;
+            visit(self, part)?;
+        }
+        Ok(())
+    }
+
+    /// Copies a value of any size. The places are the same or apart.
+    fn copy(&mut self, to: &Pointer, from: &Pointer) -> Result<(), ShaderError> {
+        if self.types.scalars(to.ty) <= SPELLED {
+            let values = self.read_all(from)?;
+            return self.write_all(to, &values);
+        }
+        if let Ty::Struct(handle) = to.ty {
+            for at in 0..self.types.member_count(handle) {
+                let (to, from) = (self.member_of(*to, at)?, self.member_of(*from, at)?);
+                self.copy(&to, &from)?;
+            }
+            return Ok(());
+        }
+        self.for_each_index(to.ty, &mut |this, at| {
+            let (to, from) = (this.element_of(*to, at)?, this.element_of(*from, at)?);
+            this.copy(&to, &from)
+        })
+    }
+
+    /// Sets a variable of any size to zero.
+    pub(super) fn clear(&mut self, to: &Pointer) -> Result<(), ShaderError> {
+        if self.types.scalars(to.ty) <= SPELLED {
+            let zeros = self.zeros(to.ty)?;
+            return self.write_all(to, &zeros);
+        }
+        if let Ty::Struct(handle) = to.ty {
+            for at in 0..self.types.member_count(handle) {
+                let to = self.member_of(*to, at)?;
+                self.clear(&to)?;
+            }
+            return Ok(());
+        }
+        self.for_each_index(to.ty, &mut |this, at| {
+            let to = this.element_of(*to, at)?;
+            this.clear(&to)
+        })
+    }
+
+    /// A loop over the elements of an array.
+    fn for_each_index(
+        &mut self,
+        array: Ty,
+        body: &mut dyn FnMut(&mut Self, At) -> Result<(), ShaderError>,
+    ) -> Result<(), ShaderError> {
+        let len = self.types.element(array)?.len.unwrap_or(0);
+        let [zero, one, len] = [0, 1, len].map(|value| self.constant(Const::u32(value)));
+        let counter = self.builder.var(Type::U32);
+        self.builder.set(counter, zero);
+        let label = self.builder.label();
+        self.builder.open();
+        let at = self.builder.get(counter);
+        let done = self.builder.binary(BinaryOp::Ge, at, len);
+        self.builder.if_then(done, |b| b.leave(label));
+        body(self, At::Value(at))?;
+        let next = self.builder.binary(BinaryOp::Add, at, one);
+        self.builder.set(counter, next);
+        let body = self.builder.close();
+        self.builder.push(Stmt::Loop { label, body, finite: true });
+        Ok(())
+    }
+}
+
+/// Takes the first values of a list.
+fn take<'a>(values: &mut &'a [Value], count: usize) -> Result<&'a [Value], ShaderError> {
+    let (first, rest) = values
+        .split_at_checked(count)
+        .ok_or_else(|| ShaderError::compiler("a value has fewer parts than its type".into()))?;
+    *values = rest;
+    Ok(first)
+}

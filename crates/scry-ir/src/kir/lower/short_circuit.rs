@@ -1,0 +1,155 @@
+//! `&&` and `||`: the front end writes them as a choice of what to store in a flag.
+//!
+//! Where evaluating the right-hand side needlessly does no harm and costs little, the choice is
+//! made without control flow.
+
+use naga::{
+    AddressSpace, Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator,
+};
+
+use super::Lower;
+use super::frame::{Expr, Operand};
+use super::places::Root;
+use crate::ShaderError;
+use crate::kir::{BinaryOp, UnaryOp, Value};
+
+/// At most so many expressions are evaluated that might not be needed.
+const MAX_EXPRESSIONS: usize = 32;
+
+/// A choice between a constant and a computed truth value.
+struct Choice<'m> {
+    flag: Handle<LocalVariable>,
+    /// The constant.
+    settled: bool,
+    /// The condition's value with which the other one is computed.
+    when: bool,
+    /// What computes it, and what it is.
+    block: &'m [Statement],
+    value: Expr,
+}
+
+impl<'m> Lower<'m> {
+    /// Makes a choice of what to store in a flag without control flow, if it is one; says whether.
+    pub(super) fn short_circuit(
+        &mut self,
+        condition: Expr,
+        accept: &'m Block,
+        reject: &'m Block,
+    ) -> Result<bool, ShaderError> {
+        let Some(choice) = self.choice(accept, reject) else {
+            return Ok(false);
+        };
+        let mut budget = MAX_EXPRESSIONS;
+        if !self.is_harmless(choice.block, &mut budget) {
+            return Ok(false);
+        }
+        // A constant is the result if the condition is not `when`.
+        let and = !choice.settled;
+        let first = self.truth(condition, choice.when == and)?;
+        self.statements(choice.block)?;
+        let second = self.scalar(choice.value)?;
+        let op = if and { BinaryOp::And } else { BinaryOp::Or };
+        let value = self.builder.binary(op, first, second);
+        let flag = self.frame.locals[choice.flag.index()];
+        self.store(&flag, &Operand::Values([value].into()))?;
+        Ok(true)
+    }
+
+    /// A condition, or its negation.
+    fn truth(&mut self, condition: Expr, positive: bool) -> Result<Value, ShaderError> {
+        if !positive
+            && let Expression::Unary { op: UnaryOperator::LogicalNot, expr } =
+                *self.frame.expression(condition)
+        {
+            return self.scalar(expr);
+        }
+        let value = self.scalar(condition)?;
+        Ok(if positive { value } else { self.builder.unary(UnaryOp::Not, value) })
+    }
+
+    fn choice(&self, accept: &'m Block, reject: &'m Block) -> Option<Choice<'m>> {
+        let settled_by = |constant: &'m Block, computed: &'m Block, when| {
+            let (flag, settled) = self.stored_constant(constant)?;
+            let (last, block) = computed.split_last()?;
+            let (same, value) = self.stored(last)?;
+            (same == flag).then_some(Choice { flag, settled, when, block, value })
+        };
+        settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
+    }
+
+    /// The local variable that a statement assigns, if it does, and the value.
+    fn stored(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
+        let Statement::Store { pointer, value } = *statement else {
+            return None;
+        };
+        match *self.frame.expression(pointer) {
+            Expression::LocalVariable(local) => Some((local, value)),
+            _ => None,
+        }
+    }
+
+    fn stored_constant(&self, block: &Block) -> Option<(Handle<LocalVariable>, bool)> {
+        let [statement] = &block[..] else {
+            return None;
+        };
+        let (local, value) = self.stored(statement)?;
+        match *self.frame.expression(value) {
+            Expression::Literal(Literal::Bool(value)) => Some((local, value)),
+            _ => None,
+        }
+    }
+
+    /// True if statements only compute what is cheap and has no effect.
+    fn is_harmless(&self, block: &'m [Statement], budget: &mut usize) -> bool {
+        block.iter().all(|statement| match statement {
+            Statement::Emit(range) => range.clone().all(|handle| {
+                *budget = budget.saturating_sub(1);
+                *budget > 0 && self.is_cheap(handle)
+            }),
+            Statement::If { accept, reject, .. } => self
+                .choice(accept, reject)
+                .is_some_and(|choice| self.is_harmless(choice.block, budget)),
+            _ => false,
+        })
+    }
+
+    fn is_cheap(&self, handle: Expr) -> bool {
+        match *self.frame.expression(handle) {
+            Expression::Load { pointer } => self.is_at_hand(pointer),
+            Expression::Compose { .. }
+            | Expression::AccessIndex { .. }
+            | Expression::Splat { .. }
+            | Expression::Swizzle { .. }
+            | Expression::Unary { .. }
+            | Expression::Binary { .. }
+            | Expression::Select { .. }
+            | Expression::Relational { .. }
+            | Expression::Math { .. }
+            | Expression::As { .. }
+            | Expression::ArrayLength(_) => true,
+            _ => false,
+        }
+    }
+
+    /// True if a pointer leads to a register or to a parameter of the launch.
+    fn is_at_hand(&self, pointer: Expr) -> bool {
+        match *self.frame.expression(pointer) {
+            Expression::AccessIndex { base, .. } => self.is_at_hand(base),
+            Expression::LocalVariable(local) => {
+                matches!(self.frame.locals[local.index()].root, Root::Vars(_))
+            }
+            Expression::FunctionArgument(at) => match &self.frame.arguments[at as usize] {
+                Operand::Pointer(pointer) => matches!(pointer.root, Root::Vars(_)),
+                _ => false,
+            },
+            Expression::GlobalVariable(global) => {
+                match self.module.global_variables[global].space {
+                    AddressSpace::Uniform | AddressSpace::Immediate => true,
+                    AddressSpace::Private => !self.indexed.globals[global.index()],
+                    _ => false,
+                }
+            }
+            _ => false,
+        }
+    }
+}

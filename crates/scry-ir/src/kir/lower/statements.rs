@@ -1,0 +1,93 @@
+//! Statements: each kind goes to its own file.
+
+use naga::{Expression, Statement};
+
+use super::Lower;
+use super::frame::{Expr, Operand};
+use crate::ShaderError;
+use crate::kir::Barrier;
+
+impl<'m> Lower<'m> {
+    /// Statements, one after the other.
+    pub(super) fn statements(&mut self, block: &'m [Statement]) -> Result<(), ShaderError> {
+        for (at, statement) in block.iter().enumerate() {
+            self.spend(1)?;
+            if let Statement::Emit(_) = statement {
+                self.frame.moved = block.get(at + 1).and_then(|next| self.moved_by(next));
+            }
+            self.statement(statement)?;
+        }
+        Ok(())
+    }
+
+    /// The load that a statement stores, if nothing else uses it.
+    fn moved_by(&self, statement: &Statement) -> Option<Expr> {
+        match *statement {
+            Statement::Store { value, .. } => {
+                let loads = matches!(self.frame.expression(value), Expression::Load { .. });
+                (loads && self.frame.info[value].ref_count == 1).then_some(value)
+            }
+            _ => None,
+        }
+    }
+
+    fn statement(&mut self, statement: &'m Statement) -> Result<(), ShaderError> {
+        match statement {
+            Statement::Emit(range) => self.emit(range),
+            Statement::Block(block) => self.statements(block),
+            Statement::If { condition, accept, reject } => self.choose(*condition, accept, reject),
+            Statement::Switch { selector, cases } => self.switch(*selector, cases),
+            Statement::Loop { body, continuing, break_if } => {
+                self.repeat(body, continuing, *break_if)
+            }
+            Statement::Break => self.leave_to(|targets| Some(targets.leave)),
+            Statement::Continue => self.leave_to(|targets| targets.next),
+            Statement::Return { value } => self.leave_function(*value),
+            Statement::Call { function, arguments, result } => {
+                self.call(*function, arguments, *result)
+            }
+            other => self.effect(other),
+        }
+    }
+
+    /// A statement that is about memory or about other invocations.
+    fn effect(&mut self, statement: &Statement) -> Result<(), ShaderError> {
+        match *statement {
+            Statement::Store { pointer, value } => {
+                let (to, value) = (self.pointer(pointer)?, self.operand(value)?);
+                self.store(&to, &value)
+            }
+            Statement::Atomic { pointer, ref fun, value, result } => {
+                self.atomic(pointer, fun, value, result)
+            }
+            Statement::ControlBarrier(kind) => {
+                let subgroup = kind == naga::Barrier::SUB_GROUP;
+                self.builder.barrier(if subgroup { Barrier::Subgroup } else { Barrier::Workgroup });
+                Ok(())
+            }
+            Statement::WorkGroupUniformLoad { pointer, result } => {
+                self.uniform_load(pointer, result)
+            }
+            Statement::SubgroupBallot { result, predicate } => self.ballot(predicate, result),
+            Statement::SubgroupGather { mode, argument, result } => {
+                self.shuffle(mode, argument, result)
+            }
+            Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
+                self.reduce(op, collective_op, argument, result)
+            }
+            ref other => {
+                let what = format!("a statement that kernels do not have: {other:?}");
+                Err(ShaderError::compiler(what))
+            }
+        }
+    }
+
+    fn uniform_load(&mut self, pointer: Expr, result: Expr) -> Result<(), ShaderError> {
+        let pointer = self.pointer(pointer)?;
+        self.builder.barrier(Barrier::Workgroup);
+        let value: Operand = self.load(&pointer)?;
+        self.builder.barrier(Barrier::Workgroup);
+        self.define(result, value);
+        Ok(())
+    }
+}

@@ -1,0 +1,95 @@
+//! Exchange between the invocations of a subgroup.
+
+use naga::{CollectiveOperation, Direction, GatherMode, SubgroupOperation};
+
+use super::Lower;
+use super::frame::{Expr, Operand};
+use crate::ShaderError;
+use crate::kir::{Const, Extent, Reduction, Source, SubgroupOp};
+
+impl Lower<'_> {
+    /// Who holds a condition: the set of invocations, as four words.
+    pub(super) fn ballot(
+        &mut self,
+        predicate: Option<Expr>,
+        result: Expr,
+    ) -> Result<(), ShaderError> {
+        let value = match predicate {
+            Some(predicate) => self.scalar(predicate)?,
+            None => self.constant(Const::bool(true)),
+        };
+        let words = (0..4).map(|word| self.builder.subgroup(SubgroupOp::Ballot { value, word }));
+        let words = words.collect();
+        self.define(result, Operand::Values(words));
+        Ok(())
+    }
+
+    /// Another invocation's value.
+    pub(super) fn shuffle(
+        &mut self,
+        mode: GatherMode,
+        argument: Expr,
+        result: Expr,
+    ) -> Result<(), ShaderError> {
+        let source = self.source(mode)?;
+        self.exchange(argument, result, &|value| SubgroupOp::Shuffle { source, value })
+    }
+
+    fn source(&mut self, mode: GatherMode) -> Result<Source, ShaderError> {
+        Ok(match mode {
+            GatherMode::BroadcastFirst => Source::First,
+            GatherMode::Broadcast(lane) | GatherMode::Shuffle(lane) => {
+                Source::Lane(self.index(lane)?)
+            }
+            GatherMode::ShuffleDown(by) => Source::Down(self.index(by)?),
+            GatherMode::ShuffleUp(by) => Source::Up(self.index(by)?),
+            GatherMode::ShuffleXor(by) => Source::Xor(self.index(by)?),
+            GatherMode::QuadBroadcast(lane) => Source::QuadLane(self.index(lane)?),
+            GatherMode::QuadSwap(Direction::X) => Source::QuadXor(1),
+            GatherMode::QuadSwap(Direction::Y) => Source::QuadXor(2),
+            GatherMode::QuadSwap(Direction::Diagonal) => Source::QuadXor(3),
+        })
+    }
+
+    /// All invocations' values combined, or those up to this one.
+    pub(super) fn reduce(
+        &mut self,
+        op: SubgroupOperation,
+        collective: CollectiveOperation,
+        argument: Expr,
+        result: Expr,
+    ) -> Result<(), ShaderError> {
+        let op = reduction(op);
+        let extent = match collective {
+            CollectiveOperation::Reduce => Extent::All,
+            CollectiveOperation::InclusiveScan => Extent::Inclusive,
+            CollectiveOperation::ExclusiveScan => Extent::Exclusive,
+        };
+        self.exchange(argument, result, &|value| SubgroupOp::Reduce { op, extent, value })
+    }
+
+    /// Does the same with each component.
+    fn exchange(
+        &mut self,
+        argument: Expr,
+        result: Expr,
+        op: &dyn Fn(crate::kir::Value) -> SubgroupOp,
+    ) -> Result<(), ShaderError> {
+        let values = self.values(argument)?;
+        let values = values.iter().map(|value| self.builder.subgroup(op(*value))).collect();
+        self.define(result, Operand::Values(values));
+        Ok(())
+    }
+}
+
+fn reduction(op: SubgroupOperation) -> Reduction {
+    match op {
+        SubgroupOperation::Add => Reduction::Add,
+        SubgroupOperation::Mul => Reduction::Mul,
+        SubgroupOperation::Min => Reduction::Min,
+        SubgroupOperation::Max => Reduction::Max,
+        SubgroupOperation::All | SubgroupOperation::And => Reduction::And,
+        SubgroupOperation::Any | SubgroupOperation::Or => Reduction::Or,
+        SubgroupOperation::Xor => Reduction::Xor,
+    }
+}

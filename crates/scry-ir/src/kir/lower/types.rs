@@ -1,0 +1,221 @@
+//! naga's types, as far as values and variables of kernels have them.
+
+use naga::{Handle, Module, TypeInner};
+
+use super::Shape;
+use crate::ShaderError;
+use crate::kir::Type;
+
+/// A type that values or variables have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Ty {
+    Scalar(Type),
+    Atomic(Type),
+    Vector {
+        len: u8,
+        ty: Type,
+    },
+    Matrix {
+        columns: u8,
+        rows: u8,
+        ty: Type,
+    },
+    /// An array, of a length known only at run time if `len` is none; `stride` is in bytes.
+    Array {
+        element: Handle<naga::Type>,
+        len: Option<u32>,
+        stride: u32,
+    },
+    Struct(Handle<naga::Type>),
+}
+
+/// What an array, a matrix or a vector is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Element {
+    pub ty: Ty,
+    pub len: Option<u32>,
+    /// Bytes from one to the next.
+    pub stride: u32,
+}
+
+/// One member of a structure: its type, and how much stands before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub ty: Ty,
+    pub bytes: u32,
+    pub scalars: u32,
+    pub leaves: u32,
+}
+
+/// The types of a module, and how many parts each has.
+pub(super) struct Types<'m> {
+    module: &'m Module,
+    /// Scalars of a value, by type; saturates.
+    scalars: Vec<u64>,
+    /// Scalars of a value when those of all elements of an array count as one; saturates.
+    leaves: Vec<u64>,
+}
+
+impl Ty {
+    /// What the scalars of a value make up.
+    pub fn shape(self) -> Shape {
+        match self {
+            Self::Scalar(ty) | Self::Atomic(ty) => Shape::Scalar(ty),
+            Self::Vector { len, ty } => Shape::Vector { len, ty },
+            Self::Matrix { columns, rows, ty } => Shape::Matrix { columns, rows, ty },
+            Self::Array { .. } | Self::Struct(_) => Shape::Aggregate,
+        }
+    }
+}
+
+impl<'m> Types<'m> {
+    pub fn new(module: &'m Module) -> Self {
+        let mut types = Self { module, scalars: Vec::new(), leaves: Vec::new() };
+        // Parts stand before the types that they are part of.
+        for (_, ty) in module.types.iter() {
+            let (scalars, leaves) = types.count(&ty.inner);
+            types.scalars.push(scalars);
+            types.leaves.push(leaves);
+        }
+        types
+    }
+
+    fn count(&self, inner: &TypeInner) -> (u64, u64) {
+        match inner {
+            TypeInner::Scalar(_) | TypeInner::Atomic(_) => (1, 1),
+            TypeInner::Vector { size, .. } => (*size as u64, 1),
+            TypeInner::Matrix { columns, rows, .. } => (*columns as u64 * *rows as u64, 1),
+            TypeInner::Array { base, size, .. } => {
+                let len = self.length(*size).ok().flatten().unwrap_or(0);
+                let scalars = self.scalars[base.index()].saturating_mul(u64::from(len));
+                (scalars, self.leaves[base.index()])
+            }
+            TypeInner::Struct { members, .. } => {
+                let sum = |counts: &[u64]| {
+                    let parts = members.iter().map(|member| counts[member.ty.index()]);
+                    parts.fold(0, u64::saturating_add)
+                };
+                (sum(&self.scalars), sum(&self.leaves))
+            }
+            _ => (0, 0),
+        }
+    }
+
+    fn length(&self, size: naga::ArraySize) -> Result<Option<u32>, ShaderError> {
+        use naga::proc::IndexableLength;
+        match size.resolve(self.module.to_ctx()) {
+            Ok(IndexableLength::Known(len)) => Ok(Some(len)),
+            Ok(IndexableLength::Dynamic) => Ok(None),
+            Err(_) => Err(ShaderError::compiler("an array has no length".into())),
+        }
+    }
+
+    /// The type of a handle.
+    pub fn of(&self, handle: Handle<naga::Type>) -> Result<Ty, ShaderError> {
+        match &self.module.types[handle].inner {
+            TypeInner::Struct { .. } => Ok(Ty::Struct(handle)),
+            inner => self.of_inner(inner),
+        }
+    }
+
+    /// A type that is no structure.
+    pub fn of_inner(&self, inner: &TypeInner) -> Result<Ty, ShaderError> {
+        Ok(match *inner {
+            TypeInner::Scalar(s) => Ty::Scalar(scalar(s)?),
+            TypeInner::Atomic(s) => Ty::Atomic(scalar(s)?),
+            TypeInner::Vector { size, scalar: s } => Ty::Vector { len: size as u8, ty: scalar(s)? },
+            TypeInner::Matrix { columns, rows, scalar: s } => {
+                Ty::Matrix { columns: columns as u8, rows: rows as u8, ty: scalar(s)? }
+            }
+            TypeInner::Array { base, size, stride } => {
+                Ty::Array { element: base, len: self.length(size)?, stride }
+            }
+            _ => {
+                let what = format!("a value of a type without scalars: {inner:?}");
+                return Err(ShaderError::compiler(what));
+            }
+        })
+    }
+
+    /// Scalars of a value of a type.
+    pub fn scalars(&self, ty: Ty) -> u64 {
+        match ty {
+            Ty::Scalar(_) | Ty::Atomic(_) => 1,
+            Ty::Vector { len, .. } => u64::from(len),
+            Ty::Matrix { columns, rows, .. } => u64::from(columns) * u64::from(rows),
+            Ty::Array { element, len, .. } => {
+                self.scalars[element.index()].saturating_mul(u64::from(len.unwrap_or(0)))
+            }
+            Ty::Struct(handle) => self.scalars[handle.index()],
+        }
+    }
+
+    /// Leaves of a variable of a type: scalars, those of all elements of an array as one.
+    pub fn leaves(&self, ty: Ty) -> u64 {
+        match ty {
+            Ty::Array { element, .. } => self.leaves[element.index()],
+            Ty::Struct(handle) => self.leaves[handle.index()],
+            _ => 1,
+        }
+    }
+
+    /// What a type with elements is made of.
+    pub fn element(&self, ty: Ty) -> Result<Element, ShaderError> {
+        Ok(match ty {
+            Ty::Vector { len, ty } => {
+                Element { ty: Ty::Scalar(ty), len: Some(len.into()), stride: ty.size() }
+            }
+            Ty::Matrix { columns, rows, ty } => {
+                let padded = if rows == 3 { 4 } else { rows };
+                let stride = u32::from(padded) * ty.size();
+                Element { ty: Ty::Vector { len: rows, ty }, len: Some(columns.into()), stride }
+            }
+            Ty::Array { element, len, stride } => Element { ty: self.of(element)?, len, stride },
+            _ => return Err(ShaderError::compiler(format!("an index into {ty:?}"))),
+        })
+    }
+
+    /// Members of a structure.
+    pub fn member_count(&self, handle: Handle<naga::Type>) -> u32 {
+        match &self.module.types[handle].inner {
+            TypeInner::Struct { members, .. } => members.len() as u32,
+            _ => 0,
+        }
+    }
+
+    /// A member of a structure.
+    pub fn member(&self, handle: Handle<naga::Type>, at: u32) -> Result<Member, ShaderError> {
+        let TypeInner::Struct { members, .. } = &self.module.types[handle].inner else {
+            return Err(ShaderError::compiler("a member of what is no structure".into()));
+        };
+        let (before, rest) = members.split_at((at as usize).min(members.len()));
+        let member = rest.first().ok_or_else(|| {
+            ShaderError::compiler("a member beyond the end of a structure".into())
+        })?;
+        let sum = |counts: &[u64]| before.iter().map(|m| counts[m.ty.index()]).sum::<u64>() as u32;
+        Ok(Member {
+            ty: self.of(member.ty)?,
+            bytes: member.offset,
+            scalars: sum(&self.scalars),
+            leaves: sum(&self.leaves),
+        })
+    }
+}
+
+/// The type of a scalar.
+pub(super) fn scalar(scalar: naga::Scalar) -> Result<Type, ShaderError> {
+    use naga::ScalarKind::{Bool, Float, Sint, Uint};
+    Ok(match (scalar.kind, scalar.width) {
+        (Bool, _) => Type::Bool,
+        (Sint, 2) => Type::I16,
+        (Uint, 2) => Type::U16,
+        (Sint, 4) => Type::I32,
+        (Uint, 4) => Type::U32,
+        (Sint, 8) => Type::I64,
+        (Uint, 8) => Type::U64,
+        (Float, 2) => Type::F16,
+        (Float, 4) => Type::F32,
+        (Float, 8) => Type::F64,
+        _ => return Err(ShaderError::compiler(format!("a scalar of no known type: {scalar:?}"))),
+    })
+}
