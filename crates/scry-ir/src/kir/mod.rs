@@ -10,6 +10,8 @@
 
 mod builder;
 mod inst;
+#[doc(hidden)]
+pub mod sabotage;
 mod stmt;
 mod types;
 
