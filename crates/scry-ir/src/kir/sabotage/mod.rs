@@ -1,11 +1,13 @@
 //! Plants wrong results, operator by operator: a test suite that does not notice is no test of that
 //! operator.
 
+mod environment;
 mod names;
 mod operators;
 #[cfg(test)]
 mod tests;
 
+pub use environment::plant_as_asked;
 pub use operators::operators;
 
 use std::collections::BTreeSet;
