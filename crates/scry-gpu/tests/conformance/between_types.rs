@@ -18,7 +18,7 @@ fn integers(ty: Ty) -> Vec<u64> {
     let mut random = Words(9);
     values.resize_with(32, || {
         let word = random.next().map_or(0, i128::from);
-        word * word >> (word % 40)
+        (word * word) >> (word % 40)
     });
     values.into_iter().map(|value| ty.wrap(value)).collect()
 }

@@ -1,5 +1,5 @@
-//! Expressions over scalars of any type, with operands of every kind: different for each invocation,
-//! the same for a workgroup, computed from ids, and under a condition that some invocations miss.
+//! Expressions over scalars of any type, with operands of every kind: different for each
+//! invocation, the same for a workgroup, computed from ids, and under a condition that some miss.
 
 use std::fmt::Write as _;
 

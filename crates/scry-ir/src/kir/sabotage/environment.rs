@@ -18,8 +18,8 @@ struct Plan {
     log: Option<String>,
 }
 
-/// Does to a kernel what the environment variables `SCRY_SABOTAGE` and `SCRY_SABOTAGE_LOG` ask for;
-/// nothing if they are not set. To be called by a backend on the kernel that it is about to compile.
+/// Does to a kernel what the environment variables `SCRY_SABOTAGE` and `SCRY_SABOTAGE_LOG` ask for,
+/// nothing if they are not set. To be called by a backend with the kernel that it will compile.
 pub fn plant_as_asked(kir: &mut Kir) {
     static PLAN: OnceLock<Plan> = OnceLock::new();
     let plan = PLAN.get_or_init(Plan::read);
