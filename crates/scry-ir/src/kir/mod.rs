@@ -16,6 +16,8 @@ mod print;
 #[cfg(test)]
 mod random;
 mod passes;
+#[doc(hidden)]
+pub mod sabotage;
 mod stmt;
 mod types;
 mod verify;
