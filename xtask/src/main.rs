@@ -5,6 +5,7 @@ mod bundle;
 mod ci;
 mod peers;
 mod repo;
+mod sabotage;
 mod size;
 mod tidy;
 
@@ -17,7 +18,9 @@ usage: cargo xtask COMMAND
   tidy             checks the budgets and rules of the sources; names each breach by file and line
   size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
-                   without cargo";
+                   without cargo
+  sabotage [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
+                   demands that the conformance suite notices it on the CPU device";
 
 /// Runs one chore. Exit status: 0 done, 1 the chore failed or found something, 2 bad usage.
 fn main() -> ExitCode {
@@ -28,6 +31,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),
+        ["sabotage", ref operators @ ..] => sabotage::run(operators),
         ["gpu-bundle", out] => bundle::run(out.as_ref()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -7,6 +7,11 @@
 mod code;
 mod exec;
 mod machine;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "what executes code takes these up one by one")
+)]
+pub(crate) mod math;
 mod memory;
 
 pub use code::{Code, Refusal};

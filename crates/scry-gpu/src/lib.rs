@@ -61,6 +61,7 @@ mod staging;
 pub mod testing;
 mod ticket;
 mod transfer;
+pub mod verify;
 
 pub use batch::Batch;
 pub use binding::Binding;
@@ -74,6 +75,6 @@ pub use kernel::{CompileOptions, Kernel};
 pub use launch::{Count, Invocations, Launch};
 pub use memory::MemoryUsage;
 pub use scry_gpu_derive::Element;
-pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError};
+pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError, TypeLayout};
 pub use slice::Slice;
 pub use ticket::{Download, Recording, Ticket};

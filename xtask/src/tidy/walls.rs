@@ -11,8 +11,9 @@ use super::source::{Source, is_punct, is_word, line, mentions};
 use crate::repo;
 
 /// The crates in the order of dependency: each may depend on those of a lower rank alone.
-const RANKS: [(&str, u32); 8] = [
+const RANKS: [(&str, u32); 9] = [
     ("scry-gpu-derive", 0),
+    ("scry-fuzz", 0),
     ("scry-ir", 0),
     ("scry-ptx", 1),
     ("scry-cpu", 1),
@@ -23,7 +24,7 @@ const RANKS: [(&str, u32); 8] = [
 ];
 
 /// Crates that touch no device.
-const WITHOUT_DEVICE: [&str; 3] = ["scry-ir", "scry-ptx", "scry-cpu"];
+const WITHOUT_DEVICE: [&str; 4] = ["scry-fuzz", "scry-ir", "scry-ptx", "scry-cpu"];
 
 /// Crates through which devices and system libraries are reached.
 const DEVICE_CRATES: [&str; 10] = [
@@ -40,7 +41,7 @@ const DEVICE_CRATES: [&str; 10] = [
 ];
 
 /// Crates that forbid unsafe code.
-const WITHOUT_UNSAFE: [&str; 3] = ["scry-ir", "scry-ptx", "scry-tensor"];
+const WITHOUT_UNSAFE: [&str; 4] = ["scry-fuzz", "scry-ir", "scry-ptx", "scry-tensor"];
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 

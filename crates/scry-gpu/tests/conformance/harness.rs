@@ -97,44 +97,105 @@ pub fn check_table_by<S: AsRef<str>>(
     pairs: &[[u32; 2]],
     is_right: impl Fn(u32, u32) -> bool,
 ) {
-    let source = table_kernel("", prelude, cases);
-    let words = pairs.as_flattened();
-    on_each_device(|gpu| {
-        let got = run_words(
-            gpu,
-            &source,
-            &[words],
-            pairs.len() * cases.len(),
-            Launch::invocations(pairs.len()),
-        );
-        for ([x, y], row) in pairs.iter().zip(got.chunks(cases.len())) {
-            for ((expression, host), got) in cases.iter().zip(row) {
-                let want = host(*x, *y);
-                assert!(
-                    is_right(*got, want),
-                    "{} of {x:#x}, {y:#x} is {got:#x} ({}), not {want:#x} ({})",
-                    expression.as_ref(),
-                    f32::from_bits(*got),
-                    f32::from_bits(want),
-                );
+    for way in [Way::Varying, Way::Uniform, Way::Masked] {
+        let source = table_kernel_for(way, "", prelude, cases);
+        on_each_device(|gpu| {
+            let got = way.run(gpu, &source, pairs, cases.len());
+            for (index, (pair, row)) in pairs.iter().zip(got.chunks(cases.len())).enumerate() {
+                for ((expression, host), got) in cases.iter().zip(row) {
+                    let what = || format!("{} of {pair:x?}, {way:?}", expression.as_ref());
+                    check_word(*got, way.want(index, || host(pair[0], pair[1])), &is_right, what);
+                }
             }
+        });
+    }
+}
+
+/// Compares a word with what is wanted, if anything is wanted.
+#[track_caller]
+fn check_word(
+    got: u32,
+    want: Option<u32>,
+    is_right: impl Fn(u32, u32) -> bool,
+    what: impl Fn() -> String,
+) {
+    let Some(want) = want else {
+        assert_eq!(got, u32::MAX, "{} is written, and should not have been", what());
+        return;
+    };
+    assert!(
+        is_right(got, want),
+        "{} is {got:#x} ({}), not {want:#x} ({})",
+        what(),
+        f32::from_bits(got),
+        f32::from_bits(want),
+    );
+}
+
+/// Who has which pair of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Each invocation another one.
+    Varying,
+    /// All invocations of a workgroup the same.
+    Uniform,
+    /// Each invocation another one, and two of five compute nothing.
+    Masked,
+}
+
+impl Way {
+    /// What a row must hold; nothing where nothing is computed.
+    fn want(self, index: usize, host: impl Fn() -> u32) -> Option<u32> {
+        (self != Self::Masked || index % 5 < 3).then(host)
+    }
+
+    fn run(self, gpu: &Device, source: &str, pairs: &[[u32; 2]], columns: usize) -> Vec<u32> {
+        let launch = match self {
+            Self::Uniform => Launch::workgroups([pairs.len() as u32, 1, 1]),
+            _ => Launch::invocations(pairs.len()),
+        };
+        run_words(gpu, source, &[pairs.as_flattened()], pairs.len() * columns, launch)
+    }
+
+    /// The size of a workgroup, the position of the pair, and the condition on which to go on.
+    fn parts(self) -> [&'static str; 3] {
+        match self {
+            Self::Varying => ["32", "id.x", "true"],
+            // Every invocation writes the same words.
+            Self::Uniform => ["4", "group.x", "true"],
+            Self::Masked => ["32", "id.x", "row % 5u < 3u"],
         }
-    });
+    }
 }
 
 /// A kernel that evaluates each expression for the pair of words of its invocation.
 pub fn table_kernel<S: AsRef<str>, H>(directives: &str, prelude: &str, cases: &[(S, H)]) -> String {
+    table_kernel_for(Way::Varying, directives, prelude, cases)
+}
+
+fn table_kernel_for<S: AsRef<str>, H>(
+    way: Way,
+    directives: &str,
+    prelude: &str,
+    cases: &[(S, H)],
+) -> String {
+    let [size, row, condition] = way.parts();
     let mut source = format!(
         "{directives}
         @group(0) @binding(0) var<storage, read> pairs: array<vec2<u32>>;
         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 
-        @compute @workgroup_size(32)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
-            if id.x >= arrayLength(&pairs) {{ return; }}
-            let x = pairs[id.x].x;
-            let y = pairs[id.x].y;
-            let base = id.x * {}u;
+        @compute @workgroup_size({size})
+        fn main(
+            @builtin(global_invocation_id) id: vec3<u32>,
+            @builtin(workgroup_id) group: vec3<u32>,
+        ) {{
+            let row = {row};
+            if row >= arrayLength(&pairs) {{ return; }}
+            let x = pairs[row].x;
+            let y = pairs[row].y;
+            let base = row * {}u;
+            if {condition} {{
             {prelude}\n",
         cases.len()
     );
@@ -142,7 +203,7 @@ pub fn table_kernel<S: AsRef<str>, H>(directives: &str, prelude: &str, cases: &[
         let expression = expression.as_ref();
         writeln!(source, "            out[base + {index}u] = {expression};").expect("a string");
     }
-    source.push_str("        }\n");
+    source.push_str("            }\n        }\n");
     source
 }
 

@@ -6,8 +6,10 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod accuracy;
 mod arithmetic;
 mod batches;
+mod between_types;
 mod bindings;
 mod bits;
 mod bounds;
@@ -16,14 +18,17 @@ mod bounds_kernels;
 mod control;
 mod conversions;
 mod cooperation;
+mod exact_floats;
 mod features;
 mod floats;
 mod guarded;
 mod harness;
+mod integers;
 mod launches;
 mod layouts;
 mod memory;
 mod parameters;
 mod places;
 mod programs;
+mod typed;
 mod vectors;

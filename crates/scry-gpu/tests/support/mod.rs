@@ -10,7 +10,8 @@ mod root;
 
 pub use root::root;
 
-/// Every device that is present, opened once and shared by all tests of the process.
+/// Every device that is present, opened once and shared by all tests of the process; with
+/// `SCRY_DEVICE` in the environment the one that it selects.
 ///
 /// Names each backend that is skipped and why. With `SCRY_REQUIRE_VULKAN=1` in the environment a
 /// missing Vulkan device fails the test instead.
@@ -21,6 +22,9 @@ pub fn devices() -> Vec<Device> {
 
 fn open_all() -> Vec<Device> {
     let mut devices = Vec::new();
+    if env::var("SCRY_DEVICE").is_ok_and(|selector| !selector.trim().is_empty()) {
+        return vec![Device::auto().unwrap_or_else(|error| panic!("{error}"))];
+    }
     for info in Device::list() {
         if info.backend == BackendKind::Null {
             continue;

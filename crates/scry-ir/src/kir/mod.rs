@@ -9,19 +9,30 @@
 //! and in the blocks within, and after a [`Stmt::Scope`] that could not be left before it.
 
 mod builder;
+mod facts;
 mod inst;
 mod lower;
+mod print;
+#[cfg(test)]
+mod random;
+mod passes;
+#[doc(hidden)]
+pub mod sabotage;
 mod stmt;
 mod types;
+mod verify;
 
 pub use builder::Builder;
+pub use facts::{Class, Facts, VarFacts};
 pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
 };
+pub use passes::optimise;
 pub use lower::KirOptions;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
+pub use verify::verify;
 
 /// An array in workgroup or local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -8,5 +8,7 @@
 mod bounds;
 mod corpus;
 mod fold;
+#[path = "../common/golden.rs"]
+mod golden;
 mod support;
 mod writer;

@@ -1,0 +1,176 @@
+//! Functions that have one right result.
+
+use super::{SPECIAL, same, samples};
+use crate::math::{self, f64 as double};
+
+#[track_caller]
+fn check(name: &str, ours: fn(f32) -> f32, right: fn(f32) -> f32) {
+    for x in samples(1).chain(SPECIAL).chain(halves()) {
+        let (got, want) = (ours(x), right(x));
+        assert!(same(got, want), "{name}({x:?}) is {got:?}, not {want:?}");
+    }
+}
+
+/// Numbers half-way between whole ones, and their neighbours.
+fn halves() -> impl Iterator<Item = f32> {
+    (-2000i16..2000).flat_map(|i| {
+        let half = f32::from(i) * 0.5;
+        [half, half.next_up(), half.next_down()]
+    })
+}
+
+#[test]
+fn whole_numbers() {
+    check("floor", math::floor, f32::floor);
+    check("ceil", math::ceil, f32::ceil);
+    check("trunc", math::trunc, f32::trunc);
+    check("round_even", math::round_even, f32::round_ties_even);
+    check("fract", math::fract, |x| x - x.floor());
+}
+
+#[test]
+fn whole_numbers_in_double_precision() {
+    check("floor", |x| double::floor(x.into()) as f32, f32::floor);
+    check("ceil", |x| double::ceil(x.into()) as f32, f32::ceil);
+    check("trunc", |x| double::trunc(x.into()) as f32, f32::trunc);
+    check("round_even", |x| double::round_even(x.into()) as f32, f32::round_ties_even);
+}
+
+#[test]
+fn remainders_have_the_sign_of_the_dividend() {
+    // Quarters: nothing is rounded but some quotients, and those not across a whole number.
+    for i in (-200i16..200).filter(|i| *i != 0) {
+        for j in [-25i16, -7, -1, 1, 3, 10, 64] {
+            let (x, y) = (f32::from(i) / 4.0, f32::from(j) / 4.0);
+            assert_eq!(math::rem(x, y), x % y, "{x} % {y}");
+            assert_eq!(double::rem(x.into(), y.into()), f64::from(x % y), "{x} % {y}");
+        }
+    }
+    assert!(math::rem(1.0, 0.0).is_nan() && double::rem(1.0, 0.0).is_nan());
+}
+
+#[test]
+fn signs() {
+    let sign = |x: f32| if x == 0.0 || x.is_nan() { x } else { x.signum() };
+    check("sign", math::sign, sign);
+}
+
+#[test]
+fn the_smaller_and_the_larger_prefer_numbers_to_nan() {
+    for x in SPECIAL {
+        for y in SPECIAL {
+            // Either zero may count as the smaller.
+            let equal = |got: f32, want: f32| got == want || same(got, want);
+            assert!(equal(math::min(x, y), x.min(y)), "min({x}, {y}) is {}", math::min(x, y));
+            assert!(equal(math::max(x, y), x.max(y)), "max({x}, {y}) is {}", math::max(x, y));
+        }
+    }
+    assert_eq!([math::min(1.0, f32::NAN), math::min(f32::NAN, 1.0)], [1.0; 2]);
+    assert_eq!([math::max(1.0, f32::NAN), math::max(f32::NAN, 1.0)], [1.0; 2]);
+}
+
+/// A power of 2 times a number, in double precision, where both are exact.
+fn scaled(x: f32, e: i32) -> f32 {
+    let half = e / 2;
+    let exact = f64::from(x) * 2f64.powi(half) * 2f64.powi(e - half);
+    exact as f32
+}
+
+#[test]
+fn ldexp_rounds_once() {
+    let exponents =
+        [-400, -300, -277, -150, -127, -126, -90, -30, -24, -1, 0, 1, 30, 127, 128, 278];
+    for (i, x) in samples(2).chain(SPECIAL).enumerate() {
+        let e = exponents[i % exponents.len()];
+        let (got, want) = (math::ldexp(x, e), scaled(x, e));
+        assert!(same(got, want), "ldexp({x:e}, {e}) is {got:e}, not {want:e}");
+    }
+    for e in [i32::MIN, i32::MAX, -100_000, 100_000] {
+        let want = if e < 0 { 0.0 } else { f32::INFINITY };
+        assert_eq!([math::ldexp(1.5, e), math::ldexp(-0.0, e)], [want, 0.0]);
+    }
+}
+
+#[test]
+fn parts_make_up_the_number() {
+    for x in samples(3).filter(|x| x.is_finite() && *x != 0.0) {
+        let (fraction, exponent) = (math::frexp_fraction(x), math::frexp_exponent(x));
+        assert!((0.5..1.0).contains(&fraction.abs()), "{x:e} has the fraction {fraction}");
+        assert_eq!(scaled(fraction, exponent), x);
+    }
+    for x in [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+        assert!(same(math::frexp_fraction(x), x));
+        assert_eq!(math::frexp_exponent(x), 0);
+    }
+}
+
+/// What the bits of an `f16` mean.
+fn meaning(half: u16) -> f64 {
+    let exponent = i32::from(half >> 10 & 31);
+    let fraction = f64::from(half & 0x3ff) / 1024.0;
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-14),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction) * 2f64.powi(exponent - 15),
+    };
+    if half >> 15 == 1 { -size } else { size }
+}
+
+#[test]
+fn every_f16_is_the_number_it_means() {
+    for half in 0..=u16::MAX {
+        let (got, want) = (math::f32_of_f16(half), meaning(half));
+        assert!(same(got, want as f32), "{half:#x} is {got}, not {want}");
+        assert_eq!(got.is_sign_negative(), half >> 15 == 1);
+        if got.is_nan() {
+            assert_eq!(math::f16_bits(got), half | 0x200);
+        } else {
+            assert_eq!(math::f16_bits(got), half);
+            assert!(same(math::quantize_f16(got), got));
+        }
+    }
+}
+
+#[test]
+fn floats_round_to_the_nearest_f16_and_ties_to_even() {
+    for half in 0..0x7c00u16 {
+        // Above the largest number the next would be 2^16: from half-way there, infinity.
+        let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));
+        let middle = ((low + next) / 2.0) as f32;
+        assert_eq!(f64::from(middle), (low + next) / 2.0, "the middle is exact");
+        let even = half + half % 2;
+        let cases = [(middle.next_down(), half), (middle, even), (middle.next_up(), half + 1)];
+        for (x, want) in cases {
+            assert_eq!(math::f16_bits(x), want, "of {x:e}");
+            assert_eq!(math::f16_bits(-x), want | 0x8000, "of -{x:e}");
+        }
+    }
+    assert_eq!(math::f16_bits(f32::MAX), 0x7c00);
+    assert_eq!(math::f16_bits(f32::from_bits(1)), 0);
+    assert!(math::quantize_f16(f32::NAN).is_nan());
+    let signalling = f32::from_bits(0x7f80_0001);
+    assert!(math::f32_of_f16(math::f16_bits(signalling)).is_nan());
+}
+
+#[test]
+fn doubles_have_the_same_edges() {
+    let exponents = [-2200, -1100, -1075, -1074, -1022, -600, 0, 600, 1023, 2098];
+    for x in [1.5, 1.0 + f64::EPSILON, f64::MAX, f64::MIN_POSITIVE, 5e-324, -3.0] {
+        let (fraction, exponent) = (double::frexp_fraction(x), double::frexp_exponent(x));
+        assert!((0.5..1.0).contains(&fraction.abs()));
+        assert_eq!(double::ldexp(fraction, exponent), x);
+        for e in exponents {
+            let there = double::ldexp(1.0, e);
+            let is_power = there == 0.0 || there.is_infinite() || there.log2() == f64::from(e);
+            assert!(is_power, "2^{e} is {there}");
+        }
+    }
+    // Half-way between the two least numbers, and a little above: rounded once, not twice.
+    assert_eq!(double::ldexp(1.5, -1074), 1e-323);
+    assert_eq!(double::ldexp(2.5 + f64::EPSILON * 2.0, -1074), 1.5e-323);
+    assert_eq!(double::ldexp(1.0 + f64::EPSILON, -1075), 5e-324);
+    assert_eq!([double::min(f64::NAN, 1.0), double::max(1.0, f64::NAN)], [1.0; 2]);
+    assert_eq!([double::sign(-0.5), double::sign(0.0), double::fract(-0.25)], [-1.0, 0.0, 0.75]);
+    assert_eq!(double::round_even(2.5), 2.0);
+}

@@ -1,0 +1,155 @@
+//! The body of the entry point: phases between barriers.
+
+use super::{Draw, Surroundings};
+use crate::exact::Rule;
+use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
+use crate::types::Type;
+
+impl Draw {
+    pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
+        self.weight = 0;
+        self.around = Surroundings { rounds: 1, ..Surroundings::default() };
+        self.open_scope();
+        for root in ["lane", "me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
+            self.add(root, Type::U32, false, false);
+        }
+        self.outputs();
+        let lanes = workgroup_size.iter().product::<u32>() as usize;
+        let mut body = Block::new();
+        for _ in 0..self.random.between(1, 3) {
+            self.statements(&mut body);
+            self.exchange(&mut body, lanes);
+        }
+        self.freeze(&mut body);
+        self.around.may_end = true;
+        self.statements(&mut body);
+        self.around.may_end = false;
+        self.store_all(&mut body);
+        body
+    }
+
+    /// Reads the atomics of workgroup memory, after the last of their changes.
+    fn freeze(&mut self, body: &mut Block) {
+        self.frozen = true;
+        let atomics = self.of_space(Space::Workgroup).into_iter().filter(|global| global.atomic);
+        let mut loads = Block::new();
+        for global in atomics {
+            if let Type::Array(element, len) = &global.ty {
+                let (name, at) = (self.name("v"), self.random.below(*len));
+                let load = format!("let {name} = atomicLoad(&{}[{at}]);", global.name);
+                loads.push(Stmt::Plain(load));
+                self.add(name, (**element).clone(), false, false);
+            }
+        }
+        if !loads.is_empty() {
+            body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+            body.extend(loads);
+        }
+    }
+
+    fn statements(&mut self, body: &mut Block) {
+        for _ in 0..self.random.between(1, 4) {
+            let statement = self.statement();
+            body.push(statement);
+        }
+    }
+
+    fn of_space(&self, space: Space) -> Vec<Global> {
+        self.globals.iter().filter(|global| global.space == space).cloned().collect()
+    }
+
+    /// The elements of the outputs that are the invocation's own.
+    fn outputs(&mut self) {
+        for global in self.of_space(Space::Output) {
+            for slot in 0..global.count {
+                self.add(own_element(&global, slot), global.ty.clone(), true, false);
+            }
+        }
+    }
+
+    fn store_all(&mut self, body: &mut Block) {
+        for global in self.of_space(Space::Output) {
+            for slot in 0..global.count {
+                let place = Place::variable(own_element(&global, slot));
+                let value = self.stored(&global.ty, 3);
+                body.push(Stmt::Assign { place, sign: "=", value });
+            }
+        }
+    }
+
+    /// Each invocation writes its own slot of workgroup memory, and after a barrier reads those of
+    /// others; the next barrier ends that. At times all of it several times in a loop.
+    fn exchange(&mut self, body: &mut Block, lanes: usize) {
+        let rounds = self.random.between(2, 3);
+        if self.random.one_in(4) && self.afford(rounds) {
+            let counter = self.name("k");
+            let outside = self.scope.len();
+            self.add(counter.clone(), Type::U32, false, false);
+            self.around.rounds *= rounds;
+            let mut inner = Block::new();
+            self.exchange_once(&mut inner, lanes);
+            self.around.rounds /= rounds;
+            self.scope.truncate(outside);
+            let kind = LoopKind::For;
+            body.push(Stmt::Loop { kind, counter, rounds, condition: None, body: inner });
+        } else {
+            let outside = self.scope.len();
+            self.exchange_once(body, lanes);
+            // What was declared on the way stays in scope, and would for the text; but reads of
+            // workgroup memory do not.
+            self.scope.truncate(outside);
+        }
+    }
+
+    fn exchange_once(&mut self, body: &mut Block, lanes: usize) {
+        let shared: Vec<Global> =
+            self.of_space(Space::Workgroup).into_iter().filter(|global| !global.atomic).collect();
+        if shared.is_empty() {
+            return;
+        }
+        for global in &shared {
+            match &global.ty {
+                Type::Array(element, _) => {
+                    let slot = Place::variable("lane");
+                    let own = Expr::read(Type::U32, slot);
+                    let place = Place::variable(global.name.clone()).element(own, lanes);
+                    let value = self.stored(element, 3);
+                    body.push(Stmt::Assign { place, sign: "=", value });
+                }
+                ty => {
+                    let value = self.stored(&ty.clone(), 2);
+                    body.push(first_lane(&global.name, value));
+                }
+            }
+        }
+        body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+        for global in &shared {
+            self.add(global.name.clone(), global.ty.clone(), false, false);
+        }
+        for global in &shared {
+            if !matches!(global.ty, Type::Array(..)) && self.random.one_in(2) {
+                let name = self.name("v");
+                let load = format!("let {name} = workgroupUniformLoad(&{});", global.name);
+                body.push(Stmt::Plain(load));
+                self.add(name, global.ty.clone(), false, false);
+            }
+        }
+        self.statements(body);
+        body.push(Stmt::Plain("workgroupBarrier();".to_owned()));
+    }
+}
+
+/// How an invocation's own element of an output is written.
+fn own_element(global: &Global, slot: usize) -> String {
+    format!("{}[me * {}u + {slot}u]", global.name, global.count)
+}
+
+/// An assignment that one invocation of the workgroup makes.
+fn first_lane(name: &str, value: Expr) -> Stmt {
+    let lane = Expr::read(Type::U32, Place::variable("lane"));
+    let operands = vec![lane, Expr::uint(0)];
+    let condition = Expr::op(Type::BOOL, "($0 == $1)", Rule::Largest, operands);
+    let place = Place::variable(name);
+    let accept = vec![Stmt::Assign { place, sign: "=", value }];
+    Stmt::If { condition, accept, reject: Block::new() }
+}

@@ -1,0 +1,104 @@
+//! Functions and calls of them.
+
+use super::{Draw, Surroundings};
+use crate::tree::{Expr, Function, Node, Place, Stmt};
+use crate::types::Type;
+
+/// Rounds of loops, in all, that one invocation may take: software devices end loops silently
+/// after 65535 rounds.
+const MOST_ROUNDS: usize = 6000;
+
+impl Draw {
+    pub(super) fn declare_functions(&mut self) {
+        for _ in 0..self.random.below(4) {
+            let function = self.function();
+            self.functions.push(function);
+        }
+    }
+
+    fn function(&mut self) -> Function {
+        self.pure = self.random.one_in(2);
+        self.weight = 0;
+        self.open_scope();
+        let pointers: Vec<Type> = match self.pure {
+            true => Vec::new(),
+            false => (0..self.random.below(3)).map(|_| self.variable_type()).collect(),
+        };
+        let parameters: Vec<Type> =
+            (0..self.random.between(1, 3)).map(|_| self.variable_type()).collect();
+        for (i, ty) in pointers.iter().enumerate() {
+            self.add(format!("(*q{i})"), ty.clone(), true, false);
+        }
+        for (i, ty) in parameters.iter().enumerate() {
+            self.add(format!("p{i}"), ty.clone(), false, false);
+        }
+        let result = self.variable_type();
+        self.around =
+            Surroundings { returns: Some(result.clone()), rounds: 1, ..Surroundings::default() };
+        let count = self.random.between(1, 4);
+        let mut body = self.block(count);
+        body.push(Stmt::Return(Some(self.stored(&result, 2))));
+        let (pure, weight) = (std::mem::take(&mut self.pure), self.weight);
+        Function { pointers, parameters, result, body, pure, weight }
+    }
+
+    /// Accounts for a call or a loop; false if it would take too many rounds.
+    pub(super) fn afford(&mut self, rounds: usize) -> bool {
+        let cost = rounds * self.around.rounds;
+        let affordable = self.weight + cost <= MOST_ROUNDS;
+        if affordable {
+            self.weight += cost;
+        }
+        affordable
+    }
+
+    /// A call of a function without side effects.
+    pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
+        let fits = |function: &Function| function.pure && function.result == *ty;
+        let index = self.some_function(fits)?;
+        let parameters = self.functions[index].parameters.clone();
+        let arguments = parameters.iter().map(|ty| self.stored(ty, depth.min(2))).collect();
+        Some(Expr { ty: ty.clone(), node: Node::Call(index, arguments) })
+    }
+
+    fn some_function(&mut self, fits: impl Fn(&Function) -> bool) -> Option<usize> {
+        let found: Vec<usize> =
+            (0..self.functions.len()).filter(|i| fits(&self.functions[*i])).collect();
+        if found.is_empty() {
+            return None;
+        }
+        let index = self.random.pick(&found);
+        let weight = self.functions[index].weight;
+        self.afford(weight).then_some(index)
+    }
+
+    /// A statement that calls a function with side effects.
+    pub(super) fn call_statement(&mut self) -> Option<Stmt> {
+        if self.pure {
+            return None;
+        }
+        let index = self.some_function(|function| !function.pure)?;
+        let Function { pointers, parameters, result, .. } = self.functions[index].clone();
+        let mut taken: Vec<Place> = Vec::new();
+        for ty in &pointers {
+            taken.push(self.pointer(ty, &taken)?);
+        }
+        let arguments = parameters.iter().map(|ty| self.stored(ty, 2)).collect();
+        let name = self.name("v");
+        self.add(name.clone(), result, false, false);
+        Some(Stmt::Call { function: index, pointers: taken, arguments, result: Some(name) })
+    }
+
+    /// A local variable that a pointer may lead to; not one that another pointer leads to.
+    fn pointer(&mut self, ty: &Type, taken: &[Place]) -> Option<Place> {
+        let fits = self.scope.iter().filter(|variable| variable.local && variable.ty == *ty);
+        let free: Vec<String> = fits
+            .map(|variable| variable.root.clone())
+            .filter(|root| taken.iter().all(|place| place.root != *root))
+            .collect();
+        if free.is_empty() {
+            return None;
+        }
+        Some(Place::variable(self.random.pick(&free)))
+    }
+}

@@ -1,0 +1,181 @@
+//! Structures and global variables.
+
+use super::{Draw, is_readable_anywhere};
+use crate::tree::{Global, Space};
+use crate::types::{Scalar, Type, for_each_scalar, layout};
+
+/// Elements of each input buffer.
+const INPUT: usize = 16;
+/// Slots of atomic arrays.
+const SLOTS: usize = 4;
+
+impl Draw {
+    /// Structures, of which later ones may hold earlier ones.
+    pub(super) fn declare_structs(&mut self) {
+        for _ in 0..self.random.below(3) {
+            let members = (0..self.random.between(1, 4)).map(|_| self.stored_type()).collect();
+            self.structs.push(members);
+        }
+    }
+
+    pub(super) fn declare_globals(&mut self, groups: ([u32; 3], [u32; 3])) {
+        self.global("words", Space::Input, Type::U32, INPUT);
+        for _ in 0..self.random.between(1, 2) {
+            let ty = self.stored_type();
+            self.any_global("in", Space::Input, ty, INPUT);
+        }
+        if self.random.one_in(2) {
+            let ty = self.parameter_block();
+            self.any_global("parameters", Space::Uniform, ty, 1);
+        }
+        if self.random.one_in(3) {
+            let ty = Type::of(self.word(), self.random.pick(&[1, 2, 4]));
+            self.any_global("constant", Space::Immediate, ty, 1);
+        }
+        for _ in 0..self.random.between(1, 3) {
+            let (ty, count) = (self.stored_type(), self.random.between(1, 3));
+            self.any_global("out", Space::Output, ty, count);
+        }
+        for _ in 0..self.random.below(3) {
+            let ty = self.variable_type();
+            self.any_global("own", Space::Private, ty, 1);
+        }
+        let lanes = groups.0.iter().product::<u32>() as usize;
+        if self.random.below(3) > 0 {
+            self.declare_workgroup(lanes);
+        }
+        for _ in 0..self.random.below(3) {
+            let space = self.random.pick(&[Space::Shared, Space::Workgroup]);
+            self.declare_atomic(space);
+        }
+    }
+
+    fn declare_workgroup(&mut self, lanes: usize) {
+        for _ in 0..self.random.between(1, 2) {
+            let ty = self.plain_type();
+            self.any_global("shared", Space::Workgroup, Type::Array(Box::new(ty), lanes), 1);
+        }
+        if self.random.one_in(2) {
+            let ty = Type::of(self.word(), self.random.between(1, 4));
+            self.any_global("common", Space::Workgroup, ty, 1);
+        }
+    }
+
+    fn declare_atomic(&mut self, space: Space) {
+        let element = self.random.pick(&[Type::I32, Type::U32]);
+        let ty = Type::Array(Box::new(element), SLOTS);
+        self.any_global("atomic", space, ty, 1);
+        if let Some(global) = self.globals.last_mut() {
+            global.atomic = true;
+        }
+    }
+
+    fn any_global(&mut self, stem: &str, space: Space, ty: Type, count: usize) {
+        let name = self.name(stem);
+        self.global(&name, space, ty, count);
+    }
+
+    fn global(&mut self, name: &str, space: Space, ty: Type, count: usize) {
+        let content = match space {
+            Space::Input | Space::Shared | Space::Uniform | Space::Immediate => {
+                self.content(&ty, count)
+            }
+            Space::Private | Space::Workgroup | Space::Output => Vec::new(),
+        };
+        let name = name.to_owned();
+        self.globals.push(Global { name, space, ty, atomic: false, count, content });
+    }
+
+    /// A type that uniform buffers may hold without padding of its own.
+    fn parameter_block(&mut self) -> Type {
+        let members = (0..self.random.between(1, 4)).map(|_| self.parameter()).collect();
+        self.structs.push(members);
+        Type::Struct(self.structs.len() - 1)
+    }
+
+    fn parameter(&mut self) -> Type {
+        let scalar = self.word();
+        if scalar == Scalar::F32 && self.random.one_in(3) {
+            return Type::Matrix(scalar, self.random.between(2, 4), self.random.between(2, 4));
+        }
+        Type::of(scalar, self.random.between(1, 4))
+    }
+
+    /// A number type of 32 bits.
+    pub(super) fn word(&mut self) -> Scalar {
+        self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32])
+    }
+
+    /// Random bytes of elements; floats are within the bound of variables.
+    fn content(&mut self, ty: &Type, count: usize) -> Vec<u8> {
+        let structs = self.structs.clone();
+        let (align, size) = layout(ty, &structs);
+        let stride = size.next_multiple_of(align);
+        let mut bytes = vec![0; stride * count];
+        for i in 0..count {
+            for_each_scalar(ty, &structs, i * stride, &mut |scalar, at| {
+                let word = self.scalar_bytes(scalar);
+                bytes[at..at + scalar.width()].copy_from_slice(&word[..scalar.width()]);
+            });
+        }
+        bytes
+    }
+
+    fn scalar_bytes(&mut self, scalar: Scalar) -> [u8; 8] {
+        if !scalar.is_float() {
+            return self.random.word(scalar.width() as u32 * 8).to_le_bytes();
+        }
+        // Zero without a sign: which zero comes out of an operation is not the same everywhere.
+        let value = self.float(scalar) + 0.0;
+        match scalar {
+            Scalar::F16 => u64::from(half_bits(value)).to_le_bytes(),
+            Scalar::F32 => u64::from((value as f32).to_bits()).to_le_bytes(),
+            _ => value.to_bits().to_le_bytes(),
+        }
+    }
+
+    /// Puts what every function may read, and write unless it is pure, into scope.
+    pub(super) fn open_scope(&mut self) {
+        self.scope.clear();
+        for global in self.globals.clone() {
+            if !is_readable_anywhere(global.space) {
+                continue;
+            }
+            let writable = global.space == Space::Private && !self.pure;
+            let ty = match global.space {
+                Space::Input => Type::Array(Box::new(global.ty), 0),
+                _ => global.ty,
+            };
+            if global.space == Space::Input {
+                self.add(format!("arrayLength(&{})", global.name), Type::U32, false, false);
+            }
+            self.add(global.name, ty, writable, false);
+        }
+    }
+}
+
+/// The bits of a small number with few binary digits as an `f16`.
+fn half_bits(value: f64) -> u16 {
+    let bits = (value as f32).to_bits();
+    let exponent = (bits >> 23) & 0xff;
+    if exponent == 0 {
+        return 0;
+    }
+    let sign = (bits >> 16) & 0x8000;
+    let rebased = (exponent + 15 - 127) << 10;
+    (sign | rebased | ((bits >> 13) & 0x3ff)) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_have_the_bits_of_the_standard() {
+        for (value, bits) in
+            [(0.0, 0), (1.0, 0x3c00), (-2.0, 0xc000), (0.5, 0x3800), (-7.5, 0xc780)]
+        {
+            assert_eq!(half_bits(value), bits, "{value}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Drawing a random kernel from a seed.
+
+mod body;
+mod functions;
+mod globals;
+mod ops;
+mod statements;
+mod values;
+
+use crate::random::Random;
+use crate::tree::{Function, Global, Kernel, Place, Space};
+use crate::types::{Scalar, Type};
+use crate::{Features, tree::Expr};
+
+/// A variable, or something that can be read like one.
+#[derive(Debug, Clone)]
+struct Variable {
+    root: String,
+    /// An array without length is one whose length is known at run time.
+    ty: Type,
+    writable: bool,
+    /// True if pointers to it may be passed to functions.
+    local: bool,
+}
+
+/// What surrounds the statement that is being drawn.
+#[derive(Debug, Clone, Default)]
+struct Surroundings {
+    /// True in a loop, outside of a `switch` in it.
+    may_break: bool,
+    /// True in a loop.
+    may_continue: bool,
+    /// The type of the function's result, where it may be left early.
+    returns: Option<Type>,
+    /// True in the entry point where it may be left early.
+    may_end: bool,
+    /// Rounds of the loops around, multiplied.
+    rounds: usize,
+    /// Blocks around.
+    depth: usize,
+}
+
+/// A kernel that is being drawn.
+struct Draw {
+    random: Random,
+    /// Number types that may be used, those of 32 bits more than once.
+    numbers: Vec<Scalar>,
+    structs: Vec<Vec<Type>>,
+    globals: Vec<Global>,
+    functions: Vec<Function>,
+    scope: Vec<Variable>,
+    names: usize,
+    /// Rounds of loops, in all, that the function being drawn may take.
+    weight: usize,
+    /// True while a function without side effects is drawn.
+    pure: bool,
+    /// True once the atomics of workgroup memory are read, and no more changed.
+    frozen: bool,
+    around: Surroundings,
+}
+
+/// Draws the kernel of a seed.
+pub(crate) fn kernel(seed: u64, features: Features) -> Kernel {
+    let mut draw = Draw::new(seed, features);
+    let groups = draw.launch();
+    draw.declare_structs();
+    draw.declare_globals(groups);
+    draw.declare_functions();
+    let body = draw.entry_point(groups.0);
+    let wide = draw.numbers.contains(&Scalar::F16);
+    Kernel {
+        seed,
+        enables: if wide { "enable f16;\n" } else { "" },
+        structs: draw.structs,
+        globals: draw.globals,
+        functions: draw.functions,
+        body,
+        workgroup_size: groups.0,
+        groups: groups.1,
+    }
+}
+
+impl Draw {
+    fn new(seed: u64, features: Features) -> Self {
+        let mut numbers = vec![Scalar::I32, Scalar::U32, Scalar::F32];
+        numbers.extend_from_within(..);
+        for (present, scalars) in [
+            (features.f16, &[Scalar::F16][..]),
+            (features.f64, &[Scalar::F64]),
+            (features.i64, &[Scalar::I64, Scalar::U64]),
+        ] {
+            numbers.extend(scalars.iter().filter(|_| present));
+        }
+        Self {
+            random: Random::new(seed),
+            numbers,
+            structs: Vec::new(),
+            globals: Vec::new(),
+            functions: Vec::new(),
+            scope: Vec::new(),
+            names: 0,
+            weight: 0,
+            pure: false,
+            frozen: false,
+            around: Surroundings { rounds: 1, ..Surroundings::default() },
+        }
+    }
+
+    /// Size and number of the workgroups.
+    fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
+        let sizes = [
+            [1, 1, 1],
+            [5, 1, 1],
+            [8, 1, 1],
+            [32, 1, 1],
+            [33, 1, 1],
+            [64, 1, 1],
+            [4, 3, 1],
+            [2, 3, 4],
+            [1, 16, 1],
+        ];
+        let groups = [[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2]];
+        (self.random.pick(&sizes), self.random.pick(&groups))
+    }
+
+    fn name(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}", self.names)
+    }
+
+    fn add(&mut self, root: impl Into<String>, ty: Type, writable: bool, local: bool) {
+        self.scope.push(Variable { root: root.into(), ty, writable, local });
+    }
+
+    fn number(&mut self) -> Scalar {
+        let numbers = &self.numbers;
+        numbers[self.random.below(numbers.len())]
+    }
+
+    /// A scalar or vector, of bool at times.
+    fn small_type(&mut self) -> Type {
+        let scalar = if self.random.one_in(8) { Scalar::Bool } else { self.number() };
+        let width = self.random.pick(&[1, 1, 1, 2, 3, 4]);
+        Type::of(scalar, width)
+    }
+
+    /// A scalar, vector or matrix that buffers may hold.
+    fn plain_type(&mut self) -> Type {
+        let scalar = self.number();
+        if scalar.is_float() && self.random.one_in(4) {
+            return Type::Matrix(scalar, self.random.between(2, 4), self.random.between(2, 4));
+        }
+        Type::of(scalar, self.random.pick(&[1, 1, 1, 2, 3, 4]))
+    }
+
+    /// Any type that buffers may hold.
+    fn stored_type(&mut self) -> Type {
+        match self.random.below(6) {
+            0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 5)),
+            1 if !self.structs.is_empty() => Type::Struct(self.random.below(self.structs.len())),
+            _ => self.plain_type(),
+        }
+    }
+
+    /// Any type that variables may have.
+    fn variable_type(&mut self) -> Type {
+        if self.random.one_in(3) { self.small_type() } else { self.stored_type() }
+    }
+}
+
+impl Place {
+    fn element(mut self, index: Expr, len: usize) -> Self {
+        self.path.push(crate::tree::Access::Index(Box::new(index), len));
+        self
+    }
+}
+
+/// The spaces whose variables every function may read.
+fn is_readable_anywhere(space: Space) -> bool {
+    matches!(space, Space::Private | Space::Input | Space::Uniform | Space::Immediate)
+}

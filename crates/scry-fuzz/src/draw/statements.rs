@@ -1,0 +1,198 @@
+//! Statements and blocks of them.
+
+use super::values::is_composed;
+use super::{Draw, Surroundings};
+use crate::exact::Rule;
+use crate::tree::{Block, Expr, LoopKind, Place, Space, Stmt};
+use crate::types::{Scalar, Type};
+
+impl Draw {
+    /// Statements in a scope of their own.
+    pub(super) fn block(&mut self, count: usize) -> Block {
+        let outside = self.scope.len();
+        let mut block = Block::new();
+        for _ in 0..count {
+            block.push(self.statement());
+        }
+        block.extend(self.leave());
+        self.scope.truncate(outside);
+        block
+    }
+
+    /// A block inside of a statement, in changed surroundings.
+    fn inner_block(&mut self, change: impl FnOnce(&mut Surroundings)) -> Block {
+        let outside = self.around.clone();
+        self.around.depth += 1;
+        change(&mut self.around);
+        let count = self.random.between(1, 3);
+        let block = self.block(count);
+        self.around = outside;
+        block
+    }
+
+    /// At times, a statement that leaves the surrounding block.
+    fn leave(&mut self) -> Option<Stmt> {
+        if self.around.depth == 0 || !self.random.one_in(5) {
+            return None;
+        }
+        let around = self.around.clone();
+        match self.random.below(4) {
+            0 if around.may_break => Some(Stmt::Break),
+            1 if around.may_continue => Some(Stmt::Continue),
+            2 if around.may_end => Some(Stmt::Return(None)),
+            3 => around.returns.map(|result| Stmt::Return(Some(self.stored(&result, 2)))),
+            _ => None,
+        }
+    }
+
+    pub(super) fn statement(&mut self) -> Stmt {
+        let nests = self.around.depth < 3;
+        let made = match self.random.below(16) {
+            0 | 1 => Some(self.declare_let()),
+            2 | 3 => Some(self.declare_var()),
+            4 | 5 if nests => Some(self.branch()),
+            6 | 7 if nests => self.repeat(),
+            8 if nests => Some(self.switch()),
+            9 => self.call_statement(),
+            10 => self.atomic(),
+            _ => self.assign(),
+        };
+        made.unwrap_or_else(|| self.declare_var())
+    }
+
+    fn declare_let(&mut self) -> Stmt {
+        let ty = self.variable_type();
+        let value = self.stored(&ty, 3);
+        let name = self.name("v");
+        // The compiler looks through `let` for what it knows of the value.
+        let known = value.is_const() || is_composed(&value);
+        self.add(name.clone(), ty, known, known);
+        if known { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
+    }
+
+    pub(super) fn declare_var(&mut self) -> Stmt {
+        let ty = self.variable_type();
+        let value = self.stored(&ty, 3);
+        let name = self.name("v");
+        self.add(name.clone(), ty, true, true);
+        Stmt::Var { name, value }
+    }
+
+    /// An assignment to a part of a variable that is in scope.
+    fn assign(&mut self) -> Option<Stmt> {
+        let written: Vec<Type> =
+            self.scope.iter().filter(|v| v.writable).map(|v| v.ty.clone()).collect();
+        if written.is_empty() {
+            return None;
+        }
+        let whole = self.random.pick(&written);
+        let ty = self.part(&whole);
+        let place = self.place(&ty, true, 1)?;
+        let value = self.stored(&ty, 3);
+        let integer = ty.scalar().is_some_and(|s| !s.is_float() && s != Scalar::Bool);
+        let sign = match self.random.one_in(3) && integer && !value.is_const() {
+            true => self.random.pick(&["+=", "-=", "*=", "^=", "&=", "|=", "/=", "%="]),
+            false => "=",
+        };
+        Some(Stmt::Assign { place, sign, value })
+    }
+
+    /// The type of a part of a type, or the type itself.
+    fn part(&mut self, ty: &Type) -> Type {
+        if self.random.one_in(2) {
+            return ty.clone();
+        }
+        let part = match ty {
+            Type::Scalar(_) => return ty.clone(),
+            Type::Vector(scalar, _) => return Type::Scalar(*scalar),
+            Type::Matrix(scalar, _, rows) => Type::Vector(*scalar, *rows),
+            Type::Array(element, _) => (**element).clone(),
+            Type::Struct(index) => {
+                let members = self.structs[*index].clone();
+                self.random.pick(&members)
+            }
+        };
+        self.part(&part)
+    }
+
+    fn branch(&mut self) -> Stmt {
+        let condition = self.value(&Type::BOOL, 3);
+        let accept = self.inner_block(|_| {});
+        let reject = match self.random.one_in(2) {
+            true => self.inner_block(|_| {}),
+            false => Block::new(),
+        };
+        Stmt::If { condition, accept, reject }
+    }
+
+    fn repeat(&mut self) -> Option<Stmt> {
+        let rounds = self.random.between(1, 5);
+        if self.around.rounds * rounds > 60 || !self.afford(rounds) {
+            return None;
+        }
+        let kind = self.random.pick(&[LoopKind::For, LoopKind::While, LoopKind::Continuing]);
+        let condition = match kind != LoopKind::For && self.random.one_in(2) {
+            true => Some(self.value(&Type::BOOL, 2)),
+            false => None,
+        };
+        let counter = self.name("k");
+        let outside = self.scope.len();
+        self.add(counter.clone(), Type::U32, false, false);
+        let body = self.inner_block(|around| {
+            around.rounds *= rounds;
+            around.may_break = true;
+            around.may_continue = true;
+        });
+        self.scope.truncate(outside);
+        Some(Stmt::Loop { kind, counter, rounds, condition, body })
+    }
+
+    fn switch(&mut self) -> Stmt {
+        let selector = self.value(&Type::U32, 2);
+        let count = self.random.between(1, 4) as u32;
+        let count_of_values = self.random.between(1, 2) as u32;
+        let cases = (0..count).map(|case| {
+            let values = (0..count_of_values).map(|i| case * count_of_values + i).collect();
+            (values, self.inner_block(|around| around.may_break = true))
+        });
+        let cases = cases.collect();
+        let default = self.inner_block(|around| around.may_break = true);
+        let selector =
+            Expr::op(Type::U32, "($0 % $1)", Rule::Largest, vec![selector, Expr::uint(9)]);
+        Stmt::Switch { selector, cases, default }
+    }
+
+    /// An atomic operation. Each variable has one kind of operation, so that the end result does
+    /// not depend on the order.
+    fn atomic(&mut self) -> Option<Stmt> {
+        if self.around.returns.is_some() {
+            return None;
+        }
+        let atomics: Vec<usize> = (0..self.globals.len())
+            .filter(|i| self.globals[*i].atomic)
+            .filter(|i| self.globals[*i].space == Space::Shared || !self.frozen)
+            .collect();
+        if atomics.is_empty() {
+            return None;
+        }
+        let index = self.random.pick(&atomics);
+        let global = self.globals[index].clone();
+        let Type::Array(element, len) = global.ty else {
+            return None;
+        };
+        let kinds: [&[&str]; 6] = [
+            &["atomicAdd", "atomicSub"],
+            &["atomicMax"],
+            &["atomicMin"],
+            &["atomicAnd"],
+            &["atomicOr"],
+            &["atomicXor"],
+        ];
+        let function = self.random.pick(kinds[index % kinds.len()]);
+        let value = self.value(&element, 2);
+        let at = self.value(&Type::U32, 1);
+        let at = if at.is_const() { Expr::uint(index % len) } else { at };
+        let place = Place::variable(global.name).element(at, len);
+        Some(Stmt::Atomic { function, place, value })
+    }
+}

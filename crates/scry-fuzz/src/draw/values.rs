@@ -1,0 +1,394 @@
+//! Values: literals, parts of variables, and what operators make of them.
+
+use super::ops::{self, Arg, Form};
+use super::{Draw, Variable};
+use crate::exact::{Rule, bound, can_be_stored};
+use crate::tree::{Access, Expr, Literal, Node, Place};
+use crate::types::{Scalar, Type};
+
+/// A step of a way to a part of a variable, its index not yet chosen.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Member(usize),
+    Component(usize),
+    Index(usize),
+    Runtime,
+}
+
+impl Draw {
+    /// A value of a type, at most so many operators deep.
+    pub(super) fn value(&mut self, ty: &Type, depth: usize) -> Expr {
+        if depth == 0 || self.random.one_in(6) {
+            return self.leaf(ty, depth);
+        }
+        if self.random.one_in(8) {
+            if let Some(call) = self.call(ty, depth - 1) {
+                return call;
+            }
+        }
+        match ty {
+            Type::Scalar(_) | Type::Vector(..) => self.computed(ty, depth - 1),
+            Type::Matrix(scalar, columns, rows) => self.matrix(*scalar, *columns, *rows, depth - 1),
+            Type::Array(..) | Type::Struct(_) if self.random.one_in(2) => self.leaf(ty, depth),
+            Type::Array(..) | Type::Struct(_) => self.composed(ty, depth - 1),
+        }
+    }
+
+    /// A value that can be stored in a variable.
+    pub(super) fn stored(&mut self, ty: &Type, depth: usize) -> Expr {
+        let value = self.value(ty, depth);
+        if can_be_stored(&value) { value } else { tamed(value) }
+    }
+
+    /// A value without operators.
+    fn leaf(&mut self, ty: &Type, depth: usize) -> Expr {
+        if self.random.below(4) > 0 {
+            if let Some(place) = self.place(ty, false, depth) {
+                return Expr::read(ty.clone(), place);
+            }
+        }
+        self.literal(ty)
+    }
+
+    /// A constant.
+    pub(super) fn literal(&mut self, ty: &Type) -> Expr {
+        let literal = match ty {
+            Type::Scalar(Scalar::Bool) => Literal::Bool(self.random.one_in(2)),
+            Type::Scalar(scalar) if scalar.is_float() => Literal::Float(self.float(*scalar)),
+            Type::Scalar(scalar) => Literal::Int(self.integer(*scalar)),
+            Type::Vector(scalar, width) => {
+                let count = if self.random.one_in(2) { 1 } else { *width };
+                let parts = (0..count).map(|_| self.literal(&Type::Scalar(*scalar))).collect();
+                return Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts);
+            }
+            Type::Matrix(scalar, columns, rows) => {
+                let column = Type::Vector(*scalar, *rows);
+                let parts = (0..*columns).map(|_| self.literal(&column)).collect();
+                return Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts);
+            }
+            Type::Array(element, len) => {
+                let parts = (0..*len).map(|_| self.literal(element)).collect();
+                return Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts);
+            }
+            Type::Struct(index) => {
+                let members = self.structs[*index].clone();
+                let parts = members.iter().map(|member| self.literal(member)).collect();
+                return Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts);
+            }
+        };
+        Expr::literal(ty.clone(), literal)
+    }
+
+    /// A float within the bound of variables.
+    pub(super) fn float(&mut self, scalar: Scalar) -> f64 {
+        let steps = if scalar == Scalar::F16 { 2 } else { 4 };
+        let most = if self.random.one_in(2) { 2 } else { 8 };
+        let range = 2 * most * steps;
+        (self.random.below(range + 1) as f64 - (most * steps) as f64) / steps as f64
+    }
+
+    fn integer(&mut self, scalar: Scalar) -> i128 {
+        match scalar {
+            Scalar::I32 => i128::from(self.random.word(32) as u32 as i32),
+            Scalar::U32 => i128::from(self.random.word(32) as u32),
+            // The least cannot be written without an overflow of its absolute value.
+            Scalar::I64 => i128::from((self.random.word(64) as i64).max(-i64::MAX)),
+            _ => i128::from(self.random.word(64)),
+        }
+    }
+
+    /// A value that the compiler cannot know.
+    fn unknown(&mut self, ty: &Type) -> Expr {
+        if let Some(place) = self.place(ty, false, 0) {
+            return Expr::read(ty.clone(), place);
+        }
+        match ty {
+            Type::Scalar(scalar) => {
+                let index = Expr::uint(self.random.below(16));
+                let path = vec![Access::Runtime(Box::new(index))];
+                let word = Expr::read(Type::U32, Place { root: "words".to_owned(), path });
+                let (text, rule) = match scalar {
+                    Scalar::U32 => return word,
+                    Scalar::Bool => ("(($0 & 1u) == 1u)", Rule::Largest),
+                    Scalar::I32 => ("bitcast<i32>($0)", Rule::Largest),
+                    Scalar::I64 | Scalar::U64 => ("$T($0)", Rule::Largest),
+                    Scalar::F16 | Scalar::F32 | Scalar::F64 => ("$T($0 % 8u)", Rule::Fixed(3, 0)),
+                };
+                Expr::op(ty.clone(), text, rule, vec![word])
+            }
+            Type::Vector(scalar, _) => {
+                let part = self.unknown(&Type::Scalar(*scalar));
+                Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![part])
+            }
+            Type::Matrix(scalar, columns, rows) => {
+                let column = self.unknown(&Type::Vector(*scalar, *rows));
+                Expr::op(ty.clone(), "$T($*)", Rule::Largest, vec![column; *columns])
+            }
+            Type::Array(..) | Type::Struct(_) => self.literal(ty),
+        }
+    }
+
+    /// A part of a variable in scope.
+    pub(super) fn place(&mut self, ty: &Type, written: bool, depth: usize) -> Option<Place> {
+        let mut found = Vec::new();
+        for variable in self.scope.iter().filter(|variable| variable.writable || !written) {
+            let mut path = Vec::new();
+            self.collect(variable, &variable.ty, ty, &mut path, &mut found);
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let (root, steps) = found.swap_remove(self.random.below(found.len()));
+        let path = steps.into_iter().map(|step| self.access(step, depth)).collect();
+        Some(Place { root, path })
+    }
+
+    fn collect(
+        &self,
+        variable: &Variable,
+        ty: &Type,
+        wanted: &Type,
+        path: &mut Vec<Step>,
+        found: &mut Vec<(String, Vec<Step>)>,
+    ) {
+        if ty == wanted {
+            found.push((variable.root.clone(), path.clone()));
+        }
+        let parts: Vec<(Step, Type)> = match ty {
+            Type::Scalar(_) => Vec::new(),
+            Type::Vector(scalar, width) => {
+                let part = Type::Scalar(*scalar);
+                vec![(Step::Component(width - 1), part.clone()), (Step::Index(*width), part)]
+            }
+            Type::Matrix(scalar, columns, rows) => {
+                vec![(Step::Index(*columns), Type::Vector(*scalar, *rows))]
+            }
+            Type::Array(element, 0) => vec![(Step::Runtime, (**element).clone())],
+            Type::Array(element, len) => vec![(Step::Index(*len), (**element).clone())],
+            Type::Struct(index) => {
+                let members = self.structs[*index].iter().enumerate();
+                members.map(|(i, member)| (Step::Member(i), member.clone())).collect()
+            }
+        };
+        for (step, part) in parts {
+            path.push(step);
+            self.collect(variable, &part, wanted, path, found);
+            path.pop();
+        }
+    }
+
+    fn access(&mut self, step: Step, depth: usize) -> Access {
+        match step {
+            Step::Member(member) => Access::Member(member),
+            Step::Component(last) => Access::Component(self.random.between(0, last)),
+            Step::Index(len) => Access::Index(Box::new(self.index(len, depth)), len),
+            Step::Runtime => Access::Runtime(Box::new(self.index(32, depth))),
+        }
+    }
+
+    fn index(&mut self, len: usize, depth: usize) -> Expr {
+        if depth == 0 || self.random.one_in(3) {
+            return Expr::uint(self.random.below(len));
+        }
+        let index = self.value(&Type::U32, depth - 1);
+        if index.is_const() { Expr::uint(self.random.below(len)) } else { index }
+    }
+
+    /// A scalar or vector made by an operator or a builtin function.
+    fn computed(&mut self, ty: &Type, depth: usize) -> Expr {
+        if self.random.one_in(6) {
+            return self.rearranged(ty, depth);
+        }
+        if let (Type::Vector(scalar, width), Some(_)) = (ty, ty.float()) {
+            if self.random.one_in(10) {
+                return self.transformed(ty, *scalar, *width, depth);
+            }
+        }
+        let mut tables: Vec<&[Form]> = ops::tables(ty);
+        if self.random.one_in(3) && tables.len() > 1 {
+            // The special forms are few and would hardly be drawn.
+            tables.remove(0);
+        }
+        let count: usize = tables.iter().map(|table| table.len()).sum();
+        let mut at = self.random.below(count);
+        for table in tables {
+            if let Some(form) = table.get(at) {
+                return self.formed(ty, form, depth);
+            }
+            at -= table.len();
+        }
+        self.leaf(ty, depth)
+    }
+
+    fn formed(&mut self, ty: &Type, form: &Form, depth: usize) -> Expr {
+        let (text, args, rule) = *form;
+        let wide = self.random.between(2, 4);
+        let number = self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32]);
+        let mut operands: Vec<Expr> =
+            args.iter().map(|arg| self.operand(*arg, ty, wide, number, depth)).collect();
+        if operands.iter().all(Expr::is_const) {
+            operands[0] = self.unknown(&operands[0].ty.clone());
+        }
+        self.exact(ty, text, rule, operands)
+    }
+
+    /// An operation whose operands are first brought back to the bound of variables, if it would
+    /// not be exact without.
+    fn exact(&mut self, ty: &Type, text: &'static str, rule: Rule, operands: Vec<Expr>) -> Expr {
+        let made = Expr::op(ty.clone(), text, rule, operands.clone());
+        if bound(&made).is_some() {
+            return made;
+        }
+        let operands = operands.into_iter().map(tamed).collect();
+        let made = Expr::op(ty.clone(), text, rule, operands);
+        if bound(&made).is_some() { made } else { self.leaf(ty, 0) }
+    }
+
+    fn operand(&mut self, arg: Arg, ty: &Type, wide: usize, number: Scalar, depth: usize) -> Expr {
+        let width = ty.width();
+        let scalar = ty.scalar().unwrap_or(Scalar::U32);
+        let wanted = match arg {
+            Arg::Same | Arg::Unknown | Arg::Divisor => ty.clone(),
+            Arg::One => Type::Scalar(scalar),
+            Arg::Shift | Arg::Unsigned => Type::of(Scalar::U32, width),
+            Arg::Position => Type::U32,
+            Arg::Signed => Type::of(Scalar::I32, width),
+            Arg::Float => Type::of(Scalar::F32, width),
+            Arg::Bools => Type::of(Scalar::Bool, width),
+            Arg::Bool => Type::BOOL,
+            Arg::Number => Type::of(number, width),
+            Arg::Ints(width) => Type::of(Scalar::I32, width),
+            Arg::Uints(width) => Type::of(Scalar::U32, width),
+            Arg::Floats(width) => Type::of(Scalar::F32, width),
+            Arg::Wide => Type::Vector(scalar, wide),
+            Arg::Flags => Type::Vector(Scalar::Bool, wide),
+        };
+        let value = self.value(&wanted, depth);
+        // A component that the compiler knows is checked as a whole constant is.
+        let checked = matches!(arg, Arg::Divisor | Arg::Shift) && is_composed(&value);
+        if !value.is_const() && !checked {
+            return value;
+        }
+        match arg {
+            Arg::Position | Arg::Unknown => self.unknown(&wanted),
+            Arg::Divisor | Arg::Shift if self.random.one_in(2) => self.unknown(&wanted),
+            Arg::Divisor => self.small(&wanted),
+            Arg::Shift => self.small(&wanted),
+            _ => value,
+        }
+    }
+
+    /// A constant from 1 to 31.
+    fn small(&mut self, ty: &Type) -> Expr {
+        let scalar = Type::Scalar(ty.scalar().unwrap_or(Scalar::U32));
+        let value = Literal::Int(self.random.between(1, 31) as i128);
+        let value = Expr::literal(scalar.clone(), value);
+        if *ty == scalar {
+            return value;
+        }
+        Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![value])
+    }
+
+    /// Components taken from vectors, or put together.
+    fn rearranged(&mut self, ty: &Type, depth: usize) -> Expr {
+        let scalar = ty.scalar().unwrap_or(Scalar::U32);
+        let source = Type::Vector(scalar, 4);
+        let width = ty.width();
+        if self.random.one_in(2) {
+            let text = match width {
+                1 => self.random.pick(&["$0.x", "$0.y", "$0.w"]),
+                2 => self.random.pick(&["$0.xy", "$0.wx", "$0.zz"]),
+                3 => self.random.pick(&["$0.zyx", "$0.wyw", "$0.xyz"]),
+                _ => self.random.pick(&["$0.wzyx", "$0.xxyy", "$0.yxwz"]),
+            };
+            let of = self.value(&source, depth);
+            let of = if of.is_const() { self.unknown(&source) } else { of };
+            return Expr::op(ty.clone(), text, Rule::Largest, vec![of]);
+        }
+        if width == 1 {
+            return self.value(ty, depth);
+        }
+        let one = Type::Scalar(scalar);
+        let parts = match width {
+            4 if self.random.one_in(2) => vec![Type::Vector(scalar, 3), one],
+            3 if self.random.one_in(2) => vec![one, Type::Vector(scalar, 2)],
+            _ => vec![one; width],
+        };
+        let parts = parts.iter().map(|part| self.value(part, depth)).collect();
+        self.exact(ty, "$T($*)", Rule::Largest, parts)
+    }
+
+    fn matrix(&mut self, scalar: Scalar, columns: usize, rows: usize, depth: usize) -> Expr {
+        let ty = Type::Matrix(scalar, columns, rows);
+        let inner = self.random.between(2, 4);
+        let (text, rule, operands) = match self.random.below(7) {
+            0 => ("($0 + $1)", Rule::Sum, vec![ty.clone(), ty.clone()]),
+            1 => ("($0 - $1)", Rule::Sum, vec![ty.clone(), ty.clone()]),
+            2 => ("($0 * $1)", Rule::Products(1), vec![ty.clone(), Type::Scalar(scalar)]),
+            3 => ("($0 * $1)", Rule::Products(1), vec![Type::Scalar(scalar), ty.clone()]),
+            4 => {
+                let (a, b) =
+                    (Type::Matrix(scalar, inner, rows), Type::Matrix(scalar, columns, inner));
+                ("($0 * $1)", Rule::Products(4), vec![a, b])
+            }
+            5 => ("transpose($0)", Rule::Largest, vec![Type::Matrix(scalar, rows, columns)]),
+            _ => ("$T($*)", Rule::Largest, vec![Type::Vector(scalar, rows); columns]),
+        };
+        self.product(&ty, text, rule, &operands, depth)
+    }
+
+    /// A vector times a matrix.
+    fn transformed(&mut self, ty: &Type, scalar: Scalar, width: usize, depth: usize) -> Expr {
+        let inner = self.random.between(2, 4);
+        let vector = Type::Vector(scalar, inner);
+        let types = if self.random.one_in(2) {
+            [Type::Matrix(scalar, inner, width), vector]
+        } else {
+            [vector, Type::Matrix(scalar, width, inner)]
+        };
+        self.product(ty, "($0 * $1)", Rule::Products(4), &types, depth)
+    }
+
+    /// An operation on operands of given types.
+    fn product(
+        &mut self,
+        ty: &Type,
+        text: &'static str,
+        rule: Rule,
+        types: &[Type],
+        depth: usize,
+    ) -> Expr {
+        let mut operands: Vec<Expr> = types.iter().map(|ty| self.value(ty, depth)).collect();
+        if operands.iter().all(Expr::is_const) {
+            operands[0] = self.unknown(&types[0]);
+        }
+        self.exact(ty, text, rule, operands)
+    }
+
+    /// An array or structure, part by part.
+    fn composed(&mut self, ty: &Type, depth: usize) -> Expr {
+        let parts: Vec<Type> = match ty {
+            Type::Array(element, len) => vec![(**element).clone(); *len],
+            Type::Struct(index) => self.structs[*index].clone(),
+            _ => Vec::new(),
+        };
+        let parts = parts.iter().map(|part| self.stored(part, depth.min(1))).collect();
+        Expr::op(ty.clone(), "$T($*)", Rule::Largest, parts)
+    }
+}
+
+/// True for components put together, or taken apart.
+pub(super) fn is_composed(value: &Expr) -> bool {
+    match &value.node {
+        Node::Op(op, _) => op.text.starts_with("$T(") || op.text.starts_with("$0."),
+        _ => false,
+    }
+}
+
+/// A value brought back to the bound of variables, if it is one of floats.
+pub(super) fn tamed(value: Expr) -> Expr {
+    if value.ty.float().is_none() || can_be_stored(&value) {
+        return value;
+    }
+    Expr::op(value.ty.clone(), "tame_$W($0)", Rule::Tame, vec![value])
+}

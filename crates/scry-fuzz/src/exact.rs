@@ -1,0 +1,199 @@
+//! That no float is ever rounded: bounds on what values can be.
+//!
+//! A float of a kernel is a whole multiple of `2^-fraction` and at most `2^magnitude` in absolute
+//! value. As long as the two add up to no more than the bits of the significand, it is exact, in
+//! whatever order and with whatever fused operations a device computes it. Variables hold values
+//! within the bound of [`tame`]; what is larger is brought back into it before it is stored.
+
+use crate::tree::{Expr, Literal, Node};
+use crate::types::{Scalar, Type};
+
+/// What a float can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bound {
+    pub magnitude: i32,
+    pub fraction: i32,
+}
+
+/// How the bound of a result follows from those of the operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rule {
+    /// The result is no float, or one of the operands, or as large as one.
+    Largest,
+    /// A sum or difference of two.
+    Sum,
+    /// A sum of so many products of two.
+    Products(i32),
+    /// `a * b + c`.
+    Fma,
+    /// `a * (1 - c) + b * c`, or `a + (b - a) * c`.
+    Mix,
+    /// Rounded to a whole number.
+    Whole,
+    /// A fractional part.
+    Fraction,
+    /// The significand that `frexp` gives.
+    Significand,
+    /// Multiplied by `2^n`.
+    Scale(i32),
+    /// Known from the operation alone.
+    Fixed(i32, i32),
+    /// Brought back to the bound of variables.
+    Tame,
+    /// The operand plus 1 must be exact as `f16`.
+    Half,
+    /// The operand plus 1 must be exact as `f32`.
+    PlusOne,
+}
+
+impl Bound {
+    fn new(magnitude: i32, fraction: i32) -> Self {
+        Self { magnitude, fraction }
+    }
+
+    fn max(self, other: Self) -> Self {
+        Self::new(self.magnitude.max(other.magnitude), self.fraction.max(other.fraction))
+    }
+
+    fn sum(self, other: Self) -> Self {
+        let largest = self.max(other);
+        Self::new(largest.magnitude + 1, largest.fraction)
+    }
+
+    fn product(self, other: Self) -> Self {
+        Self::new(self.magnitude + other.magnitude, self.fraction + other.fraction)
+    }
+
+    fn is_within(self, other: Self) -> bool {
+        self.magnitude <= other.magnitude && self.fraction <= other.fraction
+    }
+
+    fn is_exact(self, scalar: Scalar) -> bool {
+        // The exponents stay far from the limits of `f16`, the narrowest: no infinity, and
+        // nothing subnormal.
+        let (bits, most, least) = match scalar {
+            Scalar::F16 => (11, 14, 10),
+            Scalar::F64 => (53, 200, 200),
+            _ => (24, 100, 100),
+        };
+        self.magnitude + self.fraction <= bits && self.magnitude <= most && self.fraction <= least
+    }
+
+    fn of(value: f64) -> Self {
+        let mut bound = Self::new(0, 0);
+        while value.abs() > 2f64.powi(bound.magnitude) {
+            bound.magnitude += 1;
+        }
+        while (value * 2f64.powi(bound.fraction)).fract() != 0.0 {
+            bound.fraction += 1;
+        }
+        bound
+    }
+}
+
+/// The bound of variables of a type. Products of two of them, and sums of four such products, are
+/// exact.
+pub(crate) fn tame(scalar: Scalar) -> Bound {
+    match scalar {
+        Scalar::F16 => Bound::new(3, 1),
+        Scalar::F64 => Bound::new(18, 4),
+        _ => Bound::new(6, 2),
+    }
+}
+
+/// The bound of a value; nothing if a float in it might be rounded. Values that are no floats have
+/// the smallest bound.
+pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
+    let operands: Vec<Bound> = expr.children().into_iter().map(bound).collect::<Option<_>>()?;
+    let found = match &expr.node {
+        Node::Literal(Literal::Float(value)) => Bound::of(*value),
+        Node::Literal(_) => Bound::new(0, 0),
+        Node::Read(_) => expr.ty.float().map_or(Bound::new(0, 0), tame),
+        Node::Call(_, arguments) => {
+            let stored = arguments.iter().zip(&operands).all(|(a, b)| is_tame(&a.ty, *b));
+            stored.then(|| expr.ty.float().map_or(Bound::new(0, 0), tame))?
+        }
+        Node::Op(op, arguments) => by_rule(op.rule, &expr.ty, arguments, &operands)?,
+    };
+    match expr.ty.float() {
+        Some(scalar) => found.is_exact(scalar).then_some(found),
+        None => Some(Bound::new(0, 0)),
+    }
+}
+
+fn is_tame(ty: &Type, bound: Bound) -> bool {
+    ty.float().is_none_or(|scalar| bound.is_within(tame(scalar)))
+}
+
+/// True if a value can be stored: it is exact, and within the bound of variables.
+pub(crate) fn can_be_stored(value: &Expr) -> bool {
+    bound(value).is_some_and(|found| is_tame(&value.ty, found))
+}
+
+fn by_rule(rule: Rule, ty: &Type, arguments: &[Expr], operands: &[Bound]) -> Option<Bound> {
+    let composite = matches!(ty, Type::Array(..) | Type::Struct(_));
+    if composite && !arguments.iter().zip(operands).all(|(a, b)| is_tame(&a.ty, *b)) {
+        return None;
+    }
+    let largest = || operands.iter().copied().reduce(Bound::max).unwrap_or(Bound::new(0, 0));
+    let first = operands.first().copied().unwrap_or(Bound::new(0, 0));
+    let second = operands.get(1).copied().unwrap_or(first);
+    let third = operands.get(2).copied().unwrap_or(second);
+    Some(match rule {
+        Rule::Largest => largest(),
+        Rule::Sum => first.sum(second),
+        Rule::Products(count) => {
+            let product = first.product(second);
+            let doublings = 32 - (count - 1).leading_zeros() as i32;
+            Bound::new(product.magnitude + doublings, product.fraction)
+        }
+        Rule::Fma => first.product(second).sum(third),
+        Rule::Mix => {
+            let (one, larger) = (Bound::new(0, 0), first.max(second));
+            let share = third.max(one);
+            let weighted = larger.sum(larger).product(share.sum(share));
+            weighted.sum(weighted)
+        }
+        Rule::Whole => Bound::new(first.magnitude.max(0), first.fraction.min(0)),
+        Rule::Fraction => Bound::new(0, first.fraction.max(0)),
+        Rule::Significand => Bound::new(0, (first.magnitude + first.fraction).max(0)),
+        Rule::Scale(power) => Bound::new(first.magnitude + power, first.fraction - power),
+        Rule::Fixed(magnitude, fraction) => Bound::new(magnitude, fraction),
+        Rule::Tame => tame(ty.scalar()?),
+        Rule::Half => first.sum(Bound::new(0, 0)).is_exact(Scalar::F16).then_some(first)?,
+        Rule::PlusOne => first.sum(Bound::new(0, 0)).is_exact(Scalar::F32).then_some(first)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(value: f64) -> Expr {
+        Expr::literal(Type::F32, Literal::Float(value))
+    }
+
+    fn op(rule: Rule, operands: &[Expr]) -> Expr {
+        Expr::op(Type::F32, "", rule, operands.to_vec())
+    }
+
+    #[test]
+    fn bounds_are_those_of_arithmetic() {
+        assert_eq!(bound(&number(-5.25)), Some(Bound::new(3, 2)));
+        let sum = op(Rule::Sum, &[number(4.0), number(0.5)]);
+        assert_eq!(bound(&sum), Some(Bound::new(3, 1)));
+        let fma = op(Rule::Fma, &[number(4.0), number(0.5), number(1.0)]);
+        assert_eq!(bound(&fma), Some(Bound::new(3, 1)));
+        let products = op(Rule::Products(4), &[number(8.0), number(0.25)]);
+        assert_eq!(bound(&products), Some(Bound::new(5, 2)));
+    }
+
+    #[test]
+    fn what_would_be_rounded_is_refused() {
+        let large = op(Rule::Scale(20), &[number(16.0)]);
+        assert!(bound(&large).is_some());
+        assert_eq!(bound(&op(Rule::Sum, &[large.clone(), number(0.5)])), None);
+        assert!(!can_be_stored(&large));
+        assert!(can_be_stored(&op(Rule::Tame, &[large])));
+    }
+}

@@ -1,0 +1,123 @@
+//! Random WGSL kernels that are well defined: every device must compute the same bytes.
+//!
+//! A seed gives the same kernel and the same data everywhere. The kernels are free of races by
+//! construction, stay within bounds, end, and use only what WGSL defines: integers wrap, indices are
+//! reduced to the length, and floats are exact, so that no device may round (the bounds of all
+//! values are tracked). Zeros alone may differ, by their sign. A kernel that shows a difference can be
+//! [shrunk](shrink).
+//!
+//! This crate makes sources and data only; it touches no device.
+//!
+//! ```
+//! let kernel = scry_fuzz::kernel(7, scry_fuzz::Features::default());
+//! let case = kernel.case();
+//! assert!(case.source.contains("@compute"));
+//! assert_eq!(case, scry_fuzz::kernel(7, scry_fuzz::Features::default()).case());
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod draw;
+mod exact;
+mod print;
+mod random;
+mod shrinking;
+mod tree;
+mod types;
+mod walk;
+
+pub use shrinking::shrink;
+pub use tree::Kernel;
+
+use tree::{Global, Space};
+use types::layout;
+
+/// Optional language features that a kernel may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Features {
+    /// 16-bit floats.
+    pub f16: bool,
+    /// 64-bit floats.
+    pub f64: bool,
+    /// 64-bit integers.
+    pub i64: bool,
+}
+
+impl Features {
+    /// Those of the features that the kernel of a seed is to use: every other kernel has none, so
+    /// that differences which have nothing to do with them show in plain kernels.
+    #[must_use]
+    pub fn for_seed(self, seed: u64) -> Self {
+        match seed % 4 {
+            0 | 1 => Self::default(),
+            2 => Self { f64: false, ..self },
+            _ => self,
+        }
+    }
+}
+
+/// A kernel as text, and all that it takes to run it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Case {
+    /// The seed that it was drawn from.
+    pub seed: u64,
+    /// The WGSL source, with one entry point.
+    pub source: String,
+    /// The content of each buffer before the launch, in the order of the bindings.
+    pub buffers: Vec<Vec<u8>>,
+    /// The value of `var<immediate>`, if there is one.
+    pub immediates: Option<Vec<u8>>,
+    /// Workgroups to launch along x, y and z.
+    pub groups: [u32; 3],
+}
+
+/// Draws the kernel of a seed.
+#[must_use]
+pub fn kernel(seed: u64, features: Features) -> Kernel {
+    draw::kernel(seed, features)
+}
+
+impl Kernel {
+    /// The kernel as text, with its data.
+    #[must_use]
+    pub fn case(&self) -> Case {
+        let source = print::source(self);
+        let used: Vec<&Global> = print::used(self, &source).collect();
+        let bound = used.iter().filter(|global| print::is_bound(global.space));
+        let buffers = bound.map(|global| self.content(global)).collect();
+        let immediate = used.iter().find(|global| global.space == Space::Immediate);
+        let immediates = immediate.map(|global| global.content.clone());
+        Case { seed: self.seed, source, buffers, immediates, groups: self.groups }
+    }
+
+    fn content(&self, global: &Global) -> Vec<u8> {
+        if global.space != Space::Output {
+            return global.content.clone();
+        }
+        let (align, size) = layout(&global.ty, &self.structs);
+        let invocations: u32 = self.workgroup_size.iter().chain(&self.groups).product();
+        vec![0; size.next_multiple_of(align) * global.count * invocations as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: Features = Features { f16: true, f64: true, i64: true };
+
+    #[test]
+    fn a_seed_decides_everything() {
+        for seed in 0..20 {
+            assert_eq!(kernel(seed, ALL), kernel(seed, ALL));
+            assert_ne!(kernel(seed, ALL).case().source, kernel(seed + 1, ALL).case().source);
+        }
+    }
+
+    #[test]
+    fn no_float_of_a_kernel_is_rounded() {
+        for seed in 0..1000 {
+            assert!(walk::is_exact(&kernel(seed, ALL)), "seed {seed}");
+        }
+    }
+}

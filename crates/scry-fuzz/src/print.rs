@@ -1,0 +1,314 @@
+//! Kernels as WGSL text.
+
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+use crate::exact::tame;
+use crate::tree::{
+    Access, Block, Expr, Function, Global, Kernel, Literal, LoopKind, Node, Op, Place, Space, Stmt,
+};
+use crate::types::{Scalar, Type};
+
+/// The source of a kernel, without what it does not use.
+pub(crate) fn source(kernel: &Kernel) -> String {
+    let mut code = entry_point(kernel);
+    for (index, function) in kernel.functions.iter().enumerate().rev() {
+        if words(&code).contains(format!("f{index}").as_str()) {
+            code = format!("{}\n{code}", declaration(index, function));
+        }
+    }
+    let code = format!("{}{code}", tame_functions(&code));
+    let globals: String = used(kernel, &code).map(|global| global_text(kernel, global)).collect();
+    let code = format!("{globals}\n{code}");
+    format!("{}{}{code}", kernel.enables, structs(kernel, &code))
+}
+
+/// The global variables that a source uses, in the order of declaration.
+pub(crate) fn used<'k>(kernel: &'k Kernel, code: &str) -> impl Iterator<Item = &'k Global> {
+    let found: HashSet<String> = words(code).into_iter().map(str::to_owned).collect();
+    kernel.globals.iter().filter(move |global| found.contains(&global.name))
+}
+
+fn words(code: &str) -> HashSet<&str> {
+    code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
+}
+
+fn structs(kernel: &Kernel, code: &str) -> String {
+    let mut text = String::new();
+    for (index, members) in kernel.structs.iter().enumerate().rev() {
+        let name = format!("S{index}");
+        if !words(code).contains(name.as_str()) && !words(&text).contains(name.as_str()) {
+            continue;
+        }
+        let members: String =
+            members.iter().enumerate().map(|(i, ty)| format!("    m{i}: {ty},\n")).collect();
+        text = format!("struct {name} {{\n{members}}}\n{text}");
+    }
+    text
+}
+
+fn global_text(kernel: &Kernel, global: &Global) -> String {
+    let Global { name, ty, .. } = global;
+    let place = kernel.globals.iter().filter(|other| is_bound(other.space));
+    let binding = place.take_while(|other| other.name != *name).count();
+    let declared = match (global.atomic, ty) {
+        (true, Type::Array(element, len)) => format!("array<atomic<{element}>, {len}>"),
+        _ if matches!(global.space, Space::Input | Space::Output) => format!("array<{ty}>"),
+        _ => ty.to_string(),
+    };
+    let space = match global.space {
+        Space::Private => return format!("var<private> {name}: {declared};\n"),
+        Space::Workgroup => return format!("var<workgroup> {name}: {declared};\n"),
+        Space::Immediate => return format!("var<immediate> {name}: {declared};\n"),
+        Space::Input => "storage, read",
+        Space::Output | Space::Shared => "storage, read_write",
+        Space::Uniform => "uniform",
+    };
+    format!("@group(0) @binding({binding}) var<{space}> {name}: {declared};\n")
+}
+
+/// True if a buffer is bound to variables of the address space.
+pub(crate) fn is_bound(space: Space) -> bool {
+    matches!(space, Space::Input | Space::Output | Space::Shared | Space::Uniform)
+}
+
+/// The functions that bring floats back to the bound of variables, one for each type.
+fn tame_functions(code: &str) -> String {
+    let mut text = String::new();
+    for scalar in [Scalar::F16, Scalar::F32, Scalar::F64] {
+        for width in 1..=4 {
+            let ty = Type::of(scalar, width);
+            if code.contains(&format!("tame_{}(", ty.word())) {
+                text.push_str(&tame_function(&ty, scalar));
+            }
+        }
+        for (columns, rows) in (2..=4).flat_map(|c| (2..=4).map(move |r| (c, r))) {
+            let ty = Type::Matrix(scalar, columns, rows);
+            if code.contains(&format!("tame_{}(", ty.word())) {
+                text.push_str(&tame_matrix(&ty, scalar, columns, rows));
+            }
+        }
+    }
+    text
+}
+
+fn tame_function(ty: &Type, scalar: Scalar) -> String {
+    format!(
+        "fn tame_{}(x: {ty}) -> {ty} {{\n    return {};\n}}\n",
+        ty.word(),
+        tamed("x", ty, scalar)
+    )
+}
+
+fn tame_matrix(ty: &Type, scalar: Scalar, columns: usize, rows: usize) -> String {
+    let column = |i| tamed(&format!("x[{i}]"), &Type::Vector(scalar, rows), scalar);
+    let columns: Vec<String> = (0..columns).map(column).collect();
+    let columns = columns.join(",\n        ");
+    format!(
+        "fn tame_{}(x: {ty}) -> {ty} {{\n    return {ty}(\n        {columns},\n    );\n}}\n",
+        ty.word()
+    )
+}
+
+fn tamed(value: &str, ty: &Type, scalar: Scalar) -> String {
+    let bound = tame(scalar);
+    let number = |value: f64| literal(Literal::Float(value), scalar);
+    let most = number(2f64.powi(bound.magnitude));
+    let steps = number(2f64.powi(bound.fraction));
+    let step = number(2f64.powi(-bound.fraction));
+    format!("floor(clamp({value}, {ty}(-{most}), {ty}({most})) * {steps}) * {step}")
+}
+
+fn entry_point(kernel: &Kernel) -> String {
+    let [x, y, z] = kernel.workgroup_size;
+    let lanes = x * y * z;
+    format!(
+        "@compute @workgroup_size({x}, {y}, {z})\n\
+         fn main(\n    @builtin(local_invocation_index) lane: u32,\n    \
+         @builtin(workgroup_id) group: vec3<u32>,\n    \
+         @builtin(num_workgroups) groups: vec3<u32>,\n    \
+         @builtin(global_invocation_id) id: vec3<u32>,\n) {{\n    \
+         let me = (group.x + groups.x * (group.y + groups.y * group.z)) * {lanes}u + lane;\n{}}}\n",
+        block(&kernel.body, 1)
+    )
+}
+
+fn declaration(index: usize, function: &Function) -> String {
+    let pointers = function.pointers.iter().enumerate();
+    let pointers = pointers.map(|(i, ty)| format!("q{i}: ptr<function, {ty}>"));
+    let values = function.parameters.iter().enumerate().map(|(i, ty)| format!("p{i}: {ty}"));
+    let parameters: Vec<String> = pointers.chain(values).collect();
+    format!(
+        "fn f{index}({}) -> {} {{\n{}}}\n",
+        parameters.join(", "),
+        function.result,
+        block(&function.body, 1)
+    )
+}
+
+fn block(block: &Block, depth: usize) -> String {
+    block.iter().map(|stmt| statement(stmt, depth)).collect()
+}
+
+fn statement(stmt: &Stmt, depth: usize) -> String {
+    let pad = "    ".repeat(depth);
+    let inner = |inside: &Block| block(inside, depth + 1);
+    let line = match stmt {
+        Stmt::Let { name, value } => format!("let {name} = {};", expression(value)),
+        Stmt::Var { name, value } => {
+            format!("var {name}: {} = {};", value.ty, expression(value))
+        }
+        Stmt::Assign { place: to, sign, value } => {
+            format!("{} {sign} {};", place(to), expression(value))
+        }
+        Stmt::If { condition, accept, reject } => {
+            let condition = expression(condition);
+            let mut text = format!("if {condition} {{\n{}{pad}}}", inner(accept));
+            if !reject.is_empty() {
+                let _ = write!(text, " else {{\n{}{pad}}}", inner(reject));
+            }
+            text
+        }
+        Stmt::Loop { .. } => return loop_text(stmt, depth),
+        Stmt::Switch { selector, cases, default } => {
+            let mut text = format!("switch {} {{\n", expression(selector));
+            for (values, body) in cases {
+                let values: Vec<String> = values.iter().map(|value| format!("{value}u")).collect();
+                let body = block(body, depth + 2);
+                let _ =
+                    write!(text, "{pad}    case {}: {{\n{body}{pad}    }}\n", values.join(", "));
+            }
+            let default = block(default, depth + 2);
+            let _ = write!(text, "{pad}    default: {{\n{default}{pad}    }}\n{pad}}}");
+            text
+        }
+        Stmt::Break => "break;".to_owned(),
+        Stmt::Continue => "continue;".to_owned(),
+        Stmt::Return(None) => "return;".to_owned(),
+        Stmt::Return(Some(value)) => format!("return {};", expression(value)),
+        Stmt::Call { function, pointers, arguments, result } => {
+            let pointers = pointers.iter().map(|pointer| format!("&{}", place(pointer)));
+            let arguments: Vec<String> = pointers.chain(arguments.iter().map(expression)).collect();
+            let call = format!("f{function}({})", arguments.join(", "));
+            match result {
+                Some(name) => format!("let {name} = {call};"),
+                None => format!("_ = {call};"),
+            }
+        }
+        Stmt::Atomic { function, place: at, value } => {
+            format!("{function}(&{}, {});", place(at), expression(value))
+        }
+        Stmt::Plain(text) => text.clone(),
+    };
+    format!("{pad}{line}\n")
+}
+
+fn loop_text(stmt: &Stmt, depth: usize) -> String {
+    let Stmt::Loop { kind, counter, rounds, condition, body } = stmt else {
+        return String::new();
+    };
+    let pad = "    ".repeat(depth);
+    let body = block(body, depth + 1);
+    let condition = condition.as_ref().map(expression);
+    match kind {
+        LoopKind::For => format!(
+            "{pad}for (var {counter} = 0u; {counter} < {rounds}u; {counter}++) {{\n{body}{pad}}}\n"
+        ),
+        LoopKind::While => {
+            let also = condition.map(|condition| format!(" && {condition}")).unwrap_or_default();
+            format!(
+                "{pad}var {counter} = 0u;\n{pad}while {counter} < {rounds}u{also} {{\n\
+                 {pad}    {counter}++;\n{body}{pad}}}\n"
+            )
+        }
+        LoopKind::Continuing => {
+            let leave = condition
+                .map(|condition| {
+                    format!("{pad}    if {condition} {{\n{pad}        break;\n{pad}    }}\n")
+                })
+                .unwrap_or_default();
+            format!(
+                "{pad}var {counter} = 0u;\n{pad}loop {{\n{leave}{body}{pad}    continuing {{\n\
+                 {pad}        {counter}++;\n{pad}        break if {counter} >= {rounds}u;\n\
+                 {pad}    }}\n{pad}}}\n"
+            )
+        }
+    }
+}
+
+fn expression(expr: &Expr) -> String {
+    match &expr.node {
+        Node::Literal(value) => match expr.ty {
+            Type::Scalar(scalar) => literal(*value, scalar),
+            _ => format!("{}()", expr.ty),
+        },
+        Node::Read(from) => place(from),
+        Node::Op(op, operands) => operation(*op, &expr.ty, operands),
+        Node::Call(function, arguments) => format!("f{function}({})", list(arguments)),
+    }
+}
+
+fn list(operands: &[Expr]) -> String {
+    operands.iter().map(expression).collect::<Vec<_>>().join(", ")
+}
+
+fn operation(op: Op, ty: &Type, operands: &[Expr]) -> String {
+    let mut text = String::new();
+    let mut parts = op.text.split('$');
+    text.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        let (mark, rest) = part.split_at(1);
+        match mark {
+            "T" => text.push_str(&ty.to_string()),
+            "W" => text.push_str(&ty.word()),
+            "A" => text.push_str(&operands[0].ty.to_string()),
+            "*" => text.push_str(&list(operands)),
+            digit => {
+                let at = usize::from(digit.as_bytes()[0] - b'0');
+                text.push_str(&expression(&operands[at]));
+            }
+        }
+        text.push_str(rest);
+    }
+    text
+}
+
+fn literal(value: Literal, scalar: Scalar) -> String {
+    match (value, scalar) {
+        (Literal::Bool(value), _) => value.to_string(),
+        (Literal::Int(value), Scalar::U32) => format!("{value}u"),
+        (Literal::Int(value), Scalar::U64) => format!("{value}lu"),
+        (Literal::Int(value), Scalar::I64) if value >= 0 => format!("{value}li"),
+        (Literal::Int(value), Scalar::I64) => format!("(-{}li)", -value),
+        (Literal::Int(value), _) if value >= 0 => format!("{value}i"),
+        (Literal::Int(value), _) => format!("i32({value})"),
+        (Literal::Float(value), Scalar::F16) => format!("{value:?}h"),
+        (Literal::Float(value), Scalar::F64) => format!("{value:?}lf"),
+        (Literal::Float(value), _) => format!("{value:?}f"),
+    }
+}
+
+fn place(place: &Place) -> String {
+    let mut text = place.root.clone();
+    for access in &place.path {
+        match access {
+            Access::Member(i) => {
+                let _ = write!(text, ".m{i}");
+            }
+            Access::Component(i) => text.push_str([".x", ".y", ".z", ".w"][*i]),
+            Access::Index(index, len) => match &index.node {
+                Node::Literal(Literal::Int(value)) => {
+                    let _ = write!(text, "[{}]", value % *len as i128);
+                }
+                _ => {
+                    let _ = write!(text, "[{} % {len}u]", expression(index));
+                }
+            },
+            Access::Runtime(index) => {
+                let array = text.clone();
+                let _ = write!(text, "[{} % arrayLength(&{array})]", expression(index));
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,73 @@
+//! A small generator of random numbers, the same on every platform and in every version.
+
+/// A stream of random numbers (splitmix64).
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// A number below `n`, which is not 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        // The upper half of a product of 32-bit numbers: close enough to uniform for small `n`.
+        (((self.next() >> 32) * n as u64) >> 32) as usize
+    }
+
+    /// A number from `low` to `high`, both included.
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
+        low + self.below(high - low + 1)
+    }
+
+    /// True once in `n` times.
+    pub(crate) fn one_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    /// One of some values, of which there is at least one.
+    pub(crate) fn pick<T: Clone>(&mut self, values: &[T]) -> T {
+        values[self.below(values.len())].clone()
+    }
+
+    /// An integer that is often near a boundary, where mistakes are.
+    pub(crate) fn word(&mut self, bits: u32) -> u64 {
+        let all = u64::MAX >> (64 - bits);
+        let value = match self.below(6) {
+            0 => self.next() % 8,
+            1 => (self.next() % 8).wrapping_neg(),
+            2 => 1u64 << self.below(bits as usize),
+            3 => (1u64 << (bits - 1)).wrapping_sub(self.next() % 3),
+            4 => self.next() % 1000,
+            _ => self.next(),
+        };
+        value & all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_stay_in_their_range_and_reach_its_ends() {
+        let mut random = Random::new(1);
+        let drawn: Vec<usize> = (0..1000).map(|_| random.between(3, 6)).collect();
+        assert_eq!(drawn.iter().min(), Some(&3));
+        assert_eq!(drawn.iter().max(), Some(&6));
+        assert!((0..1000).all(|_| random.word(32) <= u64::from(u32::MAX)));
+    }
+
+    #[test]
+    fn the_stream_is_that_of_splitmix64() {
+        assert_eq!(Random::new(0).next(), 0xe220_a839_7b1d_cdaf);
+    }
+}

@@ -1,0 +1,236 @@
+//! Smaller kernels that still show what a large one showed.
+
+use crate::exact::Rule;
+use crate::tree::{Expr, Kernel, Literal, Stmt};
+use crate::types::{Scalar, Type};
+use crate::walk;
+
+/// Makes a kernel smaller, step by step, as long as `fails` holds for what remains. Stops after at
+/// most so many `attempts`.
+///
+/// `fails` must hold for the kernel itself. Not all that it is asked about is valid WGSL: it must be
+/// false for what a device refuses.
+#[must_use]
+pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
+    let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
+    loop {
+        let before = search.best.clone();
+        search.statements();
+        search.launch();
+        search.values();
+        if search.left == 0 || search.best == before {
+            return search.best;
+        }
+    }
+}
+
+struct Search<'a> {
+    best: Kernel,
+    left: usize,
+    fails: &'a mut dyn FnMut(&Kernel) -> bool,
+}
+
+/// A change of the statement at an index of a block; false if it does not apply.
+type Change = fn(&mut Vec<Stmt>, usize) -> bool;
+
+impl Search<'_> {
+    /// Takes the candidate if it is another kernel that still fails.
+    fn try_out(&mut self, candidate: Kernel) -> bool {
+        if self.left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
+            return false;
+        }
+        self.left -= 1;
+        let fails = (self.fails)(&candidate);
+        if fails {
+            self.best = candidate;
+        }
+        fails
+    }
+
+    /// Leaves out statements, or puts what is inside in their place; last ones first, since
+    /// earlier ones declare what later ones use.
+    fn statements(&mut self) {
+        const CHANGES: [Change; 4] = [remove, unwrap_first, unwrap_last, one_round];
+        let blocks = count_blocks(&mut self.best.clone());
+        for block in (0..blocks).rev() {
+            let mut at = block_len(&mut self.best.clone(), block);
+            while at > 0 {
+                at -= 1;
+                for change in CHANGES {
+                    let mut candidate = self.best.clone();
+                    if change_block(&mut candidate, block, at, change) && self.try_out(candidate) {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Fewer workgroups, and smaller ones.
+    fn launch(&mut self) {
+        for axis in 0..3 {
+            for size in [1, 2] {
+                let mut candidate = self.best.clone();
+                candidate.groups[axis] = candidate.groups[axis].min(size);
+                self.try_out(candidate);
+                let mut candidate = self.best.clone();
+                candidate.workgroup_size[axis] = candidate.workgroup_size[axis].min(size);
+                self.try_out(candidate);
+            }
+        }
+    }
+
+    /// Puts constants or parts of values in the place of values.
+    fn values(&mut self) {
+        let mut at = 0;
+        while let Some(value) = nth_value(&mut self.best.clone(), at, None) {
+            if self.left == 0 {
+                return;
+            }
+            let smaller = replacements(&value);
+            let replaced = smaller.into_iter().any(|replacement| {
+                let mut candidate = self.best.clone();
+                nth_value(&mut candidate, at, Some(replacement));
+                self.try_out(candidate)
+            });
+            if !replaced {
+                at += 1;
+            }
+        }
+    }
+}
+
+fn count_blocks(kernel: &mut Kernel) -> usize {
+    let mut count = 0;
+    walk::for_each_block(kernel, &mut |_| count += 1);
+    count
+}
+
+fn block_len(kernel: &mut Kernel, wanted: usize) -> usize {
+    let (mut at, mut len) = (0, 0);
+    walk::for_each_block(kernel, &mut |block| {
+        if at == wanted {
+            len = block.len();
+        }
+        at += 1;
+    });
+    len
+}
+
+fn change_block(kernel: &mut Kernel, wanted: usize, index: usize, change: Change) -> bool {
+    let (mut at, mut changed) = (0, false);
+    walk::for_each_block(kernel, &mut |block| {
+        if at == wanted && index < block.len() {
+            changed = change(block, index);
+        }
+        at += 1;
+    });
+    changed
+}
+
+fn remove(block: &mut Vec<Stmt>, at: usize) -> bool {
+    block.remove(at);
+    true
+}
+
+fn unwrap_first(block: &mut Vec<Stmt>, at: usize) -> bool {
+    let inner = walk::inner_blocks(&mut block[at]).into_iter().next().map(std::mem::take);
+    unwrap(block, at, inner)
+}
+
+fn unwrap_last(block: &mut Vec<Stmt>, at: usize) -> bool {
+    let inner = walk::inner_blocks(&mut block[at]).pop().map(std::mem::take);
+    unwrap(block, at, inner)
+}
+
+fn unwrap(block: &mut Vec<Stmt>, at: usize, inner: Option<Vec<Stmt>>) -> bool {
+    let Some(inner) = inner else {
+        return false;
+    };
+    block.splice(at..=at, inner);
+    true
+}
+
+fn one_round(block: &mut Vec<Stmt>, at: usize) -> bool {
+    match &mut block[at] {
+        Stmt::Loop { rounds, condition, .. } if *rounds > 1 || condition.is_some() => {
+            *rounds = 1;
+            *condition = None;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// A value by its number; put in its place the replacement, if there is one.
+fn nth_value(kernel: &mut Kernel, wanted: usize, replacement: Option<Expr>) -> Option<Expr> {
+    let (mut at, mut found, mut replacement) = (0, None, replacement);
+    walk::for_each_value(kernel, &mut |value, _| {
+        if at == wanted && found.is_none() {
+            found = Some(value.clone());
+            if let Some(replacement) = replacement.take() {
+                *value = replacement;
+            }
+        }
+        at += 1;
+    });
+    found
+}
+
+/// Smaller values of the same type.
+fn replacements(value: &Expr) -> Vec<Expr> {
+    let zero = number(&value.ty, 0);
+    let is_constant = value.is_const();
+    let mut smaller: Vec<Expr> = Vec::new();
+    if !is_constant || *value != zero {
+        smaller.push(zero);
+    }
+    if is_constant {
+        return smaller;
+    }
+    smaller.push(number(&value.ty, 1));
+    let mut parts = value.children();
+    while let Some(part) = parts.pop() {
+        if part.ty == value.ty {
+            smaller.push(part.clone());
+        } else {
+            parts.extend(part.children());
+        }
+    }
+    smaller
+}
+
+/// Zero or one, in each component; composites other than vectors are zero.
+fn number(ty: &Type, value: u8) -> Expr {
+    match ty {
+        Type::Scalar(scalar) if scalar.is_float() => {
+            Expr::literal(ty.clone(), Literal::Float(value.into()))
+        }
+        Type::Scalar(Scalar::Bool) => Expr::literal(ty.clone(), Literal::Bool(value == 1)),
+        Type::Scalar(_) => Expr::literal(ty.clone(), Literal::Int(value.into())),
+        Type::Vector(scalar, _) => {
+            let part = number(&Type::Scalar(*scalar), value);
+            Expr::op(ty.clone(), "$T($0)", Rule::Largest, vec![part])
+        }
+        _ => Expr::op(ty.clone(), "$T()", Rule::Largest, Vec::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Features;
+
+    #[test]
+    fn what_remains_still_fails_and_little_else_does() {
+        let whole = (0..100)
+            .map(|seed| crate::kernel(seed, Features::default()))
+            .find(|kernel| kernel.case().source.contains("reverseBits"))
+            .unwrap();
+        let shrunk = shrink(&whole, 5000, |kernel| kernel.case().source.contains("reverseBits"));
+        let source = shrunk.case().source;
+        assert!(source.contains("reverseBits"));
+        assert!(source.lines().count() < 25, "{source}");
+        assert_eq!((shrunk.groups, shrunk.workgroup_size), ([1; 3], [1; 3]));
+    }
+}

@@ -1,0 +1,253 @@
+//! Kernels as typed trees.
+
+use crate::exact::Rule;
+use crate::types::Type;
+
+/// A value of a scalar type that stands in the source.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Literal {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+}
+
+/// An operator, a builtin function or a constructor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Op {
+    /// How it is written: `$0`, `$1`, … are the operands, `$T` is the type of the result, `$A` that
+    /// of the first operand; `$*` stands for all operands.
+    pub text: &'static str,
+    /// What it does to the bounds of floats.
+    pub rule: Rule,
+}
+
+/// A value with its type.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Expr {
+    pub ty: Type,
+    pub node: Node,
+}
+
+/// What a value is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Node {
+    Literal(Literal),
+    /// The value of a variable or of a part of it.
+    Read(Place),
+    Op(Op, Vec<Expr>),
+    /// A call of a function without side effects.
+    Call(usize, Vec<Expr>),
+}
+
+/// A variable, or a part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Place {
+    /// How the variable is written.
+    pub root: String,
+    /// The way to the part.
+    pub path: Vec<Access>,
+}
+
+/// A step into a composite.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Access {
+    /// Member of a structure.
+    Member(usize),
+    /// Component of a vector.
+    Component(usize),
+    /// Element at an index that is reduced to less than the length.
+    Index(Box<Expr>, usize),
+    /// Element of a runtime-sized array at an index that is reduced to less than the length.
+    Runtime(Box<Expr>),
+}
+
+/// Statements that are executed in turn.
+pub(crate) type Block = Vec<Stmt>;
+
+/// How a loop is written. Each counts its rounds and ends after a fixed number of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LoopKind {
+    For,
+    /// `while`, with a condition of its own beside the count.
+    While,
+    /// `loop` with a condition for leaving at its start, and `break if` at its end.
+    Continuing,
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Stmt {
+    Let {
+        name: String,
+        value: Expr,
+    },
+    Var {
+        name: String,
+        value: Expr,
+    },
+    Assign {
+        place: Place,
+        /// `=`, `+=` and so on.
+        sign: &'static str,
+        value: Expr,
+    },
+    If {
+        condition: Expr,
+        accept: Block,
+        reject: Block,
+    },
+    Loop {
+        kind: LoopKind,
+        counter: String,
+        rounds: usize,
+        condition: Option<Expr>,
+        body: Block,
+    },
+    Switch {
+        selector: Expr,
+        cases: Vec<(Vec<u32>, Block)>,
+        default: Block,
+    },
+    Break,
+    Continue,
+    Return(Option<Expr>),
+    /// A call of a function that may have side effects.
+    Call {
+        function: usize,
+        pointers: Vec<Place>,
+        arguments: Vec<Expr>,
+        /// The name of the result.
+        result: Option<String>,
+    },
+    Atomic {
+        function: &'static str,
+        place: Place,
+        value: Expr,
+    },
+    /// A statement without operands, such as a barrier.
+    Plain(String),
+}
+
+/// A function other than the entry point.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Function {
+    /// Types behind the pointers that it takes first.
+    pub pointers: Vec<Type>,
+    /// Types of the values that it takes.
+    pub parameters: Vec<Type>,
+    /// Type of its result.
+    pub result: Type,
+    pub body: Block,
+    /// True if it changes nothing outside itself.
+    pub pure: bool,
+    /// Rounds of loops, in all, that a call may take.
+    pub weight: usize,
+}
+
+/// Where a global variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    Private,
+    Workgroup,
+    /// `var<storage, read>`: a runtime-sized array.
+    Input,
+    /// `var<storage, read_write>`: a runtime-sized array of results.
+    Output,
+    /// `var<storage, read_write>` of fixed size.
+    Shared,
+    Uniform,
+    Immediate,
+}
+
+/// A global variable.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Global {
+    pub name: String,
+    pub space: Space,
+    /// Type of an element for runtime-sized arrays.
+    pub ty: Type,
+    /// True for atomics: `ty` is then an array of integers.
+    pub atomic: bool,
+    /// Elements for each invocation (outputs), or in all (inputs).
+    pub count: usize,
+    /// Content at the start.
+    pub content: Vec<u8>,
+}
+
+/// A whole kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Kernel {
+    pub(crate) seed: u64,
+    pub(crate) enables: &'static str,
+    pub(crate) structs: Vec<Vec<Type>>,
+    pub(crate) globals: Vec<Global>,
+    pub(crate) functions: Vec<Function>,
+    pub(crate) body: Block,
+    pub(crate) workgroup_size: [u32; 3],
+    pub(crate) groups: [u32; 3],
+}
+
+impl Expr {
+    pub(crate) fn literal(ty: Type, literal: Literal) -> Self {
+        Self { ty, node: Node::Literal(literal) }
+    }
+
+    pub(crate) fn uint(value: usize) -> Self {
+        Self::literal(Type::U32, Literal::Int(value as i128))
+    }
+
+    pub(crate) fn read(ty: Type, place: Place) -> Self {
+        Self { ty, node: Node::Read(place) }
+    }
+
+    pub(crate) fn op(ty: Type, text: &'static str, rule: Rule, operands: Vec<Self>) -> Self {
+        Self { ty, node: Node::Op(Op { text, rule }, operands) }
+    }
+
+    /// True if the compiler can evaluate it.
+    pub(crate) fn is_const(&self) -> bool {
+        match &self.node {
+            Node::Literal(_) => true,
+            Node::Op(_, operands) => operands.iter().all(Self::is_const),
+            Node::Read(_) | Node::Call(..) => false,
+        }
+    }
+
+    /// The values that it is directly made of.
+    pub(crate) fn children(&self) -> Vec<&Self> {
+        match &self.node {
+            Node::Literal(_) => Vec::new(),
+            Node::Read(place) => place.indices().collect(),
+            Node::Op(_, operands) | Node::Call(_, operands) => operands.iter().collect(),
+        }
+    }
+
+    /// As [`Self::children`], to be changed.
+    pub(crate) fn children_mut(&mut self) -> Vec<&mut Self> {
+        match &mut self.node {
+            Node::Literal(_) => Vec::new(),
+            Node::Read(place) => place.indices_mut().collect(),
+            Node::Op(_, operands) | Node::Call(_, operands) => operands.iter_mut().collect(),
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn variable(root: impl Into<String>) -> Self {
+        Self { root: root.into(), path: Vec::new() }
+    }
+
+    pub(crate) fn indices(&self) -> impl Iterator<Item = &Expr> {
+        self.path.iter().filter_map(|access| match access {
+            Access::Index(index, _) | Access::Runtime(index) => Some(&**index),
+            Access::Member(_) | Access::Component(_) => None,
+        })
+    }
+
+    pub(crate) fn indices_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        self.path.iter_mut().filter_map(|access| match access {
+            Access::Index(index, _) | Access::Runtime(index) => Some(&mut **index),
+            Access::Member(_) | Access::Component(_) => None,
+        })
+    }
+}

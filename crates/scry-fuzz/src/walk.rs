@@ -1,0 +1,84 @@
+//! Visiting all blocks and values of a kernel.
+
+use crate::exact::{bound, can_be_stored};
+use crate::tree::{Block, Expr, Kernel, Stmt};
+
+/// Calls `f` with every block of a kernel, outer ones before inner ones.
+pub(crate) fn for_each_block(kernel: &mut Kernel, f: &mut dyn FnMut(&mut Block)) {
+    in_block(&mut kernel.body, f);
+    for function in &mut kernel.functions {
+        in_block(&mut function.body, f);
+    }
+}
+
+fn in_block(block: &mut Block, f: &mut dyn FnMut(&mut Block)) {
+    f(block);
+    for stmt in block {
+        for inner in inner_blocks(stmt) {
+            in_block(inner, f);
+        }
+    }
+}
+
+/// The blocks that a statement has inside.
+pub(crate) fn inner_blocks(stmt: &mut Stmt) -> Vec<&mut Block> {
+    match stmt {
+        Stmt::If { accept, reject, .. } => vec![accept, reject],
+        Stmt::Loop { body, .. } => vec![body],
+        Stmt::Switch { cases, default, .. } => {
+            let cases = cases.iter_mut().map(|(_, body)| body);
+            cases.chain([default]).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Calls `f` with every value of a kernel, outer ones before inner ones, and with whether it is
+/// stored.
+pub(crate) fn for_each_value(kernel: &mut Kernel, f: &mut dyn FnMut(&mut Expr, bool)) {
+    for_each_block(kernel, &mut |block| {
+        for stmt in block {
+            for (value, stored) in values(stmt) {
+                in_value(value, stored, f);
+            }
+        }
+    });
+}
+
+fn in_value(value: &mut Expr, stored: bool, f: &mut dyn FnMut(&mut Expr, bool)) {
+    f(value, stored);
+    for child in value.children_mut() {
+        in_value(child, false, f);
+    }
+}
+
+/// The values that a statement itself has, and whether each is stored.
+fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
+    let used = |value| (value, false);
+    let stored = |value| (value, true);
+    match stmt {
+        Stmt::Let { value, .. } | Stmt::Var { value, .. } | Stmt::Return(Some(value)) => {
+            vec![(value, true)]
+        }
+        Stmt::Assign { place, value, .. } => {
+            place.indices_mut().map(used).chain([(value, true)]).collect()
+        }
+        Stmt::Atomic { place, value, .. } => {
+            place.indices_mut().map(used).chain([(value, false)]).collect()
+        }
+        Stmt::If { condition, .. } => vec![used(condition)],
+        Stmt::Loop { condition, .. } => condition.iter_mut().map(used).collect(),
+        Stmt::Switch { selector, .. } => vec![used(selector)],
+        Stmt::Call { arguments, .. } => arguments.iter_mut().map(stored).collect(),
+        Stmt::Return(None) | Stmt::Break | Stmt::Continue | Stmt::Plain(_) => Vec::new(),
+    }
+}
+
+/// True if no float of the kernel can be rounded.
+pub(crate) fn is_exact(kernel: &Kernel) -> bool {
+    let mut exact = true;
+    for_each_value(&mut kernel.clone(), &mut |value, stored| {
+        exact &= if stored { can_be_stored(value) } else { bound(value).is_some() };
+    });
+    exact
+}

@@ -1,0 +1,20 @@
+//! Every kernel that is drawn is valid WGSL, with the buffers that it says.
+
+use scry_fuzz::{Features, kernel};
+use scry_ir::Program;
+
+#[test]
+fn every_kernel_is_accepted_and_has_its_buffers() {
+    let all = Features { f16: true, f64: true, i64: true };
+    for features in [Features::default(), all] {
+        for seed in 0..300 {
+            let case = kernel(seed, features).case();
+            let program = Program::parse(&case.source).unwrap_or_else(|error| {
+                panic!("seed {seed}: {error}\n{}\n{}", error.rendered, case.source)
+            });
+            let interface = program.interface();
+            assert_eq!(interface.bindings.len(), case.buffers.len(), "{}", case.source);
+            assert_eq!(interface.immediates.is_some(), case.immediates.is_some());
+        }
+    }
+}

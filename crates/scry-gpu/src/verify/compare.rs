@@ -1,0 +1,246 @@
+//! Two contents of one buffer, compared number by number.
+
+use std::fmt::Write as _;
+
+use scry_ir::{Scalar, TypeLayout};
+
+use super::ulps::{distance, text};
+
+/// What comparing the contents of one buffer found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Comparison {
+    /// How many numbers differ. Floats that differ by less than can be seen, such as the two zeros
+    /// or two NaNs, do not.
+    pub different: u64,
+    /// The largest distance in units in the last place; [`FAR`](super::FAR) where integers differ, or
+    /// a NaN stands against a number.
+    pub largest_ulps: u64,
+    /// The first number that differs by more than the tolerance.
+    pub first_difference: Option<Difference>,
+}
+
+/// Two numbers that should be the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Which number of the buffer it is, padding not counted.
+    pub index: u64,
+    /// Its place in the variable, such as `[12].position.y`; empty if the variable is a number.
+    pub place: String,
+    /// The number in the reference.
+    pub expected: String,
+    /// The number that was found instead.
+    pub found: String,
+    /// Their distance.
+    pub ulps: u64,
+}
+
+impl Comparison {
+    /// True if no number differs by more than the tolerance that was given.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        self.first_difference.is_none()
+    }
+}
+
+/// Compares two contents of a buffer of a WGSL type. Padding is not looked at. Floats may differ by
+/// `tolerance` units in the last place; integers may not.
+///
+/// ```
+/// use scry_gpu::{Scalar, TypeLayout, verify};
+///
+/// let element = Box::new(TypeLayout::Scalar(Scalar::F32));
+/// let words = TypeLayout::Array { element, len: None, stride: 4 };
+/// let bytes = |values: [f32; 2]| values.map(f32::to_le_bytes).concat();
+/// let comparison = verify::compare(&words, &bytes([0.0, 1.0]), &bytes([-0.0, 1.0000001]), 0);
+/// assert_eq!(comparison.largest_ulps, 1);
+/// assert_eq!(comparison.first_difference.unwrap().place, "[1]");
+/// ```
+#[must_use]
+pub fn compare(layout: &TypeLayout, expected: &[u8], found: &[u8], tolerance: u64) -> Comparison {
+    let mut walk = Walk {
+        expected,
+        found,
+        tolerance,
+        index: 0,
+        path: Vec::new(),
+        result: Comparison::default(),
+    };
+    walk.visit(layout, 0);
+    walk.result
+}
+
+/// A step on the way to a number.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Member(&'a str),
+    Element(usize),
+    Component(usize),
+}
+
+struct Walk<'a> {
+    expected: &'a [u8],
+    found: &'a [u8],
+    tolerance: u64,
+    index: u64,
+    path: Vec<Step<'a>>,
+    result: Comparison,
+}
+
+impl<'a> Walk<'a> {
+    fn visit(&mut self, layout: &'a TypeLayout, at: usize) {
+        match layout {
+            TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => self.number(*scalar, at),
+            TypeLayout::Vector { len, scalar } => self.vector(*scalar, *len, at),
+            TypeLayout::Matrix { columns, rows, scalar, stride } => {
+                for column in 0..usize::from(*columns) {
+                    self.path.push(Step::Element(column));
+                    self.vector(*scalar, *rows, at + column * *stride as usize);
+                    self.path.pop();
+                }
+            }
+            TypeLayout::Array { element, len, stride } => {
+                self.array(element, *len, *stride as usize, at);
+            }
+            TypeLayout::Struct { members, .. } => {
+                for member in members {
+                    self.path.push(Step::Member(&member.name));
+                    self.visit(&member.layout, at + member.offset as usize);
+                    self.path.pop();
+                }
+            }
+        }
+    }
+
+    fn vector(&mut self, scalar: Scalar, len: u8, at: usize) {
+        for component in 0..usize::from(len) {
+            self.path.push(Step::Component(component));
+            self.number(scalar, at + component * usize::from(scalar.width));
+            self.path.pop();
+        }
+    }
+
+    fn array(&mut self, element: &'a TypeLayout, len: Option<u32>, stride: usize, at: usize) {
+        let room = self.expected.len().saturating_sub(at) / stride.max(1);
+        let len = len.map_or(room, |len| len as usize);
+        let numbers = count(element);
+        for i in 0..len {
+            let start = at + i * stride;
+            let bytes = start..start + stride;
+            // Most elements are equal to the last bit.
+            let equal = self.expected.get(bytes.clone()).zip(self.found.get(bytes));
+            if equal.is_some_and(|(expected, found)| expected == found) {
+                self.index += numbers;
+                continue;
+            }
+            self.path.push(Step::Element(i));
+            self.visit(element, start);
+            self.path.pop();
+        }
+    }
+
+    fn number(&mut self, scalar: Scalar, at: usize) {
+        let bytes = at..at + usize::from(scalar.width);
+        let both = self.expected.get(bytes.clone()).zip(self.found.get(bytes));
+        if let Some((expected, found)) = both {
+            let ulps = distance(scalar, expected, found);
+            if ulps > 0 {
+                self.differs(scalar, expected, found, ulps);
+            }
+        }
+        self.index += 1;
+    }
+
+    fn differs(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
+        self.result.different += 1;
+        self.result.largest_ulps = self.result.largest_ulps.max(ulps);
+        if ulps > self.tolerance && self.result.first_difference.is_none() {
+            self.result.first_difference = Some(Difference {
+                index: self.index,
+                place: self.place(),
+                expected: text(scalar, expected),
+                found: text(scalar, found),
+                ulps,
+            });
+        }
+    }
+
+    fn place(&self) -> String {
+        let mut place = String::new();
+        for step in &self.path {
+            // Writing to a string does not fail.
+            let _ = match step {
+                Step::Member(name) => write!(place, ".{name}"),
+                Step::Element(i) => write!(place, "[{i}]"),
+                Step::Component(i) => write!(place, ".{}", ["x", "y", "z", "w"][*i]),
+            };
+        }
+        place
+    }
+}
+
+/// Numbers of a value.
+fn count(layout: &TypeLayout) -> u64 {
+    match layout {
+        TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => 1,
+        TypeLayout::Vector { len, .. } => (*len).into(),
+        TypeLayout::Matrix { columns, rows, .. } => u64::from(*columns) * u64::from(*rows),
+        TypeLayout::Array { element, len, .. } => u64::from(len.unwrap_or(0)) * count(element),
+        TypeLayout::Struct { members, .. } => {
+            members.iter().map(|member| count(&member.layout)).sum()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Program;
+
+    use super::super::ulps::FAR;
+    use super::*;
+
+    fn layout(ty: &str) -> TypeLayout {
+        let source = format!(
+            "struct Inner {{ v: vec3f, n: u32 }}
+             struct Outer {{ head: u32, rest: array<Inner> }}
+             @group(0) @binding(0) var<storage, read_write> x: {ty};
+             @compute @workgroup_size(1) fn main() {{ let y = &x; _ = y; }}"
+        );
+        let touched = source.replace("let y = &x; _ = y;", touch(ty));
+        Program::parse(&touched).unwrap().interface().bindings[0].layout.clone()
+    }
+
+    fn touch(ty: &str) -> &'static str {
+        match ty {
+            "Outer" => "x.head = 1u;",
+            "mat3x3f" => "x[0].x = 1.0;",
+            _ => "x[0].v.x = 1.0;",
+        }
+    }
+
+    #[test]
+    fn the_first_difference_is_named_by_its_place() {
+        let mut bytes = vec![0; 16 + 3 * 16];
+        let expected = bytes.clone();
+        bytes[16 + 16 + 4] = 1;
+        bytes[16 + 32 + 12] = 7;
+        let found = compare(&layout("Outer"), &expected, &bytes, 0);
+        assert_eq!((found.different, found.largest_ulps), (2, FAR));
+        let first = found.first_difference.unwrap();
+        assert_eq!((first.place.as_str(), first.index, first.ulps), (".rest[1].v.y", 6, 1));
+        // Within the tolerance of floats it is the integer that differs.
+        let first = compare(&layout("Outer"), &expected, &bytes, 1).first_difference.unwrap();
+        assert_eq!((first.place.as_str(), first.index), (".rest[2].n", 12));
+        assert_eq!((first.expected.as_str(), first.found.as_str()), ("0", "7"));
+    }
+
+    #[test]
+    fn padding_is_not_looked_at() {
+        let mut bytes = vec![0; 48];
+        let expected = bytes.clone();
+        bytes[12..16].fill(1);
+        assert_eq!(compare(&layout("mat3x3f"), &expected, &bytes, 0), Comparison::default());
+        bytes[16] = 1;
+        let found = compare(&layout("mat3x3f"), &expected, &bytes, 0);
+        assert_eq!(found.first_difference.unwrap().place, "[1].x");
+    }
+}

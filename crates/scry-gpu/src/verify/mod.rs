@@ -1,0 +1,275 @@
+//! One kernel on several devices: do they compute the same?
+//!
+//! [`assert_backends_agree`] is for tests of programs that bring kernels of their own. The CPU, which
+//! every machine has, is the reference; without it the first device is.
+//!
+//! ```
+//! let shader = "
+//!     @group(0) @binding(0) var<storage, read> x: array<f32>;
+//!     @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+//!     @compute @workgroup_size(64)
+//!     fn scaled(@builtin(global_invocation_id) id: vec3u) {
+//!         if id.x < arrayLength(&x) { y[id.x] = sqrt(x[id.x]); }
+//!     }";
+//! # if !scry_gpu::Device::is_available() { return }
+//! let x: Vec<f32> = (0..100).map(|i| i as f32).collect();
+//! // The square root of WGSL may be off by a few units in the last place.
+//! scry_gpu::verify::assert_backends_agree(shader, &[&x, &[0f32; 100]], 100, 4);
+//! ```
+
+mod compare;
+mod ulps;
+
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::element::{Element, bytes_of};
+use crate::error::{GpuError, Result};
+use crate::info::{BackendKind, DeviceInfo};
+use crate::kernel::CompileOptions;
+use crate::launch::{Invocations, Launch};
+use scry_ir::TypeLayout;
+
+pub use compare::{Comparison, Difference, compare};
+pub use ulps::FAR;
+
+/// What a buffer holds when a kernel starts: a slice, array or vector of elements.
+pub trait Contents: sealed::Sealed {}
+
+mod sealed {
+    use super::{Device, Held, Result};
+
+    /// Keeps [`Contents`](super::Contents) closed.
+    pub trait Sealed {
+        /// Copies the elements to a new buffer.
+        #[doc(hidden)]
+        fn hold(&self, device: &Device) -> Result<Box<dyn Held>>;
+    }
+}
+
+/// A buffer whose element type has been forgotten.
+#[doc(hidden)]
+pub trait Held {
+    /// The buffer, as an argument.
+    fn binding(&self) -> &dyn Binding;
+    /// Its bytes, after all work so far.
+    fn bytes(&self) -> Result<Vec<u8>>;
+}
+
+impl<T: Element> Held for Buffer<T> {
+    fn binding(&self) -> &dyn Binding {
+        self
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>> {
+        Ok(bytes_of(&self.download()?).to_vec())
+    }
+}
+
+impl<T: Element> sealed::Sealed for Vec<T> {
+    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
+        Ok(Box::new(device.upload(self)?))
+    }
+}
+
+impl<T: Element> Contents for Vec<T> {}
+
+impl<T: Element, const N: usize> sealed::Sealed for [T; N] {
+    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
+        Ok(Box::new(device.upload(self)?))
+    }
+}
+
+impl<T: Element, const N: usize> Contents for [T; N] {}
+
+impl<T: Element> sealed::Sealed for &[T] {
+    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
+        Ok(Box::new(device.upload(self)?))
+    }
+}
+
+impl<T: Element> Contents for &[T] {}
+
+/// Contents of which only the bytes are known: what they mean is for the kernel to say.
+#[derive(Debug, Clone, Copy)]
+pub struct Bytes<'a>(pub &'a [u8]);
+
+/// One byte that fits every WGSL type.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Raw(u8);
+
+// SAFETY: a byte with another name, every pattern valid; nothing is claimed of its layout.
+unsafe impl Element for Raw {}
+
+impl sealed::Sealed for Bytes<'_> {
+    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
+        let raw: Vec<Raw> = self.0.iter().copied().map(Raw).collect();
+        Ok(Box::new(device.upload(&raw)?))
+    }
+}
+
+impl Contents for Bytes<'_> {}
+
+/// A kernel with all that it takes to run it, on whatever device.
+#[derive(Clone, Copy)]
+pub struct Work<'a> {
+    /// The WGSL source.
+    pub wgsl: &'a str,
+    /// Entry point and overrides.
+    pub options: &'a CompileOptions,
+    /// What each buffer holds at the start, in the order of the bindings.
+    pub contents: &'a [&'a dyn Contents],
+    /// The size of the launch, and the immediates.
+    pub launch: &'a Launch,
+}
+
+/// A buffer that a kernel writes, after it ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Output {
+    /// Name of the variable.
+    pub name: String,
+    /// Its type.
+    pub layout: TypeLayout,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// What a device made of the work, compared with the reference.
+#[derive(Debug)]
+pub enum Verdict {
+    /// It ran: the name of each output, and how it compares.
+    Ran(Vec<(String, Comparison)>),
+    /// The device cannot run the kernel: it lacks a feature, or a limit is too low.
+    Unable(GpuError),
+}
+
+impl Work<'_> {
+    /// Runs the kernel on a device, with buffers of its own.
+    ///
+    /// # Errors
+    /// As [`Device::compile`] and [`Device::run`].
+    pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
+        let kernel = device.compile_with(self.wgsl, self.options)?;
+        let held: Vec<Box<dyn Held>> =
+            self.contents.iter().map(|contents| contents.hold(device)).collect::<Result<_>>()?;
+        let bindings: Vec<&dyn Binding> = held.iter().map(|held| held.binding()).collect();
+        device.run_configured(&kernel, &bindings, self.launch.clone())?;
+        let declared = kernel.interface().bindings.iter().zip(&held);
+        let written = declared.filter(|(binding, _)| binding.access.writes());
+        let outputs = written.map(|(binding, held)| {
+            let (name, layout) = (binding.name.clone(), binding.layout.clone());
+            Ok(Output { name, layout, bytes: held.bytes()? })
+        });
+        outputs.collect()
+    }
+
+    /// Runs the kernel on a device, and compares with what the reference made of it. Floats may
+    /// differ by `tolerance` units in the last place.
+    ///
+    /// # Errors
+    /// As [`Work::run`], but for what the device lacks, which is a verdict.
+    pub fn verify(&self, device: &Device, reference: &[Output], tolerance: u64) -> Result<Verdict> {
+        let found = match self.run(device) {
+            Ok(found) => found,
+            Err(error) if is_lacking(&error) => return Ok(Verdict::Unable(error)),
+            Err(error) => return Err(error),
+        };
+        let pairs = reference.iter().zip(&found);
+        let compared = pairs.map(|(expected, found)| {
+            let comparison = compare(&expected.layout, &expected.bytes, &found.bytes, tolerance);
+            (expected.name.clone(), comparison)
+        });
+        Ok(Verdict::Ran(compared.collect()))
+    }
+}
+
+fn is_lacking(error: &GpuError) -> bool {
+    matches!(error, GpuError::Unsupported { .. } | GpuError::TooLarge { .. })
+}
+
+/// Every device that is present and opens, the reference first.
+///
+/// # Errors
+/// As [`Device::open`]: a device that is listed but does not open.
+pub fn devices() -> Result<Vec<Device>> {
+    let infos = Device::list();
+    let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
+    let mut devices: Vec<Device> = infos.iter().map(open).collect::<Result<_>>()?;
+    devices.sort_by_key(|device| device.backend_kind() != BackendKind::Cpu);
+    Ok(devices)
+}
+
+/// Runs a kernel on every device present, and panics unless all compute what the reference
+/// computes: the CPU, or without it the first device. Each buffer that the kernel writes is compared;
+/// integers must be equal, floats may be `tolerance` units in the last place apart. `contents` are
+/// the buffers at the start, in the order of the bindings, outputs included.
+///
+/// Devices that cannot run the kernel, for want of a feature, are named on standard error; so is
+/// that there is but one device, which can be compared with nothing.
+///
+/// # Panics
+/// With the device, the buffer, the place in it and both numbers if devices disagree; with the
+/// error if the kernel is refused, or no device is present.
+#[track_caller]
+pub fn assert_backends_agree(
+    wgsl: &str,
+    contents: &[&dyn Contents],
+    invocations: impl Into<Invocations>,
+    tolerance: u64,
+) {
+    let launch = Launch::invocations(invocations);
+    let options = CompileOptions::default();
+    let work = Work { wgsl, options: &options, contents, launch: &launch };
+    match disagreement(&work, tolerance) {
+        Ok(None) => {}
+        Ok(Some(text)) => panic!("{text}"),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Where the devices disagree, as text.
+fn disagreement(work: &Work<'_>, tolerance: u64) -> Result<Option<String>> {
+    let devices = devices()?;
+    let Some((reference, others)) = devices.split_first() else {
+        return Device::auto().map(|_| None);
+    };
+    let expected = work.run(reference)?;
+    if others.is_empty() {
+        eprintln!("compared with nothing: {} is the only device", reference.info().title());
+    }
+    for device in others {
+        match work.verify(device, &expected, tolerance)? {
+            Verdict::Ran(outputs) => {
+                if let Some(text) = explain(&outputs, reference, device) {
+                    return Ok(Some(text));
+                }
+            }
+            Verdict::Unable(error) => eprintln!("skipped {}: {error}", device.info().title()),
+        }
+    }
+    Ok(None)
+}
+
+/// The first output in which a device disagrees with the reference, as text; nothing if they agree.
+#[must_use]
+pub fn explain(
+    outputs: &[(String, Comparison)],
+    reference: &Device,
+    device: &Device,
+) -> Option<String> {
+    let (name, comparison) = outputs.iter().find(|(_, comparison)| !comparison.agrees())?;
+    let first = comparison.first_difference.as_ref()?;
+    let Difference { index, place, expected, found, ulps } = first;
+    let apart = match *ulps {
+        FAR => String::new(),
+        ulps => format!(", {ulps} units in the last place apart"),
+    };
+    Some(format!(
+        "{} and {} disagree: {name}{place} (number {index}) is {expected} on the former, {found} \
+         on the latter{apart}; {} numbers of `{name}` differ",
+        reference.info().title(),
+        device.info().title(),
+        comparison.different
+    ))
+}

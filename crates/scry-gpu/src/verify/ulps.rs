@@ -1,0 +1,112 @@
+//! How far two numbers of one type are apart.
+
+use half::{bf16, f16};
+use scry_ir::{Scalar, ScalarKind};
+
+/// The distance of numbers that have no distance: integers that differ, and a NaN from a number.
+pub const FAR: u64 = u64::MAX;
+
+/// How far two numbers are apart, given their bytes: for floats how many others lie between
+/// them, plus one, for integers 0 or [`FAR`].
+///
+/// The two zeros are equal, and so are all NaNs. An infinity follows the largest finite number.
+pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
+    if a == b {
+        return 0;
+    }
+    if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
+        return FAR;
+    }
+    match (is_nan(scalar, a), is_nan(scalar, b)) {
+        (true, true) => 0,
+        (false, false) => position(a).abs_diff(position(b)),
+        _ => FAR,
+    }
+}
+
+/// The place of a float among all of its type, zero being 0.
+fn position(bytes: &[u8]) -> i64 {
+    let bits = unsigned(bytes);
+    let sign = 1u64 << (8 * bytes.len() - 1);
+    let magnitude = i64::try_from(bits & !sign).expect("the sign is the topmost bit");
+    if bits & sign == 0 { magnitude } else { -magnitude }
+}
+
+fn is_nan(scalar: Scalar, bytes: &[u8]) -> bool {
+    number(scalar, bytes).is_nan()
+}
+
+fn unsigned(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |bits, byte| (bits << 8) | u64::from(*byte))
+}
+
+fn signed(bytes: &[u8]) -> i64 {
+    let unused = 64 - 8 * bytes.len();
+    (unsigned(bytes) << unused).cast_signed() >> unused
+}
+
+fn number(scalar: Scalar, bytes: &[u8]) -> f64 {
+    let bits = unsigned(bytes);
+    match (scalar.kind, bytes.len()) {
+        (ScalarKind::Bfloat, _) => bf16::from_bits(bits as u16).into(),
+        (_, 2) => f16::from_bits(bits as u16).into(),
+        (_, 4) => f32::from_bits(bits as u32).into(),
+        _ => f64::from_bits(bits),
+    }
+}
+
+/// A number as text; so many digits that two different ones look different.
+pub(super) fn text(scalar: Scalar, bytes: &[u8]) -> String {
+    match scalar.kind {
+        ScalarKind::Sint => signed(bytes).to_string(),
+        ScalarKind::Uint => unsigned(bytes).to_string(),
+        ScalarKind::Float if bytes.len() == 4 => {
+            format!("{:?}", f32::from_bits(unsigned(bytes) as u32))
+        }
+        ScalarKind::Float | ScalarKind::Bfloat => format!("{:?}", number(scalar, bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn singles(a: f32, b: f32) -> u64 {
+        distance(Scalar::F32, &a.to_le_bytes(), &b.to_le_bytes())
+    }
+
+    #[test]
+    fn floats_are_counted_off() {
+        assert_eq!(singles(1.0, 1.0), 0);
+        assert_eq!(singles(1.0, 1.0 + f32::EPSILON), 1);
+        assert_eq!(singles(-1.0, -1.0 - 2.0 * f32::EPSILON), 2);
+        assert_eq!(singles(0.0, -0.0), 0);
+        let least = f32::from_bits(1);
+        assert_eq!(singles(least, -least), 2);
+        assert_eq!(singles(f32::MAX, f32::INFINITY), 1);
+    }
+
+    #[test]
+    fn nans_are_equal_to_each_other_alone() {
+        assert_eq!(singles(f32::NAN, f32::from_bits(0xffc0_0001)), 0);
+        assert_eq!(singles(f32::NAN, 1.0), FAR);
+        let half = Scalar { kind: ScalarKind::Float, width: 2 };
+        let (nan, one) = (f16::NAN.to_le_bytes(), f16::ONE.to_le_bytes());
+        assert_eq!(distance(half, &nan, &one), FAR);
+        assert_eq!(distance(half, &one, &f16::from_f32(1.0 + 1.0 / 1024.0).to_le_bytes()), 1);
+    }
+
+    #[test]
+    fn doubles_of_opposite_signs_have_a_distance() {
+        let double = Scalar { kind: ScalarKind::Float, width: 8 };
+        let (low, high) = (f64::NEG_INFINITY.to_le_bytes(), f64::INFINITY.to_le_bytes());
+        assert_eq!(distance(double, &low, &high), 2 * f64::INFINITY.to_bits());
+    }
+
+    #[test]
+    fn integers_are_equal_or_not() {
+        assert_eq!(distance(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), FAR);
+        assert_eq!(text(Scalar::I32, &[0xff; 4]), "-1");
+        assert_eq!(text(Scalar::U32, &[0xff; 4]), "4294967295");
+    }
+}

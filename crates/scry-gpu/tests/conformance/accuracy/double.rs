@@ -1,0 +1,134 @@
+//! Floats of 64 bits. WGSL has none, so that nothing is said of their accuracy; what is asked here
+//! is a unit in the last place for what hardware rounds correctly, and a few for the rest.
+
+use scry_gpu::{BackendKind, Device, Features, Launch};
+
+use crate::harness::{Words, on_each_device, succeed};
+
+/// An expression over `a`, `b` and `c`, its value, and how far off it may be.
+type Case = (&'static str, fn([f64; 3]) -> f64, fn([f64; 3], f64) -> f64);
+
+const EXACT: fn([f64; 3], f64) -> f64 = |_, _| 0.0;
+const ONE_ULP: fn([f64; 3], f64) -> f64 = |_, want| want.abs() * f64::EPSILON;
+const FOUR_ULP: fn([f64; 3], f64) -> f64 = |_, want| 4.0 * want.abs() * f64::EPSILON;
+/// Of sums of up to three products that may cancel each other.
+const OF_TERMS: fn([f64; 3], f64) -> f64 =
+    |[a, b, c], _| 8.0 * (a.abs() + b.abs() + c.abs() + 1.0).powi(2) * f64::EPSILON;
+
+const CASES: [Case; 24] = [
+    ("a + b", |[a, b, _]| a + b, ONE_ULP),
+    ("a - b", |[a, b, _]| a - b, ONE_ULP),
+    ("a * b", |[a, b, _]| a * b, ONE_ULP),
+    ("a / b", |[a, b, _]| a / b, FOUR_ULP),
+    ("-a", |[a, ..]| -a, EXACT),
+    ("fma(a, b, c)", |[a, b, c]| a.mul_add(b, c), OF_TERMS),
+    ("abs(a)", |[a, ..]| a.abs(), EXACT),
+    ("sign(a)", |[a, ..]| a.signum(), EXACT),
+    ("ceil(a)", |[a, ..]| a.ceil(), EXACT),
+    ("floor(a)", |[a, ..]| a.floor(), EXACT),
+    ("round(a)", |[a, ..]| a.round_ties_even(), EXACT),
+    ("trunc(a)", |[a, ..]| a.trunc(), EXACT),
+    ("fract(a)", |[a, ..]| a - a.floor(), ONE_ULP),
+    ("min(a, b)", |[a, b, _]| a.min(b), EXACT),
+    ("max(a, b)", |[a, b, _]| a.max(b), EXACT),
+    ("clamp(a, min(b, c), max(b, c))", |[a, b, c]| a.clamp(b.min(c), b.max(c)), EXACT),
+    ("step(a, b)", |[a, b, _]| if a <= b { 1.0 } else { 0.0 }, EXACT),
+    ("select(a, b, a < b)", |[a, b, _]| a.max(b), EXACT),
+    ("sqrt(abs(a))", |[a, ..]| a.abs().sqrt(), FOUR_ULP),
+    ("inverseSqrt(abs(a))", |[a, ..]| 1.0 / a.abs().sqrt(), FOUR_ULP),
+    ("mix(a, b, 0.25lf)", |[a, b, _]| a * 0.75 + b * 0.25, OF_TERMS),
+    ("dot(vec3(a, b, c), vec3(b, c, a))", |[a, b, c]| a * b + b * c + c * a, OF_TERMS),
+    ("cross(vec3(a, b, c), vec3(b, c, a)).z", |[a, b, c]| a * c - b * b, OF_TERMS),
+    (
+        "length(vec3(a, b, c))",
+        |[a, b, c]| (a * a + b * b + c * c).sqrt(),
+        |_, v| 8.0 * v * f64::EPSILON,
+    ),
+];
+
+/// What SPIR-V has of 16 and 32 bits only.
+const BEYOND_SPIRV: [Case; 18] = [
+    ("exp(a)", |[a, ..]| a.exp(), FOUR_ULP),
+    ("exp2(a)", |[a, ..]| a.exp2(), FOUR_ULP),
+    ("log(abs(a))", |[a, ..]| a.abs().ln(), FOUR_ULP),
+    ("log2(abs(a))", |[a, ..]| a.abs().log2(), FOUR_ULP),
+    ("pow(abs(a), 1.5lf)", |[a, ..]| a.abs().powf(1.5), FOUR_ULP),
+    ("sin(a)", |[a, ..]| a.sin(), FOUR_ULP),
+    ("cos(a)", |[a, ..]| a.cos(), FOUR_ULP),
+    ("tan(a)", |[a, ..]| a.tan(), FOUR_ULP),
+    ("asin(a / 50.0lf)", |[a, ..]| (a / 50.0).asin(), FOUR_ULP),
+    ("acos(a / 50.0lf)", |[a, ..]| (a / 50.0).acos(), FOUR_ULP),
+    ("atan(a)", |[a, ..]| a.atan(), FOUR_ULP),
+    ("atan2(a, b)", |[a, b, _]| a.atan2(b), FOUR_ULP),
+    ("sinh(a)", |[a, ..]| a.sinh(), FOUR_ULP),
+    ("cosh(a)", |[a, ..]| a.cosh(), FOUR_ULP),
+    ("tanh(a)", |[a, ..]| a.tanh(), FOUR_ULP),
+    ("asinh(a)", |[a, ..]| a.asinh(), FOUR_ULP),
+    ("acosh(abs(a) + 1.0lf)", |[a, ..]| (a.abs() + 1.0).acosh(), FOUR_ULP),
+    ("atanh(a / 50.0lf)", |[a, ..]| (a / 50.0).atanh(), FOUR_ULP),
+];
+
+fn kernel(cases: &[Case]) -> String {
+    let mut source = String::from(
+        "@group(0) @binding(0) var<storage, read> numbers: array<f64>;
+        @group(0) @binding(1) var<storage, read_write> out: array<f64>;
+        @compute @workgroup_size(32)
+        fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x >= arrayLength(&numbers) / 3u { return; }
+            let a = numbers[id.x * 3u];
+            let b = numbers[id.x * 3u + 1u];
+            let c = numbers[id.x * 3u + 2u];\n",
+    );
+    for (i, (wgsl, ..)) in cases.iter().enumerate() {
+        source += &format!("out[id.x * {}u + {i}u] = {wgsl};\n", cases.len());
+    }
+    source + "}"
+}
+
+/// Numbers between -40 and 40, with more bits than an `f32` has; some whole, some half-way.
+fn inputs() -> Vec<[f64; 3]> {
+    let mut words = Words(12);
+    let mut next = || f64::from(words.next().expect("there is no end of them"));
+    let mut number = |i: u32| {
+        let x = (next() / 2f64.powi(31) - 1.0 + next() * 2f64.powi(-60)) * 40.0;
+        if i.is_multiple_of(7) { (x * 2.0).trunc() / 2.0 + 0.5 } else { x }
+    };
+    (0..2000).map(|i| [number(i), number(i + 1), number(i + 2)]).collect()
+}
+
+fn check_on(gpu: &Device, cases: &[Case]) {
+    let inputs: Vec<[f64; 3]> =
+        inputs().into_iter().filter(|input| !input.contains(&0.0)).collect();
+    let numbers = succeed(gpu.upload(inputs.as_flattened()));
+    let out = succeed(gpu.alloc::<f64>(inputs.len() * cases.len()));
+    let kernel = succeed(gpu.compile(&kernel(cases)));
+    let launch = Launch::invocations(inputs.len());
+    succeed(gpu.run_configured(&kernel, &[&numbers, &out], launch));
+    let out = succeed(out.download());
+    for (input, row) in inputs.iter().zip(out.chunks(cases.len())) {
+        for ((wgsl, host, allowed), got) in cases.iter().zip(row) {
+            let want = host(*input);
+            let is_right = (got - want).abs() <= allowed(*input, want);
+            assert!(is_right, "{wgsl} of {input:?} is {got:e}, not {want:e}");
+        }
+    }
+}
+
+#[test]
+fn operators_and_functions_of_64_bits() {
+    on_each_device(|gpu| match gpu.info().features.contains(Features::F64) {
+        true => check_on(gpu, &CASES),
+        false => eprintln!("{}: f64 is skipped, for the device has none", gpu.name()),
+    });
+}
+
+#[test]
+fn functions_of_64_bits_that_spirv_lacks() {
+    on_each_device(|gpu| match gpu.backend_kind() {
+        BackendKind::Vulkan => {
+            eprintln!("{}: skipped, for SPIR-V has these of 16 and 32 bits only", gpu.name());
+        }
+        _ if gpu.info().features.contains(Features::F64) => check_on(gpu, &BEYOND_SPIRV),
+        _ => eprintln!("{}: f64 is skipped, for the device has none", gpu.name()),
+    });
+}

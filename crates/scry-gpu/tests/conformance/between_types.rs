@@ -1,0 +1,175 @@
+//! Conversions between every two types, reinterpretations, and selections of every type.
+
+use crate::harness::Words;
+use crate::typed::{Case, FLOATS, INTEGERS, NUMBERS, Operands, Ty, Want, check};
+
+/// Corners of the type, and of those that it may be converted to.
+fn operands(ty: Ty) -> Operands {
+    let first: Vec<u64> = if ty.is_float() { floats(ty) } else { integers(ty) };
+    let second = first.iter().rev().copied().collect();
+    Operands { ty, first, second, third: (0..32).collect() }
+}
+
+fn integers(ty: Ty) -> Vec<u64> {
+    let mut values: Vec<i128> = vec![0, 1, -1, 2, -2, 255, -256];
+    for bits in [15, 16, 31, 32, 63] {
+        values.extend([(1 << bits) - 1, 1 << bits, -(1 << bits)]);
+    }
+    let mut random = Words(9);
+    values.resize_with(32, || {
+        let word = random.next().map_or(0, i128::from);
+        (word * word) >> (word % 40)
+    });
+    values.into_iter().map(|value| ty.wrap(value)).collect()
+}
+
+/// No value rounds to a greater type's infinity, which WGSL leaves open.
+fn floats(ty: Ty) -> Vec<u64> {
+    let mut values = vec![0.0, 0.5, -0.5, 1.0, -1.0, 1.5, -1.5, 2.5, -2.5, 1000.25, -1000.75];
+    let edges = [2048.0, 32767.0, 32768.0, -32768.0, 65504.0, -65504.0, 60000.5];
+    values.extend(edges);
+    if ty != Ty::F16 {
+        let edges = [2147483520.0, 2147483648.0, -2147483648.0, 4294967040.0, 4294967296.0];
+        values.extend(edges);
+        values.extend([9.2e18, 9.3e18, -9.3e18, 1.8e19, 1.9e19, 1e30, -1e30, 1e-3, 3.9, -3.9]);
+    }
+    values.resize(32, 77.75);
+    values.into_iter().map(|value| ty.nearest(value)).collect()
+}
+
+/// The greatest and the least integer of a type that a float type represents.
+fn bounds(from: Ty, to: Ty) -> (i128, i128) {
+    let digits = match from {
+        Ty::F16 => 11,
+        Ty::F32 => 24,
+        _ => 53,
+    };
+    let most = |value_bits: u32| {
+        let all = (1i128 << value_bits) - 1;
+        let unused = value_bits.saturating_sub(digits);
+        let most = all >> unused << unused;
+        if from == Ty::F16 { most.min(65504) } else { most }
+    };
+    let value_bits = to.bits() - u32::from(to.is_signed());
+    let least = if to.is_signed() { -(1i128 << value_bits) } else { 0 };
+    (most(value_bits), if from == Ty::F16 { least.max(-65504) } else { least })
+}
+
+/// WGSL: what a number is in another type.
+fn converted(from: Ty, to: Ty, bits: u64) -> Want {
+    match (from.is_float(), to.is_float()) {
+        // WGSL has one width of integers, so no rule for the sign of those that become wider.
+        (false, false)
+            if from.bits() < to.bits()
+                && from.is_signed() != to.is_signed()
+                && bits >> (from.bits() - 1) == 1 =>
+        {
+            Want::Any
+        }
+        (false, false) => Want::Bits(to.wrap(from.integer(bits))),
+        (false, true) => in_reach(to, from.integer(bits) as f64),
+        (true, true) => in_reach(to, from.float(bits)),
+        // Towards zero, then to the nearest value that both types have.
+        (true, false) => {
+            let (most, least) = bounds(from, to);
+            let whole = from.float(bits).trunc() as i128;
+            // Nor a rule for what integers of other widths do not hold.
+            if to.bits() != 32 && !(least..=most).contains(&whole) {
+                return Want::Any;
+            }
+            Want::Bits(to.wrap(whole.clamp(least, most)))
+        }
+    }
+}
+
+/// WGSL: the number itself where there is such a float, else one of its two neighbours; beyond the
+/// greatest it is left open.
+fn in_reach(to: Ty, number: f64) -> Want {
+    if to == Ty::F16 && number.abs() > 65504.0 {
+        return Want::Any;
+    }
+    if to.float(to.nearest(number)) == number {
+        Want::Number(number)
+    } else {
+        Want::Near(number, 1.0)
+    }
+}
+
+fn conversions(from: Ty) -> Vec<Case> {
+    let name = from.name();
+    let mut cases = Vec::new();
+    for to in NUMBERS.into_iter().filter(|to| *to != from) {
+        let expression = format!("{}(a)", to.name());
+        cases.push(Case::new(expression, to, move |a, _, _| converted(from, to, a)));
+        let of_condition = move |a: u64, b: u64, _| Want::Number(f64::from(u8::from(a == b)));
+        if to.is_float() {
+            cases.push(Case::new(format!("{}(a == b)", to.name()), to, of_condition));
+        }
+    }
+    let is_zero =
+        move |bits: u64| if from.is_float() { from.float(bits) == 0.0 } else { bits == 0 };
+    cases.push(Case::holds("bool(a)", move |a, _| !is_zero(a)));
+    cases.push(Case::holds(format!("a == {name}(bool(a))"), move |a, _| {
+        is_zero(a) || a == from.whole(1)
+    }));
+    let one = move |holds: bool| Want::Bits(from.whole(holds.into()));
+    cases.push(Case::new(format!("{name}(s < 9u)"), from, move |_, _, s| one(s < 9)));
+    cases.push(Case::new("select(a, b, s % 3u == 1u)", from, move |a, b, s| {
+        Want::Bits(if s % 3 == 1 { b } else { a })
+    }));
+    cases
+}
+
+fn reinterpretations(from: Ty) -> Vec<Case> {
+    let fits = move |to: &Ty| *to != from && to.bits() == from.bits();
+    let case = |to: Ty| {
+        let expression = format!("bitcast<{}>(a)", to.name());
+        Case::new(expression, to, |a, _, _| Want::Bits(a))
+    };
+    NUMBERS.into_iter().filter(fits).map(case).collect()
+}
+
+#[test]
+fn integers_to_every_type() {
+    for ty in INTEGERS {
+        check(&operands(ty), &conversions(ty));
+    }
+}
+
+#[test]
+fn floats_to_every_type() {
+    for ty in FLOATS {
+        check(&operands(ty), &conversions(ty));
+    }
+}
+
+#[test]
+fn bits_as_every_type() {
+    for ty in NUMBERS {
+        check(&operands(ty), &reinterpretations(ty));
+    }
+}
+
+#[test]
+fn truth_values() {
+    let operands = operands(Ty::U32);
+    let odd = |word: u64| word % 2 == 1;
+    let cases = [
+        Case::holds(
+            "select(a % 2u == 1u, b > 5u, a > b)",
+            move |a, b| {
+                if a > b { b > 5 } else { odd(a) }
+            },
+        ),
+        Case::holds("(a % 2u == 1u) & (b % 2u == 1u)", move |a, b| odd(a) & odd(b)),
+        Case::holds("(a % 2u == 1u) | (b % 2u == 1u)", move |a, b| odd(a) | odd(b)),
+        Case::holds("(a % 2u == 1u) == (b % 2u == 1u)", move |a, b| odd(a) == odd(b)),
+        Case::holds("(a % 2u == 1u) != (b % 2u == 1u)", move |a, b| odd(a) != odd(b)),
+        Case::holds("!(a % 2u == 1u)", move |a, _| !odd(a)),
+        Case::holds("a % 2u == 1u && b % 2u == 1u", move |a, b| odd(a) && odd(b)),
+        Case::holds("a % 2u == 1u || b % 2u == 1u", move |a, b| odd(a) || odd(b)),
+        Case::holds("any(vec3(a, b, a) > vec3(b, a, b))", |a, b| a != b),
+        Case::holds("all(vec2(a, 3u) >= vec2(b, 3u))", |a, b| a >= b),
+    ];
+    check(&operands, &cases);
+}

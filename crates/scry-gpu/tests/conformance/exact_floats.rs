@@ -1,0 +1,139 @@
+//! Floats of every width where WGSL leaves nothing open: results that the type represents.
+
+use crate::typed::{Case, FLOATS, Operands, Ty, Want, check};
+
+/// Small multiples of an eighth: their sums, products and quotients by powers of two are exact in
+/// all types.
+fn operands(ty: Ty) -> Operands {
+    let values: Vec<f64> = [
+        0.0, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 3.5, 0.125, -0.125, 0.875, -0.875, 7.25,
+        -7.75, 10.0, -12.0, 15.5, -15.5, 16.0, 31.75, -31.75, 2.0, -2.0, 3.0, -3.0, 4.0, -8.0,
+        0.75, -5.25, 6.125,
+    ]
+    .to_vec();
+    let first = values.iter().map(|value| ty.nearest(*value)).collect();
+    let second = values.iter().rev().map(|value| ty.nearest(value + 0.25)).collect();
+    let third = (0..32).map(|i| i % 9).collect();
+    Operands { ty, first, second, third }
+}
+
+/// An expression whose value the type represents; where it does not, a neighbour is right.
+fn exact(
+    ty: Ty,
+    expression: impl Into<String>,
+    oracle: impl Fn(f64, f64, u32) -> f64 + 'static,
+) -> Case {
+    Case::new(expression, ty, move |a, b, s| {
+        let value = oracle(ty.float(a), ty.float(b), s);
+        let is_exact = ty.float(ty.nearest(value)) == value;
+        if is_exact { Want::Number(value) } else { Want::Near(value, 1.0) }
+    })
+}
+
+fn condition(ty: Ty, expression: &str, oracle: impl Fn(f64, f64) -> bool + 'static) -> Case {
+    Case::holds(expression, move |a, b| oracle(ty.float(a), ty.float(b)))
+}
+
+fn arithmetic(ty: Ty) -> Vec<Case> {
+    vec![
+        exact(ty, "a + b", |a, b, _| a + b),
+        exact(ty, "a - b", |a, b, _| a - b),
+        exact(ty, "a * b", move |a, b, _| a * b),
+        exact(ty, "-a", |a, _, _| -a),
+        exact(ty, "abs(a)", |a, _, _| a.abs()),
+        exact(ty, "sign(a)", |a, _, _| if a == 0.0 { 0.0 } else { a.signum() }),
+        exact(ty, "floor(a)", |a, _, _| a.floor()),
+        exact(ty, "ceil(a)", |a, _, _| a.ceil()),
+        exact(ty, "round(a)", |a, _, _| a.round_ties_even()),
+        exact(ty, "trunc(a)", |a, _, _| a.trunc()),
+        exact(ty, "fract(a)", |a, _, _| a - a.floor()),
+        exact(ty, "min(a, b)", |a, b, _| a.min(b)),
+        exact(ty, "max(a, b)", |a, b, _| a.max(b)),
+        exact(ty, "clamp(a, min(a, b), b)", |a, b, _| a.max(a.min(b)).min(b)),
+        exact(ty, "saturate(a)", |a, _, _| a.clamp(0.0, 1.0)),
+        exact(ty, "step(a, b)", |a, b, _| if a <= b { 1.0 } else { 0.0 }),
+        exact(ty, "select(a, b, a < b)", |a, b, _| a.max(b)),
+        exact(ty, "modf(a).fract", |a, _, _| a.fract()),
+        exact(ty, "modf(a).whole", |a, _, _| a.trunc()),
+        exact(ty, "frexp(a).fract", |a, _, _| fraction(a)),
+        Case::new("i32(frexp(a).exp)", Ty::I32, move |a, _, _| {
+            Want::Bits(Ty::I32.wrap(exponent(ty.float(a)).into()))
+        }),
+        exact(ty, "ldexp(a, i32(s))", |a, _, s| a * 2f64.powi(s as i32)),
+        exact(ty, "ldexp(a, -i32(s % 4u))", |a, _, s| a * 2f64.powi(-(s as i32 % 4))),
+    ]
+}
+
+/// WGSL: of at least a half and less than one, or zero.
+fn fraction(a: f64) -> f64 {
+    if a == 0.0 { 0.0 } else { a / 2f64.powi(exponent(a)) }
+}
+
+fn exponent(a: f64) -> i32 {
+    if a == 0.0 { 0 } else { a.abs().log2().floor() as i32 + 1 }
+}
+
+fn comparisons(ty: Ty) -> Vec<Case> {
+    vec![
+        condition(ty, "a < b", |a, b| a < b),
+        condition(ty, "a <= b", |a, b| a <= b),
+        condition(ty, "a > b", |a, b| a > b),
+        condition(ty, "a >= b", |a, b| a >= b),
+        condition(ty, "a == b", |a, b| a == b),
+        condition(ty, "a != b", |a, b| a != b),
+        condition(ty, "a == a", |_, _| true),
+        condition(ty, "all(vec2(a, b) == vec2(a, a))", |a, b| a == b),
+    ]
+}
+
+/// Sums of products: of whole numbers, so that `f16` represents them.
+fn combined(ty: Ty) -> Vec<Case> {
+    let name = ty.name();
+    vec![
+        exact(ty, format!("fma(trunc(a), {name}(3), trunc(b))"), |a, b, _| {
+            3.0 * a.trunc() + b.trunc()
+        }),
+        exact(ty, format!("fma({name}(-5), trunc(b), trunc(a))"), |a, b, _| {
+            a.trunc() - 5.0 * b.trunc()
+        }),
+        exact(
+            ty,
+            format!("dot(vec2(trunc(a), {name}(2)), vec2({name}(3), trunc(b)))"),
+            |a, b, _| 3.0 * a.trunc() + 2.0 * b.trunc(),
+        ),
+        exact(ty, format!("mix(trunc(a), trunc(b), {name}(0.5))"), |a, b, _| {
+            (a.trunc() + b.trunc()) / 2.0
+        }),
+        // WGSL: the dividend less the divisor times the truncated quotient.
+        exact(ty, format!("a % {name}(2)"), |a, _, _| a % 2.0),
+        exact(ty, format!("b % {name}(-4)"), |_, b, _| b % -4.0),
+        // WGSL: within 2.5 ULP.
+        Case::new(format!("a / (abs(b) + {name}(0.5))"), ty, move |a, b, _| {
+            Want::Near(ty.float(a) / (ty.float(b).abs() + 0.5), 2.5)
+        }),
+        Case::new(format!("{name}(3) / (abs(a) + {name}(1))"), ty, move |a, _, _| {
+            Want::Near(3.0 / (ty.float(a).abs() + 1.0), 2.5)
+        }),
+    ]
+}
+
+#[test]
+fn arithmetic_of_every_width() {
+    for ty in FLOATS {
+        check(&operands(ty), &arithmetic(ty));
+    }
+}
+
+#[test]
+fn comparisons_of_every_width() {
+    for ty in FLOATS {
+        check(&operands(ty), &comparisons(ty));
+    }
+}
+
+#[test]
+fn products_sums_and_quotients_of_every_width() {
+    for ty in FLOATS {
+        check(&operands(ty), &combined(ty));
+    }
+}

@@ -1,0 +1,116 @@
+//! Spreads classes from each value and variable to what uses it.
+
+use super::Class::{self, Uniform};
+use super::rules::{self, Classes};
+use super::{Facts, VarFacts};
+use crate::kir::{Block, Inst, Kir, Stmt, Value, Var};
+
+/// The classes of values and variables: each is a node, the values first.
+pub(super) struct Flow<'a> {
+    kir: &'a Kir,
+    classes: Classes,
+    users: Users,
+    /// Nodes whose users have to be looked at again.
+    raised: Vec<usize>,
+}
+
+/// For each node, those whose classes depend on it.
+struct Users {
+    /// Where each node's users begin in `list`; one more entry ends the last.
+    starts: Vec<usize>,
+    list: Vec<usize>,
+}
+
+impl<'a> Flow<'a> {
+    /// Each class is what it is if everything else is uniform.
+    pub(super) fn new(kir: &'a Kir) -> Self {
+        let values = vec![Uniform; kir.values.len()];
+        let classes = Classes { values, vars: vec![Uniform; kir.vars.len()] };
+        let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
+        (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
+        flow
+    }
+
+    /// The classes so far.
+    pub(super) fn classes(&self) -> &Classes {
+        &self.classes
+    }
+
+    /// Spreads what has changed until nothing changes any more.
+    pub(super) fn settle(&mut self) {
+        while let Some(node) = self.raised.pop() {
+            for at in self.users.starts[node]..self.users.starts[node + 1] {
+                let user = self.users.list[at];
+                match user.checked_sub(self.classes.values.len()) {
+                    None => self.look_at(Value(user as u32)),
+                    // Only values are assigned to variables.
+                    Some(var) => self.raise_var(Var(var as u32), self.classes.values[node]),
+                }
+            }
+        }
+    }
+
+    /// What is known at the end.
+    pub(super) fn into_facts(self, partial: impl Fn(Var) -> bool) -> Facts {
+        let Classes { values, vars } = self.classes;
+        let vars = vars.into_iter().zip(0..);
+        let vars = vars.map(|(class, var)| VarFacts { class, partial: partial(Var(var)) });
+        Facts { values, vars: vars.collect() }
+    }
+
+    fn look_at(&mut self, value: Value) {
+        let class = rules::class(&self.kir.values[value.index()], &self.classes);
+        if class > self.classes.values[value.index()] {
+            self.classes.values[value.index()] = class;
+            self.raised.push(value.index());
+        }
+    }
+
+    /// Makes a variable at least this.
+    pub(super) fn raise_var(&mut self, var: Var, class: Class) {
+        if class > self.classes.vars[var.index()] {
+            self.classes.vars[var.index()] = class;
+            self.raised.push(self.classes.values.len() + var.index());
+        }
+    }
+}
+
+impl Users {
+    fn new(kir: &Kir) -> Self {
+        let nodes = kir.values.len() + kir.vars.len();
+        let mut starts = vec![0; nodes + 1];
+        for_each_edge(kir, &mut |from, _| starts[from] += 1);
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        let mut list = vec![0; sum];
+        // From each node's end downwards, so that `starts` ends up at the beginnings.
+        for_each_edge(kir, &mut |from, to| {
+            starts[from] -= 1;
+            list[starts[from]] = to;
+        });
+        Self { starts, list }
+    }
+}
+
+fn for_each_edge(kir: &Kir, visit: &mut impl FnMut(usize, usize)) {
+    let vars = kir.values.len();
+    for (user, definition) in kir.values.iter().enumerate() {
+        definition.inst.for_each_operand(|operand| visit(operand.index(), user));
+        if let Inst::Get(var) = definition.inst {
+            visit(vars + var.index(), user);
+        }
+    }
+    for_each_set(&kir.body, &mut |var, value| visit(value.index(), vars + var.index()));
+}
+
+fn for_each_set(block: &Block, visit: &mut impl FnMut(Var, Value)) {
+    for stmt in block {
+        if let Stmt::Set(var, value) = stmt {
+            visit(*var, *value);
+        }
+        stmt.blocks().for_each(|inner| for_each_set(inner, visit));
+    }
+}

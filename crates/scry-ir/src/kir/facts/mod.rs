@@ -1,0 +1,83 @@
+//! What the invocations of a workgroup have in common when they execute a kernel in lockstep.
+//!
+//! In lockstep, a statement is executed for all active invocations, if there are any, before the
+//! next one is; those that left a loop, a scope or a branch wait where it ends. Of an
+//! [`If`](super::Stmt::If), `accept` comes before `reject`. A fact holds for the invocations that
+//! are active where a value is computed, or a variable read. It takes each execution of a statement
+//! by itself: a counter that is the same for all invocations in each turn of a loop is uniform.
+//! Facts hold for any part of a workgroup that is executed by itself, too.
+//!
+//! `flow` spreads classes from values to what uses them; `cover` finds the variables that not all
+//! of their readers assigned, which depends on the classes of conditions. Both go from the best
+//! case upward until nothing changes.
+
+mod cover;
+mod flow;
+mod rules;
+
+#[cfg(test)]
+mod tests;
+
+use super::{Kir, Value, Var};
+
+/// What the active invocations' values have in common, the most first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// One value for all.
+    Uniform,
+    /// Of the form `base + x * local.x + y * local.y + z * local.z` modulo 2^32, with a base and
+    /// factors that are uniform; only `I32` and `U32`. A [`Min`](super::BinaryOp::Min) or
+    /// [`Max`](super::BinaryOp::Max) of such operands counts too, though it is of that form only
+    /// if one operand is the result for all: that is left to be found out when it is executed.
+    Affine,
+    /// Nothing that is known.
+    Varying,
+}
+
+/// What is known of a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct VarFacts {
+    /// What is common whenever it is read; `Varying` if `partial`.
+    pub class: Class,
+    /// Whether it may be read by an invocation that did not take part in the latest assignment
+    /// before. If it is not, an assignment may as well write inactive invocations' copies.
+    pub partial: bool,
+}
+
+/// What is known of a kernel's values and variables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// By [`Value::index`].
+    pub values: Vec<Class>,
+    /// By [`Var::index`].
+    pub vars: Vec<VarFacts>,
+}
+
+impl Kir {
+    /// Finds out what the invocations of a workgroup have in common.
+    ///
+    /// A load at a uniform place is uniform even if the memory can be written: it is executed once
+    /// for all invocations. Whoever executes a kernel by these facts has to do just that.
+    #[must_use]
+    pub fn facts(&self) -> Facts {
+        let mut flow = flow::Flow::new(self);
+        let mut cover = cover::Cover::new(self);
+        flow.settle();
+        while cover.pass(&mut flow) {}
+        flow.into_facts(|var| cover.is_partial(var))
+    }
+}
+
+impl Facts {
+    /// The class of a value.
+    #[must_use]
+    pub fn value(&self, value: Value) -> Class {
+        self.values[value.index()]
+    }
+
+    /// What is known of a variable.
+    #[must_use]
+    pub fn var(&self, var: Var) -> VarFacts {
+        self.vars[var.index()]
+    }
+}

@@ -1,0 +1,85 @@
+//! The class of an instruction's result, by the classes of its operands.
+
+use super::Class::{self, Affine, Uniform, Varying};
+use crate::kir::{BinaryOp, Builtin, Definition, Inst, Place, Space, Type, UnaryOp, Value, Var};
+
+/// Classes as far as they are known.
+pub(super) struct Classes {
+    pub(super) values: Vec<Class>,
+    pub(super) vars: Vec<Class>,
+}
+
+impl Classes {
+    /// Of a value.
+    pub(super) fn value(&self, value: Value) -> Class {
+        self.values[value.index()]
+    }
+
+    /// Of a variable.
+    pub(super) fn var(&self, var: Var) -> Class {
+        self.vars[var.index()]
+    }
+}
+
+/// The class of the value that a definition computes.
+pub(super) fn class(definition: &Definition, known: &Classes) -> Class {
+    let of = |value: Value| known.value(value);
+    let ty = definition.ty;
+    match &definition.inst {
+        Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
+        Inst::Builtin(builtin) => of_builtin(*builtin),
+        Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => linear(ty, of(*a)),
+        Inst::Unary(_, a) => opaque(of(*a)),
+        Inst::Binary(op, a, b) => of_binary(*op, ty, of(*a), of(*b)),
+        Inst::Fma(a, b, c) => opaque(of(*a).max(of(*b)).max(of(*c))),
+        Inst::Select(condition, a, b) => match of(*condition) {
+            Uniform => linear(ty, of(*a).max(of(*b))),
+            Affine | Varying => Varying,
+        },
+        Inst::Convert(a) | Inst::Bitcast(a) => linear(ty, of(*a)),
+        Inst::Get(var) => known.var(*var),
+        Inst::Load { place, .. } => of_load(place, known),
+        Inst::Extra(load, _) => of(*load),
+        Inst::Atomic { .. } | Inst::Subgroup(_) => Varying,
+    }
+}
+
+fn of_builtin(builtin: Builtin) -> Class {
+    match builtin {
+        Builtin::LocalId(_) => Affine,
+        Builtin::SubgroupLane | Builtin::SubgroupId => Varying,
+        Builtin::GroupId(_)
+        | Builtin::GroupCount(_)
+        | Builtin::SubgroupSize
+        | Builtin::SubgroupCount => Uniform,
+    }
+}
+
+fn of_binary(op: BinaryOp, ty: Type, a: Class, b: Class) -> Class {
+    match op {
+        BinaryOp::Add | BinaryOp::Sub | BinaryOp::Min | BinaryOp::Max => linear(ty, a.max(b)),
+        BinaryOp::Mul if a.min(b) == Uniform => linear(ty, a.max(b)),
+        BinaryOp::Shl if b == Uniform => linear(ty, a),
+        _ => opaque(a.max(b)),
+    }
+}
+
+fn of_load(place: &Place, known: &Classes) -> Class {
+    match place.space {
+        Space::Local(_) => Varying,
+        Space::Binding(_) | Space::Immediate | Space::Workgroup(_) => {
+            opaque(place.index.map_or(Uniform, |index| known.value(index)))
+        }
+    }
+}
+
+/// The result of a function that keeps the affine form where there are 32 bits, of operands whose
+/// classes have this maximum.
+fn linear(ty: Type, operands: Class) -> Class {
+    if matches!(ty, Type::I32 | Type::U32) { operands } else { opaque(operands) }
+}
+
+/// The result of any other function.
+fn opaque(operands: Class) -> Class {
+    if operands == Uniform { Uniform } else { Varying }
+}

@@ -1,0 +1,250 @@
+//! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
+//! every liberty that the facts give is taken.
+
+use crate::kir::facts::{Class, Facts};
+use crate::kir::random::{self, SIZE};
+use crate::kir::{BinaryOp, Block, Builtin, Inst, Kir, Label, Stmt, UnaryOp, Value};
+
+const LANES: usize = (SIZE[0] * SIZE[1] * SIZE[2]) as usize;
+
+/// What an invocation computed, in order.
+type Trace = Vec<(Value, u32)>;
+
+fn local(lane: usize) -> [u32; 3] {
+    let lane = lane as u32;
+    [lane % SIZE[0], lane / SIZE[0] % SIZE[1], lane / (SIZE[0] * SIZE[1])]
+}
+
+/// The result of an instruction that does not read a variable.
+fn evaluate(inst: &Inst, lane: usize, of: impl Fn(Value) -> u32) -> u32 {
+    match inst {
+        Inst::Const(constant) => constant.bits as u32,
+        Inst::Builtin(Builtin::LocalId(axis)) => local(lane)[usize::from(*axis)],
+        Inst::Builtin(Builtin::GroupId(_)) => 5,
+        Inst::Unary(UnaryOp::Neg, a) => of(*a).wrapping_neg(),
+        Inst::Unary(UnaryOp::Not, a) => !of(*a),
+        Inst::Binary(op, a, b) => combine(*op, of(*a), of(*b)),
+        Inst::Select(condition, a, b) => of(if of(*condition) != 0 { *a } else { *b }),
+        Inst::Convert(a) | Inst::Bitcast(a) => of(*a),
+        // What lies in the buffer: something else at each index.
+        Inst::Load { place, .. } => place.index.map_or(0, of).wrapping_mul(0x9e37_79b1) >> 7,
+        other => unreachable!("no random kernel has {other:?}"),
+    }
+}
+
+fn combine(op: BinaryOp, a: u32, b: u32) -> u32 {
+    match op {
+        BinaryOp::Add => a.wrapping_add(b),
+        BinaryOp::Sub => a.wrapping_sub(b),
+        BinaryOp::Mul => a.wrapping_mul(b),
+        BinaryOp::Shl => a.wrapping_shl(b),
+        BinaryOp::And => a & b,
+        BinaryOp::Xor => a ^ b,
+        BinaryOp::Min => a.min(b),
+        BinaryOp::Max => a.max(b),
+        BinaryOp::Eq => u32::from(a == b),
+        BinaryOp::Lt => u32::from(a < b),
+        BinaryOp::Gt => u32::from(a > b),
+        BinaryOp::Ge => u32::from(a >= b),
+        other => unreachable!("no random kernel has {other:?}"),
+    }
+}
+
+/// One invocation.
+struct Alone<'a> {
+    kir: &'a Kir,
+    lane: usize,
+    values: Vec<u32>,
+    vars: Vec<u32>,
+    trace: Trace,
+}
+
+impl Alone<'_> {
+    /// Executes a block; gives the label by which it is left early.
+    fn block(&mut self, block: &Block) -> Option<Label> {
+        block.iter().find_map(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Option<Label> {
+        match stmt {
+            Stmt::Let(value) => self.compute(*value),
+            Stmt::Set(var, value) => self.vars[var.index()] = self.values[value.index()],
+            Stmt::If { condition, accept, reject } => {
+                let holds = self.values[condition.index()] != 0;
+                return self.block(if holds { accept } else { reject });
+            }
+            Stmt::Loop { label, body, .. } => loop {
+                if let Some(left) = self.block(body) {
+                    return (left != *label).then_some(left);
+                }
+            },
+            Stmt::Scope { label, body } => return self.block(body).filter(|left| left != label),
+            Stmt::Leave(label) => return Some(*label),
+            other => unreachable!("no random kernel has {other:?}"),
+        }
+        None
+    }
+
+    fn compute(&mut self, value: Value) {
+        let result = match self.kir.inst(value) {
+            Inst::Get(var) => self.vars[var.index()],
+            inst => evaluate(inst, self.lane, |operand| self.values[operand.index()]),
+        };
+        self.values[value.index()] = result;
+        self.trace.push((value, result));
+    }
+}
+
+/// All invocations. Sets of them are bits.
+struct Together<'a> {
+    kir: &'a Kir,
+    facts: &'a Facts,
+    /// Whether affine values have to be of that form.
+    exact: bool,
+    values: Vec<[u32; LANES]>,
+    vars: Vec<[u32; LANES]>,
+    /// Who waits at the end of a label.
+    left: Vec<u32>,
+    traces: Vec<Trace>,
+}
+
+fn lanes(set: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |lane| set >> lane & 1 != 0)
+}
+
+/// What inactive invocations' copies are overwritten with.
+const GARBAGE: u32 = 0xdead_beef;
+
+impl Together<'_> {
+    /// Executes a block for a set of invocations; gives those that come to its end.
+    fn block(&mut self, block: &Block, mut active: u32) -> u32 {
+        for stmt in block {
+            if active == 0 {
+                break;
+            }
+            active = self.stmt(stmt, active);
+        }
+        active
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, active: u32) -> u32 {
+        match stmt {
+            Stmt::Let(value) => self.compute(*value, active),
+            Stmt::Set(var, value) => {
+                let from = self.values[value.index()];
+                let partial = self.facts.var(*var).partial;
+                let uniform = self.facts.var(*var).class == Class::Uniform;
+                write(&mut self.vars[var.index()], from, active, uniform, partial);
+            }
+            Stmt::If { condition, accept, reject } => {
+                let condition = self.values[condition.index()];
+                let holds = lanes(active).filter(|lane| condition[*lane] != 0);
+                let holds = holds.fold(0, |set, lane| set | 1 << lane);
+                return self.block(accept, holds) | self.block(reject, active & !holds);
+            }
+            Stmt::Loop { label, body, .. } => {
+                let mut inside = active;
+                while inside != 0 {
+                    inside = self.block(body, inside);
+                }
+                return std::mem::take(&mut self.left[label.0 as usize]);
+            }
+            Stmt::Scope { label, body } => {
+                let end = self.block(body, active);
+                return end | std::mem::take(&mut self.left[label.0 as usize]);
+            }
+            Stmt::Leave(label) => {
+                self.left[label.0 as usize] |= active;
+                return 0;
+            }
+            other => unreachable!("no random kernel has {other:?}"),
+        }
+        active
+    }
+
+    fn compute(&mut self, value: Value, active: u32) {
+        let mut result = [0; LANES];
+        for lane in lanes(active) {
+            result[lane] = match self.kir.inst(value) {
+                Inst::Get(var) => self.vars[var.index()][lane],
+                inst => evaluate(inst, lane, |operand| self.values[operand.index()][lane]),
+            };
+            self.traces[lane].push((value, result[lane]));
+        }
+        let class = self.facts.value(value);
+        if class == Class::Affine && self.exact {
+            assert!(is_affine(&result, active), "{value:?} is not affine: {result:?}");
+        }
+        write(&mut self.values[value.index()], result, active, class == Class::Uniform, false);
+    }
+}
+
+/// Writes the active invocations' copies, and unless the rest may matter, that as well.
+fn write(to: &mut [u32; LANES], from: [u32; LANES], active: u32, uniform: bool, partial: bool) {
+    if !partial {
+        let first = lanes(active).next().map_or(GARBAGE, |lane| from[lane]);
+        *to = [if uniform { first } else { GARBAGE }; LANES];
+    }
+    if partial || !uniform {
+        lanes(active).for_each(|lane| to[lane] = from[lane]);
+    }
+}
+
+/// Whether equal steps from one position to another change the value by the same amount.
+fn is_affine(values: &[u32; LANES], active: u32) -> bool {
+    let step = |a: usize, b: usize| {
+        let (a, b) = (local(a), local(b));
+        [0, 1, 2].map(|axis| b[axis] as i32 - a[axis] as i32)
+    };
+    let mut steps = std::collections::HashMap::new();
+    lanes(active).all(|a| {
+        lanes(active).all(|b| {
+            let change = values[b].wrapping_sub(values[a]);
+            *steps.entry(step(a, b)).or_insert(change) == change
+        })
+    })
+}
+
+fn check(seed: u64, bounds: bool) -> Facts {
+    let kir = random::kernel(seed, bounds);
+    let facts = kir.facts();
+    let mut together = Together {
+        kir: &kir,
+        facts: &facts,
+        exact: !bounds,
+        values: vec![[GARBAGE; LANES]; kir.values.len()],
+        vars: vec![[0; LANES]; kir.vars.len()],
+        left: vec![0; kir.labels as usize],
+        traces: vec![Trace::new(); LANES],
+    };
+    together.block(&kir.body, (1 << LANES) - 1);
+    for (lane, trace) in together.traces.iter().enumerate() {
+        let (values, vars) = (vec![0; kir.values.len()], vec![0; kir.vars.len()]);
+        let mut alone = Alone { kir: &kir, lane, values, vars, trace: Trace::new() };
+        let _ = alone.block(&kir.body);
+        let pairs = alone.trace.iter().zip(trace);
+        let same = pairs.take_while(|(a, b)| a == b).count();
+        assert!(
+            alone.trace == *trace,
+            "seed {seed}, invocation {lane}: {:?} in lockstep, {:?} alone\n{kir:#?}\n{facts:#?}",
+            trace.get(same),
+            alone.trace.get(same),
+        );
+    }
+    facts
+}
+
+#[test]
+fn facts_hold_in_random_kernels() {
+    let mut seen = [0; 5];
+    for seed in 0..4000 {
+        let facts = check(seed, seed % 2 == 0);
+        for var in &facts.vars {
+            seen[var.class as usize] += 1;
+            seen[3] += usize::from(var.partial);
+            seen[4] += usize::from(var.class == Class::Varying && !var.partial);
+        }
+    }
+    // The kernels are such that every kind of variable is common.
+    assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+}

@@ -1,0 +1,7 @@
+//! Facts are found, and hold.
+
+mod kernels;
+mod lockstep;
+mod support;
+mod values;
+mod variables;

@@ -1,0 +1,68 @@
+//! Makes small kernels.
+
+use crate::kir::facts::{Class, VarFacts};
+use crate::kir::{BinaryOp, Builder, Builtin, Label, Place, Space, Type, Value, Var};
+
+/// A kernel with a buffer, and a truth value of each kind.
+pub struct Kernel {
+    pub b: Builder,
+    pub buffer: Space,
+    /// The same for all.
+    pub same: Value,
+    /// Not the same for all.
+    pub differs: Value,
+    pub x: Var,
+}
+
+pub fn kernel() -> Kernel {
+    let mut b = Builder::new("test", [8, 8, 1]);
+    let buffer = Space::Binding(b.buffer(true));
+    let (local, group) = (b.builtin(Builtin::LocalId(0)), b.builtin(Builtin::GroupId(0)));
+    let three = b.u32(3);
+    let same = b.binary(BinaryOp::Lt, group, three);
+    let differs = b.binary(BinaryOp::Lt, local, three);
+    let x = b.var(Type::U32);
+    Kernel { b, buffer, same, differs, x }
+}
+
+impl Kernel {
+    /// Assigns a constant to `x`.
+    pub fn set(&mut self, value: u32) {
+        set(&mut self.b, self.x, value);
+    }
+
+    /// Reads `x` and stores it.
+    pub fn read(&mut self) {
+        read(&mut self.b, self.x);
+    }
+
+    /// What is known of `x`.
+    pub fn fact(self) -> (Class, bool) {
+        let VarFacts { class, partial } = self.b.finish().facts().var(self.x);
+        (class, partial)
+    }
+}
+
+pub fn set(b: &mut Builder, var: Var, value: u32) {
+    let value = b.u32(value);
+    b.set(var, value);
+}
+
+pub fn read(b: &mut Builder, var: Var) {
+    let value = b.get(var);
+    b.store(Place::new(Space::Binding(0), None, 4, 0), vec![value]);
+}
+
+/// Adds one to a variable.
+pub fn step(b: &mut Builder, var: Var) {
+    let (old, one) = (b.get(var), b.u32(1));
+    let new = b.binary(BinaryOp::Add, old, one);
+    b.set(var, new);
+}
+
+/// Leaves a label once a variable is ten.
+pub fn until_ten(b: &mut Builder, var: Var, label: Label) {
+    let (count, ten) = (b.get(var), b.u32(10));
+    let done = b.binary(BinaryOp::Ge, count, ten);
+    b.if_then(done, |b| b.leave(label));
+}

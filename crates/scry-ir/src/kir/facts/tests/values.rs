@@ -1,0 +1,117 @@
+//! Classes of values.
+
+use super::support::{Kernel, kernel};
+use crate::kir::facts::Class::{self, Affine, Uniform, Varying};
+use crate::kir::{AtomicOp, BinaryOp, Builtin, Place, Space, Type, UnaryOp, Value};
+
+const LOCAL: Builtin = Builtin::LocalId(1);
+const GROUP: Builtin = Builtin::GroupId(2);
+const LANE: Builtin = Builtin::SubgroupLane;
+
+/// The class of what a closure computes.
+fn class_of(make: impl FnOnce(&mut Kernel) -> Value) -> Class {
+    let mut k = kernel();
+    let value = make(&mut k);
+    k.b.finish().facts().value(value)
+}
+
+fn binary(op: BinaryOp, a: Builtin, b: Builtin) -> Class {
+    class_of(|k| {
+        let (a, b) = (k.b.builtin(a), k.b.builtin(b));
+        k.b.binary(op, a, b)
+    })
+}
+
+#[test]
+fn sums_products_and_bounds_are_affine() {
+    use BinaryOp::{Add, Max, Min, Mul, Shl, Sub};
+    for op in [Add, Sub, Min, Max] {
+        assert_eq!(binary(op, LOCAL, Builtin::LocalId(0)), Affine, "{op:?}");
+    }
+    for op in [Add, Sub, Min, Max, Mul, Shl] {
+        assert_eq!(binary(op, LOCAL, GROUP), Affine, "{op:?}");
+        assert_eq!(binary(op, GROUP, Builtin::GroupCount(0)), Uniform, "{op:?}");
+        assert_eq!(binary(op, LOCAL, LANE), Varying, "{op:?}");
+    }
+    assert_eq!(binary(Mul, GROUP, LOCAL), Affine);
+    assert_eq!(binary(Mul, LOCAL, LOCAL), Varying);
+    assert_eq!(binary(Shl, GROUP, LOCAL), Varying);
+}
+
+#[test]
+fn other_operations_keep_uniform_alone() {
+    use BinaryOp::{And, Div, Eq, Lt, Or, Rem, Shr, Xor};
+    for op in [Div, Rem, Shr, And, Or, Xor, Eq, Lt] {
+        assert_eq!(binary(op, GROUP, Builtin::SubgroupSize), Uniform, "{op:?}");
+        assert_eq!(binary(op, LOCAL, GROUP), Varying, "{op:?}");
+    }
+}
+
+#[test]
+fn conversions_of_32_bits_are_affine() {
+    let convert = |ty| {
+        class_of(|k| {
+            let local = k.b.builtin(LOCAL);
+            k.b.convert(ty, local)
+        })
+    };
+    assert_eq!(convert(Type::I32), Affine);
+    for ty in [Type::F32, Type::U64, Type::U16, Type::Bool] {
+        assert_eq!(convert(ty), Varying, "{ty}");
+    }
+    let bits = |ty| {
+        class_of(|k| {
+            let local = k.b.builtin(LOCAL);
+            k.b.bitcast(ty, local)
+        })
+    };
+    assert_eq!((bits(Type::I32), bits(Type::F32)), (Affine, Varying));
+    for op in [UnaryOp::Neg, UnaryOp::Not] {
+        let class = class_of(|k| {
+            let local = k.b.builtin(LOCAL);
+            k.b.unary(op, local)
+        });
+        assert_eq!(class, Affine, "{op:?}");
+    }
+}
+
+#[test]
+fn a_selection_needs_a_uniform_condition() {
+    let select = |differs: bool| {
+        class_of(|k| {
+            let (a, b) = (k.b.builtin(LOCAL), k.b.builtin(GROUP));
+            k.b.select(if differs { k.differs } else { k.same }, a, b)
+        })
+    };
+    assert_eq!((select(false), select(true)), (Affine, Varying));
+}
+
+#[test]
+fn a_load_is_uniform_where_its_index_is() {
+    let load = |space: fn(&mut Kernel) -> Space, index: Option<Builtin>| {
+        class_of(|k| {
+            let space = space(k);
+            let index = index.map(|builtin| k.b.builtin(builtin));
+            k.b.load(Type::F32, Place::new(space, index, 4, 0), 2)[1]
+        })
+    };
+    let workgroup: fn(&mut Kernel) -> Space = |k| k.b.workgroup_array(Type::F32, 64);
+    let local: fn(&mut Kernel) -> Space = |k| k.b.local_array(Type::F32, 64);
+    for space in [|k: &mut Kernel| k.buffer, workgroup] {
+        assert_eq!(load(space, None), Uniform);
+        assert_eq!(load(space, Some(GROUP)), Uniform);
+        assert_eq!(load(space, Some(LOCAL)), Varying);
+    }
+    assert_eq!(load(local, None), Varying);
+    assert_eq!(load(|_| Space::Immediate, None), Uniform);
+}
+
+#[test]
+fn atomics_vary() {
+    let class = class_of(|k| {
+        let (space, one) = (k.buffer, k.b.u32(1));
+        let place = Place::new(space, None, 4, 0);
+        k.b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None)
+    });
+    assert_eq!(class, Varying);
+}

@@ -1,0 +1,270 @@
+//! Classes of variables, and who takes part in assigning them.
+
+use super::support::{Kernel, kernel, read, set, step, until_ten};
+use crate::kir::facts::Class::{Affine, Uniform, Varying};
+use crate::kir::facts::VarFacts;
+use crate::kir::{BinaryOp, Builtin, Label, Stmt, Type};
+
+const LOCAL: Builtin = Builtin::LocalId(1);
+
+#[test]
+fn what_is_assigned_by_all_is_as_what_is_assigned() {
+    let mut k = kernel();
+    k.set(1);
+    k.b.if_then(k.same, |b| set(b, k.x, 2));
+    k.read();
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn what_some_assign_and_all_read_is_partial() {
+    for branch in [0, 1] {
+        let mut k = kernel();
+        k.set(1);
+        k.b.open();
+        set(&mut k.b, k.x, 2);
+        let mut blocks = [k.b.close(), Vec::new()];
+        blocks.rotate_right(branch);
+        let [accept, reject] = blocks;
+        k.b.push(Stmt::If { condition: k.differs, accept, reject });
+        k.read();
+        assert_eq!(k.fact(), (Varying, true));
+    }
+}
+
+#[test]
+fn what_one_branch_assigns_and_reads_is_not_partial() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.if_else(
+        k.differs,
+        |b| {
+            set(b, x, 1);
+            read(b, x);
+        },
+        |b| {
+            set(b, x, 2);
+            read(b, x);
+        },
+    );
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn what_one_branch_assigns_and_the_other_reads_is_partial() {
+    let mut k = kernel();
+    k.set(1);
+    let x = k.x;
+    k.b.if_else(k.differs, |b| set(b, x, 2), |b| read(b, x));
+    assert_eq!(k.fact(), (Varying, true));
+}
+
+#[test]
+fn the_first_zero_counts_as_assigned_by_all() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.if_then(k.differs, |b| {
+        read(b, x);
+        set(b, x, 1);
+    });
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn a_loop_carries_what_some_assigned_to_what_others_read() {
+    let mut k = kernel();
+    let (x, counter) = (k.x, k.b.var(Type::U32));
+    k.b.repeat(true, |b, label| {
+        until_ten(b, counter, label);
+        step(b, counter);
+        read(b, x);
+        b.if_then(k.differs, |b| set(b, x, 1));
+    });
+    let facts = k.b.finish().facts();
+    assert_eq!(facts.var(x), VarFacts { class: Varying, partial: true });
+    assert_eq!(facts.var(counter), VarFacts { class: Uniform, partial: false });
+}
+
+/// A loop that counts to ten and is left early by some.
+fn divergent_loop(k: &mut Kernel) {
+    let x = k.x;
+    k.set(0);
+    k.b.repeat(true, |b, label| {
+        until_ten(b, x, label);
+        b.if_then(k.differs, |b| b.leave(label));
+        step(b, x);
+    });
+}
+
+#[test]
+fn the_counter_of_a_loop_that_some_leave_is_uniform_within() {
+    let mut k = kernel();
+    divergent_loop(&mut k);
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn the_counter_of_a_loop_that_some_left_is_partial_behind() {
+    let mut k = kernel();
+    divergent_loop(&mut k);
+    k.read();
+    assert_eq!(k.fact(), (Varying, true));
+}
+
+#[test]
+fn an_inner_counter_is_partial_unless_it_is_set_again() {
+    for again in [true, false] {
+        let mut k = kernel();
+        let (x, outer) = (k.x, k.b.var(Type::U32));
+        k.b.repeat(true, |b, label| {
+            until_ten(b, outer, label);
+            step(b, outer);
+            if again {
+                set(b, x, 0);
+            }
+            b.repeat(true, |b, label| {
+                until_ten(b, x, label);
+                b.if_then(k.differs, |b| b.leave(label));
+                step(b, x);
+            });
+        });
+        let expected = if again { (Uniform, false) } else { (Varying, true) };
+        assert_eq!(k.fact(), expected);
+    }
+}
+
+#[test]
+fn a_stride_keeps_a_counter_affine() {
+    let mut k = kernel();
+    let (x, local, size) = (k.x, k.b.builtin(LOCAL), k.b.builtin(Builtin::GroupCount(0)));
+    k.b.set(x, local);
+    k.b.repeat(true, |b, label| {
+        until_ten(b, x, label);
+        let old = b.get(x);
+        let new = b.binary(BinaryOp::Add, old, size);
+        b.set(x, new);
+    });
+    assert_eq!(k.fact(), (Affine, false));
+}
+
+#[test]
+fn an_early_return_leaves_the_rest_together() {
+    let mut k = kernel();
+    let (x, differs) = (k.x, k.differs);
+    k.b.if_then(differs, |b| b.leave(Label::KERNEL));
+    k.set(0);
+    k.b.repeat(true, |b, label| {
+        b.if_then(differs, |b| b.leave(Label::KERNEL));
+        until_ten(b, x, label);
+        step(b, x);
+    });
+    k.read();
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn what_the_leaving_assign_the_rest_does_not_see() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.if_then(k.differs, |b| {
+        set(b, x, 1);
+        b.leave(Label::KERNEL);
+    });
+    k.read();
+    assert_eq!(k.fact(), (Varying, true));
+}
+
+#[test]
+fn a_continue_of_some_skips_assignments() {
+    let mut k = kernel();
+    let (x, counter) = (k.x, k.b.var(Type::U32));
+    k.b.repeat(true, |b, label| {
+        b.scope(|b, next| {
+            until_ten(b, counter, label);
+            b.if_then(k.differs, |b| b.leave(next));
+            set(b, x, 1);
+        });
+        read(b, x);
+        step(b, counter);
+    });
+    let facts = k.b.finish().facts();
+    assert_eq!(facts.var(x), VarFacts { class: Varying, partial: true });
+    assert_eq!(facts.var(counter), VarFacts { class: Uniform, partial: false });
+}
+
+#[test]
+fn what_is_assigned_before_some_leave_a_scope_all_have() {
+    for (before, expected) in [(true, (Uniform, false)), (false, (Varying, true))] {
+        let mut k = kernel();
+        let x = k.x;
+        k.b.scope(|b, label| {
+            if before {
+                set(b, x, 1);
+            }
+            b.if_then(k.differs, |b| b.leave(label));
+            if !before {
+                set(b, x, 1);
+            }
+        });
+        k.read();
+        assert_eq!(k.fact(), expected);
+    }
+}
+
+#[test]
+fn a_scope_left_by_all_is_not_divergent() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.scope(|b, label| {
+        b.if_then(k.same, |b| b.leave(label));
+        set(b, x, 1);
+    });
+    k.read();
+    assert_eq!(k.fact(), (Uniform, false));
+}
+
+#[test]
+fn who_left_a_loop_is_missing_where_the_others_leave_a_scope() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.scope(|b, scope| {
+        b.repeat(true, |b, label| {
+            b.if_then(k.differs, |b| b.leave(label));
+            b.leave(scope);
+        });
+        set(b, x, 2);
+    });
+    k.read();
+    assert_eq!(k.fact(), (Varying, true));
+}
+
+#[test]
+fn who_left_a_scope_is_missing_where_the_others_leave_another() {
+    let mut k = kernel();
+    let x = k.x;
+    k.b.scope(|b, outer| {
+        b.scope(|b, inner| {
+            b.if_then(k.differs, |b| b.leave(inner));
+            b.leave(outer);
+        });
+        set(b, x, 2);
+    });
+    k.read();
+    assert_eq!(k.fact(), (Varying, true));
+}
+
+#[test]
+fn the_last_turn_of_a_loop_is_without_those_that_left_a_scope_around() {
+    let mut k = kernel();
+    let (x, counter) = (k.x, k.b.var(Type::U32));
+    k.b.scope(|b, scope| {
+        b.repeat(true, |b, label| {
+            set(b, x, 1);
+            b.if_then(k.differs, |b| b.leave(scope));
+            until_ten(b, counter, label);
+            step(b, counter);
+        });
+    });
+    k.read();
+    assert_eq!(k.fact(), (Varying, true));
+}

@@ -1,0 +1,100 @@
+//! Numbers values, variables and local arrays anew, in the order of their first appearance, and
+//! forgets those that do not appear. What a load gives stays together. Workgroup arrays and
+//! buffers keep their numbers, by which others know them.
+
+use super::super::{Array, Block, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
+
+/// The number of what has not appeared.
+const NONE: u32 = u32::MAX;
+
+/// Renumbers a kernel.
+pub(super) fn compact(kir: &mut Kir) {
+    let mut body = std::mem::take(&mut kir.body);
+    let mut compact = Compact {
+        values: vec![NONE; kir.values.len()],
+        vars: vec![NONE; kir.vars.len()],
+        locals: vec![NONE; kir.locals.len()],
+        new_values: Vec::new(),
+        new_vars: Vec::new(),
+        new_locals: Vec::new(),
+        old: kir,
+    };
+    compact.block(&mut body);
+    let Compact { new_values, new_vars, new_locals, .. } = compact;
+    kir.values = new_values;
+    kir.vars = new_vars;
+    kir.locals = new_locals;
+    kir.body = body;
+}
+
+struct Compact<'a> {
+    old: &'a Kir,
+    values: Vec<u32>,
+    vars: Vec<u32>,
+    locals: Vec<u32>,
+    new_values: Vec<Definition>,
+    new_vars: Vec<Type>,
+    new_locals: Vec<Array>,
+}
+
+impl Compact<'_> {
+    fn block(&mut self, block: &mut Block) {
+        for stmt in block {
+            self.stmt(stmt);
+            stmt.blocks_mut().for_each(|block| self.block(block));
+        }
+    }
+
+    fn stmt(&mut self, stmt: &mut Stmt) {
+        stmt.for_each_operand_mut(|value| *value = Value(self.values[value.index()]));
+        match stmt {
+            Stmt::Let(value) => *value = self.value(*value),
+            Stmt::Set(var, _) => *var = self.var(*var),
+            Stmt::Store { place, .. } => self.place(place),
+            _ => {}
+        }
+    }
+
+    fn value(&mut self, value: Value) -> Value {
+        let first = self.define(value);
+        if let Inst::Load { count, .. } = *self.old.inst(value) {
+            for nth in 1..u32::from(count) {
+                self.define(Value(value.0 + nth));
+            }
+        }
+        first
+    }
+
+    fn define(&mut self, value: Value) -> Value {
+        let mut definition = self.old.values[value.index()];
+        definition.inst.for_each_operand_mut(|value| *value = Value(self.values[value.index()]));
+        match &mut definition.inst {
+            Inst::Get(var) => *var = self.var(*var),
+            Inst::Load { place, .. } | Inst::Atomic { place, .. } => self.place(place),
+            _ => {}
+        }
+        let number = self.new_values.len() as u32;
+        self.new_values.push(definition);
+        self.values[value.index()] = number;
+        Value(number)
+    }
+
+    fn var(&mut self, var: Var) -> Var {
+        let number = &mut self.vars[var.index()];
+        if *number == NONE {
+            *number = self.new_vars.len() as u32;
+            self.new_vars.push(self.old.vars[var.index()]);
+        }
+        Var(*number)
+    }
+
+    fn place(&mut self, place: &mut Place) {
+        let Space::Local(array) = &mut place.space else { return };
+        let number = &mut self.locals[*array as usize];
+        if *number == NONE {
+            *number = self.new_locals.len() as u32;
+            self.new_locals.push(self.old.locals[*array as usize]);
+        }
+        *array = *number;
+    }
+}

@@ -1,0 +1,304 @@
+//! Merges what is computed or read twice.
+//!
+//! A value is replaced by an equal one that was computed before, in this block or in one round it,
+//! so that it has been computed whenever it is used. Constants and whatever else has no operands
+//! go to the start of the kernel.
+//!
+//! What is read may be replaced as long as nothing can have changed it: a variable until it is
+//! assigned, memory until this invocation writes there, an atomic operation happens, or a barrier
+//! lets the writes of others in. Buffers that the kernel cannot write never change. Places that
+//! are written without any of these by others are data races, for which either value is right.
+
+use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
+use super::identity::commutes;
+use super::names::{Assigned, Names, diverges, escapes};
+use std::collections::HashMap;
+
+/// Merges the common subexpressions of a kernel.
+pub(super) fn cse(kir: &mut Kir) {
+    let body = std::mem::take(&mut kir.body);
+    let mut cse = Cse {
+        names: Names::new(kir.values.len()),
+        loops: Assigned::new(&body),
+        start: Vec::new(),
+        table: HashMap::with_capacity(kir.values.len()),
+        added: Vec::new(),
+        vars: vec![Known::Zero; kir.vars.len()],
+        learned: Vec::new(),
+        assigned: Vec::new(),
+        memory: Memory::default(),
+        kir,
+    };
+    let rest = cse.block(body);
+    let mut body = std::mem::take(&mut cse.start);
+    body.extend(rest);
+    kir.body = body;
+}
+
+/// What makes two computations equal: type and instruction, and for a load the state of memory.
+type Key = (Type, Inst, u32);
+
+/// What a variable holds.
+#[derive(Clone, Copy, PartialEq)]
+enum Known {
+    Nothing,
+    /// What it holds at first.
+    Zero,
+    Value(Value),
+}
+
+struct Cse<'a> {
+    kir: &'a mut Kir,
+    names: Names,
+    loops: Assigned,
+    /// What goes to the start of the kernel.
+    start: Block,
+    table: HashMap<Key, Value>,
+    /// What was added to the table, except at the start of the kernel.
+    added: Vec<Key>,
+    vars: Vec<Known>,
+    /// What was known of variables before it changed.
+    learned: Vec<(Var, Known)>,
+    /// Variables that were assigned, in order.
+    assigned: Vec<Var>,
+    memory: Memory,
+}
+
+/// Numbers for the states of memory, growing with every change.
+#[derive(Default)]
+struct Memory {
+    clock: u32,
+    /// Last change of everything, and of what is shared.
+    everything: u32,
+    shared: u32,
+    spaces: HashMap<Space, u32>,
+}
+
+impl Memory {
+    fn state(&self, space: Space) -> u32 {
+        let own = self.spaces.get(&space).copied().unwrap_or(0);
+        let shared = if matches!(space, Space::Local(_)) { 0 } else { self.shared };
+        own.max(shared).max(self.everything)
+    }
+
+    fn change(&mut self, space: Space) {
+        self.clock += 1;
+        self.spaces.insert(space, self.clock);
+    }
+
+    fn change_shared(&mut self) {
+        self.clock += 1;
+        self.shared = self.clock;
+    }
+
+    fn change_everything(&mut self) {
+        self.clock += 1;
+        self.everything = self.clock;
+    }
+}
+
+impl Cse<'_> {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for stmt in block {
+            self.stmt(stmt, &mut out);
+        }
+        out
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
+        self.names.rename_stmt(&mut stmt);
+        match stmt {
+            Stmt::Let(value) => return self.value(value, out),
+            Stmt::Set(var, value) if !self.set(var, value) => return,
+            Stmt::If { ref mut accept, ref mut reject, .. } => self.branch(accept, reject),
+            Stmt::Loop { label, ref mut body, .. } => {
+                self.memory.change_everything();
+                for nth in 0..self.loops.within(label).len() {
+                    self.learn(self.loops.within(label)[nth], Known::Nothing);
+                }
+                let first = self.assigned.len();
+                self.nested(body);
+                self.forget(first);
+            }
+            Stmt::Scope { ref mut body, .. } => self.scope(body),
+            Stmt::Barrier(_) => self.memory.change_shared(),
+            Stmt::Store { place, ref values } => self.store(place, values),
+            Stmt::Set(..) | Stmt::Leave(_) => {}
+        }
+        out.push(stmt);
+    }
+
+    /// Two blocks of which one is executed.
+    fn branch(&mut self, accept: &mut Block, reject: &mut Block) {
+        let first = self.assigned.len();
+        self.nested(accept);
+        let second = self.assigned.len();
+        self.nested(reject);
+        // What happened in a block that is left is of no matter for what follows.
+        if !diverges(reject) {
+            self.forget(second);
+        }
+        if !diverges(accept) {
+            self.forget_some(first, second);
+        }
+    }
+
+    /// A block whose values are not visible after it.
+    fn nested(&mut self, block: &mut Block) {
+        let (added, learned) = (self.added.len(), self.learned.len());
+        *block = self.block(std::mem::take(block));
+        self.hide(added);
+        self.unlearn(learned);
+    }
+
+    /// A scope's values remain visible if it cannot have been left before them.
+    fn scope(&mut self, body: &mut Block) {
+        let (first, learned) = (self.assigned.len(), self.learned.len());
+        let mut visible = None;
+        let block = std::mem::take(body);
+        for stmt in block {
+            if visible.is_none() && escapes(&stmt) {
+                visible = Some(self.added.len());
+            }
+            self.stmt(stmt, body);
+        }
+        self.hide(visible.unwrap_or(self.added.len()));
+        self.unlearn(learned);
+        self.forget(first);
+    }
+
+    /// Takes out of the table what was added since it had `count` entries.
+    fn hide(&mut self, count: usize) {
+        for key in self.added.drain(count..) {
+            self.table.remove(&key);
+        }
+    }
+
+    fn learn(&mut self, var: Var, known: Known) {
+        let before = std::mem::replace(&mut self.vars[var.index()], known);
+        self.learned.push((var, before));
+    }
+
+    fn unlearn(&mut self, count: usize) {
+        for (var, before) in self.learned.drain(count..).rev() {
+            self.vars[var.index()] = before;
+        }
+    }
+
+    /// Takes variables that were assigned as unknown.
+    fn forget(&mut self, first: usize) {
+        self.forget_some(first, self.assigned.len());
+    }
+
+    fn forget_some(&mut self, first: usize, end: usize) {
+        for nth in first..end {
+            self.learn(self.assigned[nth], Known::Nothing);
+        }
+    }
+
+    /// Notes an assignment; gives whether it changes anything.
+    fn set(&mut self, var: Var, value: Value) -> bool {
+        let unchanged = match self.vars[var.index()] {
+            Known::Nothing => false,
+            Known::Zero => self.kir.constant(value).is_some_and(|constant| constant.bits == 0),
+            Known::Value(known) => known == value,
+        };
+        if !unchanged {
+            self.learn(var, Known::Value(value));
+            self.assigned.push(var);
+        }
+        !unchanged
+    }
+
+    fn store(&mut self, place: Place, values: &[Value]) {
+        self.memory.change(place.space);
+        let state = self.memory.state(place.space);
+        for (nth, value) in (0..).zip(values) {
+            let ty = self.kir.ty(*value);
+            let Some(offset) = place.offset.checked_add(nth * ty.size()) else { return };
+            let place = Place { offset, ..place };
+            let key = key(self.kir, ty, Inst::Load { place, count: 1 }, state);
+            if self.table.insert(key, *value).is_none() {
+                self.added.push(key);
+            }
+        }
+    }
+
+    fn value(&mut self, value: Value, out: &mut Block) {
+        let definition = &mut self.kir.values[value.index()];
+        self.names.rename(&mut definition.inst);
+        let ty = definition.ty;
+        match definition.inst {
+            Inst::Get(var) => return self.get(value, var, out),
+            Inst::Load { place, count } => {
+                let state =
+                    if self.changes(place.space) { self.memory.state(place.space) } else { 0 };
+                return self.merge(value, state, count, out);
+            }
+            Inst::Atomic { .. } => self.memory.change_shared(),
+            Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {
+                let key = (ty, definition.inst, 0);
+                let start = &mut self.start;
+                let same = *self.table.entry(key).or_insert_with(|| {
+                    start.push(Stmt::Let(value));
+                    value
+                });
+                return self.names.replace(value, same);
+            }
+            inst if inst.is_pure() => return self.merge(value, 0, 1, out),
+            _ => {}
+        }
+        out.push(Stmt::Let(value));
+    }
+
+    /// Whether memory can change while the kernel runs.
+    fn changes(&self, space: Space) -> bool {
+        match space {
+            Space::Binding(binding) => self.kir.buffers[binding as usize].writable,
+            Space::Immediate => false,
+            Space::Workgroup(_) | Space::Local(_) => true,
+        }
+    }
+
+    fn get(&mut self, value: Value, var: Var, out: &mut Block) {
+        match self.vars[var.index()] {
+            Known::Value(known) => self.names.replace(value, known),
+            Known::Nothing => {
+                self.learn(var, Known::Value(value));
+                out.push(Stmt::Let(value));
+            }
+            Known::Zero => {
+                let zero = super::super::Const::zero(self.kir.vars[var.index()]);
+                self.kir.values[value.index()].inst = Inst::Const(zero);
+                self.value(value, out);
+            }
+        }
+    }
+
+    /// Uses an equal value instead, or has this one be used from now on.
+    fn merge(&mut self, value: Value, state: u32, count: u8, out: &mut Block) {
+        let definition = self.kir.values[value.index()];
+        let key = key(self.kir, definition.ty, definition.inst, state);
+        if let Some(same) = self.table.get(&key) {
+            for nth in 0..u32::from(count) {
+                self.names.replace(Value(value.0 + nth), Value(same.0 + nth));
+            }
+            return;
+        }
+        self.table.insert(key, value);
+        self.added.push(key);
+        out.push(Stmt::Let(value));
+    }
+}
+
+/// The key of an instruction, in one form for all that mean the same.
+fn key(kir: &Kir, ty: Type, mut inst: Inst, state: u32) -> Key {
+    match &mut inst {
+        Inst::Binary(op, a, b) if *a > *b && commutes(*op, kir.ty(*a)) => std::mem::swap(a, b),
+        Inst::Fma(a, b, _) if *a > *b => std::mem::swap(a, b),
+        Inst::Load { place, .. } if place.index.is_none() => place.stride = 0,
+        _ => {}
+    }
+    (ty, inst, state)
+}

@@ -1,0 +1,181 @@
+//! Drops what has no effect.
+//!
+//! Effects are stores, atomic and subgroup operations, barriers, and leaving. What these need is
+//! live, and so is what that needs; a variable that is never read for a live value loses its
+//! assignments, an array that is never read its stores. Blocks that end up empty go as well, with
+//! whatever cannot be reached.
+
+use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var};
+use super::names::diverges;
+use std::collections::HashSet;
+
+/// Drops the dead code of a kernel.
+pub(super) fn dead(kir: &mut Kir) {
+    // An If that becomes empty may have been all that its condition was for.
+    for _ in 0..4 {
+        let dropped = sweep(kir);
+        if !dropped {
+            break;
+        }
+    }
+}
+
+/// One round; gives whether a statement with blocks was dropped.
+fn sweep(kir: &mut Kir) -> bool {
+    let mut body = std::mem::take(&mut kir.body);
+    let read = read_arrays(kir, &body);
+    let mut live = Live {
+        values: vec![false; kir.values.len()],
+        vars: vec![false; kir.vars.len()],
+        sets: vec![Vec::new(); kir.vars.len()],
+        pending: Vec::new(),
+        read,
+        kir,
+    };
+    live.roots(&body);
+    live.spread();
+    let Live { values, vars, read, .. } = live;
+    let mut sweep = Sweep { kir, values, vars, read, dropped: false };
+    sweep.block(&mut body);
+    let dropped = sweep.dropped;
+    kir.body = body;
+    dropped
+}
+
+/// The arrays in workgroup and local memory that are read.
+fn read_arrays(kir: &Kir, body: &Block) -> HashSet<Space> {
+    fn visit(kir: &Kir, block: &Block, read: &mut HashSet<Space>) {
+        for stmt in block {
+            if let Stmt::Let(value) = stmt
+                && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
+                && matches!(place.space, Space::Workgroup(_) | Space::Local(_))
+            {
+                read.insert(place.space);
+            }
+            stmt.blocks().for_each(|block| visit(kir, block, read));
+        }
+    }
+    let mut read = HashSet::new();
+    visit(kir, body, &mut read);
+    read
+}
+
+/// Whether a store to this memory can be noticed.
+fn is_noticed(space: Space, read: &HashSet<Space>) -> bool {
+    matches!(space, Space::Binding(_) | Space::Immediate) || read.contains(&space)
+}
+
+/// Whether an instruction must be executed even if nothing needs its value.
+fn has_effect(inst: &Inst) -> bool {
+    matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_))
+}
+
+/// Finds what is live.
+struct Live<'a> {
+    kir: &'a Kir,
+    values: Vec<bool>,
+    vars: Vec<bool>,
+    /// What each variable is assigned, as long as it is not live.
+    sets: Vec<Vec<Value>>,
+    /// Live values whose operands have not been seen to.
+    pending: Vec<Value>,
+    read: HashSet<Space>,
+}
+
+impl Live<'_> {
+    /// Marks what effects need.
+    fn roots(&mut self, block: &Block) {
+        for stmt in block {
+            match stmt {
+                Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
+                Stmt::Let(_) => {}
+                Stmt::Set(var, value) => self.sets[var.index()].push(*value),
+                Stmt::Store { place, .. } if !is_noticed(place.space, &self.read) => {}
+                _ => stmt.for_each_operand(|value| self.mark(value)),
+            }
+            stmt.blocks().for_each(|block| self.roots(block));
+        }
+    }
+
+    fn mark(&mut self, value: Value) {
+        if !std::mem::replace(&mut self.values[value.index()], true) {
+            self.pending.push(value);
+        }
+    }
+
+    /// Marks what live values need.
+    fn spread(&mut self) {
+        while let Some(value) = self.pending.pop() {
+            let kir = self.kir;
+            kir.inst(value).for_each_operand(|operand| self.mark(operand));
+            if let Inst::Get(var) = *kir.inst(value) {
+                self.mark_var(var);
+            }
+        }
+    }
+
+    fn mark_var(&mut self, var: Var) {
+        self.vars[var.index()] = true;
+        for value in std::mem::take(&mut self.sets[var.index()]) {
+            self.mark(value);
+        }
+    }
+}
+
+/// Drops what is not live.
+struct Sweep<'a> {
+    kir: &'a mut Kir,
+    values: Vec<bool>,
+    vars: Vec<bool>,
+    read: HashSet<Space>,
+    dropped: bool,
+}
+
+impl Sweep<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut reached = true;
+        block.retain_mut(|stmt| {
+            let stays = reached && self.stays(stmt);
+            reached = reached && !(stays && ends(stmt));
+            stays
+        });
+    }
+
+    fn stays(&mut self, stmt: &mut Stmt) -> bool {
+        for block in stmt.blocks_mut() {
+            self.block(block);
+        }
+        match stmt {
+            Stmt::Let(value) => self.is_live(*value),
+            Stmt::Set(var, _) => self.vars[var.index()],
+            Stmt::Store { place, .. } => is_noticed(place.space, &self.read),
+            Stmt::If { accept, reject, .. } => {
+                let stays = !(accept.is_empty() && reject.is_empty());
+                self.dropped |= !stays;
+                stays
+            }
+            Stmt::Scope { body, .. } => !body.is_empty(),
+            Stmt::Loop { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => true,
+        }
+    }
+
+    /// Whether a value is live; of a load, any. The last ones that are not are not read.
+    fn is_live(&mut self, value: Value) -> bool {
+        let Inst::Load { count, .. } = &mut self.kir.values[value.index()].inst else {
+            return self.values[value.index()];
+        };
+        let live = &self.values[value.index()..][..usize::from(*count)];
+        let needed = live.iter().rposition(|live| *live).map_or(0, |last| last + 1);
+        *count = needed.max(1) as u8;
+        needed > 0
+    }
+}
+
+/// Whether what follows a statement is never reached.
+fn ends(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Leave(_) => true,
+        Stmt::If { accept, reject, .. } => diverges(accept) && diverges(reject),
+        _ => false,
+    }
+}

@@ -1,0 +1,210 @@
+//! What an instruction gives for constants.
+//!
+//! Integers follow the letter of [`BinaryOp`] and [`UnaryOp`]. Floats are computed as `f64` and
+//! rounded once: twice the precision and two bits more is enough for sums, products, quotients and
+//! roots of narrower types to come out as if computed exactly.
+
+use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
+use super::float;
+
+/// The result of an instruction whose operands are constants, if every target gives the same: not
+/// of functions with a tolerance, not NaN (whose bits may differ), not a zero of either sign.
+pub(crate) fn eval(
+    ty: Type,
+    inst: &Inst,
+    constant: impl Fn(Value) -> Option<Const>,
+) -> Option<Const> {
+    let get = |value: &Value| constant(*value);
+    match inst {
+        Inst::Const(constant) => Some(*constant),
+        Inst::Unary(op, a) => determined(unary(*op, get(a)?)?),
+        Inst::Binary(op, a, b) => {
+            let (a, b) = (get(a)?, get(b)?);
+            if of_two_zeros(*op, a, b) { None } else { determined(binary(*op, a, b)?) }
+        }
+        Inst::Fma(a, b, c) => fma(get(a)?, get(b)?, get(c)?),
+        Inst::Select(condition, a, b) => get(if get(condition)?.bits == 0 { b } else { a }),
+        Inst::Convert(a) => exact_conversion(ty, get(a)?),
+        Inst::Bitcast(a) => Some(Const { ty, bits: get(a)?.bits }),
+        _ => None,
+    }
+}
+
+/// Leaves out NaN.
+fn determined(result: Const) -> Option<Const> {
+    (!result.ty.is_float() || !float::value(result).is_nan()).then_some(result)
+}
+
+/// Whether this is the smaller or larger of zeros of different sign.
+fn of_two_zeros(op: BinaryOp, a: Const, b: Const) -> bool {
+    matches!(op, BinaryOp::Min | BinaryOp::Max)
+        && a.ty.is_float()
+        && a.bits != b.bits
+        && float::value(a) == float::value(b)
+}
+
+/// `a * b + c`, where rounding once or twice makes no difference.
+fn fma(a: Const, b: Const, c: Const) -> Option<Const> {
+    let fused = match a.ty {
+        Type::F32 => Const::f32(f32_of(a).mul_add(f32_of(b), f32_of(c))),
+        Type::F64 => Const::f64(f64::from_bits(a.bits).mul_add(float::value(b), float::value(c))),
+        _ => return None,
+    };
+    let apart = binary(BinaryOp::Add, binary(BinaryOp::Mul, a, b)?, c)?;
+    if apart == fused { determined(apart) } else { None }
+}
+
+fn f32_of(constant: Const) -> f32 {
+    f32::from_bits(constant.bits as u32)
+}
+
+/// A conversion, unless a finite number becomes infinite.
+fn exact_conversion(ty: Type, a: Const) -> Option<Const> {
+    let result = convert(ty, a);
+    if ty.is_float() && float::value(result).is_infinite() && !is_infinite(a) {
+        return None;
+    }
+    determined(result)
+}
+
+fn is_infinite(a: Const) -> bool {
+    a.ty.is_float() && float::value(a).is_infinite()
+}
+
+/// The result of a function of one operand; none of a function with a tolerance.
+pub(super) fn unary(op: UnaryOp, a: Const) -> Option<Const> {
+    match a.ty {
+        Type::Bool => (op == UnaryOp::Not).then(|| Const::bool(a.bits == 0)),
+        ty if ty.is_float() => float::unary(op, a),
+        _ => integer_unary(op, a),
+    }
+}
+
+fn integer_unary(op: UnaryOp, a: Const) -> Option<Const> {
+    let (ty, x, width) = (a.ty, a.as_i64(), a.ty.bits());
+    let result = match op {
+        UnaryOp::Neg => x.wrapping_neg(),
+        UnaryOp::Not => !x,
+        UnaryOp::Abs if ty.is_signed() => x.wrapping_abs(),
+        UnaryOp::Sign if ty.is_signed() => x.signum(),
+        UnaryOp::CountOnes => i64::from(a.bits.count_ones()),
+        UnaryOp::LeadingZeros => i64::from(a.bits.leading_zeros() + width) - 64,
+        UnaryOp::TrailingZeros => i64::from(a.bits.trailing_zeros().min(width)),
+        UnaryOp::ReverseBits => (a.bits.reverse_bits() >> (64 - width)) as i64,
+        UnaryOp::FirstLeadingBit => 63 - i64::from(from_sign(a).leading_zeros()),
+        UnaryOp::FirstTrailingBit if a.bits == 0 => -1,
+        UnaryOp::FirstTrailingBit => i64::from(a.bits.trailing_zeros()),
+        _ => return None,
+    };
+    Some(Const::int(ty, result))
+}
+
+/// The bits that differ from the sign.
+fn from_sign(a: Const) -> u64 {
+    let x = a.as_i64();
+    if a.ty.is_signed() && x < 0 { !x as u64 } else { a.bits }
+}
+
+/// The result of a function of two operands; none of a function with a tolerance.
+pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
+    match a.ty {
+        Type::Bool => boolean(op, a.bits != 0, b.bits != 0),
+        ty if ty.is_float() => float::binary(op, a, b),
+        ty if ty.is_signed() => signed(op, a, b),
+        _ => unsigned(op, a, b),
+    }
+}
+
+fn boolean(op: BinaryOp, a: bool, b: bool) -> Option<Const> {
+    Some(Const::bool(match op {
+        BinaryOp::And => a & b,
+        BinaryOp::Or => a | b,
+        BinaryOp::Xor | BinaryOp::Ne => a ^ b,
+        BinaryOp::Eq => a == b,
+        _ => return None,
+    }))
+}
+
+/// The result of a comparison; none if it is something else.
+pub(super) fn compare<T: PartialOrd>(op: BinaryOp, a: T, b: T) -> Option<Const> {
+    Some(Const::bool(match op {
+        BinaryOp::Eq => a == b,
+        BinaryOp::Ne => a != b,
+        BinaryOp::Lt => a < b,
+        BinaryOp::Le => a <= b,
+        BinaryOp::Gt => a > b,
+        BinaryOp::Ge => a >= b,
+        _ => return None,
+    }))
+}
+
+fn signed(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
+    let (x, y) = (a.as_i64(), b.as_i64());
+    let result = match op {
+        BinaryOp::Div if y == 0 => x,
+        BinaryOp::Div => x.wrapping_div(y),
+        BinaryOp::Rem if y == 0 => 0,
+        BinaryOp::Rem => x.wrapping_rem(y),
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+        BinaryOp::Shr => x >> shift(a, b),
+        _ if op.compares() => return compare(op, x, y),
+        _ => return wrapping(op, a, b),
+    };
+    Some(Const::int(a.ty, result))
+}
+
+fn unsigned(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
+    let (x, y) = (a.bits, b.bits);
+    let result = match op {
+        BinaryOp::Div => x.checked_div(y).unwrap_or(x),
+        BinaryOp::Rem => x.checked_rem(y).unwrap_or(0),
+        BinaryOp::Min => x.min(y),
+        BinaryOp::Max => x.max(y),
+        BinaryOp::Shr => x >> shift(a, b),
+        _ if op.compares() => return compare(op, x, y),
+        _ => return wrapping(op, a, b),
+    };
+    Some(Const::int(a.ty, result as i64))
+}
+
+/// Operations that do the same to the bits of both kinds of integers.
+fn wrapping(op: BinaryOp, a: Const, b: Const) -> Option<Const> {
+    let (x, y) = (a.bits, b.bits);
+    let result = match op {
+        BinaryOp::Add => x.wrapping_add(y),
+        BinaryOp::Sub => x.wrapping_sub(y),
+        BinaryOp::Mul => x.wrapping_mul(y),
+        BinaryOp::And => x & y,
+        BinaryOp::Or => x | y,
+        BinaryOp::Xor => x ^ y,
+        BinaryOp::Shl => x << shift(a, b),
+        BinaryOp::Dot4U8 => dot(x, y, i64::from),
+        BinaryOp::Dot4I8 => {
+            return Some(Const::int(Type::I32, dot(x, y, |byte| i64::from(byte as i8)) as i64));
+        }
+        _ => return None,
+    };
+    Some(Const::int(a.ty, result as i64))
+}
+
+fn shift(a: Const, by: Const) -> u32 {
+    by.bits as u32 % a.ty.bits()
+}
+
+fn dot(a: u64, b: u64, read: impl Fn(u8) -> i64) -> u64 {
+    let byte = |word: u64, nth: usize| read(word.to_le_bytes()[nth]);
+    (0..4).map(|nth| byte(a, nth) * byte(b, nth)).sum::<i64>() as u64
+}
+
+/// The same number in another type.
+pub(super) fn convert(ty: Type, a: Const) -> Const {
+    match (a.ty, ty) {
+        (from, Type::Bool) if from.is_float() => Const::bool(float::value(a) != 0.0),
+        (_, Type::Bool) => Const::bool(a.bits != 0),
+        (from, _) if from.is_float() && ty.is_float() => float::round(ty, float::value(a)),
+        (from, _) if from.is_float() => float::to_integer(ty, a),
+        (_, _) if ty.is_float() => float::from_integer(ty, a),
+        _ => Const::int(ty, a.as_i64()),
+    }
+}

@@ -1,0 +1,137 @@
+//! Computes what is constant, and applies the laws of arithmetic.
+//!
+//! A value is replaced by an operand, which is visible wherever the value is, or its instruction
+//! gets simpler. Nothing moves. A branch on a constant becomes the block that is taken; values of
+//! that block are visible further then, which does no harm.
+
+use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
+use super::names::{Names, diverges};
+use super::{eval, identity};
+
+/// What an instruction turns out to be.
+pub(super) enum Simple {
+    /// Another value.
+    Same(Value),
+    /// Another instruction.
+    Inst(Inst),
+}
+
+/// Folds a kernel.
+pub(super) fn fold(kir: &mut Kir) {
+    let body = std::mem::take(&mut kir.body);
+    let names = Names::new(kir.values.len());
+    let mut fold = Fold { kir, names, out: Vec::new() };
+    let body = fold.block(body);
+    kir.body = body;
+}
+
+/// A kernel being folded.
+pub(super) struct Fold<'a> {
+    pub kir: &'a mut Kir,
+    names: Names,
+    /// The block being made.
+    out: Block,
+}
+
+impl Fold<'_> {
+    fn block(&mut self, block: Block) -> Block {
+        let outer = std::mem::take(&mut self.out);
+        self.splice(block);
+        std::mem::replace(&mut self.out, outer)
+    }
+
+    /// Goes on with the statements of a block; gives whether its end is reached.
+    fn splice(&mut self, block: Block) -> bool {
+        block.into_iter().all(|stmt| self.stmt(stmt))
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt) -> bool {
+        self.names.rename_stmt(&mut stmt);
+        match &mut stmt {
+            Stmt::Let(value) => return self.value(*value),
+            Stmt::Store { place, .. } => self.place(place),
+            Stmt::If { condition, accept, reject } => {
+                let (accept, reject) = (std::mem::take(accept), std::mem::take(reject));
+                return self.branch(*condition, accept, reject);
+            }
+            _ => {
+                for block in stmt.blocks_mut() {
+                    *block = self.block(std::mem::take(block));
+                }
+            }
+        }
+        let goes_on = !matches!(stmt, Stmt::Leave(_));
+        self.out.push(stmt);
+        goes_on
+    }
+
+    fn branch(&mut self, condition: Value, accept: Block, reject: Block) -> bool {
+        if let Some(constant) = self.kir.constant(condition) {
+            return self.splice(if constant.bits == 0 { reject } else { accept });
+        }
+        if let Inst::Unary(UnaryOp::Not, inverse) = *self.kir.inst(condition) {
+            return self.branch(inverse, reject, accept);
+        }
+        let (accept, reject) = (self.block(accept), self.block(reject));
+        let goes_on = !(diverges(&accept) && diverges(&reject));
+        self.out.push(Stmt::If { condition, accept, reject });
+        goes_on
+    }
+
+    fn value(&mut self, value: Value) -> bool {
+        let mut inst = *self.kir.inst(value);
+        self.names.rename(&mut inst);
+        if let Inst::Load { place, .. } | Inst::Atomic { place, .. } = &mut inst {
+            self.place(place);
+        }
+        self.kir.values[value.index()].inst = inst;
+        match self.simplify(value) {
+            Some(same) => self.names.replace(value, same),
+            None => self.out.push(Stmt::Let(value)),
+        }
+        true
+    }
+
+    /// Simplifies an instruction as long as there is a way; gives the value that it amounts to.
+    fn simplify(&mut self, value: Value) -> Option<Value> {
+        // No law undoes another; the limit is for the day when one does.
+        for _ in 0..8 {
+            let definition = self.kir.values[value.index()];
+            let constant = |operand| self.kir.constant(operand);
+            let inst = match eval::eval(definition.ty, &definition.inst, constant) {
+                Some(constant) => Inst::Const(constant),
+                None => match identity::apply(self, definition)? {
+                    Simple::Same(same) => return Some(same),
+                    Simple::Inst(inst) => inst,
+                },
+            };
+            self.kir.values[value.index()].inst = inst;
+            if let Inst::Const(_) = inst {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// Adds an instruction before the one at hand.
+    pub fn define(&mut self, ty: super::super::Type, inst: Inst) -> Value {
+        self.kir.values.push(super::super::Definition { ty, inst });
+        let value = Value(self.kir.values.len() as u32 - 1);
+        self.out.push(Stmt::Let(value));
+        value
+    }
+
+    /// Adds a constant before the instruction at hand.
+    pub fn constant(&mut self, constant: Const) -> Value {
+        self.define(constant.ty, Inst::Const(constant))
+    }
+
+    /// Makes a constant index part of the offset.
+    fn place(&self, place: &mut Place) {
+        let Some(index) = place.index.and_then(|index| self.kir.constant(index)) else { return };
+        let offset = u64::from(place.stride) * index.bits + u64::from(place.offset);
+        if let Ok(offset) = u32::try_from(offset) {
+            *place = Place { index: None, offset, ..*place };
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Makes kernels cheaper without changing what they do.
+//!
+//! Each pass is a file that says what it does and why that is sound. Here is only their order.
+
+mod compact;
+mod cse;
+mod dead;
+pub(crate) mod eval;
+mod float;
+mod fold;
+mod identity;
+mod names;
+#[cfg(test)]
+mod tests;
+
+use super::Kir;
+
+/// Makes a kernel cheaper. What it writes, and in which order it synchronises, stays the same.
+pub fn optimise(kir: &mut Kir) {
+    for _ in 0..2 {
+        fold::fold(kir);
+        cse::cse(kir);
+        dead::dead(kir);
+    }
+    compact::compact(kir);
+}

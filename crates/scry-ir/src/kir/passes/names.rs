@@ -1,0 +1,96 @@
+//! Which value stands for which.
+
+use super::super::{Block, Inst, Label, Stmt, Value, Var};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// Replacements of values by others that are visible wherever they are.
+pub(super) struct Names(Vec<Value>);
+
+impl Names {
+    /// Every one of `count` values stands for itself.
+    pub fn new(count: usize) -> Self {
+        Self((0..count as u32).map(Value).collect())
+    }
+
+    /// What to use instead of a value.
+    pub fn get(&self, value: Value) -> Value {
+        self.0.get(value.index()).copied().unwrap_or(value)
+    }
+
+    /// Has `by` used instead of `value`.
+    pub fn replace(&mut self, value: Value, by: Value) {
+        self.0[value.index()] = by;
+    }
+
+    /// Applies the replacements to what an instruction uses.
+    pub fn rename(&self, inst: &mut Inst) {
+        inst.for_each_operand_mut(|value| *value = self.get(*value));
+    }
+
+    /// Applies the replacements to what a statement itself uses.
+    pub fn rename_stmt(&self, stmt: &mut Stmt) {
+        stmt.for_each_operand_mut(|value| *value = self.get(*value));
+    }
+}
+
+/// Whether the end of a block is never reached, as its last statement shows.
+pub(super) fn diverges(block: &Block) -> bool {
+    match block.last() {
+        Some(Stmt::Leave(_)) => true,
+        Some(Stmt::If { accept, reject, .. }) => diverges(accept) && diverges(reject),
+        _ => false,
+    }
+}
+
+/// Whether a statement may go on elsewhere than after it.
+pub(super) fn escapes(stmt: &Stmt) -> bool {
+    escapes_all(stmt, &mut Vec::new())
+}
+
+fn escapes_all(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
+    match stmt {
+        Stmt::Leave(label) => !inner.contains(label),
+        Stmt::Loop { label, body, .. } | Stmt::Scope { label, body } => {
+            inner.push(*label);
+            let escapes = body.iter().any(|stmt| escapes_all(stmt, inner));
+            inner.pop();
+            escapes
+        }
+        _ => stmt.blocks().flatten().any(|stmt| escapes_all(stmt, inner)),
+    }
+}
+
+/// Which variables each loop assigns.
+pub(super) struct Assigned {
+    order: Vec<Var>,
+    loops: HashMap<Label, Range<usize>>,
+}
+
+impl Assigned {
+    /// Reads a kernel's statements.
+    pub fn new(body: &Block) -> Self {
+        let mut assigned = Self { order: Vec::new(), loops: HashMap::new() };
+        assigned.block(body);
+        assigned
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in block {
+            let start = self.order.len();
+            stmt.blocks().for_each(|block| self.block(block));
+            match stmt {
+                Stmt::Set(var, _) => self.order.push(*var),
+                Stmt::Loop { label, .. } => {
+                    self.loops.insert(*label, start..self.order.len());
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The variables that a loop assigns, as often as it has a statement for it.
+    pub fn within(&self, label: Label) -> &[Var] {
+        self.loops.get(&label).map_or(&[], |range| &self.order[range.clone()])
+    }
+}

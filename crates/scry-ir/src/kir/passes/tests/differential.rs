@@ -1,0 +1,80 @@
+//! Random kernels do the same before and after.
+
+use super::super::super::{Block, Kir, Stmt};
+use super::super::optimise;
+use super::interp::{Effects, run};
+use super::random::{LENGTHS, Rng, SIZE, kernel};
+
+fn buffers(seed: u64) -> Vec<Vec<u8>> {
+    let mut rng = Rng(!seed);
+    let words = [0, 1, 2, 3, 5, 9, 0x3f80_0000, 0x7fc0_0000, 0xffff_ffff, 0x8000_0000_u32];
+    let mut fill = |len: u32| (0..len).flat_map(|_| rng.pick(&words).to_le_bytes()).collect();
+    LENGTHS.iter().map(|len| fill(*len)).collect()
+}
+
+fn effects(kir: &Kir, seed: u64) -> Vec<Effects> {
+    let buffers = buffers(seed);
+    let ids = [[0, 0, 0], [SIZE[0] - 1, SIZE[1] - 1, 0], [2, 1, 0]];
+    ids.iter().map(|id| run(kir, *id, &buffers)).collect()
+}
+
+/// Whether a kernel does the same after a change; an access out of bounds counts as not.
+fn same(kir: &Kir, seed: u64, change: fn(&mut Kir)) -> bool {
+    std::panic::catch_unwind(|| {
+        let mut changed = kir.clone();
+        change(&mut changed);
+        effects(kir, seed) == effects(&changed, seed)
+    })
+    .unwrap_or(false)
+}
+
+fn statements(block: &Block) -> usize {
+    block.iter().map(|stmt| 1 + stmt.blocks().map(statements).sum::<usize>()).sum()
+}
+
+/// A statement a line.
+fn text(kir: &Kir, block: &Block) -> String {
+    let line = |stmt: &Stmt| match stmt {
+        Stmt::Let(value) => format!("{value} = {:?}\n", kir.inst(*value)),
+        Stmt::If { condition, accept, reject } => {
+            format!("If {condition} {{\n{}}} {{\n{}}}\n", text(kir, accept), text(kir, reject))
+        }
+        Stmt::Loop { label, body, .. } => format!("Loop {label} {{\n{}}}\n", text(kir, body)),
+        Stmt::Scope { label, body } => format!("Scope {label} {{\n{}}}\n", text(kir, body)),
+        stmt => format!("{stmt:?}\n"),
+    };
+    block.iter().map(line).collect()
+}
+
+/// Demands the same of many seeds; of those that fail, shows the smallest kernel.
+fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
+    let kernels = seeds.flat_map(|seed| [(seed, 12), (seed, 60)]);
+    let failing = kernels.filter(|(seed, budget)| !same(&kernel(*seed, *budget), *seed, change));
+    let found =
+        failing.take(20).min_by_key(|(seed, budget)| statements(&kernel(*seed, *budget).body));
+    if let Some((seed, budget)) = found {
+        let before = kernel(seed, budget);
+        let mut after = before.clone();
+        change(&mut after);
+        let (before, after) = (text(&before, &before.body), text(&after, &after.body));
+        panic!("seed {seed}, budget {budget}\n{before}becomes\n{after}");
+    }
+}
+
+#[test]
+fn optimising_changes_no_result() {
+    agree(0..2000, optimise);
+}
+
+#[test]
+fn optimising_makes_kernels_smaller() {
+    let size = |kir: &Kir| statements(&kir.body);
+    let (mut before, mut after) = (0, 0);
+    for seed in 0..200 {
+        let mut kir = kernel(seed, 60);
+        before += size(&kir);
+        optimise(&mut kir);
+        after += size(&kir);
+    }
+    assert!(after * 3 < before * 2, "{before} statements became {after}");
+}

@@ -1,0 +1,6 @@
+//! Each pass on kernels made for it, and all of them on random kernels.
+
+mod differential;
+mod eval;
+mod interp;
+mod random;

@@ -1,0 +1,129 @@
+//! Each statement, instruction and constant as text.
+
+use crate::kir::{
+    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Label, Place, Reduction,
+    Source, Space, SubgroupOp, Type, UnaryOp, Value, Var,
+};
+
+#[test]
+fn a_kernel_as_text() {
+    let mut b = Builder::new("all", [8, 4, 1]);
+    let (read, write) = (b.buffer(false), b.buffer(true));
+    b.immediates(16);
+    let shared = b.workgroup_array(Type::F32, 64);
+    b.local_array(Type::Bool, 3);
+    let var = b.var(Type::U32);
+    let i = b.builtin(Builtin::LocalId(1));
+    b.set(var, i);
+    b.repeat(true, |b, outer| {
+        b.repeat(false, |b, _| {
+            let loaded = b.load(Type::F32, Place::new(Space::Binding(read), Some(i), 16, 8), 2);
+            b.store(Place::new(shared, Some(i), 4, 0), loaded.clone());
+            let yes = b.constant(Const::bool(true));
+            let leave = |b: &mut Builder| b.leave(outer);
+            b.if_else(yes, |b| b.leave(Label::KERNEL), leave);
+        });
+    });
+    b.scope(|b, _| {
+        b.barrier(Barrier::Workgroup);
+        let old = b.get(var);
+        b.if_then(Value(3), |b| b.store(Place::new(Space::Binding(write), None, 4, 12), vec![old]));
+    });
+    b.barrier(Barrier::Subgroup);
+    let expected = "\
+kernel all [8, 4, 1]
+buffer binding0: read
+buffer binding1: read_write
+immediate: 16 bytes
+workgroup0: 64 * f32
+local0: 3 * bool
+var v0: u32
+
+%0: u32 = local_id.y
+v0 = %0
+L1: finite loop {
+    L2: loop {
+        %1, %2: f32 = load binding0[%0 * 16 + 8]
+        store workgroup0[%0 * 4] = %1, %2
+        %3: bool = true
+        if %3 {
+            leave kernel
+        } else {
+            leave L1
+        }
+    }
+}
+L3: scope {
+    barrier workgroup
+    %4: u32 = v0
+    if %3 {
+        store binding1[12] = %4
+    }
+}
+barrier subgroup
+";
+    assert_eq!(b.finish().to_string(), expected);
+}
+
+#[test]
+fn instructions_as_text() {
+    let [a, b, c] = [7, 8, 9].map(Value);
+    let place = Place::new(Space::Local(2), None, 4, 4);
+    let atomic = |op, value, compare| Inst::Atomic { op, place, value, compare };
+    let shuffle = |source| Inst::Subgroup(SubgroupOp::Shuffle { source, value: a });
+    let reduce = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::Exclusive, value: a };
+    let expected = [
+        (Inst::Unary(UnaryOp::InverseSqrt, a), "inverse_sqrt %7"),
+        (Inst::Binary(BinaryOp::Dot4I8, a, b), "dot4_i8 %7, %8"),
+        (Inst::Fma(a, b, c), "fma %7, %8, %9"),
+        (Inst::Select(a, b, c), "select %7, %8, %9"),
+        (Inst::Convert(a), "convert %7"),
+        (Inst::Bitcast(a), "bitcast %7"),
+        (
+            Inst::ArrayLength { binding: 1, offset: 16, stride: 4 },
+            "array_length binding1 from 16 by 4",
+        ),
+        (Inst::Get(Var(3)), "v3"),
+        (Inst::Extra(a, 2), "extra 2 of %7"),
+        (atomic(AtomicOp::Load, None, None), "atomic load local2[4]"),
+        (
+            atomic(AtomicOp::CompareExchange, Some(a), Some(b)),
+            "atomic compare_exchange local2[4], %7, %8",
+        ),
+        (Inst::Subgroup(reduce), "subgroup add exclusive %7"),
+        (Inst::Subgroup(SubgroupOp::Ballot { value: a, word: 1 }), "subgroup ballot %7 word 1"),
+        (shuffle(Source::First), "subgroup shuffle %7 from first"),
+        (shuffle(Source::Xor(b)), "subgroup shuffle %7 from xor %8"),
+        (shuffle(Source::QuadXor(2)), "subgroup shuffle %7 from quad_xor 2"),
+        (Inst::Builtin(Builtin::SubgroupLane), "subgroup_lane"),
+        (Inst::Builtin(Builtin::GroupCount(2)), "group_count.z"),
+    ];
+    for (inst, text) in expected {
+        assert_eq!(inst.to_string(), text);
+    }
+}
+
+#[test]
+fn constants_as_text() {
+    let half = |bits| Const { ty: Type::F16, bits };
+    let expected = [
+        (Const::bool(false), "false"),
+        (Const::i32(-5), "-5"),
+        (Const::u32(u32::MAX), "4294967295"),
+        (Const::int(Type::I16, -2), "-2"),
+        (Const { ty: Type::U64, bits: u64::MAX }, "18446744073709551615"),
+        (Const::f32(1.0), "1.0"),
+        (Const::f32(-0.0), "-0.0"),
+        (Const::f32(f32::INFINITY), "inf"),
+        (Const { ty: Type::F32, bits: 0x7fc0_0001 }, "nan 0x7fc00001"),
+        (Const::f64(0.1), "0.1"),
+        (half(0x3c00), "1.0"),
+        (half(0xc100), "-2.5"),
+        (half(0x0001), "5.9604645e-8"),
+        (half(0x7c00), "inf"),
+        (half(0x7e00), "nan 0x7e00"),
+    ];
+    for (constant, text) in expected {
+        assert_eq!(constant.to_string(), text);
+    }
+}

@@ -1,0 +1,148 @@
+//! Plants wrong results, operator by operator: a test suite that does not notice is no test of that
+//! operator.
+
+mod environment;
+mod names;
+mod operators;
+#[cfg(test)]
+mod tests;
+
+pub use environment::plant_as_asked;
+pub use operators::operators;
+
+use std::collections::BTreeSet;
+use std::mem;
+
+use super::{BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value};
+
+/// What a kernel contains of [`operators`], by name.
+#[must_use]
+pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    visit(&kir.body, &mut |stmt| {
+        found.extend(names::of_stmt(kir, stmt));
+    });
+    found
+}
+
+/// Calls `see` with each statement, those within others included.
+fn visit(block: &Block, see: &mut dyn FnMut(&Stmt)) {
+    for stmt in block {
+        see(stmt);
+        stmt.blocks().for_each(|block| visit(block, see));
+    }
+}
+
+/// Plants a wrong result in each instruction of one operator, and says how many there were.
+///
+/// Truth values are negated, the lowest bit of integers is flipped, floats get the highest bit of
+/// their exponent flipped, which moves them far away. What is written is wrong for operators that
+/// write, and barriers are dropped.
+pub fn sabotage(kir: &mut Kir, operator: &str) -> usize {
+    let body = mem::take(&mut kir.body);
+    let mut saboteur = Saboteur { kir, operator, planted: 0 };
+    let body = saboteur.block(body);
+    let planted = saboteur.planted;
+    kir.body = body;
+    planted
+}
+
+struct Saboteur<'a> {
+    kir: &'a mut Kir,
+    operator: &'a str,
+    planted: usize,
+}
+
+impl Saboteur<'_> {
+    fn block(&mut self, block: Block) -> Block {
+        let mut out = Vec::with_capacity(block.len());
+        for mut stmt in block {
+            stmt.blocks_mut().for_each(|inner| *inner = self.block(mem::take(inner)));
+            let is_meant = names::of_stmt(self.kir, &stmt).iter().any(|name| name == self.operator);
+            if is_meant {
+                self.planted += 1;
+                self.plant(stmt, &mut out);
+            } else {
+                out.push(stmt);
+            }
+        }
+        out
+    }
+
+    fn plant(&mut self, stmt: Stmt, out: &mut Block) {
+        match stmt {
+            Stmt::Let(value) if self.operator.ends_with(names::MEMORY) => self.operand(value, out),
+            Stmt::Let(value) => self.result(value, out),
+            Stmt::Store { place, values } => {
+                let values = values.into_iter().map(|value| self.wrong(value, out)).collect();
+                out.push(Stmt::Store { place, values });
+            }
+            // A barrier waits for nobody.
+            _ => {}
+        }
+    }
+
+    /// Makes what an instruction computes wrong: the right value moves to a new one, from which the
+    /// old one is computed.
+    fn result(&mut self, value: Value, out: &mut Block) {
+        let count = match self.kir.inst(value) {
+            Inst::Load { count, .. } => u32::from(*count),
+            _ => 1,
+        };
+        let right = Value(self.kir.values.len() as u32);
+        for nth in 0..count {
+            let mut copy = self.kir.values[(value.0 + nth) as usize];
+            if let Inst::Extra(first, _) = &mut copy.inst {
+                *first = right;
+            }
+            self.kir.values.push(copy);
+        }
+        out.push(Stmt::Let(right));
+        for nth in 0..count {
+            let wrong = self.wrong_inst(Value(right.0 + nth), out);
+            self.kir.values[(value.0 + nth) as usize].inst = wrong;
+            out.push(Stmt::Let(Value(value.0 + nth)));
+        }
+    }
+
+    /// Makes what an atomic operation does to memory wrong.
+    fn operand(&mut self, atomic: Value, out: &mut Block) {
+        if let Inst::Atomic { op, place, value: Some(value), compare } = *self.kir.inst(atomic) {
+            let value = Some(self.wrong(value, out));
+            self.kir.values[atomic.index()].inst = Inst::Atomic { op, place, value, compare };
+        }
+        out.push(Stmt::Let(atomic));
+    }
+
+    /// A value that differs from the given one.
+    fn wrong(&mut self, right: Value, out: &mut Block) -> Value {
+        let inst = self.wrong_inst(right, out);
+        self.define(self.kir.ty(right), inst, out)
+    }
+
+    /// The last of the instructions that compute something else than the given value.
+    fn wrong_inst(&mut self, right: Value, out: &mut Block) -> Inst {
+        let ty = self.kir.ty(right);
+        if ty == Type::Bool {
+            return Inst::Unary(UnaryOp::Not, right);
+        }
+        let bits = ty.to_unsigned();
+        let flipped = if ty.is_float() { 1 << (ty.bits() - 2) } else { 1 };
+        let mask = Inst::Const(Const { ty: if ty.is_float() { bits } else { ty }, bits: flipped });
+        if !ty.is_float() {
+            let mask = self.define(ty, mask, out);
+            return Inst::Binary(BinaryOp::Xor, right, mask);
+        }
+        let mask = self.define(bits, mask, out);
+        let word = self.define(bits, Inst::Bitcast(right), out);
+        let wrong = self.define(bits, Inst::Binary(BinaryOp::Xor, word, mask), out);
+        Inst::Bitcast(wrong)
+    }
+
+    fn define(&mut self, ty: Type, inst: Inst, out: &mut Block) -> Value {
+        self.kir.values.push(Definition { ty, inst });
+        let value = Value(self.kir.values.len() as u32 - 1);
+        out.push(Stmt::Let(value));
+        value
+    }
+}

@@ -1,0 +1,104 @@
+//! What operators are called.
+
+use std::fmt::Debug;
+
+use crate::kir::{AtomicOp, Barrier, Inst, Kir, Source, Space, Stmt, SubgroupOp, Type, Value};
+
+/// The end of the name of what an atomic operation writes; without it the name stands for what the
+/// operation gives.
+pub(super) const MEMORY: &str = ".memory";
+
+/// The operators that a statement itself executes: two for an atomic operation, none for control
+/// flow.
+pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
+    match stmt {
+        Stmt::Let(value) => of_value(kir, *value),
+        Stmt::Store { place, values } => values
+            .first()
+            .map(|value| memory("store", place.space, kir.ty(*value)))
+            .into_iter()
+            .collect(),
+        Stmt::Barrier(Barrier::Workgroup) => vec!["barrier.workgroup".to_owned()],
+        _ => Vec::new(),
+    }
+}
+
+fn of_value(kir: &Kir, value: Value) -> Vec<String> {
+    let ty = kir.ty(value);
+    vec![match *kir.inst(value) {
+        Inst::Const(_) | Inst::Extra(..) => return Vec::new(),
+        Inst::Builtin(builtin) => {
+            // Of `LocalId(0)`: `builtin.local_id.x`.
+            let name = snake(builtin);
+            let axes = [("(0)", ".x"), ("(1)", ".y"), ("(2)", ".z")];
+            let name = axes.iter().fold(name, |name, (number, axis)| name.replace(number, axis));
+            format!("builtin.{name}")
+        }
+        Inst::Unary(op, a) => typed(&snake(op), kir.ty(a)),
+        Inst::Binary(op, a, _) => typed(&snake(op), kir.ty(a)),
+        Inst::Fma(..) => typed("fma", ty),
+        Inst::Select(..) => typed("select", ty),
+        Inst::Convert(a) => format!("convert.{}.{ty}", kir.ty(a)),
+        Inst::Bitcast(a) => format!("bitcast.{}.{ty}", kir.ty(a)),
+        Inst::ArrayLength { .. } => "array_length".to_owned(),
+        Inst::Get(_) => typed("get", ty),
+        Inst::Load { place, .. } => memory("load", place.space, ty),
+        Inst::Atomic { op, place, value, .. } => {
+            let name = memory(&format!("atomic.{}", snake(op)), place.space, ty);
+            let writes = value.map(|_| format!("{name}{MEMORY}"));
+            let gives = (op != AtomicOp::Store).then_some(name);
+            return gives.into_iter().chain(writes).collect();
+        }
+        Inst::Subgroup(op) => subgroup(kir, op),
+    }]
+}
+
+fn subgroup(kir: &Kir, op: SubgroupOp) -> String {
+    match op {
+        SubgroupOp::Ballot { .. } => "ballot".to_owned(),
+        SubgroupOp::Reduce { op, extent, value } => {
+            format!("reduce.{}.{}.{}", snake(op), snake(extent), kir.ty(value))
+        }
+        SubgroupOp::Shuffle { source, value } => {
+            format!("shuffle.{}.{}", source_name(source), kir.ty(value))
+        }
+    }
+}
+
+fn source_name(source: Source) -> &'static str {
+    match source {
+        Source::First => "first",
+        Source::Lane(_) => "lane",
+        Source::Xor(_) => "xor",
+        Source::Up(_) => "up",
+        Source::Down(_) => "down",
+        Source::QuadLane(_) => "quad_lane",
+        Source::QuadXor(_) => "quad_xor",
+    }
+}
+
+fn typed(name: &str, ty: Type) -> String {
+    format!("{name}.{ty}")
+}
+
+fn memory(name: &str, space: Space, ty: Type) -> String {
+    let space = match space {
+        Space::Binding(_) => "binding",
+        Space::Immediate => "immediate",
+        Space::Workgroup(_) => "workgroup",
+        Space::Local(_) => "local",
+    };
+    format!("{name}.{space}.{ty}")
+}
+
+/// The name of a variant as words: of `LeadingZeros`, `leading_zeros`.
+pub(super) fn snake(variant: impl Debug) -> String {
+    let mut name = String::new();
+    for c in format!("{variant:?}").chars() {
+        if c.is_ascii_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(c.to_ascii_lowercase());
+    }
+    name
+}

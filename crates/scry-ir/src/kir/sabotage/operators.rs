@@ -1,0 +1,215 @@
+//! Every operator that a kernel in WGSL can have.
+
+use super::names::{MEMORY, snake};
+use crate::kir::{AtomicOp, BinaryOp, Builtin, Extent, Reduction, Type, UnaryOp};
+
+const SIGNED: [Type; 3] = [Type::I16, Type::I32, Type::I64];
+const INTEGERS: [Type; 6] = [Type::I16, Type::U16, Type::I32, Type::U32, Type::I64, Type::U64];
+const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];
+/// Types of `atomic<T>` with all operations; `F32` has some, in buffers.
+const ATOMIC: [Type; 4] = [Type::I32, Type::U32, Type::I64, Type::U64];
+
+/// The names of all operators that WGSL can lead to.
+#[must_use]
+pub fn operators() -> Vec<String> {
+    let mut list = List(Vec::new());
+    list.facts();
+    list.unary();
+    list.binary();
+    list.conversions();
+    list.memory();
+    list.atomics();
+    list.subgroups();
+    list.0
+}
+
+struct List(Vec<String>);
+
+impl List {
+    /// One name for each type.
+    fn typed(&mut self, name: &str, types: &[Type]) {
+        self.0.extend(types.iter().map(|ty| format!("{name}.{ty}")));
+    }
+
+    fn facts(&mut self) {
+        let axes = ["x", "y", "z"];
+        for name in ["local_id", "group_id", "group_count"] {
+            self.0.extend(axes.map(|axis| format!("builtin.{name}.{axis}")));
+        }
+        let alone = [
+            Builtin::SubgroupSize,
+            Builtin::SubgroupLane,
+            Builtin::SubgroupId,
+            Builtin::SubgroupCount,
+        ];
+        self.0.extend(alone.map(|builtin| format!("builtin.{}", snake(builtin))));
+        self.0.extend(["array_length", "barrier.workgroup"].map(str::to_owned));
+    }
+
+    fn unary(&mut self) {
+        use UnaryOp as Op;
+        for op in [Op::Neg, Op::Abs, Op::Sign] {
+            self.typed(&snake(op), &SIGNED);
+            self.typed(&snake(op), &FLOATS);
+        }
+        let of_floats = [
+            Op::Floor,
+            Op::Ceil,
+            Op::Round,
+            Op::Trunc,
+            Op::Fract,
+            Op::Sqrt,
+            Op::InverseSqrt,
+            Op::Exp,
+            Op::Exp2,
+            Op::Log,
+            Op::Log2,
+            Op::Sin,
+            Op::Cos,
+            Op::Tan,
+            Op::Asin,
+            Op::Acos,
+            Op::Atan,
+            Op::Sinh,
+            Op::Cosh,
+            Op::Tanh,
+            Op::Asinh,
+            Op::Acosh,
+            Op::Atanh,
+            Op::FrexpFraction,
+            Op::FrexpExponent,
+        ];
+        of_floats.iter().for_each(|op| self.typed(&snake(op), &FLOATS));
+        let of_integers = [
+            Op::Not,
+            Op::CountOnes,
+            Op::LeadingZeros,
+            Op::TrailingZeros,
+            Op::ReverseBits,
+            Op::FirstLeadingBit,
+            Op::FirstTrailingBit,
+        ];
+        of_integers.iter().for_each(|op| self.typed(&snake(op), &INTEGERS));
+        self.typed("not", &[Type::Bool]);
+        self.typed("quantize_f16", &[Type::F32]);
+    }
+
+    fn binary(&mut self) {
+        use BinaryOp as Op;
+        let of_numbers = [
+            Op::Add,
+            Op::Sub,
+            Op::Mul,
+            Op::Div,
+            Op::Rem,
+            Op::Min,
+            Op::Max,
+            Op::Eq,
+            Op::Ne,
+            Op::Lt,
+            Op::Le,
+            Op::Gt,
+            Op::Ge,
+        ];
+        for op in of_numbers {
+            self.typed(&snake(op), &INTEGERS);
+            self.typed(&snake(op), &FLOATS);
+        }
+        for op in [Op::And, Op::Or, Op::Xor, Op::Shl, Op::Shr] {
+            self.typed(&snake(op), &INTEGERS);
+        }
+        for op in [Op::And, Op::Or, Op::Eq, Op::Ne] {
+            self.typed(&snake(op), &[Type::Bool]);
+        }
+        for op in [Op::Pow, Op::Atan2, Op::Ldexp] {
+            self.typed(&snake(op), &FLOATS);
+        }
+        self.typed(&snake(Op::Dot4I8), &[Type::U32]);
+        self.typed(&snake(Op::Dot4U8), &[Type::U32]);
+        self.typed("fma", &FLOATS);
+    }
+
+    fn conversions(&mut self) {
+        self.typed("select", &Type::ALL);
+        for from in Type::ALL {
+            for to in Type::ALL.into_iter().filter(|to| *to != from) {
+                self.0.push(format!("convert.{from}.{to}"));
+                if from.size() == to.size() {
+                    self.0.push(format!("bitcast.{from}.{to}"));
+                }
+            }
+        }
+    }
+
+    fn memory(&mut self) {
+        self.typed("get", &Type::ALL);
+        let numbers = &Type::ALL[1..];
+        for name in ["load.binding", "store.binding"] {
+            self.typed(name, numbers);
+        }
+        // No type of 16 bits may stand there.
+        let wide = [Type::I32, Type::U32, Type::F32, Type::I64, Type::U64, Type::F64];
+        self.typed("load.immediate", &wide);
+        for space in ["workgroup", "local"] {
+            self.typed(&format!("load.{space}"), &Type::ALL);
+            self.typed(&format!("store.{space}"), &Type::ALL);
+        }
+    }
+
+    fn atomics(&mut self) {
+        use AtomicOp as Op;
+        let all = [
+            Op::Load,
+            Op::Store,
+            Op::Add,
+            Op::Sub,
+            Op::Min,
+            Op::Max,
+            Op::And,
+            Op::Or,
+            Op::Xor,
+            Op::Exchange,
+            Op::CompareExchange,
+        ];
+        for op in all {
+            for space in ["binding", "workgroup"] {
+                ATOMIC.iter().for_each(|ty| self.atomic(op, space, *ty));
+            }
+        }
+        for op in [Op::Load, Op::Store, Op::Add, Op::Sub, Op::Exchange] {
+            self.atomic(op, "binding", Type::F32);
+        }
+    }
+
+    fn atomic(&mut self, op: AtomicOp, space: &str, ty: Type) {
+        let name = format!("atomic.{}.{space}.{ty}", snake(op));
+        if op != AtomicOp::Load {
+            self.0.push(format!("{name}{MEMORY}"));
+        }
+        if op != AtomicOp::Store {
+            self.0.push(name);
+        }
+    }
+
+    fn subgroups(&mut self) {
+        use Reduction as Op;
+        let numbers = &Type::ALL[1..];
+        let mut reduce = |op: Op, extent: Extent, types: &[Type]| {
+            self.typed(&format!("reduce.{}.{}", snake(op), snake(extent)), types);
+        };
+        for op in [Op::Add, Op::Mul] {
+            [Extent::All, Extent::Inclusive, Extent::Exclusive]
+                .into_iter()
+                .for_each(|extent| reduce(op, extent, numbers));
+        }
+        [Op::Min, Op::Max].into_iter().for_each(|op| reduce(op, Extent::All, numbers));
+        for op in [Op::And, Op::Or, Op::Xor] {
+            reduce(op, Extent::All, &ATOMIC);
+        }
+        [Op::And, Op::Or].into_iter().for_each(|op| reduce(op, Extent::All, &[Type::Bool]));
+        self.0.push("ballot".to_owned());
+        for source in ["first", "lane", "xor", "up", "down", "quad_lane", "quad_xor"] {
+            self.typed(&format!("shuffle.{source}"), numbers);
+        }
+    }
+}

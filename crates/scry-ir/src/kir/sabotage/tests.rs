@@ -1,0 +1,119 @@
+//! What is planted, and that nothing else changes.
+
+use std::collections::BTreeSet;
+
+use super::{operators, operators_of, sabotage};
+use crate::kir::{
+    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Place, Space, Stmt, Type,
+    UnaryOp, Value,
+};
+
+/// `out[i] = 2 · in[i] + 0.5` of two elements at once, a barrier, and a count in a loop.
+fn kernel() -> Kir {
+    let mut b = Builder::new("main", [64, 1, 1]);
+    let (input, output) = (b.buffer(false), b.buffer(true));
+    let i = b.builtin(Builtin::LocalId(0));
+    let pair = b.load(Type::F32, Place::new(Space::Binding(input), Some(i), 8, 0), 2);
+    let half = b.constant(Const::f32(0.5));
+    let sums: Vec<Value> = pair.iter().map(|x| b.fma(*x, *x, half)).collect();
+    b.store(Place::new(Space::Binding(output), Some(i), 8, 0), sums);
+    b.barrier(Barrier::Workgroup);
+    b.repeat(true, |b, label| {
+        let one = b.u32(1);
+        let place = Place::new(Space::Binding(output), None, 4, 0);
+        let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+        let enough = b.binary(BinaryOp::Gt, old, one);
+        b.if_then(enough, |b| b.leave(label));
+    });
+    b.finish()
+}
+
+fn statements(kir: &Kir) -> usize {
+    let mut count = 0;
+    super::visit(&kir.body, &mut |_| count += 1);
+    count
+}
+
+#[test]
+fn names_of_what_a_kernel_has() {
+    let want = [
+        "builtin.local_id.x",
+        "load.binding.f32",
+        "fma.f32",
+        "store.binding.f32",
+        "barrier.workgroup",
+        "atomic.add.binding.u32",
+        "atomic.add.binding.u32.memory",
+        "gt.u32",
+    ];
+    assert_eq!(operators_of(&kernel()), want.map(str::to_owned).into());
+}
+
+#[test]
+fn each_operator_is_found_where_it_is() {
+    for name in operators_of(&kernel()) {
+        let mut kir = kernel();
+        let want = if name == "fma.f32" { 2 } else { 1 };
+        assert_eq!(sabotage(&mut kir, &name), want, "{name}");
+        assert_ne!(kir, kernel(), "{name}");
+    }
+    let mut kir = kernel();
+    assert_eq!(sabotage(&mut kir, "add.f32"), 0);
+    assert_eq!(kir, kernel());
+}
+
+#[test]
+fn all_results_of_a_load_are_wrong() {
+    let mut kir = kernel();
+    let extra = |kir: &Kir| kir.values.iter().position(|d| matches!(d.inst, Inst::Extra(..)));
+    let place = extra(&kir).unwrap();
+    sabotage(&mut kir, "load.binding.f32");
+    for value in [place - 1, place] {
+        let Inst::Bitcast(bits) = kir.values[value].inst else { panic!("{:?}", kir.values[value]) };
+        let Inst::Binary(BinaryOp::Xor, ..) = kir.inst(bits) else {
+            panic!("{:?}", kir.inst(bits))
+        };
+    }
+    let moved = kir.values[place + 1..].iter().find_map(|d| match d.inst {
+        Inst::Extra(first, 1) => Some(first),
+        _ => None,
+    });
+    assert!(matches!(kir.inst(moved.unwrap()), Inst::Load { count: 2, .. }));
+    // The load, and for each result a mask, its bits, their exclusive or, and those as a float.
+    assert_eq!(statements(&kir), statements(&kernel()) + 8);
+}
+
+#[test]
+fn conditions_are_negated_and_barriers_dropped() {
+    let mut kir = kernel();
+    sabotage(&mut kir, "gt.u32");
+    assert!(kir.values.iter().any(|d| matches!(d.inst, Inst::Unary(UnaryOp::Not, _))));
+    let mut kir = kernel();
+    sabotage(&mut kir, "barrier.workgroup");
+    assert!(!kir.body.iter().any(|stmt| matches!(stmt, Stmt::Barrier(_))));
+}
+
+#[test]
+fn what_an_atomic_operation_gives_and_writes_are_two() {
+    let atomic = |kir: &Kir| {
+        let is_atomic = |d: &&crate::kir::Definition| matches!(d.inst, Inst::Atomic { .. });
+        *kir.values.iter().find(is_atomic).unwrap()
+    };
+    let (mut gives, mut writes) = (kernel(), kernel());
+    sabotage(&mut gives, "atomic.add.binding.u32");
+    sabotage(&mut writes, "atomic.add.binding.u32.memory");
+    assert_eq!(atomic(&gives), atomic(&kernel()));
+    assert_ne!(atomic(&writes), atomic(&kernel()));
+}
+
+#[test]
+fn operators_are_listed_once() {
+    let all = operators();
+    let names: BTreeSet<&String> = all.iter().collect();
+    assert_eq!(names.len(), all.len());
+    for name in operators_of(&kernel()) {
+        assert!(names.contains(&name), "{name}");
+    }
+    assert!(names.contains(&"builtin.subgroup_lane".to_owned()));
+    assert!(names.contains(&"dot4_i8.u32".to_owned()));
+}

@@ -1,0 +1,115 @@
+//! Checks accesses to memory.
+
+use super::{Check, same};
+use crate::kir::{AtomicOp, Buffer, Inst, Kir, Place, Space, Type, Value};
+
+/// What is done with memory.
+#[derive(Clone, Copy, PartialEq)]
+enum Access {
+    Read,
+    Write,
+    Change,
+}
+
+/// Checks a load of `count` values.
+pub(super) fn load(kir: &Kir, place: &Place, count: u8, ty: Type) -> Check {
+    check(kir, place, Access::Read, ty, usize::from(count))
+}
+
+/// Checks a store of values whose definitions exist.
+pub(super) fn store(kir: &Kir, place: &Place, values: &[Value]) -> Check {
+    let ty = values.first().map_or(Type::U32, |value| kir.ty(*value));
+    values.iter().try_for_each(|value| same(kir.ty(*value), ty, "the store"))?;
+    check(kir, place, Access::Write, ty, values.len())
+}
+
+/// Checks an atomic whose operands have definitions.
+pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
+    let Inst::Atomic { op, place, value, compare } = inst else { return Ok(()) };
+    if !changes(*op, ty) {
+        return Err(format!("there is no atomic `{op:?}` of {ty}"));
+    }
+    let expected = [*op != AtomicOp::Load, *op == AtomicOp::CompareExchange];
+    if [value.is_some(), compare.is_some()] != expected {
+        return Err(format!("an atomic `{op:?}` has other operands"));
+    }
+    value.iter().chain(compare).try_for_each(|operand| same(kir.ty(*operand), ty, "the atomic"))?;
+    check(kir, place, Access::Change, ty, 1)
+}
+
+fn changes(op: AtomicOp, ty: Type) -> bool {
+    match ty {
+        Type::I32 | Type::U32 | Type::I64 | Type::U64 => true,
+        Type::F32 => {
+            use AtomicOp::{Add, Exchange, Load, Store, Sub};
+            matches!(op, Load | Store | Add | Sub | Exchange)
+        }
+        _ => false,
+    }
+}
+
+/// Checks the length of a runtime-sized array.
+pub(super) fn array(kir: &Kir, binding: u32, stride: u32) -> Check {
+    buffer(kir, binding)?;
+    if stride == 0 { Err("the stride is zero".to_owned()) } else { Ok(()) }
+}
+
+fn buffer(kir: &Kir, binding: u32) -> Result<Buffer, String> {
+    let found = kir.buffers.get(binding as usize).copied();
+    found.ok_or_else(|| format!("there is no binding{binding}"))
+}
+
+/// Checks an access to `count` elements of a type.
+fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Check {
+    if !(1..=4).contains(&count) {
+        return Err(format!("{count} values are accessed, not 1 to 4"));
+    }
+    if let Some(index) = place.index {
+        same(kir.ty(index), Type::U32, "the index")?;
+    }
+    let size = ty.size();
+    if !place.stride.is_multiple_of(size) || !place.offset.is_multiple_of(size) {
+        return Err(format!("{place} is not a multiple of {size} bytes, the size of {ty}"));
+    }
+    allowed(kir, place.space, access, ty)?;
+    let limit = limit(kir, place.space, ty)?;
+    let constant = place.index.and_then(|index| kir.constant(index)).map_or(0, |c| c.bits);
+    let end = constant * u64::from(place.stride) + u64::from(place.offset);
+    let end = end + u64::from(size) * count as u64;
+    match limit {
+        Some(limit) if end > limit => {
+            Err(format!("byte {end} is behind the {limit} bytes of {}", place.space))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Checks what may be done with which memory.
+fn allowed(kir: &Kir, space: Space, access: Access, ty: Type) -> Check {
+    let host = matches!(space, Space::Binding(_) | Space::Immediate);
+    if host && ty == Type::Bool {
+        return Err(format!("{space} has no bool"));
+    }
+    let writes = access != Access::Read;
+    match space {
+        Space::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
+            Err(format!("{space} is read only"))
+        }
+        Space::Immediate if writes => Err(format!("{space} is read only")),
+        Space::Local(_) if access == Access::Change => Err(format!("{space} is not shared")),
+        _ => Ok(()),
+    }
+}
+
+/// Bytes of a space of known size that has elements of this type.
+fn limit(kir: &Kir, space: Space, ty: Type) -> Result<Option<u64>, String> {
+    let (arrays, nth) = match space {
+        Space::Binding(nth) => return buffer(kir, nth).map(|_| None),
+        Space::Immediate => return Ok(Some(u64::from(kir.immediates))),
+        Space::Workgroup(nth) => (&kir.workgroup, nth),
+        Space::Local(nth) => (&kir.locals, nth),
+    };
+    let array = arrays.get(nth as usize).ok_or_else(|| format!("there is no {space}"))?;
+    same(ty, array.ty, &space.to_string())?;
+    Ok(Some(array.size()))
+}

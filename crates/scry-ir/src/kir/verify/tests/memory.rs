@@ -1,0 +1,153 @@
+//! Rules about accesses to memory.
+
+use super::support::{BUFFER, accepted, of, refused, said};
+use crate::kir::{AtomicOp, Inst, Place, Space, Stmt, Type, Value, Var};
+
+#[test]
+fn array_lengths_are_of_buffers() {
+    refused("`%10: u32 = array_length binding2 from 0 by 4`: there is no binding2", |b, _| {
+        b.array_length(2, 0, 4);
+    });
+    refused("`%10: u32 = array_length binding1 from 0 by 0`: the stride is zero", |b, _| {
+        b.array_length(1, 0, 0);
+    });
+}
+
+/// What is said of a load of two values.
+fn load(ty: Type, place: Place) -> Result<(), String> {
+    said(|b, _| {
+        b.load(ty, place, 2);
+    })
+}
+
+#[test]
+fn places_are_aligned_and_inside() {
+    let (shared, local) = (Space::Workgroup(0), Space::Local(0));
+    let at = |space, offset| Place::new(space, None, 4, offset);
+    assert_eq!(load(Type::U32, at(shared, 8)), Ok(()));
+    assert_eq!(load(Type::F32, at(local, 8)), Ok(()));
+    assert_eq!(load(Type::F32, at(Space::Immediate, 8)), Ok(()));
+    assert_eq!(load(Type::F32, at(BUFFER, 1 << 20)), Ok(()));
+    let prefix = "`%10, %11: f32 = load ";
+    for (place, error) in [
+        (at(local, 12), "local0[12]`: byte 20 is behind the 16 bytes of local0"),
+        (at(Space::Immediate, 12), "immediate[12]`: byte 20 is behind the 16 bytes of immediate"),
+        (at(BUFFER, 2), "binding1[2]`: binding1[2] is not a multiple of 4 bytes, the size of f32"),
+        (at(shared, 0), "workgroup0[0]`: workgroup0 takes u32, and gets f32"),
+        (at(Space::Local(1), 0), "local1[0]`: there is no local1"),
+        (at(Space::Binding(2), 0), "binding2[0]`: there is no binding2"),
+        (
+            Place::new(local, Some(Value(4)), 6, 0),
+            "local0[%4 * 6]`: local0[%4 * 6] is not a multiple of 4 bytes, the size of f32",
+        ),
+        (
+            Place::new(local, Some(Value(3)), 4, 0),
+            "local0[%3 * 4]`: the index takes u32, and gets i32",
+        ),
+    ] {
+        assert_eq!(load(Type::F32, place), Err(format!("{prefix}{error}")));
+    }
+}
+
+#[test]
+fn a_constant_index_is_inside() {
+    refused(
+        "`%11: f32 = load local0[%10 * 4]`: byte 20 is behind the 16 bytes of local0",
+        |b, _| {
+            let four = b.u32(4);
+            b.load(Type::F32, Place::new(Space::Local(0), Some(four), 4, 0), 1);
+        },
+    );
+}
+
+#[test]
+fn buffers_have_no_bool_and_are_written_only_if_that_is_allowed() {
+    let place = |space| Place::new(space, None, 4, 0);
+    refused("`%10: bool = load binding1[0]`: binding1 has no bool", |b, _| {
+        b.load(Type::Bool, place(BUFFER), 1);
+    });
+    refused("`store binding0[0] = %4`: binding0 is read only", |b, v| {
+        b.store(place(Space::Binding(0)), vec![of(v, Type::U32)]);
+    });
+    refused("`store immediate[0] = %4`: immediate is read only", |b, v| {
+        b.store(place(Space::Immediate), vec![of(v, Type::U32)]);
+    });
+}
+
+#[test]
+fn one_to_four_values_are_accessed() {
+    let place = Place::new(BUFFER, None, 4, 0);
+    refused("`store binding1[0] = `: 0 values are accessed, not 1 to 4", |b, _| {
+        b.store(place, Vec::new());
+    });
+    refused(
+        "`%10, %11, %12, %13, %14: u32 = load binding1[0]`: 5 values are accessed, not 1 to 4",
+        |b, _| {
+            b.load(Type::U32, place, 5);
+        },
+    );
+}
+
+#[test]
+fn the_further_values_of_a_load_follow_it() {
+    let inst = Inst::Load { place: Place::new(BUFFER, None, 4, 0), count: 2 };
+    refused("`%10, %11: u32 = load binding1[0]`: %11 is not `extra 1 of %10`", |b, _| {
+        b.value(Type::U32, inst);
+    });
+    refused("`%10, %11: u32 = load binding1[0]`: %11 takes u32, and gets f32", |b, _| {
+        b.open();
+        b.value(Type::U32, inst);
+        b.value(Type::F32, Inst::Extra(Value(10), 1));
+        let mut block = b.close();
+        block.truncate(1);
+        block.into_iter().for_each(|stmt| b.push(stmt));
+    });
+    refused("`%11: u32 = extra 1 of %10`: %10 computes it already", |b, _| {
+        let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
+        b.push(Stmt::Let(loaded[1]));
+    });
+    accepted(|b, _| {
+        let loaded = b.load(Type::U32, Place::new(BUFFER, None, 4, 0), 2);
+        b.set(Var(0), loaded[1]);
+    });
+}
+
+#[test]
+fn atomics_check_types_operands_and_memory() {
+    use AtomicOp::{Add, And, CompareExchange, Exchange, Load, Min};
+    let space = Space::Workgroup(0);
+    let atomic = |ty, op, space, [value, compare]: [bool; 2]| {
+        said(|b, v| {
+            let [value, compare] = [value, compare].map(|has| has.then_some(of(v, ty)));
+            b.atomic(ty, op, Place::new(space, None, 8, 0), value, compare);
+        })
+    };
+    let (none, one, two) = ([false, false], [true, false], [true, true]);
+    for (ty, op, space, operands, fine) in [
+        (Type::U32, Add, space, one, true),
+        (Type::U32, Add, space, none, false),
+        (Type::U32, Add, space, two, false),
+        (Type::U32, Load, space, none, true),
+        (Type::U32, Load, space, one, false),
+        (Type::U32, CompareExchange, space, two, true),
+        (Type::U32, CompareExchange, space, one, false),
+        (Type::I32, Add, space, one, false),
+        (Type::I64, Min, BUFFER, one, true),
+        (Type::F32, Exchange, BUFFER, one, true),
+        (Type::F32, And, BUFFER, one, false),
+        (Type::F64, Add, BUFFER, one, false),
+        (Type::U16, Add, BUFFER, one, false),
+        (Type::U32, Add, Space::Binding(0), one, false),
+        (Type::F32, Add, Space::Local(0), one, false),
+    ] {
+        let result = atomic(ty, op, space, operands);
+        assert_eq!(result.is_ok(), fine, "{ty} {op:?} {space}: {result:?}");
+    }
+    refused(
+        "`%10: u32 = atomic add binding1[0], %8`: the atomic takes u32, and gets f32",
+        |b, v| {
+            let value = Some(of(v, Type::F32));
+            b.atomic(Type::U32, Add, Place::new(BUFFER, None, 4, 0), value, None);
+        },
+    );
+}

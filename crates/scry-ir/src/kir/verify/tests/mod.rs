@@ -1,0 +1,6 @@
+//! Each rule, by a kernel that breaks it.
+
+mod memory;
+mod structure;
+mod support;
+mod types;

@@ -1,0 +1,150 @@
+//! Rules about where statements stand.
+
+use super::support::{accepted, changed, of, refused, said};
+use crate::kir::{
+    Builder, Const, Definition, Inst, Kir, Label, Stmt, Type, UnaryOp, Value, Var, random, verify,
+};
+
+#[test]
+fn kernels_of_random_statements_are_accepted() {
+    for seed in 0..500 {
+        let kir = random::kernel(seed, true);
+        assert_eq!(verify(&kir), Ok(()), "{kir}");
+    }
+}
+
+#[test]
+fn the_head_is_checked() {
+    let size = changed(|kir| kir.workgroup_size[1] = 0);
+    assert_eq!(size, Err("kernel test: the workgroup size is [64, 0, 1]".to_owned()));
+    let labels = changed(|kir| kir.labels = 0);
+    assert_eq!(labels, Err("kernel test: the kernel's own label is not counted".to_owned()));
+    let arrays: [fn(&mut Kir); 2] = [|kir| kir.workgroup[0].len = 0, |kir| kir.locals[0].len = 0];
+    for arrays in arrays {
+        let length = changed(arrays);
+        assert_eq!(length, Err("kernel test: there is an array of length zero".to_owned()));
+    }
+}
+
+#[test]
+fn a_value_is_computed_before_it_is_used() {
+    let late = changed(|kir| {
+        let inst = Inst::Const(Const::u32(1));
+        kir.values.push(Definition { ty: Type::U32, inst });
+        kir.body.extend([Stmt::Set(Var(0), Value(10)), Stmt::Let(Value(10))]);
+    });
+    assert_eq!(late, Err("`v0 = %10`: %10 is not computed before".to_owned()));
+    refused("`v0 = %99`: %99 has no definition", |b, _| b.set(Var(0), Value(99)));
+    refused("`%99 = ?`: %99 has no definition", |b, _| b.push(Stmt::Let(Value(99))));
+}
+
+#[test]
+fn a_value_is_computed_once() {
+    refused("`%10: u32 = 1`: %10 is computed twice", |b, _| {
+        let one = b.u32(1);
+        b.push(Stmt::Let(one));
+    });
+}
+
+#[test]
+fn a_value_is_visible_in_its_block_and_within() {
+    accepted(|b, v| {
+        let one = b.u32(1);
+        b.if_then(of(v, Type::Bool), |b| b.repeat(false, |b, _| b.set(Var(0), one)));
+    });
+    for kind in 0..3 {
+        refused("`v0 = %10`: %10 is not visible here", |b, v| {
+            let mut inside = Value(0);
+            match kind {
+                0 => b.if_then(of(v, Type::Bool), |b| inside = b.u32(1)),
+                1 => b.if_else(of(v, Type::Bool), |_| (), |b| inside = b.u32(1)),
+                _ => b.repeat(false, |b, _| inside = b.u32(1)),
+            }
+            b.set(Var(0), inside);
+        });
+    }
+    refused("`v0 = %10`: %10 is not visible here", |b, v| {
+        let mut inside = Value(0);
+        let condition = of(v, Type::Bool);
+        b.open();
+        inside.0 = b.u32(1).0;
+        let accept = b.close();
+        let reject = vec![Stmt::Set(Var(0), inside)];
+        b.push(Stmt::If { condition, accept, reject });
+    });
+}
+
+/// Computes a value in a scope, before or after it can be left, within another scope or a branch,
+/// and uses it behind.
+fn behind_scope(before: bool, within: usize, of_outer: bool) -> Result<(), String> {
+    said(|b, v| {
+        let condition = of(v, Type::Bool);
+        let mut inside = Value(0);
+        b.scope(|b, outer| {
+            let mut body = |b: &mut Builder, inner: Label| {
+                let label = if of_outer { outer } else { inner };
+                if before {
+                    inside = b.u32(1);
+                }
+                b.if_then(condition, |b| b.leave(label));
+                if !before {
+                    inside = b.u32(1);
+                }
+            };
+            match within {
+                0 => body(b, outer),
+                1 => b.scope(body),
+                _ => b.if_then(condition, |b| body(b, outer)),
+            }
+        });
+        b.set(Var(0), inside);
+    })
+}
+
+#[test]
+fn a_value_is_visible_behind_a_scope_that_could_not_be_left_before() {
+    let hidden = Err("`v0 = %10`: %10 is not visible here".to_owned());
+    for (within, of_outer) in [(0, true), (1, true), (1, false)] {
+        assert_eq!(behind_scope(true, within, of_outer), Ok(()), "{within} {of_outer}");
+        assert_eq!(behind_scope(false, within, of_outer), hidden, "{within} {of_outer}");
+    }
+    assert_eq!(behind_scope(true, 2, true), hidden);
+}
+
+#[test]
+fn labels_are_unique_and_around() {
+    refused("`L1: scope`: L1 is the label of another statement", |b, _| {
+        b.scope(|_, _| ());
+        b.push(Stmt::Scope { label: Label(1), body: Vec::new() });
+    });
+    refused("`L0: loop`: L0 is the kernel's own label", |b, _| {
+        b.push(Stmt::Loop { label: Label(0), body: Vec::new(), finite: false });
+    });
+    refused("`L7: scope`: L7 is not below 1, the number of labels", |b, _| {
+        b.push(Stmt::Scope { label: Label(7), body: Vec::new() });
+    });
+    refused("`leave L1`: L1 is not around the statement", |b, _| {
+        b.scope(|_, _| ());
+        b.leave(Label(1));
+    });
+    accepted(|b, _| {
+        b.repeat(false, |b, outer| b.repeat(false, |b, _| b.leave(outer)));
+        b.leave(Label::KERNEL);
+    });
+}
+
+#[test]
+fn leaving_ends_a_block() {
+    let result = changed(|kir| kir.body.insert(0, Stmt::Leave(Label::KERNEL)));
+    assert_eq!(result, Err("`leave kernel`: statements follow in the block".to_owned()));
+}
+
+#[test]
+fn operands_of_instructions_are_visible() {
+    let result = changed(|kir| {
+        let inst = Inst::Unary(UnaryOp::Neg, Value(11));
+        kir.values.push(Definition { ty: Type::U32, inst });
+        kir.body.push(Stmt::Let(Value(10)));
+    });
+    assert_eq!(result, Err("`%10: u32 = neg %11`: %11 has no definition".to_owned()));
+}

@@ -1,0 +1,60 @@
+//! Makes kernels to be checked.
+
+use crate::kir::{Builder, Const, Inst, Kir, Space, Type, Value, verify};
+
+pub(super) const BUFFER: Space = Space::Binding(1);
+
+/// A builder with a read-only and a writable buffer, some arrays, and a value of each type.
+pub(super) fn builder() -> (Builder, [Value; 10]) {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    b.buffer(false);
+    b.buffer(true);
+    b.immediates(16);
+    b.workgroup_array(Type::U32, 4);
+    b.local_array(Type::F32, 4);
+    b.var(Type::U32);
+    let values = Type::ALL.map(|ty| b.constant(Const::zero(ty)));
+    (b, values)
+}
+
+pub(super) fn of(values: &[Value; 10], ty: Type) -> Value {
+    values[ty as usize]
+}
+
+/// What is said of a kernel that a closure fills.
+pub(super) fn said(fill: impl FnOnce(&mut Builder, &[Value; 10])) -> Result<(), String> {
+    let (mut b, values) = builder();
+    fill(&mut b, &values);
+    verify(&b.finish())
+}
+
+#[track_caller]
+pub(super) fn accepted(fill: impl FnOnce(&mut Builder, &[Value; 10])) {
+    assert_eq!(said(fill), Ok(()));
+}
+
+#[track_caller]
+pub(super) fn refused(expected: &str, fill: impl FnOnce(&mut Builder, &[Value; 10])) {
+    assert_eq!(said(fill), Err(expected.to_owned()));
+}
+
+/// What is said of a kernel that is changed after it was built.
+pub(super) fn changed(change: impl FnOnce(&mut Kir)) -> Result<(), String> {
+    let mut kir = builder().0.finish();
+    change(&mut kir);
+    verify(&kir)
+}
+
+/// Whether an instruction is accepted, given operands of two types and the result's.
+pub(super) fn takes(inst: impl Fn(Value, Value) -> Inst, types: [Type; 3]) -> bool {
+    said(|b, v| {
+        b.value(types[2], inst(of(v, types[0]), of(v, types[1])));
+    })
+    .is_ok()
+}
+
+/// The types of an operand for which there is a result of some type.
+pub(super) fn operands(inst: impl Fn(Value) -> Inst) -> Vec<Type> {
+    let result = |a: &Type| Type::ALL.iter().any(|r| takes(|a, _| inst(a), [*a, *a, *r]));
+    Type::ALL.into_iter().filter(result).collect()
+}

@@ -1,0 +1,155 @@
+//! Checks an instruction: the types of its operands and of its result.
+
+use super::{Check, places, same, var_type};
+use crate::kir::{
+    BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, Source, SubgroupOp, Type, UnaryOp,
+    Value,
+};
+
+/// Checks the instruction of a definition whose operands are known to have definitions.
+pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
+    let Definition { ty, inst } = definition;
+    let of = |value: &Value| kir.ty(*value);
+    match inst {
+        Inst::Const(constant) => check_const(*constant, *ty),
+        Inst::Builtin(builtin) => check_builtin(*builtin, *ty),
+        Inst::Unary(op, a) => check_unary(*op, of(a), *ty),
+        Inst::Binary(op, a, b) => check_binary(*op, [of(a), of(b)], *ty),
+        Inst::Fma(a, b, c) => {
+            let all = [of(a), of(b), of(c), *ty];
+            require(ty.is_float() && all.iter().all(|one| one == ty), "fma", &all)
+        }
+        Inst::Select(condition, a, b) => {
+            same(of(condition), Type::Bool, "the condition")?;
+            require(of(a) == *ty && of(b) == *ty, "select", &[of(a), of(b), *ty])
+        }
+        Inst::Convert(a) => require(of(a) != *ty, "convert", &[of(a), *ty]),
+        Inst::Bitcast(a) => {
+            let fits = of(a) != *ty && of(a).bits() == ty.bits();
+            require(fits, "bitcast", &[of(a), *ty])
+        }
+        Inst::ArrayLength { binding, offset: _, stride } => {
+            places::array(kir, *binding, *stride)?;
+            gives(Type::U32, *ty)
+        }
+        Inst::Get(var) => gives(var_type(kir, *var)?, *ty),
+        Inst::Load { place, count } => places::load(kir, place, *count, *ty),
+        Inst::Extra(..) => Ok(()),
+        Inst::Atomic { .. } => places::atomic(kir, inst, *ty),
+        Inst::Subgroup(op) => check_subgroup(kir, op, *ty),
+    }
+}
+
+/// Fails unless a condition holds that types have to meet; the result's type is the last.
+fn require(holds: bool, op: &str, types: &[Type]) -> Check {
+    if holds {
+        return Ok(());
+    }
+    let (result, operands) = types.split_last().expect("there is a result");
+    let operands: Vec<_> = operands.iter().map(|ty| ty.name()).collect();
+    Err(format!("no `{op}` takes {} and gives {result}", operands.join(", ")))
+}
+
+/// Requires that what an instruction gives is what its definition says.
+fn gives(inst: Type, definition: Type) -> Check {
+    if inst == definition {
+        return Ok(());
+    }
+    Err(format!("the result is {inst}, not {definition}"))
+}
+
+fn check_const(constant: Const, ty: Type) -> Check {
+    gives(constant.ty, ty)?;
+    match constant.bits >> (ty.bits() - 1) {
+        0 | 1 => Ok(()),
+        _ => Err(format!("{:#x} has more bits than a {ty}", constant.bits)),
+    }
+}
+
+fn check_builtin(builtin: Builtin, ty: Type) -> Check {
+    gives(Type::U32, ty)?;
+    match builtin {
+        Builtin::LocalId(axis) | Builtin::GroupId(axis) | Builtin::GroupCount(axis) if axis > 2 => {
+            Err(format!("there is no axis {axis}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_number(ty: Type) -> bool {
+    ty != Type::Bool
+}
+
+fn check_unary(op: UnaryOp, a: Type, result: Type) -> Check {
+    let takes = match op {
+        UnaryOp::Neg => is_number(a),
+        UnaryOp::Not => a == Type::Bool || a.is_integer(),
+        UnaryOp::Abs | UnaryOp::Sign => a.is_float() || a.is_signed(),
+        UnaryOp::QuantizeF16 => a == Type::F32,
+        UnaryOp::CountOnes
+        | UnaryOp::LeadingZeros
+        | UnaryOp::TrailingZeros
+        | UnaryOp::ReverseBits
+        | UnaryOp::FirstLeadingBit
+        | UnaryOp::FirstTrailingBit => a.is_integer(),
+        _ => a.is_float(),
+    };
+    require(takes && op.result(a) == result, &format!("{op:?}"), &[a, result])
+}
+
+fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
+    let takes = match op {
+        BinaryOp::Shl | BinaryOp::Shr => a.is_integer() && b == Type::U32,
+        BinaryOp::Ldexp => a.is_float() && b == Type::I32,
+        _ => a == b && takes_two(op, a),
+    };
+    require(takes && op.result(a) == result, &format!("{op:?}"), &[a, b, result])
+}
+
+/// Whether an operation takes two operands of a type.
+fn takes_two(op: BinaryOp, ty: Type) -> bool {
+    match op {
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => ty == Type::Bool || ty.is_integer(),
+        BinaryOp::Eq | BinaryOp::Ne => true,
+        BinaryOp::Pow | BinaryOp::Atan2 => ty.is_float(),
+        BinaryOp::Dot4I8 | BinaryOp::Dot4U8 => ty == Type::U32,
+        _ => is_number(ty),
+    }
+}
+
+fn check_subgroup(kir: &Kir, op: &SubgroupOp, result: Type) -> Check {
+    match op {
+        SubgroupOp::Ballot { value, word } => {
+            same(kir.ty(*value), Type::Bool, "a ballot")?;
+            gives(Type::U32, result)?;
+            if *word > 3 { Err(format!("there is no word {word}")) } else { Ok(()) }
+        }
+        SubgroupOp::Reduce { op, value, .. } => {
+            let ty = kir.ty(*value);
+            require(reduces(*op, ty) && ty == result, &format!("{op:?}"), &[ty, result])
+        }
+        SubgroupOp::Shuffle { source, value } => {
+            gives(kir.ty(*value), result)?;
+            check_source(kir, *source)
+        }
+    }
+}
+
+fn reduces(op: Reduction, ty: Type) -> bool {
+    match op {
+        Reduction::Add | Reduction::Mul | Reduction::Min | Reduction::Max => is_number(ty),
+        Reduction::And | Reduction::Or | Reduction::Xor => ty == Type::Bool || ty.is_integer(),
+    }
+}
+
+fn check_source(kir: &Kir, source: Source) -> Check {
+    match source {
+        Source::First | Source::QuadXor(1..=3) => Ok(()),
+        Source::QuadXor(by) => Err(format!("no lane of a group of four is at {by}")),
+        Source::Lane(by)
+        | Source::Xor(by)
+        | Source::Up(by)
+        | Source::Down(by)
+        | Source::QuadLane(by) => same(kir.ty(by), Type::U32, "the lane"),
+    }
+}

@@ -1,0 +1,84 @@
+//! The table that is printed, and whether all goals are reached.
+
+use crate::cases::Case;
+use crate::job::Job;
+use crate::latency::Latency;
+
+/// Rows printed so far.
+pub struct Table {
+    quick: bool,
+    reached: usize,
+    missed: Vec<String>,
+}
+
+impl Table {
+    /// Prints the heading.
+    pub fn new(quick: bool) -> Self {
+        println!(
+            "\n{:<20} {:>11} {:>15} {:<9} {:>11} {:>8}  {:<14}",
+            "kernel", "ours", "", "peer", "its time", "ratio", "goal"
+        );
+        Self { quick, reached: 0, missed: Vec::new() }
+    }
+
+    /// A kernel: seconds of ours, the peer's, and the host's where it has a loop.
+    pub fn case(&mut self, case: &Case, job: &Job, [ours, peer, host]: [f64; 3]) {
+        self.ratio(case.name, job, ours, ("lavapipe", peer), case.goals.peer);
+        if let Some(goal) = case.goals.host {
+            self.ratio(case.name, job, ours, ("Rust loop", host), goal);
+        }
+    }
+
+    fn ratio(&mut self, name: &str, job: &Job, ours: f64, (who, theirs): (&str, f64), goal: f64) {
+        let ratio = theirs / ours;
+        let row = format!(
+            "{name:<20} {:>11} {:>15} {who:<9} {:>11} {ratio:>7.2}×",
+            readable(ours),
+            job.rate(ours),
+            readable(theirs)
+        );
+        self.row(&row, &format!("≥ {goal} ×"), ratio >= goal);
+    }
+
+    /// Something with a time as its goal.
+    pub fn latency(&mut self, latency: &Latency, [ours, peer]: [f64; 2]) {
+        let row = format!(
+            "{:<20} {:>11} {:>15} {:<9} {:>11} {:>7.2}×",
+            latency.name,
+            readable(ours),
+            "",
+            "lavapipe",
+            readable(peer),
+            peer / ours
+        );
+        self.row(&row, &format!("≤ {}", readable(latency.goal)), ours <= latency.goal);
+    }
+
+    fn row(&mut self, row: &str, goal: &str, pass: bool) {
+        println!("{row}  {goal:<10} {}", if pass { "PASS" } else { "FAIL" });
+        if pass {
+            self.reached += 1;
+        } else {
+            self.missed.push(format!("{row}  {goal}"));
+        }
+    }
+
+    /// Prints the sum; true if all goals are reached.
+    pub fn finish(self) -> bool {
+        println!("\n{} goals reached, {} missed", self.reached, self.missed.len());
+        self.missed.iter().for_each(|row| println!("  {row}"));
+        if self.quick {
+            println!("Sizes were small: the goals are meant for the large ones.");
+        }
+        self.missed.is_empty()
+    }
+}
+
+/// Seconds in the unit that suits them.
+pub fn readable(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.3} ms", s * 1e3),
+        s => format!("{s:.3} s"),
+    }
+}

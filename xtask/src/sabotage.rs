@@ -1,0 +1,174 @@
+//! `cargo xtask sabotage`: does the conformance suite notice a wrong result of each operator?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{artifact, repo};
+
+/// A kernel whose loop no longer ends counts as noticed after so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Tests that are run first; the others that have the operator follow if these notice nothing.
+const FIRST: usize = 6;
+
+/// Which tests compile which operators.
+type Reach = BTreeMap<String, BTreeSet<String>>;
+
+/// Plants a wrong result in each operator named, or in all of them, one after the other, and runs
+/// the tests that have it on the CPU device. Fails if one goes unnoticed.
+pub(crate) fn run(only: &[&str]) -> Result<()> {
+    let suite = Suite::build(&repo::root())?;
+    let reach = suite.reach()?;
+    if let Some(unknown) = only.iter().find(|name| !reach.contains_key(**name)) {
+        let known: Vec<&str> = reach.keys().map(String::as_str).collect();
+        bail!("there is no operator `{unknown}`, only {}", known.join(", "));
+    }
+    let wanted = |name: &str| only.is_empty() || only.contains(&name);
+    let chosen: Vec<_> = reach.iter().filter(|(name, _)| wanted(name)).collect();
+    let mut unnoticed = Vec::new();
+    for (nth, (operator, tests)) in chosen.iter().enumerate() {
+        let verdict = suite.verdict(operator, tests)?;
+        println!("{:>4}/{} {operator:<40} {verdict}", nth + 1, chosen.len());
+        if !matches!(verdict, Verdict::Noticed(_)) {
+            unnoticed.push(operator.as_str());
+        }
+    }
+    println!("{} of {} operators noticed", chosen.len() - unnoticed.len(), chosen.len());
+    ensure!(unnoticed.is_empty(), "wrong results went unnoticed: {}", unnoticed.join(", "));
+    Ok(())
+}
+
+/// What became of a wrong result.
+enum Verdict {
+    /// So many tests were run, and not all passed.
+    Noticed(usize),
+    /// All of so many tests passed.
+    Unnoticed(usize),
+    /// No test has the operator.
+    Unreached,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Noticed(tests) => write!(f, "noticed ({tests} tests run)"),
+            Self::Unnoticed(tests) => write!(f, "NOT NOTICED by {tests} tests"),
+            Self::Unreached => f.write_str("NOT NOTICED: in no test's kernel"),
+        }
+    }
+}
+
+/// The conformance suite, built.
+struct Suite {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Suite {
+    fn build(root: &Path) -> Result<Self> {
+        let mut cargo = repo::cargo(root);
+        cargo.args(["test", "-p", "scry-gpu", "--test", "conformance", "--no-run"]);
+        cargo.arg("--message-format=json-render-diagnostics");
+        let built = artifact::parse(&repo::output(&mut cargo)?, root)?;
+        let suite = built.into_iter().find(|one| one.name == "scry-gpu-conformance");
+        let suite = suite.context("cargo built no program of the name `conformance`")?;
+        Ok(Self { program: suite.executable, folder: root.join(suite.folder) })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        // With one thread the harness runs tests on its own, which has no test's name.
+        command.current_dir(&self.folder).arg("--test-threads=2").env("SCRY_DEVICE", "cpu");
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    /// Runs all tests as they are, and reads which operators each had compiled.
+    fn reach(&self) -> Result<Reach> {
+        let log = env::temp_dir().join(format!("scry-sabotage-{}.log", std::process::id()));
+        let mut command = self.command();
+        command.env("SCRY_SABOTAGE_LOG", &log).stdout(Stdio::inherit());
+        let status = command.status().context("the conformance suite could not be started")?;
+        let text = fs::read_to_string(&log).unwrap_or_default();
+        // What is left over matters to nobody.
+        let _ = fs::remove_file(&log);
+        ensure!(status.success(), "the conformance suite fails without sabotage");
+        ensure!(!text.is_empty(), "no test compiled a kernel for the CPU device");
+        Ok(parse(&text))
+    }
+
+    /// Plants a wrong result, and runs the tests that have the operator.
+    fn verdict(&self, operator: &str, tests: &BTreeSet<String>) -> Result<Verdict> {
+        if tests.is_empty() {
+            return Ok(Verdict::Unreached);
+        }
+        let tests: Vec<&String> = tests.iter().collect();
+        let (first, others) = tests.split_at(tests.len().min(FIRST));
+        let mut run = 0;
+        for tests in [first, others].into_iter().filter(|tests| !tests.is_empty()) {
+            run += tests.len();
+            let mut command = self.command();
+            command.env("SCRY_SABOTAGE", operator).arg("--exact").args(tests);
+            if !passes(&mut command)? {
+                return Ok(Verdict::Noticed(run));
+            }
+        }
+        Ok(Verdict::Unnoticed(run))
+    }
+}
+
+/// Lines of a test's name, a tab and an operator; without a name the operator is one of the list.
+fn parse(log: &str) -> Reach {
+    let mut reach = Reach::new();
+    for (test, operator) in log.lines().filter_map(|line| line.split_once('\t')) {
+        let tests = reach.entry(operator.to_owned()).or_default();
+        // Threads that a test started have no test's name.
+        if test.contains("::") {
+            tests.insert(test.to_owned());
+        }
+    }
+    reach
+}
+
+/// Whether a program ends well, and in time.
+fn passes(command: &mut Command) -> Result<bool> {
+    let mut child = command.spawn().context("the conformance suite could not be started")?;
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(status.success());
+        }
+        if start.elapsed() > PATIENCE {
+            child.kill()?;
+            child.wait()?;
+            return Ok(false);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_without_a_test_are_kept() {
+        let reach = parse("\tadd.f32\n\tsub.f32\na::b\tadd.f32\na::c\tadd.f32\n?\tsub.f32\n");
+        let tests: Vec<&String> = reach["add.f32"].iter().collect();
+        assert_eq!(tests, ["a::b", "a::c"]);
+        assert!(reach["sub.f32"].is_empty());
+    }
+
+    #[test]
+    fn a_program_passes_or_not() {
+        assert!(passes(Command::new("true").stdout(Stdio::null())).unwrap());
+        assert!(!passes(Command::new("false").stdout(Stdio::null())).unwrap());
+    }
+}
