@@ -41,7 +41,7 @@ use self::indexed::Indexed;
 use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value};
+use super::{Builder, Const, Kir, Label, Value, verify};
 use crate::program::Inner;
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, loops};
 
@@ -138,6 +138,11 @@ fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     lower.statements(&lower.frame.function.body)?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
+    if cfg!(debug_assertions) {
+        verify(&kir).map_err(|what| {
+            ShaderError::compiler(format!("the kernel was lowered wrongly: {what}"))
+        })?;
+    }
     Ok(kir)
 }
 

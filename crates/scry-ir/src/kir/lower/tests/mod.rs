@@ -11,7 +11,7 @@ mod values;
 use self::machine::Machine;
 use super::KirOptions;
 use crate::Program;
-use crate::kir::{Block, Kir, Stmt};
+use crate::kir::{Block, Kir, Stmt, optimise, verify};
 
 fn lowered(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
@@ -39,14 +39,19 @@ fn kernel(declarations: &str, body: &str) -> String {
 /// What the kernel writes to `out`, which has so many elements.
 fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
     let source = kernel(declarations, body);
-    let [checked, unchecked] = [true, false].map(|checked| {
-        let kir = lowered(&source, checked);
-        let mut machine = Machine::new(&kir, vec![bytes(&[0; N]), bytes(data)]);
+    let execute = |kir: &Kir| {
+        let mut machine = Machine::new(kir, vec![bytes(&[0; N]), bytes(data)]);
         machine.run([1; 3]);
         <[u32; N]>::try_from(words(&machine.buffers[0])).unwrap()
-    });
-    assert_eq!(checked, unchecked, "checks change nothing that is in bounds");
-    checked
+    };
+    let [checked, unchecked] = [true, false].map(|checked| lowered(&source, checked));
+    let found = execute(&checked);
+    assert_eq!(found, execute(&unchecked), "checks change nothing that is in bounds");
+    let mut optimised = checked;
+    optimise(&mut optimised);
+    verify(&optimised).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(found, execute(&optimised), "passes change nothing");
+    found
 }
 
 /// Statements of a block and of those within it that satisfy a condition.
