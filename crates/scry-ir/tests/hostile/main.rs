@@ -8,6 +8,7 @@ mod nesting;
 
 use std::time::{Duration, Instant};
 
+use scry_ir::kir::{self, KirOptions};
 use scry_ir::{Program, ShaderError, ShaderErrorKind, SpirvOptions};
 
 const KERNEL: &str = include_str!("plain.wgsl");
@@ -15,7 +16,7 @@ const KERNEL: &str = include_str!("plain.wgsl");
 /// A second kernel: the types and operations that the first one does not have.
 const RICH: &str = include_str!("rich.wgsl");
 
-/// Reads a source and writes it as SPIR-V.
+/// Reads a source, writes it as SPIR-V, and lowers it.
 fn through(source: &str) -> Result<Program, ShaderError> {
     let program = Program::parse(source)?;
     program.to_spirv(&SpirvOptions {
@@ -24,7 +25,19 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         native_workgroup_zeroing: false,
         folded: false,
     })?;
+    lowered(&program)?;
     Ok(program)
+}
+
+/// Lowers a program to the kernel IR and runs the passes over it. A kernel that becomes too large
+/// when its functions are inlined may be refused.
+fn lowered(program: &Program) -> Result<(), ShaderError> {
+    match program.to_kir(&KirOptions { checked: true }) {
+        Ok(mut kir) => kir::optimise(&mut kir),
+        Err(error) if error.kind == ShaderErrorKind::TooComplex => {}
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Compiles within a limit of time, whatever comes of it.
