@@ -12,10 +12,10 @@ mod builder;
 mod facts;
 mod inst;
 mod lower;
+mod passes;
 mod print;
 #[cfg(test)]
 mod random;
-mod passes;
 #[doc(hidden)]
 pub mod sabotage;
 mod stmt;
@@ -28,8 +28,8 @@ pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
 };
-pub use passes::optimise;
 pub use lower::KirOptions;
+pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
 pub use verify::verify;

@@ -39,7 +39,7 @@ use self::indexed::Indexed;
 use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value};
+use super::{Builder, Const, Kir, Label, Value, optimise, verify};
 use crate::program::Inner;
 use crate::{
     Features, Interface, Program, ShaderError, ShaderErrorKind, cooperative, guard, loops,
@@ -139,6 +139,8 @@ fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     lower.statements(&lower.frame.function.body)?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
+    optimise(&mut kir);
+    debug_assert_eq!(verify(&kir), Ok(()), "the lowering obeys the rules of the IR");
     Ok(kir)
 }
 
