@@ -4,6 +4,7 @@
 //! invocations of a workgroup before the next one, over vectors that the processor works on many
 //! lanes at a time. A [`Machine`] runs it on a small pool of threads.
 
+mod claims;
 mod code;
 mod exec;
 mod machine;
@@ -13,7 +14,13 @@ mod machine;
 )]
 pub(crate) mod math;
 mod memory;
+mod pool;
+mod stop;
 
 pub use code::{Code, Refusal};
-pub use machine::{Job, Machine, Stop, Stopped};
+pub use machine::{Job, Machine};
 pub use memory::{Memory, Span};
+pub use stop::{Stop, Stopped};
+
+/// Invocations of a subgroup.
+pub const SUBGROUP_SIZE: u32 = 32;
