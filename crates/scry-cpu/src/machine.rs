@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
@@ -50,9 +50,11 @@ impl Job<'_> {
     }
 }
 
-/// A few threads that run kernels. They sleep while there is nothing to do, and end with the value.
+/// A few threads that run kernels. They start with the first launch that is large enough for them,
+/// sleep while there is nothing to do, and end with the value.
 pub struct Machine {
-    pool: Pool,
+    threads: usize,
+    pool: OnceLock<Pool>,
     /// What threads that are not at work will work with.
     scratches: Mutex<Vec<Scratch>>,
 }
@@ -61,19 +63,22 @@ impl Machine {
     /// A machine of so many threads, of which the caller of [`Machine::run`] is one.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self { pool: Pool::new(threads.saturating_sub(1)), scratches: Mutex::default() }
-    }
-
-    /// A machine of as many threads as the process may use processors.
-    #[must_use]
-    pub fn with_all_processors() -> Self {
-        Self::new(thread::available_parallelism().map_or(1, usize::from))
+        Self { threads: threads.max(1), pool: OnceLock::new(), scratches: Mutex::default() }
     }
 
     /// Number of threads that run kernels, the caller's included.
     #[must_use]
     pub fn threads(&self) -> usize {
-        self.pool.len() + 1
+        self.threads
+    }
+
+    /// Has up to `helpers` threads do the same as the caller.
+    fn with_help(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
+        if helpers == 0 || self.threads == 1 {
+            return work();
+        }
+        let pool = self.pool.get_or_init(|| Pool::new(self.threads - 1));
+        pool.with_help(helpers, work, work);
     }
 
     /// Runs all workgroups of a launch, and returns when they are done. Small launches stay on the
@@ -105,7 +110,7 @@ impl Machine {
         let team = Team { machine: self, work, claims, stopped: AtomicBool::new(false) };
         let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
         let others = if work.is_small() { 0 } else { others };
-        self.pool.with_help(others, &|| team.join(), || team.join());
+        self.with_help(others, &|| team.join());
         if team.stopped.into_inner() { Err(Stopped) } else { Ok(()) }
     }
 
@@ -147,7 +152,7 @@ impl Machine {
                 work(offset, CHUNK.min(size - offset));
             }
         };
-        self.pool.with_help(chunks.saturating_sub(1) / 2, &all, all);
+        self.with_help(chunks.saturating_sub(1) / 2, &all);
     }
 
     /// Lends scratch memory to `work`.
