@@ -278,8 +278,12 @@ impl Device {
     }
 
     /// Sets the longest time that a wait may take, counted from its start. When it passes the wait
-    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout), and because Vulkan cannot stop a
-    /// running kernel the device is given up: later calls fail at once.
+    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout).
+    ///
+    /// On the CPU everything that was waited for is ended: kernels stop where they are, so that
+    /// what they write is incomplete, and those that follow are not begun. All waits in progress
+    /// for it, or for what comes after it, fail alike, and the device goes on. Vulkan cannot stop a
+    /// running kernel; there the device is given up, and later calls fail at once.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         self.context.set_time_limit(limit);
     }
