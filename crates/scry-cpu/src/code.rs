@@ -29,7 +29,6 @@ pub struct Code {
     pub(crate) disjoint: Vec<Option<Disjoint>>,
     /// Whether the kernel may write each buffer.
     pub(crate) writable: Vec<bool>,
-    pub(crate) immediates: usize,
     pub(crate) cost: Option<u64>,
 }
 

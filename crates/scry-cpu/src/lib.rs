@@ -5,6 +5,7 @@
 //! lanes at a time. A [`Machine`] runs it on a small pool of threads.
 
 mod access;
+mod claims;
 mod code;
 mod compile;
 mod exec;
@@ -13,10 +14,13 @@ mod machine;
 mod math;
 mod memory;
 mod ops;
+mod pool;
+mod stop;
 
 pub use code::{Code, Refusal};
-pub use machine::{Job, Machine, Stop, Stopped};
+pub use machine::{Job, Machine};
 pub use memory::{Memory, Span};
+pub use stop::{Stop, Stopped};
 
 /// Invocations of a subgroup.
 pub const SUBGROUP_SIZE: u32 = 32;

@@ -53,7 +53,6 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
             masks,
             disjoint: disjoint::disjoint(kir),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
-            immediates: kir.immediates as usize,
             cost: limits::cost(kir, blocks),
         },
         registers,
