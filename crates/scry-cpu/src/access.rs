@@ -140,7 +140,8 @@ impl Region {
         let size = size_of::<B>() as u64;
         let inside = byte.checked_add(size).is_some_and(|end| end <= self.size);
         // SAFETY: the byte lies within the region.
-        (inside && byte % size == 0).then(|| unsafe { self.start.add(byte as usize) }.cast())
+        (inside && byte.is_multiple_of(size))
+            .then(|| unsafe { self.start.add(byte as usize) }.cast())
     }
 
     /// Reads one element; zero if it lies outside.
@@ -179,8 +180,8 @@ impl Region {
     #[inline(always)]
     fn is_plain<B: Bits>(&self, byte: u64, step: u64) -> bool {
         let size = size_of::<B>() as u64;
-        byte % size == 0
-            && step % size == 0
+        byte.is_multiple_of(size)
+            && step.is_multiple_of(size)
             && step < 1 << 32
             && byte
                 .checked_add(step * (BLOCK as u64 - 1) + size)

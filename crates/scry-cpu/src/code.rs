@@ -105,6 +105,7 @@ pub(crate) enum AffineOp {
     Add,
     Sub,
     Neg,
+    Not,
     Mul,
     Shl,
     Min { signed: bool },

@@ -51,6 +51,7 @@ impl Emitter<'_> {
                 (op, a, b)
             }
             Inst::Unary(UnaryOp::Neg, a) => (AffineOp::Neg, a, a),
+            Inst::Unary(UnaryOp::Not, a) => (AffineOp::Not, a, a),
             Inst::Bitcast(a) | Inst::Convert(a) => (AffineOp::Copy, a, a),
             Inst::Select(condition, a, b) => return self.affine_select(value, condition, a, b),
             _ => return false,

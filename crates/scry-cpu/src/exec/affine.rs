@@ -14,9 +14,7 @@ impl Frame<'_> {
     fn linear(&self, source: AffineSrc) -> Coefficients {
         match source {
             AffineSrc::Slot(affine) => self.coefficients(affine),
-            AffineSrc::Scalar { index, .. } => {
-                Coefficients { base: self.scalar(index) as u32, step: [0; 4], linear: true }
-            }
+            AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
         }
     }
 
@@ -83,11 +81,9 @@ impl Frame<'_> {
             AffineOp::Copy => Some(x),
             AffineOp::Add => Some(each(x, y, u32::wrapping_add)),
             AffineOp::Sub => Some(each(x, y, u32::wrapping_sub)),
-            AffineOp::Neg => Some(each(
-                Coefficients { linear: true, ..Default::default() },
-                x,
-                u32::wrapping_sub,
-            )),
+            AffineOp::Neg => Some(negated(x)),
+            // -1 - x
+            AffineOp::Not => Some(each(constant(u32::MAX), x, u32::wrapping_sub)),
             AffineOp::Mul if y.step == [0; 4] => Some(scale(x, y.base)),
             AffineOp::Mul if x.step == [0; 4] => Some(scale(y, x.base)),
             AffineOp::Shl if y.step == [0; 4] => Some(scale(x, 1u32.wrapping_shl(y.base))),
@@ -191,4 +187,12 @@ fn each(x: Coefficients, y: Coefficients, f: impl Fn(u32, u32) -> u32) -> Coeffi
 fn scale(x: Coefficients, by: u32) -> Coefficients {
     let step = x.step.map(|step| step.wrapping_mul(by));
     Coefficients { base: x.base.wrapping_mul(by), step, linear: true }
+}
+
+fn constant(base: u32) -> Coefficients {
+    Coefficients { base, step: [0; 4], linear: true }
+}
+
+fn negated(x: Coefficients) -> Coefficients {
+    each(constant(0), x, u32::wrapping_sub)
 }

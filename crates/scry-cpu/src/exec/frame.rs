@@ -53,7 +53,7 @@ impl<'a> Frame<'a> {
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and this copy of them is this thread's.
         regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64) });
-        let rows = code.group.size[0] as usize % BLOCK == 0;
+        let rows = (code.group.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
             job,

@@ -3,7 +3,7 @@
 //! The disk cache is not used: compiling takes less time than to read a file and to check it.
 
 use scry_cpu::{Code, Refusal};
-use scry_ir::kir::KirOptions;
+use scry_ir::kir::{KirOptions, sabotage};
 
 use crate::driver::CompileJob;
 use crate::error::{GpuError, Result};
@@ -25,7 +25,8 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
             code: "grids of any size are run as they are, and never folded".to_owned(),
         });
     }
-    let kir = job.program.to_kir(&KirOptions { checked: job.checked })?;
+    let mut kir = job.program.to_kir(&KirOptions { checked: job.checked })?;
+    sabotage::plant_as_asked(&mut kir);
     let refused = |refusal| too_large(info, &interface.entry_point, refusal);
     let code = Code::compile(&kir).map_err(refused)?;
     Ok(Kernel { code, bindings: interface.bindings.len() })
