@@ -59,7 +59,7 @@ impl Command {
 /// The choice of a device.
 #[derive(Debug, Args)]
 pub struct OnDevice {
-    /// Device: `vulkan`, `vulkan:1`, an index, a UUID, a PCI address, or part of a name.
+    /// Device: `cpu`, `vulkan`, `vulkan:1`, an index, a UUID, a PCI address, or part of a name.
     #[arg(long, value_name = "SELECTOR")]
     pub device: Option<String>,
 }
@@ -83,7 +83,7 @@ pub struct Check {
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub selection: Selection,
-    /// Check also that this device takes the kernels: `vulkan`, `vulkan:1`, an index, a name, …
+    /// Check also that this device takes the kernels: `cpu`, `vulkan:1`, an index, a name, …
     #[arg(long, value_name = "SELECTOR")]
     pub device: Option<String>,
 }

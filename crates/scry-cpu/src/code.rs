@@ -1,10 +1,318 @@
-//! Compiled kernels.
+//! Compiled kernels: steps of the lockstep machine.
 
-use scry_ir::kir::Kir;
+use std::fmt;
+
+use scry_ir::kir::{AtomicOp, Extent, Kir, Reduction, Type};
+
+use crate::compile;
+use crate::lanes::{Args, LaneOp, Sizes, Src};
 
 /// A kernel, compiled.
-#[derive(Debug)]
-pub struct Code;
+pub struct Code {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) group: Group,
+    /// Sizes of the register files, in blocks.
+    pub(crate) files: Sizes,
+    /// Numbers of scalars and of affine values.
+    pub(crate) scalars: usize,
+    pub(crate) affines: usize,
+    /// Scalars that never change, and blocks that hold one value.
+    pub(crate) constants: Vec<(u32, u64)>,
+    pub(crate) splats: Vec<(Type, u32, u64)>,
+    /// Arrays of local memory: type, first block, number of blocks.
+    pub(crate) locals: Vec<(Type, u32, u32)>,
+    /// Elements of workgroup memory, by size of element.
+    pub(crate) shared: Sizes,
+    /// Registers that hold the lanes of the whole group, and those that have not returned.
+    pub(crate) masks: Masks,
+    /// Bindings whose writers each have a place of their own, as far as the launch is flat.
+    pub(crate) disjoint: Vec<Option<Disjoint>>,
+    /// Whether the kernel may write each buffer.
+    pub(crate) writable: Vec<bool>,
+    pub(crate) cost: Option<u64>,
+}
+
+/// The invocations that are executed together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Group {
+    /// Invocations of a workgroup along x, y, z.
+    pub size: [u32; 3],
+    /// Workgroups executed together, along x.
+    pub batch: u32,
+}
+
+impl Group {
+    /// Invocations of a workgroup.
+    pub(crate) fn invocations(self) -> usize {
+        self.size.iter().map(|size| *size as usize).product()
+    }
+
+    /// Lanes in use.
+    pub(crate) fn lanes(self) -> usize {
+        self.invocations() * self.batch as usize
+    }
+}
+
+/// Mask registers with a meaning of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Masks {
+    /// Lanes that have not returned.
+    pub alive: u32,
+    /// Lanes that execute the kernel's outermost block.
+    pub outer: u32,
+}
+
+/// Elements of a binding, each of which only the invocation of its number touches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Disjoint {
+    /// Bytes of an element.
+    pub stride: u32,
+    /// Bytes before the first.
+    pub offset: u32,
+}
+
+/// An index, as a place has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Index {
+    None,
+    Scalar(u32),
+    Affine(Affine),
+    Lanes(u32),
+}
+
+/// An affine value: its coefficients, and the register of its lanes in case that it is not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Affine {
+    pub slot: u32,
+    pub lanes: u32,
+}
+
+/// An operand of an affine operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AffineSrc {
+    /// A scalar, and a block for it in case that lanes are needed.
+    Scalar {
+        index: u32,
+        block: u32,
+    },
+    Slot(Affine),
+}
+
+/// What an affine operation does with coefficients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AffineOp {
+    Copy,
+    Add,
+    Sub,
+    Neg,
+    Not,
+    Mul,
+    Shl,
+    Min { signed: bool },
+    Max { signed: bool },
+}
+
+/// A comparison of affine values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Comparison {
+    Less,
+    LessOrEqual,
+    Equal,
+    NotEqual,
+}
+
+/// The memory of a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Area {
+    /// A binding; after them, the immediates.
+    Binding(u32),
+    /// Workgroup memory: element of the array of this element size.
+    Shared(u32),
+    /// Local memory: first block, and elements.
+    Local { start: u32, len: u32 },
+}
+
+/// A place in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct At {
+    pub area: Area,
+    pub index: Index,
+    pub stride: u32,
+    pub offset: u32,
+}
+
+/// Where results go or operands come from: as many as a load has.
+pub(crate) type Registers = [u32; 4];
+
+/// A load or a store.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    pub ty: Type,
+    pub at: At,
+    pub count: u8,
+    /// Scalars or registers.
+    pub to: Registers,
+    /// For stores: where values come from.
+    pub from: [Src; 4],
+}
+
+/// An atomic operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Atomic {
+    pub ty: Type,
+    pub at: At,
+    pub op: AtomicOp,
+    pub d: u32,
+    pub value: Src,
+    pub compare: Src,
+}
+
+/// An exchange within subgroups.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Exchange {
+    Ballot { word: u8 },
+    Reduce { op: Reduction, extent: Extent },
+    First,
+    Lane(Src),
+    Xor(Src),
+    Up(Src),
+    Down(Src),
+    QuadLane(Src),
+    QuadXor(u8),
+}
+
+/// A step of the machine. Numbers named `to` in jumps are positions of steps.
+pub(crate) enum Step {
+    /// An operation on lanes.
+    Lanes(&'static dyn LaneOp, Args),
+    /// An operation on scalars: result, operands.
+    Scalar(&'static dyn LaneOp, u32, [u32; 3]),
+    /// A scalar into a block.
+    Splat {
+        ty: Type,
+        block: u32,
+        scalar: u32,
+    },
+    /// An affine value into its lanes.
+    Spread(Affine),
+    /// An affine operation; on lanes by `op` if the result is not affine.
+    Affine {
+        op: AffineOp,
+        lanes: &'static dyn LaneOp,
+        d: Affine,
+        a: AffineSrc,
+        b: AffineSrc,
+    },
+    /// A choice between affine values by a scalar.
+    AffineSelect {
+        condition: u32,
+        d: Affine,
+        a: AffineSrc,
+        b: AffineSrc,
+    },
+    /// A comparison of affine values; on lanes if it is not decided at once.
+    Compare {
+        comparison: Comparison,
+        signed: bool,
+        lanes: &'static dyn LaneOp,
+        d: u32,
+        a: AffineSrc,
+        b: AffineSrc,
+    },
+    /// Position of the workgroup along an axis.
+    GroupId {
+        axis: u8,
+        d: u32,
+    },
+    /// The same along x, where several workgroups are executed together.
+    GroupIdAffine(Affine),
+    /// Position in the workgroup along an axis.
+    LocalId {
+        axis: u8,
+        d: Affine,
+    },
+    /// Workgroups along an axis.
+    GroupCount {
+        axis: u8,
+        d: u32,
+    },
+    /// Position in the subgroup.
+    SubgroupLane {
+        d: u32,
+    },
+    /// Number of the subgroup.
+    SubgroupId {
+        d: u32,
+    },
+    /// Elements of the array at the end of a binding.
+    Length {
+        d: u32,
+        binding: u32,
+        offset: u32,
+        stride: u32,
+    },
+    /// A load whose place and result are the same for all lanes.
+    LoadScalar(Box<Access>),
+    Load(Box<Access>),
+    Store(Box<Access>),
+    Atomic(Box<Atomic>),
+    Exchange {
+        ty: Type,
+        exchange: Exchange,
+        d: u32,
+        value: Src,
+    },
+    /// Assigns a variable, in active lanes only.
+    Blend {
+        ty: Type,
+        d: u32,
+        value: Src,
+    },
+    /// Zeroes a register.
+    Zero {
+        ty: Type,
+        d: u32,
+    },
+    Jump {
+        to: u32,
+    },
+    /// Jumps if a scalar is false.
+    Unless {
+        condition: u32,
+        to: u32,
+    },
+    /// Goes on with the lanes where a condition holds; jumps if there are none.
+    Split {
+        condition: u32,
+        from: u32,
+        into: u32,
+        none: u32,
+    },
+    /// Goes on with the other lanes; jumps if there are none.
+    Otherwise {
+        condition: u32,
+        from: u32,
+        into: u32,
+        none: u32,
+    },
+    /// Goes on with all lanes of a mask that are left; jumps if there are none.
+    Join {
+        mask: u32,
+        none: u32,
+    },
+    /// Goes on with a copy of the mask, from which lanes can leave.
+    Enter {
+        into: u32,
+    },
+    /// Takes the active lanes out of masks, and jumps.
+    Leave {
+        masks: Box<[u32]>,
+        to: u32,
+    },
+    /// Ends with a request to stop.
+    Poll,
+    End,
+}
 
 /// Why a kernel cannot run on this machine: what it needs, and the limit that it is above.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,13 +331,22 @@ impl Code {
     /// # Errors
     /// A [`Refusal`] if the kernel needs more memory for each invocation than the machine gives.
     pub fn compile(kir: &Kir) -> Result<Self, Refusal> {
-        let _ = kir;
-        Ok(Self)
+        compile::compile(kir)
     }
 
     /// Roughly how long one workgroup takes, in nanoseconds; none if that depends on data.
     #[must_use]
     pub fn cost(&self) -> Option<u64> {
-        None
+        self.cost
+    }
+}
+
+impl fmt::Debug for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Code")
+            .field("steps", &self.steps.len())
+            .field("group", &self.group)
+            .field("files", &self.files)
+            .finish_non_exhaustive()
     }
 }

@@ -4,16 +4,23 @@
 //! invocations of a workgroup before the next one, over vectors that the processor works on many
 //! lanes at a time. A [`Machine`] runs it on a small pool of threads.
 
+mod access;
+mod claims;
 mod code;
+mod compile;
 mod exec;
+mod lanes;
 mod machine;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "what executes code takes these up one by one")
-)]
-pub(crate) mod math;
+mod math;
 mod memory;
+mod ops;
+mod pool;
+mod stop;
 
 pub use code::{Code, Refusal};
-pub use machine::{Job, Machine, Stop, Stopped};
+pub use machine::{Job, Machine};
 pub use memory::{Memory, Span};
+pub use stop::{Stop, Stopped};
+
+/// Invocations of a subgroup.
+pub const SUBGROUP_SIZE: u32 = 32;

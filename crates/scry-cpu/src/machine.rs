@@ -1,8 +1,24 @@
 //! Threads that share the workgroups of a launch.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+use std::{fmt, thread};
 
-use crate::{Code, Span};
+use crate::claims::{Claims, Pace};
+use crate::exec::{self, Scratch};
+use crate::pool::Pool;
+use crate::{Code, Span, Stop, Stopped};
+
+/// Nanoseconds of work that are not worth waking anybody for.
+const ALONE: u64 = 30_000;
+
+/// Bytes of memory that a thread fills or copies at a time.
+const CHUNK: usize = 1 << 20;
+
+/// What the address of whatever is bound is a multiple of.
+const BINDING_ALIGNMENT: usize = 16;
 
 /// A launch.
 #[derive(Debug, Clone, Copy)]
@@ -17,27 +33,217 @@ pub struct Job<'a> {
     pub immediates: &'a [u8],
 }
 
-/// Tells a running kernel to end.
-#[derive(Debug, Default)]
-pub struct Stop(AtomicBool);
-
-impl Stop {
-    /// Asks for the end.
-    pub fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
+impl Job<'_> {
+    /// Number of workgroups; none if it has more than 64 bits.
+    #[must_use]
+    pub fn workgroups(&self) -> Option<u64> {
+        let [x, y, z] = self.groups.map(u64::from);
+        // The first product fits; with a zero among the three so does the whole.
+        (x * y).checked_mul(z)
     }
 
-    /// Whether somebody asked.
+    /// Roughly how long all of it takes on one thread; none if that depends on data.
     #[must_use]
-    pub fn requested(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    pub fn cost(&self) -> Option<Duration> {
+        let total = self.workgroups()?.checked_mul(self.code.cost()?)?;
+        Some(Duration::from_nanos(total))
     }
 }
 
-/// A kernel was stopped before its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stopped;
+/// A few threads that run kernels. They start with the first launch that is large enough for them,
+/// sleep while there is nothing to do, and end with the value.
+pub struct Machine {
+    threads: usize,
+    pool: OnceLock<Pool>,
+    /// What threads that are not at work will work with.
+    scratches: Mutex<Vec<Scratch>>,
+}
 
-/// A pool of threads.
-#[derive(Debug)]
-pub struct Machine;
+impl Machine {
+    /// A machine of so many threads, of which the caller of [`Machine::run`] is one.
+    #[must_use]
+    pub fn new(threads: usize) -> Self {
+        Self { threads: threads.max(1), pool: OnceLock::new(), scratches: Mutex::default() }
+    }
+
+    /// Number of threads that run kernels, the caller's included.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Has up to `helpers` threads do the same as the caller.
+    fn with_help(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
+        if helpers == 0 || self.threads == 1 {
+            return work();
+        }
+        let pool = self.pool.get_or_init(|| Pool::new(self.threads - 1));
+        pool.with_help(helpers, work, work);
+    }
+
+    /// Runs all workgroups of a launch, and returns when they are done. Small launches stay on the
+    /// caller's thread. Several threads may call this at once; one of them is helped.
+    ///
+    /// # Errors
+    /// [`Stopped`] if `stop` was requested before the end: some workgroups have run, and some not,
+    /// or in part.
+    ///
+    /// # Panics
+    /// If a span is not aligned to 16 bytes, and if the machine itself fails; no thread is running
+    /// the launch any more then.
+    ///
+    /// # Safety
+    /// The memory of all bindings is alive. Meanwhile nobody but the machine writes to it, or reads
+    /// what the kernel may write.
+    pub unsafe fn run(&self, job: &Job<'_>, stop: &Stop) -> Result<(), Stopped> {
+        let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
+        assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
+        // More than 64 bits can number would take centuries: the end is out of reach anyway.
+        let total = job.workgroups().unwrap_or(u64::MAX);
+        let run = |groups, scratch: &mut _| {
+            // SAFETY: as the caller promises; the other threads execute the same job.
+            unsafe { exec::run(job.code, job, groups, scratch, stop) }
+        };
+        self.share(&Work { total, cost: job.code.cost(), stop, run: &run })
+    }
+
+    /// Runs all workgroups of a launch, on several threads if it is worth it.
+    fn share(&self, work: &Work<'_>) -> Result<(), Stopped> {
+        let claims = Claims::new(work.total, self.threads());
+        let team = Team { machine: self, work, claims, stopped: AtomicBool::new(false) };
+        let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
+        let others = if work.is_small() { 0 } else { others };
+        self.with_help(others, &|| team.join());
+        if team.stopped.into_inner() { Err(Stopped) } else { Ok(()) }
+    }
+
+    /// Repeats a 32-bit pattern, on several threads if there is much to fill.
+    ///
+    /// # Safety
+    /// As [`Span::fill`].
+    ///
+    /// # Panics
+    /// As [`Span::fill`].
+    pub unsafe fn fill(&self, dst: Span, pattern: u32) {
+        // SAFETY: the caller's promise for the whole holds for each part.
+        self.in_chunks(dst.size, &|at, size| unsafe { chunk(dst, at, size).fill(pattern) });
+    }
+
+    /// Copies bytes between spans of one size, on several threads if there are many.
+    ///
+    /// # Safety
+    /// As [`Span::copy_from`], and the spans do not overlap.
+    ///
+    /// # Panics
+    /// If the sizes differ.
+    pub unsafe fn copy(&self, src: Span, dst: Span) {
+        assert_eq!(src.size, dst.size, "spans of one size are copied");
+        // SAFETY: the caller's promise for the whole holds for each part.
+        self.in_chunks(dst.size, &|at, size| unsafe {
+            chunk(dst, at, size).copy_from(chunk(src, at, size));
+        });
+    }
+
+    /// Calls `work` with the offset and the size of each chunk of so many bytes.
+    fn in_chunks(&self, size: usize, work: &(dyn Fn(usize, usize) + Sync)) {
+        let next = AtomicUsize::new(0);
+        let chunks = size.div_ceil(CHUNK);
+        let claim = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < chunks);
+        let all = || {
+            while let Some(index) = claim() {
+                let offset = index * CHUNK;
+                work(offset, CHUNK.min(size - offset));
+            }
+        };
+        self.with_help(chunks.saturating_sub(1) / 2, &all);
+    }
+
+    /// Lends scratch memory to `work`.
+    fn with_scratch<R>(&self, work: impl FnOnce(&mut Scratch) -> R) -> R {
+        let lock = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut scratch = lock().pop().unwrap_or_default();
+        let result = work(&mut scratch);
+        // After a panic it is dropped instead: who knows what is in it.
+        lock().push(scratch);
+        result
+    }
+}
+
+impl fmt::Debug for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Machine({} threads)", self.threads())
+    }
+}
+
+/// A chunk of a span that is at least so long.
+fn chunk(span: Span, offset: usize, size: usize) -> Span {
+    span.part(offset, size).expect("a chunk is within its span")
+}
+
+/// Runs workgroups of some numbers.
+type Run<'a> = &'a (dyn Fn(Range<u64>, &mut Scratch) -> Result<(), Stopped> + Sync + 'a);
+
+/// The workgroups of a launch.
+struct Work<'a> {
+    total: u64,
+    /// Nanoseconds of one, if known.
+    cost: Option<u64>,
+    stop: &'a Stop,
+    run: Run<'a>,
+}
+
+impl Work<'_> {
+    /// Whether it is known to be done before others would have woken up.
+    fn is_small(&self) -> bool {
+        let whole = self.cost.and_then(|cost| cost.checked_mul(self.total));
+        whole.is_some_and(|whole| whole < ALONE)
+    }
+}
+
+/// The threads that work on one launch, and what they share.
+struct Team<'a> {
+    machine: &'a Machine,
+    work: &'a Work<'a>,
+    claims: Claims,
+    stopped: AtomicBool,
+}
+
+impl Team<'_> {
+    /// Works until no workgroup is left.
+    fn join(&self) {
+        let _end = EndOnPanic(&self.stopped);
+        self.machine.with_scratch(|scratch| {
+            let mut pace = Pace::new(self.work.cost);
+            while !self.has_to_stop() {
+                let Some(groups) = pace.claim(&self.claims) else { break };
+                let start = Instant::now();
+                if (self.work.run)(groups, scratch).is_err() {
+                    self.stopped.store(true, Ordering::Relaxed);
+                }
+                pace.learn(start);
+            }
+        });
+    }
+
+    /// Notes the request to stop, if there is one and there is work left to be stopped.
+    fn has_to_stop(&self) -> bool {
+        if self.work.stop.requested() && self.claims.left() > 0 {
+            self.stopped.store(true, Ordering::Relaxed);
+        }
+        self.stopped.load(Ordering::Relaxed)
+    }
+}
+
+/// Has the others stop if this thread panics: they would work for nothing.
+struct EndOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

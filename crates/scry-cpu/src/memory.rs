@@ -1,9 +1,86 @@
 //! Memory that kernels work on.
 
-/// Bytes that a kernel may touch: a part of a [`Memory`](crate::Memory).
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::fmt;
+use std::ptr::NonNull;
+
+/// What the start of every allocation is a multiple of: a cache line, and the widest vector.
+const ALIGNMENT: usize = 64;
+
+/// Alignment that the system's allocator gives by itself. Asked for more it would fill the memory
+/// with zeros by hand, where fresh pages are zero for nothing.
+const CHEAP_ALIGNMENT: usize = 16;
+
+/// An allocation: bytes, zero at first, the first of them at a multiple of 64.
+///
+/// Nothing here says who touches the bytes when: that is for the callers of the `unsafe` functions
+/// that take [`Span`]s to know.
+pub struct Memory {
+    block: NonNull<u8>,
+    layout: Layout,
+    /// Bytes of the block before the first one in use.
+    skipped: usize,
+    size: usize,
+}
+
+// SAFETY: the memory belongs to this value alone, and is touched by unsafe functions only.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// Allocates; `None` if there is no memory.
+    #[must_use]
+    pub fn new(size: usize) -> Option<Self> {
+        let padded = size.checked_add(ALIGNMENT)?;
+        let layout = Layout::from_size_align(padded, CHEAP_ALIGNMENT).ok()?;
+        // SAFETY: the layout is not empty.
+        let block = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let skipped = block.addr().get().next_multiple_of(ALIGNMENT) - block.addr().get();
+        Some(Self { block, layout, skipped, size })
+    }
+
+    /// Bytes.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// A part of the bytes, if they are that many.
+    #[must_use]
+    pub fn span(&self, offset: usize, size: usize) -> Option<Span> {
+        self.whole().part(offset, size)
+    }
+
+    /// All of the bytes.
+    #[must_use]
+    pub fn whole(&self) -> Span {
+        // SAFETY: the block has room for the bytes skipped and the bytes in use.
+        let start = unsafe { self.block.add(self.skipped) };
+        Span { start: start.as_ptr(), size: self.size }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: allocated with this layout; whoever kept a span knows that it is dead.
+        unsafe { dealloc(self.block.as_ptr(), self.layout) };
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Memory({} bytes)", self.size)
+    }
+}
+
+/// Bytes that a kernel may touch: a part of a [`Memory`].
+///
+/// An address and a length, which say nothing of whether the memory is still there: whoever calls
+/// an `unsafe` function with a span has to know.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
-    /// First byte; aligned to 16 bytes.
+    /// First byte; aligned to 16 bytes where it is bound to a kernel.
     pub(crate) start: *mut u8,
     /// Number of bytes.
     pub(crate) size: usize,
@@ -14,6 +91,144 @@ unsafe impl Send for Span {}
 // SAFETY: as above.
 unsafe impl Sync for Span {}
 
-/// An allocation.
-#[derive(Debug)]
-pub struct Memory;
+impl Span {
+    /// Bytes.
+    #[must_use]
+    pub fn size(self) -> usize {
+        self.size
+    }
+
+    /// Whether the first byte is at a multiple of `alignment`.
+    #[must_use]
+    pub fn is_aligned_to(self, alignment: usize) -> bool {
+        self.start.addr().is_multiple_of(alignment)
+    }
+
+    /// A part of the bytes, if they are that many.
+    #[must_use]
+    pub fn part(self, offset: usize, size: usize) -> Option<Self> {
+        let end = offset.checked_add(size)?;
+        // The end may be that of the allocation, so this is computed even for no bytes.
+        (end <= self.size).then(|| Self { start: self.start.wrapping_add(offset), size })
+    }
+
+    /// Copies the bytes out.
+    ///
+    /// # Safety
+    /// The memory is alive, and nobody writes these bytes meanwhile.
+    ///
+    /// # Panics
+    /// If `out` is not as long as the span.
+    pub unsafe fn read(self, out: &mut [u8]) {
+        assert_eq!(out.len(), self.size, "a span is read as a whole");
+        // SAFETY: the caller promises that the bytes are there and at rest; `out` is exclusive.
+        unsafe { self.start.copy_to_nonoverlapping(out.as_mut_ptr(), self.size) };
+    }
+
+    /// Copies bytes in.
+    ///
+    /// # Safety
+    /// The memory is alive, and nobody else touches these bytes meanwhile.
+    ///
+    /// # Panics
+    /// If `data` is not as long as the span.
+    pub unsafe fn write(self, data: &[u8]) {
+        assert_eq!(data.len(), self.size, "a span is written as a whole");
+        // SAFETY: the caller promises that the bytes are there and nobody else's; a slice that
+        // somebody may read is not among them.
+        unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
+    }
+
+    /// Copies the bytes of a span of the same size; the two may overlap.
+    ///
+    /// # Safety
+    /// Both memories are alive, nobody else touches these bytes, and nobody writes those of `src`
+    /// meanwhile.
+    ///
+    /// # Panics
+    /// If the sizes differ.
+    pub unsafe fn copy_from(self, src: Self) {
+        assert_eq!(src.size, self.size, "spans of one size are copied");
+        // SAFETY: the caller promises that both are there, and that nobody interferes.
+        unsafe { self.start.copy_from(src.start, self.size) };
+    }
+
+    /// Repeats a 32-bit pattern.
+    ///
+    /// # Safety
+    /// The memory is alive, and nobody else touches these bytes meanwhile.
+    ///
+    /// # Panics
+    /// If the start or the size is no multiple of 4.
+    pub unsafe fn fill(self, pattern: u32) {
+        assert!(self.is_aligned_to(4) && self.size.is_multiple_of(4), "whole words are filled");
+        // SAFETY: the caller promises that the bytes are there and nobody else's. They have been
+        // initialised, by zeros if by nothing else, and are aligned to words.
+        let words =
+            unsafe { std::slice::from_raw_parts_mut(self.start.cast::<u32>(), self.size / 4) };
+        words.fill(pattern);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The bytes of a memory that nobody else touches.
+    fn bytes(memory: &Memory) -> Vec<u8> {
+        let mut out = vec![0xEE; memory.size()];
+        // SAFETY: the memory is alive, and the test is its only user.
+        unsafe { memory.whole().read(&mut out) };
+        out
+    }
+
+    #[test]
+    fn memory_is_aligned_and_zero() {
+        for size in [0, 1, 63, 64, 65, 4096, 100_000] {
+            let memory = Memory::new(size).unwrap();
+            assert!(memory.whole().is_aligned_to(ALIGNMENT), "{size}");
+            assert_eq!(bytes(&memory), vec![0; size]);
+        }
+    }
+
+    #[test]
+    fn memory_that_there_is_not_is_refused() {
+        for size in [usize::MAX, usize::MAX - 63, isize::MAX as usize, isize::MAX as usize - 64] {
+            assert!(Memory::new(size).is_none(), "{size}");
+        }
+    }
+
+    #[test]
+    fn spans_stay_within_the_memory() {
+        let memory = Memory::new(100).unwrap();
+        assert_eq!(memory.span(0, 100).map(Span::size), Some(100));
+        assert_eq!(memory.span(100, 0).map(Span::size), Some(0));
+        let part = memory.span(40, 20).unwrap();
+        assert_eq!(part.part(20, 0).map(Span::size), Some(0));
+        assert!(part.part(20, 1).is_none() && part.part(usize::MAX, 2).is_none());
+        for (offset, size) in [(0, 101), (100, 1), (101, 0), (usize::MAX, 1), (1, usize::MAX)] {
+            assert!(memory.span(offset, size).is_none(), "{offset}, {size}");
+        }
+    }
+
+    #[test]
+    fn bytes_are_written_copied_filled_and_read() {
+        let (a, b) = (Memory::new(64).unwrap(), Memory::new(64).unwrap());
+        let part = |memory: &Memory, offset, size| memory.span(offset, size).unwrap();
+        // SAFETY: both are alive, and the test is their only user.
+        unsafe {
+            part(&a, 3, 4).write(&[1, 2, 3, 4]);
+            part(&b, 9, 4).copy_from(part(&a, 3, 4));
+            part(&b, 16, 8).fill(0x0807_0605);
+            part(&b, 24, 4).fill(0xABAB_ABAB);
+            // Two spans that overlap.
+            part(&a, 4, 4).copy_from(part(&a, 3, 4));
+        }
+        assert_eq!(bytes(&a)[..10], [0, 0, 0, 1, 1, 2, 3, 4, 0, 0]);
+        let mut expected = vec![0; 64];
+        expected[9..13].copy_from_slice(&[1, 2, 3, 4]);
+        expected[16..24].copy_from_slice(&[0x0807_0605u32.to_ne_bytes(); 2].concat());
+        expected[24..28].fill(0xAB);
+        assert_eq!(bytes(&b), expected);
+    }
+}

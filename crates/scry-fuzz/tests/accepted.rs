@@ -1,7 +1,8 @@
-//! Every kernel that is drawn is valid WGSL, with the buffers that it says.
+//! Every kernel that is drawn is valid WGSL, with the buffers that it says, and can be lowered.
 
 use scry_fuzz::{Features, kernel};
 use scry_ir::Program;
+use scry_ir::kir::KirOptions;
 
 #[test]
 fn every_kernel_is_accepted_and_has_its_buffers() {
@@ -15,6 +16,9 @@ fn every_kernel_is_accepted_and_has_its_buffers() {
             let interface = program.interface();
             assert_eq!(interface.bindings.len(), case.buffers.len(), "{}", case.source);
             assert_eq!(interface.immediates.is_some(), case.immediates.is_some());
+            let kir = program.to_kir(&KirOptions { checked: seed % 2 == 0 });
+            let kir = kir.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}", case.source));
+            assert_eq!(kir.buffers.len(), case.buffers.len(), "{}", case.source);
         }
     }
 }

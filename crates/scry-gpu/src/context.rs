@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crate::cache::{DiskCache, MemoryCache};
 use crate::command::{Barrier, Command, Stages, Step};
 use crate::copy::Copier;
+use crate::cut::{Cuts, Notice};
 use crate::driver::{Driver, MemoryKind, Point, RecordingId, Work};
 use crate::error::{GpuError, Result};
 use crate::hazard::Hazards;
@@ -43,6 +44,7 @@ pub(crate) struct Context {
     lost: OnceLock<String>,
     time_limit: Mutex<Option<Duration>>,
     interrupts: AtomicU64,
+    cuts: Cuts,
 }
 
 /// The order of submissions.
@@ -101,6 +103,7 @@ impl Context {
             lost: OnceLock::new(),
             time_limit: Mutex::new(None),
             interrupts: AtomicU64::new(0),
+            cuts: Cuts::default(),
             driver,
         })
     }
@@ -203,8 +206,19 @@ impl Context {
     /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
     /// passes is no error and does the device no harm, unlike the device's time limit.
     pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
+        self.wait_noticing(point, timeout, Notice::All)
+    }
+
+    /// [`Context::wait_until`], told of work that was ended early.
+    fn wait_noticing(
+        &self,
+        point: Point,
+        timeout: Option<Duration>,
+        notice: Notice,
+    ) -> Result<bool> {
         let start = Instant::now();
         let interrupts = self.interrupts.load(Ordering::Acquire);
+        let cuts = self.cuts.count();
         loop {
             self.check_alive()?;
             let elapsed = start.elapsed();
@@ -214,13 +228,15 @@ impl Context {
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(point, slice))? {
                 self.reap(point);
-                return Ok(true);
+                let cut = self.cuts.concerning(point, cuts, notice);
+                return cut.map_or(Ok(true), |limit| Err(self.timed_out(limit, ENDED)));
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
             }
             if let Some(limit) = limit.filter(|limit| start.elapsed() >= *limit) {
-                return Err(self.give_up(limit));
+                self.end_work(point, limit)?;
+                continue;
             }
             if self.interrupts.load(Ordering::Acquire) != interrupts {
                 return Err(GpuError::Interrupted { device: self.info.name.clone() });
@@ -231,7 +247,7 @@ impl Context {
     /// Waits until everything submitted is done.
     pub(crate) fn wait_idle(&self) -> Result<()> {
         let last = self.lock_queue().last;
-        last.map_or(Ok(()), |last| self.wait(last))
+        last.map_or(Ok(()), |last| self.wait_noticing(last, None, Notice::New).map(|_| ()))
     }
 
     /// Wakes every wait in progress with [`GpuError::Interrupted`].
@@ -274,19 +290,22 @@ impl Context {
         GpuError::DeviceLost { device: self.info.name.clone(), reason: reason.to_owned() }
     }
 
-    /// Gives up a device whose work did not finish within the time limit.
-    fn give_up(&self, limit: Duration) -> GpuError {
-        self.lose(format!(
-            "a kernel did not finish within the time limit of {limit:?}, and this backend cannot \
-             stop a running kernel"
-        ));
-        GpuError::Timeout {
-            device: self.info.name.clone(),
-            limit,
-            remedy: "look for an endless loop, or raise Device::set_time_limit; the device is \
-                     given up, open a new one"
-                .to_owned(),
+    /// Ends work up to `point` that did not finish within the time limit; gives the device up if
+    /// that cannot be done.
+    fn end_work(&self, point: Point, limit: Duration) -> Result<()> {
+        if self.note_loss(self.cuts.cut(&*self.driver, point, limit))? {
+            return Ok(());
         }
+        self.lose(format!(
+            "a kernel did not finish within the time limit of {limit:?}, and this backend could \
+             not stop it"
+        ));
+        Err(self.timed_out(limit, GIVEN_UP))
+    }
+
+    fn timed_out(&self, limit: Duration, remedy: &str) -> GpuError {
+        let device = self.info.name.clone();
+        GpuError::Timeout { device, limit, remedy: remedy.to_owned() }
     }
 
     fn has_unfinished_work(&self) -> bool {
@@ -332,6 +351,14 @@ impl Context {
     }
 }
 
+/// What to do about work that was ended.
+const ENDED: &str = "look for an endless loop, or raise Device::set_time_limit; the work was \
+                     ended, what it was to write is incomplete, and the device goes on";
+
+/// What to do about work that could not be ended.
+const GIVEN_UP: &str = "look for an endless loop, or raise Device::set_time_limit; the device is \
+                        given up, open a new one";
+
 /// Makes what copies wrote visible to the host.
 const TO_HOST: Barrier = Barrier { before: Stages::TRANSFER, after: Stages::HOST };
 
@@ -362,6 +389,10 @@ impl Drop for Context {
         }
         let queue = self.queue.get_mut().unwrap_or_else(PoisonError::into_inner);
         let Some(last) = queue.last else { return };
+        // Nobody is left who could see what it writes.
+        if matches!(self.driver.cancel(last), Ok(Some(_))) {
+            return;
+        }
         if !matches!(self.driver.wait(last, DROP_PATIENCE), Ok(true)) {
             self.driver.abandon();
         }

@@ -1,6 +1,6 @@
 //! A device: where everything begins.
 
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
 use scry_ir::Features;
@@ -15,7 +15,7 @@ use crate::driver::Driver;
 use crate::element::Element;
 use crate::encode;
 use crate::error::{Attempt, Result};
-use crate::info::{BackendKind, DeviceInfo};
+use crate::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::kernel::{CompileOptions, Kernel};
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
@@ -32,16 +32,23 @@ pub struct Device {
 
 impl Device {
     /// Opens the fastest kind of device that works, or the one that the environment variable
-    /// `SCRY_DEVICE` selects (see [`Device::open`]).
+    /// `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU that is the processor, which is
+    /// always there unless the feature `cpu` is off; a warning in the log says so once.
     ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
     /// tried, why it has no device, and what would change that.
     pub fn auto() -> Result<Self> {
-        match std::env::var("SCRY_DEVICE") {
-            Ok(selector) if !selector.trim().is_empty() => Self::open(&selector),
-            _ => Found::everywhere().open_first(None).map(Self::from_driver),
+        if let Some(selector) = std::env::var("SCRY_DEVICE").ok().filter(|it| !it.trim().is_empty())
+        {
+            return Self::open(&selector);
         }
+        let device = Found::everywhere().open_first(None).map(Self::from_driver)?;
+        if device.info().kind == DeviceKind::Software {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
+        }
+        Ok(device)
     }
 
     /// Opens the best device of one backend.
@@ -54,7 +61,7 @@ impl Device {
             .map(Self::from_driver)
     }
 
-    /// Opens the device that a selector names: a backend (`vulkan`), a device of a backend
+    /// Opens the device that a selector names: a backend (`vulkan`, `cpu`), a device of a backend
     /// (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address (`0000:65:00.0`), or
     /// part of a name. Of several the first in the list.
     ///
@@ -278,8 +285,12 @@ impl Device {
     }
 
     /// Sets the longest time that a wait may take, counted from its start. When it passes the wait
-    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout), and because Vulkan cannot stop a
-    /// running kernel the device is given up: later calls fail at once.
+    /// fails with [`GpuError::Timeout`](crate::GpuError::Timeout).
+    ///
+    /// On the CPU everything that was waited for is ended: kernels stop where they are, so that
+    /// what they write is incomplete, and those that follow are not begun. All waits in progress
+    /// for it, or for what comes after it, fail alike, and the device goes on. Vulkan cannot stop a
+    /// running kernel; there the device is given up, and later calls fail at once.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         self.context.set_time_limit(limit);
     }

@@ -108,6 +108,14 @@ pub(crate) trait Driver: Send + Sync {
     /// Waits until `point` is reached, at most `timeout`; true if it was reached.
     fn wait(&self, point: Point, timeout: Duration) -> Result<bool>;
 
+    /// Ends the submissions up to `point` that are not done, and returns when they have ended.
+    /// Gives the first of them, which is beyond `point` if all were done by themselves; `None` if
+    /// running work cannot be ended. The device works on. Launches are left out, transfers are not.
+    fn cancel(&self, point: Point) -> Result<Option<Point>> {
+        let _ = point;
+        Ok(None)
+    }
+
     /// The device time of each dispatch of a timed submission that is done, in order. Empty if the
     /// device has no timestamps. Can be asked for once.
     fn timings(&self, point: Point) -> Result<Vec<Duration>>;

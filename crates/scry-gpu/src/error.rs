@@ -117,8 +117,8 @@ pub enum GpuError {
         detail: String,
     },
 
-    /// Work took longer than the time limit. Where the backend cannot stop a kernel, the device is
-    /// given up, and later calls say [`GpuError::DeviceLost`].
+    /// Work took longer than the time limit. The CPU ends it and goes on; where the backend cannot
+    /// stop a kernel, the device is given up, and later calls say [`GpuError::DeviceLost`].
     #[error("work on {device} did not finish within the time limit of {limit:?}; {remedy}")]
     Timeout {
         /// Name of the device.

@@ -39,6 +39,7 @@ mod check;
 mod command;
 mod context;
 mod copy;
+mod cut;
 mod device;
 pub mod disk_cache;
 mod driver;

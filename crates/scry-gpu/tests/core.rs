@@ -7,6 +7,8 @@ mod barriers;
 mod buffers;
 #[path = "core/copies.rs"]
 mod copies;
+#[path = "core/deadlines.rs"]
+mod deadlines;
 #[path = "core/failures.rs"]
 mod failures;
 #[path = "core/folding.rs"]

@@ -27,9 +27,14 @@ const VARIABLES: [(&str, &str); 13] = [
     ("LD_LIBRARY_PATH", "where libraries are looked for first"),
 ];
 
+/// Which device is taken if none is asked for.
+const PREFERENCE: &str = "discrete GPUs are preferred to integrated and virtual ones, these to \
+                          Scry's own CPU device, and that to other software, such as Mesa's";
+
 /// What became of one device.
 struct Examined {
     info: DeviceInfo,
+    opened: bool,
     /// Why the kernel did not do what it should have, if so.
     problem: Option<String>,
 }
@@ -41,7 +46,7 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
             let device = Device::open(selector)?;
             let problem = self_test(&device);
             let info = device.info().clone();
-            vec![Examined { info, problem }]
+            vec![Examined { info, opened: true, problem }]
         }
         None => Device::list().into_iter().map(examine).collect(),
     };
@@ -56,11 +61,11 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
 }
 
 fn examine(info: DeviceInfo) -> Examined {
-    let problem = match Device::open(&format!("{}:{}", info.backend, info.index)) {
-        Ok(device) => self_test(&device),
-        Err(error) => Some(format!("it cannot be opened: {error}")),
+    let (opened, problem) = match Device::open(&format!("{}:{}", info.backend, info.index)) {
+        Ok(device) => (true, self_test(&device)),
+        Err(error) => (false, Some(format!("it cannot be opened: {error}"))),
     };
-    Examined { info, problem }
+    Examined { info, opened, problem }
 }
 
 /// Runs a small kernel; gives what went wrong.
@@ -89,10 +94,15 @@ fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
 fn text(devices: &[Examined], absent: &[Attempt]) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    for Examined { info, problem } in devices {
+    for Examined { info, problem, .. } in devices {
         let DeviceInfo { backend, index, name, .. } = info;
         let state = problem.as_deref().unwrap_or("works: a test kernel ran on it");
         let _ = writeln!(text, "{backend}:{index}  {name} ({})\n    {state}", info.driver);
+    }
+    if let Some(info) = preferred(devices).filter(|_| devices.len() > 1) {
+        let DeviceInfo { backend, index, name, .. } = info;
+        let _ = writeln!(text, "unless told otherwise, {backend}:{index} is used ({name})");
+        let _ = writeln!(text, "    {PREFERENCE}");
     }
     for Attempt { backend, reason, remedy } in absent {
         let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {remedy}");
@@ -115,8 +125,13 @@ fn text(devices: &[Examined], absent: &[Attempt]) -> String {
     text
 }
 
+/// The device that is used if none is asked for: the first that opens.
+fn preferred(devices: &[Examined]) -> Option<&DeviceInfo> {
+    devices.iter().find(|examined| examined.opened).map(|examined| &examined.info)
+}
+
 fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
-    let device = |Examined { info, problem }: &Examined| {
+    let device = |Examined { info, problem, .. }: &Examined| {
         json!({
             "device": devices::to_json(info),
             "works": problem.is_none(),
@@ -135,6 +150,7 @@ fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
         in_force().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
     json!({
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
+        "preferred": preferred(devices).map(|info| format!("{}:{}", info.backend, info.index)),
         "absent": absent.iter().map(backend).collect::<Vec<_>>(),
         "cache_folder": folder.map(|folder| folder.display().to_string()),
         "environment": environment,

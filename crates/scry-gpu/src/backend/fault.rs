@@ -16,8 +16,10 @@ pub enum Fault {
     OutOfMemory,
     /// The device is gone; so say all later calls.
     DeviceLost,
-    /// Waiting never ends: every wait takes its time and reaches nothing.
+    /// Waiting never ends: every wait takes its time and reaches nothing, and nothing can be ended.
     Hang,
+    /// The same, but what is waited for can be ended.
+    Endless,
 }
 
 /// Which calls fail, and how many there were.
@@ -28,6 +30,8 @@ pub struct Plan {
     fails_at: AtomicU64,
     calls: AtomicU64,
     lost: AtomicBool,
+    /// The last submission that was ended.
+    ended: AtomicU64,
 }
 
 impl Plan {
@@ -40,6 +44,7 @@ impl Plan {
             fails_at: AtomicU64::new(fails_at),
             calls: AtomicU64::new(0),
             lost: AtomicBool::new(false),
+            ended: AtomicU64::new(0),
         })
     }
 
@@ -52,6 +57,17 @@ impl Plan {
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
+    }
+
+    /// Whether a wait for `point` is one that does not end.
+    fn hangs(&self, point: Point) -> bool {
+        let ended = || self.ended.load(Ordering::Relaxed) >= point.0;
+        let hangs = match self.fault {
+            Fault::Hang => true,
+            Fault::Endless => !ended(),
+            Fault::OutOfMemory | Fault::DeviceLost => false,
+        };
+        hangs && self.has_failed()
     }
 
     /// Whether the chosen call was made.
@@ -141,11 +157,21 @@ impl Driver for FaultDriver {
 
     fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
         self.count("wait")?;
-        if self.plan.fault == Fault::Hang && self.plan.has_failed() {
+        if self.plan.hangs(point) {
             std::thread::sleep(timeout);
             return Ok(false);
         }
         self.inner.wait(point, timeout)
+    }
+
+    fn cancel(&self, point: Point) -> Result<Option<Point>> {
+        match self.plan.fault {
+            Fault::Hang if self.plan.has_failed() => return Ok(None),
+            Fault::Endless => {}
+            _ => return self.inner.cancel(point),
+        }
+        let ended = self.plan.ended.fetch_max(point.0, Ordering::Relaxed);
+        Ok(Some(Point(ended + 1)))
     }
 
     fn timings(&self, point: Point) -> Result<Vec<Duration>> {

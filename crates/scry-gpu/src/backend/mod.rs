@@ -1,5 +1,7 @@
 //! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
 
+#[cfg(feature = "cpu")]
+mod cpu;
 pub(crate) mod fault;
 pub(crate) mod null;
 #[cfg(feature = "vulkan")]
@@ -30,5 +32,7 @@ pub(crate) struct Backend {
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(feature = "vulkan")]
     Backend { kind: BackendKind::Vulkan, find: vulkan::find },
+    #[cfg(feature = "cpu")]
+    Backend { kind: BackendKind::Cpu, find: cpu::find },
     Backend { kind: BackendKind::Null, find: null::find },
 ];

@@ -4,37 +4,47 @@ use std::ffi::OsString;
 use std::fs;
 use std::time::Duration;
 
-use scry_gpu::{BackendKind, Device, GpuError};
+use scry_gpu::{BackendKind, Device, GpuError, Result};
 
 use super::child::{Outcome, in_child_with};
 use super::devices::{check_works, null};
 
-/// What a program hears that asks for a device where there is none.
+/// What a program hears that asks for a GPU where there is none.
 fn report() {
-    println!("available: {}", Device::is_available());
-    println!("listed: {}", Device::list().len());
+    // What needs no GPU goes on.
+    check_works(&null());
+    let rest = if Device::backends().contains(&BackendKind::Cpu) {
+        check_works(&Device::auto().unwrap());
+        vec!["cpu:0"]
+    } else {
+        is_absent(Device::auto(), &[]);
+        is_absent(Device::open("0"), &[]);
+        vec![]
+    };
+    let listed: Vec<_> =
+        Device::list().iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();
+    assert_eq!(listed, rest);
+    assert_eq!(Device::is_available(), !rest.is_empty());
     for attempt in Device::absent_backends() {
         assert!(!attempt.reason.is_empty() && !attempt.remedy.is_empty(), "{attempt:?}");
     }
-    let opened = [
-        Device::auto(),
-        Device::with_backend(BackendKind::Vulkan),
-        Device::open("vulkan"),
-        Device::open("vulkan:0"),
-        Device::open("0"),
-    ];
-    for result in opened {
-        match result {
-            Err(GpuError::NoDevice(no_device)) => {
-                println!("{no_device}");
-                assert!(!no_device.attempts.is_empty(), "{no_device:?}");
-                assert!(no_device.present.is_empty(), "{no_device:?}");
-            }
-            other => panic!("{other:?}"),
-        }
+    is_absent(Device::with_backend(BackendKind::Vulkan), &[]);
+    for selector in ["vulkan", "vulkan:0", "9"] {
+        is_absent(Device::open(selector), &rest);
     }
-    // What needs no GPU goes on.
-    check_works(&null());
+}
+
+/// There must be no such device, but the others that are named.
+fn is_absent(result: Result<Device>, others: &[&str]) {
+    match result {
+        Err(GpuError::NoDevice(no_device)) => {
+            println!("{no_device}");
+            assert!(!no_device.attempts.is_empty(), "{no_device:?}");
+            let selectors = no_device.present.iter().map(|it| it.split(' ').next().unwrap());
+            assert!(selectors.eq(others.iter().copied()), "{no_device:?}");
+        }
+        other => panic!("{other:?}"),
+    }
 }
 
 fn without_devices(name: &str, variables: &[(&str, OsString)]) -> Outcome {
@@ -44,11 +54,10 @@ fn without_devices(name: &str, variables: &[(&str, OsString)]) -> Outcome {
     in_child_with(name, Duration::from_secs(30), &all, report)
 }
 
-/// The report must say that there is nothing, and these words.
+/// The report must say that there is no such device, and these words.
 fn tells(outcome: Outcome, words: &[&str]) {
     let told = outcome.ended_well();
-    let always =
-        ["available: false", "listed: 0", "no device to compute on was found", "to mend it:"];
+    let always = ["no device matches `vulkan`", "to mend it:"];
     for word in always.iter().chain(words) {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
@@ -115,4 +124,26 @@ fn fault_29_a_manifest_that_is_none() {
     let variables = [("VK_DRIVER_FILES", manifest.clone()), ("VK_ICD_FILENAMES", manifest)];
     let name = "absence::fault_29_a_manifest_that_is_none";
     tells(without_devices(name, &variables), &["vulkan: ", "Vulkan"]);
+}
+
+#[test]
+fn fault_29_a_backend_that_is_asked_for_in_the_environment() {
+    let nowhere = OsString::from("/nonexistent/icd.json");
+    let variables = [
+        ("VK_DRIVER_FILES", nowhere.clone()),
+        ("VK_ICD_FILENAMES", nowhere),
+        ("SCRY_DEVICE", OsString::from("vulkan")),
+        ("SCRY_REQUIRE_VULKAN", OsString::from("0")),
+        ("SCRY_VALIDATE", OsString::new()),
+    ];
+    let name = "absence::fault_29_a_backend_that_is_asked_for_in_the_environment";
+    let outcome = in_child_with(name, Duration::from_secs(30), &variables, || {
+        let rest = Device::list();
+        let rest: Vec<_> =
+            rest.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();
+        let rest: Vec<_> = rest.iter().map(String::as_str).collect();
+        // Another device is no answer to somebody who asks for this one.
+        is_absent(Device::auto(), &rest);
+    });
+    tells(outcome, &["vulkan: ", "Vulkan"]);
 }

@@ -2,6 +2,7 @@
 
 use scry_gpu::Features;
 use scry_gpu::shaders::{backward, elementwise, matmul, pairwise, reduce, saxpy, transpose};
+use scry_ir::kir::{KirOptions, verify};
 use scry_ir::{Access, Options, Program, ScalarKind, TypeLayout};
 
 use crate::support::root;
@@ -70,6 +71,19 @@ fn every_source_keeps_within_webgpus_core() {
         assert!(interface.workgroup_size.iter().product::<u32>() <= 256, "{name}");
         assert!(interface.workgroup_memory <= 16 << 10, "{name}: {}", interface.workgroup_memory);
         assert_eq!(interface.features, Features::empty(), "{name}");
+    }
+}
+
+#[test]
+fn every_source_is_lowered_for_backends_that_generate_code() {
+    for (name, source) in SOURCES {
+        let program = Program::parse(source).unwrap_or_else(|error| panic!("{name}:\n{error}"));
+        for checked in [true, false] {
+            let kir = program.to_kir(&KirOptions { checked });
+            let kir = kir.unwrap_or_else(|error| panic!("{name}: {error}"));
+            verify(&kir).unwrap_or_else(|error| panic!("{name}: {error}\n{kir}"));
+            assert!(kir.buffers.last().is_some_and(|output| output.writable), "{name}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_ir::Program;
-use scry_ir::kir::{Kir, KirOptions, optimise, verify};
+use scry_ir::kir::{Kir, KirOptions, verify};
 
 /// The WGSL files under a folder of the repository.
 fn sources(folder: &str) -> Vec<PathBuf> {
@@ -28,13 +28,10 @@ fn sources(folder: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A program in the kernel IR, found right before and after the passes over it.
+/// A program in the kernel IR, found right.
 fn lowered(program: &Program, checked: bool) -> Kir {
     let kir = program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"));
     verify(&kir).unwrap_or_else(|error| panic!("{error}\n{kir}"));
-    let mut optimised = kir.clone();
-    optimise(&mut optimised);
-    verify(&optimised).unwrap_or_else(|error| panic!("{error}\n{optimised}"));
     kir
 }
 

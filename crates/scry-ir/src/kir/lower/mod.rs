@@ -41,7 +41,7 @@ use self::indexed::Indexed;
 use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value, verify};
+use super::{Builder, Const, Kir, Label, Value, optimise, verify};
 use crate::program::Inner;
 use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, loops};
 
@@ -91,7 +91,12 @@ impl Program {
     /// functions are inlined, [`Compiler`](ShaderErrorKind::Compiler) if the lowering fails.
     pub fn to_kir(&self, options: &KirOptions) -> Result<Kir, ShaderError> {
         let inner = &*self.inner;
-        guard::run(|| lower(inner, options))
+        guard::run(|| {
+            let mut kir = lower(inner, options)?;
+            optimise(&mut kir);
+            found_right(&kir)?;
+            Ok(kir)
+        })
     }
 }
 
@@ -126,6 +131,7 @@ struct Lower<'m> {
     work: u64,
 }
 
+/// A program in the kernel IR, as it comes.
 fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     let mut lower = Lower::new(program, options);
     lower.declare();
@@ -138,12 +144,18 @@ fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     lower.statements(&lower.frame.function.body)?;
     let mut kir = lower.builder.finish();
     control::drop_needless(&mut kir.body, Label::KERNEL);
+    found_right(&kir)?;
+    Ok(kir)
+}
+
+/// In debug builds, an error for a kernel that breaks the rules of the IR.
+fn found_right(kir: &Kir) -> Result<(), ShaderError> {
     if cfg!(debug_assertions) {
-        verify(&kir).map_err(|what| {
+        verify(kir).map_err(|what| {
             ShaderError::compiler(format!("the kernel was lowered wrongly: {what}"))
         })?;
     }
-    Ok(kir)
+    Ok(())
 }
 
 impl<'m> Lower<'m> {

@@ -82,11 +82,24 @@ fn packed(b: &mut Builder, x: Value, part: Part, bits: u32) -> Value {
 }
 
 /// `floor(0.5 + factor * x)`, first as an integer type.
+///
+/// A product that is just below the middle between two whole numbers may be rounded to the middle;
+/// what it lost tells which of the two is right.
 fn rounded(b: &mut Builder, x: Value, factor: f64, ty: Type) -> Value {
-    let (factor, half) = (number(b, Type::F32, factor), number(b, Type::F32, 0.5));
+    let factor = number(b, Type::F32, factor);
     let scaled = b.binary(BinaryOp::Mul, factor, x);
-    let raised = b.binary(BinaryOp::Add, half, scaled);
-    let whole = b.unary(UnaryOp::Floor, raised);
+    let negated = b.unary(UnaryOp::Neg, scaled);
+    let lost = b.fma(factor, x, negated);
+    let (zero, half, one) =
+        (number(b, Type::F32, 0.0), number(b, Type::F32, 0.5), number(b, Type::F32, 1.0));
+    let fraction = b.unary(UnaryOp::Fract, scaled);
+    let below = b.binary(BinaryOp::Lt, lost, zero);
+    let above_half = b.binary(BinaryOp::Gt, fraction, half);
+    let at_least_half = b.binary(BinaryOp::Ge, fraction, half);
+    let up = b.select(below, above_half, at_least_half);
+    let whole = b.unary(UnaryOp::Floor, scaled);
+    let next = b.binary(BinaryOp::Add, whole, one);
+    let whole = b.select(up, next, whole);
     let integer = b.convert(ty, whole);
     b.bitcast(Type::U32, integer)
 }

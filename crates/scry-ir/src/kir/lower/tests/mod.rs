@@ -9,13 +9,15 @@ mod shapes;
 mod values;
 
 use self::machine::Machine;
-use super::KirOptions;
-use crate::Program;
+use super::{KirOptions, lower};
 use crate::kir::{Block, Kir, Stmt, optimise, verify};
+use crate::{Program, guard};
 
+/// A kernel as it is before the passes over it.
 fn lowered(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
-    program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"))
+    let kir = guard::run(|| lower(&program.inner, &KirOptions { checked }));
+    kir.unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn bytes(words: &[u32]) -> Vec<u8> {

@@ -54,6 +54,22 @@ fn constants_of_any_size_are_known() {
 }
 
 #[test]
+fn overrides_are_constants_like_others() {
+    let declarations = "
+        override N = 3u;
+        override FLAG = true;
+        const TWICE = vec2(2u) * 2u;
+        var<private> sizes = array(N, N * 2u, TWICE.y);
+        var<workgroup> room: array<u32, N * 4u>;";
+    let body = "
+        var local = vec3(N, TWICE);
+        room[data[0]] = 5u;
+        out[0] = sizes[1] * 100u + local.x * 10u + local.z;
+        out[1] = room[N * 4u - 1u] + u32(FLAG);";
+    assert_eq!(run(declarations, body, &[11]), [634, 6]);
+}
+
+#[test]
 fn builtins_are_computed_from_ids() {
     let source = "
         struct Ids {

@@ -1,0 +1,227 @@
+//! Bindings, as kernels read and write them: the only place where their bytes are touched.
+//!
+//! Several threads run the same kernel, and nothing stops a wrong kernel from letting two of them
+//! touch one element at the same time. Accesses are therefore relaxed atomics of the element's
+//! size, which compile to plain moves, but one element at a time. Where it is known that no other
+//! thread writes, whole runs are copied.
+
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::Span;
+use crate::lanes::{BLOCK, Bits};
+
+/// A binding of a running kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Region {
+    start: *mut u8,
+    /// Bytes; the same as the span's.
+    size: u64,
+    /// Up to this byte no other thread writes what this one touches.
+    plain: u64,
+}
+
+/// Bits that are also read and written as one step.
+pub(crate) trait Shared: Bits {
+    /// Reads.
+    ///
+    /// # Safety
+    /// The address is valid, aligned, and accessed by others atomically or not written by them.
+    unsafe fn load(from: *mut Self) -> Self;
+
+    /// Writes.
+    ///
+    /// # Safety
+    /// The same.
+    unsafe fn store(to: *mut Self, value: Self);
+
+    /// Replaces `old` by `new`, or says what was there instead.
+    ///
+    /// # Safety
+    /// The same.
+    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self>;
+}
+
+impl Shared for u8 {
+    #[inline(always)]
+    unsafe fn load(from: *mut Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU8::from_ptr(from) }.load(Relaxed)
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut Self, value: Self) {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU8::from_ptr(to) }.store(value, Relaxed);
+    }
+
+    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU8::from_ptr(at) }.compare_exchange(old, new, Relaxed, Relaxed)
+    }
+}
+
+impl Shared for u16 {
+    #[inline(always)]
+    unsafe fn load(from: *mut Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU16::from_ptr(from) }.load(Relaxed)
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut Self, value: Self) {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU16::from_ptr(to) }.store(value, Relaxed);
+    }
+
+    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU16::from_ptr(at) }.compare_exchange(old, new, Relaxed, Relaxed)
+    }
+}
+
+impl Shared for u32 {
+    #[inline(always)]
+    unsafe fn load(from: *mut Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU32::from_ptr(from) }.load(Relaxed)
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut Self, value: Self) {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU32::from_ptr(to) }.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU32::from_ptr(at) }.compare_exchange_weak(old, new, Relaxed, Relaxed)
+    }
+}
+
+impl Shared for u64 {
+    #[inline(always)]
+    unsafe fn load(from: *mut Self) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU64::from_ptr(from) }.load(Relaxed)
+    }
+
+    #[inline(always)]
+    unsafe fn store(to: *mut Self, value: Self) {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU64::from_ptr(to) }.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
+        // SAFETY: as the caller promises.
+        unsafe { AtomicU64::from_ptr(at) }.compare_exchange_weak(old, new, Relaxed, Relaxed)
+    }
+}
+
+impl Region {
+    /// A binding, and up to which byte no other thread writes what this one touches.
+    ///
+    /// # Safety
+    /// Until the region is gone, the span's memory is there, and nobody but regions of the same
+    /// launch touches it, nor writes what is plain for this one.
+    pub(crate) unsafe fn new(span: Span, plain: u64) -> Self {
+        Self { start: span.start, size: span.size as u64, plain }
+    }
+
+    /// Bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// The address of an element, if it lies within.
+    #[inline(always)]
+    fn element<B: Bits>(&self, byte: u64) -> Option<*mut B> {
+        let size = size_of::<B>() as u64;
+        let inside = byte.checked_add(size).is_some_and(|end| end <= self.size);
+        // SAFETY: the byte lies within the region.
+        (inside && byte.is_multiple_of(size))
+            .then(|| unsafe { self.start.add(byte as usize) }.cast())
+    }
+
+    /// Reads one element; zero if it lies outside.
+    #[inline(always)]
+    pub(crate) fn get<B: Shared>(&self, byte: u64) -> B {
+        // SAFETY: the element lies within, spans are aligned to 16 bytes, and others access it
+        // atomically or do not write it.
+        self.element(byte).map_or(B::ZERO, |from| unsafe { B::load(from) })
+    }
+
+    /// Writes one element; nothing if it lies outside.
+    #[inline(always)]
+    pub(crate) fn set<B: Shared>(&self, byte: u64, value: B) {
+        if let Some(to) = self.element(byte) {
+            // SAFETY: as in `get`.
+            unsafe { B::store(to, value) };
+        }
+    }
+
+    /// Changes one element as one step, and gives what was there; zero if it lies outside.
+    #[inline(always)]
+    pub(crate) fn update<B: Shared>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
+        let Some(at) = self.element::<B>(byte) else { return B::ZERO };
+        // SAFETY: as in `get`.
+        let mut old = unsafe { B::load(at) };
+        loop {
+            // SAFETY: as in `get`.
+            match unsafe { B::replace(at, old, change(old)) } {
+                Ok(replaced) => return replaced,
+                Err(found) => old = found,
+            }
+        }
+    }
+
+    /// Whether elements from `byte` on, `step` bytes apart, are all plain.
+    #[inline(always)]
+    fn is_plain<B: Bits>(&self, byte: u64, step: u64) -> bool {
+        let size = size_of::<B>() as u64;
+        byte.is_multiple_of(size)
+            && step.is_multiple_of(size)
+            && step < 1 << 32
+            && byte
+                .checked_add(step * (BLOCK as u64 - 1) + size)
+                .is_some_and(|end| end <= self.plain)
+    }
+
+    /// Reads a block of elements `step` bytes apart.
+    #[inline(always)]
+    pub(crate) fn get_run<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+        if !self.is_plain::<B>(byte, step) {
+            return std::array::from_fn(|lane| self.get(byte.wrapping_add(step * lane as u64)));
+        }
+        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        unsafe {
+            let from = self.start.add(byte as usize);
+            if step == size_of::<B>() as u64 {
+                return from.cast::<[B; BLOCK]>().read_unaligned();
+            }
+            std::array::from_fn(|lane| from.add(step as usize * lane).cast::<B>().read())
+        }
+    }
+
+    /// Writes a block of elements `step` bytes apart.
+    #[inline(always)]
+    pub(crate) fn set_run<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+        if !self.is_plain::<B>(byte, step) {
+            for (lane, value) in values.into_iter().enumerate() {
+                self.set(byte.wrapping_add(step * lane as u64), value);
+            }
+            return;
+        }
+        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        unsafe {
+            let to = self.start.add(byte as usize);
+            if step == size_of::<B>() as u64 {
+                return to.cast::<[B; BLOCK]>().write_unaligned(values);
+            }
+            for (lane, value) in values.into_iter().enumerate() {
+                to.add(step as usize * lane).cast::<B>().write(value);
+            }
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! How workgroups are shared out: ranges of their numbers, claimed from a counter.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Nanoseconds that a claim should take: long beside the claim itself and the start of the code,
+/// short beside the wait for the last thread.
+const CLAIM: u64 = 100_000;
+
+/// A claim that took less than half as long or more than twice as long changes the next one's size.
+const SHORT: Duration = Duration::from_nanos(CLAIM / 2);
+const LONG: Duration = Duration::from_nanos(CLAIM * 2);
+
+/// Claims that a thread should at least make, if there are workgroups enough: then the last ones
+/// end at about the same time.
+const LEAST_CLAIMS: u64 = 8;
+
+/// The workgroups of a launch that nobody has claimed yet.
+pub(crate) struct Claims {
+    next: AtomicU64,
+    total: u64,
+    /// Most workgroups of one claim.
+    most: u64,
+}
+
+impl Claims {
+    /// All of `total` workgroups, for so many threads.
+    pub(crate) fn new(total: u64, threads: usize) -> Self {
+        let share = total / (threads as u64 * LEAST_CLAIMS).max(1);
+        Self { next: AtomicU64::new(0), total, most: share.max(1) }
+    }
+
+    /// Workgroups that nobody has claimed.
+    pub(crate) fn left(&self) -> u64 {
+        self.total - self.next.load(Ordering::Relaxed)
+    }
+
+    /// Claims up to `count` workgroups; none if there are none left.
+    fn claim(&self, count: u64) -> Option<Range<u64>> {
+        let count = count.clamp(1, self.most);
+        let end = |next: u64| Some(next.saturating_add(count).min(self.total));
+        let claimed = |next| end(next).filter(|end| *end > next);
+        let next = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed).ok()?;
+        Some(next..end(next)?)
+    }
+}
+
+/// How many workgroups a thread claims at a time: as many as take the right time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    count: u64,
+}
+
+impl Pace {
+    /// A first guess, from the nanoseconds of a workgroup if somebody knows them.
+    pub(crate) fn new(cost: Option<u64>) -> Self {
+        Self { count: cost.map_or(1, |cost| (CLAIM / cost.max(1)).max(1)) }
+    }
+
+    /// The next claim.
+    pub(crate) fn claim(&self, claims: &Claims) -> Option<Range<u64>> {
+        claims.claim(self.count)
+    }
+
+    /// Learns from a claim that was begun at `start`.
+    pub(crate) fn learn(&mut self, start: Instant) {
+        let took = start.elapsed();
+        if took < SHORT {
+            self.count = self.count.saturating_mul(2);
+        } else if took > LONG {
+            self.count = (self.count / 2).max(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Everything that one thread claims.
+    fn claimed(claims: &Claims, mut count: impl FnMut() -> u64) -> Vec<Range<u64>> {
+        std::iter::from_fn(|| claims.claim(count())).collect()
+    }
+
+    #[test]
+    fn each_workgroup_is_claimed_once() {
+        for total in [0, 1, 2, 7, 1000] {
+            let claims = Claims::new(total, 1);
+            let mut count = 0;
+            let ranges = claimed(&claims, || {
+                count += 1;
+                count
+            });
+            let all: Vec<u64> = ranges.into_iter().flatten().collect();
+            assert_eq!(all, (0..total).collect::<Vec<_>>());
+            assert_eq!(claims.left(), 0);
+        }
+    }
+
+    #[test]
+    fn threads_at_once_share_without_gap_or_overlap() {
+        let claims = &Claims::new(100_000, 4);
+        let mut all: Vec<u64> = std::thread::scope(|scope| {
+            let threads: Vec<_> =
+                (1..=4).map(|n| scope.spawn(move || claimed(claims, move || n))).collect();
+            let ranges = threads.into_iter().flat_map(|thread| thread.join().unwrap());
+            ranges.flatten().collect()
+        });
+        all.sort_unstable();
+        assert_eq!(all, (0..100_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn numbers_up_to_the_largest_do_not_wrap() {
+        let claims = Claims::new(u64::MAX, 1);
+        assert_eq!(claims.claim(u64::MAX), Some(0..u64::MAX / 8));
+        let rest = claimed(&claims, || u64::MAX);
+        assert_eq!(rest.last().map(|range| range.end), Some(u64::MAX));
+        assert_eq!(claims.left(), 0);
+    }
+
+    #[test]
+    fn a_thread_makes_several_claims_however_cheap_they_are() {
+        for (total, threads) in [(8, 1), (1000, 2), (1 << 40, 16)] {
+            let claims = Claims::new(total, threads);
+            let number = claimed(&claims, || u64::MAX).len();
+            assert!(number >= 8 * threads, "{total}, {threads}: {number}");
+        }
+    }
+
+    #[test]
+    fn the_pace_follows_the_time_that_claims_take() {
+        let mut pace = Pace::new(None);
+        assert_eq!(pace.count, 1);
+        for _ in 0..5 {
+            pace.learn(Instant::now());
+        }
+        assert_eq!(pace.count, 32);
+        let long_ago = Instant::now() - Duration::from_millis(1);
+        pace.learn(long_ago);
+        assert_eq!(pace.count, 16);
+        assert_eq!(Pace::new(Some(1000)).count, 100);
+        assert_eq!(Pace::new(Some(u64::MAX)).count, 1);
+        assert_eq!(Pace::new(Some(0)).count, CLAIM);
+    }
+}

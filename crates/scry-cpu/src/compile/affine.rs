@@ -1,0 +1,97 @@
+//! Operations on values that are linear in the position of the invocation.
+
+use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Type, UnaryOp, Value};
+
+use super::Emitter;
+use super::values::Home;
+use crate::code::{AffineOp, AffineSrc, Comparison, Step};
+use crate::ops;
+
+/// How two values are compared, if that may be decided from their coefficients: the comparison,
+/// whether it is of signed numbers, and the operands in its order.
+pub(super) fn comparison(
+    kir: &Kir,
+    facts: &Facts,
+    value: Value,
+) -> Option<(Comparison, bool, [Value; 2])> {
+    let Inst::Binary(op, a, b) = *kir.inst(value) else { return None };
+    let ty = kir.ty(a);
+    let class = |value: Value| facts.values[value.index()];
+    let linear = matches!(ty, Type::I32 | Type::U32)
+        && class(a).max(class(b)) == Class::Affine
+        && class(value) == Class::Varying;
+    let (comparison, operands) = match op {
+        BinaryOp::Lt => (Comparison::Less, [a, b]),
+        BinaryOp::Gt => (Comparison::Less, [b, a]),
+        BinaryOp::Le => (Comparison::LessOrEqual, [a, b]),
+        BinaryOp::Ge => (Comparison::LessOrEqual, [b, a]),
+        BinaryOp::Eq => (Comparison::Equal, [a, b]),
+        BinaryOp::Ne => (Comparison::NotEqual, [a, b]),
+        _ => return None,
+    };
+    linear.then_some((comparison, ty.is_signed(), operands))
+}
+
+impl Emitter<'_> {
+    /// An instruction whose result is affine; whether it is one.
+    pub(super) fn affine_inst(&mut self, value: Value) -> bool {
+        let ty = self.kir.ty(value);
+        let signed = ty.is_signed();
+        let (op, a, b) = match *self.kir.inst(value) {
+            Inst::Binary(op, a, b) => {
+                let op = match op {
+                    BinaryOp::Add => AffineOp::Add,
+                    BinaryOp::Sub => AffineOp::Sub,
+                    BinaryOp::Mul => AffineOp::Mul,
+                    BinaryOp::Shl => AffineOp::Shl,
+                    BinaryOp::Min => AffineOp::Min { signed },
+                    BinaryOp::Max => AffineOp::Max { signed },
+                    _ => return false,
+                };
+                (op, a, b)
+            }
+            Inst::Unary(UnaryOp::Neg, a) => (AffineOp::Neg, a, a),
+            Inst::Unary(UnaryOp::Not, a) => (AffineOp::Not, a, a),
+            Inst::Bitcast(a) | Inst::Convert(a) => (AffineOp::Copy, a, a),
+            Inst::Select(condition, a, b) => return self.affine_select(value, condition, a, b),
+            _ => return false,
+        };
+        let lanes = match *self.kir.inst(value) {
+            Inst::Binary(op, ..) => ops::binary(op, ty),
+            Inst::Unary(op, _) => ops::unary(op, ty),
+            _ => Some(ops::copy(ty)),
+        };
+        let (a, b) = (self.affine_operand(a), self.affine_operand(b));
+        let (Some(lanes), Home::Affine(d)) = (lanes, self.define(value)) else { return false };
+        self.push(Step::Affine { op, lanes, d, a, b });
+        true
+    }
+
+    fn affine_select(&mut self, value: Value, condition: Value, a: Value, b: Value) -> bool {
+        let condition = self.uniform(condition);
+        let (a, b) = (self.affine_operand(a), self.affine_operand(b));
+        let Home::Affine(d) = self.define(value) else { return false };
+        self.push(Step::AffineSelect { condition, d, a, b });
+        true
+    }
+
+    /// A comparison of affine values; whether it is one.
+    pub(super) fn compare(&mut self, value: Value) -> bool {
+        let Some((comparison, signed, [a, b])) = comparison(self.kir, self.facts, value) else {
+            return false;
+        };
+        let ty = self.kir.ty(a);
+        let op = match comparison {
+            Comparison::Less => BinaryOp::Lt,
+            Comparison::LessOrEqual => BinaryOp::Le,
+            Comparison::Equal => BinaryOp::Eq,
+            Comparison::NotEqual => BinaryOp::Ne,
+        };
+        let (a, b): (AffineSrc, AffineSrc) = (self.affine_operand(a), self.affine_operand(b));
+        let (Some(lanes), Home::Lanes(d)) = (ops::binary(op, ty), self.define(value)) else {
+            return false;
+        };
+        self.push(Step::Compare { comparison, signed, lanes, d, a, b });
+        true
+    }
+}

@@ -1,0 +1,308 @@
+//! Statements and control flow.
+//!
+//! Lanes part at an `If` whose condition differs between them, and where some leave a loop or scope
+//! that others stay in. Each such place has a mask register of its own, one for each depth: the
+//! lanes that are there now. A lane that leaves is taken out of the masks of all it leaves, but not
+//! out of the mask with which that was entered. Where all lanes have left, the machine goes on at
+//! the next place where lanes may be: the other side of an `If`, or the end of a loop or scope.
+
+use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt, Type, Value};
+
+use super::Emitter;
+use crate::code::Step;
+
+/// What can be left, or where lanes wait.
+#[derive(Debug)]
+pub(super) struct Construct {
+    /// Name, if it can be left.
+    label: Option<Label>,
+    /// Depth of the mask with which it was entered, and with which its end goes on.
+    depth: usize,
+    /// Whether lanes may wait at its end: it has a mask of its own within.
+    parts: bool,
+    /// Steps that jump to its end.
+    exits: Vec<usize>,
+    /// Steps that jump to where lanes may wait next, since none is left where they stand.
+    deaths: Vec<usize>,
+}
+
+impl Emitter<'_> {
+    /// The whole kernel.
+    pub(super) fn kernel(&mut self) {
+        self.open(Some(Label::KERNEL), false);
+        let kir = self.kir;
+        self.block(&kir.body);
+        let construct = self.constructs.pop();
+        let end = self.here();
+        for construct in construct {
+            self.patch(&construct.exits, end);
+            self.patch(&construct.deaths, end);
+        }
+        self.push(Step::End);
+    }
+
+    fn block(&mut self, block: &Block) {
+        for (index, stmt) in block.iter().enumerate() {
+            self.stmt(stmt, block.get(index + 1));
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, next: Option<&Stmt>) {
+        self.advance();
+        match stmt {
+            Stmt::Let(value) => self.inst(*value, next),
+            Stmt::Set(var, value) => self.assign(*var, *value),
+            Stmt::Store { place, values } => self.store(*place, values),
+            Stmt::If { condition, accept, reject } => self.if_(*condition, accept, reject),
+            Stmt::Loop { label, body, finite } => self.loop_(*label, body, *finite),
+            Stmt::Scope { label, body } => self.scope(*label, body),
+            Stmt::Leave(label) => self.leave(*label),
+            // All lanes of a workgroup are here, or have left.
+            Stmt::Barrier(_) => {}
+        }
+    }
+
+    /// Goes on to the next position, in step with `lives`.
+    fn advance(&mut self) {
+        self.registers.expire(self.position);
+        self.position += 1;
+    }
+
+    fn open(&mut self, label: Option<Label>, parts: bool) {
+        let construct =
+            Construct { label, depth: self.depth, parts, exits: Vec::new(), deaths: Vec::new() };
+        self.constructs.push(construct);
+    }
+
+    /// The mask register of a depth.
+    fn mask(&mut self, depth: usize) -> u32 {
+        while self.masks.len() <= depth {
+            let mask = self.registers.forever(Type::Bool);
+            self.masks.push(mask);
+        }
+        self.masks[depth]
+    }
+
+    fn if_(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        if self.class(condition) == Class::Uniform {
+            self.uniform_if(condition, accept, reject);
+        } else {
+            self.divergent_if(condition, accept, reject);
+        }
+    }
+
+    fn uniform_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        let condition = self.uniform(condition);
+        let unless = self.steps();
+        self.push(Step::Unless { condition, to: 0 });
+        self.block(accept);
+        self.advance();
+        if reject.is_empty() {
+            let here = self.here();
+            self.patch(&[unless], here);
+        } else {
+            let jump = self.steps();
+            self.push(Step::Jump { to: 0 });
+            let other = self.here();
+            self.patch(&[unless], other);
+            self.block(reject);
+            let here = self.here();
+            self.patch(&[jump], here);
+        }
+        self.advance();
+    }
+
+    fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        let condition = self.lanes(condition);
+        debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
+        let condition = condition.start;
+        let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
+        self.open(None, true);
+        self.depth += 1;
+        let split = self.steps();
+        self.push(Step::Split { condition, from, into, none: 0 });
+        self.block(accept);
+        self.advance();
+        let mut waiting = vec![split];
+        if !reject.is_empty() {
+            waiting.extend(self.take_deaths());
+            let otherwise = self.here();
+            self.patch(&waiting, otherwise);
+            waiting = vec![self.steps()];
+            self.push(Step::Otherwise { condition, from, into, none: 0 });
+            self.block(reject);
+        }
+        self.advance();
+        waiting.extend(self.take_deaths());
+        let join = self.here();
+        self.patch(&waiting, join);
+        self.close_parted();
+    }
+
+    fn take_deaths(&mut self) -> Vec<usize> {
+        self.constructs.last_mut().map(|open| std::mem::take(&mut open.deaths)).unwrap_or_default()
+    }
+
+    /// Ends a construct with a mask of its own: the lanes that were there before, and that have not
+    /// left it for something outer, go on.
+    fn close_parted(&mut self) {
+        self.constructs.pop();
+        self.depth -= 1;
+        let mask = self.mask(self.depth);
+        let step = self.steps();
+        self.push(Step::Join { mask, none: 0 });
+        self.dies(step);
+    }
+
+    /// Lets a step jump, if no lane is left, to where lanes may wait next.
+    fn dies(&mut self, step: usize) {
+        let waiting = self.constructs.iter().rposition(|open| open.parts).unwrap_or(0);
+        self.constructs[waiting].deaths.push(step);
+    }
+
+    fn loop_(&mut self, label: Label, body: &Block, finite: bool) {
+        let parts = self.parted[label.0 as usize];
+        self.enter(label, parts);
+        let top = self.here();
+        self.block(body);
+        if !finite {
+            self.push(Step::Poll);
+        }
+        self.push(Step::Jump { to: top });
+        self.advance();
+        self.exit(parts);
+    }
+
+    fn scope(&mut self, label: Label, body: &Block) {
+        let parts = self.parted[label.0 as usize];
+        self.enter(label, parts);
+        self.block(body);
+        self.advance();
+        self.exit(parts);
+    }
+
+    fn enter(&mut self, label: Label, parts: bool) {
+        self.open(Some(label), parts);
+        if parts {
+            self.depth += 1;
+            let into = self.mask(self.depth);
+            self.push(Step::Enter { into });
+        }
+    }
+
+    fn exit(&mut self, parts: bool) {
+        let end = self.here();
+        let (exits, deaths) = match self.constructs.last_mut() {
+            Some(open) => (std::mem::take(&mut open.exits), std::mem::take(&mut open.deaths)),
+            None => return,
+        };
+        self.patch(&exits, end);
+        self.patch(&deaths, end);
+        if parts {
+            self.close_parted();
+        } else {
+            self.constructs.pop();
+        }
+    }
+
+    /// Leaves a construct: with a jump if all lanes that are in it are here.
+    fn leave(&mut self, label: Label) {
+        let Some(target) = self.constructs.iter().position(|open| open.label == Some(label)) else {
+            debug_assert!(false, "{label} is not open");
+            return;
+        };
+        let open = &self.constructs[target];
+        let inner = open.depth + usize::from(open.parts);
+        let step = self.steps();
+        if label != Label::KERNEL && self.depth == inner {
+            self.push(Step::Jump { to: 0 });
+            self.constructs[target].exits.push(step);
+            return;
+        }
+        // Lanes that return are in no mask any more, not even in that of the kernel.
+        let first = if label == Label::KERNEL { 0 } else { inner };
+        let mut masks: Vec<u32> = (first..=self.depth).map(|depth| self.mask(depth)).collect();
+        if label == Label::KERNEL {
+            masks.push(self.code.masks.alive);
+        }
+        self.push(Step::Leave { masks: masks.into(), to: 0 });
+        self.dies(step);
+    }
+
+    fn steps(&self) -> usize {
+        self.code.steps.len()
+    }
+
+    fn patch(&mut self, steps: &[usize], target: u32) {
+        for step in steps {
+            match &mut self.code.steps[*step] {
+                Step::Jump { to } | Step::Unless { to, .. } | Step::Leave { to, .. } => {
+                    *to = target
+                }
+                Step::Split { none, .. }
+                | Step::Otherwise { none, .. }
+                | Step::Join { none, .. } => *none = target,
+                _ => debug_assert!(false, "step {step} does not jump"),
+            }
+        }
+    }
+}
+
+/// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands
+/// where lanes have parted.
+pub(super) fn parted(kir: &Kir, facts: &Facts) -> Vec<bool> {
+    let mut search = Search {
+        facts,
+        parted: vec![false; kir.labels as usize],
+        around: Vec::new(),
+        changed: true,
+    };
+    // What is found out about an inner loop may matter to the outer one.
+    while std::mem::take(&mut search.changed) {
+        search.block(&kir.body);
+    }
+    search.parted
+}
+
+struct Search<'a> {
+    facts: &'a Facts,
+    parted: Vec<bool>,
+    /// What is round the statement: a label, or the side of an `If` at which lanes part.
+    around: Vec<Option<Label>>,
+    changed: bool,
+}
+
+impl Search<'_> {
+    fn block(&mut self, block: &Block) {
+        for stmt in block {
+            match stmt {
+                Stmt::If { condition, .. } => {
+                    let parts = self.facts.values[condition.index()] != Class::Uniform;
+                    self.within(stmt, parts.then_some(None));
+                }
+                Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {
+                    self.within(stmt, Some(Some(*label)));
+                }
+                Stmt::Leave(label) => self.leave(*label),
+                _ => {}
+            }
+        }
+    }
+
+    fn within(&mut self, stmt: &Stmt, around: Option<Option<Label>>) {
+        let depth = self.around.len();
+        self.around.extend(around);
+        stmt.blocks().for_each(|block| self.block(block));
+        self.around.truncate(depth);
+    }
+
+    fn leave(&mut self, label: Label) {
+        let inside = self.around.iter().rev().take_while(|around| **around != Some(label));
+        let parts =
+            inside.copied().any(|around| around.is_none_or(|inner| self.parted[inner.0 as usize]));
+        if parts && label != Label::KERNEL && !self.parted[label.0 as usize] {
+            self.parted[label.0 as usize] = true;
+            self.changed = true;
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Which values somebody needs in lanes.
+//!
+//! Uniform and affine values have no lanes of their own. Where an operation on lanes uses one, its
+//! lanes are made once, after its definition.
+
+use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value};
+
+use super::affine;
+use super::lives::{Lives, for_each_stmt};
+
+/// Finds those values.
+pub(super) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {
+    let mut demand = Demand { kir, facts, lives, wanted: vec![false; kir.values.len()] };
+    for_each_stmt(&kir.body, &mut |stmt| demand.stmt(stmt));
+    demand.wanted
+}
+
+struct Demand<'a> {
+    kir: &'a Kir,
+    facts: &'a Facts,
+    lives: &'a Lives,
+    wanted: Vec<bool>,
+}
+
+impl Demand<'_> {
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let(value) => self.inst(*value),
+            Stmt::Set(var, value) => {
+                if self.facts.vars[var.index()].class == Class::Varying {
+                    self.want(*value);
+                }
+            }
+            Stmt::Store { place, values } => {
+                self.index(place);
+                values.iter().for_each(|value| self.want(*value));
+            }
+            Stmt::If { condition, .. } => {
+                if self.facts.values[condition.index()] != Class::Uniform {
+                    self.want(*condition);
+                }
+            }
+            Stmt::Loop { .. } | Stmt::Scope { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => {}
+        }
+    }
+
+    fn inst(&mut self, value: Value) {
+        let inst = self.kir.inst(value);
+        let varying = self.facts.values[value.index()] == Class::Varying;
+        match inst {
+            Inst::Get(_) | Inst::Extra(..) => {}
+            Inst::Load { place, .. } => self.index(place),
+            Inst::Atomic { place, value, compare, .. } => {
+                self.index(place);
+                value.iter().chain(compare).for_each(|operand| self.want(*operand));
+            }
+            _ if varying && affine::comparison(self.kir, self.facts, value).is_none() => {
+                inst.for_each_operand(|operand| self.want(operand));
+            }
+            _ => {}
+        }
+    }
+
+    /// An index is needed in lanes only if it is neither uniform nor affine, and then it has them.
+    fn index(&mut self, place: &Place) {
+        if let Some(index) = place.index
+            && self.facts.values[index.index()] == Class::Varying
+        {
+            self.want(index);
+        }
+    }
+
+    fn want(&mut self, value: Value) {
+        self.wanted[value.index()] = true;
+        if self.lives.fused[value.index()] {
+            self.kir.inst(value).for_each_operand(|operand| self.wanted[operand.index()] = true);
+        }
+        debug_assert!(self.kir.ty(value) != Type::Bool || !self.lives.fused[value.index()]);
+    }
+}

@@ -1,0 +1,103 @@
+//! Bindings of which no two invocations touch the same element.
+//!
+//! Threads that run different workgroups may touch a binding at the same time. Plain accesses are
+//! free of data races only if no two threads touch one element, which is proven here for the
+//! pattern of most kernels: every access to the binding is to the element whose number is the
+//! invocation's own, along x. Where that number is clamped to the last element, the last element
+//! is shared; the machine takes care of that one.
+
+use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value};
+
+use super::lives::for_each_stmt;
+use crate::code::Disjoint;
+
+/// For each buffer, the elements that are disjoint, if they are.
+pub(super) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
+    let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
+    let mut look = |place: &Place, bytes: u32| {
+        if let Space::Binding(binding) = place.space {
+            let own = own_element(kir, place, bytes);
+            let all = &mut found[binding as usize];
+            *all = Some(match all {
+                None => own,
+                Some(before) => merge(*before, own),
+            });
+        }
+    };
+    for_each_stmt(&kir.body, &mut |stmt| match stmt {
+        Stmt::Store { place, values } => {
+            let size = values.first().map_or(0, |value| kir.ty(*value).size());
+            look(place, size * values.len() as u32);
+        }
+        Stmt::Let(value) => match kir.inst(*value) {
+            Inst::Load { place, count } => look(place, kir.ty(*value).size() * u32::from(*count)),
+            Inst::Atomic { place, .. } => look(place, u32::MAX),
+            _ => {}
+        },
+        _ => {}
+    });
+    found.into_iter().map(Option::flatten).collect()
+}
+
+/// Elements of one array: the same stride, and offsets from the same start.
+fn merge(a: Option<Disjoint>, b: Option<Disjoint>) -> Option<Disjoint> {
+    a.filter(|a| Some(*a) == b)
+}
+
+/// The element, if it is the invocation's own and the access stays in it.
+fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
+    let index = unclamped(kir, place.index?);
+    let offset = place.offset.checked_rem(place.stride)?;
+    let fits = offset.checked_add(bytes).is_some_and(|end| end <= place.stride);
+    let start = place.offset - offset;
+    (fits && is_own_number(kir, index)).then_some(Disjoint { stride: place.stride, offset: start })
+}
+
+/// The index before it was clamped to the length of a buffer's array.
+fn unclamped(kir: &Kir, index: Value) -> Value {
+    let Inst::Binary(BinaryOp::Min, a, b) = *kir.inst(index) else { return index };
+    let is_last = |value: Value| match *kir.inst(value) {
+        Inst::Binary(BinaryOp::Sub, length, one) => {
+            matches!(kir.inst(length), Inst::ArrayLength { .. })
+                && kir.constant(one).is_some_and(|one| one.bits == 1)
+        }
+        Inst::Binary(BinaryOp::Add, length, minus_one) => {
+            matches!(kir.inst(length), Inst::ArrayLength { .. })
+                && kir.constant(minus_one).is_some_and(|one| one.as_i64() == i64::from(u32::MAX))
+        }
+        _ => false,
+    };
+    match (is_last(a), is_last(b)) {
+        (false, true) => a,
+        (true, false) => b,
+        _ => index,
+    }
+}
+
+/// Whether a value is the invocation's number along x, in workgroups of one row.
+fn is_own_number(kir: &Kir, value: Value) -> bool {
+    let [width, height, depth] = kir.workgroup_size;
+    let is_local = |value: Value| *kir.inst(value) == Inst::Builtin(Builtin::LocalId(0));
+    let is_group = |value: Value| *kir.inst(value) == Inst::Builtin(Builtin::GroupId(0));
+    let is_width =
+        |value: Value| kir.constant(value).is_some_and(|size| size.bits == u64::from(width));
+    let is_first = |value: Value| match *kir.inst(value) {
+        Inst::Binary(BinaryOp::Mul, a, b) => {
+            (is_group(a) && is_width(b)) || (is_group(b) && is_width(a))
+        }
+        Inst::Binary(BinaryOp::Shl, a, by) => {
+            is_group(a)
+                && kir.constant(by).is_some_and(|by| 1u64 << (by.bits & 31) == u64::from(width))
+        }
+        Inst::Builtin(Builtin::GroupId(0)) => width == 1,
+        _ => false,
+    };
+    height == 1
+        && depth == 1
+        && match *kir.inst(value) {
+            Inst::Binary(BinaryOp::Add, a, b) => {
+                (is_first(a) && is_local(b)) || (is_first(b) && is_local(a))
+            }
+            _ => false,
+        }
+}

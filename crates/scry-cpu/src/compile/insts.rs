@@ -1,0 +1,184 @@
+//! Instructions.
+
+use scry_ir::kir::{BinaryOp, Builtin, Class, Inst, Source, Stmt, SubgroupOp, Type, Value};
+
+use super::Emitter;
+use super::values::{Home, Reg};
+use crate::SUBGROUP_SIZE;
+use crate::code::{Exchange, Step};
+use crate::lanes::{LaneOp, three_by_tier};
+use crate::ops;
+
+impl Emitter<'_> {
+    /// Computes a value; `next` is the statement after it.
+    pub(super) fn inst(&mut self, value: Value, next: Option<&Stmt>) {
+        match *self.kir.inst(value) {
+            Inst::Const(constant) => self.constant(value, constant),
+            Inst::Get(var) => self.read(value, var),
+            Inst::Extra(..) => {}
+            Inst::Load { place, count } => self.load(value, place, count),
+            Inst::Atomic { op, place, value: operand, compare } => {
+                self.atomic(value, op, place, operand, compare);
+            }
+            Inst::Builtin(builtin) => self.builtin(value, builtin),
+            Inst::ArrayLength { binding, offset, stride } => {
+                if let Home::Scalar(d) = self.define(value) {
+                    self.push(Step::Length { d, binding, offset, stride });
+                }
+                self.publish(value);
+            }
+            Inst::Subgroup(op) => self.subgroup(value, op),
+            _ if self.lives.fused[value.index()] => {}
+            _ => self.pure(value, next),
+        }
+    }
+
+    fn pure(&mut self, value: Value, next: Option<&Stmt>) {
+        match self.class(value) {
+            Class::Affine => {
+                let done = self.affine_inst(value);
+                debug_assert!(done, "{value} is not affine");
+            }
+            Class::Uniform => {
+                if let Home::Scalar(d) = self.define(value) {
+                    self.operation(value, Reg::Scalar(d), true);
+                }
+            }
+            Class::Varying if self.compare(value) => {}
+            Class::Varying => {
+                let d = match self.destination(value, next) {
+                    Some(start) => {
+                        self.homes[value.index()] = Some(Home::Lanes(start));
+                        Reg::lanes(start)
+                    }
+                    None => match self.define(value) {
+                        Home::Lanes(start) => Reg::lanes(start),
+                        Home::Scalar(_) | Home::Affine(_) => return,
+                    },
+                };
+                self.operation(value, d, false);
+            }
+        }
+        self.publish(value);
+    }
+
+    /// A pure instruction on scalars or on lanes.
+    fn operation(&mut self, value: Value, d: Reg, uniform: bool) {
+        let inst = *self.kir.inst(value);
+        if let Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = inst
+            && self.fused_sum(op, a, b, d)
+        {
+            return;
+        }
+        let ty = self.kir.ty(value);
+        let (op, operands): (Option<&'static dyn LaneOp>, Vec<Value>) = match inst {
+            Inst::Unary(op, a) => (ops::unary(op, self.kir.ty(a)), vec![a]),
+            Inst::Binary(op, a, b) => (ops::binary(op, self.kir.ty(a)), vec![a, b]),
+            Inst::Fma(a, b, c) => (ops::fma(ty), vec![a, b, c]),
+            Inst::Select(c, a, b) => (Some(ops::select(ty)), vec![c, a, b]),
+            Inst::Bitcast(a) => (Some(ops::copy(ty)), vec![a]),
+            Inst::Convert(a) => (ops::convert(self.kir.ty(a), ty), vec![a]),
+            _ => (None, Vec::new()),
+        };
+        let Some(op) = op else { return self.narrow_inst(value, d, uniform) };
+        let operands: Vec<Reg> =
+            operands.into_iter().map(|operand| self.operand(operand, uniform)).collect();
+        self.apply(op, d, &operands);
+    }
+
+    /// A sum or difference with a product that was left to it; whether it is one.
+    fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
+        let product_first = self.lives.fused[a.index()];
+        if !product_first && !self.lives.fused[b.index()] {
+            return false;
+        }
+        let (product, other) = if product_first { (a, b) } else { (b, a) };
+        let Inst::Binary(_, x, y) = *self.kir.inst(product) else { return false };
+        let double = self.kir.ty(product) == Type::F64;
+        let fused = match (op, product_first) {
+            (BinaryOp::Add, _) => sum(double),
+            (_, true) => product_minus(double),
+            (_, false) => minus_product(double),
+        };
+        let operands = [x, y, other].map(|operand| Reg::Lanes(self.lanes(operand)));
+        self.apply(fused, d, &operands);
+        true
+    }
+
+    fn builtin(&mut self, value: Value, builtin: Builtin) {
+        let home = self.define(value);
+        let workgroup = self.code.group.invocations() as u64;
+        let size = u64::from(SUBGROUP_SIZE);
+        match (builtin, home) {
+            (Builtin::LocalId(axis), Home::Affine(d)) => self.push(Step::LocalId { axis, d }),
+            (Builtin::GroupId(_), Home::Affine(d)) => self.push(Step::GroupIdAffine(d)),
+            (Builtin::GroupId(axis), Home::Scalar(d)) => self.push(Step::GroupId { axis, d }),
+            (Builtin::GroupCount(axis), Home::Scalar(d)) => {
+                self.push(Step::GroupCount { axis, d });
+            }
+            (Builtin::SubgroupSize, Home::Scalar(d)) => self.code.constants.push((d, size)),
+            (Builtin::SubgroupCount, Home::Scalar(d)) => {
+                self.code.constants.push((d, workgroup.div_ceil(size)));
+            }
+            (Builtin::SubgroupLane, Home::Lanes(d)) => self.push(Step::SubgroupLane { d }),
+            (Builtin::SubgroupId, Home::Lanes(d)) => self.push(Step::SubgroupId { d }),
+            (builtin, home) => debug_assert!(false, "{builtin:?} is {home:?}"),
+        }
+        self.publish(value);
+    }
+
+    fn subgroup(&mut self, value: Value, op: SubgroupOp) {
+        let (exchange, operand) = match op {
+            SubgroupOp::Ballot { value, word } => (Exchange::Ballot { word }, value),
+            SubgroupOp::Reduce { op, extent, value } => (Exchange::Reduce { op, extent }, value),
+            SubgroupOp::Shuffle { source, value } => (self.source(source), value),
+        };
+        let ty = self.kir.ty(operand);
+        let operand = self.lanes(operand);
+        if let Home::Lanes(d) = self.define(value) {
+            self.push(Step::Exchange { ty, exchange, d, value: operand });
+        }
+    }
+
+    fn source(&mut self, source: Source) -> Exchange {
+        match source {
+            Source::First => Exchange::First,
+            Source::Lane(lane) => Exchange::Lane(self.lanes(lane)),
+            Source::Xor(by) => Exchange::Xor(self.lanes(by)),
+            Source::Up(by) => Exchange::Up(self.lanes(by)),
+            Source::Down(by) => Exchange::Down(self.lanes(by)),
+            Source::QuadLane(lane) => Exchange::QuadLane(self.lanes(lane)),
+            Source::QuadXor(by) => Exchange::QuadXor(by),
+        }
+    }
+}
+
+/// `a * b + c`.
+fn sum(double: bool) -> &'static dyn LaneOp {
+    ops::fma(if double { Type::F64 } else { Type::F32 })
+        .unwrap_or_else(|| unreachable!("floats of 32 and 64 bits are multiplied and added"))
+}
+
+/// `a * b - c`.
+fn product_minus(double: bool) -> &'static dyn LaneOp {
+    if double {
+        three_by_tier(|a: f64, b: f64, c: f64| a.mul_add(b, -c), |a: f64, b: f64, c: f64| a * b - c)
+    } else {
+        three_by_tier(|a: f32, b: f32, c: f32| a.mul_add(b, -c), |a: f32, b: f32, c: f32| a * b - c)
+    }
+}
+
+/// `c - a * b`.
+fn minus_product(double: bool) -> &'static dyn LaneOp {
+    if double {
+        three_by_tier(
+            |a: f64, b: f64, c: f64| (-a).mul_add(b, c),
+            |a: f64, b: f64, c: f64| c - a * b,
+        )
+    } else {
+        three_by_tier(
+            |a: f32, b: f32, c: f32| (-a).mul_add(b, c),
+            |a: f32, b: f32, c: f32| c - a * b,
+        )
+    }
+}

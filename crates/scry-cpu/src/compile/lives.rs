@@ -1,0 +1,276 @@
+//! How long values and variables live, in positions of statements.
+//!
+//! Statements are numbered in the order of the text. A value lives from its definition to its last
+//! use; if a loop uses a value from outside, to the end of the loop. A variable lives from its first
+//! assignment to its last access in the same way, if that assignment dominates all accesses;
+//! otherwise it lives all the time, and is zero at the start.
+
+use std::collections::HashSet;
+
+use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
+
+/// The life of a value or a variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Life {
+    pub first: u32,
+    pub last: u32,
+}
+
+/// What is known of a variable's life.
+#[derive(Debug, Clone)]
+pub(crate) struct VarLife {
+    pub life: Life,
+    /// Whether it may be read before it is assigned, so that it has to be zero first.
+    pub zeroed: bool,
+    /// Positions of its assignments, in order.
+    pub sets: Vec<u32>,
+    /// The block of its first access.
+    home: u32,
+    seen: bool,
+}
+
+/// Lives of everything in a kernel.
+#[derive(Debug)]
+pub(crate) struct Lives {
+    pub values: Vec<Life>,
+    pub vars: Vec<VarLife>,
+    /// How often each value is used.
+    pub uses: Vec<u32>,
+    /// Products that are computed by the sum that uses them.
+    pub fused: Vec<bool>,
+    /// Reads of variables that need no copy: the variable does not change while they live.
+    pub aliased: Vec<bool>,
+    /// Where each loop ends, by the order of their starts.
+    ends: Vec<u32>,
+}
+
+const NEVER: u32 = u32::MAX;
+
+/// Finds the lives of a kernel.
+pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
+    let never = Life { first: NEVER, last: 0 };
+    let var = VarLife { life: never, zeroed: false, sets: Vec::new(), home: 0, seen: false };
+    let mut lives = Lives {
+        values: vec![never; kir.values.len()],
+        vars: vec![var; kir.vars.len()],
+        uses: count_uses(kir),
+        fused: vec![false; kir.values.len()],
+        aliased: vec![false; kir.values.len()],
+        ends: Vec::new(),
+    };
+    fuse(kir, facts, &kir.body, &mut lives);
+    let mut walk = Walk {
+        kir,
+        lives,
+        position: 0,
+        loops: Vec::new(),
+        parents: Vec::new(),
+        carried: Vec::new(),
+        carried_vars: Vec::new(),
+        gets: Vec::new(),
+    };
+    walk.block(&kir.body, 0);
+    walk.finish()
+}
+
+fn count_uses(kir: &Kir) -> Vec<u32> {
+    let mut uses = vec![0; kir.values.len()];
+    for_each_stmt(&kir.body, &mut |stmt| {
+        stmt.for_each_operand(|value| uses[value.index()] += 1);
+        if let Stmt::Let(value) = stmt {
+            kir.inst(*value).for_each_operand(|operand| uses[operand.index()] += 1);
+        }
+    });
+    uses
+}
+
+/// Calls `visit` with every statement, in order.
+pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
+    for stmt in block {
+        visit(stmt);
+        stmt.blocks().for_each(|inner| for_each_stmt(inner, visit));
+    }
+}
+
+/// Marks products that only one sum or difference in the same block uses.
+fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
+    let mut products = HashSet::new();
+    for stmt in block {
+        stmt.blocks().for_each(|inner| fuse(kir, facts, inner, lives));
+        let Stmt::Let(value) = stmt else { continue };
+        let float = matches!(kir.ty(*value), Type::F32 | Type::F64)
+            && facts.values[value.index()] == Class::Varying;
+        match kir.inst(*value) {
+            Inst::Binary(BinaryOp::Mul, ..) if float && lives.uses[value.index()] == 1 => {
+                products.insert(*value);
+            }
+            Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
+                let product = [a, b].into_iter().find(|operand| products.remove(*operand));
+                if let Some(product) = product {
+                    lives.fused[product.index()] = true;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+struct Walk<'a> {
+    kir: &'a Kir,
+    lives: Lives,
+    position: u32,
+    /// Loops round the present statement: where each starts, and its number.
+    loops: Vec<(u32, usize)>,
+    /// The block round each block.
+    parents: Vec<u32>,
+    /// Values used in a loop that they were not defined in.
+    carried: Vec<(Value, usize)>,
+    carried_vars: Vec<(Var, usize)>,
+    /// Every read of a variable.
+    gets: Vec<(Value, Var)>,
+}
+
+impl Walk<'_> {
+    fn block(&mut self, block: &Block, parent: u32) {
+        let number = self.parents.len() as u32;
+        self.parents.push(parent);
+        for stmt in block {
+            self.stmt(stmt, number);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, block: u32) {
+        self.position += 1;
+        stmt.for_each_operand(|value| self.use_of(value));
+        match stmt {
+            Stmt::Let(value) => self.define(*value, block),
+            Stmt::Set(var, _) => {
+                self.access(*var, block, true);
+                self.lives.vars[var.index()].sets.push(self.position);
+            }
+            Stmt::If { condition, accept, reject } => {
+                self.block(accept, block);
+                self.position += 1;
+                // The other side needs the condition again.
+                self.use_of(*condition);
+                self.block(reject, block);
+                self.position += 1;
+            }
+            Stmt::Loop { body, .. } => {
+                self.loops.push((self.position, self.lives.ends.len()));
+                self.lives.ends.push(0);
+                self.block(body, block);
+                self.position += 1;
+                if let Some((_, number)) = self.loops.pop() {
+                    self.lives.ends[number] = self.position;
+                }
+            }
+            Stmt::Scope { body, .. } => {
+                self.block(body, block);
+                self.position += 1;
+            }
+            Stmt::Store { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => {}
+        }
+    }
+
+    fn define(&mut self, value: Value, block: u32) {
+        let results = match self.kir.inst(value) {
+            Inst::Load { count, .. } => u32::from(*count),
+            _ => 1,
+        };
+        if !self.lives.fused[value.index()] {
+            self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
+        }
+        for nth in 0..results {
+            let life = &mut self.lives.values[value.index() + nth as usize];
+            *life = Life { first: self.position, last: self.position };
+        }
+        if let Inst::Get(var) = self.kir.inst(value) {
+            self.gets.push((value, *var));
+            self.access(*var, block, false);
+        }
+    }
+
+    /// Notes the use of an operand, or if it is fused, of its own operands.
+    fn operand(&mut self, operand: Value) {
+        if self.lives.fused[operand.index()] {
+            self.kir.inst(operand).for_each_operand(|inner| self.use_of(inner));
+        } else {
+            self.use_of(operand);
+        }
+    }
+
+    fn use_of(&mut self, value: Value) {
+        let life = &mut self.lives.values[value.index()];
+        life.last = life.last.max(self.position);
+        let first = life.first;
+        if let Some(number) = self.entered_after(first) {
+            self.carried.push((value, number));
+        }
+    }
+
+    /// The outermost loop that was entered after a position.
+    fn entered_after(&self, position: u32) -> Option<usize> {
+        let at = self.loops.partition_point(|(start, _)| *start <= position);
+        self.loops.get(at).map(|(_, number)| *number)
+    }
+
+    fn access(&mut self, var: Var, block: u32, assigns: bool) {
+        let seen = &mut self.lives.vars[var.index()];
+        if !seen.seen {
+            seen.seen = true;
+            seen.zeroed = !assigns;
+            seen.home = block;
+            seen.life = Life { first: self.position, last: self.position };
+            return;
+        }
+        seen.life.last = self.position;
+        let (home, first) = (seen.home, seen.life.first);
+        if !self.is_within(block, home) {
+            self.lives.vars[var.index()].zeroed = true;
+        }
+        if let Some(number) = self.entered_after(first) {
+            self.carried_vars.push((var, number));
+        }
+    }
+
+    fn is_within(&self, mut block: u32, outer: u32) -> bool {
+        // A block has a higher number than those round it.
+        while block > outer {
+            block = self.parents[block as usize];
+        }
+        block == outer
+    }
+
+    fn finish(mut self) -> Lives {
+        let end = self.position + 1;
+        for (value, number) in std::mem::take(&mut self.carried) {
+            let life = &mut self.lives.values[value.index()];
+            life.last = life.last.max(self.lives.ends[number]);
+        }
+        for (var, number) in std::mem::take(&mut self.carried_vars) {
+            let life = &mut self.lives.vars[var.index()].life;
+            life.last = life.last.max(self.lives.ends[number]);
+        }
+        for var in &mut self.lives.vars {
+            if var.zeroed {
+                var.life = Life { first: 0, last: end };
+            }
+        }
+        for (value, var) in std::mem::take(&mut self.gets) {
+            self.alias(value, var);
+        }
+        self.lives
+    }
+
+    /// Lets a read stand for the variable itself, if that is not assigned while the read lives.
+    fn alias(&mut self, value: Value, var: Var) {
+        let read = self.lives.values[value.index()];
+        let var = &mut self.lives.vars[var.index()];
+        let next = var.sets.partition_point(|set| *set <= read.first);
+        if var.sets.get(next).is_none_or(|set| *set >= read.last) {
+            self.lives.aliased[value.index()] = true;
+            var.life.last = var.life.last.max(read.last);
+        }
+    }
+}

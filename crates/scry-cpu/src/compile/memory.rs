@@ -1,0 +1,84 @@
+//! Loads, stores and atomics.
+
+use scry_ir::kir::{AtomicOp, Class, Place, Space, Value};
+
+use super::Emitter;
+use super::values::Home;
+use crate::code::{Access, Area, At, Atomic, Index, Step};
+use crate::lanes::Src;
+
+impl Emitter<'_> {
+    fn at(&mut self, place: Place, ty_size: u32) -> At {
+        let area = match place.space {
+            Space::Binding(binding) => Area::Binding(binding),
+            Space::Immediate => Area::Binding(self.code.writable.len() as u32),
+            Space::Workgroup(array) => Area::Shared(self.shared[array as usize]),
+            Space::Local(array) => {
+                let (_, start, _) = self.code.locals[array as usize];
+                Area::Local { start, len: self.kir.locals[array as usize].len }
+            }
+        };
+        let index = place.index.map_or(Index::None, |index| match self.home(index) {
+            Home::Scalar(scalar) => Index::Scalar(scalar),
+            Home::Affine(affine) => Index::Affine(affine),
+            Home::Lanes(start) => Index::Lanes(start),
+        });
+        // Arrays of workgroup and local memory are counted in elements.
+        let unit = if matches!(area, Area::Binding(_)) { 1 } else { ty_size };
+        At { area, index, stride: place.stride / unit, offset: place.offset / unit }
+    }
+
+    pub(super) fn load(&mut self, value: Value, place: Place, count: u8) {
+        let ty = self.kir.ty(value);
+        let at = self.at(place, ty.size());
+        let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
+        for nth in 0..u32::from(count) {
+            let result = Value(value.0 + nth);
+            access.to[nth as usize] = match self.define(result) {
+                Home::Scalar(scalar) => scalar,
+                Home::Lanes(start) => start,
+                Home::Affine(affine) => affine.lanes,
+            };
+        }
+        if self.class(value) == Class::Uniform {
+            self.push(Step::LoadScalar(Box::new(access)));
+        } else {
+            self.push(Step::Load(Box::new(access)));
+        }
+        for nth in 0..u32::from(count) {
+            self.publish(Value(value.0 + nth));
+        }
+    }
+
+    pub(super) fn store(&mut self, place: Place, values: &[Value]) {
+        let Some(first) = values.first() else { return };
+        let ty = self.kir.ty(*first);
+        let at = self.at(place, ty.size());
+        let count = values.len() as u8;
+        let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
+        for (from, value) in access.from.iter_mut().zip(values) {
+            *from = self.lanes(*value);
+        }
+        self.push(Step::Store(Box::new(access)));
+    }
+
+    pub(super) fn atomic(
+        &mut self,
+        result: Value,
+        op: AtomicOp,
+        place: Place,
+        value: Option<Value>,
+        compare: Option<Value>,
+    ) {
+        let ty = self.kir.ty(result);
+        let at = self.at(place, ty.size());
+        let operand = |emitter: &mut Self, value: Option<Value>| {
+            value.map_or(Src::default(), |value| emitter.lanes(value))
+        };
+        let value = operand(self, value);
+        let compare = operand(self, compare);
+        if let Home::Lanes(d) = self.define(result) {
+            self.push(Step::Atomic(Box::new(Atomic { ty, at, op, d, value, compare })));
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! Where values are, and how operations get at them.
+
+use scry_ir::kir::{Class, Const, Inst, Type, Value, Var};
+
+use super::Emitter;
+use crate::code::{Affine, AffineOp, AffineSrc, Step};
+use crate::lanes::{Args, LaneOp, Src};
+use crate::ops;
+
+/// Where a value or a variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// One value for all lanes.
+    Scalar(u32),
+    /// Coefficients, or lanes.
+    Affine(Affine),
+    /// A register.
+    Lanes(u32),
+}
+
+/// An operand or a result of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reg {
+    Scalar(u32),
+    Lanes(Src),
+}
+
+impl Reg {
+    /// A whole register.
+    pub(super) fn lanes(start: u32) -> Self {
+        Self::Lanes(Src { start, step: 1 })
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn class(&self, value: Value) -> Class {
+        self.facts.values[value.index()]
+    }
+
+    /// A new scalar.
+    pub(super) fn scalar(&mut self) -> u32 {
+        self.code.scalars += 1;
+        self.code.scalars as u32 - 1
+    }
+
+    /// A new affine value with these lanes.
+    pub(super) fn affine(&mut self, lanes: u32) -> Affine {
+        self.code.affines += 1;
+        Affine { slot: self.code.affines as u32 - 1, lanes }
+    }
+
+    /// A scalar that is always this.
+    pub(super) fn fixed(&mut self, bits: u64) -> u32 {
+        let scalar = self.scalar();
+        self.code.constants.push((scalar, bits));
+        scalar
+    }
+
+    /// Where a value is. Values are defined before they are used.
+    pub(super) fn home(&mut self, value: Value) -> Home {
+        if let Some(home) = self.homes[value.index()] {
+            return home;
+        }
+        // Unreachable code may use what was never computed.
+        let zero = Home::Scalar(self.fixed(0));
+        self.homes[value.index()] = Some(zero);
+        zero
+    }
+
+    /// A place for the result of a value's definition.
+    pub(super) fn define(&mut self, value: Value) -> Home {
+        let life = self.lives.values[value.index()];
+        let home = self.place(self.kir.ty(value), self.class(value), life);
+        self.homes[value.index()] = Some(home);
+        home
+    }
+
+    /// A constant: no step computes it.
+    pub(super) fn constant(&mut self, value: Value, constant: Const) {
+        let scalar = self.fixed(constant.bits);
+        self.homes[value.index()] = Some(Home::Scalar(scalar));
+        if self.demand[value.index()] {
+            let block = self.registers.block(constant.ty);
+            self.code.splats.push((constant.ty, block, constant.bits));
+            self.splats[value.index()] = Some(block);
+        }
+    }
+
+    /// The lanes of a constant.
+    pub(super) fn fixed_lanes(&mut self, constant: Const) -> Reg {
+        let block = self.registers.block(constant.ty);
+        self.code.splats.push((constant.ty, block, constant.bits));
+        Reg::Lanes(Src { start: block, step: 0 })
+    }
+
+    /// Makes the lanes of a value that was just computed available to those who need them.
+    pub(super) fn publish(&mut self, value: Value) {
+        if !self.demand[value.index()] {
+            return;
+        }
+        match self.home(value) {
+            Home::Scalar(scalar) => {
+                let ty = self.kir.ty(value);
+                let block = self.registers.block(ty);
+                self.splats[value.index()] = Some(block);
+                self.push(Step::Splat { ty, block, scalar });
+            }
+            Home::Affine(affine) => self.push(Step::Spread(affine)),
+            Home::Lanes(_) => {}
+        }
+    }
+
+    /// The lanes of a value.
+    pub(super) fn lanes(&mut self, value: Value) -> Src {
+        match self.home(value) {
+            Home::Lanes(start) | Home::Affine(Affine { lanes: start, .. }) => {
+                Src { start, step: 1 }
+            }
+            Home::Scalar(scalar) => {
+                let start = match self.splats[value.index()] {
+                    Some(block) => block,
+                    None => self.splat(self.kir.ty(value), scalar),
+                };
+                Src { start, step: 0 }
+            }
+        }
+    }
+
+    fn splat(&mut self, ty: Type, scalar: u32) -> u32 {
+        let block = self.registers.block(ty);
+        self.push(Step::Splat { ty, block, scalar });
+        block
+    }
+
+    /// The scalar of a uniform value.
+    pub(super) fn uniform(&mut self, value: Value) -> u32 {
+        match self.home(value) {
+            Home::Scalar(scalar) => scalar,
+            Home::Affine(_) | Home::Lanes(_) => {
+                debug_assert!(false, "{value} is not uniform");
+                self.fixed(0)
+            }
+        }
+    }
+
+    /// An operand for scalars or lanes.
+    pub(super) fn operand(&mut self, value: Value, uniform: bool) -> Reg {
+        if uniform { Reg::Scalar(self.uniform(value)) } else { Reg::Lanes(self.lanes(value)) }
+    }
+
+    /// A register that is free again after the present statement.
+    pub(super) fn temporary(&mut self, ty: Type, uniform: bool) -> Reg {
+        if uniform {
+            Reg::Scalar(self.scalar())
+        } else {
+            Reg::lanes(self.registers.until(self.position, ty))
+        }
+    }
+
+    /// Emits an operation.
+    pub(super) fn apply(&mut self, op: &'static dyn LaneOp, d: Reg, operands: &[Reg]) {
+        match d {
+            Reg::Scalar(d) => {
+                let mut scalars = [0; 3];
+                for (to, operand) in scalars.iter_mut().zip(operands) {
+                    if let Reg::Scalar(scalar) = operand {
+                        *to = *scalar;
+                    }
+                }
+                self.push(Step::Scalar(op, d, scalars));
+            }
+            Reg::Lanes(d) => {
+                let mut sources = [Src::default(); 3];
+                for (to, operand) in sources.iter_mut().zip(operands) {
+                    if let Reg::Lanes(source) = operand {
+                        *to = *source;
+                    }
+                }
+                let [a, b, c] = sources;
+                self.push(Step::Lanes(op, Args { d: d.start, a, b, c }));
+            }
+        }
+    }
+
+    /// An operand of an affine operation.
+    pub(super) fn affine_operand(&mut self, value: Value) -> AffineSrc {
+        match self.home(value) {
+            Home::Affine(affine) => AffineSrc::Slot(affine),
+            Home::Scalar(index) => {
+                let block = match self.splats[value.index()] {
+                    Some(block) => block,
+                    None => self.registers.block(Type::U32),
+                };
+                AffineSrc::Scalar { index, block }
+            }
+            Home::Lanes(_) => {
+                debug_assert!(false, "{value} is not affine");
+                AffineSrc::Scalar { index: self.fixed(0), block: 0 }
+            }
+        }
+    }
+
+    /// Reads a variable.
+    pub(super) fn read(&mut self, value: Value, var: Var) {
+        let from = self.var(var);
+        if self.lives.aliased[value.index()] && self.kind(value) == kind_of(from) {
+            self.homes[value.index()] = Some(from);
+        } else {
+            let to = self.define(value);
+            self.copy(self.kir.ty(value), to, from);
+        }
+        self.publish(value);
+    }
+
+    fn kind(&self, value: Value) -> Class {
+        self.class(value)
+    }
+
+    /// Where a variable is; finds a place at its first assignment.
+    pub(super) fn var(&mut self, var: Var) -> Home {
+        if let Some(home) = self.vars[var.index()] {
+            return home;
+        }
+        let life = self.lives.vars[var.index()].life;
+        let class = self.facts.vars[var.index()].class;
+        let home = self.place(self.kir.vars[var.index()], class, life);
+        self.vars[var.index()] = Some(home);
+        home
+    }
+
+    /// Copies between places of one class, in all lanes.
+    pub(super) fn copy(&mut self, ty: Type, to: Home, from: Home) {
+        match (to, from) {
+            (Home::Scalar(d), Home::Scalar(a)) => {
+                self.push(Step::Scalar(ops::copy(ty), d, [a, 0, 0]));
+            }
+            (Home::Affine(d), Home::Affine(a)) => self.copy_affine(d, AffineSrc::Slot(a)),
+            (Home::Affine(d), Home::Scalar(index)) => {
+                let block = self.registers.block(ty);
+                self.copy_affine(d, AffineSrc::Scalar { index, block });
+            }
+            (Home::Lanes(d), Home::Lanes(a)) => {
+                self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::lanes(a)]);
+            }
+            (to, from) => debug_assert!(false, "{from:?} is copied to {to:?}"),
+        }
+    }
+
+    fn copy_affine(&mut self, d: Affine, a: AffineSrc) {
+        let lanes = ops::copy(Type::U32);
+        self.push(Step::Affine { op: AffineOp::Copy, lanes, d, a, b: a });
+    }
+
+    /// Sets a place to zero.
+    pub(super) fn zero(&mut self, ty: Type, home: Home) {
+        match home {
+            Home::Scalar(_) | Home::Affine(_) => {
+                let zero = Home::Scalar(self.fixed(0));
+                self.copy(ty, home, zero);
+            }
+            Home::Lanes(d) => self.push(Step::Zero { ty, d }),
+        }
+    }
+
+    /// Assigns a variable.
+    pub(super) fn assign(&mut self, var: Var, value: Value) {
+        let ty = self.kir.ty(value);
+        match self.var(var) {
+            Home::Lanes(d) => {
+                let value = self.lanes(value);
+                if self.facts.vars[var.index()].partial {
+                    self.push(Step::Blend { ty, d, value });
+                } else if value != (Src { start: d, step: 1 }) {
+                    self.apply(ops::copy(ty), Reg::lanes(d), &[Reg::Lanes(value)]);
+                }
+            }
+            to => {
+                let from = self.home(value);
+                if from != to {
+                    self.copy(ty, to, from);
+                }
+            }
+        }
+    }
+
+    /// The variable that a value computed now is assigned to at once, and nothing else: it can be
+    /// computed in that variable's place.
+    pub(super) fn destination(
+        &mut self,
+        value: Value,
+        next: Option<&scry_ir::kir::Stmt>,
+    ) -> Option<u32> {
+        let Some(scry_ir::kir::Stmt::Set(var, assigned)) = next else { return None };
+        let facts = self.facts.vars[var.index()];
+        let direct = *assigned == value
+            && self.lives.uses[value.index()] == 1
+            && facts.class == Class::Varying
+            && !facts.partial
+            && matches!(
+                self.kir.inst(value),
+                Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..)
+            );
+        if !direct {
+            return None;
+        }
+        match self.var(*var) {
+            Home::Lanes(start) => Some(start),
+            Home::Scalar(_) | Home::Affine(_) => None,
+        }
+    }
+}
+
+fn kind_of(home: Home) -> Class {
+    match home {
+        Home::Scalar(_) => Class::Uniform,
+        Home::Affine(_) => Class::Affine,
+        Home::Lanes(_) => Class::Varying,
+    }
+}

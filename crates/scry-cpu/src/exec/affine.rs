@@ -1,0 +1,198 @@
+//! Values that are linear in the position of the invocation: computed from a few coefficients
+//! where possible, and lane by lane where not.
+
+use scry_ir::kir::Type;
+
+use super::frame::Frame;
+use super::scratch::Coefficients;
+use crate::code::{Affine, AffineOp, AffineSrc, Comparison};
+use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
+use crate::ops;
+
+impl Frame<'_> {
+    /// The coefficients of an operand; `linear` is false if it has none.
+    fn linear(&self, source: AffineSrc) -> Coefficients {
+        match source {
+            AffineSrc::Slot(affine) => self.coefficients(affine),
+            AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
+        }
+    }
+
+    /// The lanes of an operand, made now if it has none.
+    fn lanes_of(&self, source: AffineSrc) -> Src {
+        match source {
+            AffineSrc::Slot(affine) => {
+                self.spread(affine);
+                Src { start: affine.lanes, step: 1 }
+            }
+            AffineSrc::Scalar { index, block } => {
+                self.splat(Type::U32, block, self.scalar(index));
+                Src { start: block, step: 0 }
+            }
+        }
+    }
+
+    /// Makes the lanes of an affine value.
+    pub(super) fn spread(&self, affine: Affine) {
+        let coefficients = self.coefficients(affine);
+        if !coefficients.linear {
+            return;
+        }
+        let file = u32::file(self.files());
+        for block in self.blocks.clone() {
+            file[affine.lanes as usize + block].set(self.block_of(&coefficients, block));
+        }
+    }
+
+    /// A block of lanes of an affine value.
+    #[inline(always)]
+    pub(super) fn block_of(&self, coefficients: &Coefficients, block: usize) -> [u32; BLOCK] {
+        let mut lanes = [coefficients.base; BLOCK];
+        let axes = self.scratch.coordinates[block].iter().zip(coefficients.step);
+        for (position, step) in axes.filter(|(_, step)| *step != 0) {
+            for (lane, position) in lanes.iter_mut().zip(position) {
+                *lane = lane.wrapping_add(position.wrapping_mul(step));
+            }
+        }
+        lanes
+    }
+
+    pub(super) fn affine(
+        &self,
+        op: AffineOp,
+        lanes: &'static dyn LaneOp,
+        d: Affine,
+        a: AffineSrc,
+        b: AffineSrc,
+    ) {
+        let (x, y) = (self.linear(a), self.linear(b));
+        let result = if x.linear && y.linear { self.combine(op, x, y) } else { None };
+        if let Some(result) = result {
+            return self.set_coefficients(d, result);
+        }
+        let args = Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
+        lanes.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+        self.set_coefficients(d, Coefficients::default());
+    }
+
+    /// The coefficients of a result, if it has some.
+    fn combine(&self, op: AffineOp, x: Coefficients, y: Coefficients) -> Option<Coefficients> {
+        match op {
+            AffineOp::Copy => Some(x),
+            AffineOp::Add => Some(each(x, y, u32::wrapping_add)),
+            AffineOp::Sub => Some(each(x, y, u32::wrapping_sub)),
+            AffineOp::Neg => Some(negated(x)),
+            // -1 - x
+            AffineOp::Not => Some(each(constant(u32::MAX), x, u32::wrapping_sub)),
+            AffineOp::Mul if y.step == [0; 4] => Some(scale(x, y.base)),
+            AffineOp::Mul if x.step == [0; 4] => Some(scale(y, x.base)),
+            AffineOp::Shl if y.step == [0; 4] => Some(scale(x, 1u32.wrapping_shl(y.base))),
+            AffineOp::Min { signed } => self.smaller(x, y, signed),
+            // The larger is the one that is not the smaller.
+            AffineOp::Max { signed } => {
+                self.smaller(x, y, signed).map(|smaller| if smaller == x { y } else { x })
+            }
+            AffineOp::Mul | AffineOp::Shl => None,
+        }
+    }
+
+    fn smaller(&self, x: Coefficients, y: Coefficients, signed: bool) -> Option<Coefficients> {
+        let (of_x, of_y) = (self.range(x, signed)?, self.range(y, signed)?);
+        if of_x.1 <= of_y.0 {
+            Some(x)
+        } else if of_y.1 <= of_x.0 {
+            Some(y)
+        } else {
+            None
+        }
+    }
+
+    /// The least and the greatest number that a lane may have, if no lane wraps.
+    fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
+        let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
+        let [width, height, depth] = self.code.group.size;
+        let (mut low, mut high) = (base, base);
+        for (step, size) in of.step.into_iter().zip([width, height, depth, self.code.group.batch]) {
+            let reach = i64::from(step as i32) * i64::from(size - 1);
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        let bounds = if signed {
+            (i64::from(i32::MIN), i64::from(i32::MAX))
+        } else {
+            (0, i64::from(u32::MAX))
+        };
+        (low >= bounds.0 && high <= bounds.1).then_some((low, high))
+    }
+
+    pub(super) fn affine_select(&self, condition: u32, d: Affine, a: AffineSrc, b: AffineSrc) {
+        let chosen = if self.scalar(condition) != 0 { a } else { b };
+        let coefficients = self.linear(chosen);
+        if !coefficients.linear {
+            let args = Args { d: d.lanes, a: self.lanes_of(chosen), ..Args::default() };
+            ops::copy(Type::U32).lanes(self.tier, self.files(), self.blocks.clone(), &args);
+        }
+        self.set_coefficients(d, coefficients);
+    }
+
+    pub(super) fn compare(
+        &self,
+        comparison: Comparison,
+        signed: bool,
+        lanes: &'static dyn LaneOp,
+        d: u32,
+        a: AffineSrc,
+        b: AffineSrc,
+    ) {
+        let (x, y) = (self.linear(a), self.linear(b));
+        let decided =
+            if x.linear && y.linear { self.decide(comparison, signed, x, y) } else { None };
+        if let Some(holds) = decided {
+            let file = u8::file(self.files());
+            for block in self.blocks.clone() {
+                file[d as usize + block].set([holds.into(); BLOCK]);
+            }
+            return;
+        }
+        let args = Args { d, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
+        lanes.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+    }
+
+    /// Whether a comparison holds for all lanes, or for none; none if that differs.
+    fn decide(
+        &self,
+        comparison: Comparison,
+        signed: bool,
+        x: Coefficients,
+        y: Coefficients,
+    ) -> Option<bool> {
+        let (of_x, of_y) = (self.range(x, signed)?, self.range(y, signed)?);
+        let (before, after) = (of_x.1 < of_y.0, of_x.0 > of_y.1);
+        match comparison {
+            Comparison::Less if before => Some(true),
+            Comparison::Less if of_x.0 >= of_y.1 => Some(false),
+            Comparison::LessOrEqual if of_x.1 <= of_y.0 => Some(true),
+            Comparison::LessOrEqual if after => Some(false),
+            Comparison::Equal if before || after => Some(false),
+            Comparison::NotEqual if before || after => Some(true),
+            _ => None,
+        }
+    }
+}
+
+fn each(x: Coefficients, y: Coefficients, f: impl Fn(u32, u32) -> u32) -> Coefficients {
+    let step = std::array::from_fn(|axis| f(x.step[axis], y.step[axis]));
+    Coefficients { base: f(x.base, y.base), step, linear: true }
+}
+
+fn scale(x: Coefficients, by: u32) -> Coefficients {
+    let step = x.step.map(|step| step.wrapping_mul(by));
+    Coefficients { base: x.base.wrapping_mul(by), step, linear: true }
+}
+
+fn constant(base: u32) -> Coefficients {
+    Coefficients { base, step: [0; 4], linear: true }
+}
+
+fn negated(x: Coefficients) -> Coefficients {
+    each(constant(0), x, u32::wrapping_sub)
+}

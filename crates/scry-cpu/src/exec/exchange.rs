@@ -1,0 +1,170 @@
+//! Exchange between the invocations of a subgroup.
+
+use scry_ir::kir::{Extent, Reduction, Type};
+
+use super::frame::Frame;
+use crate::SUBGROUP_SIZE;
+use crate::code::Exchange;
+use crate::lanes::{BLOCK, Bits, LaneOp, Src};
+use crate::ops;
+use scry_ir::kir::BinaryOp;
+
+/// Lanes of a subgroup.
+const SIZE: usize = SUBGROUP_SIZE as usize;
+
+/// A subgroup's lanes: their numbers in the group, their values, and which are active.
+struct Members<B> {
+    first: usize,
+    values: [B; SIZE],
+    active: [bool; SIZE],
+}
+
+impl Frame<'_> {
+    pub(super) fn exchange(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
+        match ty.size() {
+            1 => self.exchange_of::<u8>(ty, exchange, d, value),
+            2 => self.exchange_of::<u16>(ty, exchange, d, value),
+            4 => self.exchange_of::<u32>(ty, exchange, d, value),
+            _ => self.exchange_of::<u64>(ty, exchange, d, value),
+        }
+    }
+
+    fn exchange_of<B: Bits>(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
+        let workgroup = self.code.group.invocations();
+        let lanes = self.blocks.start * BLOCK..self.blocks.end * BLOCK;
+        let workgroups = lanes.start / workgroup..lanes.end.div_ceil(workgroup);
+        for workgroup_start in workgroups.map(|number| number * workgroup) {
+            let mut first = workgroup_start;
+            let end = (workgroup_start + workgroup).min(self.code.group.lanes());
+            while first < end {
+                let members = self.members::<B>(value, first, end);
+                match exchange {
+                    Exchange::Ballot { word } => self.ballot(&members, word, d),
+                    Exchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
+                    _ => self.shuffle(&members, exchange, d),
+                }
+                first += SIZE;
+            }
+        }
+    }
+
+    /// The lanes from `first` on, before `end`.
+    fn members<B: Bits>(&self, value: Src, first: usize, end: usize) -> Members<B> {
+        let file = B::file(self.files());
+        let mask = u8::file(self.files());
+        let mut members = Members { first, values: [B::ZERO; SIZE], active: [false; SIZE] };
+        for (number, lane) in (first..end).take(SIZE).enumerate() {
+            let (block, within) = (lane / BLOCK, lane % BLOCK);
+            members.active[number] = mask[self.mask as usize + block].get()[within] != 0;
+            members.values[number] = file[value.at(block)].get()[within];
+        }
+        members
+    }
+
+    /// Writes the result of one lane of a subgroup, if it is active.
+    fn give<B: Bits, A>(&self, members: &Members<A>, d: u32, number: usize, value: B) {
+        if members.active[number] {
+            let lane = members.first + number;
+            let place = &B::file(self.files())[d as usize + lane / BLOCK];
+            let mut lanes = place.get();
+            lanes[lane % BLOCK] = value;
+            place.set(lanes);
+        }
+    }
+
+    fn ballot<B: Bits>(&self, members: &Members<B>, word: u8, d: u32) {
+        let votes =
+            (0..SIZE).filter(|lane| members.active[*lane] && members.values[*lane] != B::ZERO);
+        let set = votes.fold(0u32, |set, lane| set | 1 << lane);
+        for number in 0..SIZE {
+            self.give(members, d, number, if word == 0 { set } else { 0 });
+        }
+    }
+
+    fn reduce<B: Bits>(
+        &self,
+        ty: Type,
+        members: &Members<B>,
+        op: Reduction,
+        extent: Extent,
+        d: u32,
+    ) {
+        let Some(combine) = combination(op, ty) else { return };
+        let mut sum = identity(op, ty);
+        let mut results = [B::ZERO; SIZE];
+        for number in (0..SIZE).filter(|number| members.active[*number]) {
+            let before = sum;
+            sum = combine.scalar([sum, members.values[number].widen(), 0]);
+            results[number] = B::cut(if extent == Extent::Exclusive { before } else { sum });
+        }
+        for number in 0..SIZE {
+            let result = if extent == Extent::All { B::cut(sum) } else { results[number] };
+            self.give(members, d, number, result);
+        }
+    }
+
+    fn shuffle<B: Bits>(&self, members: &Members<B>, exchange: Exchange, d: u32) {
+        let first = members.active.iter().position(|active| *active).unwrap_or(0);
+        for number in 0..SIZE {
+            let by = |source: Src| self.operand(source, members.first + number) as usize;
+            let from = match exchange {
+                Exchange::Lane(lane) => by(lane),
+                Exchange::Xor(mask) => number ^ by(mask),
+                Exchange::Up(delta) => number.wrapping_sub(by(delta)),
+                Exchange::Down(delta) => number.wrapping_add(by(delta)),
+                Exchange::QuadLane(lane) => (number & !3) | (by(lane) & 3),
+                Exchange::QuadXor(mask) => number ^ usize::from(mask),
+                Exchange::First | Exchange::Ballot { .. } | Exchange::Reduce { .. } => first,
+            };
+            self.give(members, d, number, members.values[from % SIZE]);
+        }
+    }
+
+    /// A `u32` operand of a lane; of a lane beyond the last, zero.
+    fn operand(&self, source: Src, lane: usize) -> u32 {
+        let block = u32::file(self.files()).get(source.at(lane / BLOCK));
+        block.map_or(0, |block| block.get()[lane % BLOCK])
+    }
+}
+
+/// The operation that a reduction repeats.
+fn combination(op: Reduction, ty: Type) -> Option<&'static dyn LaneOp> {
+    let op = match op {
+        Reduction::Add => BinaryOp::Add,
+        Reduction::Mul => BinaryOp::Mul,
+        Reduction::Min => BinaryOp::Min,
+        Reduction::Max => BinaryOp::Max,
+        Reduction::And => BinaryOp::And,
+        Reduction::Or => BinaryOp::Or,
+        Reduction::Xor => BinaryOp::Xor,
+    };
+    ops::scalar_binary(op, ty)
+}
+
+/// What changes nothing when it is combined with a value.
+fn identity(op: Reduction, ty: Type) -> u64 {
+    let ones = u64::MAX >> (64 - ty.bits());
+    let (infinity, sign) = match ty {
+        Type::F16 => (0x7c00, 0x8000),
+        Type::F32 => (u64::from(f32::INFINITY.to_bits()), 1 << 31),
+        _ => (f64::INFINITY.to_bits(), 1 << 63),
+    };
+    let one = match ty {
+        Type::F16 => 0x3c00,
+        Type::F32 => u64::from(1f32.to_bits()),
+        Type::F64 => 1f64.to_bits(),
+        _ => 1,
+    };
+    match op {
+        Reduction::Add | Reduction::Or | Reduction::Xor => 0,
+        Reduction::Mul => one,
+        Reduction::And => ones,
+        Reduction::Min if ty.is_float() => infinity,
+        Reduction::Max if ty.is_float() => infinity | sign,
+        // The greatest integer, and the least.
+        Reduction::Min if ty.is_signed() => ones >> 1,
+        Reduction::Max if ty.is_signed() => ones ^ (ones >> 1),
+        Reduction::Min => ones,
+        Reduction::Max => 0,
+    }
+}

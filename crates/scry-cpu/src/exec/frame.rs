@@ -1,0 +1,212 @@
+//! A group of workgroups in execution.
+
+use std::ops::Range;
+
+use scry_ir::kir::Type;
+
+use super::scratch::{self, Coefficients, Scratch};
+use crate::SUBGROUP_SIZE;
+use crate::access::Region;
+use crate::code::{Affine, Code};
+use crate::lanes::{Args, BLOCK, Bits, Block, Files, Src, Tier};
+use crate::ops;
+use crate::{Job, Stop};
+
+/// What steps work on.
+pub(super) struct Frame<'a> {
+    pub code: &'a Code,
+    pub job: &'a Job<'a>,
+    pub scratch: &'a Scratch,
+    pub tier: Tier,
+    pub stop: &'a Stop,
+    /// The bindings, and after them the immediates.
+    pub regions: Vec<Region>,
+    /// The first workgroup's position.
+    pub group: [u32; 3],
+    /// The mask of active lanes.
+    pub mask: u32,
+    /// Blocks that have active lanes, and those between them.
+    pub blocks: Range<usize>,
+    /// Whether every lane that has not returned is active.
+    pub full: bool,
+    /// Whether a block of lanes lies in one row along x.
+    pub rows: bool,
+}
+
+impl<'a> Frame<'a> {
+    /// # Safety
+    /// The memory of the job's bindings is there, and touched by nobody but threads that execute
+    /// the same job.
+    pub(super) unsafe fn new(
+        code: &'a Code,
+        job: &'a Job<'a>,
+        scratch: &'a Scratch,
+        tier: Tier,
+        stop: &'a Stop,
+    ) -> Self {
+        let plain = plain(code, job);
+        let mut regions = Vec::with_capacity(plain.len() + 1);
+        for (span, plain) in job.bindings.iter().zip(plain) {
+            // SAFETY: as the caller promises; `plain` is right for a launch of this size.
+            regions.push(unsafe { Region::new(*span, plain) });
+        }
+        let immediates = scratch.immediates(job.immediates.len());
+        // SAFETY: kernels only read immediates, and this copy of them is this thread's.
+        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64) });
+        let rows = (code.group.size[0] as usize).is_multiple_of(BLOCK);
+        Self {
+            code,
+            job,
+            scratch,
+            tier,
+            stop,
+            regions,
+            group: [0; 3],
+            mask: code.masks.outer,
+            blocks: 0..0,
+            full: true,
+            rows,
+        }
+    }
+
+    /// Begins with `count` workgroups from this one on.
+    pub(super) fn begin(&mut self, group: [u32; 3], count: u32) {
+        self.group = group;
+        let lanes = self.code.group.invocations() * count as usize;
+        let file = u8::file(self.files());
+        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        for block in 0..blocks {
+            let used = lanes.saturating_sub(block * BLOCK);
+            let mask = std::array::from_fn(|lane| u8::from(lane < used));
+            file[self.code.masks.alive as usize + block].set(mask);
+            file[self.code.masks.outer as usize + block].set(mask);
+        }
+        self.mask = self.code.masks.outer;
+        self.blocks = 0..lanes.div_ceil(BLOCK);
+        self.full = true;
+        self.scratch.shared.clear();
+        for (ty, start, blocks) in &self.code.locals {
+            self.zero_blocks(*ty, *start as usize..(*start + *blocks) as usize);
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn files(&self) -> &'a Files {
+        &self.scratch.files
+    }
+
+    #[inline(always)]
+    pub(super) fn scalar(&self, scalar: u32) -> u64 {
+        self.scratch.scalars[scalar as usize].get()
+    }
+
+    #[inline(always)]
+    pub(super) fn set_scalar(&self, scalar: u32, bits: u64) {
+        self.scratch.scalars[scalar as usize].set(bits);
+    }
+
+    #[inline(always)]
+    pub(super) fn coefficients(&self, affine: Affine) -> Coefficients {
+        self.scratch.affines[affine.slot as usize].get()
+    }
+
+    #[inline(always)]
+    pub(super) fn set_coefficients(&self, affine: Affine, coefficients: Coefficients) {
+        self.scratch.affines[affine.slot as usize].set(coefficients);
+    }
+
+    /// Which lanes of a block are active: 1 or 0.
+    #[inline(always)]
+    pub(super) fn active(&self, block: usize) -> [u8; BLOCK] {
+        u8::file(self.files())[self.mask as usize + block].get()
+    }
+
+    pub(super) fn splat(&self, ty: Type, block: u32, bits: u64) {
+        scratch::splat(self.files(), ty.size(), block, bits);
+    }
+
+    /// Zeroes a register, in all lanes.
+    pub(super) fn zero(&self, ty: Type, d: u32) {
+        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        self.zero_blocks(ty, d as usize..d as usize + blocks);
+    }
+
+    fn zero_blocks(&self, ty: Type, blocks: Range<usize>) {
+        fn zero<B: Bits>(file: &[Block<B>]) {
+            file.iter().for_each(|block| block.set([B::ZERO; BLOCK]));
+        }
+        match ty.size() {
+            1 => zero(&u8::file(self.files())[blocks]),
+            2 => zero(&u16::file(self.files())[blocks]),
+            4 => zero(&u32::file(self.files())[blocks]),
+            _ => zero(&u64::file(self.files())[blocks]),
+        }
+    }
+
+    /// Assigns a register in active lanes.
+    pub(super) fn blend(&self, ty: Type, d: u32, value: Src) {
+        let to = Src { start: d, step: 1 };
+        let mask = Src { start: self.mask, step: 1 };
+        let (op, args) = if self.full {
+            (ops::copy(ty), Args { d, a: value, ..Args::default() })
+        } else {
+            (ops::select(ty), Args { d, a: mask, b: value, c: to })
+        };
+        op.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+    }
+
+    pub(super) fn group_id(&self, d: Affine) {
+        let step = [0, 0, 0, 1];
+        self.set_coefficients(d, Coefficients { base: self.group[0], step, linear: true });
+    }
+
+    pub(super) fn local_id(&self, axis: u8, d: Affine) {
+        let mut step = [0; 4];
+        step[usize::from(axis)] = 1;
+        self.set_coefficients(d, Coefficients { base: 0, step, linear: true });
+    }
+
+    /// The number of each lane in its subgroup. Workgroups begin with a new subgroup.
+    pub(super) fn subgroup_lane(&self, d: u32) {
+        self.each_number(d, |number| number % SUBGROUP_SIZE);
+    }
+
+    pub(super) fn subgroup_id(&self, d: u32) {
+        self.each_number(d, |number| number / SUBGROUP_SIZE);
+    }
+
+    /// Fills a register from each lane's number in its workgroup.
+    fn each_number(&self, d: u32, of: impl Fn(u32) -> u32) {
+        let workgroup = self.code.group.invocations() as u32;
+        let file = u32::file(self.files());
+        for block in self.blocks.clone() {
+            let first = (block * BLOCK) as u32;
+            let lanes = std::array::from_fn(|lane| of((first + lane as u32) % workgroup));
+            file[d as usize + block].set(lanes);
+        }
+    }
+
+    pub(super) fn length(&self, d: u32, binding: u32, offset: u32, stride: u32) {
+        let size = self.regions[binding as usize].size();
+        let elements = size.saturating_sub(offset.into()) / u64::from(stride.max(1));
+        self.set_scalar(d, elements.min(u32::MAX.into()));
+    }
+}
+
+/// Of each binding, up to which byte no other thread writes what a thread touches.
+fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
+    let invocations = u64::from(job.groups[0]) * u64::from(code.group.size[0]);
+    let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
+    let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
+    let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
+        _ if !writable => span.size as u64,
+        // The last element is where indices that are too large end up.
+        Some(own) if flat => {
+            let elements = (span.size as u64).saturating_sub(own.offset.into());
+            let last = (elements / u64::from(own.stride)).saturating_sub(1);
+            u64::from(own.offset) + last * u64::from(own.stride)
+        }
+        _ => 0,
+    });
+    plain.collect()
+}

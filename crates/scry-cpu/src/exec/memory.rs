@@ -1,0 +1,358 @@
+//! Loads and stores.
+
+use std::cell::Cell;
+
+use super::frame::Frame;
+use super::scratch::SharedMemory;
+use crate::access::{Region, Shared};
+use crate::code::{Access, Area, At, Index};
+use crate::lanes::{BLOCK, Bits, Block};
+
+/// The indices of a block of lanes.
+#[derive(Clone, Copy)]
+pub(super) enum Indices {
+    /// The first, and how far it is from one to the next; none wraps.
+    Run { first: u32, step: u32 },
+    /// One for each.
+    Each([u32; BLOCK]),
+}
+
+/// What loads read and stores write.
+trait Memory<B> {
+    /// What a place's stride and offset count: one element, in their unit.
+    const ELEMENT: u64;
+
+    fn get(&self, place: u64) -> B;
+    fn set(&self, place: u64, value: B);
+    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK];
+    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
+}
+
+impl<B: Shared> Memory<B> for Region {
+    const ELEMENT: u64 = size_of::<B>() as u64;
+
+    #[inline(always)]
+    fn get(&self, place: u64) -> B {
+        self.get(place)
+    }
+
+    #[inline(always)]
+    fn set(&self, place: u64, value: B) {
+        self.set(place, value);
+    }
+
+    #[inline(always)]
+    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
+        self.get_run(place, step)
+    }
+
+    #[inline(always)]
+    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
+        self.set_run(place, step, values);
+    }
+}
+
+/// Workgroup memory of one size of element. One thread executes all of a workgroup.
+impl<B: Bits> Memory<B> for [Cell<B>] {
+    const ELEMENT: u64 = 1;
+
+    #[inline(always)]
+    fn get(&self, place: u64) -> B {
+        <[_]>::get(self, place as usize).map_or(B::ZERO, Cell::get)
+    }
+
+    #[inline(always)]
+    fn set(&self, place: u64, value: B) {
+        if let Some(cell) = <[_]>::get(self, place as usize) {
+            cell.set(value);
+        }
+    }
+
+    #[inline(always)]
+    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
+        let start = place as usize;
+        match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
+            Some(run) if step == 1 => std::array::from_fn(|lane| run[lane].get()),
+            _ => std::array::from_fn(|lane| Memory::get(self, place + step * lane as u64)),
+        }
+    }
+
+    #[inline(always)]
+    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
+        let start = place as usize;
+        match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
+            Some(run) if step == 1 => {
+                run.iter().zip(values).for_each(|(cell, value)| cell.set(value));
+            }
+            _ => {
+                for (lane, value) in values.into_iter().enumerate() {
+                    Memory::set(self, place + step * lane as u64, value);
+                }
+            }
+        }
+    }
+}
+
+/// Bits of workgroup memory.
+pub(super) trait InShared: Shared {
+    fn cells(memory: &SharedMemory) -> &[Cell<Self>];
+}
+
+impl InShared for u8 {
+    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+        &memory.bytes
+    }
+}
+
+impl InShared for u16 {
+    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+        &memory.halves
+    }
+}
+
+impl InShared for u32 {
+    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+        &memory.words
+    }
+}
+
+impl InShared for u64 {
+    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+        &memory.doubles
+    }
+}
+
+/// A place of one index.
+pub(super) fn place(at: &At, index: u32) -> u64 {
+    u64::from(index) * u64::from(at.stride) + u64::from(at.offset)
+}
+
+impl Frame<'_> {
+    /// A load whose place is the same for all lanes.
+    pub(super) fn load_scalar(&self, access: &Access) {
+        match access.ty.size() {
+            1 => self.load_scalar_of::<u8>(access),
+            2 => self.load_scalar_of::<u16>(access),
+            4 => self.load_scalar_of::<u32>(access),
+            _ => self.load_scalar_of::<u64>(access),
+        }
+    }
+
+    fn load_scalar_of<B: InShared>(&self, access: &Access) {
+        let index = match access.at.index {
+            Index::Scalar(scalar) => self.scalar(scalar) as u32,
+            _ => 0,
+        };
+        let first = place(&access.at, index);
+        for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
+            let value: B = match access.at.area {
+                Area::Binding(binding) => {
+                    self.regions[binding as usize].get(first + nth * size_of::<B>() as u64)
+                }
+                Area::Shared(start) => {
+                    let cells = B::cells(&self.scratch.shared);
+                    Memory::get(cells, u64::from(start) + first + nth)
+                }
+                Area::Local { .. } => B::ZERO,
+            };
+            self.set_scalar(to, value.widen());
+        }
+    }
+
+    pub(super) fn load(&self, access: &Access) {
+        match access.ty.size() {
+            1 => self.load_of::<u8>(access),
+            2 => self.load_of::<u16>(access),
+            4 => self.load_of::<u32>(access),
+            _ => self.load_of::<u64>(access),
+        }
+    }
+
+    fn load_of<B: InShared>(&self, access: &Access) {
+        match access.at.area {
+            Area::Binding(binding) => {
+                self.load_from::<B, _>(access, &self.regions[binding as usize], 0);
+            }
+            Area::Shared(start) => {
+                self.load_from::<B, _>(access, B::cells(&self.scratch.shared), start.into());
+            }
+            Area::Local { start, len } => self.load_local::<B>(access, start, len),
+        }
+    }
+
+    fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+        let file = B::file(self.files());
+        let (at, stride) = (&access.at, u64::from(access.at.stride));
+        for block in self.blocks.clone() {
+            let indices = self.indices(&at.index, block);
+            for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
+                let offset = start + nth * M::ELEMENT;
+                let values = match indices {
+                    Indices::Run { first, step: 0 } => {
+                        [memory.get(offset + place(at, first)); BLOCK]
+                    }
+                    Indices::Run { first, step } => {
+                        memory.get_run(offset + place(at, first), u64::from(step) * stride)
+                    }
+                    Indices::Each(indices) => {
+                        indices.map(|index| memory.get(offset + place(at, index)))
+                    }
+                };
+                file[to as usize + block].set(values);
+            }
+        }
+    }
+
+    pub(super) fn store(&self, access: &Access) {
+        match access.ty.size() {
+            1 => self.store_of::<u8>(access),
+            2 => self.store_of::<u16>(access),
+            4 => self.store_of::<u32>(access),
+            _ => self.store_of::<u64>(access),
+        }
+    }
+
+    fn store_of<B: InShared>(&self, access: &Access) {
+        match access.at.area {
+            Area::Binding(binding) => {
+                self.store_to::<B, _>(access, &self.regions[binding as usize], 0);
+            }
+            Area::Shared(start) => {
+                self.store_to::<B, _>(access, B::cells(&self.scratch.shared), start.into());
+            }
+            Area::Local { start, len } => self.store_local::<B>(access, start, len),
+        }
+    }
+
+    fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+        let file = B::file(self.files());
+        let (at, stride) = (&access.at, u64::from(access.at.stride));
+        for block in self.blocks.clone() {
+            let indices = self.indices(&at.index, block);
+            let active = self.active(block);
+            for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
+                let offset = start + nth * M::ELEMENT;
+                let values = file[from.at(block)].get();
+                match indices {
+                    Indices::Run { first, step } if step != 0 && active == [1; BLOCK] => {
+                        memory.set_run(offset + place(at, first), u64::from(step) * stride, values);
+                    }
+                    _ => {
+                        let indices = each(indices);
+                        for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
+                            memory.set(offset + place(at, indices[lane]), values[lane]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// The indices of a block of lanes.
+    #[inline(always)]
+    pub(super) fn indices(&self, index: &Index, block: usize) -> Indices {
+        match *index {
+            Index::None => Indices::Run { first: 0, step: 0 },
+            Index::Scalar(scalar) => Indices::Run { first: self.scalar(scalar) as u32, step: 0 },
+            Index::Affine(affine) => {
+                let coefficients = self.coefficients(affine);
+                if !coefficients.linear {
+                    return run_of(u32::file(self.files())[affine.lanes as usize + block].get());
+                }
+                let lanes = self.block_of(&coefficients, block);
+                if self.rows { row_of(lanes, coefficients.step[0]) } else { run_of(lanes) }
+            }
+            Index::Lanes(start) => run_of(u32::file(self.files())[start as usize + block].get()),
+        }
+    }
+
+    /// Local memory lies as registers do: all lanes of element 0, then all of element 1, and so on.
+    fn load_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
+        let file = B::file(self.files());
+        for block in self.blocks.clone() {
+            let indices = each(self.indices(&access.at.index, block));
+            for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
+                let element = |lane: usize| {
+                    let element = place(&access.at, indices[lane]) + nth;
+                    self.local(file, start, len, element, block)
+                        .map_or(B::ZERO, |of_block| of_block.get()[lane])
+                };
+                file[to as usize + block].set(std::array::from_fn(element));
+            }
+        }
+    }
+
+    fn store_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
+        let file = B::file(self.files());
+        for block in self.blocks.clone() {
+            let indices = each(self.indices(&access.at.index, block));
+            let active = self.active(block);
+            for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
+                let values = file[from.at(block)].get();
+                for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
+                    let element = place(&access.at, indices[lane]) + nth;
+                    if let Some(to) = self.local(file, start, len, element, block) {
+                        let lanes: &Cell<[B]> = to;
+                        lanes.as_slice_of_cells()[lane].set(values[lane]);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A block of lanes of an element of a local array.
+    #[inline(always)]
+    fn local<'f, B: Bits>(
+        &self,
+        file: &'f [Block<B>],
+        start: u32,
+        len: u32,
+        element: u64,
+        block: usize,
+    ) -> Option<&'f Block<B>> {
+        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        (element < u64::from(len))
+            .then(|| &file[start as usize + element as usize * blocks + block])
+    }
+}
+
+/// The indices of each lane.
+#[inline(always)]
+pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
+    match indices {
+        Indices::Each(indices) => indices,
+        Indices::Run { first, step } => {
+            std::array::from_fn(|lane| first.wrapping_add(step.wrapping_mul(lane as u32)))
+        }
+    }
+}
+
+/// Indices known to grow by `step`, unless they wrap.
+#[inline(always)]
+fn row_of(lanes: [u32; BLOCK], step: u32) -> Indices {
+    let last = u64::from(lanes[0]) + u64::from(step) * (BLOCK as u64 - 1);
+    if last <= u64::from(u32::MAX) {
+        Indices::Run { first: lanes[0], step }
+    } else {
+        Indices::Each(lanes)
+    }
+}
+
+/// Whether indices are all the same, or each one above the one before, as those of neighbours
+/// often are.
+#[inline(always)]
+fn run_of(lanes: [u32; BLOCK]) -> Indices {
+    let first = lanes[0];
+    let (mut same, mut next) = (true, true);
+    for (lane, index) in lanes.into_iter().enumerate() {
+        same &= index == first;
+        next &= index == first.wrapping_add(lane as u32);
+    }
+    if same {
+        Indices::Run { first, step: 0 }
+    } else if next && first <= u32::MAX - BLOCK as u32 {
+        Indices::Run { first, step: 1 }
+    } else {
+        Indices::Each(lanes)
+    }
+}

@@ -1,0 +1,131 @@
+//! Executes code for workgroups on the calling thread.
+
+mod affine;
+mod atomics;
+mod exchange;
+mod frame;
+mod masks;
+mod memory;
+mod scratch;
+
+use std::ops::Range;
+
+pub(crate) use self::scratch::Scratch;
+
+use self::frame::Frame;
+use crate::code::Step;
+use crate::lanes::{LaneOp, Tier};
+use crate::{Code, Job, Stop, Stopped};
+
+/// Executes the workgroups of these numbers; x is fastest, then y, then z.
+///
+/// # Safety
+/// The memory of the job's bindings is there, and touched by nobody but threads that execute the
+/// same job.
+pub(crate) unsafe fn run(
+    code: &Code,
+    job: &Job<'_>,
+    groups: Range<u64>,
+    scratch: &mut Scratch,
+    stop: &Stop,
+) -> Result<(), Stopped> {
+    scratch.prepare(code, job);
+    // SAFETY: as the caller promises.
+    let mut frame = unsafe { Frame::new(code, job, scratch, Tier::detect(), stop) };
+    let batch = u64::from(code.group.batch);
+    let width = u64::from(job.groups[0]);
+    let mut next = groups.start;
+    while next < groups.end {
+        // Workgroups that are executed together stand in one row.
+        let x = next % width;
+        let count = batch.min(groups.end - next).min(width - x);
+        let row = next / width;
+        let height = u64::from(job.groups[1]);
+        frame.begin([x as u32, (row % height) as u32, (row / height) as u32], count as u32);
+        execute(&mut frame)?;
+        next += count;
+        if stop.requested() {
+            return Err(Stopped);
+        }
+    }
+    Ok(())
+}
+
+/// Executes all steps for one group.
+fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
+    let steps = &frame.code.steps;
+    let mut next = 0;
+    loop {
+        let step = &steps[next];
+        next += 1;
+        match step {
+            Step::Lanes(op, args) => {
+                op.lanes(frame.tier, frame.files(), frame.blocks.clone(), args);
+            }
+            Step::Scalar(op, d, operands) => scalar(frame, *op, *d, operands),
+            Step::Jump { to } => next = *to as usize,
+            Step::Unless { condition, to } => {
+                if frame.scalar(*condition) == 0 {
+                    next = *to as usize;
+                }
+            }
+            Step::Poll if frame.stop.requested() => return Err(Stopped),
+            Step::Poll => {}
+            Step::End => return Ok(()),
+            Step::Split { .. }
+            | Step::Otherwise { .. }
+            | Step::Join { .. }
+            | Step::Enter { .. }
+            | Step::Leave { .. } => {
+                if let Some(to) = frame.part(step) {
+                    next = to as usize;
+                }
+            }
+            _ => other(frame, step),
+        }
+    }
+}
+
+#[inline(always)]
+fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
+    let result = op.scalar(operands.map(|operand| frame.scalar(operand)));
+    frame.set_scalar(d, result);
+}
+
+/// Steps that do not change where execution goes on.
+fn other(frame: &mut Frame<'_>, step: &Step) {
+    match step {
+        Step::Splat { ty, block, scalar } => frame.splat(*ty, *block, frame.scalar(*scalar)),
+        Step::Spread(affine) => frame.spread(*affine),
+        Step::Affine { op, lanes, d, a, b } => frame.affine(*op, *lanes, *d, *a, *b),
+        Step::AffineSelect { condition, d, a, b } => {
+            frame.affine_select(*condition, *d, *a, *b);
+        }
+        Step::Compare { comparison, signed, lanes, d, a, b } => {
+            frame.compare(*comparison, *signed, *lanes, *d, *a, *b);
+        }
+        Step::GroupId { axis, d } => {
+            frame.set_scalar(*d, frame.group[usize::from(*axis)].into());
+        }
+        Step::GroupIdAffine(d) => frame.group_id(*d),
+        Step::LocalId { axis, d } => frame.local_id(*axis, *d),
+        Step::GroupCount { axis, d } => {
+            frame.set_scalar(*d, frame.job.groups[usize::from(*axis)].into());
+        }
+        Step::SubgroupLane { d } => frame.subgroup_lane(*d),
+        Step::SubgroupId { d } => frame.subgroup_id(*d),
+        Step::Length { d, binding, offset, stride } => {
+            frame.length(*d, *binding, *offset, *stride);
+        }
+        Step::LoadScalar(access) => frame.load_scalar(access),
+        Step::Load(access) => frame.load(access),
+        Step::Store(access) => frame.store(access),
+        Step::Atomic(atomic) => frame.atomic(atomic),
+        Step::Exchange { ty, exchange, d, value } => {
+            frame.exchange(*ty, *exchange, *d, *value);
+        }
+        Step::Blend { ty, d, value } => frame.blend(*ty, *d, *value),
+        Step::Zero { ty, d } => frame.zero(*ty, *d),
+        _ => debug_assert!(false, "control flow is not executed here"),
+    }
+}

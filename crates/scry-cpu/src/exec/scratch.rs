@@ -1,0 +1,121 @@
+//! What a thread needs to execute kernels.
+
+use std::cell::Cell;
+
+use crate::code::Code;
+use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
+use crate::{Job, Span};
+
+/// Coefficients of an affine value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Coefficients {
+    /// The value of the first lane.
+    pub base: u32,
+    /// What is added from one lane to the next along x, y, z, and from one workgroup to the next.
+    pub step: [u32; 4],
+    /// Whether the value is affine; otherwise it is in its lanes.
+    pub linear: bool,
+}
+
+/// Registers and memory of a thread; kept from one kernel to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(super) files: Files,
+    pub(super) scalars: Vec<Cell<u64>>,
+    pub(super) affines: Vec<Cell<Coefficients>>,
+    pub(super) shared: SharedMemory,
+    /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup.
+    pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
+    /// The immediate block, in words for the sake of alignment.
+    pub(super) immediates: Vec<u128>,
+}
+
+/// Workgroup memory, by size of element.
+#[derive(Debug, Default)]
+pub(crate) struct SharedMemory {
+    pub bytes: Vec<Cell<u8>>,
+    pub halves: Vec<Cell<u16>>,
+    pub words: Vec<Cell<u32>>,
+    pub doubles: Vec<Cell<u64>>,
+}
+
+impl SharedMemory {
+    fn resize(&mut self, sizes: Sizes) {
+        self.bytes.resize(sizes.bytes, Cell::new(0));
+        self.halves.resize(sizes.halves, Cell::new(0));
+        self.words.resize(sizes.words, Cell::new(0));
+        self.doubles.resize(sizes.doubles, Cell::new(0));
+    }
+
+    pub(super) fn clear(&self) {
+        self.bytes.iter().for_each(|cell| cell.set(0));
+        self.halves.iter().for_each(|cell| cell.set(0));
+        self.words.iter().for_each(|cell| cell.set(0));
+        self.doubles.iter().for_each(|cell| cell.set(0));
+    }
+}
+
+impl Scratch {
+    /// Makes room for a kernel, and sets what never changes while it runs.
+    pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
+        self.files.grow(code.files);
+        if self.scalars.len() < code.scalars {
+            self.scalars.resize(code.scalars, Cell::new(0));
+        }
+        if self.affines.len() < code.affines {
+            self.affines.resize(code.affines, Cell::new(Coefficients::default()));
+        }
+        self.shared.resize(code.shared);
+        for (scalar, bits) in &code.constants {
+            self.scalars[*scalar as usize].set(*bits);
+        }
+        for (ty, block, bits) in &code.splats {
+            splat(&self.files, ty.size(), *block, *bits);
+        }
+        self.locate(code);
+        self.immediates.clear();
+        self.immediates.resize(job.immediates.len().div_ceil(16), 0);
+        for (to, from) in self.immediates.iter_mut().zip(job.immediates.chunks(16)) {
+            let mut bytes = [0; 16];
+            bytes[..from.len()].copy_from_slice(from);
+            *to = u128::from_ne_bytes(bytes);
+        }
+    }
+
+    /// Notes where each lane is.
+    fn locate(&mut self, code: &Code) {
+        let [width, height, depth] = code.group.size;
+        let blocks = code.group.lanes().div_ceil(BLOCK);
+        self.coordinates.clear();
+        for block in 0..blocks {
+            let mut of_block = [[0; BLOCK]; 4];
+            for lane in 0..BLOCK {
+                let number = (block * BLOCK + lane) as u32;
+                let row = number / width;
+                of_block[0][lane] = number % width;
+                of_block[1][lane] = row % height;
+                of_block[2][lane] = row / height % depth;
+                of_block[3][lane] = row / height / depth;
+            }
+            self.coordinates.push(of_block);
+        }
+    }
+
+    /// The immediate block as a span.
+    pub(super) fn immediates(&self, size: usize) -> Span {
+        Span { start: self.immediates.as_ptr().cast_mut().cast(), size }
+    }
+}
+
+/// Fills a block with one value.
+pub(super) fn splat(files: &Files, size: u32, block: u32, bits: u64) {
+    fn fill<B: Bits>(file: &[Block<B>], block: u32, bits: u64) {
+        file[block as usize].set([B::cut(bits); BLOCK]);
+    }
+    match size {
+        1 => fill(u8::file(files), block, bits),
+        2 => fill(u16::file(files), block, bits),
+        4 => fill(u32::file(files), block, bits),
+        _ => fill(u64::file(files), block, bits),
+    }
+}

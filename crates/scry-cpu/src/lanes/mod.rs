@@ -1,0 +1,297 @@
+//! Registers of many lanes, and what a lane may hold.
+//!
+//! A lane register holds one value for each invocation of a lockstep group, in blocks of
+//! [`BLOCK`] lanes. Whole blocks are read, computed and written, which compiles to vector
+//! instructions; cells allow an operation to write the register that it reads.
+
+mod op;
+
+use std::cell::Cell;
+
+pub(crate) use op::{Args, LaneOp, Src, Tier, one, three, three_by_tier, two};
+
+/// Lanes of a block.
+pub(crate) const BLOCK: usize = 16;
+
+/// A block of lanes of one width.
+pub(crate) type Block<B> = Cell<[B; BLOCK]>;
+
+/// The register files, one for each width of a lane.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    bytes: Vec<Block<u8>>,
+    halves: Vec<Block<u16>>,
+    words: Vec<Block<u32>>,
+    doubles: Vec<Block<u64>>,
+}
+
+/// Sizes of the register files, or places in them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub bytes: usize,
+    pub halves: usize,
+    pub words: usize,
+    pub doubles: usize,
+}
+
+impl Files {
+    /// Makes the files at least this large, in blocks.
+    pub(crate) fn grow(&mut self, sizes: Sizes) {
+        fn grow<B: Bits>(file: &mut Vec<Block<B>>, size: usize) {
+            if file.len() < size {
+                file.resize(size, Cell::new([B::ZERO; BLOCK]));
+            }
+        }
+        grow(&mut self.bytes, sizes.bytes);
+        grow(&mut self.halves, sizes.halves);
+        grow(&mut self.words, sizes.words);
+        grow(&mut self.doubles, sizes.doubles);
+    }
+}
+
+/// What a register file holds: bits of one width.
+pub(crate) trait Bits: Copy + Default + PartialEq + Send + Sync + 'static {
+    /// No bit set.
+    const ZERO: Self;
+
+    /// The file of this width.
+    fn file(files: &Files) -> &[Block<Self>];
+
+    /// The low bits of a word.
+    fn cut(word: u64) -> Self;
+
+    /// The bits as the low end of a word.
+    fn widen(self) -> u64;
+}
+
+impl Bits for u8 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn file(files: &Files) -> &[Block<Self>] {
+        &files.bytes
+    }
+
+    #[inline(always)]
+    fn cut(word: u64) -> Self {
+        word as Self
+    }
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Bits for u16 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn file(files: &Files) -> &[Block<Self>] {
+        &files.halves
+    }
+
+    #[inline(always)]
+    fn cut(word: u64) -> Self {
+        word as Self
+    }
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Bits for u32 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn file(files: &Files) -> &[Block<Self>] {
+        &files.words
+    }
+
+    #[inline(always)]
+    fn cut(word: u64) -> Self {
+        word as Self
+    }
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        self.into()
+    }
+}
+
+impl Bits for u64 {
+    const ZERO: Self = 0;
+
+    #[inline(always)]
+    fn file(files: &Files) -> &[Block<Self>] {
+        &files.doubles
+    }
+
+    #[inline(always)]
+    fn cut(word: u64) -> Self {
+        word
+    }
+
+    #[inline(always)]
+    fn widen(self) -> u64 {
+        self
+    }
+}
+
+/// What a lane holds, as operations see it.
+pub(crate) trait Lane: Copy + 'static {
+    /// Its bits, as registers hold them.
+    type Bits: Bits;
+
+    /// The value of these bits.
+    fn of(bits: Self::Bits) -> Self;
+
+    /// The bits of this value.
+    fn bits(self) -> Self::Bits;
+}
+
+/// A binary16 float; computed with as an `f32`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct F16(pub u16);
+
+impl Lane for bool {
+    type Bits = u8;
+
+    #[inline(always)]
+    fn of(bits: u8) -> Self {
+        bits != 0
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u8 {
+        self.into()
+    }
+}
+
+impl Lane for u16 {
+    type Bits = Self;
+
+    #[inline(always)]
+    fn of(bits: Self) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn bits(self) -> Self {
+        self
+    }
+}
+
+impl Lane for i16 {
+    type Bits = u16;
+
+    #[inline(always)]
+    fn of(bits: u16) -> Self {
+        bits as Self
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u16 {
+        self as u16
+    }
+}
+
+impl Lane for F16 {
+    type Bits = u16;
+
+    #[inline(always)]
+    fn of(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u16 {
+        self.0
+    }
+}
+
+impl Lane for u32 {
+    type Bits = Self;
+
+    #[inline(always)]
+    fn of(bits: Self) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn bits(self) -> Self {
+        self
+    }
+}
+
+impl Lane for i32 {
+    type Bits = u32;
+
+    #[inline(always)]
+    fn of(bits: u32) -> Self {
+        bits as Self
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self as u32
+    }
+}
+
+impl Lane for f32 {
+    type Bits = u32;
+
+    #[inline(always)]
+    fn of(bits: u32) -> Self {
+        Self::from_bits(bits)
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u32 {
+        self.to_bits()
+    }
+}
+
+impl Lane for u64 {
+    type Bits = Self;
+
+    #[inline(always)]
+    fn of(bits: Self) -> Self {
+        bits
+    }
+
+    #[inline(always)]
+    fn bits(self) -> Self {
+        self
+    }
+}
+
+impl Lane for i64 {
+    type Bits = u64;
+
+    #[inline(always)]
+    fn of(bits: u64) -> Self {
+        bits as Self
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self as u64
+    }
+}
+
+impl Lane for f64 {
+    type Bits = u64;
+
+    #[inline(always)]
+    fn of(bits: u64) -> Self {
+        Self::from_bits(bits)
+    }
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+}

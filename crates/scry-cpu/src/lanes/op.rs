@@ -1,0 +1,256 @@
+//! Operations on lanes: a function of scalars, applied to whole registers or to single values.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+use super::{BLOCK, Bits, Files, Lane};
+
+/// What the processor is used for. Code is compiled for each, and chosen when it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// What every processor of the target has.
+    Base,
+    /// x86-64 with AVX2 and fused multiply-add.
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+}
+
+impl Tier {
+    /// The best that this processor has.
+    pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let features = [
+                is_x86_feature_detected!("avx2"),
+                is_x86_feature_detected!("fma"),
+                is_x86_feature_detected!("bmi1"),
+                is_x86_feature_detected!("bmi2"),
+                is_x86_feature_detected!("lzcnt"),
+                is_x86_feature_detected!("popcnt"),
+                is_x86_feature_detected!("f16c"),
+            ];
+            if features.iter().all(|present| *present) {
+                return Self::Avx2;
+            }
+        }
+        Self::Base
+    }
+}
+
+/// An operand: the register that begins at block `start`, or, with `step` 0, one block that stands
+/// for all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Src {
+    pub start: u32,
+    pub step: u32,
+}
+
+impl Src {
+    /// The place of block `block` in the file.
+    #[inline(always)]
+    pub(crate) fn at(self, block: usize) -> usize {
+        self.start as usize + block * self.step as usize
+    }
+}
+
+/// Where an operation finds its operands, and where its result goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Args {
+    pub d: u32,
+    pub a: Src,
+    pub b: Src,
+    pub c: Src,
+}
+
+/// An operation of up to three operands.
+pub(crate) trait LaneOp: Sync {
+    /// Applies it to some blocks of registers.
+    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args);
+
+    /// Applies it to single values.
+    fn scalar(&self, operands: [u64; 3]) -> u64;
+}
+
+/// An operation of one operand. Functions without captures only: nothing is allocated for them.
+pub(crate) fn one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A) -> R + Sync + 'static,
+{
+    Box::leak(Box::new(One(f, PhantomData)))
+}
+
+/// An operation of two operands.
+pub(crate) fn two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A, B) -> R + Sync + 'static,
+{
+    Box::leak(Box::new(Two(f, PhantomData)))
+}
+
+/// An operation of three operands.
+pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A, B, C) -> R + Copy + Sync + 'static,
+{
+    three_by_tier(f, f)
+}
+
+/// An operation of three operands that is done one way where multiplication and addition can be
+/// fused, and another way elsewhere.
+pub(crate) fn three_by_tier<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
+    fused: F,
+    plain: G,
+) -> &'static dyn LaneOp
+where
+    F: Fn(A, B, C) -> R + Sync + 'static,
+    G: Fn(A, B, C) -> R + Sync + 'static,
+{
+    Box::leak(Box::new(Three(fused, plain, PhantomData)))
+}
+
+struct One<A, R, F>(F, PhantomData<fn(A) -> R>);
+
+struct Two<A, B, R, F>(F, PhantomData<fn(A, B) -> R>);
+
+struct Three<A, B, C, R, F, G>(F, G, PhantomData<fn(A, B, C) -> R>);
+
+impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync> LaneOp for One<A, R, F> {
+    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
+        match tier {
+            Tier::Base => apply_one(&self.0, files, blocks, args),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has these features.
+            Tier::Avx2 => unsafe { avx2::one(&self.0, files, blocks, args) },
+        }
+    }
+
+    fn scalar(&self, [a, ..]: [u64; 3]) -> u64 {
+        (self.0)(A::of(A::Bits::cut(a))).bits().widen()
+    }
+}
+
+impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Sync> LaneOp for Two<A, B, R, F> {
+    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
+        match tier {
+            Tier::Base => apply_two(&self.0, files, blocks, args),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has these features.
+            Tier::Avx2 => unsafe { avx2::two(&self.0, files, blocks, args) },
+        }
+    }
+
+    fn scalar(&self, [a, b, _]: [u64; 3]) -> u64 {
+        (self.0)(A::of(A::Bits::cut(a)), B::of(B::Bits::cut(b))).bits().widen()
+    }
+}
+
+impl<A: Lane, B: Lane, C: Lane, R: Lane, F, G> LaneOp for Three<A, B, C, R, F, G>
+where
+    F: Fn(A, B, C) -> R + Sync,
+    G: Fn(A, B, C) -> R + Sync,
+{
+    fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
+        match tier {
+            Tier::Base => apply_three(&self.1, files, blocks, args),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has these features.
+            Tier::Avx2 => unsafe { avx2::three(&self.0, files, blocks, args) },
+        }
+    }
+
+    fn scalar(&self, [a, b, c]: [u64; 3]) -> u64 {
+        let (a, b, c) = (A::Bits::cut(a), B::Bits::cut(b), C::Bits::cut(c));
+        (self.1)(A::of(a), B::of(b), C::of(c)).bits().widen()
+    }
+}
+
+#[inline(always)]
+fn apply_one<A: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
+where
+    F: Fn(A) -> R,
+{
+    let (from, to) = (A::Bits::file(files), R::Bits::file(files));
+    for block in blocks {
+        let a = from[args.a.at(block)].get();
+        let mut result = [R::Bits::ZERO; BLOCK];
+        for lane in 0..BLOCK {
+            result[lane] = f(A::of(a[lane])).bits();
+        }
+        to[args.d as usize + block].set(result);
+    }
+}
+
+#[inline(always)]
+fn apply_two<A: Lane, B: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
+where
+    F: Fn(A, B) -> R,
+{
+    let (first, second) = (A::Bits::file(files), B::Bits::file(files));
+    let to = R::Bits::file(files);
+    for block in blocks {
+        let (a, b) = (first[args.a.at(block)].get(), second[args.b.at(block)].get());
+        let mut result = [R::Bits::ZERO; BLOCK];
+        for lane in 0..BLOCK {
+            result[lane] = f(A::of(a[lane]), B::of(b[lane])).bits();
+        }
+        to[args.d as usize + block].set(result);
+    }
+}
+
+#[inline(always)]
+fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
+    f: &F,
+    files: &Files,
+    blocks: Range<usize>,
+    args: &Args,
+) where
+    F: Fn(A, B, C) -> R,
+{
+    let (first, second, third) = (A::Bits::file(files), B::Bits::file(files), C::Bits::file(files));
+    let to = R::Bits::file(files);
+    for block in blocks {
+        let (a, b) = (first[args.a.at(block)].get(), second[args.b.at(block)].get());
+        let c = third[args.c.at(block)].get();
+        let mut result = [R::Bits::ZERO; BLOCK];
+        for lane in 0..BLOCK {
+            result[lane] = f(A::of(a[lane]), B::of(b[lane]), C::of(c[lane])).bits();
+        }
+        to[args.d as usize + block].set(result);
+    }
+}
+
+/// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{Args, Files, Lane, Range, apply_one, apply_three, apply_two};
+
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub(super) unsafe fn one<A: Lane, R: Lane, F: Fn(A) -> R>(
+        f: &F,
+        files: &Files,
+        blocks: Range<usize>,
+        args: &Args,
+    ) {
+        apply_one(f, files, blocks, args);
+    }
+
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub(super) unsafe fn two<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R>(
+        f: &F,
+        files: &Files,
+        blocks: Range<usize>,
+        args: &Args,
+    ) {
+        apply_two(f, files, blocks, args);
+    }
+
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub(super) unsafe fn three<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R>(
+        f: &F,
+        files: &Files,
+        blocks: Range<usize>,
+        args: &Args,
+    ) {
+        apply_three(f, files, blocks, args);
+    }
+}

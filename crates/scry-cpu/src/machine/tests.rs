@@ -1,0 +1,183 @@
+//! Launches on several threads, with workgroups that the tests make up.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::*;
+use crate::Memory;
+
+/// Shares made-up workgroups.
+fn share(
+    machine: &Machine,
+    (total, cost): (u64, Option<u64>),
+    stop: &Stop,
+    run: Run<'_>,
+) -> Result<(), Stopped> {
+    machine.share(&Work { total, cost, stop, run })
+}
+
+#[test]
+fn every_workgroup_runs_once_whatever_is_known_of_its_cost() {
+    for threads in 1..=4 {
+        let machine = Machine::new(threads);
+        assert_eq!(machine.threads(), threads);
+        for cost in [None, Some(1), Some(1_000), Some(10_000_000)] {
+            for total in [0, 1, 2, 3, 64, 10_000] {
+                let counts: Vec<_> = (0..total).map(|_| AtomicU64::new(0)).collect();
+                let run = |groups: Range<u64>, _: &mut _| {
+                    groups.for_each(|group| {
+                        counts[group as usize].fetch_add(1, Relaxed);
+                    });
+                    Ok(())
+                };
+                assert_eq!(share(&machine, (total, cost), &Stop::default(), &run), Ok(()));
+                let once = counts.iter().all(|count| count.load(Relaxed) == 1);
+                assert!(once, "{threads} threads, {cost:?}, {total} workgroups");
+            }
+        }
+    }
+}
+
+#[test]
+fn small_launches_stay_on_the_callers_thread() {
+    let machine = Machine::new(4);
+    let caller = thread::current().id();
+    let run = |_, _: &mut _| {
+        assert_eq!(thread::current().id(), caller);
+        Ok(())
+    };
+    for work in [(1, None), (100, Some(100)), (1, Some(u64::MAX))] {
+        assert_eq!(share(&machine, work, &Stop::default(), &run), Ok(()));
+    }
+}
+
+#[test]
+fn large_launches_are_helped_with() {
+    let machine = Machine::new(3);
+    let meeting = std::sync::Barrier::new(3);
+    // Comes to its end only if three threads are there at once.
+    let run = |_, _: &mut _| {
+        meeting.wait();
+        Ok(())
+    };
+    for cost in [None, Some(1_000_000)] {
+        assert_eq!(share(&machine, (3, cost), &Stop::default(), &run), Ok(()));
+    }
+}
+
+#[test]
+fn a_stop_ends_a_launch_that_would_take_centuries() {
+    let machine = Machine::new(3);
+    let stop = Stop::default();
+    let done = AtomicU64::new(0);
+    let run = |_, _: &mut _| {
+        if done.fetch_add(1, Relaxed) == 5 {
+            stop.request();
+        }
+        Ok(())
+    };
+    assert_eq!(share(&machine, (u64::MAX, None), &stop, &run), Err(Stopped));
+    assert_eq!(share(&machine, (u64::MAX, Some(1)), &stop, &run), Err(Stopped));
+    let later = stop.at(2);
+    assert_eq!(share(&machine, (10, None), &later, &run), Ok(()));
+}
+
+#[test]
+fn a_workgroup_that_stops_ends_the_launch() {
+    let machine = Machine::new(2);
+    let run = |groups: Range<u64>, _: &mut _| match groups.contains(&1_000) {
+        true => Err(Stopped),
+        false => Ok(()),
+    };
+    assert_eq!(share(&machine, (u64::MAX, None), &Stop::default(), &run), Err(Stopped));
+}
+
+#[test]
+fn a_stop_that_comes_after_the_last_workgroup_stops_nothing() {
+    let machine = Machine::new(1);
+    let stop = Stop::default();
+    let run = |_, _: &mut _| {
+        stop.request();
+        Ok(())
+    };
+    assert_eq!(share(&machine, (1, None), &stop, &run), Ok(()));
+}
+
+#[test]
+fn a_panic_ends_the_launch_and_the_machine_goes_on() {
+    let machine = Machine::new(3);
+    for round in 0..20u64 {
+        let run = |groups: Range<u64>, _: &mut _| {
+            assert!(!groups.contains(&(100 * round)), "made up");
+            Ok(())
+        };
+        let launch = || share(&machine, (u64::MAX, None), &Stop::default(), &run);
+        let panic = catch_unwind(AssertUnwindSafe(launch)).unwrap_err();
+        assert_eq!(panic.downcast_ref(), Some(&"made up"));
+        assert_eq!(share(&machine, (9, None), &Stop::default(), &|_, _: &mut _| Ok(())), Ok(()));
+    }
+}
+
+#[test]
+fn callers_at_once_each_get_their_launch() {
+    let machine = Machine::new(3);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for total in 0..200 {
+                    let sum = AtomicU64::new(0);
+                    let run = |groups: Range<u64>, _: &mut _| {
+                        sum.fetch_add(groups.sum(), Relaxed);
+                        Ok(())
+                    };
+                    assert_eq!(share(&machine, (total, None), &Stop::default(), &run), Ok(()));
+                    assert_eq!(sum.into_inner(), total * total.saturating_sub(1) / 2);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn memory_is_filled_and_copied_whole_whatever_its_size() {
+    let machine = Machine::new(3);
+    for size in [0, 4, CHUNK - 4, CHUNK, CHUNK + 4, 5 * CHUNK + 12] {
+        let (a, b) = (Memory::new(size).unwrap(), Memory::new(size).unwrap());
+        let mut out = vec![0; size];
+        // SAFETY: both are alive, and the test is their only user.
+        unsafe {
+            machine.fill(a.whole(), 0x0403_0201);
+            machine.copy(a.whole(), b.whole());
+            b.whole().read(&mut out);
+        }
+        let expected = 0x0403_0201u32.to_ne_bytes();
+        assert!(out.chunks(4).all(|word| word == expected), "{size} bytes");
+    }
+}
+
+#[test]
+fn workgroups_are_counted_as_far_as_64_bits_go() {
+    let code = &Code::compile(&empty_kernel()).unwrap();
+    let count = |groups| Job { code, bindings: &[], groups, immediates: &[] }.workgroups();
+    assert_eq!(count([3, 4, 5]), Some(60));
+    assert_eq!(count([u32::MAX, u32::MAX, 1]), Some(u64::from(u32::MAX).pow(2)));
+    assert_eq!(count([u32::MAX, u32::MAX, 0]), Some(0));
+    assert_eq!(count([u32::MAX, u32::MAX, 2]), None);
+}
+
+/// A kernel that does nothing.
+fn empty_kernel() -> scry_ir::kir::Kir {
+    scry_ir::kir::Kir {
+        name: "empty".to_owned(),
+        workgroup_size: [1, 1, 1],
+        buffers: Vec::new(),
+        immediates: 0,
+        workgroup: Vec::new(),
+        locals: Vec::new(),
+        vars: Vec::new(),
+        values: Vec::new(),
+        body: Default::default(),
+        labels: 1,
+    }
+}

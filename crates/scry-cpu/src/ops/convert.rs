@@ -1,0 +1,174 @@
+//! The same number in another type.
+
+use scry_ir::kir::Type;
+
+use crate::lanes::{F16, LaneOp, one};
+use crate::math;
+
+/// The largest `f32` not above the greatest `i32`, `u32`, `i64` and `u64`: what a float is
+/// saturated at on its way to an integer, since both types represent it.
+const I32_MAX: f32 = 2_147_483_520.0;
+const U32_MAX: f32 = 4_294_967_040.0;
+const I64_MAX: f32 = 9_223_371_487_098_961_920.0;
+const U64_MAX: f32 = 18_446_742_974_197_923_840.0;
+
+/// The largest `f64` not above the greatest `i64` and `u64`.
+const I64_MAX_DOUBLE: f64 = 9_223_372_036_854_774_784.0;
+const U64_MAX_DOUBLE: f64 = 18_446_744_073_709_549_568.0;
+
+/// The conversion, if lanes have it; the others go by way of a wider type.
+pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
+    match from {
+        Type::Bool => from_bool(to),
+        Type::U16 => from_u16(to),
+        Type::I16 => from_i16(to),
+        Type::U32 => from_u32(to),
+        Type::I32 => from_i32(to),
+        Type::U64 => from_u64(to),
+        Type::I64 => from_i64(to),
+        Type::F16 => from_f16(to),
+        Type::F32 => from_f32(to),
+        Type::F64 => from_f64(to),
+    }
+}
+
+fn from_bool(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::U16 | Type::I16 => one(|a: bool| u16::from(a)),
+        Type::U32 | Type::I32 => one(|a: bool| u32::from(a)),
+        Type::U64 | Type::I64 => one(|a: bool| u64::from(a)),
+        // The binary16 number one.
+        Type::F16 => one(|a: bool| F16(u16::from(a) * 0x3c00)),
+        Type::F32 => one(|a: bool| f32::from(u8::from(a))),
+        Type::F64 => one(|a: bool| f64::from(u8::from(a))),
+        Type::Bool => return None,
+    })
+}
+
+fn from_u16(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: u16| a != 0),
+        Type::I16 => one(|a: u16| a),
+        Type::U32 | Type::I32 => one(|a: u16| u32::from(a)),
+        Type::U64 | Type::I64 => one(|a: u16| u64::from(a)),
+        Type::F32 => one(|a: u16| f32::from(a)),
+        Type::F64 => one(|a: u16| f64::from(a)),
+        Type::U16 | Type::F16 => return None,
+    })
+}
+
+fn from_i16(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: i16| a != 0),
+        Type::U16 => one(|a: i16| a),
+        Type::U32 | Type::I32 => one(|a: i16| i32::from(a)),
+        Type::U64 | Type::I64 => one(|a: i16| i64::from(a)),
+        Type::F32 => one(|a: i16| f32::from(a)),
+        Type::F64 => one(|a: i16| f64::from(a)),
+        Type::I16 | Type::F16 => return None,
+    })
+}
+
+fn from_u32(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: u32| a != 0),
+        Type::U16 | Type::I16 => one(|a: u32| a as u16),
+        Type::I32 => one(|a: u32| a),
+        Type::U64 | Type::I64 => one(|a: u32| u64::from(a)),
+        Type::F32 => one(|a: u32| a as f32),
+        Type::F64 => one(|a: u32| f64::from(a)),
+        Type::U32 | Type::F16 => return None,
+    })
+}
+
+fn from_i32(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: i32| a != 0),
+        Type::U16 | Type::I16 => one(|a: i32| a as u16),
+        Type::U32 => one(|a: i32| a),
+        Type::U64 | Type::I64 => one(|a: i32| i64::from(a)),
+        Type::F32 => one(|a: i32| a as f32),
+        Type::F64 => one(|a: i32| f64::from(a)),
+        Type::I32 | Type::F16 => return None,
+    })
+}
+
+fn from_u64(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: u64| a != 0),
+        Type::U16 | Type::I16 => one(|a: u64| a as u16),
+        Type::U32 | Type::I32 => one(|a: u64| a as u32),
+        Type::I64 => one(|a: u64| a),
+        Type::F32 => one(|a: u64| a as f32),
+        Type::F64 => one(|a: u64| a as f64),
+        Type::U64 | Type::F16 => return None,
+    })
+}
+
+fn from_i64(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: i64| a != 0),
+        Type::U16 | Type::I16 => one(|a: i64| a as u16),
+        Type::U32 | Type::I32 => one(|a: i64| a as u32),
+        Type::U64 => one(|a: i64| a),
+        Type::F32 => one(|a: i64| a as f32),
+        Type::F64 => one(|a: i64| a as f64),
+        Type::I64 | Type::F16 => return None,
+    })
+}
+
+/// The number itself, or `limit` if it is above; NaN stays NaN, which is 0 as an integer.
+#[inline(always)]
+fn at_most(a: f32, limit: f32) -> f32 {
+    if a > limit { limit } else { a }
+}
+
+/// A binary16 number on its way to an integer: infinities are the largest finite number.
+#[inline(always)]
+fn finite(a: F16) -> f32 {
+    at_most(-at_most(-math::f32_of_f16(a.0), 65504.0), 65504.0)
+}
+
+fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: F16| a.0 & 0x7fff != 0),
+        // The largest binary16 number not above the greatest `i16`.
+        Type::I16 => one(|a: F16| at_most(finite(a), 32752.0) as i16),
+        Type::U16 => one(|a: F16| finite(a) as u16),
+        Type::I32 => one(|a: F16| finite(a) as i32),
+        Type::U32 => one(|a: F16| finite(a) as u32),
+        Type::I64 => one(|a: F16| finite(a) as i64),
+        Type::U64 => one(|a: F16| finite(a) as u64),
+        Type::F32 => one(|a: F16| math::f32_of_f16(a.0)),
+        Type::F16 | Type::F64 => return None,
+    })
+}
+
+fn from_f32(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: f32| a != 0.0),
+        Type::U16 => one(|a: f32| a as u16),
+        Type::I16 => one(|a: f32| a as i16),
+        Type::U32 => one(|a: f32| at_most(a, U32_MAX) as u32),
+        Type::I32 => one(|a: f32| at_most(a, I32_MAX) as i32),
+        Type::U64 => one(|a: f32| at_most(a, U64_MAX) as u64),
+        Type::I64 => one(|a: f32| at_most(a, I64_MAX) as i64),
+        Type::F16 => one(|a: f32| F16(math::f16_bits(a))),
+        Type::F64 => one(|a: f32| f64::from(a)),
+        Type::F32 => return None,
+    })
+}
+
+fn from_f64(to: Type) -> Option<&'static dyn LaneOp> {
+    Some(match to {
+        Type::Bool => one(|a: f64| a != 0.0),
+        Type::U16 => one(|a: f64| a as u16),
+        Type::I16 => one(|a: f64| a as i16),
+        Type::U32 => one(|a: f64| a as u32),
+        Type::I32 => one(|a: f64| a as i32),
+        Type::U64 => one(|a: f64| (if a > U64_MAX_DOUBLE { U64_MAX_DOUBLE } else { a }) as u64),
+        Type::I64 => one(|a: f64| (if a > I64_MAX_DOUBLE { I64_MAX_DOUBLE } else { a }) as i64),
+        Type::F32 => one(|a: f64| a as f32),
+        Type::F64 | Type::F16 => return None,
+    })
+}

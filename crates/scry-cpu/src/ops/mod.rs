@@ -1,0 +1,88 @@
+//! Which operation on lanes an instruction is.
+//!
+//! Only the types that lanes compute with have operations: 16-bit integers and floats are widened
+//! for arithmetic, and cut afterwards (see `compile/narrow.rs`).
+
+mod bools;
+mod convert;
+mod floats;
+mod integers;
+
+use scry_ir::kir::{BinaryOp, Type, UnaryOp};
+
+use crate::lanes::{LaneOp, one, three, three_by_tier};
+
+pub(crate) use convert::convert;
+
+/// The operation of a function of one operand of this type.
+pub(crate) fn unary(op: UnaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
+    match ty {
+        Type::Bool => bools::unary(op),
+        Type::U16 | Type::I16 => integers::unary_16(op),
+        Type::U32 => integers::unary_32(op, false),
+        Type::I32 => integers::unary_32(op, true),
+        Type::U64 => integers::unary_64(op, false),
+        Type::I64 => integers::unary_64(op, true),
+        Type::F16 => floats::unary_16(op),
+        Type::F32 => floats::unary_32(op),
+        Type::F64 => floats::unary_64(op),
+    }
+}
+
+/// The operation of a function of two operands, the first of this type.
+pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
+    match ty {
+        Type::Bool => bools::binary(op),
+        Type::U32 => integers::binary_u32(op),
+        Type::I32 => integers::binary_i32(op),
+        Type::U64 => integers::binary_u64(op),
+        Type::I64 => integers::binary_i64(op),
+        Type::F32 => floats::binary_32(op),
+        Type::F64 => floats::binary_64(op),
+        Type::U16 | Type::I16 | Type::F16 => None,
+    }
+}
+
+/// `a * b + c`.
+pub(crate) fn fma(ty: Type) -> Option<&'static dyn LaneOp> {
+    match ty {
+        Type::F32 => Some(three_by_tier(
+            |a: f32, b: f32, c: f32| a.mul_add(b, c),
+            |a: f32, b: f32, c: f32| a * b + c,
+        )),
+        Type::F64 => Some(three_by_tier(
+            |a: f64, b: f64, c: f64| a.mul_add(b, c),
+            |a: f64, b: f64, c: f64| a * b + c,
+        )),
+        _ => None,
+    }
+}
+
+/// The second operand where the first holds, else the third.
+pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
+    match ty.size() {
+        1 => three(|c: bool, a: bool, b: bool| (c & a) | (!c & b)),
+        2 => three(|c: bool, a: u16, b: u16| if c { a } else { b }),
+        4 => three(|c: bool, a: u32, b: u32| if c { a } else { b }),
+        _ => three(|c: bool, a: u64, b: u64| if c { a } else { b }),
+    }
+}
+
+/// The value itself, in lanes of a type's size.
+pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
+    match ty.size() {
+        1 => one(|a: bool| a),
+        2 => one(|a: u16| a),
+        4 => one(|a: u32| a),
+        _ => one(|a: u64| a),
+    }
+}
+
+/// A function of two operands of one type, on single values of any type.
+pub(crate) fn scalar_binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
+    match ty {
+        Type::F16 => floats::binary_16(op),
+        Type::I16 | Type::U16 => integers::binary_16(op, ty.is_signed()),
+        _ => binary(op, ty),
+    }
+}

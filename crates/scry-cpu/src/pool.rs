@@ -1,0 +1,238 @@
+//! A few threads that help their caller, and sleep otherwise.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+/// What all threads that take part execute, each once.
+type Work<'a> = &'a (dyn Fn() + Sync + 'a);
+
+/// What a panic left.
+type Panic = Box<dyn Any + Send>;
+
+/// Threads that help.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is work, or the end has come.
+    wake: Condvar,
+    /// The last helper is done.
+    done: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The work of the caller who is being helped.
+    work: Option<Work<'static>>,
+    /// Threads that may still join in.
+    wanted: usize,
+    /// Threads that are at it.
+    helping: usize,
+    /// The first panic of a helper.
+    panic: Option<Panic>,
+    ended: bool,
+}
+
+impl Shared {
+    // Nothing panics under the lock, so poison would mean nothing.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Offers work to `helpers` threads; false if they are busy for somebody else.
+    fn offer(&self, work: Work<'static>, helpers: usize) -> bool {
+        let mut state = self.lock();
+        if state.work.is_some() {
+            return false;
+        }
+        state.work = Some(work);
+        state.wanted = helpers;
+        drop(state);
+        if helpers == 1 {
+            self.wake.notify_one()
+        } else {
+            self.wake.notify_all()
+        }
+        true
+    }
+
+    /// Takes the offer back and waits for those who took it up.
+    fn settle(&self) -> Option<Panic> {
+        let mut state = self.lock();
+        state.wanted = 0;
+        while state.helping > 0 {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.work = None;
+        state.panic.take()
+    }
+
+    /// Helps until the end.
+    fn help(&self) {
+        let mut state = self.lock();
+        while !state.ended {
+            let Some(work) = state.work.filter(|_| state.wanted > 0) else {
+                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state.wanted -= 1;
+            state.helping += 1;
+            drop(state);
+            let outcome = catch_unwind(AssertUnwindSafe(work));
+            state = self.lock();
+            state.helping -= 1;
+            if let Err(panic) = outcome {
+                state.panic.get_or_insert(panic);
+            }
+            if state.helping == 0 {
+                self.done.notify_all();
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// Starts so many threads, or as many as the system gives.
+    pub(crate) fn new(threads: usize) -> Self {
+        let shared = Arc::<Shared>::default();
+        let start = |number| {
+            let shared = shared.clone();
+            let builder = Builder::new().name(format!("scry-cpu {number}"));
+            builder.spawn(move || shared.help()).ok()
+        };
+        let threads = (1..=threads).map_while(start).collect();
+        Self { shared, threads }
+    }
+
+    /// Number of threads.
+    pub(crate) fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Has up to `helpers` threads execute `help`, while the caller executes `work`. Returns when
+    /// all are done. Threads that did not wake up before the caller was done do nothing; nor does
+    /// any while another caller is being helped.
+    ///
+    /// # Panics
+    /// If one of them does, once all are done.
+    pub(crate) fn with_help<R>(
+        &self,
+        helpers: usize,
+        help: Work<'_>,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        let helpers = helpers.min(self.len());
+        // SAFETY: no thread keeps or calls the work after `settle`, which is called below before
+        // the lifetime ends, whatever panics.
+        let lasting = unsafe { std::mem::transmute::<Work<'_>, Work<'static>>(help) };
+        if helpers == 0 || !self.shared.offer(lasting, helpers) {
+            return work();
+        }
+        let outcome = catch_unwind(AssertUnwindSafe(work));
+        let panic = self.shared.settle();
+        match (outcome, panic) {
+            (Ok(result), None) => result,
+            (Err(panic), _) | (Ok(_), Some(panic)) => resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.wake.notify_all();
+        for thread in self.threads.drain(..) {
+            // Panics of the work are caught, and there are no others.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+    use super::*;
+
+    #[test]
+    fn everybody_who_is_asked_helps() {
+        let pool = Pool::new(3);
+        for _ in 0..50 {
+            // All four have to be there at once.
+            let meeting = Barrier::new(4);
+            let help = || {
+                meeting.wait();
+            };
+            assert_eq!(pool.with_help(3, &help, || meeting.wait().is_leader() as u32 / 2), 0);
+        }
+    }
+
+    #[test]
+    fn no_more_help_than_is_asked_for() {
+        let pool = Pool::new(3);
+        for _ in 0..200 {
+            let helpers = AtomicUsize::new(0);
+            let help = || {
+                helpers.fetch_add(1, Relaxed);
+            };
+            pool.with_help(2, &help, || ());
+            assert!(helpers.load(Relaxed) <= 2);
+            pool.with_help(0, &help, || helpers.store(9, Relaxed));
+            assert_eq!(helpers.load(Relaxed), 9);
+        }
+    }
+
+    #[test]
+    fn callers_at_once_and_one_within_another_all_come_to_their_end() {
+        let pool = Pool::new(2);
+        let sum = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        pool.with_help(2, &|| (), || {
+                            let inner = pool.with_help(1, &|| (), || 1);
+                            sum.fetch_add(inner, Relaxed);
+                        });
+                    }
+                });
+            }
+        });
+        assert_eq!(sum.load(Relaxed), 400);
+    }
+
+    #[test]
+    fn panics_arrive_at_the_caller_and_the_pool_goes_on() {
+        let pool = Pool::new(2);
+        for round in 0..10 {
+            let meeting = Barrier::new(3);
+            let help = || {
+                meeting.wait();
+                panic!("of a helper");
+            };
+            let caught = catch_unwind(AssertUnwindSafe(|| {
+                pool.with_help(2, &help, || {
+                    meeting.wait();
+                });
+            }));
+            let panic = caught.unwrap_err();
+            assert_eq!(panic.downcast_ref(), Some(&"of a helper"), "{round}");
+            let own = catch_unwind(AssertUnwindSafe(|| {
+                pool.with_help(2, &|| (), || panic!("of the caller"));
+            }));
+            assert_eq!(own.unwrap_err().downcast_ref(), Some(&"of the caller"));
+        }
+    }
+
+    #[test]
+    fn a_pool_without_threads_works() {
+        assert_eq!(Pool::new(0).with_help(8, &|| (), || 5), 5);
+    }
+}

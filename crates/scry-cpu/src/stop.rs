@@ -1,0 +1,64 @@
+//! Ending kernels before their end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tells a running kernel to end.
+///
+/// All stops made from one by [`Stop::at`] share a word, which holds the latest epoch that has to
+/// end. A launch has an epoch of its own, later than those before it. So a request that comes late,
+/// when what it meant has ended anyway, cannot end what has begun since, and nothing is ever reset.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    word: Arc<AtomicU64>,
+    epoch: u64,
+}
+
+impl Default for Stop {
+    /// A word of its own, at the first epoch.
+    fn default() -> Self {
+        Self { word: Arc::default(), epoch: 1 }
+    }
+}
+
+impl Stop {
+    /// The same word at another epoch, from 1.
+    #[must_use]
+    pub fn at(&self, epoch: u64) -> Self {
+        Self { word: self.word.clone(), epoch: epoch.max(1) }
+    }
+
+    /// Asks for the end of everything of this epoch and of those before it.
+    pub fn request(&self) {
+        self.word.fetch_max(self.epoch, Ordering::Relaxed);
+    }
+
+    /// Whether somebody asked.
+    #[must_use]
+    pub fn requested(&self) -> bool {
+        self.word.load(Ordering::Relaxed) >= self.epoch
+    }
+}
+
+/// A kernel was stopped before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stopped;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_ends_its_epoch_and_earlier_ones_and_no_later_one() {
+        let first = Stop::default();
+        let (second, third) = (first.at(2), first.at(3));
+        assert!(!first.requested() && !second.requested());
+        second.request();
+        assert!(first.requested() && second.requested() && !third.requested());
+        // One that comes late.
+        first.request();
+        assert!(second.requested() && !third.requested());
+        assert!(!Stop::default().requested(), "another word");
+        assert!(!Stop::default().at(0).requested());
+    }
+}

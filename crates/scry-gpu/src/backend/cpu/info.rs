@@ -1,0 +1,149 @@
+//! What the processor is, and what it can do.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::sync::OnceLock;
+use std::thread;
+
+use scry_ir::Features;
+
+use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
+
+/// Bytes of memory where the system does not tell.
+const UNKNOWN_MEMORY: u64 = 4 << 30;
+
+/// Bytes of the largest binding: offsets within it are numbers of 32 bits.
+const MAX_BINDING: u64 = u32::MAX as u64 & !15;
+
+/// Bindings of one kernel, as WebGPU numbers them.
+const MAX_BINDINGS: u32 = 1000;
+
+/// The only device of this backend.
+pub(super) fn info() -> DeviceInfo {
+    let memory = total_memory().unwrap_or(UNKNOWN_MEMORY);
+    DeviceInfo {
+        index: 0,
+        name: name(),
+        backend: BackendKind::Cpu,
+        kind: DeviceKind::Software,
+        vendor_id: 0,
+        device_id: 0,
+        // Of use to the disk cache alone, which is of no use here.
+        uuid: None,
+        driver_uuid: None,
+        pci: None,
+        driver: concat!("scry-cpu ", env!("CARGO_PKG_VERSION")).to_owned(),
+        api_version: env!("CARGO_PKG_VERSION").to_owned(),
+        memory,
+        memory_budget: available_memory(),
+        subgroup_size: scry_cpu::SUBGROUP_SIZE,
+        binding_alignment: 16,
+        features: Features::all().difference(Features::COOPERATIVE_MATRIX),
+        limits: limits(memory),
+    }
+}
+
+fn limits(memory: u64) -> Limits {
+    let max_buffer_size = memory.min(isize::MAX as u64);
+    Limits {
+        max_buffer_size,
+        max_storage_binding_size: max_buffer_size.min(MAX_BINDING),
+        max_uniform_binding_size: max_buffer_size.min(MAX_BINDING),
+        max_storage_bindings: MAX_BINDINGS,
+        max_uniform_bindings: MAX_BINDINGS,
+        max_workgroup_size: [1024; 3],
+        max_workgroup_invocations: 1024,
+        max_workgroup_memory: 64 << 10,
+        max_immediates: 256,
+        max_native_workgroups: [u32::MAX; 3],
+    }
+}
+
+/// Number of threads that run kernels: as many as the process may use processors.
+pub(super) fn threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Such as `AMD EPYC 9654, 8 threads`.
+fn name() -> String {
+    static MODEL: OnceLock<String> = OnceLock::new();
+    let generic = || format!("{} processor", std::env::consts::ARCH);
+    let model = MODEL.get_or_init(|| model().unwrap_or_else(generic));
+    match threads() {
+        1 => format!("{model}, 1 thread"),
+        several => format!("{model}, {several} threads"),
+    }
+}
+
+/// The processor's brand, where Linux tells.
+fn model() -> Option<String> {
+    let file = File::open("/proc/cpuinfo").ok()?;
+    // The first processor speaks for all; to list hundreds takes the system a while.
+    let mut lines = BufReader::new(file).lines().map_while(Result::ok).take(64);
+    lines.find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        let (key, value) = (key.trim(), value.trim());
+        (key == "model name" && !value.is_empty()).then(|| value.to_owned())
+    })
+}
+
+/// Bytes of the machine's memory, or of what this process may have of it.
+fn total_memory() -> Option<u64> {
+    static TOTAL: OnceLock<Option<u64>> = OnceLock::new();
+    *TOTAL.get_or_init(|| {
+        let groups = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+        let limits = groups.into_iter().filter_map(number_in);
+        limits.chain(meminfo("MemTotal")).min()
+    })
+}
+
+/// Bytes that could be taken at present without anybody having to give some back.
+pub(super) fn available_memory() -> Option<u64> {
+    let groups = [
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ];
+    let left = |(most, used)| Some(number_in(most)?.saturating_sub(number_in(used)?));
+    groups.into_iter().filter_map(left).chain(meminfo("MemAvailable")).min()
+}
+
+/// The number that a file consists of.
+fn number_in(path: &str) -> Option<u64> {
+    fs::read_to_string(path).ok()?.trim().parse().ok()
+}
+
+/// An entry of Linux' account of the machine's memory, in bytes.
+fn meminfo(entry: &str) -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let value = text.lines().find_map(|line| line.strip_prefix(entry)?.strip_prefix(':'))?;
+    let kibibytes: u64 = value.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_says_what_it_is() {
+        let info = info();
+        assert!(info.name.ends_with("thread") || info.name.ends_with("threads"), "{}", info.name);
+        assert!(info.memory >= 64 << 20 && info.limits.max_buffer_size <= info.memory);
+        assert!(info.driver.starts_with("scry-cpu "));
+        assert!(!info.features.contains(Features::COOPERATIVE_MATRIX));
+        assert!(info.features.contains(Features::F16 | Features::SUBGROUPS));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn linux_tells_how_much_memory_there_is() {
+        let (total, available) = (total_memory().unwrap(), available_memory().unwrap());
+        assert!(available <= total, "{available} of {total}");
+        assert_eq!(meminfo("MemTotal").unwrap() % 1024, 0);
+        assert_eq!(meminfo("NoSuchEntry"), None);
+        assert_eq!(number_in("/proc/version"), None);
+    }
+}

@@ -1,0 +1,216 @@
+//! The host's processor: kernels run on a few threads of this process, with nothing to install.
+//!
+//! `info` says what the processor is, `compile` and `memory` are thin, `steps` turns steps into
+//! operations that need no tables any more, and `submit` executes them in their order. Commands
+//! run one after the other, so barriers mean nothing here.
+
+mod compile;
+mod info;
+mod memory;
+mod steps;
+mod submit;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use scry_cpu::{Machine, Span};
+
+use self::compile::Kernel;
+use self::memory::{Block, Heap};
+use self::steps::{Operations, Tables};
+use self::submit::Queue;
+use super::Absence;
+use crate::command::Step;
+use crate::driver::{
+    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
+    RecordingId, RecordingMark, Work,
+};
+use crate::error::{GpuError, Result};
+use crate::id::Slots;
+use crate::info::DeviceInfo;
+use crate::process::Process;
+
+/// The processor is always there.
+pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
+    Ok(vec![Box::new(CpuAdapter(info::info()))])
+}
+
+/// The processor, not yet opened.
+struct CpuAdapter(DeviceInfo);
+
+impl Adapter for CpuAdapter {
+    fn info(&self) -> &DeviceInfo {
+        &self.0
+    }
+
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(CpuDriver::new(self.0.clone(), Machine::new(info::threads()))))
+    }
+}
+
+/// The processor, opened. It starts threads when it first needs them.
+struct CpuDriver {
+    info: DeviceInfo,
+    heap: Arc<Heap>,
+    blocks: RwLock<Slots<MemoryMark, Arc<Block>>>,
+    kernels: RwLock<Slots<KernelMark, Arc<Kernel>>>,
+    recordings: RwLock<Slots<RecordingMark, Arc<Operations>>>,
+    queue: Queue,
+    /// Where it was opened: the threads are in no other process, and locks may be held for ever.
+    process: Process,
+}
+
+impl CpuDriver {
+    fn new(info: DeviceInfo, machine: Machine) -> Self {
+        Self {
+            heap: Heap::new(&info),
+            blocks: RwLock::default(),
+            kernels: RwLock::default(),
+            recordings: RwLock::default(),
+            queue: Queue::new(machine, &info),
+            process: Process::current(),
+            info,
+        }
+    }
+
+    fn refuse(&self, call: &'static str, why: String) -> GpuError {
+        GpuError::Driver { device: self.info.name.clone(), call, code: why }
+    }
+
+    /// Bytes of an allocation, and what keeps them alive.
+    fn place(
+        &self,
+        call: &'static str,
+        (memory, offset, size): (MemoryId, u64, usize),
+    ) -> Result<(Arc<Block>, Span)> {
+        let block = read(&self.blocks).get(memory).cloned();
+        let found = block.and_then(|block| {
+            let span = block.span(offset, size as u64)?;
+            Some((block, span))
+        });
+        found.ok_or_else(|| {
+            let why = format!("allocation {memory:?} has no {size} bytes at {offset}");
+            self.refuse(call, why)
+        })
+    }
+
+    /// Looks everything up that steps name.
+    fn resolve(&self, call: &'static str, steps: &[Step]) -> Result<Operations> {
+        let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
+        let tables = Tables { blocks: &blocks, kernels: &kernels };
+        steps::resolve(tables, steps).map_err(|why| self.refuse(call, why))
+    }
+}
+
+impl Driver for CpuDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn allocate(&self, _: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        let block = self.heap.allocate(&self.info, size, label)?;
+        Ok(write(&self.blocks).insert(Arc::new(block)))
+    }
+
+    fn free(&self, memory: MemoryId) {
+        if self.process.was_left() {
+            return;
+        }
+        // Freed after the lock is given back.
+        let block = write(&self.blocks).remove(memory);
+        debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
+    }
+
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
+        let (block, span) = self.place("write", (memory, offset, data.len()))?;
+        block.touch();
+        // SAFETY: the block is held, and the caller says that the range is not in use.
+        unsafe { span.write(data) };
+        Ok(())
+    }
+
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
+        let (_block, span) = self.place("read", (memory, offset, out.len()))?;
+        // SAFETY: the block is held, and the caller says that the copy into the range is done.
+        unsafe { span.read(out) };
+        Ok(())
+    }
+
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        let kernel = compile::compile(&self.info, job)?;
+        Ok(write(&self.kernels).insert(Arc::new(kernel)))
+    }
+
+    fn release(&self, kernel: KernelId) {
+        if self.process.was_left() {
+            return;
+        }
+        let removed = write(&self.kernels).remove(kernel);
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+    }
+
+    fn record(&self, steps: &[Step]) -> Result<RecordingId> {
+        let operations = self.resolve("record", steps)?;
+        Ok(write(&self.recordings).insert(Arc::new(operations)))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        if self.process.was_left() {
+            return;
+        }
+        let removed = write(&self.recordings).remove(recording);
+        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
+    }
+
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+        let operations = match work {
+            Work::Once(steps) => Arc::new(self.resolve("submit", steps)?),
+            Work::Replay(id) => {
+                let recorded = read(&self.recordings).get(id).cloned();
+                let missing = || self.refuse("submit", format!("no recording {id:?}"));
+                recorded.ok_or_else(missing)?
+            }
+        };
+        self.queue.submit(operations, timed).map(Point)
+    }
+
+    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
+        self.queue.wait(point.0, timeout)
+    }
+
+    fn cancel(&self, point: Point) -> Result<Option<Point>> {
+        Ok(self.queue.cancel(point.0)?.map(Point))
+    }
+
+    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+        Ok(self.queue.timings(point.0))
+    }
+
+    fn abandon(&self) {
+        if !self.process.was_left() {
+            self.queue.give_up();
+        }
+    }
+}
+
+impl Drop for CpuDriver {
+    fn drop(&mut self) {
+        if self.process.was_left() {
+            self.queue.leak();
+        } else {
+            self.queue.end();
+        }
+    }
+}
+
+/// Locks for reading; a panic elsewhere under the lock left nothing half done.
+fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    table.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for writing, as [`read`].
+fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    table.write().unwrap_or_else(PoisonError::into_inner)
+}

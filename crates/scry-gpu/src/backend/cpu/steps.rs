@@ -1,0 +1,200 @@
+//! Steps, with everything looked up that they name.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use scry_cpu::{Job, Machine, Span, Stop, Stopped};
+
+use super::compile::Kernel;
+use super::memory::Block;
+use crate::command::{Bound, Command, Dispatch, Span as Range, Step};
+use crate::driver::{KernelMark, MemoryMark};
+use crate::id::Slots;
+
+/// Bytes that are filled or copied in a nanosecond, roughly.
+const BYTES_PER_NANOSECOND: u64 = 8;
+
+/// What steps name.
+#[derive(Clone, Copy)]
+pub(super) struct Tables<'a> {
+    pub(super) blocks: &'a Slots<MemoryMark, Arc<Block>>,
+    pub(super) kernels: &'a Slots<KernelMark, Arc<Kernel>>,
+}
+
+/// Bytes of an allocation, kept alive.
+struct Place {
+    block: Arc<Block>,
+    span: Span,
+}
+
+/// A launch.
+struct Launch {
+    kernel: Arc<Kernel>,
+    bindings: Vec<Span>,
+    /// What the bindings are parts of, and whether the kernel may write it.
+    blocks: Vec<(Arc<Block>, bool)>,
+    groups: [u32; 3],
+    immediates: Vec<u8>,
+}
+
+enum Operation {
+    Fill { dst: Place, pattern: u32 },
+    Copy { src: Place, dst: Place },
+    Launch(Launch),
+}
+
+/// Steps that can be executed, again and again.
+pub(super) struct Operations {
+    list: Vec<Operation>,
+    /// Roughly how long all of them take on one thread; none if that depends on data.
+    cost: Option<Duration>,
+}
+
+/// Looks up what steps name. An error, in words, if something is not there or does not fit.
+pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
+    let commands = steps.iter().filter_map(|step| match step {
+        Step::Barrier(_) => None,
+        Step::Run(command) => Some(command),
+    });
+    let list: Vec<_> =
+        commands.map(|command| tables.operation(command)).collect::<Result<_, _>>()?;
+    let cost = list.iter().map(Operation::cost).sum::<Option<Duration>>();
+    Ok(Operations { list, cost })
+}
+
+impl Tables<'_> {
+    fn operation(self, command: &Command) -> Result<Operation, String> {
+        Ok(match command {
+            Command::Fill { dst, pattern } => {
+                Operation::Fill { dst: self.place(*dst)?, pattern: *pattern }
+            }
+            Command::Copy { src, dst } => {
+                Operation::Copy { src: self.place(*src)?, dst: self.place(*dst)? }
+            }
+            Command::Dispatch(dispatch) => Operation::Launch(self.launch(dispatch)?),
+        })
+    }
+
+    fn place(self, range: Range) -> Result<Place, String> {
+        let missing = || format!("{range:?} is not there");
+        let block = self.blocks.get(range.memory).ok_or_else(missing)?;
+        let span = block.span(range.offset, range.size).ok_or_else(missing)?;
+        Ok(Place { block: block.clone(), span })
+    }
+
+    fn launch(self, dispatch: &Dispatch) -> Result<Launch, String> {
+        let kernel = self.kernels.get(dispatch.kernel).ok_or("the kernel is not there")?.clone();
+        if kernel.bindings != dispatch.bindings.len() {
+            let (has, given) = (kernel.bindings, dispatch.bindings.len());
+            return Err(format!("{given} bindings for a kernel of {has}"));
+        }
+        let mut launch = Launch {
+            kernel,
+            bindings: Vec::with_capacity(dispatch.bindings.len()),
+            blocks: Vec::with_capacity(dispatch.bindings.len()),
+            groups: dispatch.groups,
+            immediates: dispatch.immediates.clone(),
+        };
+        for Bound { span, writes } in &dispatch.bindings {
+            let Place { block, span } = self.place(*span)?;
+            launch.bindings.push(span);
+            launch.blocks.push((block, *writes));
+        }
+        if launch.job().workgroups().is_none() {
+            let [x, y, z] = launch.groups;
+            return Err(format!("{x} x {y} x {z} workgroups are more than could ever be run"));
+        }
+        Ok(launch)
+    }
+}
+
+impl Launch {
+    fn job(&self) -> Job<'_> {
+        Job {
+            code: &self.kernel.code,
+            bindings: &self.bindings,
+            groups: self.groups,
+            immediates: &self.immediates,
+        }
+    }
+
+    fn run(&self, machine: &Machine, stop: &Stop) -> Result<(), Stopped> {
+        self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
+        // SAFETY: the blocks are held. Operations are executed one after the other, and the core
+        // has the host keep off what they use.
+        unsafe { machine.run(&self.job(), stop) }
+    }
+}
+
+impl Operation {
+    fn cost(&self) -> Option<Duration> {
+        match self {
+            Self::Fill { dst, .. } | Self::Copy { dst, .. } => {
+                Some(Duration::from_nanos(dst.span.size() as u64 / BYTES_PER_NANOSECOND))
+            }
+            Self::Launch(launch) => launch.job().cost(),
+        }
+    }
+
+    /// Executes it; how long it took, if it is a launch that is to be timed.
+    fn run(
+        &self,
+        machine: &Machine,
+        stop: &Stop,
+        timed: bool,
+    ) -> Result<Option<Duration>, Stopped> {
+        match self {
+            Self::Fill { dst, pattern } => fill(machine, dst, *pattern),
+            Self::Copy { src, dst } => copy(machine, src, dst),
+            Self::Launch(launch) => {
+                let start = timed.then(Instant::now);
+                launch.run(machine, stop)?;
+                return Ok(start.map(|start| start.elapsed()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn fill(machine: &Machine, dst: &Place, pattern: u32) {
+    if pattern == 0 && dst.block.is_untouched() {
+        return;
+    }
+    dst.block.touch();
+    // SAFETY: the block is held. Operations are executed one after the other, and the core has the
+    // host keep off what they use.
+    unsafe { machine.fill(dst.span, pattern) };
+}
+
+fn copy(machine: &Machine, src: &Place, dst: &Place) {
+    dst.block.touch();
+    // SAFETY: as for fills; and the core says that the spans do not overlap.
+    unsafe { machine.copy(src.span, dst.span) };
+}
+
+impl Operations {
+    /// Roughly how long they take on one thread; none if that depends on data.
+    pub(super) fn cost(&self) -> Option<Duration> {
+        self.cost
+    }
+
+    /// Executes them in order; gives the time of each launch, if they are to be timed. Once
+    /// stopped, launches are left out, but transfers are not: what another thread has uploaded is
+    /// not lost.
+    pub(super) fn run(
+        &self,
+        machine: &Machine,
+        stop: &Stop,
+        timed: bool,
+    ) -> Result<Vec<Duration>, Stopped> {
+        let mut times = Vec::new();
+        let mut outcome = Ok(());
+        for operation in &self.list {
+            match operation.run(machine, stop, timed) {
+                Ok(time) => times.extend(time),
+                Err(stopped) => outcome = Err(stopped),
+            }
+        }
+        outcome.map(|()| times)
+    }
+}

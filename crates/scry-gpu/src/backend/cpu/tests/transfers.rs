@@ -1,0 +1,174 @@
+//! Memory, copies, fills, recordings, and the order of it all.
+
+use super::*;
+
+/// Bytes of a fill or copy that is left to the thread.
+const LARGE: usize = 8 << 20;
+
+#[test]
+fn bytes_go_in_are_copied_filled_and_come_out() {
+    let driver = driver();
+    let (a, b) = (driver.holding(&[1, 2, 3, 4, 5, 6, 7, 8]), driver.holding(&[9; 8]));
+    let steps = [
+        copy(span(a, 1, 3), span(b, 2, 3)),
+        fill(span(a, 4, 4), 0x0403_0201),
+        copy(span(a, 6, 2), span(b, 6, 2)),
+    ];
+    driver.finish(driver.submit_once(&steps));
+    let pattern = 0x0403_0201u32.to_ne_bytes();
+    assert_eq!(driver.bytes(a, 8), [[1, 2, 3, 4], pattern].concat());
+    assert_eq!(driver.bytes(b, 8), [9, 9, 2, 3, 4, 9, pattern[2], pattern[3]]);
+}
+
+#[test]
+fn small_and_large_submissions_stay_in_order() {
+    let driver = driver();
+    let device = |size| driver.allocate(MemoryKind::Device, size as u64, "").unwrap();
+    let (a, b) = (device(LARGE), device(LARGE));
+    let mut last = Point(0);
+    for round in 1..=20u32 {
+        for (memory, size) in [(a, LARGE), (b, 4)] {
+            let point = driver.submit_once(&[fill(span(memory, 0, size as u64), round)]);
+            assert!(point > last);
+            last = point;
+        }
+        // The whole of the one has the fill before this, and the start of the other.
+        let word = LARGE as u64 - 4;
+        last = driver.submit_once(&[
+            copy(span(a, word, 4), span(a, 0, 4)),
+            copy(span(b, 0, 4), span(a, word, 4)),
+        ]);
+    }
+    driver.finish(last);
+    let bytes = driver.bytes(a, LARGE);
+    assert!(bytes.chunks(4).all(|word| word == 20u32.to_ne_bytes()));
+    assert_eq!(driver.bytes(b, 8), [20u32.to_ne_bytes(), [0; 4]].concat());
+}
+
+#[test]
+fn small_work_is_done_when_submit_returns() {
+    let driver = driver();
+    let a = driver.holding(&[1; 16]);
+    for _ in 0..100 {
+        let point = driver.submit_once(&[fill(span(a, 0, 16), 3)]);
+        assert_eq!(driver.wait(point, Duration::ZERO), Ok(true));
+    }
+    assert!(driver.queue.is_without_thread());
+}
+
+#[test]
+fn a_recording_is_executed_each_time() {
+    let driver = driver();
+    let (a, b) = (driver.holding(&[1, 2, 3, 4]), driver.holding(&[0; 4]));
+    let recording = driver.record(&[copy(span(a, 0, 4), span(b, 0, 4))]).unwrap();
+    for value in 0..5 {
+        driver.write(a, 0, &[value; 4]).unwrap();
+        driver.finish(driver.submit(Work::Replay(recording), false).unwrap());
+        assert_eq!(driver.bytes(b, 4), [value; 4]);
+    }
+    driver.forget(recording);
+    assert!(is_refused(driver.submit(Work::Replay(recording), false)));
+}
+
+#[test]
+fn memory_may_be_freed_while_it_is_being_used() {
+    let driver = driver();
+    for _ in 0..10 {
+        let device = || driver.allocate(MemoryKind::Device, LARGE as u64, "").unwrap();
+        let (a, b) = (device(), device());
+        let steps = [
+            fill(span(a, 0, LARGE as u64), 7),
+            copy(span(a, 0, LARGE as u64), span(b, 0, LARGE as u64)),
+        ];
+        let point = driver.submit_once(&steps);
+        driver.free(a);
+        driver.free(b);
+        driver.finish(point);
+        assert!(is_refused(driver.read(a, 0, &mut [0])));
+    }
+    assert_eq!(driver.heap.allocated(), 0);
+}
+
+#[test]
+fn what_is_not_there_or_does_not_fit_is_refused() {
+    let driver = driver();
+    let a = driver.holding(&[1; 8]);
+    let kernel = driver.kernel(&empty(1));
+    let refused = [
+        vec![fill(span(a, 4, 8), 1)],
+        vec![copy(span(a, 0, 4), span(a, u64::MAX, 4))],
+        vec![dispatch(kernel, &[], [1; 3])],
+        vec![dispatch(kernel, &[span(a, 0, 9)], [1; 3])],
+        vec![dispatch(kernel, &[span(a, 0, 8)], [u32::MAX; 3])],
+        // Nothing happens if only the last step is wrong.
+        vec![fill(span(a, 0, 8), 0), dispatch(kernel, &[], [1; 3])],
+    ];
+    for steps in refused {
+        assert!(is_refused(driver.submit(Work::Once(&steps), false)), "{steps:?}");
+        assert!(is_refused(driver.record(&steps)), "{steps:?}");
+    }
+    driver.release(kernel);
+    let released = [dispatch(kernel, &[span(a, 0, 8)], [1; 3])];
+    assert!(is_refused(driver.submit(Work::Once(&released), false)));
+    assert!(is_refused(driver.write(a, 1, &[0; 8])));
+    assert!(is_refused(driver.read(a, 9, &mut [])));
+    assert_eq!(driver.bytes(a, 8), [1; 8]);
+}
+
+#[test]
+fn memory_that_there_is_not_is_refused_with_what_holds_the_rest() {
+    let mut info = info::info();
+    info.memory = 1 << 20;
+    let driver = CpuDriver::new(info, Machine::new(1));
+    let held = driver.allocate(MemoryKind::Device, 1 << 19, "").unwrap();
+    let error = driver.allocate(MemoryKind::Device, (1 << 19) + 1, "weights").unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, GpuError::OutOfMemory { .. }), "{text}");
+    assert!(text.contains("524289 bytes asked for weights"), "{text}");
+    assert!(text.contains("buffers hold 524288 of 1048576 bytes"), "{text}");
+    driver.free(held);
+    driver.allocate(MemoryKind::Device, 1 << 20, "").unwrap();
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn more_than_the_system_has_left_is_refused() {
+    let mut info = info::info();
+    info.memory = u64::MAX;
+    let driver = CpuDriver::new(info, Machine::new(1));
+    let more = info::available_memory().unwrap() + (4 << 30);
+    let error = driver.allocate(MemoryKind::Device, more, "").unwrap_err().to_string();
+    assert!(error.contains("and the system has "), "{error}");
+}
+
+#[test]
+fn launches_are_timed_one_by_one() {
+    let driver = driver();
+    let a = driver.holding(&[1; 16]);
+    let kernel = driver.kernel(&empty(1));
+    let launch = || dispatch(kernel, &[span(a, 0, 16)], [4, 1, 1]);
+    let steps = [launch(), fill(span(a, 0, 16), 0), launch(), launch()];
+    let timed = driver.submit(Work::Once(&steps), true).unwrap();
+    let untimed = driver.submit_once(&steps);
+    driver.finish(untimed);
+    assert_eq!(driver.timings(timed).unwrap().len(), 3);
+    assert!(driver.timings(timed).unwrap().is_empty(), "asked for twice");
+    assert!(driver.timings(untimed).unwrap().is_empty());
+}
+
+#[test]
+fn zeroing_what_was_never_written_touches_nothing_and_is_not_remembered_wrongly() {
+    let driver = driver();
+    let memory = driver.allocate(MemoryKind::Device, 64, "").unwrap();
+    let is_untouched =
+        || super::super::read(&driver.blocks).get(memory).is_some_and(|block| block.is_untouched());
+    driver.finish(driver.submit_once(&[fill(span(memory, 0, 64), 0)]));
+    assert!(is_untouched());
+    let kernel = driver.kernel(&empty(1));
+    driver.finish(driver.submit_once(&[dispatch(kernel, &[span(memory, 0, 64)], [1; 3])]));
+    assert!(!is_untouched());
+    driver.finish(driver.submit_once(&[fill(span(memory, 0, 32), 1)]));
+    driver.finish(driver.submit_once(&[fill(span(memory, 16, 32), 0)]));
+    let expected = [1u32.to_ne_bytes(); 4].concat();
+    assert_eq!(driver.bytes(memory, 64), [expected, vec![0; 48]].concat());
+}

@@ -1,0 +1,91 @@
+//! Work that does not end, on a device that can be told to end it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use scry_gpu::testing::{Fault, Plan, open_with_faults};
+use scry_gpu::{Buffer, Device, GpuError, Ticket};
+
+const LIMIT: Duration = Duration::from_millis(50);
+
+/// Far more calls than any test makes.
+const NEVER: u64 = 1 << 40;
+
+/// A device whose work does not end from some call on, and a buffer of it.
+fn endless() -> (Device, Arc<Plan>, Buffer<u32>) {
+    let plan = Plan::new(Fault::Endless, NEVER);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let buffer = gpu.upload(&[1u32; 4]).unwrap();
+    gpu.wait().unwrap();
+    gpu.set_time_limit(Some(LIMIT));
+    plan.fail_later(0);
+    (gpu, plan, buffer)
+}
+
+fn fill(gpu: &Device, buffer: &Buffer<u32>, value: u32) -> Ticket {
+    let mut batch = gpu.batch();
+    batch.fill(buffer, value).unwrap();
+    batch.submit_async().unwrap()
+}
+
+fn is_timeout<T>(result: &Result<T, GpuError>) -> bool {
+    matches!(result, Err(GpuError::Timeout { .. }))
+}
+
+#[test]
+fn the_time_limit_ends_work_and_the_device_goes_on() {
+    let (gpu, plan, buffer) = endless();
+    let before = fill(&gpu, &buffer, 2);
+    let waited_for = fill(&gpu, &buffer, 3);
+    let error = waited_for.wait().unwrap_err();
+    assert!(is_timeout::<()>(&Err(error.clone())), "{error}");
+    assert!(error.to_string().contains("the device goes on"), "{error}");
+    // Whoever asks for what was ended is told, however late; for the rest there is nothing to tell.
+    assert!(is_timeout(&before.wait()) && is_timeout(&waited_for.wait()));
+    assert!(is_timeout(&before.is_ready()));
+    gpu.wait().unwrap();
+    // The next one does not end either.
+    buffer.fill(4).unwrap();
+    assert!(is_timeout(&gpu.wait()));
+    plan.fail_later(NEVER);
+    let after = fill(&gpu, &buffer, 5);
+    after.wait().unwrap();
+    assert_eq!(buffer.download().unwrap(), [5; 4]);
+    assert!(is_timeout(&before.wait()));
+}
+
+#[test]
+fn an_own_timeout_ends_nothing() {
+    let (gpu, plan, buffer) = endless();
+    gpu.set_time_limit(None);
+    let ticket = fill(&gpu, &buffer, 2);
+    assert_eq!(ticket.wait_timeout(LIMIT), Ok(false));
+    plan.fail_later(NEVER);
+    ticket.wait().unwrap();
+    assert_eq!(buffer.download().unwrap(), [2; 4]);
+}
+
+#[test]
+fn everybody_who_waits_when_work_is_ended_is_told() {
+    let (gpu, _plan, buffer) = endless();
+    let tickets: Vec<_> = (0..6).map(|value| fill(&gpu, &buffer, value)).collect();
+    std::thread::scope(|scope| {
+        let waiting = tickets.iter().map(|ticket| scope.spawn(|| ticket.wait()));
+        let waiting: Vec<_> = waiting.collect();
+        for waiting in waiting {
+            let result = waiting.join().unwrap();
+            assert!(is_timeout(&result), "{result:?}");
+        }
+    });
+    gpu.wait().unwrap();
+}
+
+#[test]
+fn a_device_that_is_dropped_ends_its_work() {
+    let (gpu, plan, buffer) = endless();
+    let ticket = fill(&gpu, &buffer, 2);
+    let start = std::time::Instant::now();
+    drop((gpu, buffer, ticket));
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    assert!(plan.has_failed());
+}
