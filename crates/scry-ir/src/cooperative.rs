@@ -1,12 +1,20 @@
 //! Cooperative matrices: an order of statements to put right, and accesses that no check covers.
 
-use naga::{Block, Module, Statement, TypeInner};
+use naga::{Block, Expression, Function, Module, Statement, Type, TypeInner};
 
 use crate::{Features, ShaderError, ShaderErrorKind, handles};
 
-/// True if the module has cooperative matrices.
+/// True if the module has cooperative matrices. Those that no variable holds have no type of the
+/// module; the loads that they come from tell.
 pub(crate) fn used(module: &Module) -> bool {
-    module.types.iter().any(|(_, ty)| matches!(ty.inner, TypeInner::CooperativeMatrix { .. }))
+    let is_matrix = |ty: &Type| matches!(ty.inner, TypeInner::CooperativeMatrix { .. });
+    let loads = |function: &Function| {
+        let mut expressions = function.expressions.iter();
+        expressions.any(|(_, e)| matches!(e, Expression::CooperativeLoad { .. }))
+    };
+    module.types.iter().any(|(_, ty)| is_matrix(ty))
+        || module.functions.iter().any(|(_, function)| loads(function))
+        || module.entry_points.iter().any(|entry| loads(&entry.function))
 }
 
 /// Puts the operands of each `coopStore` before it.

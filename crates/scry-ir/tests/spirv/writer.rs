@@ -121,9 +121,16 @@ fn cooperative_matrices_are_written_unchecked_with_any_index() {
 
 #[test]
 fn cooperative_matrices_are_refused_checked() {
-    let error = parse("cooperative", COOPERATIVE).to_spirv(&CHECKED).unwrap_err();
-    assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
-    assert!(error.message.contains("unchecked"), "{error}");
+    // The type of a value that no variable holds is not among the module's types.
+    let values = "enable wgpu_cooperative_matrix;
+        @group(0) @binding(0) var<storage, read_write> c: array<f32>;
+        fn copy(i: u32) { let m = coopLoad<coop_mat8x8<f32, C>>(&c[i]); coopStore(m, &c[0]); }
+        @compute @workgroup_size(32) fn main(@builtin(workgroup_id) g: vec3u) { copy(g.x); }";
+    for source in [COOPERATIVE, values] {
+        let error = parse("cooperative", source).to_spirv(&CHECKED).unwrap_err();
+        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
+        assert!(error.message.contains("unchecked"), "{error}");
+    }
 }
 
 #[test]
