@@ -5,6 +5,10 @@
     reason = "the helpers of these tests fail by panicking, as the tests do"
 )]
 
+mod corpus;
+#[path = "../common/golden.rs"]
+mod golden;
+
 use std::path::{Path, PathBuf};
 
 use scry_ir::Program;

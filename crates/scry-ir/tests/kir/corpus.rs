@@ -1,0 +1,40 @@
+//! Every kernel of the corpus obeys the rules of the kernel IR, and is the same as last time.
+
+use std::path::Path;
+
+use crate::{golden, lowered, sources};
+use scry_ir::Program;
+use scry_ir::kir::{Kir, verify};
+
+/// A kernel of the corpus in the IR.
+fn lower(path: &Path, checked: bool) -> Kir {
+    let source = std::fs::read_to_string(path).unwrap();
+    let program = Program::parse(&source).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    lowered(&program, checked)
+}
+
+#[test]
+fn every_kernel_obeys_the_rules() {
+    for path in sources("corpus") {
+        for checked in [true, false] {
+            let kir = lower(&path, checked);
+            if let Err(error) = verify(&kir) {
+                panic!("{}, checked: {checked}: {error}\n{kir}", path.display());
+            }
+        }
+    }
+}
+
+/// The golden files: each kernel checked, as backends get it.
+#[test]
+fn the_text_of_every_kernel_is_as_blessed() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus");
+    let mut texts = Vec::new();
+    for path in sources("corpus") {
+        if path.parent().is_some_and(|parent| parent.ends_with("corpus")) {
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            texts.push((format!("{name}.kir"), lower(&path, true).to_string()));
+        }
+    }
+    golden::compare_all(&folder.join("out"), "kir", &texts);
+}
