@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::Span;
-use crate::lanes::{BLOCK, Bits};
+use crate::lanes::{BLOCK, Bits, Block};
 
 /// A binding of a running kernel.
 #[derive(Debug, Clone, Copy)]
@@ -223,5 +223,45 @@ impl Region {
                 to.add(step as usize * lane).cast::<B>().write(value);
             }
         }
+    }
+
+    /// Whether `blocks` blocks from `byte` on are all plain.
+    #[inline(always)]
+    fn are_plain<B: Bits>(&self, byte: u64, blocks: usize) -> bool {
+        let size = size_of::<B>() as u64;
+        let bytes = size * (blocks * BLOCK) as u64;
+        byte.is_multiple_of(size) && byte.checked_add(bytes).is_some_and(|end| end <= self.plain)
+    }
+
+    /// Reads neighbours into whole blocks, if they are all plain; whether they are.
+    #[inline(always)]
+    pub(crate) fn get_all<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
+        let plain = self.are_plain::<B>(byte, to.len());
+        if plain {
+            // SAFETY: the elements lie within, and nobody writes them meanwhile.
+            unsafe {
+                let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
+                for (nth, block) in to.iter().enumerate() {
+                    block.set(from.add(nth).read_unaligned());
+                }
+            }
+        }
+        plain
+    }
+
+    /// Writes whole blocks to neighbours, if they are all plain; whether they are.
+    #[inline(always)]
+    pub(crate) fn set_all<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
+        let plain = self.are_plain::<B>(byte, from.len());
+        if plain {
+            // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+            unsafe {
+                let to = self.start.add(byte as usize).cast::<[B; BLOCK]>();
+                for (nth, block) in from.iter().enumerate() {
+                    to.add(nth).write_unaligned(block.get());
+                }
+            }
+        }
+        plain
     }
 }

@@ -29,6 +29,8 @@ pub struct Code {
     pub(crate) disjoint: Vec<Option<Disjoint>>,
     /// Whether the kernel may write each buffer.
     pub(crate) writable: Vec<bool>,
+    /// Depths of divergence.
+    pub(crate) depths: usize,
     pub(crate) cost: Option<u64>,
 }
 
@@ -281,9 +283,12 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Goes on with the lanes where a condition holds; jumps if there are none.
+    /// Goes on with the lanes where a condition holds, which may have been found out by comparing
+    /// affine values; jumps if there are none.
     Split {
         condition: u32,
+        compared: bool,
+        depth: u32,
         from: u32,
         into: u32,
         none: u32,
@@ -297,11 +302,13 @@ pub(crate) enum Step {
     },
     /// Goes on with all lanes of a mask that are left; jumps if there are none.
     Join {
+        depth: u32,
         mask: u32,
         none: u32,
     },
     /// Goes on with a copy of the mask, from which lanes can leave.
     Enter {
+        depth: u32,
         into: u32,
     },
     /// Takes the active lanes out of masks, and jumps.

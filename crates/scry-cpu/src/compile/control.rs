@@ -8,7 +8,7 @@
 
 use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt, Type, Value};
 
-use super::Emitter;
+use super::{Emitter, affine};
 use crate::code::Step;
 
 /// What can be left, or where lanes wait.
@@ -113,14 +113,16 @@ impl Emitter<'_> {
     }
 
     fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        let compared = affine::comparison(self.kir, self.facts, condition).is_some();
         let condition = self.lanes(condition);
         debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
         let condition = condition.start;
         let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
+        let depth = self.depth as u32;
         self.open(None, true);
         self.depth += 1;
         let split = self.steps();
-        self.push(Step::Split { condition, from, into, none: 0 });
+        self.push(Step::Split { condition, compared, depth, from, into, none: 0 });
         self.block(accept);
         self.advance();
         let mut waiting = vec![split];
@@ -150,7 +152,7 @@ impl Emitter<'_> {
         self.depth -= 1;
         let mask = self.mask(self.depth);
         let step = self.steps();
-        self.push(Step::Join { mask, none: 0 });
+        self.push(Step::Join { depth: self.depth as u32, mask, none: 0 });
         self.dies(step);
     }
 
@@ -184,9 +186,10 @@ impl Emitter<'_> {
     fn enter(&mut self, label: Label, parts: bool) {
         self.open(Some(label), parts);
         if parts {
+            let depth = self.depth as u32;
             self.depth += 1;
             let into = self.mask(self.depth);
-            self.push(Step::Enter { into });
+            self.push(Step::Enter { depth, into });
         }
     }
 

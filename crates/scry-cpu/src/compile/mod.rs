@@ -53,6 +53,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
             masks,
             disjoint: disjoint::disjoint(kir),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
+            depths: 0,
             cost: limits::cost(kir, blocks),
         },
         registers,
@@ -66,6 +67,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
     emitter.vars();
     emitter.kernel();
     emitter.code.files = emitter.registers.sizes();
+    emitter.code.depths = emitter.masks.len();
     limits::check(&emitter.code)?;
     Ok(emitter.code)
 }

@@ -39,7 +39,7 @@ impl Frame<'_> {
             return;
         }
         let file = u32::file(self.files());
-        for block in self.blocks.clone() {
+        for block in self.blocks() {
             file[affine.lanes as usize + block].set(self.block_of(&coefficients, block));
         }
     }
@@ -71,7 +71,7 @@ impl Frame<'_> {
             return self.set_coefficients(d, result);
         }
         let args = Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
-        lanes.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+        lanes.lanes(self.tier, self.files(), self.blocks(), &args);
         self.set_coefficients(d, Coefficients::default());
     }
 
@@ -129,7 +129,7 @@ impl Frame<'_> {
         let coefficients = self.linear(chosen);
         if !coefficients.linear {
             let args = Args { d: d.lanes, a: self.lanes_of(chosen), ..Args::default() };
-            ops::copy(Type::U32).lanes(self.tier, self.files(), self.blocks.clone(), &args);
+            ops::copy(Type::U32).lanes(self.tier, self.files(), self.blocks(), &args);
         }
         self.set_coefficients(d, coefficients);
     }
@@ -148,13 +148,17 @@ impl Frame<'_> {
             if x.linear && y.linear { self.decide(comparison, signed, x, y) } else { None };
         if let Some(holds) = decided {
             let file = u8::file(self.files());
-            for block in self.blocks.clone() {
+            for block in self.blocks() {
                 file[d as usize + block].set([holds.into(); BLOCK]);
             }
+            self.decided.set((d, holds));
             return;
         }
+        if self.decided.get().0 == d {
+            self.decided.set((u32::MAX, false));
+        }
         let args = Args { d, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
-        lanes.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+        lanes.lanes(self.tier, self.files(), self.blocks(), &args);
     }
 
     /// Whether a comparison holds for all lanes, or for none; none if that differs.

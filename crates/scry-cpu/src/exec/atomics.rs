@@ -24,8 +24,9 @@ impl Frame<'_> {
 
     fn atomic_of<B: InShared>(&self, atomic: &Atomic, change: Change<B>) {
         let file = B::file(self.files());
-        for block in self.blocks.clone() {
-            let indices = each(self.indices(&atomic.at.index, block));
+        let pattern = self.pattern(&atomic.at.index);
+        for block in self.blocks() {
+            let indices = each(self.indices(&pattern, block));
             let active = self.active(block);
             let values = file[atomic.value.at(block)].get();
             let compare = file[atomic.compare.at(block)].get();

@@ -31,7 +31,7 @@ impl Frame<'_> {
 
     fn exchange_of<B: Bits>(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
         let workgroup = self.code.group.invocations();
-        let lanes = self.blocks.start * BLOCK..self.blocks.end * BLOCK;
+        let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
         let workgroups = lanes.start / workgroup..lanes.end.div_ceil(workgroup);
         for workgroup_start in workgroups.map(|number| number * workgroup) {
             let mut first = workgroup_start;
@@ -55,7 +55,7 @@ impl Frame<'_> {
         let mut members = Members { first, values: [B::ZERO; SIZE], active: [false; SIZE] };
         for (number, lane) in (first..end).take(SIZE).enumerate() {
             let (block, within) = (lane / BLOCK, lane % BLOCK);
-            members.active[number] = mask[self.mask as usize + block].get()[within] != 0;
+            members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
             members.values[number] = file[value.at(block)].get()[within];
         }
         members

@@ -1,5 +1,6 @@
 //! A group of workgroups in execution.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use scry_ir::kir::Type;
@@ -23,15 +24,37 @@ pub(super) struct Frame<'a> {
     pub regions: Vec<Region>,
     /// The first workgroup's position.
     pub group: [u32; 3],
-    /// The mask of active lanes.
-    pub mask: u32,
-    /// Blocks that have active lanes, and those between them.
-    pub blocks: Range<usize>,
-    /// Whether every lane that has not returned is active.
-    pub full: bool,
+    /// Which lanes are active.
+    pub lanes: Lanes,
+    /// The same at each depth of divergence, as it was when lanes parted there, and how often lanes
+    /// had left something by then.
+    pub depths: Vec<(Lanes, u64)>,
+    /// How often lanes left something.
+    pub leaves: u64,
+    /// The last comparison that came out the same for all lanes: its register, and how.
+    pub decided: Cell<(u32, bool)>,
+    /// Lanes that the masks were made for; none if lanes have returned since.
+    whole: usize,
     /// Whether a block of lanes lies in one row along x.
     pub rows: bool,
 }
+
+/// A mask, and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lanes {
+    /// The register.
+    pub mask: u32,
+    /// Blocks that have active lanes, and those between them: from, to.
+    pub first: usize,
+    pub end: usize,
+    /// Whether every lane that has not returned is active.
+    pub full: bool,
+    /// Whether all lanes of those blocks are active.
+    pub dense: bool,
+}
+
+/// Stands for no register.
+const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Frame<'a> {
     /// # Safety
@@ -62,9 +85,11 @@ impl<'a> Frame<'a> {
             stop,
             regions,
             group: [0; 3],
-            mask: code.masks.outer,
-            blocks: 0..0,
-            full: true,
+            lanes: Lanes { mask: code.masks.outer, first: 0, end: 0, full: true, dense: true },
+            depths: Vec::new(),
+            leaves: 0,
+            decided: Cell::new((NOWHERE, false)),
+            whole: 0,
             rows,
         }
     }
@@ -73,21 +98,41 @@ impl<'a> Frame<'a> {
     pub(super) fn begin(&mut self, group: [u32; 3], count: u32) {
         self.group = group;
         let lanes = self.code.group.invocations() * count as usize;
-        let file = u8::file(self.files());
-        let blocks = self.code.group.lanes().div_ceil(BLOCK);
-        for block in 0..blocks {
-            let used = lanes.saturating_sub(block * BLOCK);
-            let mask = std::array::from_fn(|lane| u8::from(lane < used));
-            file[self.code.masks.alive as usize + block].set(mask);
-            file[self.code.masks.outer as usize + block].set(mask);
+        if lanes != self.whole || self.leaves != 0 {
+            self.fill_masks(lanes);
         }
-        self.mask = self.code.masks.outer;
-        self.blocks = 0..lanes.div_ceil(BLOCK);
-        self.full = true;
+        self.lanes = Lanes {
+            mask: self.code.masks.outer,
+            first: 0,
+            end: lanes.div_ceil(BLOCK),
+            full: true,
+            dense: lanes.is_multiple_of(BLOCK),
+        };
+        self.leaves = 0;
+        self.decided.set((NOWHERE, false));
+        self.depths.resize(self.code.depths, (self.lanes, 0));
         self.scratch.shared.clear();
         for (ty, start, blocks) in &self.code.locals {
             self.zero_blocks(*ty, *start as usize..(*start + *blocks) as usize);
         }
+    }
+
+    fn fill_masks(&mut self, lanes: usize) {
+        let file = u8::file(self.files());
+        let masks = self.code.masks;
+        for block in 0..self.code.group.lanes().div_ceil(BLOCK) {
+            let used = lanes.saturating_sub(block * BLOCK);
+            let mask = std::array::from_fn(|lane| u8::from(lane < used));
+            file[masks.alive as usize + block].set(mask);
+            file[masks.outer as usize + block].set(mask);
+        }
+        self.whole = lanes;
+    }
+
+    /// Blocks that have active lanes, and those between them.
+    #[inline(always)]
+    pub(super) fn blocks(&self) -> Range<usize> {
+        self.lanes.first..self.lanes.end
     }
 
     #[inline(always)]
@@ -118,7 +163,7 @@ impl<'a> Frame<'a> {
     /// Which lanes of a block are active: 1 or 0.
     #[inline(always)]
     pub(super) fn active(&self, block: usize) -> [u8; BLOCK] {
-        u8::file(self.files())[self.mask as usize + block].get()
+        u8::file(self.files())[self.lanes.mask as usize + block].get()
     }
 
     pub(super) fn splat(&self, ty: Type, block: u32, bits: u64) {
@@ -146,13 +191,13 @@ impl<'a> Frame<'a> {
     /// Assigns a register in active lanes.
     pub(super) fn blend(&self, ty: Type, d: u32, value: Src) {
         let to = Src { start: d, step: 1 };
-        let mask = Src { start: self.mask, step: 1 };
-        let (op, args) = if self.full {
+        let mask = Src { start: self.lanes.mask, step: 1 };
+        let (op, args) = if self.lanes.full {
             (ops::copy(ty), Args { d, a: value, ..Args::default() })
         } else {
             (ops::select(ty), Args { d, a: mask, b: value, c: to })
         };
-        op.lanes(self.tier, self.files(), self.blocks.clone(), &args);
+        op.lanes(self.tier, self.files(), self.blocks(), &args);
     }
 
     pub(super) fn group_id(&self, d: Affine) {
@@ -179,7 +224,7 @@ impl<'a> Frame<'a> {
     fn each_number(&self, d: u32, of: impl Fn(u32) -> u32) {
         let workgroup = self.code.group.invocations() as u32;
         let file = u32::file(self.files());
-        for block in self.blocks.clone() {
+        for block in self.blocks() {
             let first = (block * BLOCK) as u32;
             let lanes = std::array::from_fn(|lane| of((first + lane as u32) % workgroup));
             file[d as usize + block].set(lanes);

@@ -1,6 +1,6 @@
 //! Which lanes are active.
 
-use super::frame::Frame;
+use super::frame::{Frame, Lanes};
 use crate::code::Step;
 use crate::lanes::{BLOCK, Bits};
 
@@ -8,18 +8,19 @@ impl Frame<'_> {
     /// A step at which lanes part or meet; where to go on, if not at the next step.
     pub(super) fn part(&mut self, step: &Step) -> Option<u32> {
         match step {
-            Step::Split { condition, from, into, none } => {
-                self.restrict(*condition, *from, *into, 0);
-                self.look(*into).then_some(*none)
+            Step::Split { condition, compared, depth, from, into, none } => {
+                self.depths[*depth as usize] = (self.lanes, self.leaves);
+                self.split(*condition, *compared, *from, *into).then_some(*none)
             }
             Step::Otherwise { condition, from, into, none } => {
                 self.restrict(*condition, *from, *into, 1);
                 self.look(*into).then_some(*none)
             }
-            Step::Join { mask, none } => self.look(*mask).then_some(*none),
-            Step::Enter { into } => {
+            Step::Join { depth, mask, none } => self.join(*depth, *mask).then_some(*none),
+            Step::Enter { depth, into } => {
+                self.depths[*depth as usize] = (self.lanes, self.leaves);
                 self.copy_mask(*into);
-                self.mask = *into;
+                self.lanes.mask = *into;
                 None
             }
             Step::Leave { masks, to } => {
@@ -28,6 +29,33 @@ impl Frame<'_> {
             }
             _ => None,
         }
+    }
+
+    /// Goes on with the lanes where a condition holds; whether there are none.
+    fn split(&mut self, condition: u32, compared: bool, from: u32, into: u32) -> bool {
+        match self.decided.get() {
+            (decided, true) if compared && decided == condition => {
+                self.copy_mask(into);
+                self.lanes.mask = into;
+                false
+            }
+            (decided, false) if compared && decided == condition => true,
+            _ => {
+                self.restrict(condition, from, into, 0);
+                self.look(into)
+            }
+        }
+    }
+
+    /// Goes on with the lanes that parted at a depth, but for those that have left since; whether
+    /// there are none.
+    fn join(&mut self, depth: u32, mask: u32) -> bool {
+        let (lanes, leaves) = self.depths[depth as usize];
+        if leaves == self.leaves {
+            self.lanes = lanes;
+            return false;
+        }
+        self.look(mask)
     }
 
     /// The lanes of `from` where a condition holds, or with `flip` 1, does not hold.
@@ -48,7 +76,7 @@ impl Frame<'_> {
     /// Makes a mask the active one; whether it is empty.
     fn look(&mut self, mask: u32) -> bool {
         let file = u8::file(self.files());
-        let (mut first, mut last, mut full) = (usize::MAX, 0, true);
+        let (mut first, mut last, mut full, mut filled) = (usize::MAX, 0, true, 0);
         for block in self.all_blocks() {
             let active = file[mask as usize + block].get();
             let alive = file[self.code.masks.alive as usize + block].get();
@@ -56,11 +84,11 @@ impl Frame<'_> {
             if active != [0; BLOCK] {
                 first = first.min(block);
                 last = block + 1;
+                filled += usize::from(active == [1; BLOCK]);
             }
         }
-        self.mask = mask;
-        self.full = full;
-        self.blocks = first.min(last)..last;
+        let first = first.min(last);
+        self.lanes = Lanes { mask, first, end: last, full, dense: filled == last - first };
         last == 0
     }
 
@@ -72,9 +100,10 @@ impl Frame<'_> {
     }
 
     /// Takes the active lanes out of masks, the active one being the last or one of them.
-    fn remove(&self, masks: &[u32]) {
+    fn remove(&mut self, masks: &[u32]) {
+        self.leaves += 1;
         let file = u8::file(self.files());
-        for block in self.blocks.clone() {
+        for block in self.blocks() {
             let leaving = self.active(block);
             for mask in masks {
                 let place = &file[*mask as usize + block];

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::frame::Frame;
-use super::scratch::SharedMemory;
+use super::scratch::{Coefficients, SharedMemory};
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At, Index};
 use crate::lanes::{BLOCK, Bits, Block};
@@ -17,6 +17,19 @@ pub(super) enum Indices {
     Each([u32; BLOCK]),
 }
 
+/// The indices of all lanes, as far as they are known before looking at blocks.
+#[derive(Clone, Copy)]
+pub(super) enum Pattern {
+    /// Each lane is `step` above the one before; none wraps.
+    Flat { first: u32, step: u32 },
+    /// Blocks lie in rows along x.
+    Rows(Coefficients),
+    /// Anything affine.
+    Affine(Coefficients),
+    /// Whatever stands in this register.
+    Lanes(u32),
+}
+
 /// What loads read and stores write.
 trait Memory<B> {
     /// What a place's stride and offset count: one element, in their unit.
@@ -25,6 +38,10 @@ trait Memory<B> {
     fn get(&self, place: u64) -> B;
     fn set(&self, place: u64, value: B);
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK];
+    /// Reads whole registers, if that is possible at once; whether it was done.
+    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool;
+    /// Writes whole registers, if that is possible at once; whether it was done.
+    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool;
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
 }
 
@@ -44,6 +61,16 @@ impl<B: Shared> Memory<B> for Region {
     #[inline(always)]
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
         self.get_run(place, step)
+    }
+
+    #[inline(always)]
+    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
+        self.get_all(place, to)
+    }
+
+    #[inline(always)]
+    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool {
+        self.set_all(place, from)
     }
 
     #[inline(always)]
@@ -75,6 +102,14 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
             Some(run) if step == 1 => std::array::from_fn(|lane| run[lane].get()),
             _ => std::array::from_fn(|lane| Memory::get(self, place + step * lane as u64)),
         }
+    }
+
+    fn get_all(&self, _: u64, _: &[Block<B>]) -> bool {
+        false
+    }
+
+    fn set_all(&self, _: u64, _: &[Block<B>]) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -183,8 +218,19 @@ impl Frame<'_> {
     fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
         let file = B::file(self.files());
         let (at, stride) = (&access.at, u64::from(access.at.stride));
-        for block in self.blocks.clone() {
-            let indices = self.indices(&at.index, block);
+        let pattern = self.pattern(&at.index);
+        if let Pattern::Flat { first, step } = pattern
+            && access.count == 1
+            && u64::from(step) * stride == M::ELEMENT
+        {
+            let place = start + place(at, first + (self.lanes.first * BLOCK) as u32 * step);
+            let to = access.to[0] as usize;
+            if memory.get_all(place, &file[to + self.lanes.first..to + self.lanes.end]) {
+                return;
+            }
+        }
+        for block in self.blocks() {
+            let indices = self.indices(&pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
                 let offset = start + nth * M::ELEMENT;
                 let values = match indices {
@@ -227,8 +273,21 @@ impl Frame<'_> {
     fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
         let file = B::file(self.files());
         let (at, stride) = (&access.at, u64::from(access.at.stride));
-        for block in self.blocks.clone() {
-            let indices = self.indices(&at.index, block);
+        let pattern = self.pattern(&at.index);
+        if let Pattern::Flat { first, step } = pattern
+            && access.count == 1
+            && self.lanes.dense
+            && access.from[0].step == 1
+            && u64::from(step) * stride == M::ELEMENT
+        {
+            let place = start + place(at, first + (self.lanes.first * BLOCK) as u32 * step);
+            let from = access.from[0].start as usize;
+            if memory.set_all(place, &file[from + self.lanes.first..from + self.lanes.end]) {
+                return;
+            }
+        }
+        for block in self.blocks() {
+            let indices = self.indices(&pattern, block);
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
                 let offset = start + nth * M::ELEMENT;
@@ -248,29 +307,76 @@ impl Frame<'_> {
         }
     }
 
-    /// The indices of a block of lanes.
-    #[inline(always)]
-    pub(super) fn indices(&self, index: &Index, block: usize) -> Indices {
+    /// What is known of an index.
+    pub(super) fn pattern(&self, index: &Index) -> Pattern {
         match *index {
-            Index::None => Indices::Run { first: 0, step: 0 },
-            Index::Scalar(scalar) => Indices::Run { first: self.scalar(scalar) as u32, step: 0 },
+            Index::None => Pattern::Flat { first: 0, step: 0 },
+            Index::Scalar(scalar) => Pattern::Flat { first: self.scalar(scalar) as u32, step: 0 },
+            Index::Lanes(start) => Pattern::Lanes(start),
             Index::Affine(affine) => {
                 let coefficients = self.coefficients(affine);
-                if !coefficients.linear {
-                    return run_of(u32::file(self.files())[affine.lanes as usize + block].get());
+                if coefficients.linear {
+                    self.affine_pattern(coefficients)
+                } else {
+                    Pattern::Lanes(affine.lanes)
                 }
-                let lanes = self.block_of(&coefficients, block);
-                if self.rows { row_of(lanes, coefficients.step[0]) } else { run_of(lanes) }
             }
-            Index::Lanes(start) => run_of(u32::file(self.files())[start as usize + block].get()),
+        }
+    }
+
+    fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
+        let [width, height, depth] = self.code.group.size;
+        let Coefficients { base: first, step: [x, y, z, group], .. } = coefficients;
+        let row = x.wrapping_mul(width);
+        let slice = row.wrapping_mul(height);
+        let workgroup = slice.wrapping_mul(depth);
+        let flat = (height == 1 || y == row)
+            && (depth == 1 || z == slice)
+            && (self.code.group.batch == 1 || group == workgroup);
+        let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
+        if flat && u64::from(first) + reach <= u64::from(u32::MAX) {
+            Pattern::Flat { first, step: x }
+        } else if self.rows {
+            Pattern::Rows(coefficients)
+        } else {
+            Pattern::Affine(coefficients)
+        }
+    }
+
+    /// The indices of a block of lanes.
+    #[inline(always)]
+    pub(super) fn indices(&self, pattern: &Pattern, block: usize) -> Indices {
+        match pattern {
+            Pattern::Flat { first, step } => {
+                Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
+            }
+            Pattern::Rows(coefficients) => self.row(coefficients, block),
+            Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
+            Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
+        }
+    }
+
+    /// The indices of a block that lies in one row.
+    #[inline(always)]
+    fn row(&self, coefficients: &Coefficients, block: usize) -> Indices {
+        let mut first = coefficients.base;
+        for (position, step) in self.scratch.coordinates[block].iter().zip(coefficients.step) {
+            first = first.wrapping_add(position[0].wrapping_mul(step));
+        }
+        let step = coefficients.step[0];
+        if u64::from(first) + u64::from(step) * (BLOCK as u64 - 1) <= u64::from(u32::MAX) {
+            Indices::Run { first, step }
+        } else {
+            Indices::Each(self.block_of(coefficients, block))
         }
     }
 
     /// Local memory lies as registers do: all lanes of element 0, then all of element 1, and so on.
     fn load_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
-        for block in self.blocks.clone() {
-            let indices = each(self.indices(&access.at.index, block));
+        let pattern = self.pattern(&access.at.index);
+        for block in self.blocks() {
+            let indices = each(self.indices(&pattern, block));
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
                 let element = |lane: usize| {
                     let element = place(&access.at, indices[lane]) + nth;
@@ -284,8 +390,9 @@ impl Frame<'_> {
 
     fn store_local<B: Bits>(&self, access: &Access, start: u32, len: u32) {
         let file = B::file(self.files());
-        for block in self.blocks.clone() {
-            let indices = each(self.indices(&access.at.index, block));
+        let pattern = self.pattern(&access.at.index);
+        for block in self.blocks() {
+            let indices = each(self.indices(&pattern, block));
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
                 let values = file[from.at(block)].get();
@@ -324,17 +431,6 @@ pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
         Indices::Run { first, step } => {
             std::array::from_fn(|lane| first.wrapping_add(step.wrapping_mul(lane as u32)))
         }
-    }
-}
-
-/// Indices known to grow by `step`, unless they wrap.
-#[inline(always)]
-fn row_of(lanes: [u32; BLOCK], step: u32) -> Indices {
-    let last = u64::from(lanes[0]) + u64::from(step) * (BLOCK as u64 - 1);
-    if last <= u64::from(u32::MAX) {
-        Indices::Run { first: lanes[0], step }
-    } else {
-        Indices::Each(lanes)
     }
 }
 

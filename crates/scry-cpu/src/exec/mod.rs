@@ -60,7 +60,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
         next += 1;
         match step {
             Step::Lanes(op, args) => {
-                op.lanes(frame.tier, frame.files(), frame.blocks.clone(), args);
+                op.lanes(frame.tier, frame.files(), frame.blocks(), args);
             }
             Step::Scalar(op, d, operands) => scalar(frame, *op, *d, operands),
             Step::Jump { to } => next = *to as usize,
