@@ -33,6 +33,10 @@ pub enum Command {
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
+    /// Compare what the devices compute: every device runs the kernels, and must agree with the CPU.
+    Verify(Box<Verify>),
+    /// Compare what the devices compute, on random kernels.
+    Fuzz(Fuzz),
     /// Look at or clear the cache of compiled kernels.
     Cache {
         /// What to do with it.
@@ -51,6 +55,8 @@ impl Command {
             Self::Reflect(_) => "reflect",
             Self::Emit(_) => "emit",
             Self::Run(_) => "run",
+            Self::Verify(_) => "verify",
+            Self::Fuzz(_) => "fuzz",
             Self::Cache { .. } => "cache",
         }
     }
@@ -132,15 +138,25 @@ pub struct Run {
     pub selection: Selection,
     #[command(flatten)]
     pub on: OnDevice,
+    #[command(flatten)]
+    pub data: Data,
+    /// Write the buffer NAME to FILE afterwards; without FILE, print its first values.
+    #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
+    pub outputs: Vec<(String, Option<PathBuf>)>,
+    /// Print the times of compiling, uploading, computing and downloading to standard error.
+    #[arg(long)]
+    pub time: bool,
+}
+
+/// What a kernel is given.
+#[derive(Debug, Args)]
+pub struct Data {
     /// Bind data to the buffer NAME of the kernel; can be repeated.
     #[arg(long = "in", value_name = "NAME=SOURCE", value_parser = pair)]
     pub inputs: Vec<(String, String)>,
     /// Bind data to a buffer that the kernel changes. SOURCE itself is never written.
     #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = pair)]
     pub inouts: Vec<(String, String)>,
-    /// Write the buffer NAME to FILE afterwards; without FILE, print its first values.
-    #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
-    pub outputs: Vec<(String, Option<PathBuf>)>,
     /// Shape of an output or of a .bin input, outermost dimension first.
     #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
     pub shapes: Vec<(String, String)>,
@@ -150,12 +166,9 @@ pub struct Run {
     /// Invocations: `1000`, or `WIDTHxHEIGHT`, or `XxYxZ`.
     #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = counts)]
     pub invocations: Option<Counts>,
-    /// Seed of `rand:` sources.
+    /// Seed of random data.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// Print the times of compiling, uploading, computing and downloading to standard error.
-    #[arg(long)]
-    pub time: bool,
 }
 
 const RUN_HELP: &str = "\
@@ -177,6 +190,74 @@ Examples:
   scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
 
 Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+
+/// Arguments of `scry verify`.
+#[derive(Debug, Args)]
+#[command(after_help = VERIFY_HELP)]
+pub struct Verify {
+    /// WGSL files.
+    #[arg(required = true, value_name = "FILES")]
+    pub files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub selection: Selection,
+    #[command(flatten)]
+    pub data: Data,
+    /// Units in the last place by which floats may differ; integers may not.
+    #[arg(long, value_name = "ULPS", default_value_t = 0)]
+    pub tolerance: u64,
+    /// Compare this device alone with the reference; can be repeated.
+    #[arg(long = "device", value_name = "SELECTOR")]
+    pub devices: Vec<String>,
+}
+
+const VERIFY_HELP: &str = "\
+The reference is the CPU; without it, the first device. Every buffer that a kernel writes is
+compared, number by number, with what the reference computes.
+
+Data is given as for `scry run`, to every kernel of every file. What is not given is made up, seeded by --seed:
+  runtime-sized arrays   the elements of the first input; without one 4096, or 64x64, or 16x16x16,
+                         by the number of axes that the workgroup has
+  floats                 from [0, 1)
+  integers               from their whole range; 64 in uniform buffers, immediates and overrides
+                         without a default, since these are most often sizes
+Without -n there is one invocation for each element of the output; where that does not tell, as
+many as runtime-sized arrays have elements.
+
+WGSL lets most float functions be off by some units in the last place: give --tolerance for them.
+
+Examples:
+  scry verify kernels/*.wgsl --tolerance 4
+  scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0
+
+Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
+
+/// Arguments of `scry fuzz`.
+#[derive(Debug, Args)]
+#[command(after_help = FUZZ_HELP)]
+pub struct Fuzz {
+    /// How many kernels to run.
+    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    pub seeds: u64,
+    /// Seed of the first kernel.
+    #[arg(long, value_name = "SEED", default_value_t = 0)]
+    pub first: u64,
+    /// Compare this device alone with the reference; can be repeated.
+    #[arg(long = "device", value_name = "SELECTOR")]
+    pub devices: Vec<String>,
+    /// Folder for kernels on which devices disagree, and their data.
+    #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
+    pub output: PathBuf,
+    /// Stop after so many disagreements.
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub stop: usize,
+}
+
+const FUZZ_HELP: &str = "\
+Random kernels that are well defined run on every device, and are compared with the reference: the
+CPU, or without it the first device. A kernel on which a device disagrees is made as small as it
+goes, and written to the folder together with its data and a command line that shows the difference.
+
+Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
 
 /// Actions of `scry cache`.
 #[derive(Debug, Clone, Copy, Subcommand)]

@@ -1,10 +1,10 @@
 //! Random WGSL kernels that are well defined: every device must compute the same bytes.
 //!
 //! A seed gives the same kernel and the same data everywhere. The kernels are free of races by
-//! construction, stay within bounds, end, and use only what WGSL defines: integers wrap, indices are
-//! reduced to the length, and floats are exact, so that no device may round (the bounds of all
-//! values are tracked). Zeros alone may differ, by their sign. A kernel that shows a difference can be
-//! [shrunk](shrink).
+//! construction, stay within bounds, end, and use only what WGSL defines: integers wrap, indices
+//! are reduced to the length, and floats are exact, so that no device may round (the bounds of
+//! all values are tracked). Zeros alone may differ, by their sign. A kernel that shows a
+//! difference can be [shrunk](shrink).
 //!
 //! This crate makes sources and data only; it touches no device.
 //!

@@ -8,8 +8,8 @@ use crate::walk;
 /// Makes a kernel smaller, step by step, as long as `fails` holds for what remains. Stops after at
 /// most so many `attempts`.
 ///
-/// `fails` must hold for the kernel itself. Not all that it is asked about is valid WGSL: it must be
-/// false for what a device refuses.
+/// `fails` must hold for the kernel itself. Not all that it is asked about is valid WGSL: it must
+/// be false for what a device refuses.
 #[must_use]
 pub fn shrink(kernel: &Kernel, attempts: usize, mut fails: impl FnMut(&Kernel) -> bool) -> Kernel {
     let mut search = Search { best: kernel.clone(), left: attempts, fails: &mut fails };
@@ -50,7 +50,8 @@ impl Search<'_> {
     /// Leaves out statements, or puts what is inside in their place; last ones first, since
     /// earlier ones declare what later ones use.
     fn statements(&mut self) {
-        const CHANGES: [Change; 4] = [remove, unwrap_first, unwrap_last, one_round];
+        const CHANGES: [Change; 4] =
+            [remove, unwrap_first, unwrap_last, |block, at| one_round(&mut block[at])];
         let blocks = count_blocks(&mut self.best.clone());
         for block in (0..blocks).rev() {
             let mut at = block_len(&mut self.best.clone(), block);
@@ -151,8 +152,8 @@ fn unwrap(block: &mut Vec<Stmt>, at: usize, inner: Option<Vec<Stmt>>) -> bool {
     true
 }
 
-fn one_round(block: &mut Vec<Stmt>, at: usize) -> bool {
-    match &mut block[at] {
+fn one_round(stmt: &mut Stmt) -> bool {
+    match stmt {
         Stmt::Loop { rounds, condition, .. } if *rounds > 1 || condition.is_some() => {
             *rounds = 1;
             *condition = None;

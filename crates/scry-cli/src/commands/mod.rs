@@ -5,8 +5,10 @@ mod check;
 mod devices;
 mod doctor;
 mod emit;
+mod fuzz;
 mod reflect;
 mod run;
+mod verify;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -48,6 +50,8 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Reflect(args) => reflect::run(&args),
         Command::Emit(args) => emit::run(&args, json),
         Command::Run(args) => run::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args, json),
         Command::Cache { action } => cache::run(action),
     }
 }

@@ -8,9 +8,14 @@ use crate::report::Failure;
 /// differ, and a buffer gets the same values whatever else is bound.
 pub fn random(dtype: Dtype, shape: Shape, seed: u64, name: &str) -> Result<Array, Failure> {
     let bytes = Bytes::zeroed(shape.bytes(dtype.size() as u64)?)?;
-    let random = fastrand::Rng::with_seed(seed ^ fnv1a(name.as_bytes()));
+    let random = generator(seed, name);
     let bytes = dtype.visit(Fill { bytes, random });
     Ok(Array { dtype, shape, bytes })
+}
+
+/// The generator of a buffer's values.
+pub fn generator(seed: u64, name: &str) -> fastrand::Rng {
+    fastrand::Rng::with_seed(seed ^ fnv1a(name.as_bytes()))
 }
 
 struct Fill {

@@ -6,6 +6,7 @@ mod machine;
 mod run;
 mod run_bad;
 mod support;
+mod verify;
 
 /// The program.
 const SCRY: &str = env!("CARGO_BIN_EXE_scry");

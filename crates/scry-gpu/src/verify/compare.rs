@@ -12,8 +12,8 @@ pub struct Comparison {
     /// How many numbers differ. Floats that differ by less than can be seen, such as the two zeros
     /// or two NaNs, do not.
     pub different: u64,
-    /// The largest distance in units in the last place; [`FAR`](super::FAR) where integers differ, or
-    /// a NaN stands against a number.
+    /// The largest distance in units in the last place; [`FAR`](super::FAR) where integers differ,
+    /// or a NaN stands against a number.
     pub largest_ulps: u64,
     /// The first number that differs by more than the tolerance.
     pub first_difference: Option<Difference>,

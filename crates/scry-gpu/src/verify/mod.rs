@@ -1,7 +1,7 @@
 //! One kernel on several devices: do they compute the same?
 //!
-//! [`assert_backends_agree`] is for tests of programs that bring kernels of their own. The CPU, which
-//! every machine has, is the reference; without it the first device is.
+//! [`assert_backends_agree`] is for tests of programs that bring kernels of their own. The CPU,
+//! which every machine has, is the reference; without it the first device is.
 //!
 //! ```
 //! let shader = "
@@ -201,9 +201,9 @@ pub fn devices() -> Result<Vec<Device>> {
 }
 
 /// Runs a kernel on every device present, and panics unless all compute what the reference
-/// computes: the CPU, or without it the first device. Each buffer that the kernel writes is compared;
-/// integers must be equal, floats may be `tolerance` units in the last place apart. `contents` are
-/// the buffers at the start, in the order of the bindings, outputs included.
+/// computes: the CPU, or without it the first device. Each buffer that the kernel writes is
+/// compared; integers must be equal, floats may be `tolerance` units in the last place apart.
+/// `contents` are the buffers at the start, in the order of the bindings, outputs included.
 ///
 /// Devices that cannot run the kernel, for want of a feature, are named on standard error; so is
 /// that there is but one device, which can be compared with nothing.
@@ -221,16 +221,15 @@ pub fn assert_backends_agree(
     let launch = Launch::invocations(invocations);
     let options = CompileOptions::default();
     let work = Work { wgsl, options: &options, contents, launch: &launch };
-    match disagreement(&work, tolerance) {
+    match devices().and_then(|devices| disagreement(&work, &devices, tolerance)) {
         Ok(None) => {}
         Ok(Some(text)) => panic!("{text}"),
         Err(error) => panic!("{error}"),
     }
 }
 
-/// Where the devices disagree, as text.
-fn disagreement(work: &Work<'_>, tolerance: u64) -> Result<Option<String>> {
-    let devices = devices()?;
+/// Where devices disagree with the first of them, as text.
+fn disagreement(work: &Work<'_>, devices: &[Device], tolerance: u64) -> Result<Option<String>> {
     let Some((reference, others)) = devices.split_first() else {
         return Device::auto().map(|_| None);
     };
@@ -272,4 +271,40 @@ pub fn explain(
         device.info().title(),
         comparison.different
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WGSL: &str = "
+        struct Pair { a: f32, b: u32 }
+        @group(0) @binding(0) var<storage, read_write> pairs: array<Pair>;
+        @compute @workgroup_size(1)
+        fn main(@builtin(global_invocation_id) id: vec3u) { pairs[id.x].b += id.x; }";
+
+    /// The null device takes kernels and computes nothing: it disagrees.
+    fn against_null(tolerance: u64, device: &str) -> Option<String> {
+        let devices = [Device::open("null").unwrap(), Device::open(device).unwrap()];
+        let pairs = [0u8; 24];
+        let (options, launch) = (CompileOptions::new(), Launch::invocations(3));
+        let contents: [&dyn Contents; 1] = [&Bytes(&pairs)];
+        let work = Work { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
+        disagreement(&work, &devices, tolerance).unwrap()
+    }
+
+    #[test]
+    fn a_disagreement_is_a_diagnosis() {
+        assert_eq!(against_null(0, "null"), None);
+        let Some(other) = Device::list().into_iter().next() else {
+            eprintln!("skipped: no device is present");
+            return;
+        };
+        let text = against_null(u64::MAX - 1, &format!("{}:{}", other.backend, other.index));
+        let text = text.expect("one of the two computes nothing");
+        let what =
+            "pairs[1].b (number 3) is 0 on the former, 1 on the latter; 2 numbers of `pairs`";
+        assert!(text.contains(what), "{text}");
+        assert!(text.starts_with("null:0"), "{text}");
+    }
 }

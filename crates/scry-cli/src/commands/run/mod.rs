@@ -5,29 +5,29 @@
 
 mod execute;
 mod fit;
-mod grid;
-mod plan;
+pub(super) mod grid;
+pub(super) mod plan;
 mod push;
-mod request;
+pub(super) mod request;
 mod results;
-mod slot;
+pub(super) mod slot;
 
 use scry_ir::{Outline, Program};
 
 use self::request::Request;
 use super::{open, options, read_source, refused};
-use crate::args::Run;
+use crate::args::{Run, Selection};
 use crate::data::Loaded;
 use crate::report::{Failure, Report};
 
 /// Runs the kernel.
 pub fn run(args: &Run) -> Result<Report, Failure> {
-    let request = Request::new(args)?;
+    let request = Request::new(&args.data, &args.outputs, &[&args.file])?;
     let source = read_source(&args.file)?;
     let failed = |error| Failure::shader(&args.file, &error);
     let outline = Outline::read(&source).map_err(failed)?;
     let loaded = request.load()?;
-    let sizes = image_sizes(&outline, &loaded, args);
+    let sizes = image_sizes(&outline, &loaded, &args.selection);
     let options = options(&args.selection, sizes);
     let program = Program::with_options(&source, &options)
         .map_err(|error| refused(&args.file, &outline, &error))?;
@@ -41,7 +41,11 @@ pub fn run(args: &Run) -> Result<Report, Failure> {
 
 /// The overrides `NAME_width` and `NAME_height` of image inputs, where they are declared and not
 /// set by hand.
-fn image_sizes(outline: &Outline, loaded: &[(String, Loaded)], args: &Run) -> Vec<(String, f64)> {
+pub(super) fn image_sizes(
+    outline: &Outline,
+    loaded: &[(String, Loaded)],
+    selection: &Selection,
+) -> Vec<(String, f64)> {
     let sizes = loaded.iter().filter_map(|(name, loaded)| match loaded {
         Loaded::Image(image) => Some([
             (format!("{name}_width"), f64::from(image.width)),
@@ -51,7 +55,7 @@ fn image_sizes(outline: &Outline, loaded: &[(String, Loaded)], args: &Run) -> Ve
     });
     let wanted = |(name, _): &(String, f64)| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
-        declared.is_some_and(|d| !args.selection.set.iter().any(|(key, _)| d.answers_to(key)))
+        declared.is_some_and(|d| !selection.set.iter().any(|(key, _)| d.answers_to(key)))
     };
     sizes.flatten().filter(wanted).collect()
 }

@@ -84,8 +84,15 @@ pub fn make(
         buffers.push(planned);
     }
     let invocations =
-        grid::invocations(request.invocations.as_ref(), &buffers, interface.workgroup_size)?;
-    let immediates = push::bytes(&request.pushes, interface.immediates.as_ref())?;
+        grid::invocations(request.invocations.as_ref(), &buffers, interface.workgroup_size);
+    let invocations = match (invocations, request.fallback) {
+        (Err(_), Some(fallback)) => fallback,
+        (invocations, _) => invocations?,
+    };
+    let immediates = match &request.immediates {
+        Some(made_up) => Some(made_up.clone()),
+        None => push::bytes(&request.pushes, interface.immediates.as_ref())?,
+    };
     Ok(Plan { buffers, invocations, immediates })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use crate::args::{Counts, Run};
+use crate::args::{Counts, Data};
 use crate::data::{Format, Loaded, Shape, Source, file};
 use crate::report::Failure;
 
@@ -19,6 +19,10 @@ pub struct Request {
     pub pushes: Vec<(String, String)>,
     /// `-n`.
     pub invocations: Option<Counts>,
+    /// Invocations where neither `-n` nor an output tells how many; without it that is refused.
+    pub fallback: Option<[u64; 3]>,
+    /// Immediates that were made up because none were given.
+    pub immediates: Option<Vec<u8>>,
     seed: u64,
 }
 
@@ -26,8 +30,8 @@ pub struct Request {
 pub struct Input {
     /// Name of the buffer.
     pub name: String,
-    /// Where the data is from.
-    pub source: Source,
+    /// Where the data is from; nothing if it was made up because none was given.
+    pub source: Option<Source>,
     /// What was typed, for messages.
     pub typed: String,
     /// True for `--inout`.
@@ -44,21 +48,25 @@ pub struct Output {
 }
 
 impl Request {
-    /// Understands the command line.
-    pub fn new(args: &Run) -> Result<Self, Failure> {
+    /// Understands the command line; `shaders` are the kernels' files.
+    pub fn new(
+        args: &Data,
+        outputs: &[(String, Option<PathBuf>)],
+        shaders: &[&Path],
+    ) -> Result<Self, Failure> {
         let inputs = args.inputs.iter().map(|pair| (pair, "--in", false));
         let inouts = args.inouts.iter().map(|pair| (pair, "--inout", true));
         let inputs: Vec<Input> = inputs
             .chain(inouts)
             .map(|((name, text), flag, inout)| {
                 let source = Source::parse(text).map_err(|f| about(f, flag, name))?;
+                let source = Some(source);
                 let typed = format!("{flag} {name}={text}");
                 let name = name.clone();
                 Ok(Input { name, source, typed, inout })
             })
             .collect::<Result<_, Failure>>()?;
-        let outputs = args
-            .outputs
+        let outputs = outputs
             .iter()
             .map(|(name, path)| {
                 let file = path.clone().map(|path| Format::of(&path).map(|format| (path, format)));
@@ -73,20 +81,22 @@ impl Request {
             shapes: shapes(args)?,
             pushes: args.pushes.clone(),
             invocations: args.invocations.clone(),
+            fallback: None,
+            immediates: None,
             seed: args.seed,
         };
         request.refuse_repetition()?;
-        request.check_outputs(&args.file)?;
+        request.check_outputs(shaders)?;
         Ok(request)
     }
 
     /// Reads all inputs.
     pub fn load(&self) -> Result<Vec<(String, Loaded)>, Failure> {
         let load = |input: &Input| {
-            let loaded = input.source.load(self.seed, &input.name)?;
-            Ok((input.name.clone(), loaded))
+            let loaded = input.source.as_ref()?.load(self.seed, &input.name);
+            Some(loaded.map(|loaded| (input.name.clone(), loaded)))
         };
-        self.inputs.iter().map(load).collect()
+        self.inputs.iter().filter_map(load).collect()
     }
 
     /// The input of a buffer.
@@ -114,7 +124,7 @@ impl Request {
     }
 
     /// Refuses outputs that cannot be written, or that would overwrite what is read.
-    fn check_outputs(&self, shader: &Path) -> Result<(), Failure> {
+    fn check_outputs(&self, shaders: &[&Path]) -> Result<(), Failure> {
         let paths: Vec<&Path> =
             self.outputs.iter().filter_map(|o| Some(o.file.as_ref()?.0.as_path())).collect();
         for (i, path) in paths.iter().enumerate() {
@@ -125,8 +135,9 @@ impl Request {
                     other.display()
                 )));
             }
-            let mut read = self.inputs.iter().filter_map(|input| input.source.path());
-            if file::same(path, shader) || read.any(|read| file::same(path, read)) {
+            let mut read = self.inputs.iter().filter_map(|input| input.source.as_ref()?.path());
+            let is_shader = shaders.iter().any(|shader| file::same(path, shader));
+            if is_shader || read.any(|read| file::same(path, read)) {
                 return Err(Failure::usage(format!(
                     "--out {shown}: this file is also read; give the output a name of its own"
                 )));
@@ -137,7 +148,7 @@ impl Request {
     }
 }
 
-fn shapes(args: &Run) -> Result<HashMap<String, Shape>, Failure> {
+fn shapes(args: &Data) -> Result<HashMap<String, Shape>, Failure> {
     let mut shapes = HashMap::new();
     for (name, text) in &args.shapes {
         let shape = text.parse().map_err(|failure| about(failure, "--shape", name))?;

@@ -1,0 +1,78 @@
+//! What becomes of one random kernel on one device.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use scry_fuzz::{Case, Kernel, shrink};
+use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain};
+use scry_gpu::{CompileOptions, Device, GpuError, Launch};
+
+/// Candidates that are run to make a kernel smaller.
+const ATTEMPTS: usize = 3000;
+
+/// What is wrong.
+pub enum Problem {
+    /// The devices computed different bytes.
+    Difference(String),
+    /// The source was refused before a device saw it.
+    Shader(String),
+    /// A device does not run it.
+    Refused(String),
+    /// A defect that ended in a panic.
+    Panic,
+}
+
+impl Problem {
+    /// What is wrong, for people.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Difference(text) => text.clone(),
+            Self::Shader(text) => format!("the kernel is refused: {text}"),
+            Self::Refused(text) => format!("a device refuses the kernel: {text}"),
+            Self::Panic => "a defect of scry: running the kernel ends in a panic".to_owned(),
+        }
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        std::mem::discriminant(self) == std::mem::discriminant(other)
+    }
+}
+
+/// What is wrong with a kernel on a device, and the smallest kernel with which that is wrong.
+pub fn try_one(kernel: &Kernel, reference: &Device, device: &Device) -> Option<(Problem, Case)> {
+    let problem = problem(&kernel.case(), reference, device)?;
+    if matches!(problem, Problem::Shader(_)) {
+        // Most of what is left out of a kernel has it refused, for reasons of its own.
+        return Some((problem, kernel.case()));
+    }
+    let small = shrink(kernel, ATTEMPTS, |smaller| {
+        let found = self::problem(&smaller.case(), reference, device);
+        found.is_some_and(|found| found.is_like(&problem))
+    });
+    let small = small.case();
+    let shown = self::problem(&small, reference, device).unwrap_or(problem);
+    Some((shown, small))
+}
+
+fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
+    let ran = catch_unwind(AssertUnwindSafe(|| compared(case, reference, device)));
+    match ran {
+        Ok(Ok(Verdict::Ran(outputs))) => {
+            explain(&outputs, reference, device).map(Problem::Difference)
+        }
+        Ok(Err(GpuError::Shader(error))) => Some(Problem::Shader(error.to_string())),
+        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Refused(error.to_string())),
+        Err(_) => Some(Problem::Panic),
+    }
+}
+
+fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
+    let mut launch = Launch::workgroups(case.groups);
+    if let Some(bytes) = &case.immediates {
+        launch = launch.push_constant_bytes(bytes.clone());
+    }
+    let contents: Vec<Bytes<'_>> = case.buffers.iter().map(|bytes| Bytes(bytes)).collect();
+    let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
+    let options = CompileOptions::default();
+    let work = Work { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
+    work.verify(device, &work.run(reference)?, 0)
+}

@@ -1,0 +1,159 @@
+//! `scry verify`: kernels on every device, compared with the reference.
+
+mod fill;
+mod verdicts;
+
+use std::path::Path;
+
+use scry_gpu::verify::{self, Bytes, Contents, Work};
+use scry_gpu::{CompileOptions, Device, Launch};
+use scry_ir::{Options, Outline, Program};
+use serde_json::{Value, json};
+
+use self::verdicts::{Tried, Verified};
+use super::run::plan::{self, Plan, Planned};
+use super::run::{image_sizes, request::Request};
+use super::{open, options, read_source, refused};
+use crate::args::Verify;
+use crate::report::{Failure, Report};
+
+/// Runs and compares every file; not in order if one device disagrees with the reference.
+pub fn run(args: &Verify) -> Result<Report, Failure> {
+    let devices = devices(&args.devices)?;
+    let mut report = Report::new(String::new(), Value::Null);
+    let mut files = Vec::new();
+    for path in &args.files {
+        for verified in verify_file(args, path, &devices)? {
+            report.ok &= verified.agrees();
+            report.text.push_str(&verified.text());
+            files.push(verified.to_json());
+        }
+    }
+    report.json = json!({
+        "reference": verdicts::device_json(&devices.0),
+        "tolerance": args.tolerance,
+        "files": files,
+    });
+    Ok(report)
+}
+
+/// The reference, and the devices to compare with it.
+pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
+    let mut present = verify::devices()?;
+    if present.is_empty() {
+        // Says why there is none.
+        open(None)?;
+    }
+    let reference = present.remove(0);
+    if !selectors.is_empty() {
+        present = selectors.iter().map(|name| open(Some(name))).collect::<Result<_, _>>()?;
+    }
+    if present.is_empty() {
+        let only = verdicts::title(&reference);
+        return Err(Failure::Work(format!(
+            "there is nothing to compare: {only} is the only device; `scry doctor` tells what would \
+             bring another"
+        )));
+    }
+    Ok((reference, present))
+}
+
+/// Verifies every kernel of a file. What is wrong with one of several files is part of the report,
+/// what is wrong with the only one ends the command.
+fn verify_file(
+    args: &Verify,
+    path: &Path,
+    devices: &(Device, Vec<Device>),
+) -> Result<Vec<Verified>, Failure> {
+    let noted = |outcome: Result<Verified, Failure>| match outcome {
+        Err(Failure::Work(problem) | Failure::Usage(problem)) if args.files.len() > 1 => {
+            Ok(Verified::failed(path, problem))
+        }
+        outcome => outcome,
+    };
+    let read = read_source(path).and_then(|source| {
+        let outline = Outline::read(&source).map_err(|error| Failure::shader(path, &error))?;
+        Ok((source, outline))
+    });
+    let (source, outline) = match read {
+        Ok(read) => read,
+        Err(failure) => return Ok(vec![noted(Err(failure))?]),
+    };
+    let all = outline.entry_points.iter().cloned().map(Some).collect();
+    let entries: Vec<Option<String>> = match &args.selection.entry {
+        Some(entry) => vec![Some(entry.clone())],
+        None if outline.entry_points.is_empty() => vec![None],
+        None => all,
+    };
+    let file = File { path, source: &source, outline: &outline };
+    entries.into_iter().map(|entry| noted(verify_kernel(args, &file, entry, devices))).collect()
+}
+
+/// A WGSL file that was read.
+struct File<'a> {
+    path: &'a Path,
+    source: &'a str,
+    outline: &'a Outline,
+}
+
+fn verify_kernel(
+    args: &Verify,
+    File { path, source, outline }: &File<'_>,
+    entry: Option<String>,
+    devices: &(Device, Vec<Device>),
+) -> Result<Verified, Failure> {
+    let mut request = Request::new(&args.data, &[], &[path])?;
+    let mut loaded = request.load()?;
+    let sizes = image_sizes(outline, &loaded, &args.selection);
+    let mut options = options(&args.selection, sizes);
+    options.entry = entry;
+    options.overrides.extend(fill::overrides(outline, &options.overrides));
+    let program =
+        Program::with_options(source, &options).map_err(|error| refused(path, outline, &error))?;
+    fill::fill(&mut request, &mut loaded, program.interface(), args.data.seed)?;
+    let plan = plan::make(&request, loaded, program.interface())?;
+    let tried = compare(source, options, &plan, args.tolerance, devices)?;
+    Ok(Verified {
+        path: path.to_path_buf(),
+        kernel: program.interface().entry_point.clone(),
+        invocations: plan.invocations,
+        reference: Some(devices.0.clone()),
+        tried,
+        problem: None,
+    })
+}
+
+/// Runs a plan on every device.
+fn compare(
+    source: &str,
+    options: Options,
+    plan: &Plan,
+    tolerance: u64,
+    (reference, others): &(Device, Vec<Device>),
+) -> Result<Vec<Tried>, Failure> {
+    let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
+    let contents: Vec<Bytes<'_>> = contents.iter().map(|bytes| Bytes(bytes)).collect();
+    let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
+    let options = CompileOptions { entry: options.entry, overrides: options.overrides };
+    let launch = launch(plan);
+    let work = Work { wgsl: source, options: &options, contents: &contents, launch: &launch };
+    let expected = work.run(reference)?;
+    let tried = others.iter().map(|device| {
+        let verdict = work.verify(device, &expected, tolerance)?;
+        Ok(Tried { device: device.clone(), verdict })
+    });
+    tried.collect()
+}
+
+fn content(planned: &Planned) -> Vec<u8> {
+    let zeros = || vec![0; planned.data.len];
+    planned.data.bytes.as_ref().map_or_else(zeros, |bytes| bytes.as_slice().to_vec())
+}
+
+fn launch(plan: &Plan) -> Launch {
+    let launch = Launch::invocations(plan.invocations);
+    match &plan.immediates {
+        Some(bytes) => launch.push_constant_bytes(bytes.clone()),
+        None => launch,
+    }
+}

@@ -1,0 +1,169 @@
+//! What `scry verify` found, as text and as JSON.
+
+use std::path::{Path, PathBuf};
+
+use scry_gpu::Device;
+use scry_gpu::verify::{Comparison, Difference, FAR, Verdict};
+use serde_json::{Value, json};
+
+use crate::commands::run::grid;
+use crate::commands::table;
+
+/// What became of one file.
+pub struct Verified {
+    pub path: PathBuf,
+    /// The entry point.
+    pub kernel: String,
+    /// Invocations along x, y and z.
+    pub invocations: [u64; 3],
+    /// The device that the others are compared with.
+    pub reference: Option<Device>,
+    /// The others.
+    pub tried: Vec<Tried>,
+    /// Why nothing could be compared.
+    pub problem: Option<String>,
+}
+
+/// What became of one device.
+pub struct Tried {
+    pub device: Device,
+    pub verdict: Verdict,
+}
+
+/// Selector and name.
+pub fn title(device: &Device) -> String {
+    let info = device.info();
+    format!("{}:{} {}", info.backend, info.index, info.name)
+}
+
+/// A device as the document names it.
+pub fn device_json(device: &Device) -> Value {
+    let info = device.info();
+    json!({ "selector": format!("{}:{}", info.backend, info.index), "name": info.name })
+}
+
+impl Verified {
+    /// A file that nothing could be compared for.
+    pub fn failed(path: &Path, problem: String) -> Self {
+        Self {
+            path: path.to_owned(),
+            kernel: String::new(),
+            invocations: [0; 3],
+            reference: None,
+            tried: Vec::new(),
+            problem: Some(problem),
+        }
+    }
+
+    /// True if at least one device ran the kernel, and each that did agrees with the reference.
+    pub fn agrees(&self) -> bool {
+        let ran = |tried: &Tried| matches!(tried.verdict, Verdict::Ran(_));
+        self.tried.iter().any(ran) && self.tried.iter().all(Tried::agrees)
+    }
+
+    /// For people.
+    pub fn text(&self) -> String {
+        let path = self.path.display();
+        let Some(reference) = &self.reference else {
+            let problem = self.problem.as_deref().unwrap_or_default();
+            // A refused shader begins with its path already.
+            return match problem.starts_with(&path.to_string()) {
+                true => format!("{problem}\n"),
+                false => format!("{path}: {problem}\n"),
+            };
+        };
+        let verdict = if self.agrees() { "agrees" } else { "DISAGREES" };
+        let count = grid::text(self.invocations);
+        let rows: Vec<Vec<String>> = self.tried.iter().flat_map(Tried::rows).collect();
+        format!(
+            "{path}: {verdict}: {}, {count} invocations, compared with {}\n{}",
+            self.kernel,
+            title(reference),
+            table(&rows, "  ")
+        )
+    }
+
+    /// For programs.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "file": self.path.display().to_string(),
+            "agrees": self.agrees(),
+            "problem": self.problem,
+            "kernel": self.kernel,
+            "invocations": self.invocations,
+            "devices": self.tried.iter().map(Tried::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+impl Tried {
+    fn agrees(&self) -> bool {
+        match &self.verdict {
+            Verdict::Ran(outputs) => outputs.iter().all(|(_, comparison)| comparison.agrees()),
+            Verdict::Unable(_) => true,
+        }
+    }
+
+    fn rows(&self) -> Vec<Vec<String>> {
+        let title = title(&self.device);
+        match &self.verdict {
+            Verdict::Ran(outputs) => outputs
+                .iter()
+                .map(|(name, found)| vec![title.clone(), name.clone(), describe(name, found)])
+                .collect(),
+            Verdict::Unable(error) => {
+                vec![vec![title, "cannot run it".to_owned(), error.to_string()]]
+            }
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let mut device = device_json(&self.device);
+        let (unable, outputs) = match &self.verdict {
+            Verdict::Ran(outputs) => (None, outputs.iter().map(output_json).collect()),
+            Verdict::Unable(error) => (Some(error.to_string()), Vec::new()),
+        };
+        device["unable"] = json!(unable);
+        device["outputs"] = Value::Array(outputs);
+        device
+    }
+}
+
+/// How an output compares.
+fn describe(name: &str, comparison: &Comparison) -> String {
+    let Comparison { different, largest_ulps, first_difference } = comparison;
+    let Some(Difference { index, place, expected, found, .. }) = first_difference else {
+        return match largest_ulps {
+            0 => "equal".to_owned(),
+            ulps => format!("{ulps} ULP at most; {different} numbers differ"),
+        };
+    };
+    let apart = match *largest_ulps {
+        FAR => String::new(),
+        ulps => format!("{ulps} ULP at most; "),
+    };
+    format!(
+        "{apart}{different} numbers differ; first {name}{place} (number {index}) is {found}, not \
+         {expected}"
+    )
+}
+
+fn output_json((name, comparison): &(String, Comparison)) -> Value {
+    let ulps = |ulps: u64| (ulps != FAR).then_some(ulps);
+    let first = comparison.first_difference.as_ref().map(|first| {
+        json!({
+            "index": first.index,
+            "place": first.place,
+            "expected": first.expected,
+            "found": first.found,
+            "ulps": ulps(first.ulps),
+        })
+    });
+    json!({
+        "name": name,
+        "agrees": comparison.agrees(),
+        "different": comparison.different,
+        "largest_ulps": ulps(comparison.largest_ulps),
+        "first_difference": first,
+    })
+}
