@@ -29,6 +29,7 @@ mod harness;
 mod integers;
 mod launches;
 mod layouts;
+mod matrices;
 mod memory;
 mod memory_types;
 mod parameters;
