@@ -86,7 +86,8 @@ impl Suite {
         let mut command = Command::new(&self.program);
         // With one thread the harness runs tests on its own, which has no test's name.
         command.current_dir(&self.folder).arg("--test-threads=2").env("SCRY_DEVICE", "cpu");
-        command.stdout(Stdio::null()).stderr(Stdio::null());
+        // Nobody reads what failing tests say.
+        command.env("RUST_BACKTRACE", "0").stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
 
