@@ -13,7 +13,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::{artifact, repo};
 
 /// A kernel whose loop no longer ends counts as noticed after so long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Tests that are run first; the others that have the operator follow if these notice nothing.
 const FIRST: usize = 6;

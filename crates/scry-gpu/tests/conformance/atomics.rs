@@ -232,7 +232,7 @@ fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
             var seen = compare;
             var exchanged = false;
             if i % 5u != 4u {{
-                loop {{
+                for (var attempt = 0; attempt < 100; attempt++) {{
                     let result = atomicCompareExchangeWeak(&{cell}, compare, operands[i]);
                     seen = result.old_value;
                     exchanged = result.exchanged;
