@@ -170,8 +170,9 @@ fn packed_fractions() {
             u32::from(a) | u32::from(b) << 16
         }),
     ];
-    // No value whose scaled size is half-way between two integers: floats may fall to either side.
-    let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.7, -0.7, 0.123, -0.987, 5.0, -5.0, 0.0031];
+    // No value whose scaled size is near the middle between two integers: floats may fall to
+    // either side. (The float next to 0.7 times 255 is such a one.)
+    let values = [0.0, 1.0, -1.0, 0.25, -0.25, 0.71, -0.71, 0.123, -0.987, 5.0, -5.0, 0.0031];
     let pairs = all_pairs(&values.map(f32::to_bits));
     check_table("let a = bitcast<f32>(x); let b = bitcast<f32>(y);", &CASES, &pairs);
 }

@@ -1,26 +1,14 @@
 //! Loops, branches, functions and pointers, against the same program on the host.
 
-use scry_gpu::Launch;
-
-use crate::harness::{Case, on_each_device, one_workgroup, run_words};
+use crate::harness::{Case, check_functions, on_each_device, one_workgroup, run_words};
 
 /// The numbers 0 to 63 as inputs; as second words small ones.
 fn inputs() -> Vec<[u32; 2]> {
     (0..64).map(|i| [i, i * 7 % 13]).collect()
 }
 
-/// Checks functions `f0`, `f1`, ... of two words.
-fn check_functions(functions: &str, cases: &[Case]) {
-    let source = crate::harness::table_kernel(functions, "", cases);
-    let pairs = inputs();
-    on_each_device(|gpu| {
-        let len = pairs.len() * cases.len();
-        let launch = Launch::invocations(pairs.len());
-        let got = run_words(gpu, &source, &[pairs.as_flattened()], len, launch);
-        let want: Vec<u32> =
-            pairs.iter().flat_map(|[x, y]| cases.iter().map(|(_, host)| host(*x, *y))).collect();
-        assert_eq!(got, want);
-    });
+fn check(functions: &str, cases: &[Case]) {
+    check_functions(functions, cases, &inputs());
 }
 
 #[test]
@@ -73,7 +61,7 @@ fn loops() {
             (0..turns).filter(|i| i % 2 == 1).sum::<u32>() + 100 * turns
         }),
     ];
-    check_functions(functions, &CASES);
+    check(functions, &CASES);
 }
 
 #[test]
@@ -117,7 +105,7 @@ fn nested_loops() {
             sum
         }),
     ];
-    check_functions(functions, &CASES);
+    check(functions, &CASES);
 }
 
 #[test]
@@ -188,7 +176,7 @@ fn switches() {
         }),
         ("f2(x, y)", |_, y| y),
     ];
-    check_functions(functions, &CASES);
+    check(functions, &CASES);
 }
 
 #[test]
@@ -217,7 +205,7 @@ fn branches_and_early_returns() {
         }),
         ("f2(x, y)", |x, y| x.min(y)),
     ];
-    check_functions(functions, &CASES);
+    check(functions, &CASES);
 }
 
 #[test]
@@ -267,7 +255,7 @@ fn pointers_to_variables_and_their_parts() {
             v[0] + v[1] * 1000 + 5
         }),
     ];
-    check_functions(functions, &CASES);
+    check(functions, &CASES);
 }
 
 #[test]

@@ -97,8 +97,25 @@ pub fn check_table_by<S: AsRef<str>>(
     pairs: &[[u32; 2]],
     is_right: impl Fn(u32, u32) -> bool,
 ) {
+    check_in_all_ways("", prelude, cases, pairs, is_right);
+}
+
+/// Evaluates every expression over functions of one's own for every pair of words `x` and `y`.
+#[track_caller]
+pub fn check_functions(functions: &str, cases: &[Case], pairs: &[[u32; 2]]) {
+    check_in_all_ways(functions, "", cases, pairs, |got, want| got == want);
+}
+
+#[track_caller]
+fn check_in_all_ways<S: AsRef<str>>(
+    declarations: &str,
+    prelude: &str,
+    cases: &[(S, impl Fn(u32, u32) -> u32)],
+    pairs: &[[u32; 2]],
+    is_right: impl Fn(u32, u32) -> bool,
+) {
     for way in [Way::Varying, Way::Uniform, Way::Masked] {
-        let source = table_kernel_for(way, "", prelude, cases);
+        let source = table_kernel(way, declarations, prelude, cases);
         on_each_device(|gpu| {
             let got = way.run(gpu, &source, pairs, cases.len());
             for (index, (pair, row)) in pairs.iter().zip(got.chunks(cases.len())).enumerate() {
@@ -169,11 +186,7 @@ impl Way {
 }
 
 /// A kernel that evaluates each expression for the pair of words of its invocation.
-pub fn table_kernel<S: AsRef<str>, H>(directives: &str, prelude: &str, cases: &[(S, H)]) -> String {
-    table_kernel_for(Way::Varying, directives, prelude, cases)
-}
-
-fn table_kernel_for<S: AsRef<str>, H>(
+fn table_kernel<S: AsRef<str>, H>(
     way: Way,
     directives: &str,
     prelude: &str,

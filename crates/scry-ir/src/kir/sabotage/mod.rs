@@ -37,7 +37,7 @@ fn visit(block: &Block, see: &mut dyn FnMut(&Stmt)) {
 ///
 /// Truth values are negated, the lowest bit of integers is flipped, floats get the highest bit of
 /// their exponent flipped, which moves them far away. What is written is wrong for operators that
-/// write, and barriers are dropped.
+/// write.
 pub fn sabotage(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);
     let mut saboteur = Saboteur { kir, operator, planted: 0 };
@@ -77,8 +77,7 @@ impl Saboteur<'_> {
                 let values = values.into_iter().map(|value| self.wrong(value, out)).collect();
                 out.push(Stmt::Store { place, values });
             }
-            // A barrier waits for nobody.
-            _ => {}
+            other => out.push(other),
         }
     }
 

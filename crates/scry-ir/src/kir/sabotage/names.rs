@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::kir::{AtomicOp, Barrier, Inst, Kir, Source, Space, Stmt, SubgroupOp, Type, Value};
+use crate::kir::{AtomicOp, Inst, Kir, Source, Space, Stmt, SubgroupOp, Type, Value};
 
 /// The end of the name of what an atomic operation writes; without it the name stands for what the
 /// operation gives.
@@ -18,7 +18,6 @@ pub(super) fn of_stmt(kir: &Kir, stmt: &Stmt) -> Vec<String> {
             .map(|value| memory("store", place.space, kir.ty(*value)))
             .into_iter()
             .collect(),
-        Stmt::Barrier(Barrier::Workgroup) => vec!["barrier.workgroup".to_owned()],
         _ => Vec::new(),
     }
 }

@@ -9,7 +9,8 @@ const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];
 /// Types of `atomic<T>` with all operations; `F32` has some, in buffers.
 const ATOMIC: [Type; 4] = [Type::I32, Type::U32, Type::I64, Type::U64];
 
-/// The names of all operators that WGSL can lead to.
+/// The names of all operators that WGSL can lead to. Barriers are none of them: invocations in
+/// lockstep get the same results without.
 #[must_use]
 pub fn operators() -> Vec<String> {
     let mut list = List(Vec::new());
@@ -43,7 +44,7 @@ impl List {
             Builtin::SubgroupCount,
         ];
         self.0.extend(alone.map(|builtin| format!("builtin.{}", snake(builtin))));
-        self.0.extend(["array_length", "barrier.workgroup"].map(str::to_owned));
+        self.0.push("array_length".to_owned());
     }
 
     fn unary(&mut self) {
@@ -133,7 +134,11 @@ impl List {
         self.typed("select", &Type::ALL);
         for from in Type::ALL {
             for to in Type::ALL.into_iter().filter(|to| *to != from) {
-                self.0.push(format!("convert.{from}.{to}"));
+                // Of one width, integers keep their bits.
+                let is_sign = from.is_integer() && from.to_unsigned() == to.to_unsigned();
+                if !(is_sign && to.is_integer()) {
+                    self.0.push(format!("convert.{from}.{to}"));
+                }
                 if from.size() == to.size() {
                     self.0.push(format!("bitcast.{from}.{to}"));
                 }

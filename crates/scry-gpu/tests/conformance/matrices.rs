@@ -1,0 +1,121 @@
+//! Matrices of every shape and type, made of values and loaded from memory, with columns and
+//! elements that an index selects.
+
+use scry_gpu::{Device, Launch};
+
+use crate::harness::{on_each_device, succeed};
+use crate::typed::{FLOATS, Ty, directives, pack, unpack};
+
+/// Matrices in the buffer, and workgroups of the launch.
+const COUNT: usize = 6;
+
+/// Lanes of a workgroup; each looks at a matrix of its own.
+const LANES: usize = 16;
+
+/// Columns of small whole numbers: their products are exact in every type.
+type Matrix = Vec<Vec<f64>>;
+
+fn matrix(seed: usize, columns: usize, rows: usize) -> Matrix {
+    let element = |c: usize, r: usize| ((seed * 7 + c * 3 + r * 5) % 11) as f64 - 4.0;
+    (0..columns).map(|c| (0..rows).map(|r| element(c, r)).collect()).collect()
+}
+
+/// How it lies in a buffer: columns of three have the room of four.
+fn laid_out(ty: Ty, m: &Matrix) -> Vec<u64> {
+    let room = if m[0].len() == 3 { 4 } else { m[0].len() };
+    let column = |column: &Vec<f64>| {
+        let mut values: Vec<u64> = column.iter().map(|value| ty.nearest(*value)).collect();
+        values.resize(room, ty.nearest(100.0));
+        values
+    };
+    m.iter().flat_map(column).collect()
+}
+
+fn source(ty: Ty, columns: usize, rows: usize) -> String {
+    let name = ty.name();
+    let outputs = 3 * rows + 2 * columns + 3;
+    format!(
+        "{}
+        alias Matrix = mat{columns}x{rows}<{name}>;
+        @group(0) @binding(0) var<storage, read> input: array<Matrix>;
+        @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
+        var<private> next: u32;
+        var<workgroup> shelf: array<Matrix, {LANES}>;
+        fn put(value: {name}) {{ out[next] = value; next++; }}
+
+        @compute @workgroup_size({LANES})
+        fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>) {{
+            next = (g.x * {LANES}u + i) * {outputs}u;
+            let same = input[g.x];
+            var own = input[i % {COUNT}u];
+            shelf[i] = own;
+            let v = same[i % {columns}u];
+            let w = transpose(own)[g.x % {rows}u];
+            let across = own * transpose(same)[i % {rows}u];
+            let down = v * own;
+            let both = same * {name}(2) - own + same;
+            for (var r = 0u; r < {rows}u; r++) {{ put(across[r]); put(v[r]); put(both[1][r]); }}
+            for (var c = 0u; c < {columns}u; c++) {{ put(down[c]); put(w[c]); }}
+            workgroupBarrier();
+            own[i % {columns}u][g.x % {rows}u] += {name}(9);
+            own[0] = shelf[(i + 1u) % {LANES}u][1];
+            put(own[i % {columns}u][g.x % {rows}u]);
+            put(shelf[{LANES}u - 1u - i][g.x % {columns}u][i % {rows}u]);
+            put((same * transpose(own))[i % {rows}u][g.x % {rows}u]);
+        }}",
+        directives(&[ty])
+    )
+}
+
+/// What an invocation puts out.
+fn host(matrices: &[Matrix], columns: usize, rows: usize, g: usize, i: usize) -> Vec<f64> {
+    let (same, own) = (&matrices[g], &matrices[i % COUNT]);
+    let shelf = |lane: usize| &matrices[lane % LANES % COUNT];
+    let v = &same[i % columns];
+    let mut out = Vec::new();
+    for r in 0..rows {
+        out.push((0..columns).map(|c| own[c][r] * same[c][i % rows]).sum());
+        out.push(v[r]);
+        out.push(same[1][r] * 3.0 - own[1][r]);
+    }
+    for column in own {
+        out.push((0..rows).map(|r| v[r] * column[r]).sum());
+        out.push(column[g % rows]);
+    }
+    let mut changed = own.clone();
+    changed[i % columns][g % rows] += 9.0;
+    changed[0] = shelf(i + 1)[1].clone();
+    out.push(changed[i % columns][g % rows]);
+    out.push(shelf(LANES - 1 - i)[g % columns][i % rows]);
+    out.push((0..columns).map(|c| same[c][g % rows] * changed[c][i % rows]).sum());
+    out
+}
+
+fn check(gpu: &Device, ty: Ty, columns: usize, rows: usize) {
+    let matrices: Vec<Matrix> = (0..COUNT).map(|seed| matrix(seed, columns, rows)).collect();
+    let bits: Vec<u64> = matrices.iter().flat_map(|m| laid_out(ty, m)).collect();
+    let cells = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
+    let want: Vec<f64> = cells.flat_map(|(g, i)| host(&matrices, columns, rows, g, i)).collect();
+    let input = succeed(gpu.upload(&pack(ty, &bits)));
+    let out = succeed(gpu.upload(&pack(ty, &vec![0; want.len()])));
+    let kernel = succeed(gpu.compile(&source(ty, columns, rows)));
+    let launch = Launch::workgroups([COUNT as u32, 1, 1]);
+    succeed(gpu.run_configured(&kernel, &[&input, &out], launch));
+    let got = unpack(ty, &succeed(out.download()), want.len());
+    let got: Vec<f64> = got.into_iter().map(|bits| ty.float(bits)).collect();
+    assert_eq!(got, want, "mat{columns}x{rows} of {ty:?}");
+}
+
+#[test]
+fn every_shape_of_every_type() {
+    on_each_device(|gpu| {
+        for ty in FLOATS {
+            if !gpu.info().features.contains(ty.feature()) {
+                eprintln!("skipped: {}: {} has no {}", ty.name(), gpu.name(), ty.feature());
+                continue;
+            }
+            let shapes = (2..=4).flat_map(|columns| (2..=4).map(move |rows| (columns, rows)));
+            shapes.for_each(|(columns, rows)| check(gpu, ty, columns, rows));
+        }
+    });
+}

@@ -1,0 +1,272 @@
+//! Values of every type in memory of every kind: storage, uniform, immediate, workgroup, private,
+//! function.
+
+use scry_gpu::{Binding, Device, Launch};
+
+use crate::harness::{Words, as_words, on_each_device, one_workgroup, run_words, succeed};
+use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
+
+const N: usize = 64;
+
+/// Values of a type, none of them zero.
+fn values(ty: Ty, len: usize) -> Vec<u64> {
+    let random = Words(ty.bits() + 40);
+    let value = |(i, word): (usize, u32)| match ty.is_float() {
+        true => ty.nearest(f64::from(word % 500 + 1) / 4.0 - f64::from(i as u32)),
+        false => ty.wrap(i128::from(word) << 31 | i128::from(word) | 1),
+    };
+    random.take(len).enumerate().map(value).collect()
+}
+
+fn for_each_type(test: impl Fn(&Device, Ty)) {
+    on_each_device(|gpu| {
+        for ty in NUMBERS {
+            if gpu.info().features.contains(ty.feature()) {
+                test(gpu, ty);
+            } else {
+                eprintln!("skipped: {}: {} has no {}", ty.name(), gpu.name(), ty.feature());
+            }
+        }
+    });
+}
+
+/// Runs a kernel over the values at binding 0; `len` values are its output at binding 1.
+fn run(gpu: &Device, ty: Ty, body: &str, input: &[u64], len: usize) -> Vec<u64> {
+    let name = ty.name();
+    let source = format!(
+        "{}
+        @group(0) @binding(0) var<storage, read> input: array<{name}>;
+        @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
+        var<workgroup> shelf: array<{name}, 64>;
+        var<workgroup> wide: array<vec3<{name}>, 64>;
+        var<private> own: array<{name}, 8>;
+        struct Pair {{ one: {name}, many: array<vec2<{name}>, 3> }}
+
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) i: u32) {{
+            {body}
+        }}",
+        directives(&[ty])
+    );
+    let input = succeed(gpu.upload(&pack(ty, input)));
+    let words = (len * ty.bits() as usize / 8).div_ceil(4);
+    let out = succeed(gpu.upload(&as_words(vec![u32::MAX; words])));
+    let kernel = succeed(gpu.compile(&source.replace("TYPE", &name)));
+    succeed(gpu.run_configured(&kernel, &[&input, &out], one_workgroup()));
+    unpack(ty, &succeed(out.download()), len)
+}
+
+#[test]
+fn workgroup_arrays_of_every_type() {
+    let body = "
+        shelf[i] = input[i];
+        wide[63u - i] = vec3(input[i], input[(i + 1u) % 64u], input[(i + 2u) % 64u]);
+        workgroupBarrier();
+        out[i * 3u] = shelf[(i * 5u + 3u) % 64u];
+        out[i * 3u + 1u] = wide[i].z;
+        out[i * 3u + 2u] = wide[7][i % 3u];";
+    for_each_type(|gpu, ty| {
+        let input = values(ty, N);
+        let got = run(gpu, ty, body, &input, N * 3);
+        let want = (0..N).flat_map(|i| {
+            let [far, seven] = [63 - i, 63 - 7];
+            [(i * 5 + 3) % N, (far + 2) % N, (seven + i % 3) % N].map(|place| input[place])
+        });
+        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
+    });
+}
+
+#[test]
+fn private_and_function_arrays_of_every_type() {
+    let body = "
+        var mine: array<TYPE, 8>;
+        for (var n = 0u; n < 8u; n++) {
+            mine[(n + i) % 8u] = input[(i + n) % 64u];
+            if (n + i) % 3u != 0u { own[7u - n] = input[(i * 7u + n) % 64u]; }
+        }
+        var v = vec4<TYPE>(input[0], input[1], input[2], input[3]);
+        v[i % 4u] = input[i];
+        var pair: Pair;
+        pair.many[i % 3u].y = input[63u - i];
+        pair.one = pair.many[(i + 1u) % 3u].y;
+        out[i * 5u] = mine[(i * 3u) % 8u];
+        out[i * 5u + 1u] = own[i % 8u];
+        out[i * 5u + 2u] = v[(i / 2u) % 4u];
+        out[i * 5u + 3u] = pair.many[i % 3u][1];
+        out[i * 5u + 4u] = pair.one;";
+    for_each_type(|gpu, ty| {
+        let input = values(ty, N);
+        let got = run(gpu, ty, body, &input, N * 5);
+        let want = (0..N).flat_map(|i| {
+            let n = (i * 3 + 8 * N - i) % 8;
+            let from = 7 - i % 8;
+            let own = if (from + i) % 3 == 0 { 0 } else { input[(i * 7 + from) % N] };
+            let v = i / 2 % 4;
+            let v = if v == i % 4 { input[i] } else { input[v] };
+            [input[(i + n) % N], own, v, input[63 - i], 0]
+        });
+        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
+    });
+}
+
+#[test]
+fn variables_of_every_type() {
+    let body = "
+        var scalar = input[i];
+        var kept = input[(i + 1u) % 64u];
+        for (var n = 0u; n < i % 4u; n++) {
+            if (n + i) % 3u == 0u { scalar = input[(i + n) % 64u]; } else { kept = scalar; }
+        }
+        out[i * 2u] = scalar;
+        out[i * 2u + 1u] = kept;";
+    for_each_type(|gpu, ty| {
+        let input = values(ty, N);
+        let got = run(gpu, ty, body, &input, N * 2);
+        let want = (0..N).flat_map(|i| {
+            let (mut scalar, mut kept) = (input[i], input[(i + 1) % N]);
+            for n in 0..i % 4 {
+                match (n + i) % 3 {
+                    0 => scalar = input[(i + n) % N],
+                    _ => kept = scalar,
+                }
+            }
+            [scalar, kept]
+        });
+        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
+    });
+}
+
+/// Two, three and four values at once, at places that differ, are the same, or follow each other.
+#[test]
+fn vectors_in_storage_of_every_type() {
+    for_each_type(|gpu, ty| {
+        let name = ty.name();
+        let source = format!(
+            "{}
+            @group(0) @binding(0) var<storage, read> input: array<vec4<{name}>>;
+            @group(0) @binding(1) var<storage, read_write> out: array<vec4<{name}>>;
+            @compute @workgroup_size(16)
+            fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>) {{
+                let own = input[i];
+                let same = input[g.x];
+                let far = input[(i * 7u + g.x) % 16u];
+                let at = (g.x * 16u + i) * 2u;
+                out[at] = vec4(own.xy, same.zw);
+                out[at + 1u] = far.wzyx;
+                if (i + g.x) % 3u == 0u {{ out[at + 1u] = vec4(same.yyy, far.x); }}
+            }}",
+            directives(&[ty])
+        );
+        let input = values(ty, N);
+        let len = 3 * 16 * 8;
+        let buffer = succeed(gpu.upload(&pack(ty, &input)));
+        let out = succeed(gpu.upload(&pack(ty, &vec![0; len])));
+        let kernel = succeed(gpu.compile(&source));
+        let launch = Launch::workgroups([3, 1, 1]);
+        succeed(gpu.run_configured(&kernel, &[&buffer, &out], launch));
+        let got = unpack(ty, &succeed(out.download()), len);
+        let row = |at: usize| <[u64; 4]>::try_from(&input[at * 4..at * 4 + 4]).expect("four");
+        let want =
+            (0..3usize).flat_map(|g| (0..16usize).map(move |i| (g, i))).flat_map(|(g, i)| {
+                let (own, shared, far) = (row(i), row(g), row((i * 7 + g) % 16));
+                let second = match (i + g) % 3 {
+                    0 => [shared[1], shared[1], shared[1], far[0]],
+                    _ => [far[3], far[2], far[1], far[0]],
+                };
+                [[own[0], own[1], shared[2], shared[3]], second].concat()
+            });
+        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
+    });
+}
+
+#[test]
+fn uniform_buffers_of_every_type() {
+    for_each_type(|gpu, ty| {
+        let name = ty.name();
+        let source = format!(
+            "{}
+            struct Both {{ v: vec4<{name}>, one: {name} }}
+            @group(0) @binding(0) var<uniform> both: Both;
+            @group(0) @binding(1) var<storage, read_write> out: array<{name}>;
+            @compute @workgroup_size(8)
+            fn main(@builtin(local_invocation_index) i: u32) {{
+                out[i] = select(both.v[i % 4u], both.one, i >= 4u);
+            }}",
+            directives(&[ty])
+        );
+        let input = values(ty, 8);
+        let buffer = succeed(gpu.upload(&pack(ty, &input)));
+        let out = succeed(gpu.upload(&pack(ty, &[0; 8])));
+        let kernel = succeed(gpu.compile(&source));
+        succeed(gpu.run_configured(&kernel, &[&buffer, &out], one_workgroup()));
+        let got = unpack(ty, &succeed(out.download()), 8);
+        let want: Vec<u64> = (0..8).map(|i| input[i.min(4)]).collect();
+        assert_eq!(got, want, "{ty:?}");
+    });
+}
+
+#[test]
+fn immediates_of_every_type() {
+    for_each_type(|gpu, ty| {
+        if ty.bits() == 16 {
+            return;
+        }
+        let name = ty.name();
+        let source = format!(
+            "struct Both {{ v: vec2<{name}>, list: array<{name}, 3> }}
+            var<immediate> both: Both;
+            @group(0) @binding(0) var<storage, read_write> out: array<{name}>;
+            @compute @workgroup_size(8)
+            fn main(@builtin(local_invocation_index) i: u32) {{
+                out[i] = select(both.list[i % 3u], both.v.y, i % 2u == 1u);
+            }}"
+        );
+        // With the padding at its end that the alignment of the vector asks for.
+        let input = values(ty, 6);
+        let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.0.to_ne_bytes()).collect();
+        let out = succeed(gpu.upload(&pack(ty, &[0; 8])));
+        let kernel = succeed(gpu.compile(&source));
+        let launch = one_workgroup().push_constant_bytes(bytes);
+        let bindings: [&dyn Binding; 1] = [&out];
+        succeed(gpu.run_configured(&kernel, &bindings, launch));
+        let got = unpack(ty, &succeed(out.download()), 8);
+        let want = (0..8).map(|i| if i % 2 == 1 { input[1] } else { input[2 + i % 3] });
+        assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
+    });
+}
+
+#[test]
+fn truth_values_in_memory() {
+    let source = "
+        @group(0) @binding(0) var<storage, read> input: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+        var<workgroup> shelf: array<bool, 64>;
+        var<private> own: array<bool, 8>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            shelf[i] = input[i] % 2u == 1u;
+            var mine: array<bool, 8>;
+            var seen = false;
+            for (var n = 0u; n < 8u; n++) {
+                mine[(n + i) % 8u] = input[(i + n) % 64u] % 3u == 0u;
+                own[n] = input[(i * n) % 64u] > 1000000000u;
+                if n < i % 8u { seen = seen || own[n]; }
+            }
+            workgroupBarrier();
+            out[i] = u32(shelf[(i * 5u) % 64u]) + 2u * u32(mine[(i * 3u) % 8u])
+                + 4u * u32(own[i % 8u]) + 8u * u32(seen);
+        }";
+    let input: Vec<u32> = Words(60).take(N).collect();
+    let want = (0..N).map(|i| {
+        let n = (i * 3 + 8 * N - i) % 8;
+        let own = |n: usize| input[(i * n) % N] > 1_000_000_000;
+        let shelf = input[(i * 5) % N] % 2 == 1;
+        let mine = input[(i + n) % N].is_multiple_of(3);
+        let seen = (0..i % 8).any(own);
+        u32::from(shelf) + 2 * u32::from(mine) + 4 * u32::from(own(i % 8)) + 8 * u32::from(seen)
+    });
+    let want: Vec<u32> = want.collect();
+    on_each_device(|gpu| {
+        assert_eq!(run_words(gpu, source, &[&input], N, one_workgroup()), want);
+    });
+}

@@ -1,0 +1,248 @@
+//! Subgroup operations: all of them on all types. What each invocation must find is computed from
+//! the lanes and subgroups that the invocations themselves report.
+
+use scry_gpu::{Device, Features};
+
+use crate::harness::{on_each_device, one_workgroup, succeed};
+use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
+
+const N: usize = 64;
+
+/// Who an invocation is.
+#[derive(Debug, Clone, Copy)]
+struct Member {
+    size: u32,
+    lane: u32,
+    subgroup: u32,
+    active: bool,
+}
+
+/// The invocations of a workgroup with their values.
+struct Workgroup {
+    members: Vec<Member>,
+    values: Vec<i64>,
+}
+
+impl Workgroup {
+    /// The active ones of an invocation's subgroup in the order of their lanes: lane and value.
+    fn mates(&self, i: usize) -> Vec<(u32, i64)> {
+        let own = self.members[i].subgroup;
+        let pairs = self.members.iter().zip(&self.values);
+        let mut mates: Vec<(u32, i64)> = pairs
+            .filter(|(member, _)| member.subgroup == own && member.active)
+            .map(|(member, value)| (member.lane, *value))
+            .collect();
+        mates.sort_unstable();
+        mates
+    }
+
+    /// The value of an active lane of an invocation's subgroup; none if WGSL leaves it open.
+    fn at(&self, i: usize, lane: Option<u32>) -> Option<i64> {
+        self.mates(i).into_iter().find(|mate| Some(mate.0) == lane).map(|mate| mate.1)
+    }
+}
+
+/// An operation on `v`, and what invocation `i` must get; nothing where WGSL leaves it open.
+type Op = (&'static str, fn(&Workgroup, usize) -> Option<i64>);
+
+fn up_to(workgroup: &Workgroup, i: usize, own: bool) -> Vec<i64> {
+    let lane = workgroup.members[i].lane;
+    let mates = workgroup.mates(i).into_iter();
+    mates.filter(|mate| mate.0 < lane || own && mate.0 == lane).map(|mate| mate.1).collect()
+}
+
+fn all(workgroup: &Workgroup, i: usize) -> Vec<i64> {
+    workgroup.mates(i).into_iter().map(|mate| mate.1).collect()
+}
+
+/// Products stay small, as most values are 1 or -1 there.
+fn sign(value: i64) -> i64 {
+    if value % 7 == 3 { 2 } else { 1 }
+}
+
+const NUMERIC: [Op; 8] = [
+    ("subgroupAdd(v)", |w, i| Some(all(w, i).iter().sum())),
+    ("subgroupInclusiveAdd(v)", |w, i| Some(up_to(w, i, true).iter().sum())),
+    ("subgroupExclusiveAdd(v)", |w, i| Some(up_to(w, i, false).iter().sum())),
+    ("subgroupMul(p)", |w, i| Some(all(w, i).into_iter().map(sign).product())),
+    ("subgroupInclusiveMul(p)", |w, i| Some(up_to(w, i, true).into_iter().map(sign).product())),
+    ("subgroupExclusiveMul(p)", |w, i| Some(up_to(w, i, false).into_iter().map(sign).product())),
+    ("subgroupMin(v)", |w, i| all(w, i).into_iter().min()),
+    ("subgroupMax(v)", |w, i| all(w, i).into_iter().max()),
+];
+
+const EXCHANGES: [Op; 11] = [
+    ("subgroupBroadcastFirst(v)", |w, i| all(w, i).first().copied()),
+    ("subgroupBroadcast(v, 2u)", |w, i| w.at(i, Some(2))),
+    ("subgroupShuffle(v, (lane * 3u + 1u) % size)", |w, i| {
+        let Member { size, lane, .. } = w.members[i];
+        w.at(i, Some((lane * 3 + 1) % size))
+    }),
+    ("subgroupShuffle(v, 1u)", |w, i| w.at(i, Some(1))),
+    ("subgroupShuffleXor(v, 3u)", |w, i| w.at(i, Some(w.members[i].lane ^ 3))),
+    ("subgroupShuffleUp(v, 2u)", |w, i| w.at(i, w.members[i].lane.checked_sub(2))),
+    ("subgroupShuffleDown(v, 1u)", |w, i| w.at(i, Some(w.members[i].lane + 1))),
+    ("quadBroadcast(v, 1u)", |w, i| w.at(i, Some(w.members[i].lane & !3 | 1))),
+    ("quadSwapX(v)", |w, i| w.at(i, Some(w.members[i].lane ^ 1))),
+    ("quadSwapY(v)", |w, i| w.at(i, Some(w.members[i].lane ^ 2))),
+    ("quadSwapDiagonal(v)", |w, i| w.at(i, Some(w.members[i].lane ^ 3))),
+];
+
+const BITWISE: [Op; 3] = [
+    ("subgroupAnd(v)", |w, i| all(w, i).into_iter().reduce(|x, y| x & y)),
+    ("subgroupOr(v)", |w, i| all(w, i).into_iter().reduce(|x, y| x | y)),
+    ("subgroupXor(v)", |w, i| all(w, i).into_iter().reduce(|x, y| x ^ y)),
+];
+
+/// Of truth values, as 0 or 1; the ballot's words one by one.
+const QUESTIONS: [Op; 5] = [
+    ("T(subgroupAny(v == T(3)))", |w, i| Some(all(w, i).contains(&3).into())),
+    ("T(subgroupAll(v != T(3)))", |w, i| Some((!all(w, i).contains(&3)).into())),
+    ("T(subgroupBallot(v > T(20)).x & 0xffu)", |w, i| Some(ballot(w, i) & 0xff)),
+    ("T(subgroupBallot(v > T(20)).x >> 24u)", |w, i| Some(ballot(w, i) >> 24 & 0xff)),
+    ("T(countOneBits(subgroupBallot(true).y))", |w, i| {
+        Some(w.mates(i).iter().filter(|mate| (32..64).contains(&mate.0)).count() as i64)
+    }),
+];
+
+/// The first word.
+fn ballot(workgroup: &Workgroup, i: usize) -> i64 {
+    let yes = workgroup.mates(i).into_iter().filter(|(lane, value)| *lane < 32 && *value > 20);
+    yes.map(|(lane, _)| 1 << lane).sum()
+}
+
+fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
+    let name = ty.name();
+    let lines: Vec<String> = (0..)
+        .zip(ops)
+        .map(|(k, (op, _))| {
+            format!("out[i * {}u + {k}u] = {};", ops.len(), op.replace("T(", &format!("{name}(")))
+        })
+        .collect();
+    let condition = if masked { "i % 5u != 2u && i > 1u" } else { "true" };
+    let source = format!(
+        "{}
+        @group(0) @binding(0) var<storage, read> values: array<{name}>;
+        @group(0) @binding(1) var<storage, read_write> who: array<vec3<u32>>;
+        @group(0) @binding(2) var<storage, read_write> out: array<{name}>;
+        @compute @workgroup_size(64)
+        fn main(
+            @builtin(local_invocation_index) i: u32,
+            @builtin(subgroup_size) size: u32,
+            @builtin(subgroup_invocation_id) lane: u32,
+            @builtin(subgroup_id) subgroup: u32,
+        ) {{
+            who[i] = vec3(size, lane, subgroup);
+            let v = values[i];
+            let p = values[64u + i];
+            if {condition} {{
+                {}
+            }}
+        }}",
+        directives(&[ty]),
+        lines.join("\n")
+    );
+    // Small, so that sums are exact in every type and fit it.
+    let values: Vec<i64> = (0..N as i64).map(|i| i * 11 % 29 + 1).collect();
+    let factors = values.iter().map(|value| sign(*value));
+    let all: Vec<u64> = values.iter().copied().chain(factors).map(|v| ty.whole(v as u32)).collect();
+    let input = succeed(gpu.upload(&pack(ty, &all)));
+    let who = succeed(gpu.upload(&vec![[0u32; 4]; N]));
+    let out = succeed(gpu.upload(&pack(ty, &vec![ty.whole(99); N * ops.len()])));
+    let kernel = succeed(gpu.compile(&source));
+    succeed(gpu.run_configured(&kernel, &[&input, &who, &out], one_workgroup()));
+    let active = |i: usize| !masked || i % 5 != 2 && i > 1;
+    let member = |(i, [size, lane, subgroup, _]): (usize, [u32; 4])| Member {
+        size,
+        lane,
+        subgroup,
+        active: active(i),
+    };
+    let members = succeed(who.download()).into_iter().enumerate().map(member).collect();
+    let workgroup = Workgroup { members, values };
+    let got = unpack(ty, &succeed(out.download()), N * ops.len());
+    compare(ty, ops, &workgroup, &got);
+}
+
+fn compare(ty: Ty, ops: &[Op], workgroup: &Workgroup, got: &[u64]) {
+    for (i, row) in got.chunks(ops.len()).enumerate() {
+        let member = workgroup.members[i];
+        for ((op, host), got) in ops.iter().zip(row) {
+            let want = if member.active { host(workgroup, i) } else { Some(99) };
+            if let Some(want) = want {
+                let want = ty.whole(want as u32);
+                assert_eq!(*got, want, "{op} of {ty:?}, invocation {i}: {member:?}");
+            }
+        }
+    }
+}
+
+/// On each device with subgroups, for each type that it has, alone and under a condition.
+fn check_types(types: &[Ty], ops: &[Op]) {
+    on_each_device(|gpu| {
+        for ty in types {
+            let needs = Features::SUBGROUPS | ty.feature();
+            if !gpu.info().features.contains(needs) {
+                eprintln!("skipped: subgroups of {}: {} has no {needs}", ty.name(), gpu.name());
+                continue;
+            }
+            [false, true].into_iter().for_each(|masked| check(gpu, *ty, ops, masked));
+        }
+    });
+}
+
+#[test]
+fn reductions_and_scans() {
+    check_types(&NUMBERS, &NUMERIC);
+}
+
+#[test]
+fn exchanges() {
+    check_types(&NUMBERS, &EXCHANGES);
+}
+
+#[test]
+fn bitwise_reductions() {
+    check_types(&[Ty::I32, Ty::U32, Ty::I64, Ty::U64], &BITWISE);
+}
+
+#[test]
+fn votes_and_ballots() {
+    check_types(&[Ty::U32, Ty::I32], &QUESTIONS);
+}
+
+/// Lanes of a subgroup are numbered without gaps, and subgroups fill the workgroup.
+#[test]
+fn lanes_and_subgroups_are_numbered() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> out: array<vec4<u32>>;
+        @compute @workgroup_size(96)
+        fn main(
+            @builtin(local_invocation_index) i: u32,
+            @builtin(subgroup_size) size: u32,
+            @builtin(subgroup_invocation_id) lane: u32,
+            @builtin(subgroup_id) subgroup: u32,
+            @builtin(num_subgroups) count: u32,
+        ) {
+            out[i] = vec4(size, lane, subgroup, count);
+            subgroupBarrier();
+        }";
+    on_each_device(|gpu| {
+        if !gpu.info().features.contains(Features::SUBGROUPS) {
+            eprintln!("skipped: {} has no {}", gpu.name(), Features::SUBGROUPS);
+            return;
+        }
+        let out = succeed(gpu.upload(&[[0u32; 4]; 96]));
+        let kernel = succeed(gpu.compile(source));
+        succeed(gpu.run_configured(&kernel, &[&out], one_workgroup()));
+        let rows = succeed(out.download());
+        let [size, _, _, count] = rows[0];
+        assert!(size.is_power_of_two() && size <= 128, "{size}");
+        assert_eq!(count, 96u32.div_ceil(size));
+        let mut places: Vec<[u32; 2]> = rows.iter().map(|row| [row[2], row[1]]).collect();
+        places.sort_unstable();
+        let want: Vec<[u32; 2]> = (0..96).map(|i| [i / size, i % size]).collect();
+        assert_eq!(places, want);
+        assert!(rows.iter().all(|row| row[0] == size && row[3] == count));
+    });
+}
