@@ -7,9 +7,12 @@ mod cse;
 mod dead;
 pub(crate) mod eval;
 mod float;
+mod flow;
 mod fold;
 mod identity;
+mod motion;
 mod names;
+mod select;
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +20,16 @@ use super::Kir;
 
 /// Makes a kernel cheaper. What it writes, and in which order it synchronises, stays the same.
 pub fn optimise(kir: &mut Kir) {
-    for _ in 0..2 {
-        fold::fold(kir);
-        cse::cse(kir);
-        dead::dead(kir);
-    }
+    fold::fold(kir);
+    cse::cse(kir);
+    flow::flow(kir);
+    select::select(kir);
+    fold::fold(kir);
+    cse::cse(kir);
+    motion::motion(kir);
+    fold::fold(kir);
+    cse::cse(kir);
+    dead::dead(kir);
+    flow::flow(kir);
     compact::compact(kir);
 }

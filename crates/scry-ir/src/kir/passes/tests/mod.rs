@@ -2,5 +2,8 @@
 
 mod differential;
 mod eval;
+mod fold;
 mod interp;
+mod motion;
 mod random;
+mod support;
