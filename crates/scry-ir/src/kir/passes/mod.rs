@@ -2,6 +2,8 @@
 //!
 //! Each pass is a file that says what it does and why that is sound. Here is only their order.
 
+mod below;
+mod bounds;
 mod compact;
 mod cse;
 mod dead;
@@ -10,8 +12,10 @@ mod float;
 mod flow;
 mod fold;
 mod identity;
+mod induction;
 mod motion;
 mod names;
+mod range;
 mod select;
 #[cfg(test)]
 mod tests;
@@ -27,6 +31,7 @@ pub fn optimise(kir: &mut Kir) {
     fold::fold(kir);
     cse::cse(kir);
     motion::motion(kir);
+    bounds::bounds(kir);
     fold::fold(kir);
     cse::cse(kir);
     dead::dead(kir);
