@@ -39,14 +39,18 @@ impl Flow {
             block.pop();
         }
         let Some(last) = block.pop() else { return };
-        let mut out = Vec::with_capacity(block.len() + 1);
         let ends = std::mem::take(&mut self.ends);
-        for stmt in block.drain(..) {
+        let mut out = Vec::with_capacity(block.len() + 1);
+        let reached = block.drain(..).all(|stmt| {
             self.stmt(stmt, &mut out);
             self.ends.clear();
-        }
+            // The statements of a scope may have ended in leaving something round it.
+            !matches!(out.last(), Some(Stmt::Leave(_)))
+        });
         self.ends = ends;
-        self.stmt(last, &mut out);
+        if reached {
+            self.stmt(last, &mut out);
+        }
         *block = out;
     }
 

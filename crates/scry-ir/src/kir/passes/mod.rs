@@ -22,19 +22,29 @@ mod tests;
 
 use super::Kir;
 
+/// The passes, in order.
+///
+/// What moves out of a branch must not rest on its condition: invariants move before clamps are
+/// dropped. Branches become selections before that, which shows more conditions.
+const PASSES: [fn(&mut Kir); 13] = [
+    fold::fold,
+    cse::cse,
+    flow::flow,
+    select::select,
+    fold::fold,
+    cse::cse,
+    motion::motion,
+    bounds::bounds,
+    fold::fold,
+    cse::cse,
+    dead::dead,
+    flow::flow,
+    compact::compact,
+];
+
 /// Makes a kernel cheaper. What it writes, and in which order it synchronises, stays the same.
 pub fn optimise(kir: &mut Kir) {
-    fold::fold(kir);
-    cse::cse(kir);
-    flow::flow(kir);
-    select::select(kir);
-    fold::fold(kir);
-    cse::cse(kir);
-    motion::motion(kir);
-    bounds::bounds(kir);
-    fold::fold(kir);
-    cse::cse(kir);
-    dead::dead(kir);
-    flow::flow(kir);
-    compact::compact(kir);
+    for pass in PASSES {
+        pass(kir);
+    }
 }
