@@ -120,15 +120,28 @@ impl Motion<'_> {
     /// Whether a place is in bounds whatever the conditions round it are.
     fn is_clamped(&self, place: Place, ty: Type, count: u8) -> bool {
         let size = ty.size() * u32::from(count);
-        match (place.space, place.index) {
-            (Space::Immediate, None) => {
-                place.offset.checked_add(size).is_some_and(|end| end <= self.kir.immediates)
+        let known = match place.space {
+            Space::Immediate => u64::from(self.kir.immediates),
+            Space::Binding(binding) => self.kir.buffers[binding as usize].size,
+            Space::Workgroup(_) | Space::Local(_) => 0,
+        };
+        let end = |index: u64| {
+            index * u64::from(place.stride) + u64::from(place.offset) + u64::from(size)
+        };
+        match (place.index, place.space) {
+            (None, _) => end(0) <= known,
+            (Some(index), space) => {
+                self.largest(index).is_some_and(|largest| end(largest) <= known)
+                    || matches!(space, Space::Binding(binding)
+                        if self.below_length(binding, index, place, size))
             }
-            (Space::Binding(binding), Some(index)) => {
-                self.below_length(binding, index, place, size)
-            }
-            _ => false,
         }
+    }
+
+    /// The constant that an index is clamped to.
+    fn largest(&self, index: Value) -> Option<u64> {
+        let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return None };
+        self.kir.constant(a).or(self.kir.constant(b)).map(|constant| constant.bits)
     }
 
     /// Whether an index is `min(_, arrayLength - 1)` of the array that a place lies in.

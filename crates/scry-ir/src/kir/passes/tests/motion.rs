@@ -92,6 +92,26 @@ fn clamped_loads_move_from_anywhere() {
     assert!(!moved(&clamped(8)), "the index is clamped for another stride");
 }
 
+/// Of 16 bytes that are there for certain.
+#[test]
+fn loads_move_from_anywhere_within_what_a_buffer_has_for_certain() {
+    let sized = |limit: Option<u32>, offset| {
+        around(|b, label, [x, condition]| {
+            b.buffer_size(0, 16);
+            b.if_then(condition, |b| b.leave(label));
+            let index = limit.map(|limit| {
+                let limit = b.u32(limit);
+                b.binary(BinaryOp::Min, x, limit)
+            });
+            b.load(Type::U32, Place::new(Space::Binding(0), index, 4, offset), 2);
+        })
+    };
+    assert!(moved(&sized(None, 8)) && moved(&sized(Some(2), 0)) && moved(&sized(Some(1), 4)));
+    for (limit, offset) in [(None, 12), (Some(3), 0), (Some(1), 8), (Some(u32::MAX), 0)] {
+        assert!(!moved(&sized(limit, offset)), "{limit:?} {offset}");
+    }
+}
+
 #[test]
 fn memory_that_can_change_is_read_in_every_turn() {
     let load = |b: &mut Builder| b.load(Type::U32, Place::new(Space::Binding(1), None, 4, 0), 1);
