@@ -18,6 +18,13 @@ pub(super) fn at_most(bounds: &Bounds<'_>, a: Value, b: Value) -> bool {
     }
 }
 
+/// Whether conditions that hold say `a <= b`.
+pub(super) fn is_ordered(bounds: &Bounds<'_>, a: Value, b: Value) -> bool {
+    let mut recent = bounds.ordered.iter().rev().take(CONDITIONS);
+    let mut strict = bounds.less.iter().rev().take(CONDITIONS);
+    recent.any(|pair| *pair == (a, b)) || strict.any(|pair| *pair == (a, b))
+}
+
 fn constant(bounds: &Bounds<'_>, value: Value) -> Option<i64> {
     bounds.kir.constant(value).filter(|c| c.ty.is_integer()).map(|c| c.as_i64())
 }

@@ -23,6 +23,7 @@ pub(super) fn bounds(kir: &mut Kir) {
         ranges: vec![None; kir.values.len()],
         narrowed: Vec::new(),
         less: Vec::new(),
+        ordered: Vec::new(),
         vars: vec![Range::new(0, 0); kir.vars.len()],
         var_trail: Vec::new(),
         sets: Vec::new(),
@@ -46,8 +47,9 @@ pub(super) struct Bounds<'a> {
     pub ranges: Vec<Option<Range>>,
     /// Intervals before conditions narrowed them.
     narrowed: Vec<(Value, Option<Range>)>,
-    /// Pairs of which the first is less than the second.
+    /// Pairs of which the first is less than the second, and of which it is not larger.
     pub less: Vec<(Value, Value)>,
+    pub ordered: Vec<(Value, Value)>,
     pub vars: Vec<Range>,
     /// Intervals of variables before they changed.
     var_trail: Vec<(Var, Range)>,
@@ -58,11 +60,11 @@ pub(super) struct Bounds<'a> {
 
 /// Lengths of the lists of what is known.
 #[derive(Clone, Copy)]
-struct Mark(usize, usize, usize);
+struct Mark(usize, usize, usize, usize);
 
 impl Bounds<'_> {
     fn mark(&self) -> Mark {
-        Mark(self.narrowed.len(), self.less.len(), self.var_trail.len())
+        Mark(self.narrowed.len(), self.less.len(), self.var_trail.len(), self.ordered.len())
     }
 
     /// Forgets what was learned since.
@@ -71,6 +73,7 @@ impl Bounds<'_> {
             self.ranges[value.index()] = before;
         }
         self.less.truncate(mark.1);
+        self.ordered.truncate(mark.3);
         for (var, before) in self.var_trail.drain(mark.2..).rev() {
             self.vars[var.index()] = before;
         }
@@ -185,6 +188,9 @@ impl Bounds<'_> {
         }
         let range = match inst {
             Inst::Get(var) => self.vars[var.index()],
+            Inst::Binary(BinaryOp::Sub, a, b) if below::is_ordered(self, b, a) => {
+                range::difference(ty, self.range(a), self.range(b))
+            }
             _ => range::of(self.kir, ty, &inst, &mut |operand| self.range(operand)),
         };
         self.ranges[value.index()] = Some(range);
@@ -294,10 +300,13 @@ impl Bounds<'_> {
     /// Notes a relation that holds.
     fn relate(&mut self, op: BinaryOp, a: Value, b: Value) {
         let (a_range, b_range) = (self.range_now(a, 2), self.range_now(b, 2));
-        if op == BinaryOp::Lt {
-            self.less.push((a, b));
-        } else if op == BinaryOp::Gt {
-            self.less.push((b, a));
+        match op {
+            BinaryOp::Lt => self.less.push((a, b)),
+            BinaryOp::Gt => self.less.push((b, a)),
+            BinaryOp::Le => self.ordered.push((a, b)),
+            BinaryOp::Ge => self.ordered.push((b, a)),
+            BinaryOp::Eq => self.ordered.extend([(a, b), (b, a)]),
+            _ => {}
         }
         self.narrow(a, allowed(op, b_range));
         self.narrow(b, allowed(mirrored(op), a_range));

@@ -2,7 +2,7 @@
 //!
 //! A variable with one assignment in the loop holds, at the start of every turn, its value from
 //! before the loop or what that assignment gave. So an interval is right for all turns if it holds
-//! the former, and the assignment leads from it to it. Tried are: nothing below the least first
+//! the former, and the assignment leads from it to it. Tried are: what a few turns give, nothing below the least first
 //! value (a counter that grows), and nothing above the largest (one that shrinks). What stands at
 //! the top of the loop as `if !(i < n) { leave }` narrows what reaches an assignment after it,
 //! provided that the assignment happens but once a turn.
@@ -15,6 +15,8 @@ use std::collections::HashMap;
 
 /// How many instructions lie between what a variable held and what it is assigned, at most.
 const STEPS: u32 = 4;
+/// How many turns are tried to see whether a variable gets new values.
+const TURNS: u32 = 3;
 /// How many conditions at the top of a loop are looked at.
 const GUARDS: usize = 8;
 
@@ -93,8 +95,22 @@ impl Induction<'_> {
             return None;
         }
         let (full, first) = (Range::full(ty), self.bounds.vars[self.var.index()]);
-        self.closed(first, Range { hi: full.hi, ..first })
+        self.alternating(first)
+            .or_else(|| self.closed(first, Range { hi: full.hi, ..first }))
             .or_else(|| self.closed(first, Range { lo: full.lo, ..first }))
+    }
+
+    /// The values of a variable that soon has had them all, like one that is toggled.
+    fn alternating(&self, first: Range) -> Option<Range> {
+        let mut range = first;
+        for _ in 0..TURNS {
+            let next = self.evaluate(self.update.value, self.guarded(range), STEPS);
+            if next.is_within(range) {
+                return Some(range);
+            }
+            range = range.join(next);
+        }
+        None
     }
 
     /// The part of `candidate` that is reached from `first`, if nothing else is.

@@ -177,6 +177,14 @@ fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
     }
 }
 
+/// The interval of `a - b`, if `a` is not less.
+pub(super) fn difference(ty: Type, a: Range, b: Range) -> Range {
+    if !is_tracked(ty) || a.is_empty() || b.is_empty() {
+        return Range::full(ty);
+    }
+    Range::new((a.lo - b.hi).max(0), a.hi - b.lo).or_wrapped(ty)
+}
+
 /// Dividing by zero changes nothing.
 fn quotient(ty: Type, a: Range, b: Range) -> Range {
     if b.lo > 0 {

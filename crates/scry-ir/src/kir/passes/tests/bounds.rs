@@ -282,6 +282,46 @@ fn halving_reductions_need_no_clamps() {
     assert_eq!((left(128), left(192), left(193)), (0, 0, 1));
 }
 
+/// `if id >= step { a[id - step] }`
+#[test]
+fn differences_of_what_is_ordered_do_not_wrap() {
+    let left = |op| {
+        clamps(|b| {
+            let id = b.builtin(Builtin::LocalId(0));
+            let step = unknown(b);
+            let reaches = b.binary(op, id, step);
+            b.if_then(reaches, |b| {
+                let before = b.binary(BinaryOp::Sub, id, step);
+                access(b, before);
+            });
+        })
+    };
+    use BinaryOp::{Eq, Ge, Gt, Le, Lt, Ne};
+    assert_eq!([Ge, Gt, Lt, Le, Ne].map(left), [0, 0, 1, 1, 1]);
+    assert_eq!(left(Eq), 0, "the difference is zero");
+}
+
+/// `side = c - side`, at first 0.
+#[test]
+fn toggles_have_two_values() {
+    let left = |sum: u32| {
+        clamps(|b| {
+            let side = b.var(Type::U32);
+            let id = b.builtin(Builtin::LocalId(0));
+            b.repeat(false, |b, label| {
+                let now = b.get(side);
+                access(b, now);
+                let sum = b.u32(sum);
+                let next = b.binary(BinaryOp::Sub, sum, now);
+                b.set(side, next);
+                let done = b.binary(BinaryOp::Eq, id, sum);
+                b.if_then(done, |b| b.leave(label));
+            });
+        })
+    };
+    assert_eq!((left(1), left(255), left(256)), (0, 0, 1));
+}
+
 /// Where the assignment happens in an inner loop, the condition of the outer one says nothing.
 #[test]
 fn counters_of_inner_loops_are_not_bounded_outside() {
