@@ -11,6 +11,7 @@ pub(crate) mod eval;
 mod float;
 mod flow;
 mod fold;
+mod hash;
 mod identity;
 mod induction;
 mod motion;
