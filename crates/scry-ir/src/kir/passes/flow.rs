@@ -43,7 +43,6 @@ impl Flow {
         let mut out = Vec::with_capacity(block.len() + 1);
         let reached = block.drain(..).all(|stmt| {
             self.stmt(stmt, &mut out);
-            self.ends.clear();
             // The statements of a scope may have ended in leaving something round it.
             !matches!(out.last(), Some(Stmt::Leave(_)))
         });

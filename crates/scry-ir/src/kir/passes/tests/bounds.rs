@@ -330,6 +330,7 @@ fn counters_of_inner_loops_are_not_bounded_outside() {
         let more = unknown(b);
         b.repeat(true, |b, label| {
             let i = b.get(var);
+            access(b, i);
             let goes_on = with_constant(b, BinaryOp::Lt, i, 16);
             b.if_else(goes_on, |_| (), |b| b.leave(label));
             b.repeat(true, |b, label| {
@@ -342,7 +343,7 @@ fn counters_of_inner_loops_are_not_bounded_outside() {
             });
         });
     });
-    assert_eq!(left, 1);
+    assert_eq!(left, 2);
 }
 
 #[test]

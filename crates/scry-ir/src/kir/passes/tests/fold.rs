@@ -199,6 +199,25 @@ fn loads_are_merged_until_memory_may_have_changed() {
     assert_eq!(loads_with_between(true, |b, _| store(b, Space::Binding(1))), 1);
 }
 
+/// The store comes after the load, but in the next turn before it.
+#[test]
+fn memory_that_a_loop_writes_is_read_in_every_turn() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let place = Place::new(Space::Binding(out), None, 4, 0);
+    let before = b.load(Type::U32, place, 1)[0];
+    b.repeat(false, |b, label| {
+        let now = b.load(Type::U32, place, 1)[0];
+        let more = b.binary(BinaryOp::Add, now, before);
+        b.store(place, vec![more]);
+        let done = b.binary(BinaryOp::Lt, before, now);
+        b.if_then(done, |b| b.leave(label));
+    });
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(loads(&kir), 2);
+}
+
 #[test]
 fn loads_give_what_was_stored() {
     let mut b = Builder::new("test", [64, 1, 1]);
