@@ -65,8 +65,13 @@ impl Builder {
 
     /// Adds a buffer, and gives its position.
     pub fn buffer(&mut self, writable: bool) -> u32 {
-        self.kir.buffers.push(Buffer { writable });
+        self.kir.buffers.push(Buffer { writable, size: 0 });
         self.kir.buffers.len() as u32 - 1
+    }
+
+    /// Says how many bytes a buffer has for certain, whatever is bound; nothing is said at first.
+    pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
+        self.kir.buffers[buffer as usize].size = bytes;
     }
 
     /// Sets the size of the immediate block, in bytes.

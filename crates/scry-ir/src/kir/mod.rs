@@ -56,6 +56,8 @@ impl Array {
 pub struct Buffer {
     /// Whether the kernel may write it.
     pub writable: bool,
+    /// Bytes that it has for certain, whatever is bound.
+    pub size: u64,
 }
 
 /// A kernel.

@@ -189,7 +189,8 @@ impl<'m> Lower<'m> {
     /// Buffers and immediates, as the interface has them.
     fn declare(&mut self) {
         for binding in &self.interface.bindings {
-            self.builder.buffer(binding.access.writes());
+            let buffer = self.builder.buffer(binding.access.writes());
+            self.builder.buffer_size(buffer, binding.layout.min_binding_size());
         }
         if let Some(immediates) = &self.interface.immediates {
             self.builder.immediates(immediates.layout.fixed_size() as u32);

@@ -10,6 +10,7 @@
 //! are written without any of these by others are data races, for which either value is right.
 
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
+use super::hash::Factor;
 use super::identity::commutes;
 use super::names::{Assigned, Names, diverges, escapes};
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ pub(super) fn cse(kir: &mut Kir) {
         names: Names::new(kir.values.len()),
         loops: Assigned::new(&body),
         start: Vec::new(),
-        table: HashMap::with_capacity(kir.values.len()),
+        table: HashMap::with_capacity_and_hasher(kir.values.len(), Factor::new()),
         added: Vec::new(),
         vars: vec![Known::Zero; kir.vars.len()],
         learned: Vec::new(),
@@ -53,7 +54,7 @@ struct Cse<'a> {
     loops: Assigned,
     /// What goes to the start of the kernel.
     start: Block,
-    table: HashMap<Key, Value>,
+    table: HashMap<Key, Value, Factor>,
     /// What was added to the table, except at the start of the kernel.
     added: Vec<Key>,
     vars: Vec<Known>,

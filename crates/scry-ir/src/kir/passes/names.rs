@@ -65,13 +65,18 @@ fn escapes_all(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
 pub(super) struct Assigned {
     order: Vec<Var>,
     loops: HashMap<Label, Range<usize>>,
+    /// The same, by variable.
+    places: Vec<(Var, usize)>,
 }
 
 impl Assigned {
     /// Reads a kernel's statements.
     pub fn new(body: &Block) -> Self {
-        let mut assigned = Self { order: Vec::new(), loops: HashMap::new() };
+        let mut assigned = Self { order: Vec::new(), loops: HashMap::new(), places: Vec::new() };
         assigned.block(body);
+        let places = assigned.order.iter().enumerate().map(|(place, var)| (*var, place));
+        assigned.places = places.collect();
+        assigned.places.sort_unstable();
         assigned
     }
 
@@ -92,5 +97,13 @@ impl Assigned {
     /// The variables that a loop assigns, as often as it has a statement for it.
     pub fn within(&self, label: Label) -> &[Var] {
         self.loops.get(&label).map_or(&[], |range| &self.order[range.clone()])
+    }
+
+    /// Statements of a loop that assign a variable.
+    pub fn count(&self, label: Label, var: Var) -> usize {
+        let Some(range) = self.loops.get(&label) else { return 0 };
+        let first = self.places.partition_point(|place| *place < (var, range.start));
+        let end = self.places.partition_point(|place| *place < (var, range.end));
+        end - first
     }
 }

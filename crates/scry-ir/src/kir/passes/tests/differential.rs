@@ -1,7 +1,7 @@
 //! Random kernels do the same before and after.
 
-use super::super::super::{Block, Kir, Stmt};
-use super::super::optimise;
+use super::super::super::{Block, Kir, verify};
+use super::super::{PASSES, optimise};
 use super::interp::{Effects, run};
 use super::random::{LENGTHS, Rng, SIZE, kernel};
 
@@ -32,20 +32,6 @@ fn statements(block: &Block) -> usize {
     block.iter().map(|stmt| 1 + stmt.blocks().map(statements).sum::<usize>()).sum()
 }
 
-/// A statement a line.
-fn text(kir: &Kir, block: &Block) -> String {
-    let line = |stmt: &Stmt| match stmt {
-        Stmt::Let(value) => format!("{value} = {:?}\n", kir.inst(*value)),
-        Stmt::If { condition, accept, reject } => {
-            format!("If {condition} {{\n{}}} {{\n{}}}\n", text(kir, accept), text(kir, reject))
-        }
-        Stmt::Loop { label, body, .. } => format!("Loop {label} {{\n{}}}\n", text(kir, body)),
-        Stmt::Scope { label, body } => format!("Scope {label} {{\n{}}}\n", text(kir, body)),
-        stmt => format!("{stmt:?}\n"),
-    };
-    block.iter().map(line).collect()
-}
-
 /// Demands the same of many seeds; of those that fail, shows the smallest kernel.
 fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
     let kernels = seeds.flat_map(|seed| [(seed, 12), (seed, 60)]);
@@ -56,14 +42,22 @@ fn agree(seeds: std::ops::Range<u64>, change: fn(&mut Kir)) {
         let before = kernel(seed, budget);
         let mut after = before.clone();
         change(&mut after);
-        let (before, after) = (text(&before, &before.body), text(&after, &after.body));
-        panic!("seed {seed}, budget {budget}\n{before}becomes\n{after}");
+        panic!("seed {seed}, budget {budget}\n{before}\nbecomes\n{after}");
+    }
+}
+
+/// Optimises, and checks the kernel after each pass.
+fn checked(kir: &mut Kir) {
+    assert_eq!(verify(kir), Ok(()), "before");
+    for (nth, pass) in PASSES.iter().enumerate() {
+        pass(kir);
+        assert_eq!(verify(kir), Ok(()), "after pass {nth}");
     }
 }
 
 #[test]
 fn optimising_changes_no_result() {
-    agree(0..2000, optimise);
+    agree(0..2000, checked);
 }
 
 #[test]

@@ -46,8 +46,15 @@ pub(super) fn kernel(seed: u64, budget: u32) -> Kir {
     b.local_array(Type::U32, 8);
     b.workgroup_array(Type::U32, 4);
     let vars = TYPES.iter().chain(&TYPES).map(|ty| b.var(*ty)).collect();
-    let mut random =
-        Random { b, rng: Rng(seed), pool: Vec::new(), vars, labels: Vec::new(), budget };
+    let mut random = Random {
+        b,
+        rng: Rng(seed),
+        pool: Vec::new(),
+        places: Vec::new(),
+        vars,
+        labels: Vec::new(),
+        budget,
+    };
     random.labels.push(Label::KERNEL);
     random.seed_pool();
     random.block(0);
@@ -62,6 +69,8 @@ struct Random {
     rng: Rng,
     /// Visible values.
     pool: Vec<Value>,
+    /// Places whose indices are visible, and how many elements there are.
+    places: Vec<(Place, u32)>,
     vars: Vec<Var>,
     labels: Vec<Label>,
     budget: u32,
@@ -108,7 +117,7 @@ impl Random {
     }
 
     fn block(&mut self, depth: u32) {
-        let visible = self.pool.len();
+        let (visible, places) = (self.pool.len(), self.places.len());
         for _ in 0..3 + self.rng.below(6) {
             if self.budget == 0 {
                 break;
@@ -117,6 +126,7 @@ impl Random {
             self.stmt(depth);
         }
         self.pool.truncate(visible);
+        self.places.truncate(places);
     }
 
     fn stmt(&mut self, depth: u32) {
@@ -219,8 +229,14 @@ impl Random {
         self.pool.push(value);
     }
 
-    /// A place that is in bounds, for `count` elements.
+    /// A place that is in bounds, for `count` elements; often one of those before.
     fn place(&mut self, space: Space, len: u32, count: u32) -> Place {
+        let before = self.places.iter().rfind(|(place, n)| place.space == space && *n == count);
+        if let Some((place, _)) = before.copied()
+            && self.rng.below(2) == 0
+        {
+            return place;
+        }
         let index = self.operand(Type::U32);
         let last = match space {
             Space::Binding(binding) => {
@@ -231,6 +247,7 @@ impl Random {
             _ => self.b.u32(len - count),
         };
         let index = self.b.binary(BinaryOp::Min, index, last);
+        self.places.push((Place::new(space, Some(index), 4, 0), count));
         Place::new(space, Some(index), 4, 0)
     }
 

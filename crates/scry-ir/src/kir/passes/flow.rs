@@ -1,0 +1,86 @@
+//! Takes out jumps to where control goes anyway, and loops and scopes that are none.
+//!
+//! Leaving a scope at its very end, or the end of a branch there, is no different from reaching the
+//! end; neither is leaving the kernel. A loop whose turn always ends in leaving is a scope. A scope
+//! that is never left early is its statements; values are visible further then, which does no harm.
+
+use super::super::{Block, Kir, Label, Stmt};
+use super::names::diverges;
+
+/// Simplifies the control flow of a kernel.
+pub(super) fn flow(kir: &mut Kir) {
+    let mut flow = Flow { leaves: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
+    flow.count(&kir.body);
+    flow.block(&mut kir.body);
+}
+
+struct Flow {
+    /// For each label, how often it is left.
+    leaves: Vec<u32>,
+    /// What ends where the current block ends.
+    ends: Vec<Label>,
+}
+
+impl Flow {
+    fn count(&mut self, block: &Block) {
+        for stmt in block {
+            if let Stmt::Leave(label) = stmt {
+                self.leaves[label.0 as usize] += 1;
+            }
+            stmt.blocks().for_each(|block| self.count(block));
+        }
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        while let Some(Stmt::Leave(label)) = block.last()
+            && self.ends.contains(label)
+        {
+            self.leaves[label.0 as usize] -= 1;
+            block.pop();
+        }
+        let Some(last) = block.pop() else { return };
+        let ends = std::mem::take(&mut self.ends);
+        let mut out = Vec::with_capacity(block.len() + 1);
+        let reached = block.drain(..).all(|stmt| {
+            self.stmt(stmt, &mut out);
+            // The statements of a scope may have ended in leaving something round it.
+            !matches!(out.last(), Some(Stmt::Leave(_)))
+        });
+        self.ends = ends;
+        if reached {
+            self.stmt(last, &mut out);
+        }
+        *block = out;
+    }
+
+    fn stmt(&mut self, mut stmt: Stmt, out: &mut Block) {
+        match &mut stmt {
+            Stmt::Loop { label, body, .. } if diverges(body) => {
+                let (label, body) = (*label, std::mem::take(body));
+                return self.scope(label, body, out);
+            }
+            Stmt::Scope { label, body } => {
+                let (label, body) = (*label, std::mem::take(body));
+                return self.scope(label, body, out);
+            }
+            Stmt::Loop { body, .. } => {
+                let ends = std::mem::take(&mut self.ends);
+                self.block(body);
+                self.ends = ends;
+            }
+            _ => stmt.blocks_mut().for_each(|block| self.block(block)),
+        }
+        out.push(stmt);
+    }
+
+    fn scope(&mut self, label: Label, mut body: Block, out: &mut Block) {
+        self.ends.push(label);
+        self.block(&mut body);
+        self.ends.pop();
+        if self.leaves[label.0 as usize] == 0 {
+            out.extend(body);
+        } else {
+            out.push(Stmt::Scope { label, body });
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Moves what gives the same in every turn of a loop to before the loop.
+//!
+//! Instructions without effects are total, so computing one that might not have been needed does no
+//! harm. What reads a variable moves if the loop does not assign it; the loads of memory that
+//! cannot change move only if the place is sure to be in bounds there: either the loop executes the
+//! load in its first turn whatever happens, or the index is clamped to the memory's length by an
+//! instruction of its own. A condition round the load is no such proof, for the load moves out of
+//! it; therefore this pass comes before clamps are dropped for the sake of conditions.
+//!
+//! Costly functions stay in the branch of an `If`, which may never be taken.
+
+use super::super::{BinaryOp, Block, Inst, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value};
+use super::names::{Assigned, escapes};
+
+/// Moves the invariants of a kernel's loops.
+pub(super) fn motion(kir: &mut Kir) {
+    let mut body = std::mem::take(&mut kir.body);
+    let assigned = Assigned::new(&body);
+    let level = vec![0; kir.values.len()];
+    let mut motion = Motion { kir, assigned, level, loops: Vec::new(), certain: 0, branch: 0 };
+    motion.block(&mut body);
+    kir.body = body;
+}
+
+struct Motion<'a> {
+    kir: &'a Kir,
+    assigned: Assigned,
+    /// How many loops there are round the place where each value is computed now.
+    level: Vec<usize>,
+    /// The loops round the statement, and what goes before each.
+    loops: Vec<(Label, Block)>,
+    /// Every turn, the first included, of the loops within this many gets to the statement.
+    certain: usize,
+    /// Like `certain`, but only branches count, not what was left before.
+    branch: usize,
+}
+
+impl Motion<'_> {
+    fn block(&mut self, block: &mut Block) {
+        let mut out = Vec::with_capacity(block.len());
+        for mut stmt in block.drain(..) {
+            self.stmt(&mut stmt, &mut out);
+            let moved = matches!(stmt, Stmt::Let(value) if self.moves(value));
+            if !moved {
+                out.push(stmt);
+            }
+        }
+        *block = out;
+    }
+
+    /// Goes through the blocks of a statement.
+    fn stmt(&mut self, stmt: &mut Stmt, out: &mut Block) {
+        let (certain, branch) = (self.certain, self.branch);
+        let leaves = match stmt {
+            Stmt::Loop { label, body, finite } => {
+                self.loops.push((*label, Vec::new()));
+                self.block(body);
+                let (_, before) = self.loops.pop().expect("it was pushed above");
+                out.extend(before);
+                !*finite
+            }
+            Stmt::If { accept, reject, .. } => {
+                (self.certain, self.branch) = (self.loops.len(), self.loops.len());
+                self.block(accept);
+                self.block(reject);
+                false
+            }
+            Stmt::Scope { body, .. } => {
+                self.block(body);
+                false
+            }
+            _ => return,
+        };
+        let passed = !leaves && !escapes(stmt);
+        (self.certain, self.branch) = (if passed { certain } else { self.loops.len() }, branch);
+    }
+
+    /// Moves a value if it is invariant; gives whether it was.
+    fn moves(&mut self, value: Value) -> bool {
+        let depth = self.loops.len();
+        let level = self.earliest(value).min(depth);
+        self.level[value.index()] = level;
+        if let Inst::Load { count, .. } = self.kir.inst(value) {
+            self.level[value.index()..][..usize::from(*count)].fill(level);
+        }
+        if level < depth {
+            self.loops[level].1.push(Stmt::Let(value));
+        }
+        level < depth
+    }
+
+    /// The number of loops that have to be round a value.
+    fn earliest(&self, value: Value) -> usize {
+        let inst = self.kir.inst(value);
+        let mut operands = 0;
+        inst.for_each_operand(|operand| operands = operands.max(self.level[operand.index()]));
+        match *inst {
+            Inst::Get(var) => {
+                let assigns = |(label, _): &(Label, Block)| self.assigned.count(*label, var) > 0;
+                self.loops.iter().rposition(assigns).map_or(0, |last| last + 1)
+            }
+            Inst::Load { place, count } if self.stays_the_same(place.space) => {
+                let clamped = self.is_clamped(place, self.kir.ty(value), count);
+                operands.max(if clamped { 0 } else { self.certain })
+            }
+            inst if !inst.is_pure() => usize::MAX,
+            inst if is_costly(self.kir, inst) => operands.max(self.branch),
+            _ => operands,
+        }
+    }
+
+    fn stays_the_same(&self, space: Space) -> bool {
+        match space {
+            Space::Binding(binding) => !self.kir.buffers[binding as usize].writable,
+            Space::Immediate => true,
+            Space::Workgroup(_) | Space::Local(_) => false,
+        }
+    }
+
+    /// Whether a place is in bounds whatever the conditions round it are.
+    fn is_clamped(&self, place: Place, ty: Type, count: u8) -> bool {
+        let size = ty.size() * u32::from(count);
+        let known = match place.space {
+            Space::Immediate => u64::from(self.kir.immediates),
+            Space::Binding(binding) => self.kir.buffers[binding as usize].size,
+            Space::Workgroup(_) | Space::Local(_) => 0,
+        };
+        let end = |index: u64| {
+            index * u64::from(place.stride) + u64::from(place.offset) + u64::from(size)
+        };
+        match (place.index, place.space) {
+            (None, _) => end(0) <= known,
+            (Some(index), space) => {
+                self.largest(index).is_some_and(|largest| end(largest) <= known)
+                    || matches!(space, Space::Binding(binding)
+                        if self.below_length(binding, index, place, size))
+            }
+        }
+    }
+
+    /// The constant that an index is clamped to.
+    fn largest(&self, index: Value) -> Option<u64> {
+        let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return None };
+        self.kir.constant(a).or(self.kir.constant(b)).map(|constant| constant.bits)
+    }
+
+    /// Whether an index is `min(_, arrayLength - 1)` of the array that a place lies in.
+    fn below_length(&self, binding: u32, index: Value, place: Place, size: u32) -> bool {
+        let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return false };
+        let fits = |last: Value| match self.before_last(last) {
+            Some(Inst::ArrayLength { binding: array, offset, stride }) => {
+                let within = place.offset.checked_sub(offset).and_then(|at| at.checked_add(size));
+                (array, stride) == (binding, place.stride)
+                    && within.is_some_and(|end| end <= stride)
+            }
+            _ => false,
+        };
+        fits(a) || fits(b)
+    }
+
+    /// The instruction of the number that a value is one less than.
+    fn before_last(&self, value: Value) -> Option<Inst> {
+        let Inst::Binary(BinaryOp::Sub, length, one) = *self.kir.inst(value) else { return None };
+        let is_one = self.kir.constant(one).is_some_and(|constant| constant.bits == 1);
+        is_one.then(|| *self.kir.inst(length))
+    }
+}
+
+/// Whether an instruction takes much longer than choosing not to execute it.
+pub(super) fn is_costly(kir: &Kir, inst: Inst) -> bool {
+    match inst {
+        Inst::Binary(BinaryOp::Div | BinaryOp::Rem, a, _) => kir.ty(a).is_integer(),
+        Inst::Binary(op, ..) => matches!(op, BinaryOp::Pow | BinaryOp::Atan2),
+        Inst::Unary(op, _) => is_transcendental(op),
+        _ => false,
+    }
+}
+
+fn is_transcendental(op: UnaryOp) -> bool {
+    (UnaryOp::Exp..=UnaryOp::Atanh).contains(&op)
+}

@@ -1,0 +1,235 @@
+//! Intervals of integers, and what operations make of them.
+//!
+//! An interval holds every value that an expression can have. Where an operation could wrap, its
+//! result can be anything of its type.
+
+use super::super::{BinaryOp, Builtin, Const, Inst, Kir, Type, UnaryOp, Value};
+
+/// The integers from `lo` to `hi`, both included; none if `lo` is larger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Range {
+    pub lo: i64,
+    pub hi: i64,
+}
+
+impl Range {
+    /// What is not an integer of at most 32 bits; nothing follows from this.
+    const ANY: Self = Self::new(i64::MIN, i64::MAX);
+
+    pub const fn new(lo: i64, hi: i64) -> Self {
+        Self { lo, hi }
+    }
+
+    /// All values of a type.
+    pub fn full(ty: Type) -> Self {
+        match ty {
+            Type::Bool => Self::new(0, 1),
+            Type::I16 => Self::new(i16::MIN.into(), i16::MAX.into()),
+            Type::U16 => Self::new(0, u16::MAX.into()),
+            Type::I32 => Self::new(i32::MIN.into(), i32::MAX.into()),
+            Type::U32 => Self::new(0, u32::MAX.into()),
+            _ => Self::ANY,
+        }
+    }
+
+    pub fn is_empty(self) -> bool {
+        self.lo > self.hi
+    }
+
+    /// The only value, if there is but one.
+    pub fn point(self) -> Option<i64> {
+        (self.lo == self.hi).then_some(self.lo)
+    }
+
+    /// What is in one of both.
+    pub fn join(self, other: Self) -> Self {
+        Self::new(self.lo.min(other.lo), self.hi.max(other.hi))
+    }
+
+    /// What is in both.
+    pub fn meet(self, other: Self) -> Self {
+        Self::new(self.lo.max(other.lo), self.hi.min(other.hi))
+    }
+
+    pub fn is_within(self, other: Self) -> bool {
+        other.lo <= self.lo && self.hi <= other.hi
+    }
+
+    fn is_natural(self) -> bool {
+        self.lo >= 0
+    }
+
+    /// The same, or anything of a type that does not hold it all.
+    fn or_wrapped(self, ty: Type) -> Self {
+        if self.is_within(Self::full(ty)) { self } else { Self::full(ty) }
+    }
+
+    /// The interval from the least to the largest of what a function makes of the ends.
+    fn corners(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
+        let ends = [(self.lo, other.lo), (self.lo, other.hi), (self.hi, other.lo)];
+        let last = f(self.hi, other.hi);
+        ends.iter()
+            .map(|(a, b)| f(*a, *b))
+            .fold(Self::new(last, last), |range, end| range.join(Self::new(end, end)))
+    }
+}
+
+/// Whether intervals say anything of a type.
+pub(super) fn is_tracked(ty: Type) -> bool {
+    ty == Type::Bool || (ty.is_integer() && ty.bits() <= 32)
+}
+
+/// The interval of an instruction's value, from those of its operands.
+pub(super) fn of(kir: &Kir, ty: Type, inst: &Inst, get: &mut dyn FnMut(Value) -> Range) -> Range {
+    if !is_tracked(ty) {
+        return Range::ANY;
+    }
+    match *inst {
+        Inst::Const(constant) => constant_range(constant),
+        Inst::Builtin(builtin) => builtin_range(kir, builtin),
+        Inst::Unary(op, a) if is_tracked(kir.ty(a)) => unary(op, ty, get(a)),
+        Inst::Binary(op, a, b) if is_tracked(kir.ty(a)) => binary(op, ty, get(a), get(b)),
+        Inst::Select(_, a, b) => get(a).join(get(b)),
+        Inst::Convert(a) | Inst::Bitcast(a) if kir.ty(a).is_integer() && ty != Type::Bool => {
+            get(a).or_wrapped(ty)
+        }
+        Inst::Convert(a) if kir.ty(a) == Type::Bool => get(a),
+        // A buffer holds at least one element.
+        Inst::ArrayLength { .. } => Range::new(1, u32::MAX.into()),
+        _ => Range::full(ty),
+    }
+}
+
+fn constant_range(constant: Const) -> Range {
+    Range::new(constant.as_i64(), constant.as_i64())
+}
+
+fn builtin_range(kir: &Kir, builtin: Builtin) -> Range {
+    let size = kir.workgroup_size.map(i64::from);
+    let invocations = size.iter().fold(1, |all: i64, axis| all.saturating_mul(*axis));
+    let range = match builtin {
+        Builtin::LocalId(axis) => Range::new(0, size[usize::from(axis)] - 1),
+        Builtin::GroupCount(_) | Builtin::SubgroupSize => Range::new(1, i64::MAX),
+        Builtin::SubgroupId => Range::new(0, invocations - 1),
+        Builtin::SubgroupCount => Range::new(1, invocations),
+        Builtin::GroupId(_) | Builtin::SubgroupLane => Range::full(Type::U32),
+    };
+    range.meet(Range::full(Type::U32))
+}
+
+fn unary(op: UnaryOp, ty: Type, a: Range) -> Range {
+    let bits = i64::from(ty.bits());
+    match op {
+        // Nothing gets here: conditions that were taken for granted contradict each other.
+        _ if a.is_empty() => Range::full(ty),
+        UnaryOp::Not if ty == Type::Bool => Range::new(1 - a.hi, 1 - a.lo),
+        UnaryOp::Neg => Range::new(-a.hi, -a.lo).or_wrapped(ty),
+        UnaryOp::Abs if a.is_natural() => a,
+        UnaryOp::Abs => Range::new(0, a.hi.max(-a.lo)).or_wrapped(ty),
+        UnaryOp::Sign => Range::new(a.lo.signum(), a.hi.signum()),
+        UnaryOp::CountOnes | UnaryOp::LeadingZeros | UnaryOp::TrailingZeros => Range::new(0, bits),
+        UnaryOp::FirstLeadingBit | UnaryOp::FirstTrailingBit => {
+            Range::new(if a.lo > 0 { 0 } else { -1 }, bits - 1).or_wrapped(ty)
+        }
+        _ => Range::full(ty),
+    }
+}
+
+/// The interval of a comparison, which holds or not if all values agree.
+fn compare(op: BinaryOp, a: Range, b: Range) -> Option<Range> {
+    let decided = |holds, fails| match (holds, fails) {
+        (true, _) => Range::new(1, 1),
+        (_, true) => Range::new(0, 0),
+        _ => Range::new(0, 1),
+    };
+    let apart = a.meet(b).is_empty();
+    let same = a.point().is_some() && a == b;
+    Some(match op {
+        BinaryOp::Lt => decided(a.hi < b.lo, a.lo >= b.hi),
+        BinaryOp::Le => decided(a.hi <= b.lo, a.lo > b.hi),
+        BinaryOp::Gt => decided(a.lo > b.hi, a.hi <= b.lo),
+        BinaryOp::Ge => decided(a.lo >= b.hi, a.hi < b.lo),
+        BinaryOp::Eq => decided(same, apart),
+        BinaryOp::Ne => decided(apart, same),
+        _ => return None,
+    })
+}
+
+fn binary(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
+    if a.is_empty() || b.is_empty() {
+        return Range::full(ty);
+    }
+    if let Some(range) = compare(op, a, b) {
+        return range;
+    }
+    match op {
+        BinaryOp::Add => Range::new(a.lo + b.lo, a.hi + b.hi).or_wrapped(ty),
+        BinaryOp::Sub => Range::new(a.lo - b.hi, a.hi - b.lo).or_wrapped(ty),
+        BinaryOp::Mul => a.corners(b, i64::saturating_mul).or_wrapped(ty),
+        BinaryOp::Div => quotient(ty, a, b),
+        BinaryOp::Rem => remainder(a, b),
+        BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => bitwise(op, ty, a, b),
+        BinaryOp::Shl => left(ty, a, b),
+        BinaryOp::Shr => right(ty, a, b),
+        BinaryOp::Min => Range::new(a.lo.min(b.lo), a.hi.min(b.hi)),
+        BinaryOp::Max => Range::new(a.lo.max(b.lo), a.hi.max(b.hi)),
+        _ => Range::full(ty),
+    }
+}
+
+/// The interval of `a - b`, if `a` is not less.
+pub(super) fn difference(ty: Type, a: Range, b: Range) -> Range {
+    if !is_tracked(ty) || a.is_empty() || b.is_empty() {
+        return Range::full(ty);
+    }
+    Range::new((a.lo - b.hi).max(0), a.hi - b.lo).or_wrapped(ty)
+}
+
+/// Dividing by zero changes nothing.
+fn quotient(ty: Type, a: Range, b: Range) -> Range {
+    if b.lo > 0 {
+        a.corners(b, |a, b| a / b)
+    } else if a.is_natural() && b.is_natural() {
+        Range::new(0, a.hi)
+    } else {
+        Range::full(ty)
+    }
+}
+
+/// Closer to zero than the divisor, and no farther from it than the dividend, whose sign it has.
+fn remainder(a: Range, b: Range) -> Range {
+    let most = (b.lo.abs().max(b.hi.abs()) - 1).max(0);
+    Range::new(a.lo.max(-most).min(0), a.hi.min(most).max(0))
+}
+
+fn bitwise(op: BinaryOp, ty: Type, a: Range, b: Range) -> Range {
+    let (some, both) = (a.is_natural() || b.is_natural(), a.is_natural() && b.is_natural());
+    match op {
+        BinaryOp::And if both => Range::new(0, a.hi.min(b.hi)),
+        BinaryOp::And if some => Range::new(0, if a.is_natural() { a.hi } else { b.hi }),
+        BinaryOp::Or if both => Range::new(a.lo.max(b.lo), ones_up_to(a.hi | b.hi)),
+        BinaryOp::Xor if both => Range::new(0, ones_up_to(a.hi | b.hi)),
+        _ => Range::full(ty),
+    }
+}
+
+/// The least number of ones only that is not below a natural number.
+fn ones_up_to(value: i64) -> i64 {
+    if value == 0 { 0 } else { i64::MAX >> (value.leading_zeros() - 1) }
+}
+
+fn left(ty: Type, a: Range, by: Range) -> Range {
+    if a.is_natural() && by.hi < i64::from(ty.bits()) {
+        Range::new(a.lo << by.lo, a.hi << by.hi).or_wrapped(ty)
+    } else {
+        Range::full(ty)
+    }
+}
+
+fn right(ty: Type, a: Range, by: Range) -> Range {
+    if by.hi < i64::from(ty.bits()) {
+        a.corners(by, |a, by| a >> by)
+    } else {
+        Range::new(a.lo.min(0), a.hi.max(0))
+    }
+}

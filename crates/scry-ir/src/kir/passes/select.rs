@@ -1,0 +1,98 @@
+//! Makes small branches that only assign variables into selections.
+//!
+//! What the blocks compute is total, and so may be computed in any case; each variable is assigned
+//! what the block that would have been taken gives it, or else what it held. That is cheaper where
+//! lanes disagree, and conditions become visible that were put together by branches.
+
+use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
+use super::motion::is_costly;
+
+/// How many instructions may be computed in vain.
+const INSTRUCTIONS: usize = 4;
+/// How many variables may be assigned.
+const VARIABLES: usize = 2;
+
+/// Replaces small branches of a kernel by selections.
+pub(super) fn select(kir: &mut Kir) {
+    let mut body = std::mem::take(&mut kir.body);
+    block(kir, &mut body);
+    kir.body = body;
+}
+
+fn block(kir: &mut Kir, stmts: &mut Block) {
+    let mut out = Vec::with_capacity(stmts.len());
+    for mut stmt in stmts.drain(..) {
+        stmt.blocks_mut().for_each(|inner| block(kir, inner));
+        match stmt {
+            Stmt::If { condition, accept, reject } if is_small(kir, &accept, &reject) => {
+                convert(kir, condition, &accept, &reject, &mut out);
+            }
+            stmt => out.push(stmt),
+        }
+    }
+    *stmts = out;
+}
+
+fn is_small(kir: &Kir, accept: &Block, reject: &Block) -> bool {
+    let count = |of: fn(&&Stmt) -> bool| accept.iter().chain(reject).filter(of).count();
+    let (lets, sets) =
+        (count(|stmt| matches!(stmt, Stmt::Let(_))), count(|stmt| matches!(stmt, Stmt::Set(..))));
+    (1..=VARIABLES).contains(&sets)
+        && lets <= INSTRUCTIONS
+        && is_simple(kir, accept)
+        && is_simple(kir, reject)
+}
+
+/// Whether a block only computes what may be computed in vain, and then assigns each variable once
+/// at most.
+fn is_simple(kir: &Kir, block: &Block) -> bool {
+    let mut assigned: Vec<Var> = Vec::new();
+    block.iter().all(|stmt| match stmt {
+        Stmt::Set(var, _) => {
+            let first = !assigned.contains(var);
+            assigned.push(*var);
+            first
+        }
+        Stmt::Let(value) => match *kir.inst(*value) {
+            Inst::Get(var) => !assigned.contains(&var),
+            inst => inst.is_pure() && !is_costly(kir, inst),
+        },
+        _ => false,
+    })
+}
+
+fn convert(kir: &mut Kir, condition: Value, accept: &Block, reject: &Block, out: &mut Block) {
+    let computed = accept.iter().chain(reject).filter(|stmt| matches!(stmt, Stmt::Let(_)));
+    out.extend(computed.cloned());
+    let mut vars: Vec<Var> = Vec::new();
+    for stmt in accept.iter().chain(reject) {
+        if let Stmt::Set(var, _) = stmt
+            && !vars.contains(var)
+        {
+            vars.push(*var);
+        }
+    }
+    for var in vars {
+        let [accepted, rejected] = [accept, reject].map(|block| {
+            assigned(block, var).unwrap_or_else(|| define(kir, Inst::Get(var), var, out))
+        });
+        let chosen = define(kir, Inst::Select(condition, accepted, rejected), var, out);
+        out.push(Stmt::Set(var, chosen));
+    }
+}
+
+/// What a block assigns a variable.
+fn assigned(block: &Block, var: Var) -> Option<Value> {
+    block.iter().find_map(|stmt| match stmt {
+        Stmt::Set(target, value) if *target == var => Some(*value),
+        _ => None,
+    })
+}
+
+/// Computes something of a variable's type.
+fn define(kir: &mut Kir, inst: Inst, var: Var, out: &mut Block) -> Value {
+    kir.values.push(Definition { ty: kir.vars[var.index()], inst });
+    let value = Value(kir.values.len() as u32 - 1);
+    out.push(Stmt::Let(value));
+    value
+}

@@ -1,0 +1,274 @@
+//! Laws of arithmetic, where they hold and where not; merging; dropping.
+
+use super::super::super::{
+    AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place, Space, Stmt,
+    Type, UnaryOp, Value,
+};
+use super::super::{cse::cse, dead::dead, fold::fold, optimise};
+use super::support::{binaries, count, insts, loads, show, shown};
+
+/// What `make` gives for an unknown `u32` and `f32`, optimised.
+fn simplified(make: impl FnOnce(&mut Builder, Value, Value) -> Value) -> (Kir, Inst) {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let (read, out) = (b.buffer(false), b.buffer(true));
+    let x = b.load(Type::U32, Place::new(Space::Binding(read), None, 4, 0), 1)[0];
+    let f = b.load(Type::F32, Place::new(Space::Binding(read), None, 4, 4), 1)[0];
+    let value = make(&mut b, x, f);
+    b.store(Place::new(Space::Binding(out), None, 4, 0), vec![value]);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    let inst = shown(&kir);
+    (kir, inst)
+}
+
+fn with_constant(op: BinaryOp, constant: Const) -> Inst {
+    let make = |b: &mut Builder, x, f| {
+        let operand = if constant.ty == Type::F32 { f } else { x };
+        let constant = b.constant(constant);
+        b.binary(op, operand, constant)
+    };
+    simplified(make).1
+}
+
+#[test]
+fn neutral_elements_vanish() {
+    for (op, constant) in [
+        (BinaryOp::Add, Const::u32(0)),
+        (BinaryOp::Mul, Const::u32(1)),
+        (BinaryOp::Div, Const::u32(0)),
+        (BinaryOp::Shl, Const::u32(32)),
+        (BinaryOp::And, Const::u32(u32::MAX)),
+        (BinaryOp::Min, Const::u32(u32::MAX)),
+        (BinaryOp::Mul, Const::f32(1.0)),
+        (BinaryOp::Add, Const::f32(-0.0)),
+        (BinaryOp::Sub, Const::f32(0.0)),
+    ] {
+        let inst = with_constant(op, constant);
+        assert!(matches!(inst, Inst::Load { .. }), "{op:?} {constant:?} is left as {inst:?}");
+    }
+}
+
+/// Adding 0 makes -0 positive; multiplying by 0 is not 0 for NaN.
+#[test]
+fn floats_keep_what_is_not_neutral() {
+    for (op, constant) in [
+        (BinaryOp::Add, Const::f32(0.0)),
+        (BinaryOp::Sub, Const::f32(-0.0)),
+        (BinaryOp::Mul, Const::f32(0.0)),
+        (BinaryOp::Div, Const::f32(3.0)),
+    ] {
+        let inst = with_constant(op, constant);
+        assert!(matches!(inst, Inst::Binary(found, ..) if found == op), "{inst:?}");
+    }
+    let (_, inst) = simplified(|b, _, f| b.binary(BinaryOp::Eq, f, f));
+    assert!(matches!(inst, Inst::Binary(BinaryOp::Eq, ..)), "NaN is not itself: {inst:?}");
+}
+
+#[test]
+fn division_by_powers_of_two_is_cheap() {
+    assert!(matches!(with_constant(BinaryOp::Div, Const::u32(8)), Inst::Binary(BinaryOp::Shr, ..)));
+    assert!(matches!(with_constant(BinaryOp::Rem, Const::u32(8)), Inst::Binary(BinaryOp::And, ..)));
+    let half = with_constant(BinaryOp::Div, Const::f32(2.0));
+    assert!(matches!(half, Inst::Binary(BinaryOp::Mul, ..)));
+}
+
+#[test]
+fn constants_in_a_row_are_one() {
+    let (kir, inst) = simplified(|b, x, _| {
+        let (three, five) = (b.u32(3), b.u32(5));
+        let less = b.binary(BinaryOp::Sub, x, five);
+        b.binary(BinaryOp::Add, three, less)
+    });
+    let Inst::Binary(BinaryOp::Sub, _, two) = inst else { panic!("{inst:?}") };
+    assert_eq!(kir.constant(two), Some(Const::u32(2)));
+}
+
+#[test]
+fn zero_minus_a_number_is_its_negation() {
+    let (kir, inst) = simplified(|b, x, _| {
+        let zero = b.u32(0);
+        b.binary(BinaryOp::Sub, zero, x)
+    });
+    let Inst::Unary(UnaryOp::Neg, x) = inst else { panic!("{inst:?}") };
+    assert!(matches!(kir.inst(x), Inst::Load { .. }));
+}
+
+#[test]
+fn only_the_branch_that_is_taken_stays() {
+    let mut b = Builder::new("test", [1; 3]);
+    let out = b.buffer(true);
+    let never = b.constant(Const::bool(false));
+    let leave = |b: &mut Builder| b.leave(Label::KERNEL);
+    b.if_then(never, leave);
+    let always = b.unary(UnaryOp::Not, never);
+    b.if_then(always, |b| {
+        let one = b.u32(1);
+        show(b, out, one);
+        b.leave(Label::KERNEL);
+    });
+    let two = b.u32(2);
+    show(&mut b, out, two);
+    let mut kir = b.finish();
+    fold(&mut kir);
+    let stores = kir.body.iter().filter(|stmt| matches!(stmt, Stmt::Store { .. })).count();
+    assert_eq!(stores, 1, "what follows leaving is never reached");
+    optimise(&mut kir);
+    assert_eq!(shown(&kir), Inst::Const(Const::u32(1)));
+}
+
+#[test]
+fn equal_values_are_computed_once() {
+    let (kir, _) = simplified(|b, x, _| {
+        let three = b.u32(3);
+        let other = b.u32(3);
+        let a = b.binary(BinaryOp::Add, x, three);
+        let again = b.binary(BinaryOp::Add, other, x);
+        b.binary(BinaryOp::Mul, a, again)
+    });
+    assert_eq!(binaries(&kir, BinaryOp::Add), 1);
+    assert_eq!(count(&kir, |inst| matches!(inst, Inst::Const(_))), 1);
+}
+
+/// A value of a branch is not there after it, nor in the other one.
+#[test]
+fn values_are_merged_where_they_are_visible() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let id = b.builtin(Builtin::LocalId(0));
+    let seven = b.u32(7);
+    let odd = b.binary(BinaryOp::Lt, id, seven);
+    let square = |b: &mut Builder| {
+        let square = b.binary(BinaryOp::Mul, id, id);
+        show(b, out, square);
+    };
+    b.if_else(odd, square, square);
+    square(&mut b);
+    square(&mut b);
+    let mut kir = b.finish();
+    cse(&mut kir);
+    assert_eq!(binaries(&kir, BinaryOp::Mul), 3);
+}
+
+#[test]
+fn variables_pass_on_what_they_were_assigned() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let var = b.var(Type::U32);
+    let id = b.builtin(Builtin::LocalId(0));
+    b.set(var, id);
+    let read = b.get(var);
+    show(&mut b, out, read);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(shown(&kir), Inst::Builtin(Builtin::LocalId(0)));
+    assert!(kir.vars.is_empty(), "nobody reads it");
+}
+
+/// A kernel that loads twice, with something between.
+fn loads_with_between(writable: bool, between: impl FnOnce(&mut Builder, Space)) -> usize {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let (read, out) = (b.buffer(writable), b.buffer(true));
+    let space = Space::Binding(read);
+    let place = Place::new(space, None, 4, 0);
+    let first = b.load(Type::U32, place, 1)[0];
+    between(&mut b, space);
+    let second = b.load(Type::U32, place, 1)[0];
+    show(&mut b, out, first);
+    show(&mut b, out, second);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    loads(&kir)
+}
+
+#[test]
+fn loads_are_merged_until_memory_may_have_changed() {
+    let store = |b: &mut Builder, space| {
+        let one = b.u32(1);
+        b.store(Place::new(space, None, 4, 4), vec![one]);
+    };
+    let count = |b: &mut Builder, space| {
+        let one = b.u32(1);
+        let place = Place::new(space, None, 4, 8);
+        b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+    };
+    assert_eq!(loads_with_between(true, |_, _| ()), 1);
+    assert_eq!(loads_with_between(true, store), 2);
+    assert_eq!(loads_with_between(true, count), 2);
+    assert_eq!(loads_with_between(true, |b, _| b.barrier(Barrier::Workgroup)), 2);
+    assert_eq!(loads_with_between(false, |b, _| b.barrier(Barrier::Workgroup)), 1);
+    assert_eq!(loads_with_between(true, |b, _| store(b, Space::Binding(1))), 1);
+}
+
+/// The store comes after the load, but in the next turn before it.
+#[test]
+fn memory_that_a_loop_writes_is_read_in_every_turn() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let place = Place::new(Space::Binding(out), None, 4, 0);
+    let before = b.load(Type::U32, place, 1)[0];
+    b.repeat(false, |b, label| {
+        let now = b.load(Type::U32, place, 1)[0];
+        let more = b.binary(BinaryOp::Add, now, before);
+        b.store(place, vec![more]);
+        let done = b.binary(BinaryOp::Lt, before, now);
+        b.if_then(done, |b| b.leave(label));
+    });
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(loads(&kir), 2);
+}
+
+#[test]
+fn loads_give_what_was_stored() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let local = b.local_array(Type::U32, 4);
+    let id = b.builtin(Builtin::LocalId(0));
+    let three = b.u32(3);
+    let index = b.binary(BinaryOp::And, id, three);
+    b.store(Place::new(local, Some(index), 4, 0), vec![id]);
+    let read = b.load(Type::U32, Place::new(local, Some(index), 4, 0), 1)[0];
+    show(&mut b, out, read);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!((loads(&kir), kir.locals.len()), (0, 0), "the array is not needed");
+}
+
+#[test]
+fn atomics_stay_even_if_nobody_wants_their_value() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let one = b.u32(1);
+    for _ in 0..2 {
+        let place = Place::new(Space::Binding(out), None, 4, 0);
+        b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+    }
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(count(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
+}
+
+/// A counter that only counts itself, and a branch that only assigns what nobody reads.
+#[test]
+fn what_has_no_effect_is_dropped() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let (read, out) = (b.buffer(false), b.buffer(true));
+    let (counter, unread) = (b.var(Type::U32), b.var(Type::U32));
+    let id = b.builtin(Builtin::LocalId(0));
+    let condition = b.convert(Type::Bool, id);
+    b.if_then(condition, |b| b.set(unread, id));
+    b.repeat(true, |b, label| {
+        let old = b.get(counter);
+        let new = b.binary(BinaryOp::Add, old, id);
+        b.set(counter, new);
+        let place = Place::new(Space::Binding(read), None, 4, 0);
+        let values = b.load(Type::U32, place, 4);
+        let done = b.convert(Type::Bool, values[1]);
+        show(b, out, values[0]);
+        b.if_then(done, |b| b.leave(label));
+    });
+    let mut kir = b.finish();
+    dead(&mut kir);
+    let kinds = insts(&kir, &kir.body);
+    assert!(matches!(kinds[..], [Inst::Load { count: 2, .. }, Inst::Convert(_)]), "{kinds:?}");
+}

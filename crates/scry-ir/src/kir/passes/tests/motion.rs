@@ -1,0 +1,224 @@
+//! What moves out of loops, and what must not.
+
+use super::super::super::{
+    BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Space, Type, UnaryOp, Value,
+};
+use super::super::{flow::flow, motion::motion, optimise, select::select};
+use super::support::{count, insts, loop_body, show};
+
+/// A loop round `body`, left at some time after it; the buffers are one to read and one to write.
+fn around(body: impl FnOnce(&mut Builder, Label, [Value; 2])) -> Kir {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    b.buffer(false);
+    let out = b.buffer(true);
+    let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::LocalId(0)));
+    let condition = b.binary(BinaryOp::Lt, x, y);
+    b.repeat(true, |b, label| {
+        body(b, label, [x, condition]);
+        show(b, out, y);
+        b.if_then(condition, |b| b.leave(label));
+    });
+    let mut kir = b.finish();
+    motion(&mut kir);
+    kir
+}
+
+/// Whether nothing but what the loop itself needs is in it.
+fn moved(kir: &Kir) -> bool {
+    insts(kir, loop_body(kir)).is_empty()
+}
+
+fn fixed(b: &mut Builder) {
+    b.load(Type::U32, Place::new(Space::Binding(0), None, 4, 0), 2);
+}
+
+#[test]
+fn what_needs_only_what_is_outside_moves() {
+    assert!(moved(&around(|b, _, [x, _]| {
+        let sum = b.binary(BinaryOp::Add, x, x);
+        b.binary(BinaryOp::Mul, sum, x);
+    })));
+}
+
+#[test]
+fn branches_keep_costly_functions_only() {
+    assert!(moved(&around(|b, _, [x, condition]| {
+        b.if_then(condition, |b| {
+            b.binary(BinaryOp::Add, x, x);
+        });
+    })));
+    let kir = around(|b, _, [x, condition]| {
+        let float = b.convert(Type::F32, x);
+        b.if_then(condition, |b| {
+            b.unary(UnaryOp::Sin, float);
+        });
+    });
+    assert!(matches!(insts(&kir, loop_body(&kir))[..], [Inst::Unary(UnaryOp::Sin, _)]));
+}
+
+#[test]
+fn loads_move_if_the_first_turn_executes_them() {
+    assert!(moved(&around(|b, _, _| fixed(b))));
+    assert!(!moved(&around(|b, _, [_, condition]| b.if_then(condition, fixed))));
+    assert!(!moved(&around(|b, label, [_, condition]| {
+        b.if_then(condition, |b| b.leave(label));
+        fixed(b);
+    })));
+    assert!(moved(&around(|b, _, [_, condition]| {
+        b.scope(|b, label| b.if_then(condition, |b| b.leave(label)));
+        fixed(b);
+    })));
+    assert!(!moved(&around(|b, _, [_, condition]| {
+        b.scope(|b, label| {
+            b.if_then(condition, |b| b.leave(label));
+            fixed(b);
+        });
+    })));
+}
+
+#[test]
+fn clamped_loads_move_from_anywhere() {
+    let clamped = |stride| {
+        around(|b, label, [x, condition]| {
+            b.if_then(condition, |b| b.leave(label));
+            let length = b.array_length(0, 0, 4);
+            let one = b.u32(1);
+            let last = b.binary(BinaryOp::Sub, length, one);
+            let index = b.binary(BinaryOp::Min, x, last);
+            b.load(Type::U32, Place::new(Space::Binding(0), Some(index), stride, 0), 1);
+        })
+    };
+    assert!(moved(&clamped(4)));
+    assert!(!moved(&clamped(8)), "the index is clamped for another stride");
+}
+
+/// Of 16 bytes that are there for certain.
+#[test]
+fn loads_move_from_anywhere_within_what_a_buffer_has_for_certain() {
+    let sized = |limit: Option<u32>, offset| {
+        around(|b, label, [x, condition]| {
+            b.buffer_size(0, 16);
+            b.if_then(condition, |b| b.leave(label));
+            let index = limit.map(|limit| {
+                let limit = b.u32(limit);
+                b.binary(BinaryOp::Min, x, limit)
+            });
+            b.load(Type::U32, Place::new(Space::Binding(0), index, 4, offset), 2);
+        })
+    };
+    assert!(moved(&sized(None, 8)) && moved(&sized(Some(2), 0)) && moved(&sized(Some(1), 4)));
+    for (limit, offset) in [(None, 12), (Some(3), 0), (Some(1), 8), (Some(u32::MAX), 0)] {
+        assert!(!moved(&sized(limit, offset)), "{limit:?} {offset}");
+    }
+}
+
+#[test]
+fn memory_that_can_change_is_read_in_every_turn() {
+    let load = |b: &mut Builder| b.load(Type::U32, Place::new(Space::Binding(1), None, 4, 0), 1);
+    assert!(!moved(&around(|b, _, _| drop(load(b)))));
+}
+
+#[test]
+fn variables_are_read_before_the_loop_that_does_not_assign_them() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let (outer, inner) = (b.var(Type::U32), b.var(Type::U32));
+    let id = b.builtin(Builtin::LocalId(0));
+    let condition = b.convert(Type::Bool, id);
+    b.repeat(true, |b, label| {
+        b.repeat(true, |b, label| {
+            let (x, y) = (b.get(outer), b.get(inner));
+            let sum = b.binary(BinaryOp::Add, x, y);
+            b.set(inner, sum);
+            b.if_then(condition, |b| b.leave(label));
+        });
+        let x = b.get(outer);
+        let next = b.binary(BinaryOp::Add, x, id);
+        b.set(outer, next);
+        show(b, out, next);
+        b.if_then(condition, |b| b.leave(label));
+    });
+    let mut kir = b.finish();
+    motion(&mut kir);
+    let own = |block: &Block| block.iter().filter(|stmt| stmt.blocks().count() == 0).count();
+    let body = loop_body(&kir);
+    // The outer variable is read before the inner loop, and again after it.
+    assert_eq!((own(body), insts(&kir, body).len()), (5, 5), "{body:?}");
+}
+
+#[test]
+fn leaving_where_control_goes_anyway_is_nothing() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let id = b.builtin(Builtin::LocalId(0));
+    let condition = b.convert(Type::Bool, id);
+    b.scope(|b, outer| {
+        b.repeat(false, |b, turn| {
+            show(b, out, id);
+            b.leave(turn);
+        });
+        b.scope(|b, inner| {
+            b.if_else(
+                condition,
+                |b| {
+                    show(b, out, id);
+                    b.leave(outer);
+                },
+                |b| b.leave(inner),
+            );
+        });
+    });
+    let mut kir = b.finish();
+    flow(&mut kir);
+    assert!(kir.body.iter().all(|stmt| stmt.blocks().flatten().all(|stmt| {
+        stmt.blocks().count() == 0 && !matches!(stmt, super::super::super::Stmt::Leave(_))
+    })));
+    assert_eq!(kir.body.len(), 4, "two values, a store and a branch");
+}
+
+#[test]
+fn small_branches_become_selections() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let var = b.var(Type::U32);
+    let id = b.builtin(Builtin::LocalId(0));
+    let condition = b.convert(Type::Bool, id);
+    b.if_then(condition, |b| {
+        let old = b.get(var);
+        let sum = b.binary(BinaryOp::Add, old, id);
+        b.set(var, sum);
+    });
+    b.if_then(condition, |b| show(b, out, id));
+    let mut kir = b.finish();
+    select(&mut kir);
+    let branches = kir.body.iter().filter(|stmt| stmt.blocks().count() > 0).count();
+    assert_eq!((branches, count(&kir, |inst| matches!(inst, Inst::Select(..)))), (1, 1));
+}
+
+/// `t = a; if t { t = b }; if t { … }` is `if a & b { … }`.
+#[test]
+fn conditions_made_by_branches_are_conjunctions() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let var = b.var(Type::Bool);
+    let (x, y) = (b.builtin(Builtin::GroupId(0)), b.builtin(Builtin::GroupId(1)));
+    let limit = b.u32(10);
+    let first = b.binary(BinaryOp::Lt, x, limit);
+    b.if_else(
+        first,
+        |b| {
+            let second = b.binary(BinaryOp::Lt, y, limit);
+            b.set(var, second);
+        },
+        |b| {
+            let never = b.constant(super::super::super::Const::bool(false));
+            b.set(var, never);
+        },
+    );
+    let both = b.get(var);
+    b.if_then(both, |b| show(b, out, x));
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert!(kir.vars.is_empty());
+    assert_eq!(super::support::binaries(&kir, BinaryOp::And), 1);
+}

@@ -1,0 +1,49 @@
+//! What tests ask of kernels.
+
+use super::super::super::{BinaryOp, Block, Builder, Inst, Kir, Place, Space, Stmt, Value};
+
+/// The instructions of a block and those within, in order.
+pub(super) fn insts(kir: &Kir, block: &Block) -> Vec<Inst> {
+    let own = |stmt: &Stmt| match stmt {
+        Stmt::Let(value) => vec![*kir.inst(*value)],
+        stmt => stmt.blocks().flat_map(|block| insts(kir, block)).collect(),
+    };
+    block.iter().flat_map(own).collect()
+}
+
+/// How many instructions of a kernel are like this.
+pub(super) fn count(kir: &Kir, like: impl Fn(&Inst) -> bool) -> usize {
+    insts(kir, &kir.body).iter().filter(|inst| like(inst)).count()
+}
+
+/// How often an operation of two operands is in a kernel.
+pub(super) fn binaries(kir: &Kir, op: BinaryOp) -> usize {
+    count(kir, |inst| matches!(inst, Inst::Binary(found, ..) if *found == op))
+}
+
+/// How often a kernel loads.
+pub(super) fn loads(kir: &Kir) -> usize {
+    count(kir, |inst| matches!(inst, Inst::Load { .. }))
+}
+
+/// The body of the only loop among a kernel's own statements.
+pub(super) fn loop_body(kir: &Kir) -> &Block {
+    let body = kir.body.iter().find_map(|stmt| match stmt {
+        Stmt::Loop { body, .. } => Some(body),
+        _ => None,
+    });
+    body.expect("there is a loop")
+}
+
+/// Writes a `u32` to the first element of a buffer.
+pub(super) fn show(b: &mut Builder, buffer: u32, value: Value) {
+    b.store(Place::new(Space::Binding(buffer), None, 4, 0), vec![value]);
+}
+
+/// What is stored last.
+pub(super) fn shown(kir: &Kir) -> Inst {
+    match kir.body.last() {
+        Some(Stmt::Store { values, .. }) => *kir.inst(values[0]),
+        other => panic!("{other:?} is no store"),
+    }
+}
