@@ -188,11 +188,23 @@ impl Region {
                 .is_some_and(|end| end <= self.plain)
     }
 
+    #[inline(never)]
+    fn get_each<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+        std::array::from_fn(|lane| self.get(byte.wrapping_add(step.wrapping_mul(lane as u64))))
+    }
+
+    #[inline(never)]
+    fn set_each<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+        for (lane, value) in values.into_iter().enumerate() {
+            self.set(byte.wrapping_add(step.wrapping_mul(lane as u64)), value);
+        }
+    }
+
     /// Reads a block of elements `step` bytes apart.
     #[inline(always)]
     pub(crate) fn get_run<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
         if !self.is_plain::<B>(byte, step) {
-            return std::array::from_fn(|lane| self.get(byte.wrapping_add(step * lane as u64)));
+            return self.get_each(byte, step);
         }
         // SAFETY: the elements lie within, and nobody writes them meanwhile.
         unsafe {
@@ -208,10 +220,7 @@ impl Region {
     #[inline(always)]
     pub(crate) fn set_run<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
         if !self.is_plain::<B>(byte, step) {
-            for (lane, value) in values.into_iter().enumerate() {
-                self.set(byte.wrapping_add(step * lane as u64), value);
-            }
-            return;
+            return self.set_each(byte, step, values);
         }
         // SAFETY: the elements lie within, and nobody else touches them meanwhile.
         unsafe {

@@ -108,7 +108,7 @@ impl Frame<'_> {
     }
 
     /// The least and the greatest number that a lane may have, if no lane wraps.
-    fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
+    pub(super) fn range(&self, of: Coefficients, signed: bool) -> Option<(i64, i64)> {
         let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
         let [width, height, depth] = self.code.group.size;
         let (mut low, mut high) = (base, base);

@@ -22,7 +22,7 @@ pub(super) enum Indices {
 pub(super) enum Pattern {
     /// Each lane is `step` above the one before; none wraps.
     Flat { first: u32, step: u32 },
-    /// Blocks lie in rows along x.
+    /// Blocks lie in rows along x, and no lane wraps.
     Rows(Coefficients),
     /// Anything affine.
     Affine(Coefficients),
@@ -104,12 +104,30 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
         }
     }
 
-    fn get_all(&self, _: u64, _: &[Block<B>]) -> bool {
-        false
+    #[inline(always)]
+    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
+        let (start, len) = (place as usize, to.len() * BLOCK);
+        let Some(cells) = start.checked_add(len).and_then(|end| <[_]>::get(self, start..end))
+        else {
+            return false;
+        };
+        for (run, block) in cells.as_chunks::<BLOCK>().0.iter().zip(to) {
+            block.set(std::array::from_fn(|lane| run[lane].get()));
+        }
+        true
     }
 
-    fn set_all(&self, _: u64, _: &[Block<B>]) -> bool {
-        false
+    #[inline(always)]
+    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool {
+        let (start, len) = (place as usize, from.len() * BLOCK);
+        let Some(cells) = start.checked_add(len).and_then(|end| <[_]>::get(self, start..end))
+        else {
+            return false;
+        };
+        for (run, block) in cells.as_chunks::<BLOCK>().0.iter().zip(from) {
+            run.iter().zip(block.get()).for_each(|(cell, value)| cell.set(value));
+        }
+        true
     }
 
     #[inline(always)]
@@ -216,21 +234,65 @@ impl Frame<'_> {
     }
 
     fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+        match self.pattern(&access.at.index) {
+            Pattern::Flat { first, step } => {
+                let origin = |block| first + step * (block * BLOCK) as u32;
+                self.load_line(access, memory, start, origin, step, true);
+            }
+            Pattern::Rows(coefficients) => {
+                let origin = |block| self.origin(&coefficients, block);
+                self.load_line(access, memory, start, origin, coefficients.step[0], false);
+            }
+            pattern => self.load_scattered(access, &pattern, memory, start),
+        }
+    }
+
+    /// A load whose indices grow by `step` within each block, from the block's `origin` on, and
+    /// with `flat` from one block to the next.
+    #[inline(always)]
+    fn load_line<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        memory: &M,
+        start: u64,
+        origin: impl Fn(usize) -> u32,
+        step: u32,
+        flat: bool,
+    ) {
         let file = B::file(self.files());
-        let (at, stride) = (&access.at, u64::from(access.at.stride));
-        let pattern = self.pattern(&at.index);
-        if let Pattern::Flat { first, step } = pattern
-            && access.count == 1
-            && u64::from(step) * stride == M::ELEMENT
-        {
-            let place = start + place(at, first + (self.lanes.first * BLOCK) as u32 * step);
-            let to = access.to[0] as usize;
-            if memory.get_all(place, &file[to + self.lanes.first..to + self.lanes.end]) {
-                return;
+        let step = u64::from(step) * u64::from(access.at.stride);
+        for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
+            let start = start + nth * M::ELEMENT;
+            let place = |block| start + place(&access.at, origin(block));
+            let to = &file[to as usize + self.lanes.first..to as usize + self.lanes.end];
+            if step == 0 {
+                for (block, to) in self.blocks().zip(to) {
+                    to.set([memory.get(place(block)); BLOCK]);
+                }
+            } else if step != M::ELEMENT {
+                for (block, to) in self.blocks().zip(to) {
+                    to.set(memory.get_run(place(block), step));
+                }
+            } else if !flat || !memory.get_all(place(self.lanes.first), to) {
+                for (block, to) in self.blocks().zip(to) {
+                    to.set(memory.get_run(place(block), M::ELEMENT));
+                }
             }
         }
+    }
+
+    /// A load whose indices follow no line.
+    fn load_scattered<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        pattern: &Pattern,
+        memory: &M,
+        start: u64,
+    ) {
+        let file = B::file(self.files());
+        let (at, stride) = (&access.at, u64::from(access.at.stride));
         for block in self.blocks() {
-            let indices = self.indices(&pattern, block);
+            let indices = self.indices(pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
                 let offset = start + nth * M::ELEMENT;
                 let values = match indices {
@@ -271,23 +333,66 @@ impl Frame<'_> {
     }
 
     fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+        match self.pattern(&access.at.index) {
+            Pattern::Flat { first, step } if step != 0 => {
+                let origin = |block| first + step * (block * BLOCK) as u32;
+                self.store_line(access, memory, start, origin, step, true);
+            }
+            Pattern::Rows(coefficients) if coefficients.step[0] != 0 => {
+                let origin = |block| self.origin(&coefficients, block);
+                self.store_line(access, memory, start, origin, coefficients.step[0], false);
+            }
+            pattern => self.store_scattered(access, &pattern, memory, start),
+        }
+    }
+
+    /// A store whose indices grow as those of [`Frame::load_line`] do.
+    #[inline(always)]
+    fn store_line<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        memory: &M,
+        start: u64,
+        origin: impl Fn(usize) -> u32,
+        step: u32,
+        flat: bool,
+    ) {
         let file = B::file(self.files());
-        let (at, stride) = (&access.at, u64::from(access.at.stride));
-        let pattern = self.pattern(&at.index);
-        if let Pattern::Flat { first, step } = pattern
-            && access.count == 1
-            && self.lanes.dense
-            && access.from[0].step == 1
-            && u64::from(step) * stride == M::ELEMENT
-        {
-            let place = start + place(at, first + (self.lanes.first * BLOCK) as u32 * step);
-            let from = access.from[0].start as usize;
-            if memory.set_all(place, &file[from + self.lanes.first..from + self.lanes.end]) {
-                return;
+        let step = u64::from(step) * u64::from(access.at.stride);
+        for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
+            let start = start + nth * M::ELEMENT;
+            let place = |block| start + place(&access.at, origin(block));
+            let whole = flat && from.step == 1 && step == M::ELEMENT && self.lanes.dense;
+            let blocks = from.at(self.lanes.first)..from.at(self.lanes.end);
+            if whole && memory.set_all(place(self.lanes.first), &file[blocks]) {
+                continue;
+            }
+            for block in self.blocks() {
+                let values = file[from.at(block)].get();
+                if self.lanes.dense || self.active(block) == [1; BLOCK] {
+                    memory.set_run(place(block), step, values);
+                } else {
+                    let (active, place) = (self.active(block), place(block));
+                    for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
+                        memory.set(place + step * lane as u64, values[lane]);
+                    }
+                }
             }
         }
+    }
+
+    /// A store whose indices follow no line, or are all the same.
+    fn store_scattered<B: Bits, M: Memory<B> + ?Sized>(
+        &self,
+        access: &Access,
+        pattern: &Pattern,
+        memory: &M,
+        start: u64,
+    ) {
+        let file = B::file(self.files());
+        let (at, stride) = (&access.at, u64::from(access.at.stride));
         for block in self.blocks() {
-            let indices = self.indices(&pattern, block);
+            let indices = self.indices(pattern, block);
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
                 let offset = start + nth * M::ELEMENT;
@@ -336,7 +441,7 @@ impl Frame<'_> {
         let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
         if flat && u64::from(first) + reach <= u64::from(u32::MAX) {
             Pattern::Flat { first, step: x }
-        } else if self.rows {
+        } else if self.rows && self.range(coefficients, false).is_some() {
             Pattern::Rows(coefficients)
         } else {
             Pattern::Affine(coefficients)
@@ -350,25 +455,21 @@ impl Frame<'_> {
             Pattern::Flat { first, step } => {
                 Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
             }
-            Pattern::Rows(coefficients) => self.row(coefficients, block),
+            Pattern::Rows(coefficients) => {
+                Indices::Run { first: self.origin(coefficients, block), step: coefficients.step[0] }
+            }
             Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
             Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
         }
     }
 
-    /// The indices of a block that lies in one row.
+    /// The index of the first lane of a block.
     #[inline(always)]
-    fn row(&self, coefficients: &Coefficients, block: usize) -> Indices {
-        let mut first = coefficients.base;
-        for (position, step) in self.scratch.coordinates[block].iter().zip(coefficients.step) {
-            first = first.wrapping_add(position[0].wrapping_mul(step));
-        }
-        let step = coefficients.step[0];
-        if u64::from(first) + u64::from(step) * (BLOCK as u64 - 1) <= u64::from(u32::MAX) {
-            Indices::Run { first, step }
-        } else {
-            Indices::Each(self.block_of(coefficients, block))
-        }
+    fn origin(&self, coefficients: &Coefficients, block: usize) -> u32 {
+        let positions = self.scratch.origins[block].iter().zip(coefficients.step);
+        positions.fold(coefficients.base, |index, (position, step)| {
+            index.wrapping_add(position.wrapping_mul(step))
+        })
     }
 
     /// Local memory lies as registers do: all lanes of element 0, then all of element 1, and so on.
