@@ -2,10 +2,10 @@
 //!
 //! A variable with one assignment in the loop holds, at the start of every turn, its value from
 //! before the loop or what that assignment gave. So an interval is right for all turns if it holds
-//! the former, and the assignment leads from it to it. Tried are: what a few turns give, nothing below the least first
-//! value (a counter that grows), and nothing above the largest (one that shrinks). What stands at
-//! the top of the loop as `if !(i < n) { leave }` narrows what reaches an assignment after it,
-//! provided that the assignment happens but once a turn.
+//! the former, and the assignment leads from it to it. Tried are: what a few turns give, nothing
+//! below the least first value (a counter that grows), and nothing above the largest (one that
+//! shrinks). What stands at the top of the loop as `if !(i < n) { leave }` narrows what reaches an
+//! assignment after it, provided that the assignment happens but once a turn.
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};
 use super::bounds::{Bounds, allowed, mirrored, opposite};

@@ -45,8 +45,7 @@ impl Run<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Option<Label> {
-        self.steps += 1;
-        assert!(self.steps < 100_000, "the kernel does not end");
+        self.step();
         match stmt {
             Stmt::Let(value) => self.define(*value),
             Stmt::Set(var, value) => self.vars[var.index()] = self.get(*value).bits,
@@ -56,6 +55,7 @@ impl Run<'_> {
                 return self.block(taken);
             }
             Stmt::Loop { label, body, .. } => loop {
+                self.step();
                 if let Some(left) = self.block(body) {
                     return (left != *label).then_some(left);
                 }
@@ -67,6 +67,11 @@ impl Run<'_> {
             Stmt::Barrier(_) => {}
         }
         None
+    }
+
+    fn step(&mut self) {
+        self.steps += 1;
+        assert!(self.steps < 100_000, "the kernel does not end");
     }
 
     fn get(&self, value: Value) -> Const {
