@@ -113,6 +113,11 @@ impl Emitter<'_> {
     }
 
     fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        match (accept.as_slice(), reject.as_slice()) {
+            ([], [Stmt::Leave(label)]) => return self.drop_lanes(condition, 0, *label),
+            ([Stmt::Leave(label)], []) => return self.drop_lanes(condition, 1, *label),
+            _ => {}
+        }
         let compared = affine::comparison(self.kir, self.facts, condition).is_some();
         let condition = self.lanes(condition);
         debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
@@ -139,6 +144,31 @@ impl Emitter<'_> {
         let join = self.here();
         self.patch(&waiting, join);
         self.close_parted();
+    }
+
+    /// A condition under which lanes leave, and nothing else: the way out of most loops.
+    fn drop_lanes(&mut self, condition: Value, flip: u8, label: Label) {
+        let condition = self.lanes(condition).start;
+        let masks = self.left_masks(label);
+        let step = self.steps();
+        self.push(Step::Drop { condition, flip, masks, none: 0 });
+        self.dies(step);
+        // The branch has two sides and a statement, as `lives` counts.
+        (0..3).for_each(|_| self.advance());
+    }
+
+    /// The masks out of which lanes are taken that leave a construct from here.
+    fn left_masks(&mut self, label: Label) -> Box<[u32]> {
+        // Lanes that return are in no mask any more, not even in that of the kernel.
+        let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
+            Some(open) if label != Label::KERNEL => open.depth + usize::from(open.parts),
+            _ => 0,
+        };
+        let mut masks: Vec<u32> = (first..=self.depth).map(|depth| self.mask(depth)).collect();
+        if label == Label::KERNEL {
+            masks.push(self.code.masks.alive);
+        }
+        masks.into()
     }
 
     fn take_deaths(&mut self) -> Vec<usize> {
@@ -222,13 +252,8 @@ impl Emitter<'_> {
             self.constructs[target].exits.push(step);
             return;
         }
-        // Lanes that return are in no mask any more, not even in that of the kernel.
-        let first = if label == Label::KERNEL { 0 } else { inner };
-        let mut masks: Vec<u32> = (first..=self.depth).map(|depth| self.mask(depth)).collect();
-        if label == Label::KERNEL {
-            masks.push(self.code.masks.alive);
-        }
-        self.push(Step::Leave { masks: masks.into(), to: 0 });
+        let masks = self.left_masks(label);
+        self.push(Step::Leave { masks, to: 0 });
         self.dies(step);
     }
 
@@ -244,6 +269,7 @@ impl Emitter<'_> {
                 }
                 Step::Split { none, .. }
                 | Step::Otherwise { none, .. }
+                | Step::Drop { none, .. }
                 | Step::Join { none, .. } => *none = target,
                 _ => debug_assert!(false, "step {step} does not jump"),
             }

@@ -23,6 +23,9 @@ impl Frame<'_> {
                 self.lanes.mask = *into;
                 None
             }
+            Step::Drop { condition, flip, masks, none } => {
+                self.drop_lanes(*condition, *flip, masks).then_some(*none)
+            }
             Step::Leave { masks, to } => {
                 self.remove(masks);
                 Some(*to)
@@ -90,6 +93,32 @@ impl Frame<'_> {
         let first = first.min(last);
         self.lanes = Lanes { mask, first, end: last, full, dense: filled == last - first };
         last == 0
+    }
+
+    /// Takes lanes out of masks; whether none is left.
+    fn drop_lanes(&mut self, condition: u32, flip: u8, masks: &[u32]) -> bool {
+        let file = u8::file(self.files());
+        let mut left = false;
+        for block in self.blocks() {
+            let holds = file[condition as usize + block].get();
+            let active = self.active(block);
+            let leaving: [u8; BLOCK] =
+                std::array::from_fn(|lane| active[lane] & (holds[lane] ^ flip ^ 1));
+            if leaving == [0; BLOCK] {
+                continue;
+            }
+            left = true;
+            for mask in masks {
+                let place = &file[*mask as usize + block];
+                let there = place.get();
+                place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
+            }
+        }
+        if !left {
+            return false;
+        }
+        self.leaves += 1;
+        self.look(self.lanes.mask)
     }
 
     fn copy_mask(&self, into: u32) {

@@ -23,11 +23,35 @@ pub(super) enum Pattern {
     /// Each lane is `step` above the one before; none wraps.
     Flat { first: u32, step: u32 },
     /// Blocks lie in rows along x, and no lane wraps.
-    Rows(Coefficients),
+    Rows(Rows),
     /// Anything affine.
     Affine(Coefficients),
     /// Whatever stands in this register.
     Lanes(u32),
+}
+
+/// The first index of each block, and how far it is from one lane to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    first: u32,
+    step: u32,
+    /// From one block to the next in a row.
+    along: u32,
+    /// From one row to the next.
+    across: u32,
+    /// Blocks of a row: two to this power.
+    power: u32,
+}
+
+impl Rows {
+    #[inline(always)]
+    fn origin(&self, block: usize) -> u32 {
+        let block = block as u32;
+        let (row, nth) = (block >> self.power, block & ((1 << self.power) - 1));
+        self.first
+            .wrapping_add(row.wrapping_mul(self.across))
+            .wrapping_add(nth.wrapping_mul(self.along))
+    }
 }
 
 /// What loads read and stores write.
@@ -100,7 +124,7 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
         let start = place as usize;
         match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
             Some(run) if step == 1 => std::array::from_fn(|lane| run[lane].get()),
-            _ => std::array::from_fn(|lane| Memory::get(self, place + step * lane as u64)),
+            _ => std::array::from_fn(|lane| Memory::get(self, forth(place, step, lane))),
         }
     }
 
@@ -139,7 +163,7 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
             }
             _ => {
                 for (lane, value) in values.into_iter().enumerate() {
-                    Memory::set(self, place + step * lane as u64, value);
+                    Memory::set(self, forth(place, step, lane), value);
                 }
             }
         }
@@ -178,6 +202,18 @@ impl InShared for u64 {
 /// A place of one index.
 pub(super) fn place(at: &At, index: u32) -> u64 {
     u64::from(index) * u64::from(at.stride) + u64::from(at.offset)
+}
+
+/// How far it is from one lane's place to the next one's, modulo 2^64: indices may go down.
+#[inline(always)]
+fn distance(step: u32, stride: u32) -> u64 {
+    i64::from(step as i32).wrapping_mul(stride.into()) as u64
+}
+
+/// The place of a lane.
+#[inline(always)]
+fn forth(first: u64, step: u64, lane: usize) -> u64 {
+    first.wrapping_add(step.wrapping_mul(lane as u64))
 }
 
 impl Frame<'_> {
@@ -239,9 +275,9 @@ impl Frame<'_> {
                 let origin = |block| first + step * (block * BLOCK) as u32;
                 self.load_line(access, memory, start, origin, step, true);
             }
-            Pattern::Rows(coefficients) => {
-                let origin = |block| self.origin(&coefficients, block);
-                self.load_line(access, memory, start, origin, coefficients.step[0], false);
+            Pattern::Rows(rows) => {
+                let origin = |block| rows.origin(block);
+                self.load_line(access, memory, start, origin, rows.step, false);
             }
             pattern => self.load_scattered(access, &pattern, memory, start),
         }
@@ -260,7 +296,7 @@ impl Frame<'_> {
         flat: bool,
     ) {
         let file = B::file(self.files());
-        let step = u64::from(step) * u64::from(access.at.stride);
+        let step = distance(step, access.at.stride);
         for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
             let start = start + nth * M::ELEMENT;
             let place = |block| start + place(&access.at, origin(block));
@@ -290,7 +326,7 @@ impl Frame<'_> {
         start: u64,
     ) {
         let file = B::file(self.files());
-        let (at, stride) = (&access.at, u64::from(access.at.stride));
+        let at = &access.at;
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
@@ -300,7 +336,7 @@ impl Frame<'_> {
                         [memory.get(offset + place(at, first)); BLOCK]
                     }
                     Indices::Run { first, step } => {
-                        memory.get_run(offset + place(at, first), u64::from(step) * stride)
+                        memory.get_run(offset + place(at, first), distance(step, at.stride))
                     }
                     Indices::Each(indices) => {
                         indices.map(|index| memory.get(offset + place(at, index)))
@@ -338,9 +374,9 @@ impl Frame<'_> {
                 let origin = |block| first + step * (block * BLOCK) as u32;
                 self.store_line(access, memory, start, origin, step, true);
             }
-            Pattern::Rows(coefficients) if coefficients.step[0] != 0 => {
-                let origin = |block| self.origin(&coefficients, block);
-                self.store_line(access, memory, start, origin, coefficients.step[0], false);
+            Pattern::Rows(rows) if rows.step != 0 => {
+                let origin = |block| rows.origin(block);
+                self.store_line(access, memory, start, origin, rows.step, false);
             }
             pattern => self.store_scattered(access, &pattern, memory, start),
         }
@@ -358,7 +394,7 @@ impl Frame<'_> {
         flat: bool,
     ) {
         let file = B::file(self.files());
-        let step = u64::from(step) * u64::from(access.at.stride);
+        let step = distance(step, access.at.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
             let start = start + nth * M::ELEMENT;
             let place = |block| start + place(&access.at, origin(block));
@@ -374,7 +410,7 @@ impl Frame<'_> {
                 } else {
                     let (active, place) = (self.active(block), place(block));
                     for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                        memory.set(place + step * lane as u64, values[lane]);
+                        memory.set(forth(place, step, lane), values[lane]);
                     }
                 }
             }
@@ -390,7 +426,7 @@ impl Frame<'_> {
         start: u64,
     ) {
         let file = B::file(self.files());
-        let (at, stride) = (&access.at, u64::from(access.at.stride));
+        let at = &access.at;
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             let active = self.active(block);
@@ -399,7 +435,11 @@ impl Frame<'_> {
                 let values = file[from.at(block)].get();
                 match indices {
                     Indices::Run { first, step } if step != 0 && active == [1; BLOCK] => {
-                        memory.set_run(offset + place(at, first), u64::from(step) * stride, values);
+                        memory.set_run(
+                            offset + place(at, first),
+                            distance(step, at.stride),
+                            values,
+                        );
                     }
                     _ => {
                         let indices = each(indices);
@@ -433,19 +473,27 @@ impl Frame<'_> {
         let [width, height, depth] = self.code.group.size;
         let Coefficients { base: first, step: [x, y, z, group], .. } = coefficients;
         let row = x.wrapping_mul(width);
-        let slice = row.wrapping_mul(height);
-        let workgroup = slice.wrapping_mul(depth);
-        let flat = (height == 1 || y == row)
-            && (depth == 1 || z == slice)
-            && (self.code.group.batch == 1 || group == workgroup);
+        // What leads from the end of a slice to the next one, if rows follow each other there too.
+        let slice = y.wrapping_mul(height);
+        let even = (depth == 1 || z == slice)
+            && (self.code.group.batch == 1 || group == slice.wrapping_mul(depth));
         let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
-        if flat && u64::from(first) + reach <= u64::from(u32::MAX) {
-            Pattern::Flat { first, step: x }
-        } else if self.rows && self.range(coefficients, false).is_some() {
-            Pattern::Rows(coefficients)
-        } else {
-            Pattern::Affine(coefficients)
+        let flat = even && (height == 1 && depth == 1 || y == row);
+        let single = height == 1 && depth == 1 && (self.code.group.batch == 1 || group == row);
+        if (flat || single) && u64::from(first) + reach <= u64::from(u32::MAX) {
+            return Pattern::Flat { first, step: x };
         }
+        let blocks = width / BLOCK as u32;
+        if self.rows
+            && even
+            && blocks.is_power_of_two()
+            && self.range(coefficients, false).is_some()
+        {
+            let along = x.wrapping_mul(BLOCK as u32);
+            let power = blocks.trailing_zeros();
+            return Pattern::Rows(Rows { first, step: x, along, across: y, power });
+        }
+        Pattern::Affine(coefficients)
     }
 
     /// The indices of a block of lanes.
@@ -455,21 +503,10 @@ impl Frame<'_> {
             Pattern::Flat { first, step } => {
                 Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
             }
-            Pattern::Rows(coefficients) => {
-                Indices::Run { first: self.origin(coefficients, block), step: coefficients.step[0] }
-            }
+            Pattern::Rows(rows) => Indices::Run { first: rows.origin(block), step: rows.step },
             Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
             Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
         }
-    }
-
-    /// The index of the first lane of a block.
-    #[inline(always)]
-    fn origin(&self, coefficients: &Coefficients, block: usize) -> u32 {
-        let positions = self.scratch.origins[block].iter().zip(coefficients.step);
-        positions.fold(coefficients.base, |index, (position, step)| {
-            index.wrapping_add(position.wrapping_mul(step))
-        })
     }
 
     /// Local memory lies as registers do: all lanes of element 0, then all of element 1, and so on.

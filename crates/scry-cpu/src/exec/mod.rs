@@ -76,6 +76,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
             | Step::Otherwise { .. }
             | Step::Join { .. }
             | Step::Enter { .. }
+            | Step::Drop { .. }
             | Step::Leave { .. } => {
                 if let Some(to) = frame.part(step) {
                     next = to as usize;

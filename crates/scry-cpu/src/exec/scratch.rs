@@ -26,8 +26,6 @@ pub(crate) struct Scratch {
     pub(super) shared: SharedMemory,
     /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup.
     pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
-    /// Of each block of lanes, the position of the first.
-    pub(super) origins: Vec<[u32; 4]>,
     /// The immediate block, in words for the sake of alignment.
     pub(super) immediates: Vec<u128>,
 }
@@ -89,7 +87,6 @@ impl Scratch {
         let [width, height, depth] = code.group.size;
         let blocks = code.group.lanes().div_ceil(BLOCK);
         self.coordinates.clear();
-        self.origins.clear();
         for block in 0..blocks {
             let mut of_block = [[0; BLOCK]; 4];
             for lane in 0..BLOCK {
@@ -101,7 +98,6 @@ impl Scratch {
                 of_block[3][lane] = row / height / depth;
             }
             self.coordinates.push(of_block);
-            self.origins.push(of_block.map(|axis| axis[0]));
         }
     }
 
