@@ -54,7 +54,7 @@ impl Emitter<'_> {
             Stmt::Set(var, value) => self.assign(*var, *value),
             Stmt::Store { place, values } => self.store(*place, values),
             Stmt::If { condition, accept, reject } => self.if_(*condition, accept, reject),
-            Stmt::Loop { label, body, finite } => self.loop_(*label, body, *finite),
+            Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
             // All lanes of a workgroup are here, or have left.
@@ -162,15 +162,12 @@ impl Emitter<'_> {
         self.constructs[waiting].deaths.push(step);
     }
 
-    fn loop_(&mut self, label: Label, body: &Block, finite: bool) {
+    fn loop_(&mut self, label: Label, body: &Block) {
         let parts = self.parted[label.0 as usize];
         self.enter(label, parts);
         let top = self.here();
         self.block(body);
-        if !finite {
-            self.push(Step::Poll);
-        }
-        self.push(Step::Jump { to: top });
+        self.push(Step::Repeat { to: top });
         self.advance();
         self.exit(parts);
     }

@@ -69,8 +69,8 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
                     next = *to as usize;
                 }
             }
-            Step::Poll if frame.stop.requested() => return Err(Stopped),
-            Step::Poll => {}
+            Step::Repeat { .. } if frame.stop.requested() => return Err(Stopped),
+            Step::Repeat { to } => next = *to as usize,
             Step::End => return Ok(()),
             Step::Split { .. }
             | Step::Otherwise { .. }
