@@ -94,7 +94,7 @@ impl Frame<'_> {
         let mut results = [B::ZERO; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
             let before = sum;
-            sum = combine.scalar([sum, members.values[number].widen(), 0]);
+            sum = combine.scalar(self.tier, [sum, members.values[number].widen(), 0]);
             results[number] = B::cut(if extent == Extent::Exclusive { before } else { sum });
         }
         for number in 0..SIZE {

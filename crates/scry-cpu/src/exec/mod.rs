@@ -88,7 +88,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
 
 #[inline(always)]
 fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
-    let result = op.scalar(operands.map(|operand| frame.scalar(operand)));
+    let result = op.scalar(frame.tier, operands.map(|operand| frame.scalar(operand)));
     frame.set_scalar(d, result);
 }
 
