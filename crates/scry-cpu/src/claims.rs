@@ -20,15 +20,17 @@ const LEAST_CLAIMS: u64 = 8;
 pub(crate) struct Claims {
     next: AtomicU64,
     total: u64,
+    /// Claims are multiples of so many workgroups.
+    unit: u64,
     /// Most workgroups of one claim.
     most: u64,
 }
 
 impl Claims {
-    /// All of `total` workgroups, for so many threads.
-    pub(crate) fn new(total: u64, threads: usize) -> Self {
+    /// All of `total` workgroups, for so many threads. It is best to run `unit` of them together.
+    pub(crate) fn new(total: u64, unit: u64, threads: usize) -> Self {
         let share = total / (threads as u64 * LEAST_CLAIMS).max(1);
-        Self { next: AtomicU64::new(0), total, most: share.max(1) }
+        Self { next: AtomicU64::new(0), total, unit: unit.max(1), most: share.max(1) }
     }
 
     /// Workgroups that nobody has claimed.
@@ -39,6 +41,7 @@ impl Claims {
     /// Claims up to `count` workgroups; none if there are none left.
     fn claim(&self, count: u64) -> Option<Range<u64>> {
         let count = count.clamp(1, self.most);
+        let count = count.checked_next_multiple_of(self.unit).unwrap_or(count);
         let end = |next: u64| Some(next.saturating_add(count).min(self.total));
         let claimed = |next| end(next).filter(|end| *end > next);
         let next = self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, claimed).ok()?;
@@ -86,7 +89,7 @@ mod tests {
     #[test]
     fn each_workgroup_is_claimed_once() {
         for total in [0, 1, 2, 7, 1000] {
-            let claims = Claims::new(total, 1);
+            let claims = Claims::new(total, 1, 1);
             let mut count = 0;
             let ranges = claimed(&claims, || {
                 count += 1;
@@ -100,7 +103,7 @@ mod tests {
 
     #[test]
     fn threads_at_once_share_without_gap_or_overlap() {
-        let claims = &Claims::new(100_000, 4);
+        let claims = &Claims::new(100_000, 1, 4);
         let mut all: Vec<u64> = std::thread::scope(|scope| {
             let threads: Vec<_> =
                 (1..=4).map(|n| scope.spawn(move || claimed(claims, move || n))).collect();
@@ -113,7 +116,7 @@ mod tests {
 
     #[test]
     fn numbers_up_to_the_largest_do_not_wrap() {
-        let claims = Claims::new(u64::MAX, 1);
+        let claims = Claims::new(u64::MAX, 1, 1);
         assert_eq!(claims.claim(u64::MAX), Some(0..u64::MAX / 8));
         let rest = claimed(&claims, || u64::MAX);
         assert_eq!(rest.last().map(|range| range.end), Some(u64::MAX));
@@ -121,9 +124,21 @@ mod tests {
     }
 
     #[test]
+    fn workgroups_that_are_best_run_together_are_claimed_together() {
+        let claims = Claims::new(1003, 4, 2);
+        let mut count = 0;
+        let ranges = claimed(&claims, || {
+            count += 1;
+            count
+        });
+        assert!(ranges.iter().all(|range| range.start % 4 == 0), "{ranges:?}");
+        assert_eq!(ranges.last().map(|range| range.end), Some(1003));
+    }
+
+    #[test]
     fn a_thread_makes_several_claims_however_cheap_they_are() {
         for (total, threads) in [(8, 1), (1000, 2), (1 << 40, 16)] {
-            let claims = Claims::new(total, threads);
+            let claims = Claims::new(total, 1, threads);
             let number = claimed(&claims, || u64::MAX).len();
             assert!(number >= 8 * threads, "{total}, {threads}: {number}");
         }

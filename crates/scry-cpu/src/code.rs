@@ -324,8 +324,11 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         none: u32,
     },
-    /// Ends with a request to stop.
-    Poll,
+    /// Jumps back, unless there is a request to stop. Loops that are proven to end ask as well:
+    /// they may take hours.
+    Repeat {
+        to: u32,
+    },
     End,
 }
 

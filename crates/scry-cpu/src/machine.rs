@@ -104,12 +104,13 @@ impl Machine {
             // SAFETY: as the caller promises; the other threads execute the same job.
             unsafe { exec::run(job.code, job, groups, scratch, stop) }
         };
-        self.share(&Work { total, cost: job.code.cost(), stop, run: &run })
+        let unit = u64::from(job.code.group.batch);
+        self.share(&Work { total, unit, cost: job.code.cost(), stop, run: &run })
     }
 
     /// Runs all workgroups of a launch, on several threads if it is worth it.
     fn share(&self, work: &Work<'_>) -> Result<(), Stopped> {
-        let claims = Claims::new(work.total, self.threads());
+        let claims = Claims::new(work.total, work.unit, self.threads());
         let team = Team { machine: self, work, claims, stopped: AtomicBool::new(false) };
         let others = usize::try_from(work.total).unwrap_or(usize::MAX).saturating_sub(1);
         let others = if work.is_small() { 0 } else { others };
@@ -186,6 +187,8 @@ type Run<'a> = &'a (dyn Fn(Range<u64>, &mut Scratch) -> Result<(), Stopped> + Sy
 /// The workgroups of a launch.
 struct Work<'a> {
     total: u64,
+    /// How many are best executed together.
+    unit: u64,
     /// Nanoseconds of one, if known.
     cost: Option<u64>,
     stop: &'a Stop,

@@ -11,6 +11,8 @@ use tempfile::TempDir;
 pub struct Workplace {
     folder: TempDir,
     without_driver: bool,
+    /// The device that is selected in the environment; none if empty.
+    device: String,
 }
 
 /// How a run ended.
@@ -26,12 +28,28 @@ impl Workplace {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             without_driver: false,
+            device: String::new(),
         }
     }
 
     /// A machine without any Vulkan driver.
     pub fn without_driver() -> Self {
         Self { without_driver: true, ..Self::new() }
+    }
+
+    /// Runs a test on every device, each time in a workplace of its own.
+    pub fn on_each_device(test: impl Fn(&Self)) {
+        let document = Self::new().scry(&["devices", "--json"]).json();
+        for device in document["result"]["devices"].as_array().expect("a list") {
+            let device = device["selector"].as_str().expect("text").to_owned();
+            eprintln!("on {device}:");
+            test(&Self { device, ..Self::new() });
+        }
+    }
+
+    /// Selector of the device.
+    pub fn device(&self) -> &str {
+        &self.device
     }
 
     /// A workplace with a Vulkan device; names the skipped test if there is none.
@@ -67,7 +85,7 @@ impl Workplace {
             .args(arguments)
             .current_dir(self.folder.path())
             .env("SCRY_CACHE_DIR", self.path("cache"))
-            .env_remove("SCRY_DEVICE")
+            .env("SCRY_DEVICE", &self.device)
             .stdin(Stdio::null());
         if self.without_driver {
             for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {

@@ -32,9 +32,8 @@ impl Emitter<'_> {
         self.open(Some(Label::KERNEL), false);
         let kir = self.kir;
         self.block(&kir.body);
-        let construct = self.constructs.pop();
         let end = self.here();
-        for construct in construct {
+        if let Some(construct) = self.constructs.pop() {
             self.patch(&construct.exits, end);
             self.patch(&construct.deaths, end);
         }
@@ -54,7 +53,7 @@ impl Emitter<'_> {
             Stmt::Set(var, value) => self.assign(*var, *value),
             Stmt::Store { place, values } => self.store(*place, values),
             Stmt::If { condition, accept, reject } => self.if_(*condition, accept, reject),
-            Stmt::Loop { label, body, finite } => self.loop_(*label, body, *finite),
+            Stmt::Loop { label, body, .. } => self.loop_(*label, body),
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
             // All lanes of a workgroup are here, or have left.
@@ -192,15 +191,12 @@ impl Emitter<'_> {
         self.constructs[waiting].deaths.push(step);
     }
 
-    fn loop_(&mut self, label: Label, body: &Block, finite: bool) {
+    fn loop_(&mut self, label: Label, body: &Block) {
         let parts = self.parted[label.0 as usize];
         self.enter(label, parts);
         let top = self.here();
         self.block(body);
-        if !finite {
-            self.push(Step::Poll);
-        }
-        self.push(Step::Jump { to: top });
+        self.push(Step::Repeat { to: top });
         self.advance();
         self.exit(parts);
     }

@@ -1,13 +1,12 @@
 //! Exchange between the invocations of a subgroup.
 
-use scry_ir::kir::{Extent, Reduction, Type};
+use scry_ir::kir::{BinaryOp, Extent, Reduction, Type};
 
 use super::frame::Frame;
 use crate::SUBGROUP_SIZE;
 use crate::code::Exchange;
 use crate::lanes::{BLOCK, Bits, LaneOp, Src};
 use crate::ops;
-use scry_ir::kir::BinaryOp;
 
 /// Lanes of a subgroup.
 const SIZE: usize = SUBGROUP_SIZE as usize;
@@ -94,11 +93,11 @@ impl Frame<'_> {
         let mut results = [B::ZERO; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
             let before = sum;
-            sum = combine.scalar([sum, members.values[number].widen(), 0]);
+            sum = combine.scalar(self.tier, [sum, members.values[number].widen(), 0]);
             results[number] = B::cut(if extent == Extent::Exclusive { before } else { sum });
         }
-        for number in 0..SIZE {
-            let result = if extent == Extent::All { B::cut(sum) } else { results[number] };
+        for (number, result) in results.into_iter().enumerate() {
+            let result = if extent == Extent::All { B::cut(sum) } else { result };
             self.give(members, d, number, result);
         }
     }

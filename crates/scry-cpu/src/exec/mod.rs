@@ -69,8 +69,8 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
                     next = *to as usize;
                 }
             }
-            Step::Poll if frame.stop.requested() => return Err(Stopped),
-            Step::Poll => {}
+            Step::Repeat { .. } if frame.stop.requested() => return Err(Stopped),
+            Step::Repeat { to } => next = *to as usize,
             Step::End => return Ok(()),
             Step::Split { .. }
             | Step::Otherwise { .. }
@@ -89,7 +89,7 @@ fn execute(frame: &mut Frame<'_>) -> Result<(), Stopped> {
 
 #[inline(always)]
 fn scalar(frame: &Frame<'_>, op: &dyn LaneOp, d: u32, operands: &[u32; 3]) {
-    let result = op.scalar(operands.map(|operand| frame.scalar(operand)));
+    let result = op.scalar(frame.tier, operands.map(|operand| frame.scalar(operand)));
     frame.set_scalar(d, result);
 }
 

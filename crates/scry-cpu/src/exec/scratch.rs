@@ -88,15 +88,13 @@ impl Scratch {
         let blocks = code.group.lanes().div_ceil(BLOCK);
         self.coordinates.clear();
         for block in 0..blocks {
-            let mut of_block = [[0; BLOCK]; 4];
-            for lane in 0..BLOCK {
+            let position = |axis: usize, lane: usize| {
                 let number = (block * BLOCK + lane) as u32;
                 let row = number / width;
-                of_block[0][lane] = number % width;
-                of_block[1][lane] = row % height;
-                of_block[2][lane] = row / height % depth;
-                of_block[3][lane] = row / height / depth;
-            }
+                [number % width, row % height, row / height % depth, row / height / depth][axis]
+            };
+            let of_block =
+                std::array::from_fn(|axis| std::array::from_fn(|lane| position(axis, lane)));
             self.coordinates.push(of_block);
         }
     }

@@ -67,8 +67,8 @@ pub(crate) trait LaneOp: Sync {
     /// Applies it to some blocks of registers.
     fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args);
 
-    /// Applies it to single values.
-    fn scalar(&self, operands: [u64; 3]) -> u64;
+    /// Applies it to single values, with the result that lanes have on the same tier.
+    fn scalar(&self, tier: Tier, operands: [u64; 3]) -> u64;
 }
 
 /// An operation of one operand. Functions without captures only: nothing is allocated for them.
@@ -124,7 +124,7 @@ impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync> LaneOp for One<A, R, F> {
         }
     }
 
-    fn scalar(&self, [a, ..]: [u64; 3]) -> u64 {
+    fn scalar(&self, _: Tier, [a, ..]: [u64; 3]) -> u64 {
         (self.0)(A::of(A::Bits::cut(a))).bits().widen()
     }
 }
@@ -139,7 +139,7 @@ impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Sync> LaneOp for Two<A, B, R,
         }
     }
 
-    fn scalar(&self, [a, b, _]: [u64; 3]) -> u64 {
+    fn scalar(&self, _: Tier, [a, b, _]: [u64; 3]) -> u64 {
         (self.0)(A::of(A::Bits::cut(a)), B::of(B::Bits::cut(b))).bits().widen()
     }
 }
@@ -158,9 +158,16 @@ where
         }
     }
 
-    fn scalar(&self, [a, b, c]: [u64; 3]) -> u64 {
+    fn scalar(&self, tier: Tier, [a, b, c]: [u64; 3]) -> u64 {
         let (a, b, c) = (A::Bits::cut(a), B::Bits::cut(b), C::Bits::cut(c));
-        (self.1)(A::of(a), B::of(b), C::of(c)).bits().widen()
+        let (a, b, c) = (A::of(a), B::of(b), C::of(c));
+        let result = match tier {
+            Tier::Base => (self.1)(a, b, c),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has these features.
+            Tier::Avx2 => unsafe { avx2::scalars(&self.0, a, b, c) },
+        };
+        result.bits().widen()
     }
 }
 
@@ -252,5 +259,10 @@ mod avx2 {
         args: &Args,
     ) {
         apply_three(f, files, blocks, args);
+    }
+
+    #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
+    pub(super) unsafe fn scalars<A, B, C, R>(f: &impl Fn(A, B, C) -> R, a: A, b: B, c: C) -> R {
+        f(a, b, c)
     }
 }

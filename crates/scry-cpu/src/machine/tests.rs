@@ -14,7 +14,7 @@ fn share(
     stop: &Stop,
     run: Run<'_>,
 ) -> Result<(), Stopped> {
-    machine.share(&Work { total, cost, stop, run })
+    machine.share(&Work { total, unit: 1, cost, stop, run })
 }
 
 #[test]

@@ -143,6 +143,23 @@ fn fault_23_a_barrier_that_waits_for_an_endless_loop() {
 }
 
 #[test]
+fn fault_23_loops_that_end_but_not_in_a_lifetime() {
+    let source = "
+        @compute @workgroup_size(64)
+        fn count(@builtin(local_invocation_index) index: u32) {
+            let turns = select(4000000000u, 1u, atomicLoad(&go[0]) != 0u);
+            var x = index;
+            for (var i = 0u; i < turns; i++) {
+                for (var j = 0u; j < turns; j++) { x = x * 1664525u + 1013904223u; }
+            }
+            atomicStore(&go[2], x);
+        }";
+    let source = format!("{SPIN}{source}");
+    let name = "hang::fault_23_loops_that_end_but_not_in_a_lifetime";
+    in_child(name, PATIENCE, || ends_with_the_limit(&source));
+}
+
+#[test]
 fn fault_23_the_device_is_dropped_while_it_hangs() {
     let name = "hang::fault_23_the_device_is_dropped_while_it_hangs";
     in_child(name, PATIENCE, || {

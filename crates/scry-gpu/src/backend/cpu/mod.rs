@@ -12,6 +12,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
@@ -203,6 +204,12 @@ impl Drop for CpuDriver {
             self.queue.end();
         }
     }
+}
+
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
 }
 
 /// Locks for reading; a panic elsewhere under the lock left nothing half done.

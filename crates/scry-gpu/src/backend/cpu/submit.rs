@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use scry_cpu::{Machine, Stop};
 
+use super::panic_text;
 use super::steps::Operations;
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
@@ -256,9 +257,8 @@ impl Shared {
         // What it held is let go before anybody is told that it is done.
         drop(operations);
         let outcome = outcome.map_err(|panic| {
-            let what = panic.downcast_ref::<String>().map(String::as_str);
-            let what = what.or_else(|| panic.downcast_ref::<&str>().copied());
-            self.fail(format!("the machine that runs kernels failed: {}", what.unwrap_or("?")));
+            let why = panic_text(&*panic);
+            self.fail(format!("the machine that runs kernels failed: {why}; please report it"));
         });
         let mut state = self.lock();
         state.busy = false;
