@@ -123,7 +123,7 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
         let start = place as usize;
         match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-            Some(run) if step == 1 => std::array::from_fn(|lane| run[lane].get()),
+            Some(run) if step == 1 => read(run),
             _ => std::array::from_fn(|lane| Memory::get(self, forth(place, step, lane))),
         }
     }
@@ -136,7 +136,7 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
             return false;
         };
         for (run, block) in cells.as_chunks::<BLOCK>().0.iter().zip(to) {
-            block.set(std::array::from_fn(|lane| run[lane].get()));
+            block.set(read(run));
         }
         true
     }
@@ -168,6 +168,16 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
             }
         }
     }
+}
+
+/// A block of neighbours. This loop becomes vector code; `array::from_fn` does not.
+#[inline(always)]
+fn read<B: Bits>(run: &[Cell<B>; BLOCK]) -> [B; BLOCK] {
+    let mut values = [B::ZERO; BLOCK];
+    for (value, cell) in values.iter_mut().zip(run) {
+        *value = cell.get();
+    }
+    values
 }
 
 /// Bits of workgroup memory.
