@@ -252,8 +252,10 @@ fn truth_values_in_memory() {
                 own[n] = input[(i * n) % 64u] > 1000000000u;
                 if n < i % 8u { seen = seen || own[n]; }
             }
+            var flipped: array<bool, 8>;
+            for (var n = 0u; n < 8u; n++) { flipped[(n + 5u) % 8u] = !mine[n]; }
             workgroupBarrier();
-            out[i] = u32(shelf[(i * 5u) % 64u]) + 2u * u32(mine[(i * 3u) % 8u])
+            out[i] = u32(shelf[(i * 5u) % 64u]) + 2u * u32(flipped[(i * 3u + 5u) % 8u])
                 + 4u * u32(own[i % 8u]) + 8u * u32(seen);
         }";
     let input: Vec<u32> = Words(60).take(N).collect();
@@ -263,7 +265,7 @@ fn truth_values_in_memory() {
         let shelf = input[(i * 5) % N] % 2 == 1;
         let mine = input[(i + n) % N].is_multiple_of(3);
         let seen = (0..i % 8).any(own);
-        u32::from(shelf) + 2 * u32::from(mine) + 4 * u32::from(own(i % 8)) + 8 * u32::from(seen)
+        u32::from(shelf) + 2 * u32::from(!mine) + 4 * u32::from(own(i % 8)) + 8 * u32::from(seen)
     });
     let want: Vec<u32> = want.collect();
     on_each_device(|gpu| {
