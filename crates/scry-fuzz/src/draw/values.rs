@@ -331,7 +331,12 @@ impl Draw {
                     (Type::Matrix(scalar, inner, rows), Type::Matrix(scalar, columns, inner));
                 ("($0 * $1)", Rule::Products(4), vec![a, b])
             }
-            5 => ("transpose($0)", Rule::Largest, vec![Type::Matrix(scalar, rows, columns)]),
+            // Mesa 22 cannot compile a product of two transposed matrices unless they are square:
+            // see corpus/drivers/transposed.wgsl. A sum hides that a matrix is transposed.
+            5 => {
+                let operands = vec![Type::Matrix(scalar, rows, columns)];
+                ("(transpose($0) + $T())", Rule::Largest, operands)
+            }
             _ => ("$T($*)", Rule::Largest, vec![Type::Vector(scalar, rows); columns]),
         };
         self.product(&ty, text, rule, &operands, depth)
