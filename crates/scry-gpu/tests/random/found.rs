@@ -1,5 +1,5 @@
-//! Kernels that random ones were shrunk to, when they showed a mistake: small and by hand, with what
-//! WGSL says of them.
+//! Kernels that random ones were shrunk to, when they showed a mistake: small, by hand, and with
+//! what WGSL says of them.
 
 use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
 
