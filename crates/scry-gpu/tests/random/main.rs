@@ -53,6 +53,7 @@ fn common_features(devices: &[Device]) -> scry_fuzz::Features {
         f16: all(Features::F16),
         f64: all(Features::F64),
         i64: all(Features::I64),
+        i16: all(Features::I16),
     }
 }
 
