@@ -33,7 +33,7 @@ pub enum Command {
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
-    /// Compare what the devices compute: every device runs the kernels, and must agree with the CPU.
+    /// Run kernels on every device, and compare what they compute with the CPU.
     Verify(Box<Verify>),
     /// Compare what the devices compute, on random kernels.
     Fuzz(Fuzz),
@@ -214,7 +214,8 @@ const VERIFY_HELP: &str = "\
 The reference is the CPU; without it, the first device. Every buffer that a kernel writes is
 compared, number by number, with what the reference computes.
 
-Data is given as for `scry run`, to every kernel of every file. What is not given is made up, seeded by --seed:
+Data is given as for `scry run`, to every kernel of every file. What is not given is made up,
+seeded by --seed:
   runtime-sized arrays   the elements of the first input; without one 4096, or 64x64, or 16x16x16,
                          by the number of axes that the workgroup has
   floats                 from [0, 1)

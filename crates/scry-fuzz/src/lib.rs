@@ -41,9 +41,14 @@ pub struct Features {
     pub f64: bool,
     /// 64-bit integers.
     pub i64: bool,
+    /// 16-bit integers.
+    pub i16: bool,
 }
 
 impl Features {
+    /// All of them.
+    pub const ALL: Self = Self { f16: true, f64: true, i64: true, i16: true };
+
     /// Those of the features that the kernel of a seed is to use: every other kernel has none, so
     /// that differences which have nothing to do with them show in plain kernels.
     #[must_use]
@@ -104,20 +109,21 @@ impl Kernel {
 mod tests {
     use super::*;
 
-    const ALL: Features = Features { f16: true, f64: true, i64: true };
-
     #[test]
     fn a_seed_decides_everything() {
         for seed in 0..20 {
-            assert_eq!(kernel(seed, ALL), kernel(seed, ALL));
-            assert_ne!(kernel(seed, ALL).case().source, kernel(seed + 1, ALL).case().source);
+            assert_eq!(kernel(seed, Features::ALL), kernel(seed, Features::ALL));
+            assert_ne!(
+                kernel(seed, Features::ALL).case().source,
+                kernel(seed + 1, Features::ALL).case().source
+            );
         }
     }
 
     #[test]
     fn no_float_of_a_kernel_is_rounded() {
         for seed in 0..1000 {
-            assert!(walk::is_exact(&kernel(seed, ALL)), "seed {seed}");
+            assert!(walk::is_exact(&kernel(seed, Features::ALL)), "seed {seed}");
         }
     }
 }

@@ -53,6 +53,7 @@ fn global_text(kernel: &Kernel, global: &Global) -> String {
     let binding = place.take_while(|other| other.name != *name).count();
     let declared = match (global.atomic, ty) {
         (true, Type::Array(element, len)) => format!("array<atomic<{element}>, {len}>"),
+        (true, _) => format!("array<atomic<{ty}>>"),
         _ if matches!(global.space, Space::Input | Space::Output) => format!("array<{ty}>"),
         _ => ty.to_string(),
     };
@@ -195,9 +196,11 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
                 None => format!("_ = {call};"),
             }
         }
-        Stmt::Atomic { function, place: at, value } => {
-            format!("{function}(&{}, {});", place(at), expression(value))
+        Stmt::Atomic { function, place: at, value, result } => {
+            let old = result.as_ref().map(|name| format!("let {name} = ")).unwrap_or_default();
+            format!("{old}{function}(&{}, {});", place(at), expression(value))
         }
+        Stmt::Pointer { name, place: at } => format!("let {name} = &{};", place(at)),
         Stmt::Plain(text) => text.clone(),
     };
     format!("{pad}{line}\n")
@@ -277,6 +280,8 @@ fn literal(value: Literal, scalar: Scalar) -> String {
     match (value, scalar) {
         (Literal::Bool(value), _) => value.to_string(),
         (Literal::Int(value), Scalar::U32) => format!("{value}u"),
+        (Literal::Int(value), Scalar::I16) => format!("i16({value})"),
+        (Literal::Int(value), Scalar::U16) => format!("u16({value})"),
         (Literal::Int(value), Scalar::U64) => format!("{value}lu"),
         (Literal::Int(value), Scalar::I64) if value >= 0 => format!("{value}li"),
         (Literal::Int(value), Scalar::I64) => format!("(-{}li)", -value),

@@ -123,6 +123,13 @@ pub(crate) enum Stmt {
         function: &'static str,
         place: Place,
         value: Expr,
+        /// The name of the old value.
+        result: Option<String>,
+    },
+    /// A pointer to a part of a variable.
+    Pointer {
+        name: String,
+        place: Place,
     },
     /// A statement without operands, such as a barrier.
     Plain(String),
@@ -178,7 +185,7 @@ pub(crate) struct Global {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Kernel {
     pub(crate) seed: u64,
-    pub(crate) enables: &'static str,
+    pub(crate) enables: String,
     pub(crate) structs: Vec<Vec<Type>>,
     pub(crate) globals: Vec<Global>,
     pub(crate) functions: Vec<Function>,

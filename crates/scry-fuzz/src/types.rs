@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scalar {
     Bool,
+    I16,
+    U16,
     I32,
     U32,
     I64,
@@ -23,7 +25,7 @@ impl Scalar {
     /// Bytes of a value in a buffer.
     pub(crate) fn width(self) -> usize {
         match self {
-            Self::F16 => 2,
+            Self::F16 | Self::I16 | Self::U16 => 2,
             Self::Bool | Self::I32 | Self::U32 | Self::F32 => 4,
             Self::I64 | Self::U64 | Self::F64 => 8,
         }
@@ -32,6 +34,8 @@ impl Scalar {
     fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
             Self::I32 => "i32",
             Self::U32 => "u32",
             Self::I64 => "i64",

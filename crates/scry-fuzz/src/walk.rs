@@ -66,6 +66,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
         Stmt::Atomic { place, value, .. } => {
             place.indices_mut().map(used).chain([(value, false)]).collect()
         }
+        Stmt::Pointer { place, .. } => place.indices_mut().map(used).collect(),
         Stmt::If { condition, .. } => vec![used(condition)],
         Stmt::Loop { condition, .. } => condition.iter_mut().map(used).collect(),
         Stmt::Switch { selector, .. } => vec![used(selector)],

@@ -6,7 +6,7 @@ use scry_ir::kir::{KirOptions, verify};
 
 /// Checks the kernel of a seed.
 fn check(seed: u64, checked: bool) {
-    let all = Features { f16: true, f64: true, i64: true };
+    let all = Features::ALL;
     let source = scry_fuzz::kernel(seed, all.for_seed(seed)).case().source;
     let program = Program::parse(&source).unwrap_or_else(|e| panic!("seed {seed}: {e}\n{source}"));
     let kir = program

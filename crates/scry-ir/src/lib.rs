@@ -41,6 +41,7 @@ mod spirv;
 mod types;
 mod used;
 mod validate;
+mod widen;
 
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;

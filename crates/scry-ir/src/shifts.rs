@@ -42,7 +42,7 @@ pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
     }
 }
 
-fn each_function<'a>(
+pub(crate) fn each_function<'a>(
     module: &'a Module,
     info: &'a ModuleInfo,
 ) -> impl Iterator<Item = (&'a Function, &'a FunctionInfo)> {
@@ -142,7 +142,7 @@ fn rebuild(function: &mut Function, masks: &[Option<Mask>]) {
 }
 
 /// Points everything outside the arena at the new expressions.
-fn redirect(function: &mut Function, places: &[(Expr, Expr)]) {
+pub(crate) fn redirect(function: &mut Function, places: &[(Expr, Expr)]) {
     for (_, local) in function.local_variables.iter_mut() {
         if let Some(init) = &mut local.init {
             *init = places[init.index()].1;

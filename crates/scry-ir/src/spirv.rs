@@ -8,7 +8,7 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
-use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate};
+use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate, widen};
 
 /// How to write SPIR-V.
 ///
@@ -119,8 +119,13 @@ fn rewrite(
     info: &ModuleInfo,
     options: &SpirvOptions,
 ) -> Result<(), ShaderError> {
-    if shifts::needed(module, info) {
-        shifts::apply(module.to_mut(), info);
+    let mut info = Cow::Borrowed(info);
+    if widen::needed(module, &info) {
+        widen::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if shifts::needed(module, &info) {
+        shifts::apply(module.to_mut(), &info);
     }
     if cooperative::used(module) {
         if options.checked {

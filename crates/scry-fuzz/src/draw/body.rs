@@ -58,9 +58,13 @@ impl Draw {
         self.globals.iter().filter(|global| global.space == space).cloned().collect()
     }
 
+    fn plain_outputs(&self) -> Vec<Global> {
+        self.of_space(Space::Output).into_iter().filter(|global| !global.atomic).collect()
+    }
+
     /// The elements of the outputs that are the invocation's own.
     fn outputs(&mut self) {
-        for global in self.of_space(Space::Output) {
+        for global in self.plain_outputs() {
             for slot in 0..global.count {
                 self.add(own_element(&global, slot), global.ty.clone(), true, false);
             }
@@ -68,7 +72,7 @@ impl Draw {
     }
 
     fn store_all(&mut self, body: &mut Block) {
-        for global in self.of_space(Space::Output) {
+        for global in self.plain_outputs() {
             for slot in 0..global.count {
                 let place = Place::variable(own_element(&global, slot));
                 let value = self.stored(&global.ty, 3);
@@ -140,7 +144,7 @@ impl Draw {
 }
 
 /// How an invocation's own element of an output is written.
-fn own_element(global: &Global, slot: usize) -> String {
+pub(super) fn own_element(global: &Global, slot: usize) -> String {
     format!("{}[me * {}u + {slot}u]", global.name, global.count)
 }
 

@@ -36,6 +36,9 @@ impl Draw {
             let (ty, count) = (self.stored_type(), self.random.between(1, 3));
             self.any_global("out", Space::Output, ty, count);
         }
+        if self.random.one_in(2) {
+            self.declare_cells();
+        }
         for _ in 0..self.random.below(3) {
             let ty = self.variable_type();
             self.any_global("own", Space::Private, ty, 1);
@@ -58,6 +61,15 @@ impl Draw {
         if self.random.one_in(2) {
             let ty = Type::of(self.word(), self.random.between(1, 4));
             self.any_global("common", Space::Workgroup, ty, 1);
+        }
+    }
+
+    /// Atomics of which each invocation has its own, so that their old values are known.
+    fn declare_cells(&mut self) {
+        let (ty, count) = (self.random.pick(&[Type::I32, Type::U32]), self.random.between(1, 2));
+        self.any_global("cells", Space::Output, ty, count);
+        if let Some(global) = self.globals.last_mut() {
+            global.atomic = true;
         }
     }
 

@@ -67,10 +67,16 @@ pub(crate) fn kernel(seed: u64, features: Features) -> Kernel {
     draw.declare_globals(groups);
     draw.declare_functions();
     let body = draw.entry_point(groups.0);
-    let wide = draw.numbers.contains(&Scalar::F16);
+    let mut enables = String::new();
+    if draw.numbers.contains(&Scalar::F16) {
+        enables.push_str("enable f16;\n");
+    }
+    if draw.numbers.contains(&Scalar::I16) {
+        enables.push_str("enable wgpu_int16;\n");
+    }
     Kernel {
         seed,
-        enables: if wide { "enable f16;\n" } else { "" },
+        enables,
         structs: draw.structs,
         globals: draw.globals,
         functions: draw.functions,
@@ -88,6 +94,7 @@ impl Draw {
             (features.f16, &[Scalar::F16][..]),
             (features.f64, &[Scalar::F64]),
             (features.i64, &[Scalar::I64, Scalar::U64]),
+            (features.i16, &[Scalar::I16, Scalar::U16]),
         ] {
             numbers.extend(scalars.iter().filter(|_| present));
         }

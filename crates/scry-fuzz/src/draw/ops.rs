@@ -30,6 +30,8 @@ pub(crate) enum Arg {
     Bool,
     /// Integers of 32 bits or floats, `n` of them.
     Number,
+    /// `n` of any integer type.
+    Integer,
     /// So many of i32.
     Ints(usize),
     /// So many of u32.
@@ -43,8 +45,8 @@ pub(crate) enum Arg {
 }
 
 use Arg::{
-    Bool, Bools, Divisor, Flags, Float, Floats, Ints, Number, One, Position, Same, Shift, Signed,
-    Uints, Unknown, Unsigned, Wide,
+    Bool, Bools, Divisor, Flags, Float, Floats, Integer, Ints, Number, One, Position, Same, Shift,
+    Signed, Uints, Unknown, Unsigned, Wide,
 };
 
 /// A form that a value can take: text, operands, bound.
@@ -97,13 +99,13 @@ const WORDS: &[Form] = &[
 const SIGNED: &[Form] = &[("(-$0)", &[Same], ANY), ("sign($0)", &[Same], ANY)];
 
 /// Of i32, scalars and vectors.
-const I32S: &[Form] = &[("bitcast<$T>($0)", &[Unsigned], ANY), ("$T($0)", &[Unsigned], ANY)];
+const I32S: &[Form] = &[("bitcast<$T>($0)", &[Unsigned], ANY), ("$T($0)", &[Integer], ANY)];
 
 /// Of u32, scalars and vectors.
-const U32S: &[Form] = &[("bitcast<$T>($0)", &[Signed], ANY), ("$T($0)", &[Signed], ANY)];
+const U32S: &[Form] = &[("bitcast<$T>($0)", &[Signed], ANY), ("$T($0)", &[Integer], ANY)];
 
-/// Of integers of 64 bits.
-const LONGS: &[Form] = &[("$T($0)", &[Unsigned], ANY), ("$T($0)", &[Signed], ANY)];
+/// Of integers of 16 and 64 bits.
+const OTHERS: &[Form] = &[("$T($0)", &[Integer], ANY), ("$T($0)", &[Bools], ANY)];
 
 /// Of a scalar i32 alone.
 const I32: &[Form] = &[
@@ -220,8 +222,8 @@ pub(crate) fn tables(ty: &Type) -> Vec<&'static [Form]> {
         Scalar::Bool => vec![BOOLS],
         Scalar::I32 => vec![INTEGERS, WORDS, SIGNED, I32S],
         Scalar::U32 => vec![INTEGERS, WORDS, U32S],
-        Scalar::I64 => vec![INTEGERS, SIGNED, LONGS],
-        Scalar::U64 => vec![INTEGERS, LONGS],
+        Scalar::I16 | Scalar::I64 => vec![INTEGERS, SIGNED, OTHERS],
+        Scalar::U16 | Scalar::U64 => vec![INTEGERS, OTHERS],
         Scalar::F32 => vec![FLOATS, SINGLES],
         Scalar::F16 | Scalar::F64 => vec![FLOATS],
     };

@@ -1,9 +1,10 @@
 //! Statements and blocks of them.
 
+use super::body::own_element;
 use super::values::is_composed;
 use super::{Draw, Surroundings};
 use crate::exact::Rule;
-use crate::tree::{Block, Expr, LoopKind, Place, Space, Stmt};
+use crate::tree::{Block, Expr, Global, LoopKind, Place, Space, Stmt};
 use crate::types::{Scalar, Type};
 
 impl Draw {
@@ -55,6 +56,7 @@ impl Draw {
             8 if nests => Some(self.switch()),
             9 => self.call_statement(),
             10 => self.atomic(),
+            11 if self.random.one_in(2) => self.point(),
             _ => self.assign(),
         };
         made.unwrap_or_else(|| self.declare_var())
@@ -162,6 +164,44 @@ impl Draw {
         Stmt::Switch { selector, cases, default }
     }
 
+    /// A pointer to a part of a variable.
+    fn point(&mut self) -> Option<Stmt> {
+        let pointed: Vec<Type> =
+            self.scope.iter().filter(|v| v.local).map(|v| v.ty.clone()).collect();
+        if pointed.is_empty() {
+            return None;
+        }
+        let whole = self.random.pick(&pointed);
+        let ty = self.part(&whole);
+        // It might be the component of a vector, to which WGSL has no pointers.
+        if matches!(ty, Type::Scalar(_)) {
+            return None;
+        }
+        let place = self.place(&ty, true, 1)?;
+        let name = self.name("r");
+        self.add(format!("(*{name})"), ty, true, false);
+        Some(Stmt::Pointer { name, place })
+    }
+
+    /// An atomic operation on a cell of the invocation's own, whose old value is known.
+    fn own_atomic(&mut self, global: &Global) -> Stmt {
+        let function = self.random.pick(&[
+            "atomicAdd",
+            "atomicSub",
+            "atomicMax",
+            "atomicMin",
+            "atomicAnd",
+            "atomicOr",
+            "atomicXor",
+            "atomicExchange",
+        ]);
+        let value = self.value(&global.ty, 2);
+        let place = Place::variable(own_element(global, self.random.below(global.count)));
+        let name = self.name("v");
+        self.add(name.clone(), global.ty.clone(), false, false);
+        Stmt::Atomic { function, place, value, result: Some(name) }
+    }
+
     /// An atomic operation. Each variable has one kind of operation, so that the end result does
     /// not depend on the order.
     fn atomic(&mut self) -> Option<Stmt> {
@@ -170,7 +210,7 @@ impl Draw {
         }
         let atomics: Vec<usize> = (0..self.globals.len())
             .filter(|i| self.globals[*i].atomic)
-            .filter(|i| self.globals[*i].space == Space::Shared || !self.frozen)
+            .filter(|i| self.globals[*i].space != Space::Workgroup || !self.frozen)
             .collect();
         if atomics.is_empty() {
             return None;
@@ -178,7 +218,7 @@ impl Draw {
         let index = self.random.pick(&atomics);
         let global = self.globals[index].clone();
         let Type::Array(element, len) = global.ty else {
-            return None;
+            return Some(self.own_atomic(&global));
         };
         let kinds: [&[&str]; 6] = [
             &["atomicAdd", "atomicSub"],
@@ -193,6 +233,6 @@ impl Draw {
         let at = self.value(&Type::U32, 1);
         let at = if at.is_const() { Expr::uint(index % len) } else { at };
         let place = Place::variable(global.name).element(at, len);
-        Some(Stmt::Atomic { function, place, value })
+        Some(Stmt::Atomic { function, place, value, result: None })
     }
 }

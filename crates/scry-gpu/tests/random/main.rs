@@ -2,7 +2,9 @@
 //!
 //! `SCRY_FUZZ_SEEDS` says how many kernels are run, `SCRY_FUZZ_FIRST` which seed is the first.
 
+mod found;
 #[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "random data comes with the kernels here")]
 mod support;
 
 use scry_fuzz::{Case, Kernel, kernel, shrink};
@@ -51,6 +53,7 @@ fn common_features(devices: &[Device]) -> scry_fuzz::Features {
         f16: all(Features::F16),
         f64: all(Features::F64),
         i64: all(Features::I64),
+        i16: all(Features::I16),
     }
 }
 

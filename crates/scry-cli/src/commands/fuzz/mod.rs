@@ -86,6 +86,7 @@ fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::
         f16: common.contains(Features::F16),
         f64: common.contains(Features::F64),
         i64: common.contains(Features::I64),
+        i16: common.contains(Features::I16),
     }
 }
 

@@ -51,8 +51,8 @@ pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     if present.is_empty() {
         let only = verdicts::title(&reference);
         return Err(Failure::Work(format!(
-            "there is nothing to compare: {only} is the only device; `scry doctor` tells what would \
-             bring another"
+            "there is nothing to compare: {only} is the only device; `scry doctor` tells what \
+             would bring another"
         )));
     }
     Ok((reference, present))

@@ -1,0 +1,69 @@
+//! Kernels that random ones were shrunk to, when they showed a mistake: small, by hand, and with
+//! what WGSL says of them.
+
+use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
+
+use crate::support;
+
+const WORDS: [u32; 4] = [0, 1, 0x8000_0000, 0xffff_fffe];
+
+/// Runs a kernel of the corpus on [`WORDS`], for four invocations.
+fn run<T: Element + Default>(gpu: &Device, path: &str) -> Result<Vec<T>, GpuError> {
+    let path = support::root().join("corpus").join(path);
+    let source = std::fs::read_to_string(&path).expect("the corpus is there");
+    let words = gpu.upload(&WORDS)?;
+    let results: Buffer<T> = gpu.upload(&[T::default(); 4])?;
+    gpu.dispatch(&source, &[&words, &results], 4)?;
+    results.download()
+}
+
+#[test]
+fn the_sign_of_what_is_converted_decides_how_it_is_widened() {
+    let expected = WORDS.map(|word| {
+        let signed = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
+        [signed(word), word.into(), (!word).into(), signed(!word)]
+    });
+    for gpu in support::devices() {
+        match run::<[u64; 4]>(&gpu, "fuzz/widen.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 64-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn what_grows_by_one_has_a_complement_and_a_negation() {
+    let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
+        let n = i as u32;
+        [!n, !(3 * n + 1), n.wrapping_neg(), WORDS[(!n % 4) as usize]]
+    });
+    for gpu in support::devices() {
+        let results = run::<[u32; 4]>(&gpu, "fuzz/complement.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+/// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
+#[test]
+fn transposed_matrices_are_multiplied_or_refused() {
+    let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
+        let (word, n) = (WORDS[i], i as u32);
+        let (a, b) = ([word % 8, n, 1], [word % 4, 2]);
+        // Rows of the transposes are the columns that were given.
+        let rows = [a, a.map(|x| 2 * x), [1; 3]];
+        let columns = [[b[0], b[1], 3 * b[0]], [b[1], b[0], 3 * b[1]]];
+        let dot = |r: [u32; 3], c: [u32; 3]| r[0] * c[0] + r[1] * c[1] + r[2] * c[2];
+        let first = rows.map(|row| dot(row, columns[0]));
+        [first[0], first[1], first[2], dot(rows[1], columns[1])]
+    });
+    for gpu in support::devices() {
+        match run::<[u32; 4]>(&gpu, "drivers/transposed.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(error) => {
+                assert_ne!(gpu.backend_kind(), BackendKind::Cpu, "{error}");
+                eprintln!("skipped {gpu:?}, whose driver does not compile the kernel: {error}");
+            }
+        }
+    }
+}
