@@ -118,7 +118,8 @@ impl Emitter<'_> {
                 _ => &mut sizes.doubles,
             };
             self.shared.push(*size as u32);
-            *size += array.len as usize;
+            // Arrays begin at a block, so that whole blocks of them can be written.
+            *size += (array.len as usize).next_multiple_of(BLOCK);
         }
         let blocks = self.code.group.lanes().div_ceil(BLOCK) as u32;
         for array in &self.kir.locals {

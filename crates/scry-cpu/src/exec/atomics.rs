@@ -3,7 +3,7 @@
 use scry_ir::kir::{AtomicOp, Type};
 
 use super::frame::Frame;
-use super::memory::{InShared, each, place};
+use super::memory::{InShared, cell, each, place};
 use crate::code::{Area, Atomic};
 use crate::lanes::{BLOCK, Lane};
 
@@ -71,7 +71,7 @@ impl Frame<'_> {
             Area::Binding(binding) => self.regions[binding as usize].update(place, change),
             Area::Shared(start) => {
                 let cells = B::cells(&self.scratch.shared);
-                let Some(cell) = cells.get(start as usize + place as usize) else {
+                let Some(cell) = cell(cells, u64::from(start) + place) else {
                     return B::ZERO;
                 };
                 let old = cell.get();

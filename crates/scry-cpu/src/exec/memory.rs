@@ -104,63 +104,53 @@ impl<B: Shared> Memory<B> for Region {
 }
 
 /// Workgroup memory of one size of element. One thread executes all of a workgroup.
-impl<B: Bits> Memory<B> for [Cell<B>] {
+impl<B: Bits> Memory<B> for [Block<B>] {
     const ELEMENT: u64 = 1;
 
     #[inline(always)]
     fn get(&self, place: u64) -> B {
-        <[_]>::get(self, place as usize).map_or(B::ZERO, Cell::get)
+        cell(self, place).map_or(B::ZERO, Cell::get)
     }
 
     #[inline(always)]
     fn set(&self, place: u64, value: B) {
-        if let Some(cell) = <[_]>::get(self, place as usize) {
+        if let Some(cell) = cell(self, place) {
             cell.set(value);
         }
     }
 
     #[inline(always)]
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
-        let start = place as usize;
-        match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-            Some(run) if step == 1 => read(run),
+        match (step, window(self, place)) {
+            (1, Some(run)) => run,
             _ => std::array::from_fn(|lane| Memory::get(self, forth(place, step, lane))),
         }
     }
 
     #[inline(always)]
     fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
-        let (start, len) = (place as usize, to.len() * BLOCK);
-        let Some(cells) = start.checked_add(len).and_then(|end| <[_]>::get(self, start..end))
-        else {
-            return false;
-        };
-        for (run, block) in cells.as_chunks::<BLOCK>().0.iter().zip(to) {
-            block.set(read(run));
+        for (nth, block) in to.iter().enumerate() {
+            match window(self, place + (nth * BLOCK) as u64) {
+                Some(run) => block.set(run),
+                None => return false,
+            }
         }
         true
     }
 
     #[inline(always)]
     fn set_all(&self, place: u64, from: &[Block<B>]) -> bool {
-        let (start, len) = (place as usize, from.len() * BLOCK);
-        let Some(cells) = start.checked_add(len).and_then(|end| <[_]>::get(self, start..end))
-        else {
-            return false;
-        };
-        for (run, block) in cells.as_chunks::<BLOCK>().0.iter().zip(from) {
-            run.iter().zip(block.get()).for_each(|(cell, value)| cell.set(value));
-        }
+        let (first, aligned) = (place as usize / BLOCK, place.is_multiple_of(BLOCK as u64));
+        let to = first.checked_add(from.len()).and_then(|end| <[_]>::get(self, first..end));
+        let Some(to) = to.filter(|_| aligned) else { return false };
+        to.iter().zip(from).for_each(|(to, from)| to.set(from.get()));
         true
     }
 
     #[inline(always)]
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
-        let start = place as usize;
-        match <[_]>::get(self, start..).and_then(|rest| rest.first_chunk::<BLOCK>()) {
-            Some(run) if step == 1 => {
-                run.iter().zip(values).for_each(|(cell, value)| cell.set(value));
-            }
+        match <[_]>::get(self, place as usize / BLOCK) {
+            Some(block) if step == 1 && place.is_multiple_of(BLOCK as u64) => block.set(values),
             _ => {
                 for (lane, value) in values.into_iter().enumerate() {
                     Memory::set(self, forth(place, step, lane), value);
@@ -170,41 +160,53 @@ impl<B: Bits> Memory<B> for [Cell<B>] {
     }
 }
 
-/// A block of neighbours. This loop becomes vector code; `array::from_fn` does not.
+/// An element of workgroup memory.
 #[inline(always)]
-fn read<B: Bits>(run: &[Cell<B>; BLOCK]) -> [B; BLOCK] {
-    let mut values = [B::ZERO; BLOCK];
-    for (value, cell) in values.iter_mut().zip(run) {
-        *value = cell.get();
+pub(super) fn cell<B: Bits>(memory: &[Block<B>], place: u64) -> Option<&Cell<B>> {
+    let block: &Cell<[B]> = memory.get(place as usize / BLOCK)?;
+    block.as_slice_of_cells().get(place as usize % BLOCK)
+}
+
+/// Neighbours, wherever they begin.
+#[inline(always)]
+fn window<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
+    let (first, offset) = (place as usize / BLOCK, place as usize % BLOCK);
+    let low = memory.get(first)?.get();
+    if offset == 0 {
+        return Some(low);
     }
-    values
+    let high = memory.get(first + 1)?.get();
+    let mut both = [B::ZERO; 2 * BLOCK];
+    both[..BLOCK].copy_from_slice(&low);
+    both[BLOCK..].copy_from_slice(&high);
+    both[offset..].first_chunk().copied()
 }
 
 /// Bits of workgroup memory.
 pub(super) trait InShared: Shared {
-    fn cells(memory: &SharedMemory) -> &[Cell<Self>];
+    fn cells(memory: &SharedMemory) -> &[Block<Self>];
 }
 
 impl InShared for u8 {
-    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.bytes
     }
 }
 
 impl InShared for u16 {
-    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.halves
     }
 }
 
 impl InShared for u32 {
-    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.words
     }
 }
 
 impl InShared for u64 {
-    fn cells(memory: &SharedMemory) -> &[Cell<Self>] {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.doubles
     }
 }

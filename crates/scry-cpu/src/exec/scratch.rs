@@ -33,25 +33,32 @@ pub(crate) struct Scratch {
 /// Workgroup memory, by size of element.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMemory {
-    pub bytes: Vec<Cell<u8>>,
-    pub halves: Vec<Cell<u16>>,
-    pub words: Vec<Cell<u32>>,
-    pub doubles: Vec<Cell<u64>>,
+    pub bytes: Vec<Block<u8>>,
+    pub halves: Vec<Block<u16>>,
+    pub words: Vec<Block<u32>>,
+    pub doubles: Vec<Block<u64>>,
 }
 
 impl SharedMemory {
+    /// Makes room for so many elements.
     fn resize(&mut self, sizes: Sizes) {
-        self.bytes.resize(sizes.bytes, Cell::new(0));
-        self.halves.resize(sizes.halves, Cell::new(0));
-        self.words.resize(sizes.words, Cell::new(0));
-        self.doubles.resize(sizes.doubles, Cell::new(0));
+        fn resize<B: Bits>(file: &mut Vec<Block<B>>, size: usize) {
+            file.resize(size.div_ceil(BLOCK), Cell::new([B::ZERO; BLOCK]));
+        }
+        resize(&mut self.bytes, sizes.bytes);
+        resize(&mut self.halves, sizes.halves);
+        resize(&mut self.words, sizes.words);
+        resize(&mut self.doubles, sizes.doubles);
     }
 
     pub(super) fn clear(&self) {
-        self.bytes.iter().for_each(|cell| cell.set(0));
-        self.halves.iter().for_each(|cell| cell.set(0));
-        self.words.iter().for_each(|cell| cell.set(0));
-        self.doubles.iter().for_each(|cell| cell.set(0));
+        fn clear<B: Bits>(file: &[Block<B>]) {
+            file.iter().for_each(|block| block.set([B::ZERO; BLOCK]));
+        }
+        clear(&self.bytes);
+        clear(&self.halves);
+        clear(&self.words);
+        clear(&self.doubles);
     }
 }
 
