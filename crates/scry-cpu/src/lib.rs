@@ -16,6 +16,8 @@ mod memory;
 mod ops;
 mod pool;
 mod stop;
+#[cfg(test)]
+mod tests;
 
 pub use code::{Code, Refusal};
 pub use machine::{Job, Machine};

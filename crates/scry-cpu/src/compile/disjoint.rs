@@ -3,8 +3,8 @@
 //! Threads that run different workgroups may touch a binding at the same time. Plain accesses are
 //! free of data races only if no two threads touch one element, which is proven here for the
 //! pattern of most kernels: every access to the binding is to the element whose number is the
-//! invocation's own, along x. Where that number is clamped to the last element, the last element
-//! is shared; the machine takes care of that one.
+//! invocation's own, along x. Where that number is clamped to the last element of the binding's
+//! array, the last element is shared; the machine takes care of that one.
 
 use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value};
 
@@ -46,31 +46,44 @@ fn merge(a: Option<Disjoint>, b: Option<Disjoint>) -> Option<Disjoint> {
 
 /// The element, if it is the invocation's own and the access stays in it.
 fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
-    let index = unclamped(kir, place.index?);
+    let index = unclamped(kir, place)?;
     let offset = place.offset.checked_rem(place.stride)?;
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= place.stride);
     let start = place.offset - offset;
     (fits && is_own_number(kir, index)).then_some(Disjoint { stride: place.stride, offset: start })
 }
 
-/// The index before it was clamped to the length of a buffer's array.
-fn unclamped(kir: &Kir, index: Value) -> Value {
-    let Inst::Binary(BinaryOp::Min, a, b) = *kir.inst(index) else { return index };
+/// The index of a place, before it was clamped to the length of the array that the place is in.
+fn unclamped(kir: &Kir, place: &Place) -> Option<Value> {
+    let index = place.index?;
+    let Inst::Binary(BinaryOp::Min, a, b) = *kir.inst(index) else { return Some(index) };
     let is_last = |value: Value| match *kir.inst(value) {
         Inst::Binary(BinaryOp::Sub, length, one) => {
-            matches!(kir.inst(length), Inst::ArrayLength { .. })
-                && kir.constant(one).is_some_and(|one| one.bits == 1)
+            is_length(kir, place, length) && kir.constant(one).is_some_and(|one| one.bits == 1)
         }
         Inst::Binary(BinaryOp::Add, length, minus_one) => {
-            matches!(kir.inst(length), Inst::ArrayLength { .. })
+            is_length(kir, place, length)
                 && kir.constant(minus_one).is_some_and(|one| one.as_i64() == i64::from(u32::MAX))
         }
         _ => false,
     };
     match (is_last(a), is_last(b)) {
-        (false, true) => a,
-        (true, false) => b,
-        _ => index,
+        (false, true) => Some(a),
+        (true, false) => Some(b),
+        _ => Some(index),
+    }
+}
+
+/// Whether a value is the number of elements of the array that a place is in. That of another one
+/// would have invocations share an element somewhere in the middle.
+fn is_length(kir: &Kir, place: &Place, value: Value) -> bool {
+    match *kir.inst(value) {
+        Inst::ArrayLength { binding, offset, stride } => {
+            place.space == Space::Binding(binding)
+                && place.stride == stride
+                && place.offset.checked_sub(offset).is_some_and(|member| member < stride)
+        }
+        _ => false,
     }
 }
 

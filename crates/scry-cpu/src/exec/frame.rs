@@ -242,14 +242,17 @@ impl<'a> Frame<'a> {
 fn plain(code: &Code, job: &Job<'_>) -> Vec<u64> {
     let invocations = u64::from(job.groups[0]) * u64::from(code.group.size[0]);
     let flat = job.groups[1] == 1 && job.groups[2] == 1 && invocations <= 1 << 32;
+    // Loads read whole blocks: lanes without an invocation would read what other threads write.
+    let filled = code.group.invocations().is_multiple_of(BLOCK);
     let bindings = job.bindings.iter().zip(&code.writable).zip(&code.disjoint);
     let plain = bindings.map(|((span, writable), disjoint)| match disjoint {
         _ if !writable => span.size as u64,
-        // The last element is where indices that are too large end up.
-        Some(own) if flat => {
-            let elements = (span.size as u64).saturating_sub(own.offset.into());
-            let last = (elements / u64::from(own.stride)).saturating_sub(1);
-            u64::from(own.offset) + last * u64::from(own.stride)
+        // The last element is where indices that are too large end up. The array may begin up to
+        // an element later than the offset says, and then have an element less.
+        Some(own) if flat && filled => {
+            let bytes = (span.size as u64).saturating_sub(own.offset.into());
+            let elements = (bytes / u64::from(own.stride)).saturating_sub(2);
+            u64::from(own.offset) + elements * u64::from(own.stride)
         }
         _ => 0,
     });

@@ -1,0 +1,241 @@
+//! Kernels whose invocations get in each other's way, on several threads: whatever comes out, no
+//! access may be a data race in Rust's sense. Miri decides, so these are small; without it they
+//! show that what has to be right is right.
+
+use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Kir, Place, Space, Type};
+
+use super::support::{Launch, Make, bytes, noise, words};
+use crate::Machine;
+
+/// A kernel in workgroups of this width, with one buffer.
+fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
+    let mut b = Builder::new("race", [width, 1, 1]);
+    b.buffer(true);
+    fill(&mut b);
+    b.finish()
+}
+
+/// What several threads leave in a buffer of so many words.
+fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
+    let launch = Launch::new([groups, 1, 1], &[bytes(&noise(length))]);
+    words(&launch.run_split(kir, 2)[0])
+}
+
+#[test]
+fn miri_everybody_writes_the_same_element() {
+    let kir = kernel(4, |b| {
+        let number = b.number();
+        let first = b.u32(1);
+        b.put(0, first, number);
+    });
+    let out = race(&kir, 4, 3);
+    assert!(out[1] < 16, "{out:?}");
+    assert_eq!([out[0], out[2]], [noise(3)[0], noise(3)[2]]);
+}
+
+#[test]
+fn miri_neighbours_read_what_their_neighbours_write() {
+    let kir = kernel(16, |b| {
+        let number = b.number();
+        let one = b.u32(1);
+        let next = b.add(number, one);
+        let theirs = b.word(0, next);
+        b.put(0, number, theirs);
+    });
+    let out = race(&kir, 4, 64);
+    // Each gets its neighbour's value, from before or from after; the last one's is outside.
+    assert_eq!(out[63], 0);
+}
+
+#[test]
+fn miri_scattered_writes_meet_scattered_reads() {
+    let kir = kernel(16, |b| {
+        let number = b.number();
+        let factor = b.u32(7);
+        let product = b.mul(number, factor);
+        let mask = b.u32(15);
+        let index = b.binary(BinaryOp::And, product, mask);
+        let old = b.word(0, index);
+        let turned = b.binary(BinaryOp::Xor, old, mask);
+        b.put(0, turned, number);
+        b.put(0, index, number);
+    });
+    assert!(race(&kir, 4, 16).iter().all(|word| *word < 64));
+}
+
+/// `out[i] = out[i] + 1`, with the index clamped; whole elements of their own are plain memory.
+fn own_elements(width: u32) -> Kir {
+    kernel(width, |b| {
+        let x = b.global_x();
+        let index = b.clamped(x, 0, 0, 4);
+        let old = b.word(0, index);
+        let one = b.u32(1);
+        let new = b.add(old, one);
+        b.put(0, index, new);
+    })
+}
+
+#[test]
+fn miri_own_elements_and_the_last_one_where_too_large_indices_end_up() {
+    for length in [64, 50, 33, 20, 1] {
+        let out = race(&own_elements(16), 4, length);
+        let before = noise(length);
+        let last = length - 1;
+        for (found, before) in out[..last].iter().zip(&before) {
+            assert_eq!(*found, before.wrapping_add(1));
+        }
+        let added = out[last].wrapping_sub(before[last]) as usize;
+        assert!((1..=64 - last).contains(&added), "{length} elements: {added} were added");
+    }
+}
+
+#[test]
+fn miri_own_elements_of_workgroups_that_do_not_fill_their_lanes() {
+    // Lanes that belong to no invocation lie where the next workgroup's elements are.
+    for width in [1, 5, 17, 33] {
+        let length = 4 * width as usize + 3;
+        let out = race(&own_elements(width), 4, length);
+        let (before, own) = (noise(length), 4 * width as usize);
+        assert!(out[..own].iter().zip(&before).all(|(a, b)| *a == b.wrapping_add(1)), "{width}");
+        assert_eq!(out[own..], before[own..]);
+    }
+}
+
+#[test]
+fn miri_members_of_own_elements_after_a_header() {
+    // Elements of two words after one word; a word at the end is not enough for another element.
+    let kir = kernel(16, |b| {
+        let x = b.global_x();
+        let index = b.clamped(x, 0, 4, 8);
+        let first = Place::new(Space::Binding(0), Some(index), 8, 4);
+        b.store(first, vec![x]);
+    });
+    for length in 32..37 {
+        let out = race(&kir, 4, length);
+        let (before, elements) = (noise(length), (length - 1) / 2);
+        for (element, pair) in out[1..].chunks_exact(2).enumerate() {
+            let last = element == elements - 1;
+            assert!(
+                pair[0] == element as u32 || last && (element..64).contains(&(pair[0] as usize))
+            );
+            assert_eq!(pair[1], before[2 * element + 2]);
+        }
+    }
+}
+
+#[test]
+fn miri_own_elements_as_far_as_another_buffer_goes() {
+    // The shorter buffer's last index is one that all later invocations share.
+    let mut b = Builder::new("race", [16, 1, 1]);
+    let (short, long) = (b.buffer(false), b.buffer(true));
+    let x = b.global_x();
+    let index = b.clamped(x, short, 0, 4);
+    b.put(long, index, x);
+    let kir = b.finish();
+    let launch = Launch::new([4, 1, 1], &[bytes(&noise(16)), bytes(&noise(64))]);
+    let out = words(&launch.run_split(&kir, 2)[1]);
+    assert!(out[..15].iter().zip(0..).all(|(found, number)| *found == number));
+    assert!((15..64).contains(&out[15]));
+    assert_eq!(out[16..], noise(64)[16..]);
+}
+
+#[test]
+fn miri_own_elements_of_launches_in_two_dimensions() {
+    // Workgroups above each other have the same positions along x.
+    let launch = Launch::new([2, 2, 1], &[bytes(&noise(40))]);
+    let out = words(&launch.run_split(&own_elements(16), 4)[0]);
+    for (found, before) in out.iter().zip(noise(40)).take(32) {
+        assert!((1..=2).contains(&found.wrapping_sub(before)));
+    }
+}
+
+#[test]
+fn miri_other_sizes_of_elements() {
+    for ty in [Type::U16, Type::U64, Type::F16] {
+        let kir = kernel(16, |b| {
+            let x = b.global_x();
+            let zero = b.u32(0);
+            let size = ty.size();
+            let index = b.clamped(x, 0, 0, size);
+            let shared = Place::new(Space::Binding(0), Some(zero), size, 0);
+            let own = Place::new(Space::Binding(0), Some(index), size, 0);
+            let value = b.load(ty, shared, 1)[0];
+            b.store(own, vec![value]);
+        });
+        let out = race(&kir, 3, 96);
+        assert_eq!(out.len(), 96);
+    }
+}
+
+#[test]
+fn miri_counters_miss_nobody() {
+    let kir = kernel(8, |b| {
+        let zero = b.u32(0);
+        let place = Place::new(Space::Binding(0), Some(zero), 4, 0);
+        let one = b.u32(1);
+        let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+        // The slot that was drawn is nobody else's.
+        let slot = b.add(old, one);
+        b.put(0, slot, one);
+    });
+    let launch = Launch::new([4, 1, 1], &[bytes(&[0; 33])]);
+    let out = words(&launch.run_split(&kir, 2)[0]);
+    assert_eq!(out[0], 32);
+    assert!(out[1..].iter().all(|slot| *slot == 1));
+}
+
+#[test]
+fn miri_a_machine_of_several_threads() {
+    // A loop hides the cost, so that helpers are called for.
+    let kir = kernel(16, |b| {
+        let x = b.global_x();
+        b.repeat(true, |b, label| {
+            let zero = b.u32(0);
+            b.put(0, zero, x);
+            b.put(0, x, x);
+            b.leave(label);
+        });
+    });
+    let launch = Launch::new([6, 1, 1], &[bytes(&noise(96))]);
+    let machine = Machine::new(3);
+    for _ in 0..2 {
+        let out = words(&launch.run(&kir, &machine)[0]);
+        assert!((1..96).all(|n| out[n] == n as u32) && out[0] < 96);
+    }
+}
+
+#[test]
+fn miri_divergence_and_memory_of_every_kind() {
+    let mut b = Builder::new("all", [6, 2, 1]);
+    let buffer = b.buffer(true);
+    let (shared, local) = (b.workgroup_array(Type::U32, 12), b.local_array(Type::U16, 3));
+    b.immediates(8);
+    let own = b.local_index();
+    let number = b.number();
+    let place = Place::new(Space::Immediate, None, 4, 4);
+    let immediate = b.load(Type::U32, place, 1)[0];
+    let even = b.compare(BinaryOp::Lt, own, 5);
+    b.if_else(
+        even,
+        |b| {
+            let sum = b.add(number, immediate);
+            b.store(Place::new(shared, Some(own), 4, 0), vec![sum]);
+        },
+        |b| {
+            let short = b.convert(Type::U16, number);
+            let two = b.u32(3);
+            let index = b.binary(BinaryOp::Rem, own, two);
+            b.store(Place::new(local, Some(index), 2, 0), vec![short]);
+            let back = b.load(Type::U16, Place::new(local, None, 2, 2), 1)[0];
+            let wide = b.convert(Type::U32, back);
+            b.store(Place::new(shared, Some(own), 4, 0), vec![wide]);
+        },
+    );
+    let value = b.load(Type::U32, Place::new(shared, Some(own), 4, 0), 1)[0];
+    b.put(buffer, number, value);
+    let mut launch = Launch::new([2, 1, 1], &[bytes(&[0; 24])]);
+    launch.immediates = bytes(&[1, 100]);
+    let out = words(&launch.agree(&b.finish())[0]);
+    assert_eq!(out[..6], [100, 101, 102, 103, 104, 0]);
+    assert_eq!(out[7..9], [7, 0]);
+}

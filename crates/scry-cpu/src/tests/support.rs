@@ -1,0 +1,220 @@
+//! What tests run kernels with.
+
+use scry_ir::kir::{
+    BinaryOp, Builder, Builtin, Const, Kir, Place, Space, Type, UnaryOp, Value, optimise, verify,
+};
+
+use super::oracle;
+use crate::exec::{self, Scratch};
+use crate::{Code, Job, Machine, Memory, Stop};
+
+/// Shapes of workgroups: lanes that fill blocks and lanes that do not, in one row and in many.
+pub(super) const SHAPES: [[u32; 3]; 8] = [
+    [1, 1, 1],
+    [5, 1, 1],
+    [7, 3, 2],
+    [8, 8, 1],
+    [16, 16, 1],
+    [33, 1, 1],
+    [256, 1, 1],
+    [1024, 1, 1],
+];
+
+/// The same words as bytes.
+pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// The same bytes as words.
+pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
+    let word = |bytes: &[u8]| u32::from_ne_bytes(bytes.try_into().expect("four bytes"));
+    bytes.chunks_exact(4).map(word).collect()
+}
+
+/// So many numbers that look random.
+pub(super) fn noise(count: usize) -> Vec<u32> {
+    (0..count as u32)
+        .map(|n| n.wrapping_mul(0x9e37_79b9).rotate_left(n % 32) ^ 0x5bd1_e995)
+        .collect()
+}
+
+/// A launch with its data.
+#[derive(Clone)]
+pub(super) struct Launch {
+    pub groups: [u32; 3],
+    pub buffers: Vec<Vec<u8>>,
+    pub immediates: Vec<u8>,
+}
+
+impl Launch {
+    pub fn new(groups: [u32; 3], buffers: &[Vec<u8>]) -> Self {
+        Self { groups, buffers: buffers.to_vec(), immediates: Vec::new() }
+    }
+
+    /// What a machine leaves in the buffers.
+    pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
+        self.with(kir, |job| {
+            // SAFETY: `with` keeps the memory, which nobody else touches.
+            unsafe { machine.run(job, &Stop::default()) }.expect("nobody stops it");
+        })
+    }
+
+    /// The same with so many threads, each of which runs its share of the workgroups for certain.
+    pub fn run_split(&self, kir: &Kir, threads: u64) -> Vec<Vec<u8>> {
+        self.with(kir, |job| {
+            let total = job.workgroups().expect("there are few");
+            std::thread::scope(|scope| {
+                for nth in 0..threads {
+                    let groups = total * nth / threads..total * (nth + 1) / threads;
+                    scope.spawn(move || {
+                        let (scratch, stop) = (&mut Scratch::default(), &Stop::default());
+                        // SAFETY: `with` keeps the memory, which only threads of this job touch.
+                        unsafe { exec::run(job.code, job, groups, scratch, stop) }
+                            .expect("nobody stops it");
+                    });
+                }
+            });
+        })
+    }
+
+    /// Calls `run` with the job, and gives what is in the buffers afterwards.
+    pub fn with(&self, kir: &Kir, run: impl FnOnce(&Job<'_>)) -> Vec<Vec<u8>> {
+        assert_eq!(verify(kir), Ok(()));
+        let code = Code::compile(kir).expect("it is within the limits");
+        let memories: Vec<_> = self.buffers.iter().map(|bytes| memory(bytes)).collect();
+        let bindings: Vec<_> = memories.iter().map(Memory::whole).collect();
+        let immediates = &self.immediates;
+        run(&Job { code: &code, bindings: &bindings, groups: self.groups, immediates });
+        memories.iter().map(contents).collect()
+    }
+
+    /// Asserts that the machine does what each invocation would do by itself, with one thread and
+    /// with several, before optimisation and after it. Gives what is in the buffers afterwards.
+    pub fn agree(&self, kir: &Kir) -> Vec<Vec<u8>> {
+        let expected = oracle::run(kir, self);
+        let mut optimised = kir.clone();
+        optimise(&mut optimised);
+        for kir in [kir, &optimised] {
+            let alone = self.run(kir, &Machine::new(1));
+            assert!(alone == expected, "{}", difference(kir, &alone, &expected));
+            let shared = self.run_split(kir, 2);
+            assert!(shared == expected, "{}", difference(kir, &shared, &expected));
+        }
+        expected
+    }
+}
+
+/// A memory of these bytes.
+fn memory(bytes: &[u8]) -> Memory {
+    let memory = Memory::new(bytes.len()).expect("there is memory");
+    // SAFETY: it is alive, and nobody else has it.
+    unsafe { memory.whole().write(bytes) };
+    memory
+}
+
+fn contents(memory: &Memory) -> Vec<u8> {
+    let mut out = vec![0; memory.size()];
+    // SAFETY: it is alive, and the launch that wrote it has ended.
+    unsafe { memory.whole().read(&mut out) };
+    out
+}
+
+/// Where two results differ, and the kernel.
+fn difference(kir: &Kir, found: &[Vec<u8>], expected: &[Vec<u8>]) -> String {
+    let mut text = String::new();
+    for (buffer, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let (found, expected) = (words(found), words(expected));
+        let pairs = found.iter().zip(&expected).enumerate();
+        for (word, (found, expected)) in pairs.filter(|(_, (a, b))| a != b).take(4) {
+            text += &format!("buffer {buffer}, word {word}: {found:#x}, not {expected:#x}\n");
+        }
+    }
+    text + &kir.to_string()
+}
+
+/// What kernels of tests are made of.
+pub(super) trait Make {
+    fn add(&mut self, a: Value, b: Value) -> Value;
+    fn mul(&mut self, a: Value, b: Value) -> Value;
+    fn compare(&mut self, op: BinaryOp, a: Value, b: u32) -> Value;
+    fn local_id(&mut self, axis: u8) -> Value;
+    /// Number of the invocation in its workgroup.
+    fn local_index(&mut self) -> Value;
+    /// Number of the invocation in the launch.
+    fn number(&mut self) -> Value;
+    /// Position along x in the launch.
+    fn global_x(&mut self) -> Value;
+    /// The index, clamped to an array of this stride at this offset of a buffer.
+    fn clamped(&mut self, index: Value, binding: u32, offset: u32, stride: u32) -> Value;
+    fn word(&mut self, binding: u32, index: Value) -> Value;
+    fn put(&mut self, binding: u32, index: Value, value: Value);
+    fn not(&mut self, a: Value) -> Value;
+}
+
+impl Make for Builder {
+    fn add(&mut self, a: Value, b: Value) -> Value {
+        self.binary(BinaryOp::Add, a, b)
+    }
+
+    fn mul(&mut self, a: Value, b: Value) -> Value {
+        self.binary(BinaryOp::Mul, a, b)
+    }
+
+    fn compare(&mut self, op: BinaryOp, a: Value, b: u32) -> Value {
+        let b = self.constant(Const::int(self.ty(a), b.into()));
+        self.binary(op, a, b)
+    }
+
+    fn local_id(&mut self, axis: u8) -> Value {
+        self.builtin(Builtin::LocalId(axis))
+    }
+
+    fn local_index(&mut self) -> Value {
+        let [width, height, _] = self.kir().workgroup_size.map(|size| self.u32(size));
+        let [x, y, z] = [0, 1, 2].map(|axis| self.local_id(axis));
+        let slice = self.mul(z, height);
+        let row = self.add(slice, y);
+        let first = self.mul(row, width);
+        self.add(first, x)
+    }
+
+    fn number(&mut self) -> Value {
+        let [columns, rows] = [0, 1].map(|axis| self.builtin(Builtin::GroupCount(axis)));
+        let [x, y, z] = [0, 1, 2].map(|axis| self.builtin(Builtin::GroupId(axis)));
+        let slice = self.mul(z, rows);
+        let row = self.add(slice, y);
+        let first = self.mul(row, columns);
+        let group = self.add(first, x);
+        let invocations = self.u32(self.kir().workgroup_size.iter().product());
+        let before = self.mul(group, invocations);
+        let within = self.local_index();
+        self.add(before, within)
+    }
+
+    fn global_x(&mut self) -> Value {
+        let group = self.builtin(Builtin::GroupId(0));
+        let width = self.u32(self.kir().workgroup_size[0]);
+        let first = self.mul(group, width);
+        let x = self.local_id(0);
+        self.add(first, x)
+    }
+
+    fn clamped(&mut self, index: Value, binding: u32, offset: u32, stride: u32) -> Value {
+        let length = self.array_length(binding, offset, stride);
+        let one = self.u32(1);
+        let last = self.binary(BinaryOp::Sub, length, one);
+        self.binary(BinaryOp::Min, index, last)
+    }
+
+    fn word(&mut self, binding: u32, index: Value) -> Value {
+        self.load(Type::U32, Place::new(Space::Binding(binding), Some(index), 4, 0), 1)[0]
+    }
+
+    fn put(&mut self, binding: u32, index: Value, value: Value) {
+        self.store(Place::new(Space::Binding(binding), Some(index), 4, 0), vec![value]);
+    }
+
+    fn not(&mut self, a: Value) -> Value {
+        self.unary(UnaryOp::Not, a)
+    }
+}
