@@ -232,6 +232,21 @@ mod tests {
     }
 
     #[test]
+    fn miri_helpers_use_what_lives_as_long_as_the_call() {
+        let pool = Pool::new(2);
+        for round in 0..3 {
+            let meeting = Barrier::new(3);
+            let sum = AtomicUsize::new(round);
+            let help = || {
+                sum.fetch_add(1, Relaxed);
+                meeting.wait();
+            };
+            pool.with_help(2, &help, help);
+            assert_eq!(sum.into_inner(), round + 3);
+        }
+    }
+
+    #[test]
     fn a_pool_without_threads_works() {
         assert_eq!(Pool::new(0).with_help(8, &|| (), || 5), 5);
     }

@@ -1,6 +1,15 @@
 //! Kernels made by hand and at random, run whole, and compared with an interpreter of one
 //! invocation at a time.
 
+mod affine;
+mod atomics;
+mod barriers;
+mod control;
+mod memory;
 mod oracle;
 mod races;
+mod random;
+mod random_kernels;
+mod stopping;
+mod subgroups;
 mod support;

@@ -1,0 +1,179 @@
+//! Atomic operations, by one workgroup and by many threads.
+
+use scry_ir::kir::{AtomicOp, Builder, Kir, Place, Space, Type, Value};
+
+use super::support::{Launch, Make, bytes, noise, words};
+use crate::Machine;
+
+fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder)) -> Kir {
+    let mut b = Builder::new("atomics", shape);
+    b.buffer(true);
+    fill(&mut b);
+    b.finish()
+}
+
+fn first(b: &mut Builder, ty: Type) -> Place {
+    let zero = b.u32(0);
+    Place::new(Space::Binding(0), Some(zero), ty.size(), 0)
+}
+
+/// Has something done in a loop, which hides its cost: then threads are called for.
+fn in_a_loop(b: &mut Builder, turns: u32, body: impl FnOnce(&mut Builder)) {
+    let count = b.var(Type::U32);
+    b.repeat(true, |b, label| {
+        let turn = b.get(count);
+        let done = b.compare(scry_ir::kir::BinaryOp::Ge, turn, turns);
+        b.if_then(done, |b| b.leave(label));
+        body(b);
+        let one = b.u32(1);
+        let next = b.add(turn, one);
+        b.set(count, next);
+    });
+}
+
+#[test]
+fn counters_are_exact_on_any_number_of_threads() {
+    let kir = kernel([33, 1, 1], |b| {
+        in_a_loop(b, 5, |b| {
+            let place = first(b, Type::U32);
+            let one = b.u32(1);
+            b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+        });
+    });
+    for threads in [1, 2, 4] {
+        let launch = Launch::new([100, 3, 1], &[bytes(&[11])]);
+        let out = words(&launch.run(&kir, &Machine::new(threads))[0]);
+        assert_eq!(out, [11 + 33 * 5 * 300], "{threads} threads");
+    }
+}
+
+#[test]
+fn old_values_are_handed_out_once_each() {
+    let kir = kernel([64, 1, 1], |b| {
+        in_a_loop(b, 1, |b| {
+            let place = first(b, Type::U32);
+            let one = b.u32(1);
+            let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+            let slot = b.add(old, one);
+            let before = b.word(0, slot);
+            let after = b.add(before, one);
+            b.put(0, slot, after);
+        });
+    });
+    let mut expected = vec![1; 64 * 50 + 1];
+    expected[0] = 64 * 50;
+    let launch = Launch::new([50, 1, 1], &[bytes(&vec![0; expected.len()])]);
+    assert_eq!(words(&launch.run(&kir, &Machine::new(3))[0]), expected);
+}
+
+#[test]
+fn a_lock_made_of_compare_exchange_guards_what_is_in_it() {
+    // Each invocation of a workgroup of one takes the lock, adds without atomics, and lets go.
+    let kir = kernel([1, 1, 1], |b| {
+        let [zero, one] = [0, 1].map(|value| b.u32(value));
+        b.repeat(false, |b, label| {
+            let op = AtomicOp::CompareExchange;
+            let lock = first(b, Type::U32);
+            let old = b.atomic(Type::U32, op, lock, Some(one), Some(zero));
+            let taken = b.compare(scry_ir::kir::BinaryOp::Eq, old, 0);
+            b.if_then(taken, |b| {
+                let counter = second(b);
+                let sum = b.atomic(Type::U32, AtomicOp::Load, counter, None, None);
+                let sum = b.add(sum, one);
+                b.atomic(Type::U32, AtomicOp::Store, counter, Some(sum), None);
+                b.atomic(Type::U32, AtomicOp::Exchange, lock, Some(zero), None);
+                b.leave(label);
+            });
+        });
+    });
+    let launch = Launch::new([2000, 1, 1], &[bytes(&[0, 0])]);
+    let out = words(&launch.run(&kir, &Machine::new(1))[0]);
+    assert_eq!(out, [0, 2000]);
+    // Between threads the lock orders nothing but itself, so only its own state is certain.
+    let out = words(&launch.run(&kir, &Machine::new(2))[0]);
+    assert!(out[0] == 0 && (1..=2000).contains(&out[1]), "{out:?}");
+}
+
+fn second(b: &mut Builder) -> Place {
+    let one = b.u32(1);
+    Place::new(Space::Binding(0), Some(one), 4, 0)
+}
+
+#[test]
+fn every_operation_on_every_type() {
+    use AtomicOp::{Add, And, CompareExchange, Exchange, Load, Max, Min, Or, Store, Sub, Xor};
+    for ty in [Type::U32, Type::I32, Type::U64, Type::I64] {
+        for op in [Load, Store, Add, Sub, Min, Max, And, Or, Xor, Exchange, CompareExchange] {
+            let kir = kernel([19, 1, 1], |b| {
+                let number = b.number();
+                let place = Place::new(Space::Binding(0), Some(number), 2 * ty.size(), 0);
+                let operand = b.load(ty, place, 2);
+                let (value, odd): (Value, _) = (operand[1], b.u32(1));
+                let bit = b.binary(scry_ir::kir::BinaryOp::And, number, odd);
+                let some = b.compare(scry_ir::kir::BinaryOp::Eq, bit, 1);
+                let compare = b.select(some, operand[0], value);
+                let value = (op != Load).then_some(value);
+                let compare = (op == CompareExchange).then_some(compare);
+                let old = b.atomic(ty, op, place, value, compare);
+                let next = Place::new(Space::Binding(0), Some(number), 2 * ty.size(), ty.size());
+                // What a store gives means nothing.
+                let shown = if op == Store { operand[0] } else { old };
+                b.store(next, vec![shown]);
+            });
+            let size = 19 * 3 * 2 * ty.size() as usize / 4;
+            Launch::new([3, 1, 1], &[bytes(&noise(size))]).agree(&kir);
+        }
+    }
+}
+
+#[test]
+fn invocations_of_a_workgroup_go_one_after_the_other() {
+    for (space, array) in [("storage", false), ("workgroup", true)] {
+        let kir = kernel([7, 3, 2], |b| {
+            let memory = if array { b.workgroup_array(Type::U32, 1) } else { Space::Binding(0) };
+            let index = b.local_index();
+            let one = b.u32(1);
+            let odd = b.binary(scry_ir::kir::BinaryOp::And, index, one);
+            let some = b.compare(scry_ir::kir::BinaryOp::Eq, odd, 1);
+            b.if_then(some, |b| {
+                let place = Place::new(memory, None, 4, 0);
+                let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(index), None);
+                let next = b.add(index, one);
+                b.put(0, next, old);
+            });
+        });
+        let launch = Launch::new([1, 1, 1], &[bytes(&[0; 43])]);
+        let mut expected = vec![0; 43];
+        let mut sum = 0;
+        for index in (1..42).step_by(2) {
+            expected[index + 1] = sum;
+            sum += index as u32;
+        }
+        expected[0] = if array { 0 } else { sum };
+        assert_eq!(words(&launch.run(&kir, &Machine::new(1))[0]), expected, "{space}");
+    }
+}
+
+#[test]
+fn floats_are_added_exactly_where_sums_are_exact() {
+    let kir = kernel([64, 1, 1], |b| {
+        in_a_loop(b, 2, |b| {
+            let place = first(b, Type::F32);
+            let half = b.constant(scry_ir::kir::Const::f32(0.5));
+            b.atomic(Type::F32, AtomicOp::Add, place, Some(half), None);
+        });
+    });
+    let launch = Launch::new([40, 1, 1], &[bytes(&[1f32.to_bits()])]);
+    let out = words(&launch.run(&kir, &Machine::new(2))[0]);
+    assert_eq!(f32::from_bits(out[0]), 1.0 + 64.0 * 40.0);
+}
+
+#[test]
+fn atomics_out_of_bounds_change_nothing() {
+    let kir = kernel([20, 1, 1], |b| {
+        let number = b.number();
+        let place = Place::new(Space::Binding(0), Some(number), 4, 0);
+        b.atomic(Type::U32, AtomicOp::Add, place, Some(number), None);
+    });
+    Launch::new([2, 1, 1], &[bytes(&noise(13))]).agree(&kir);
+}

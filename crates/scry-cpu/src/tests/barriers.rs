@@ -1,0 +1,109 @@
+//! Workgroups whose invocations work together.
+
+use scry_ir::kir::{Barrier, BinaryOp, Builder, Label, Place, Space, Type, Value};
+
+use super::support::{Launch, Make, SHAPES, bytes, noise, words};
+use crate::Machine;
+
+/// Reverses the words of each workgroup through its memory, where invocations take part for whom
+/// `takes_part` holds.
+fn reversed(
+    shape: [u32; 3],
+    takes_part: impl Fn(&mut Builder, Value) -> Option<Value>,
+) -> Vec<u32> {
+    let size = shape.iter().product::<u32>();
+    let mut b = Builder::new("reverse", shape);
+    let (input, out) = (b.buffer(false), b.buffer(true));
+    let shared = b.workgroup_array(Type::U32, size);
+    let (index, number) = (b.local_index(), b.number());
+    if let Some(takes_part) = takes_part(&mut b, index) {
+        let away = b.not(takes_part);
+        b.if_then(away, |b| b.leave(Label::KERNEL));
+    }
+    let value = b.word(input, number);
+    b.store(Place::new(shared, Some(index), 4, 0), vec![value]);
+    b.barrier(Barrier::Workgroup);
+    let last = b.u32(size - 1);
+    let other = b.binary(BinaryOp::Sub, last, index);
+    let value = b.load(Type::U32, Place::new(shared, Some(other), 4, 0), 1)[0];
+    b.put(out, number, value);
+    let kir = b.finish();
+    let words_of = size as usize * 3;
+    let launch = Launch::new([3, 1, 1], &[bytes(&noise(words_of)), bytes(&vec![9; words_of])]);
+    words(&launch.run(&kir, &Machine::new(2))[1])
+}
+
+#[test]
+fn all_have_written_before_anybody_reads() {
+    for shape in SHAPES {
+        let size = shape.iter().product::<u32>() as usize;
+        let expected = noise(3 * size);
+        let expected: Vec<_> =
+            expected.chunks(size).flat_map(|group| group.iter().rev().copied()).collect();
+        assert_eq!(reversed(shape, |_, _| None), expected, "{shape:?}");
+    }
+}
+
+#[test]
+fn those_who_have_returned_are_not_waited_for() {
+    for shape in [[33, 1, 1], [7, 3, 2], [256, 1, 1]] {
+        let size = shape.iter().product::<u32>() as usize;
+        let out = reversed(shape, |b, index| Some(b.compare(BinaryOp::Lt, index, 20)));
+        let input = noise(3 * size);
+        for (group, out) in out.chunks(size).enumerate() {
+            for (index, found) in out.iter().enumerate() {
+                let other = size - 1 - index;
+                // Workgroup memory is zero where nobody has written.
+                let theirs = if other < 20 { input[group * size + other] } else { 0 };
+                assert_eq!(*found, if index < 20 { theirs } else { 9 }, "{shape:?}, {index}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_by_halves_in_a_loop() {
+    for width in [32, 64, 256, 1024] {
+        let mut b = Builder::new("sum", [width, 1, 1]);
+        let (input, out) = (b.buffer(false), b.buffer(true));
+        let shared = b.workgroup_array(Type::U32, width);
+        let (index, number) = (b.local_index(), b.number());
+        let value = b.word(input, number);
+        let own = Place::new(shared, Some(index), 4, 0);
+        b.store(own, vec![value]);
+        let half = b.var(Type::U32);
+        let first = b.u32(width / 2);
+        b.set(half, first);
+        b.repeat(true, |b, label| {
+            b.barrier(Barrier::Workgroup);
+            let distance = b.get(half);
+            let done = b.compare(BinaryOp::Eq, distance, 0);
+            b.if_then(done, |b| b.leave(label));
+            let active = b.binary(BinaryOp::Lt, index, distance);
+            b.if_then(active, |b| {
+                let other = b.add(index, distance);
+                let other = b.load(Type::U32, Place::new(shared, Some(other), 4, 0), 1)[0];
+                let mine = b.load(Type::U32, own, 1)[0];
+                let sum = b.add(mine, other);
+                b.store(own, vec![sum]);
+            });
+            let one = b.u32(1);
+            let next = b.binary(BinaryOp::Shr, distance, one);
+            b.set(half, next);
+        });
+        let is_first = b.compare(BinaryOp::Eq, index, 0);
+        let group = b.builtin(scry_ir::kir::Builtin::GroupId(0));
+        b.if_then(is_first, |b| {
+            let sum = b.load(Type::U32, Place::new(shared, None, 4, 0), 1)[0];
+            b.store(Place::new(Space::Binding(out), Some(group), 4, 0), vec![sum]);
+        });
+        let kir = b.finish();
+        let data = noise(5 * width as usize);
+        let launch = Launch::new([5, 1, 1], &[bytes(&data), bytes(&[0; 5])]);
+        let sum = |group: &[u32]| group.iter().fold(0u32, |a, b| a.wrapping_add(*b));
+        let expected: Vec<_> = data.chunks(width as usize).map(sum).collect();
+        for threads in [1, 2] {
+            assert_eq!(words(&launch.run(&kir, &Machine::new(threads))[1]), expected, "{width}");
+        }
+    }
+}

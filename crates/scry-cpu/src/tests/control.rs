@@ -1,0 +1,354 @@
+//! Control flow that lanes take differently.
+
+use scry_ir::kir::{BinaryOp, Builder, Kir, Label, Type, Value, Var};
+
+use super::support::{Launch, Make, SHAPES, bytes, noise};
+
+/// A kernel that puts a `u32` of each invocation, held in a variable, into a buffer. The other
+/// buffer holds noise.
+fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, Value, Var)) -> Kir {
+    let mut b = Builder::new("control", shape);
+    let (input, out) = (b.buffer(false), b.buffer(true));
+    let result = b.var(Type::U32);
+    let number = b.number();
+    let noise = b.word(input, number);
+    fill(&mut b, noise, result);
+    let value = b.get(result);
+    b.put(out, number, value);
+    b.finish()
+}
+
+/// Runs what `fill` makes in workgroups of every shape.
+fn agree(fill: impl Fn(&mut Builder, Value, Var)) {
+    for shape in SHAPES {
+        let size = shape.iter().product::<u32>() as usize * 6;
+        let kir = kernel(shape, &fill);
+        let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+        let out = launch.agree(&kir);
+        assert!(size < 100 || out[1] != launch.buffers[1], "something was written");
+    }
+}
+
+/// Adds a constant to a variable.
+fn bump(b: &mut Builder, var: Var, by: u32) {
+    let old = b.get(var);
+    let by = b.u32(by);
+    let new = b.add(old, by);
+    b.set(var, new);
+}
+
+/// Whether a bit of a value is set.
+fn bit(b: &mut Builder, value: Value, bit: u32) -> Value {
+    let mask = b.u32(1 << bit);
+    let masked = b.binary(BinaryOp::And, value, mask);
+    b.compare(BinaryOp::Ne, masked, 0)
+}
+
+#[test]
+fn branches_within_branches() {
+    agree(|b, noise, result| {
+        let [first, second, third] = [0, 1, 2].map(|n| bit(b, noise, n));
+        b.if_else(
+            first,
+            |b| {
+                bump(b, result, 1);
+                b.if_then(second, |b| bump(b, result, 10));
+                bump(b, result, 100);
+            },
+            |b| {
+                b.if_else(
+                    second,
+                    |b| b.if_else(third, |b| bump(b, result, 1000), |b| bump(b, result, 2000)),
+                    |_| (),
+                );
+            },
+        );
+        bump(b, result, 5);
+    });
+}
+
+#[test]
+fn loops_that_lanes_leave_after_different_turns() {
+    agree(|b, noise, result| {
+        let seven = b.u32(7);
+        let turns = b.binary(BinaryOp::And, noise, seven);
+        b.repeat(true, |b, label| {
+            let count = b.get(result);
+            let done = b.binary(BinaryOp::Ge, count, turns);
+            b.if_then(done, |b| b.leave(label));
+            bump(b, result, 1);
+        });
+        bump(b, result, 100);
+    });
+}
+
+#[test]
+fn loops_that_go_on_early() {
+    agree(|b, noise, result| {
+        let count = b.var(Type::U32);
+        b.repeat(true, |b, label| {
+            b.scope(|b, next| {
+                let turn = b.get(count);
+                let shifted = b.binary(BinaryOp::Shr, noise, turn);
+                let skips = bit(b, shifted, 0);
+                b.if_then(skips, |b| b.leave(next));
+                let stops = bit(b, shifted, 9);
+                b.if_then(stops, |b| b.leave(label));
+                bump(b, result, 3);
+            });
+            bump(b, count, 1);
+            let turn = b.get(count);
+            let done = b.compare(BinaryOp::Ge, turn, 9);
+            b.if_then(done, |b| b.leave(label));
+        });
+    });
+}
+
+#[test]
+fn lanes_that_return_from_every_depth() {
+    agree(|b, noise, result| {
+        let [first, second] = [0, 1].map(|n| bit(b, noise, n));
+        bump(b, result, 1);
+        b.if_then(first, |b| b.leave(Label::KERNEL));
+        b.repeat(true, |b, label| {
+            bump(b, result, 1);
+            b.scope(|b, inner| {
+                b.if_then(second, |b| b.leave(Label::KERNEL));
+                let third = bit(b, noise, 2);
+                b.if_then(third, |b| b.leave(inner));
+                bump(b, result, 50);
+            });
+            let now = b.get(result);
+            let done = b.compare(BinaryOp::Gt, now, 5);
+            b.if_then(done, |b| b.leave(label));
+        });
+    });
+}
+
+#[test]
+fn leaving_two_levels_at_once() {
+    agree(|b, noise, result| {
+        let count = b.var(Type::U32);
+        b.repeat(true, |b, outer| {
+            bump(b, count, 1);
+            let turn = b.get(count);
+            b.scope(|b, scope| {
+                b.repeat(true, |b, inner| {
+                    let rotated = b.binary(BinaryOp::Shr, noise, turn);
+                    let [out, to_scope] = [0, 4].map(|n| bit(b, rotated, n));
+                    bump(b, result, 1);
+                    b.if_then(out, |b| b.leave(outer));
+                    b.if_then(to_scope, |b| b.leave(scope));
+                    bump(b, result, 10);
+                    b.leave(inner);
+                });
+                bump(b, result, 100);
+            });
+            let done = b.compare(BinaryOp::Ge, turn, 6);
+            b.if_then(done, |b| b.leave(outer));
+        });
+        bump(b, result, 1000);
+    });
+}
+
+#[test]
+fn all_lanes_leave() {
+    agree(|b, noise, result| {
+        b.scope(|b, label| {
+            let first = bit(b, noise, 0);
+            b.if_else(
+                first,
+                |b| {
+                    bump(b, result, 1);
+                    b.leave(label);
+                },
+                |b| {
+                    bump(b, result, 2);
+                    b.leave(label);
+                },
+            );
+        });
+        b.scope(|b, label| {
+            let never = b.constant(scry_ir::kir::Const::bool(true));
+            let odd = bit(b, noise, 1);
+            b.if_then(odd, |b| {
+                b.if_then(never, |b| b.leave(label));
+                bump(b, result, 1000);
+            });
+            bump(b, result, 10);
+        });
+    });
+}
+
+#[test]
+fn uniform_control_flow_within_divergent() {
+    agree(|b, noise, result| {
+        let group = b.builtin(scry_ir::kir::Builtin::GroupId(0));
+        let first_group = b.compare(BinaryOp::Eq, group, 0);
+        let odd = bit(b, noise, 0);
+        let count = b.var(Type::U32);
+        b.if_then(odd, |b| {
+            b.if_else(first_group, |b| bump(b, result, 1), |b| bump(b, result, 2));
+            b.repeat(true, |b, label| {
+                let turn = b.get(count);
+                let done = b.binary(BinaryOp::Ge, turn, group);
+                b.if_then(done, |b| b.leave(label));
+                bump(b, count, 1);
+                bump(b, result, 10);
+            });
+            b.if_then(first_group, |b| b.leave(Label::KERNEL));
+        });
+        // What only some lanes have counted.
+        let turns = b.get(count);
+        let sum = b.get(result);
+        let both = b.add(turns, sum);
+        b.set(result, both);
+    });
+}
+
+#[test]
+fn divergent_control_flow_within_uniform() {
+    agree(|b, noise, result| {
+        let count = b.var(Type::U32);
+        b.repeat(true, |b, label| {
+            let turn = b.get(count);
+            let done = b.compare(BinaryOp::Ge, turn, 5);
+            b.if_then(done, |b| b.leave(label));
+            let shifted = b.binary(BinaryOp::Shr, noise, turn);
+            let odd = bit(b, shifted, 0);
+            b.if_else(odd, |b| bump(b, result, 7), |b| bump(b, count, 0));
+            bump(b, count, 1);
+        });
+    });
+}
+
+#[test]
+fn values_and_variables_of_lanes_that_were_away() {
+    agree(|b, noise, result| {
+        let (kept, late) = (b.var(Type::U32), b.var(Type::U32));
+        b.set(kept, noise);
+        let odd = bit(b, noise, 0);
+        b.if_then(odd, |b| {
+            // Assigned here for the first time; zero for the others.
+            b.set(late, noise);
+            let nine = b.u32(9);
+            let changed = b.mul(noise, nine);
+            let high = bit(b, noise, 31);
+            b.if_then(high, |b| b.set(kept, changed));
+        });
+        let (kept, late) = (b.get(kept), b.get(late));
+        let both = b.binary(BinaryOp::Xor, kept, late);
+        b.set(result, both);
+    });
+}
+
+#[test]
+fn variables_begin_each_turn_as_the_last_one_left_them() {
+    agree(|b, noise, result| {
+        let (inner, count) = (b.var(Type::U32), b.var(Type::U32));
+        b.repeat(true, |b, label| {
+            let before = b.get(inner);
+            let sum = b.get(result);
+            let sum = b.add(sum, before);
+            b.set(result, sum);
+            let turn = b.get(count);
+            let shifted = b.binary(BinaryOp::Shr, noise, turn);
+            let odd = bit(b, shifted, 0);
+            b.if_then(odd, |b| b.set(inner, turn));
+            bump(b, count, 1);
+            let turn = b.get(count);
+            let done = b.compare(BinaryOp::Ge, turn, 6);
+            b.if_then(done, |b| b.leave(label));
+        });
+    });
+}
+
+#[test]
+fn values_of_scopes_are_visible_after_them() {
+    agree(|b, noise, result| {
+        let mut seen = None;
+        b.scope(|b, label| {
+            let three = b.u32(3);
+            seen = Some(b.mul(noise, three));
+            let odd = bit(b, noise, 0);
+            b.if_then(odd, |b| b.leave(label));
+            bump(b, result, 1);
+        });
+        let sum = b.get(result);
+        let both = b.add(sum, seen.expect("the scope was made"));
+        b.set(result, both);
+    });
+}
+
+#[test]
+fn switches_that_fall_through() {
+    agree(|b, noise, result| {
+        let (matched, three) = (b.var(Type::Bool), b.u32(3));
+        let selector = b.binary(BinaryOp::And, noise, three);
+        b.scope(|b, label| {
+            for case in 0..3 {
+                let here = b.compare(BinaryOp::Eq, selector, case);
+                let before = b.get(matched);
+                let enters = b.binary(BinaryOp::Or, here, before);
+                b.if_then(enters, |b| {
+                    bump(b, result, 1 << case);
+                    b.set(matched, enters);
+                    if case == 1 {
+                        b.leave(label);
+                    }
+                });
+            }
+            bump(b, result, 100);
+        });
+    });
+}
+
+#[test]
+fn hundreds_of_values_that_live_at_once() {
+    agree(|b, noise, result| {
+        let mut values = vec![noise];
+        for n in 1..300u32 {
+            let factor = b.u32(2 * n + 1);
+            let value = b.mul(values[values.len() / 2], factor);
+            values.push(value);
+        }
+        let odd = bit(b, noise, 3);
+        b.if_then(odd, |b| {
+            let more: Vec<_> = values.iter().map(|value| b.not(*value)).collect();
+            let sum = more.into_iter().reduce(|a, c| b.binary(BinaryOp::Xor, a, c));
+            b.set(result, sum.expect("there are values"));
+        });
+        let sum = values.into_iter().reduce(|a, c| b.add(a, c)).expect("there are values");
+        let before = b.get(result);
+        let both = b.binary(BinaryOp::Xor, before, sum);
+        b.set(result, both);
+    });
+}
+
+#[test]
+fn registers_of_every_width() {
+    agree(|b, noise, result| {
+        let types = [Type::U16, Type::I16, Type::U64, Type::I64, Type::I32];
+        let vars = types.map(|ty| b.var(ty));
+        let odd = bit(b, noise, 0);
+        for (ty, var) in types.into_iter().zip(vars) {
+            let wide = b.convert(ty, noise);
+            let square = b.mul(wide, wide);
+            b.set(var, square);
+            b.if_then(odd, |b| {
+                let sum = b.add(square, wide);
+                b.set(var, sum);
+            });
+        }
+        for var in vars {
+            let value = b.get(var);
+            let less = b.compare(BinaryOp::Lt, value, 1000);
+            let cut = b.convert(Type::U32, value);
+            let flag = b.convert(Type::U32, less);
+            let sum = b.get(result);
+            let sum = b.binary(BinaryOp::Xor, sum, cut);
+            let sum = b.add(sum, flag);
+            b.set(result, sum);
+        }
+    });
+}

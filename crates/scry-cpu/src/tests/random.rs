@@ -1,0 +1,37 @@
+//! Random kernels do what each of their invocations would do by itself.
+
+use super::oracle;
+use super::random_kernels::{OWN, kernel};
+use super::support::{Launch, bytes, noise};
+
+/// Runs the kernels of these seeds, each with so many statements.
+fn agree(seeds: std::ops::Range<u64>, statements: u32) {
+    for seed in seeds {
+        let kir = kernel(seed, statements);
+        let groups = [[1, 1, 1], [2, 1, 1], [3, 2, 1], [1, 2, 2]][seed as usize % 4];
+        let invocations = kir.workgroup_size.iter().chain(&groups).product::<u32>();
+        let size = (invocations * OWN) as usize;
+        Launch::new(groups, &[bytes(&noise(37)), bytes(&vec![7; size])]).agree(&kir);
+    }
+}
+
+#[test]
+fn small_ones() {
+    agree(0..600, 12);
+}
+
+#[test]
+fn large_ones() {
+    agree(1_000_000..1_000_300, 70);
+}
+
+#[test]
+fn miri_a_few() {
+    for seed in 2_000_000..2_000_002 {
+        let kir = kernel(seed, 6);
+        let size = 2 * kir.workgroup_size.iter().product::<u32>() * OWN;
+        let buffers = [bytes(&noise(37)), bytes(&vec![7; size as usize])];
+        let launch = Launch::new([2, 1, 1], &buffers);
+        assert_eq!(launch.run_split(&kir, 2), oracle::run(&kir, &launch));
+    }
+}

@@ -1,0 +1,81 @@
+//! Kernels that would never end.
+
+use std::time::Duration;
+
+use scry_ir::kir::{Barrier, BinaryOp, Builder, Kir, Type};
+
+use super::support::{Launch, Make, bytes};
+use crate::{Machine, Stop, Stopped};
+
+/// Adds to a counter until it is a number that it never is.
+fn endless(barrier: bool, divergent: bool) -> Kir {
+    let mut b = Builder::new("endless", [64, 1, 1]);
+    b.buffer(true);
+    let number = b.number();
+    let count = b.var(Type::U32);
+    b.repeat(false, |b, label| {
+        let turn = b.get(count);
+        let two = b.u32(2);
+        let next = b.add(turn, two);
+        b.set(count, next);
+        if barrier {
+            b.barrier(Barrier::Workgroup);
+        }
+        let odd = b.compare(BinaryOp::Eq, next, 1);
+        b.if_then(odd, |b| b.leave(label));
+        if divergent {
+            let few = b.compare(BinaryOp::Ge, number, 3);
+            b.if_then(few, |b| b.leave(label));
+        }
+    });
+    let turns = b.get(count);
+    b.put(0, number, turns);
+    b.finish()
+}
+
+#[test]
+fn a_request_ends_kernels_that_would_not_end() {
+    for (barrier, divergent) in [(false, false), (true, false), (false, true)] {
+        let kir = endless(barrier, divergent);
+        for threads in [1, 2] {
+            let machine = Machine::new(threads);
+            let stop = Stop::default();
+            let launch = Launch::new([5, 1, 1], &[bytes(&vec![1; 5 * 64])]);
+            let out = launch.with(&kir, |job| {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| {
+                        std::thread::sleep(Duration::from_millis(5));
+                        stop.request();
+                    });
+                    // SAFETY: the launch keeps the memory, which nobody else touches.
+                    assert_eq!(unsafe { machine.run(job, &stop) }, Err(Stopped));
+                });
+                // A later epoch is not meant.
+                let finite = Launch::new([1, 1, 1], &[bytes(&[0; 64])]);
+                finite.run(&counting(), &machine);
+            });
+            assert_eq!(out[0][..12], bytes(&[1, 1, 1])[..], "the first lanes never ended");
+        }
+    }
+}
+
+/// A kernel that ends.
+fn counting() -> Kir {
+    let mut b = Builder::new("counting", [64, 1, 1]);
+    b.buffer(true);
+    let number = b.number();
+    b.put(0, number, number);
+    b.finish()
+}
+
+#[test]
+fn what_was_requested_before_the_start_keeps_a_launch_from_running() {
+    let stop = Stop::default();
+    stop.request();
+    let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);
+    let out = launch.with(&counting(), |job| {
+        // SAFETY: the launch keeps the memory, which nobody else touches.
+        assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Stopped));
+    });
+    assert_eq!(out[0], bytes(&[7; 64]));
+}

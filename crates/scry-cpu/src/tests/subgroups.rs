@@ -1,0 +1,170 @@
+//! Exchange within subgroups, with all lanes and with some.
+
+use scry_ir::kir::{
+    BinaryOp, Builder, Builtin, Extent, Reduction, Source, SubgroupOp, Type, Value,
+};
+
+use super::support::{Launch, Make, bytes, noise, words};
+use crate::{Machine, SUBGROUP_SIZE};
+
+const SHAPES: [[u32; 3]; 4] = [[64, 1, 1], [7, 3, 2], [33, 1, 1], [8, 8, 1]];
+const GROUPS: usize = 3;
+
+/// What an operation gives each invocation in which a condition on its noise holds; 7 to others.
+fn exchange(shape: [u32; 3], op: impl Fn(&mut Builder, Value) -> Value, all: bool) -> Vec<u32> {
+    let mut b = Builder::new("subgroups", shape);
+    let (input, out) = (b.buffer(false), b.buffer(true));
+    let number = b.number();
+    let noise_value = b.word(input, number);
+    let condition = b.compare(BinaryOp::Ge, noise_value, if all { 0 } else { 1 << 30 });
+    b.if_then(condition, |b| {
+        let result = op(b, noise_value);
+        let result = b.convert(Type::U32, result);
+        b.put(out, number, result);
+    });
+    let kir = b.finish();
+    let size = shape.iter().product::<u32>() as usize * GROUPS;
+    let launch = Launch::new([GROUPS as u32, 1, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+    words(&launch.run(&kir, &Machine::new(2))[1])
+}
+
+/// Checks what each active invocation gets against what `expected` says for its place among the
+/// active values of its subgroup: `(lane, value)` of each, and which of them it is itself.
+fn check(
+    op: impl Fn(&mut Builder, Value) -> Value,
+    expected: impl Fn(&[(usize, u32)], usize) -> Option<u32>,
+) {
+    for shape in SHAPES {
+        let size = shape.iter().product::<u32>() as usize;
+        for all in [true, false] {
+            let out = exchange(shape, &op, all);
+            let data = noise(size * GROUPS);
+            for (out, data) in out.chunks(size).zip(data.chunks(size)) {
+                let subgroup = SUBGROUP_SIZE as usize;
+                for (out, data) in out.chunks(subgroup).zip(data.chunks(subgroup)) {
+                    let active = data.iter().copied().enumerate();
+                    let active: Vec<_> = active.filter(|(_, v)| all || *v >= 1 << 30).collect();
+                    for (place, (lane, _)) in active.iter().enumerate() {
+                        if let Some(expected) = expected(&active, place) {
+                            assert_eq!(out[*lane], expected, "{shape:?}, {all}, lane {lane}");
+                        }
+                    }
+                    let idle = (0..data.len()).filter(|lane| !active.iter().any(|a| a.0 == *lane));
+                    idle.for_each(|lane| assert_eq!(out[lane], 7));
+                }
+            }
+        }
+    }
+}
+
+fn reduce(op: Reduction, extent: Extent) -> impl Fn(&mut Builder, Value) -> Value {
+    move |b, value| b.subgroup(SubgroupOp::Reduce { op, extent, value })
+}
+
+#[test]
+fn reductions_take_active_lanes_only() {
+    type Combine = fn(u32, u32) -> u32;
+    let operations: [(Reduction, Combine, u32); 6] = [
+        (Reduction::Add, u32::wrapping_add, 0),
+        (Reduction::Min, u32::min, u32::MAX),
+        (Reduction::Max, u32::max, 0),
+        (Reduction::And, |a, b| a & b, u32::MAX),
+        (Reduction::Or, |a, b| a | b, 0),
+        (Reduction::Xor, |a, b| a ^ b, 0),
+    ];
+    for (op, combine, identity) in operations {
+        let fold = |of: &[(usize, u32)]| of.iter().fold(identity, |a, b| combine(a, b.1));
+        check(reduce(op, Extent::All), |active, _| Some(fold(active)));
+    }
+    let fold = |of: &[(usize, u32)]| of.iter().fold(0u32, |a, b| a.wrapping_add(b.1));
+    let product = |of: &[(usize, u32)]| of.iter().fold(1u32, |a, b| a.wrapping_mul(b.1));
+    check(reduce(Reduction::Add, Extent::Inclusive), |all, n| Some(fold(&all[..=n])));
+    check(reduce(Reduction::Add, Extent::Exclusive), |all, n| Some(fold(&all[..n])));
+    check(reduce(Reduction::Mul, Extent::Inclusive), |all, n| Some(product(&all[..=n])));
+    check(reduce(Reduction::Mul, Extent::Exclusive), |all, n| Some(product(&all[..n])));
+}
+
+#[test]
+fn ballots_count_active_lanes_only() {
+    let odd = |b: &mut Builder, value: Value| {
+        let one = b.u32(1);
+        let low = b.binary(BinaryOp::And, value, one);
+        b.compare(BinaryOp::Eq, low, 1)
+    };
+    for word in 0..4u8 {
+        let ballot = |b: &mut Builder, value: Value| {
+            let value = odd(b, value);
+            b.subgroup(SubgroupOp::Ballot { value, word })
+        };
+        check(ballot, |active, _| {
+            let odd = active.iter().filter(|(_, value)| value & 1 == 1);
+            Some(if word == 0 { odd.map(|(lane, _)| 1u32 << lane).sum() } else { 0 })
+        });
+    }
+    for (op, holds) in [(Reduction::And, false), (Reduction::Or, true)] {
+        let vote = |b: &mut Builder, value: Value| {
+            let value = odd(b, value);
+            b.subgroup(SubgroupOp::Reduce { op, extent: Extent::All, value })
+        };
+        check(vote, |active, _| {
+            let (any, all) = (
+                active.iter().any(|(_, value)| value & 1 == 1),
+                active.iter().all(|(_, value)| value & 1 == 1),
+            );
+            Some(u32::from(if holds { any } else { all }))
+        });
+    }
+}
+
+#[test]
+fn the_first_is_the_lowest_active_lane() {
+    let first =
+        |b: &mut Builder, value| b.subgroup(SubgroupOp::Shuffle { source: Source::First, value });
+    check(first, |active, _| Some(active[0].1));
+}
+
+#[test]
+fn values_come_from_the_lane_that_is_named() {
+    let of = |active: &[(usize, u32)], lane: Option<usize>| {
+        active.iter().find(|(number, _)| Some(*number) == lane).map(|(_, value)| *value)
+    };
+    for by in [0, 1, 3, 17, 31] {
+        let shuffle = |source: fn(Value) -> Source| {
+            move |b: &mut Builder, value: Value| {
+                let by = b.u32(by as u32);
+                b.subgroup(SubgroupOp::Shuffle { source: source(by), value })
+            }
+        };
+        check(shuffle(Source::Lane), |active, _| of(active, Some(by)));
+        check(shuffle(Source::Xor), |active, n| of(active, Some(active[n].0 ^ by)));
+        check(shuffle(Source::Up), |active, n| of(active, active[n].0.checked_sub(by)));
+        check(shuffle(Source::Down), |active, n| of(active, Some(active[n].0 + by)));
+    }
+    for by in 0..4usize {
+        let lane = move |b: &mut Builder, value: Value| {
+            let by = b.u32(by as u32);
+            b.subgroup(SubgroupOp::Shuffle { source: Source::QuadLane(by), value })
+        };
+        check(lane, |active, n| of(active, Some(active[n].0 / 4 * 4 + by)));
+        if by > 0 {
+            let swap = move |b: &mut Builder, value: Value| {
+                let source = Source::QuadXor(by as u8);
+                b.subgroup(SubgroupOp::Shuffle { source, value })
+            };
+            check(swap, |active, n| of(active, Some(active[n].0 ^ by)));
+        }
+    }
+}
+
+#[test]
+fn lanes_and_subgroups_are_numbered_from_the_start_of_each_workgroup() {
+    check(|b, _| b.builtin(Builtin::SubgroupLane), |all, n| Some(all[n].0 as u32));
+    check(|b, _| b.builtin(Builtin::SubgroupSize), |_, _| Some(SUBGROUP_SIZE));
+    for shape in SHAPES {
+        let size = shape.iter().product::<u32>();
+        let out = exchange(shape, |b, _| b.builtin(Builtin::SubgroupId), true);
+        assert!(out.iter().zip(0..).all(|(id, number)| *id == number % size / SUBGROUP_SIZE));
+        let out = exchange(shape, |b, _| b.builtin(Builtin::SubgroupCount), true);
+        assert!(out.iter().all(|count| *count == size.div_ceil(SUBGROUP_SIZE)));
+    }
+}
