@@ -69,14 +69,14 @@ fn attributes(outline: &Declarations<'_>) -> HashMap<String, Vec<Attribute>> {
                 at = close + 1;
                 continue;
             }
-            if outline.text(at + 1) == ":" {
-                if let Some((value, span)) = pending.take() {
-                    found.entry((*name).to_owned()).or_default().push(Attribute {
-                        member: outline.text(at).to_owned(),
-                        value,
-                        span,
-                    });
-                }
+            if outline.text(at + 1) == ":"
+                && let Some((value, span)) = pending.take()
+            {
+                found.entry((*name).to_owned()).or_default().push(Attribute {
+                    member: outline.text(at).to_owned(),
+                    value,
+                    span,
+                });
             }
             at += 1;
         }
