@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{repo, tidy};
+use crate::{miri, repo, tidy};
 
 /// Runs the checks in order, and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -16,7 +16,8 @@ pub(crate) fn run() -> Result<()> {
     deny(&root)?;
     let mut doc = repo::cargo(&root);
     doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    repo::run(&mut doc)
+    repo::run(&mut doc)?;
+    miri::run()
 }
 
 /// Checks licences, bans and sources of the dependencies, where cargo-deny is installed.

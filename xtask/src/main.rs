@@ -3,6 +3,7 @@
 mod artifact;
 mod bundle;
 mod ci;
+mod miri;
 mod peers;
 mod repo;
 mod sabotage;
@@ -14,7 +15,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation
+  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation, miri
+  miri             runs a selection of the tests under Miri
   tidy             checks the budgets and rules of the sources; names each breach by file and line
   size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["ci"] => ci::run(),
+        ["miri"] => miri::run(),
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),

@@ -235,7 +235,7 @@ fn miri_divergence_and_memory_of_every_kind() {
     b.put(buffer, number, value);
     let mut launch = Launch::new([2, 1, 1], &[bytes(&[0; 24])]);
     launch.immediates = bytes(&[1, 100]);
-    let out = words(&launch.agree(&b.finish())[0]);
+    let out = words(&launch.run_split(&b.finish(), 2)[0]);
     assert_eq!(out[..6], [100, 101, 102, 103, 104, 0]);
     assert_eq!(out[7..9], [7, 0]);
 }

@@ -1,0 +1,50 @@
+//! `cargo xtask miri`: tests under Miri, which finds undefined behaviour and data races.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Result;
+
+use crate::repo;
+
+/// Tests by the start of their names, and how many schedules of threads each is run with. Those of
+/// kernels that race are told by their own names.
+const SELECTION: [(&str, &[&str], u32); 3] = [
+    ("scry-ir", &["kir::verify::tests::structure::a_", "kir::facts::tests::values"], 1),
+    ("scry-cpu", &["miri_", "memory::tests::", "claims::tests::each", "stop::"], 1),
+    ("scry-cpu", &["tests::races::miri_everybody", "tests::races::miri_scattered"], 4),
+];
+
+/// Runs the selection; says so if Miri is not installed.
+pub(crate) fn run() -> Result<()> {
+    let root = repo::root();
+    if !is_installed(&root) {
+        eprintln!(
+            "skipped: Miri is not installed \
+             (`rustup toolchain install nightly --profile minimal -c miri -c rust-src`)"
+        );
+        return Ok(());
+    }
+    for (package, tests, schedules) in SELECTION {
+        let mut command = cargo(&root);
+        command.args(["miri", "test", "-p", package, "--lib", "--"]).args(tests);
+        if schedules > 1 {
+            command.env("MIRIFLAGS", format!("-Zmiri-many-seeds=0..{schedules}"));
+        }
+        repo::run(&mut command)?;
+    }
+    Ok(())
+}
+
+/// The nightly toolchain's cargo.
+fn cargo(root: &Path) -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]).current_dir(root);
+    command
+}
+
+fn is_installed(root: &Path) -> bool {
+    let mut probe = cargo(root);
+    probe.args(["miri", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    probe.status().is_ok_and(|status| status.success())
+}
