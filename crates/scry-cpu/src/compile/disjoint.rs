@@ -5,14 +5,21 @@
 //! pattern of most kernels: every access to the binding is to the element whose number is the
 //! invocation's own, along x. Where that number is clamped to the last element, the last element
 //! is shared; the machine takes care of that one.
+//!
+//! Loads read whole blocks of lanes, those behind a group's last one included. So a group has to
+//! fill its blocks: the elements behind its own are those of other threads.
 
 use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value};
 
 use super::lives::for_each_stmt;
-use crate::code::Disjoint;
+use crate::code::{Disjoint, Group};
+use crate::lanes::BLOCK;
 
 /// For each buffer, the elements that are disjoint, if they are.
-pub(super) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
+pub(super) fn disjoint(kir: &Kir, group: Group) -> Vec<Option<Disjoint>> {
+    if !group.lanes().is_multiple_of(BLOCK) {
+        return vec![None; kir.buffers.len()];
+    }
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
     let mut look = |place: &Place, bytes: u32| {
         if let Space::Binding(binding) = place.space {
@@ -46,24 +53,30 @@ fn merge(a: Option<Disjoint>, b: Option<Disjoint>) -> Option<Disjoint> {
 
 /// The element, if it is the invocation's own and the access stays in it.
 fn own_element(kir: &Kir, place: &Place, bytes: u32) -> Option<Disjoint> {
-    let index = unclamped(kir, place.index?);
     let offset = place.offset.checked_rem(place.stride)?;
     let fits = offset.checked_add(bytes).is_some_and(|end| end <= place.stride);
-    let start = place.offset - offset;
-    (fits && is_own_number(kir, index)).then_some(Disjoint { stride: place.stride, offset: start })
+    let array = Disjoint { stride: place.stride, offset: place.offset - offset };
+    let index = unclamped(kir, place.index?, place.space, array);
+    (fits && is_own_number(kir, index)).then_some(array)
 }
 
-/// The index before it was clamped to the length of a buffer's array.
-fn unclamped(kir: &Kir, index: Value) -> Value {
+/// The index before it was clamped to the length of the array that it is an index of. Clamped to
+/// the length of another one, many invocations might have the same.
+fn unclamped(kir: &Kir, index: Value, space: Space, array: Disjoint) -> Value {
     let Inst::Binary(BinaryOp::Min, a, b) = *kir.inst(index) else { return index };
-    let is_last = |value: Value| match *kir.inst(value) {
-        Inst::Binary(BinaryOp::Sub, length, one) => {
-            matches!(kir.inst(length), Inst::ArrayLength { .. })
-                && kir.constant(one).is_some_and(|one| one.bits == 1)
+    let is_length = |value: Value| match *kir.inst(value) {
+        Inst::ArrayLength { binding, offset, stride } => {
+            space == Space::Binding(binding) && array == Disjoint { stride, offset }
         }
+        _ => false,
+    };
+    let is_constant = |value: Value, number: i64| {
+        kir.constant(value).is_some_and(|constant| constant.as_i64() == number)
+    };
+    let is_last = |value: Value| match *kir.inst(value) {
+        Inst::Binary(BinaryOp::Sub, length, one) => is_length(length) && is_constant(one, 1),
         Inst::Binary(BinaryOp::Add, length, minus_one) => {
-            matches!(kir.inst(length), Inst::ArrayLength { .. })
-                && kir.constant(minus_one).is_some_and(|one| one.as_i64() == i64::from(u32::MAX))
+            is_length(length) && is_constant(minus_one, u32::MAX.into())
         }
         _ => false,
     };
@@ -100,4 +113,77 @@ fn is_own_number(kir: &Kir, value: Value) -> bool {
             }
             _ => false,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Program;
+    use scry_ir::kir::KirOptions;
+
+    use super::*;
+
+    /// What is found of each buffer of a kernel.
+    fn found(source: &str) -> Vec<Option<Disjoint>> {
+        let program = Program::parse(source).unwrap();
+        let kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+        disjoint(&kir, Group { size: kir.workgroup_size, batch: 1 })
+    }
+
+    fn own(stride: u32) -> Option<Disjoint> {
+        Some(Disjoint { stride, offset: 0 })
+    }
+
+    #[test]
+    fn elements_of_the_invocations_own_number_are_disjoint() {
+        let kernel = |body: &str| {
+            format!(
+                "struct Pair {{ a: f32, b: f32 }}
+                 @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                 @group(0) @binding(1) var<storage, read_write> p: array<Pair>;
+                 @compute @workgroup_size(64)
+                 fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x; {body} }}"
+            )
+        };
+        let both = vec![own(4), own(8)];
+        assert_eq!(found(&kernel("y[i] += p[i].a; p[i].b = 1;")), both, "clamped");
+        let proven = "if i < arrayLength(&y) && i < arrayLength(&p) { y[i] = p[i].a; }";
+        assert_eq!(found(&kernel(proven)), both);
+        for shared in ["y[i + 1]", "y[i / 2]", "y[0]", "y[id.y]"] {
+            let body = format!("{shared} = p[i].a;");
+            assert_eq!(found(&kernel(&body)), vec![None, own(8)], "{shared}");
+        }
+        assert_eq!(found(&kernel("y[i] = p[i].a; y[i + 1] = 0;")), vec![None, own(8)]);
+    }
+
+    #[test]
+    fn what_is_clamped_to_the_length_of_another_array_is_not_disjoint() {
+        let of_another_buffer = "
+            @group(0) @binding(0) var<storage, read> few: array<f32>;
+            @group(0) @binding(1) var<storage, read_write> y: array<f32, 4096>;
+            @compute @workgroup_size(64)
+            fn main(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < 4096 { y[min(id.x, arrayLength(&few) - 1)] = 1; }
+            }";
+        assert_eq!(found(of_another_buffer)[1], None);
+        let of_the_same_buffer = "
+            struct Both { head: array<f32, 4096>, tail: array<f32> }
+            @group(0) @binding(0) var<storage, read_write> y: Both;
+            @compute @workgroup_size(64)
+            fn main(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < 4096 { y.head[min(id.x, arrayLength(&y.tail) - 1)] = 1; }
+            }";
+        assert_eq!(found(of_the_same_buffer), vec![None]);
+    }
+
+    #[test]
+    fn groups_that_do_not_fill_their_blocks_read_what_is_others() {
+        for (size, expected) in [("1", None), ("24", None), ("48", own(4)), ("16, 2", None)] {
+            let source = format!(
+                "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                 @compute @workgroup_size({size})
+                 fn main(@builtin(global_invocation_id) id: vec3u) {{ y[id.x] += 1; }}"
+            );
+            assert_eq!(found(&source), vec![expected], "{size}");
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
             locals: Vec::new(),
             shared: Sizes::default(),
             masks,
-            disjoint: disjoint::disjoint(kir),
+            disjoint: disjoint::disjoint(kir, group),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
             depths: 0,
             cost: limits::cost(kir, blocks),
