@@ -2,12 +2,10 @@
 //!
 //! The disk cache is not used: compiling takes less time than to read a file and to check it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use scry_cpu::{Code, Refusal};
+use scry_ir::Program;
 use scry_ir::kir::{KirOptions, sabotage};
 
-use super::panic_text;
 use crate::driver::CompileJob;
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
@@ -28,25 +26,19 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
             code: "grids of any size are run as they are, and never folded".to_owned(),
         });
     }
-    let code = guarded(info, || {
-        let mut kir = job.program.to_kir(&KirOptions { checked: job.checked })?;
-        sabotage::plant_as_asked(&mut kir);
-        let refused = |refusal| too_large(info, &interface.entry_point, refusal);
-        Code::compile(&kir).map_err(refused)
-    })?;
+    let code = code(job.program, job.checked)?;
+    let code = code.map_err(|refusal| too_large(info, &interface.entry_point, refusal))?;
     Ok(Kernel { code, bindings: interface.bindings.len() })
 }
 
-/// Makes an error of a panic in the compiler: a defect, but no reason to end the program.
-fn guarded<T>(info: &DeviceInfo, compile: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch_unwind(AssertUnwindSafe(compile)).unwrap_or_else(|panic| {
-        let why = panic_text(&*panic);
-        Err(GpuError::Driver {
-            device: info.name.clone(),
-            call: "compile",
-            code: format!("the compiler failed on this kernel: {why}; please report it"),
-        })
-    })
+/// The machine's code for a program. All is done where there is stack enough for it, and a panic is
+/// an error: a defect, but no reason to end the program.
+fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
+    let code = program.with_kir(&KirOptions { checked }, |mut kir| {
+        sabotage::plant_as_asked(&mut kir);
+        Code::compile(&kir)
+    });
+    Ok(code?)
 }
 
 /// The error for a kernel that the machine refuses.
@@ -67,13 +59,35 @@ fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
 mod tests {
     use super::*;
 
+    /// Functions that call each other, each with so many branches round the call of the next.
+    fn nested(functions: usize, branches: usize) -> String {
+        let level = |function: usize| {
+            let open: String =
+                (0..branches).map(|n| format!("if x[{n}] != i {{ x[{n}] = i; ")).collect();
+            let call = match function {
+                0 => "x[0] = 1;".to_owned(),
+                _ => format!("f{}(i + 1);", function - 1),
+            };
+            format!("fn f{function}(i: u32) {{ {open}{call}{} }}\n", "}".repeat(branches))
+        };
+        let all: String = (0..functions).map(level).collect();
+        format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+             {all}
+             @compute @workgroup_size(1)
+             fn main(@builtin(global_invocation_id) id: vec3u) {{ f{}(id.x); }}",
+            functions - 1
+        )
+    }
+
     #[test]
-    fn a_panic_in_the_compiler_is_an_error_that_says_so() {
-        let info = super::super::info::info();
-        assert_eq!(guarded(&info, || Ok(5)), Ok(5));
-        let error = guarded(&info, || -> Result<()> { panic!("made {}", "up") }).unwrap_err();
-        let expected = "the compiler failed on this kernel: made up; please report it";
-        assert!(error.to_string().contains(expected), "{error}");
+    fn the_deepest_kernel_is_compiled_on_a_small_stack() {
+        let program = Program::parse(&nested(12, 80)).unwrap();
+        let small = std::thread::Builder::new().stack_size(128 << 10);
+        std::thread::scope(|scope| {
+            let compiled = small.spawn_scoped(scope, || code(&program, true)).unwrap();
+            assert!(compiled.join().unwrap().unwrap().is_ok());
+        });
     }
 
     #[test]

@@ -90,12 +90,26 @@ impl Program {
     /// [`TooComplex`](ShaderErrorKind::TooComplex) for a kernel that becomes too large when its
     /// functions are inlined, [`Compiler`](ShaderErrorKind::Compiler) if the lowering fails.
     pub fn to_kir(&self, options: &KirOptions) -> Result<Kir, ShaderError> {
+        self.with_kir(options, |kir| kir)
+    }
+
+    /// Lowers the program to the kernel IR, and hands that to `work`, which may go through its
+    /// blocks by recursion: it is called on a thread with stack enough for blocks nested as deep as
+    /// blocks can be, where the caller's may be too small.
+    ///
+    /// # Errors
+    /// As [`Program::to_kir`], and [`Compiler`](ShaderErrorKind::Compiler) if `work` panics.
+    pub fn with_kir<T: Send>(
+        &self,
+        options: &KirOptions,
+        work: impl FnOnce(Kir) -> T + Send,
+    ) -> Result<T, ShaderError> {
         let inner = &*self.inner;
         guard::run(|| {
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
             found_right(&kir)?;
-            Ok(kir)
+            Ok(work(kir))
         })
     }
 }

@@ -1,0 +1,262 @@
+//! An invocation computes the same alone and among others: random kernels are run in workgroups of
+//! one, where nothing can go apart, and in workgroups of all shapes.
+
+use std::fmt::Write;
+
+use scry_cpu::{Code, Job, Machine, Memory, Stop};
+use scry_ir::Program;
+use scry_ir::kir::KirOptions;
+
+/// Invocations that do something.
+const COUNT: u32 = 700;
+/// Words of output for each.
+const WORDS: u32 = 8;
+/// Shapes of workgroups that are compared with single invocations.
+const SHAPES: [[u32; 3]; 6] =
+    [[64, 1, 1], [7, 3, 2], [16, 4, 1], [300, 1, 1], [32, 8, 4], [1, 33, 1]];
+/// Kernels that are tried: a second of work.
+const SEEDS: u64 = 60;
+/// How deep statements nest.
+const DEPTH: u32 = 4;
+
+/// Writes random statements.
+struct Writer {
+    state: u64,
+    text: String,
+    /// Loop counters, each with a name of its own.
+    counters: u32,
+    /// Statements that may still be written.
+    left: u32,
+    /// Loops around the statement.
+    loops: u32,
+}
+
+impl Writer {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % limit
+    }
+
+    fn one_of(&mut self, list: &[&'static str]) -> &'static str {
+        list[self.below(list.len() as u64) as usize]
+    }
+
+    fn variable(&mut self) -> &'static str {
+        self.one_of(&["a", "b", "c", "d"])
+    }
+
+    fn value(&mut self, depth: u32) -> String {
+        if depth == 0 || self.below(4) == 0 {
+            return match self.below(6) {
+                0 => format!("{}u", self.below(9)),
+                1 => "i".to_owned(),
+                2 => format!("data[{}]", self.below(8)),
+                _ => self.variable().to_owned(),
+            };
+        }
+        let (x, y) = (self.value(depth - 1), self.value(depth - 1));
+        match self.below(14) {
+            0..6 => format!("({x} {} {y})", self.one_of(&["+", "-", "*", "&", "|", "^"])),
+            6 => format!("({x} % ({y} | 1u))"),
+            7 => format!("({x} >> ({y} & 15u))"),
+            8 => format!("min({x}, {y})"),
+            9 => format!("max({x}, {y})"),
+            10 => format!("data[{x} & 255u]"),
+            11 => format!("m[{x} & 7u]"),
+            12 => format!("out[i * 8u + ({x} & 3u)]"),
+            _ => format!("select({x}, {y}, {})", self.condition(depth - 1)),
+        }
+    }
+
+    fn condition(&mut self, depth: u32) -> String {
+        let (x, y) = (self.value(depth), self.value(depth));
+        let compare = self.one_of(&["<", "<=", ">", ">=", "==", "!="]);
+        match self.below(4) {
+            0 => format!("({x} & 3u) {compare} ({y} & 3u)"),
+            1 => format!("i {compare} {}u", self.below(u64::from(COUNT))),
+            _ => format!("({x} & 15u) {compare} {}u", self.below(16)),
+        }
+    }
+
+    fn block(&mut self, depth: u32) {
+        self.text.push_str("{\n");
+        for _ in 0..1 + self.below(4) {
+            if self.left > 0 {
+                self.left -= 1;
+                self.statement(depth);
+            }
+        }
+        self.text.push_str("}\n");
+    }
+
+    fn statement(&mut self, depth: u32) {
+        let kind = if depth == 0 { self.below(5) } else { self.below(12) };
+        let value = self.value(2);
+        match kind {
+            0 | 1 => {
+                let variable = self.variable();
+                let _ = writeln!(self.text, "{variable} = {value};");
+            }
+            2 => {
+                let index = self.value(1);
+                let _ = writeln!(self.text, "m[{index} & 7u] = {value};");
+            }
+            3 => {
+                let index = self.value(1);
+                let _ = writeln!(self.text, "out[i * 8u + ({index} & 3u)] = {value};");
+            }
+            4 => self.jump(),
+            5..8 => {
+                let condition = self.condition(1);
+                let _ = write!(self.text, "if {condition} ");
+                self.block(depth - 1);
+                if self.below(2) == 0 {
+                    self.text.push_str("else ");
+                    self.block(depth - 1);
+                }
+            }
+            8 => self.call(),
+            9 => self.switch(depth),
+            10 => self.for_loop(depth),
+            _ => self.repeat(depth),
+        }
+    }
+
+    /// Leaves something under a condition.
+    fn jump(&mut self) {
+        let condition = self.condition(1);
+        let jumps: &[&str] = if self.loops > 0 {
+            &["break;", "break;", "continue;", "continue;", "return;"]
+        } else {
+            &["return;"]
+        };
+        let jump = self.one_of(jumps);
+        let _ = writeln!(self.text, "if {condition} {{ {jump} }}");
+    }
+
+    fn call(&mut self) {
+        let (x, y, to) = (self.value(1), self.value(1), self.variable());
+        let _ = writeln!(self.text, "{to} = callee({x}, {y});");
+    }
+
+    fn switch(&mut self, depth: u32) {
+        let selector = self.value(1);
+        let _ = writeln!(self.text, "switch {selector} & 3u {{ case 0, 2: ");
+        // A `continue` in a case is one of the loop round the switch.
+        self.block(depth - 1);
+        self.text.push_str("case 1: ");
+        self.block(depth - 1);
+        self.text.push_str("default: ");
+        self.block(depth - 1);
+        self.text.push_str("}\n");
+    }
+
+    fn for_loop(&mut self, depth: u32) {
+        let (k, end) = (self.counters, self.value(1));
+        self.counters += 1;
+        let _ = write!(self.text, "for (var k{k} = 0u; k{k} < ({end} & 7u); k{k}++) ");
+        self.loops += 1;
+        self.block(depth - 1);
+        self.loops -= 1;
+    }
+
+    fn repeat(&mut self, depth: u32) {
+        let k = self.counters;
+        self.counters += 1;
+        let _ = writeln!(self.text, "var k{k} = 0u;\nloop {{");
+        self.loops += 1;
+        self.block(depth - 1);
+        self.loops -= 1;
+        let (end, to, value) = (self.condition(1), self.variable(), self.value(1));
+        let _ = writeln!(
+            self.text,
+            "continuing {{ k{k}++; {to} = {value}; break if k{k} > 5u || {end}; }} }}"
+        );
+    }
+}
+
+/// The statements of a kernel.
+fn body(seed: u64) -> String {
+    let mut writer = Writer { state: seed, text: String::new(), counters: 0, left: 40, loops: 0 };
+    while writer.left > 0 {
+        writer.left -= 1;
+        writer.statement(DEPTH);
+    }
+    writer.text
+}
+
+fn source(body: &str, [width, height, depth]: [u32; 3]) -> String {
+    format!(
+        "@group(0) @binding(0) var<storage, read> data: array<u32, 256>;
+         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+         fn callee(x: u32, y: u32) -> u32 {{
+             var sum = x;
+             for (var k = 0u; k < (y & 7u); k++) {{
+                 if (sum & 31u) == 9u {{ return sum + k; }}
+                 sum = sum * 3u + data[(sum + k) & 255u];
+             }}
+             return sum ^ y;
+         }}
+         @compute @workgroup_size({width}, {height}, {depth})
+         fn main(
+             @builtin(global_invocation_id) id: vec3u,
+             @builtin(num_workgroups) groups: vec3u,
+         ) {{
+             let i = (id.z * {height}u + id.y) * ({width}u * groups.x) + id.x;
+             if i >= {COUNT}u {{ return; }}
+             var a = i * 3u + 1u; var b = data[i & 255u]; var c = 5u; var d: u32;
+             var m: array<u32, 8>;
+             {body}
+             out[i * 8u + 4u] = a; out[i * 8u + 5u] = b;
+             out[i * 8u + 6u] = c; out[i * 8u + 7u] = d + m[i & 7u];
+         }}"
+    )
+}
+
+/// What a kernel writes in workgroups of this shape.
+fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
+    let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
+    let kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+    let code = Code::compile(&kir).unwrap();
+    let data: Vec<u8> = (0..256u32).flat_map(|n| (n * n * 7 % 31).to_le_bytes()).collect();
+    let size = (COUNT * WORDS * 4) as usize;
+    let (input, output) = (Memory::new(data.len()).unwrap(), Memory::new(size).unwrap());
+    let groups = COUNT.div_ceil(shape.iter().product());
+    let job = Job {
+        code: &code,
+        bindings: &[input.whole(), output.whole()],
+        groups: [groups, 1, 1],
+        immediates: &[],
+    };
+    let mut out = vec![0; size];
+    // SAFETY: both are alive, and used by nobody else.
+    unsafe {
+        input.whole().write(&data);
+        machine.run(&job, &Stop::default()).unwrap();
+        output.whole().read(&mut out);
+    }
+    out
+}
+
+/// The first invocation that computes something else among others than alone.
+fn difference(machine: &Machine, body: &str, shape: [u32; 3]) -> Option<u32> {
+    let alone = run(machine, &source(body, [1, 1, 1]), [1, 1, 1]);
+    let together = run(machine, &source(body, shape), shape);
+    (0..COUNT).find(|i| {
+        let words = (i * WORDS * 4) as usize..((i + 1) * WORDS * 4) as usize;
+        alone[words.clone()] != together[words]
+    })
+}
+
+#[test]
+fn an_invocation_computes_the_same_alone_and_among_others() {
+    let machine = Machine::new(2);
+    for seed in 0..SEEDS {
+        let body = body(seed);
+        let shape = SHAPES[seed as usize % SHAPES.len()];
+        let differs = difference(&machine, &body, shape);
+        assert_eq!(differs, None, "seed {seed}, {shape:?}:\n{body}");
+    }
+}
