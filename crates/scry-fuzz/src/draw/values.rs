@@ -21,10 +21,10 @@ impl Draw {
         if depth == 0 || self.random.one_in(6) {
             return self.leaf(ty, depth);
         }
-        if self.random.one_in(8) {
-            if let Some(call) = self.call(ty, depth - 1) {
-                return call;
-            }
+        if self.random.one_in(8)
+            && let Some(call) = self.call(ty, depth - 1)
+        {
+            return call;
         }
         match ty {
             Type::Scalar(_) | Type::Vector(..) => self.computed(ty, depth - 1),
@@ -42,10 +42,10 @@ impl Draw {
 
     /// A value without operators.
     fn leaf(&mut self, ty: &Type, depth: usize) -> Expr {
-        if self.random.below(4) > 0 {
-            if let Some(place) = self.place(ty, false, depth) {
-                return Expr::read(ty.clone(), place);
-            }
+        if self.random.below(4) > 0
+            && let Some(place) = self.place(ty, false, depth)
+        {
+            return Expr::read(ty.clone(), place);
         }
         self.literal(ty)
     }
@@ -203,10 +203,10 @@ impl Draw {
         if self.random.one_in(6) {
             return self.rearranged(ty, depth);
         }
-        if let (Type::Vector(scalar, width), Some(_)) = (ty, ty.float()) {
-            if self.random.one_in(10) {
-                return self.transformed(ty, *scalar, *width, depth);
-            }
+        if let (Type::Vector(scalar, width), Some(_)) = (ty, ty.float())
+            && self.random.one_in(10)
+        {
+            return self.transformed(ty, *scalar, *width, depth);
         }
         let mut tables: Vec<&[Form]> = ops::tables(ty);
         if self.random.one_in(3) && tables.len() > 1 {
