@@ -114,3 +114,64 @@ fn is_own_number(kir: &Kir, value: Value) -> bool {
             _ => false,
         }
 }
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Program;
+    use scry_ir::kir::KirOptions;
+
+    use super::*;
+
+    /// What is found of each buffer of a kernel.
+    fn found(source: &str) -> Vec<Option<Disjoint>> {
+        let program = Program::parse(source).unwrap();
+        let kir = program.to_kir(&KirOptions { checked: true }).unwrap();
+        disjoint(&kir)
+    }
+
+    fn own(stride: u32) -> Option<Disjoint> {
+        Some(Disjoint { stride, offset: 0 })
+    }
+
+    #[test]
+    fn elements_of_the_invocations_own_number_are_disjoint() {
+        let kernel = |body: &str| {
+            format!(
+                "struct Pair {{ a: f32, b: f32 }}
+                 @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+                 @group(0) @binding(1) var<storage, read_write> p: array<Pair>;
+                 @compute @workgroup_size(64)
+                 fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x; {body} }}"
+            )
+        };
+        let both = vec![own(4), own(8)];
+        assert_eq!(found(&kernel("y[i] += p[i].a; p[i].b = 1;")), both, "clamped");
+        let proven = "if i < arrayLength(&y) && i < arrayLength(&p) { y[i] = p[i].a; }";
+        assert_eq!(found(&kernel(proven)), both);
+        for shared in ["y[i + 1]", "y[i / 2]", "y[0]", "y[id.y]"] {
+            let body = format!("{shared} = p[i].a;");
+            assert_eq!(found(&kernel(&body)), vec![None, own(8)], "{shared}");
+        }
+        assert_eq!(found(&kernel("y[i] = p[i].a; y[i + 1] = 0;")), vec![None, own(8)]);
+    }
+
+    #[test]
+    fn what_is_clamped_to_the_length_of_another_array_is_not_disjoint() {
+        let of_another_buffer = "
+            @group(0) @binding(0) var<storage, read> few: array<f32>;
+            @group(0) @binding(1) var<storage, read_write> y: array<f32, 4096>;
+            @compute @workgroup_size(64)
+            fn main(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < 4096 { y[min(id.x, arrayLength(&few) - 1)] = 1; }
+            }";
+        assert_eq!(found(of_another_buffer)[1], None);
+        let of_the_same_buffer = "
+            struct Both { head: array<f32, 4096>, tail: array<f32> }
+            @group(0) @binding(0) var<storage, read_write> y: Both;
+            @compute @workgroup_size(64)
+            fn main(@builtin(global_invocation_id) id: vec3u) {
+                if id.x < 4096 { y.head[min(id.x, arrayLength(&y.tail) - 1)] = 1; }
+            }";
+        assert_eq!(found(of_the_same_buffer), vec![None]);
+    }
+}
