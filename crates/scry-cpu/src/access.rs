@@ -22,100 +22,127 @@ pub(crate) struct Region {
 
 /// Bits that are also read and written as one step.
 pub(crate) trait Shared: Bits {
-    /// Reads.
+    /// The atomic of this width.
+    type Atomic;
+
+    /// The element at an address.
     ///
     /// # Safety
-    /// The address is valid, aligned, and accessed by others atomically or not written by them.
-    unsafe fn load(from: *mut Self) -> Self;
+    /// The address is valid for `'a`, aligned, and meanwhile accessed by others atomically, or not
+    /// written by them.
+    unsafe fn atomic<'a>(at: *mut Self) -> &'a Self::Atomic;
+
+    /// Reads.
+    fn load(from: &Self::Atomic) -> Self;
 
     /// Writes.
-    ///
-    /// # Safety
-    /// The same.
-    unsafe fn store(to: *mut Self, value: Self);
+    fn store(to: &Self::Atomic, value: Self);
 
-    /// Replaces `old` by `new`, or says what was there instead.
-    ///
-    /// # Safety
-    /// The same.
-    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self>;
+    /// Replaces `old` by `new`, or says what was there instead; may also fail for no reason.
+    fn replace(at: &Self::Atomic, old: Self, new: Self) -> Result<Self, Self>;
 }
 
 impl Shared for u8 {
+    type Atomic = AtomicU8;
+
+    // SAFETY: as in the trait.
     #[inline(always)]
-    unsafe fn load(from: *mut Self) -> Self {
+    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU8 {
         // SAFETY: as the caller promises.
-        unsafe { AtomicU8::from_ptr(from) }.load(Relaxed)
+        unsafe { AtomicU8::from_ptr(at) }
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut Self, value: Self) {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU8::from_ptr(to) }.store(value, Relaxed);
+    fn load(from: &AtomicU8) -> Self {
+        from.load(Relaxed)
     }
 
-    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU8::from_ptr(at) }.compare_exchange(old, new, Relaxed, Relaxed)
+    #[inline(always)]
+    fn store(to: &AtomicU8, value: Self) {
+        to.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    fn replace(at: &AtomicU8, old: Self, new: Self) -> Result<Self, Self> {
+        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
     }
 }
 
 impl Shared for u16 {
+    type Atomic = AtomicU16;
+
+    // SAFETY: as in the trait.
     #[inline(always)]
-    unsafe fn load(from: *mut Self) -> Self {
+    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU16 {
         // SAFETY: as the caller promises.
-        unsafe { AtomicU16::from_ptr(from) }.load(Relaxed)
+        unsafe { AtomicU16::from_ptr(at) }
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut Self, value: Self) {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU16::from_ptr(to) }.store(value, Relaxed);
+    fn load(from: &AtomicU16) -> Self {
+        from.load(Relaxed)
     }
 
-    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU16::from_ptr(at) }.compare_exchange(old, new, Relaxed, Relaxed)
+    #[inline(always)]
+    fn store(to: &AtomicU16, value: Self) {
+        to.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    fn replace(at: &AtomicU16, old: Self, new: Self) -> Result<Self, Self> {
+        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
     }
 }
 
 impl Shared for u32 {
+    type Atomic = AtomicU32;
+
+    // SAFETY: as in the trait.
     #[inline(always)]
-    unsafe fn load(from: *mut Self) -> Self {
+    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU32 {
         // SAFETY: as the caller promises.
-        unsafe { AtomicU32::from_ptr(from) }.load(Relaxed)
+        unsafe { AtomicU32::from_ptr(at) }
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut Self, value: Self) {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU32::from_ptr(to) }.store(value, Relaxed);
+    fn load(from: &AtomicU32) -> Self {
+        from.load(Relaxed)
     }
 
     #[inline(always)]
-    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU32::from_ptr(at) }.compare_exchange_weak(old, new, Relaxed, Relaxed)
+    fn store(to: &AtomicU32, value: Self) {
+        to.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    fn replace(at: &AtomicU32, old: Self, new: Self) -> Result<Self, Self> {
+        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
     }
 }
 
 impl Shared for u64 {
+    type Atomic = AtomicU64;
+
+    // SAFETY: as in the trait.
     #[inline(always)]
-    unsafe fn load(from: *mut Self) -> Self {
+    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU64 {
         // SAFETY: as the caller promises.
-        unsafe { AtomicU64::from_ptr(from) }.load(Relaxed)
+        unsafe { AtomicU64::from_ptr(at) }
     }
 
     #[inline(always)]
-    unsafe fn store(to: *mut Self, value: Self) {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU64::from_ptr(to) }.store(value, Relaxed);
+    fn load(from: &AtomicU64) -> Self {
+        from.load(Relaxed)
     }
 
     #[inline(always)]
-    unsafe fn replace(at: *mut Self, old: Self, new: Self) -> Result<Self, Self> {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU64::from_ptr(at) }.compare_exchange_weak(old, new, Relaxed, Relaxed)
+    fn store(to: &AtomicU64, value: Self) {
+        to.store(value, Relaxed);
+    }
+
+    #[inline(always)]
+    fn replace(at: &AtomicU64, old: Self, new: Self) -> Result<Self, Self> {
+        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
     }
 }
 
@@ -134,30 +161,28 @@ impl Region {
         self.size
     }
 
-    /// The address of an element, if it lies within.
+    /// An element, if it lies within.
     #[inline(always)]
-    fn element<B: Bits>(&self, byte: u64) -> Option<*mut B> {
+    fn element<B: Shared>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
         let inside = byte.checked_add(size).is_some_and(|end| end <= self.size);
-        // SAFETY: the byte lies within the region.
+        // SAFETY: the element lies within, spans are aligned to 16 bytes, and others access it
+        // atomically or do not write it.
         (inside && byte.is_multiple_of(size))
-            .then(|| unsafe { self.start.add(byte as usize) }.cast())
+            .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
     }
 
     /// Reads one element; zero if it lies outside.
     #[inline(always)]
     pub(crate) fn get<B: Shared>(&self, byte: u64) -> B {
-        // SAFETY: the element lies within, spans are aligned to 16 bytes, and others access it
-        // atomically or do not write it.
-        self.element(byte).map_or(B::ZERO, |from| unsafe { B::load(from) })
+        self.element::<B>(byte).map_or(B::ZERO, B::load)
     }
 
     /// Writes one element; nothing if it lies outside.
     #[inline(always)]
     pub(crate) fn set<B: Shared>(&self, byte: u64, value: B) {
-        if let Some(to) = self.element(byte) {
-            // SAFETY: as in `get`.
-            unsafe { B::store(to, value) };
+        if let Some(to) = self.element::<B>(byte) {
+            B::store(to, value);
         }
     }
 
@@ -165,11 +190,9 @@ impl Region {
     #[inline(always)]
     pub(crate) fn update<B: Shared>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
         let Some(at) = self.element::<B>(byte) else { return B::ZERO };
-        // SAFETY: as in `get`.
-        let mut old = unsafe { B::load(at) };
+        let mut old = B::load(at);
         loop {
-            // SAFETY: as in `get`.
-            match unsafe { B::replace(at, old, change(old)) } {
+            match B::replace(at, old, change(old)) {
                 Ok(replaced) => return replaced,
                 Err(found) => old = found,
             }

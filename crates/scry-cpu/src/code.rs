@@ -316,8 +316,8 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Takes the lanes where a condition does not hold, or with `flip` holds, out of masks; jumps if
-    /// none is left.
+    /// Takes the lanes where a condition does not hold, or with `flip` holds, out of masks; jumps
+    /// if none is left.
     Drop {
         condition: u32,
         flip: u8,

@@ -218,11 +218,14 @@ fn source(body: &str, [width, height, depth]: [u32; 3]) -> String {
 /// What a kernel writes in workgroups of this shape.
 fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"));
-    let kir = program.to_kir(&KirOptions { checked: true }).unwrap();
-    let code = Code::compile(&kir).unwrap();
+    let kir = program.to_kir(&KirOptions { checked: true }).expect("a kernel of this size runs");
+    let code = Code::compile(&kir).expect("a kernel of this size runs");
     let data: Vec<u8> = (0..256u32).flat_map(|n| (n * n * 7 % 31).to_le_bytes()).collect();
     let size = (COUNT * WORDS * 4) as usize;
-    let (input, output) = (Memory::new(data.len()).unwrap(), Memory::new(size).unwrap());
+    let (input, output) = (
+        Memory::new(data.len()).expect("a kernel of this size runs"),
+        Memory::new(size).expect("a kernel of this size runs"),
+    );
     let groups = COUNT.div_ceil(shape.iter().product());
     let job = Job {
         code: &code,
@@ -234,7 +237,7 @@ fn run(machine: &Machine, source: &str, shape: [u32; 3]) -> Vec<u8> {
     // SAFETY: both are alive, and used by nobody else.
     unsafe {
         input.whole().write(&data);
-        machine.run(&job, &Stop::default()).unwrap();
+        machine.run(&job, &Stop::default()).expect("a kernel of this size runs");
         output.whole().read(&mut out);
     }
     out

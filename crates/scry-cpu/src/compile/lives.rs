@@ -1,8 +1,8 @@
 //! How long values and variables live, in positions of statements.
 //!
 //! Statements are numbered in the order of the text. A value lives from its definition to its last
-//! use; if a loop uses a value from outside, to the end of the loop. A variable lives from its first
-//! assignment to its last access in the same way, if that assignment dominates all accesses;
+//! use; if a loop uses a value from outside, to the end of the loop. A variable lives from its
+//! first assignment to its last access in the same way, if that assignment dominates all accesses;
 //! otherwise it lives all the time, and is zero at the start.
 
 use std::collections::HashSet;

@@ -7,6 +7,7 @@ mod frame;
 mod masks;
 mod memory;
 mod scratch;
+mod shared;
 
 use std::ops::Range;
 

@@ -231,6 +231,7 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
 mod avx2 {
     use super::{Args, Files, Lane, Range, apply_one, apply_three, apply_two};
 
+    // SAFETY: the caller knows that the processor has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn one<A: Lane, R: Lane, F: Fn(A) -> R>(
         f: &F,
@@ -241,6 +242,7 @@ mod avx2 {
         apply_one(f, files, blocks, args);
     }
 
+    // SAFETY: the caller knows that the processor has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn two<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R>(
         f: &F,
@@ -251,6 +253,7 @@ mod avx2 {
         apply_two(f, files, blocks, args);
     }
 
+    // SAFETY: the caller knows that the processor has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn three<A: Lane, B: Lane, C: Lane, R: Lane, F: Fn(A, B, C) -> R>(
         f: &F,
@@ -261,6 +264,7 @@ mod avx2 {
         apply_three(f, files, blocks, args);
     }
 
+    // SAFETY: the caller knows that the processor has these features.
     #[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,f16c")]
     pub(super) unsafe fn scalars<A, B, C, R>(f: &impl Fn(A, B, C) -> R, a: A, b: B, c: C) -> R {
         f(a, b, c)

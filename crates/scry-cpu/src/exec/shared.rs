@@ -1,0 +1,116 @@
+//! Workgroup memory, as loads, stores and atomics see it.
+
+use std::cell::Cell;
+
+use super::memory::{Memory, forth};
+use super::scratch::SharedMemory;
+use crate::access::Shared;
+use crate::lanes::{BLOCK, Bits, Block};
+
+/// Workgroup memory of one size of element. One thread executes all of a workgroup.
+impl<B: Bits> Memory<B> for [Block<B>] {
+    const ELEMENT: u64 = 1;
+
+    #[inline(always)]
+    fn get(&self, place: u64) -> B {
+        cell(self, place).map_or(B::ZERO, Cell::get)
+    }
+
+    #[inline(always)]
+    fn set(&self, place: u64, value: B) {
+        if let Some(cell) = cell(self, place) {
+            cell.set(value);
+        }
+    }
+
+    #[inline(always)]
+    fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
+        match (step, window(self, place)) {
+            (1, Some(run)) => run,
+            _ => std::array::from_fn(|lane| Memory::get(self, forth(place, step, lane))),
+        }
+    }
+
+    #[inline(always)]
+    fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
+        for (nth, block) in to.iter().enumerate() {
+            match window(self, place + (nth * BLOCK) as u64) {
+                Some(run) => block.set(run),
+                None => return false,
+            }
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn set_all(&self, place: u64, from: &[Block<B>]) -> bool {
+        let (first, aligned) = (place as usize / BLOCK, place.is_multiple_of(BLOCK as u64));
+        let to = first.checked_add(from.len()).and_then(|end| <[_]>::get(self, first..end));
+        let Some(to) = to.filter(|_| aligned) else { return false };
+        to.iter().zip(from).for_each(|(to, from)| to.set(from.get()));
+        true
+    }
+
+    #[inline(always)]
+    fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
+        match <[_]>::get(self, place as usize / BLOCK) {
+            Some(block) if step == 1 && place.is_multiple_of(BLOCK as u64) => block.set(values),
+            _ => {
+                for (lane, value) in values.into_iter().enumerate() {
+                    Memory::set(self, forth(place, step, lane), value);
+                }
+            }
+        }
+    }
+}
+
+/// An element of workgroup memory.
+#[inline(always)]
+pub(super) fn cell<B: Bits>(memory: &[Block<B>], place: u64) -> Option<&Cell<B>> {
+    let block: &Cell<[B]> = memory.get(place as usize / BLOCK)?;
+    block.as_slice_of_cells().get(place as usize % BLOCK)
+}
+
+/// Neighbours, wherever they begin.
+#[inline(always)]
+fn window<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
+    let (first, offset) = (place as usize / BLOCK, place as usize % BLOCK);
+    let low = memory.get(first)?.get();
+    if offset == 0 {
+        return Some(low);
+    }
+    let high = memory.get(first + 1)?.get();
+    let mut both = [B::ZERO; 2 * BLOCK];
+    both[..BLOCK].copy_from_slice(&low);
+    both[BLOCK..].copy_from_slice(&high);
+    both[offset..].first_chunk().copied()
+}
+
+/// Bits of workgroup memory.
+pub(super) trait InShared: Shared {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>];
+}
+
+impl InShared for u8 {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
+        &memory.bytes
+    }
+}
+
+impl InShared for u16 {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
+        &memory.halves
+    }
+}
+
+impl InShared for u32 {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
+        &memory.words
+    }
+}
+
+impl InShared for u64 {
+    fn cells(memory: &SharedMemory) -> &[Block<Self>] {
+        &memory.doubles
+    }
+}
