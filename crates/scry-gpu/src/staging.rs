@@ -159,15 +159,15 @@ impl Slots {
             // From its start again: what was touched before has its pages, and lies in caches.
             self.slots[self.current].used = 0;
         }
-        if let Some(slot) = self.slots.get(self.current) {
-            if slot.used + size <= SLOT {
-                return Ok(Room::Found(self.current));
-            }
+        if let Some(slot) = self.slots.get(self.current)
+            && slot.used + size <= SLOT
+        {
+            return Ok(Room::Found(self.current));
         }
-        if let Some(oldest) = self.oldest() {
-            if context.note_loss(context.driver.wait(oldest, Duration::ZERO))? {
-                self.release(oldest);
-            }
+        if let Some(oldest) = self.oldest()
+            && context.note_loss(context.driver.wait(oldest, Duration::ZERO))?
+        {
+            self.release(oldest);
         }
         let idle = self.slots.iter().position(|slot| slot.leases == 0 && slot.busy.is_none());
         if let Some(index) = idle {

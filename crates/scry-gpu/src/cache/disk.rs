@@ -133,10 +133,10 @@ fn mark_used(file: &File) {
     else {
         return;
     };
-    if age > USED_MARK {
-        if let Err(error) = file.set_modified(SystemTime::now()) {
-            log::debug!("the use of a cache entry cannot be noted: {error}");
-        }
+    if age > USED_MARK
+        && let Err(error) = file.set_modified(SystemTime::now())
+    {
+        log::debug!("the use of a cache entry cannot be noted: {error}");
     }
 }
 

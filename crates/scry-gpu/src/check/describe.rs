@@ -33,13 +33,13 @@ fn sizes_remedy(host: &Host<'_>, wgsl: &TypeLayout, period: u64) -> String {
     if holds_struct(host.layout) && missing > 0 {
         return format!("add a padding field of {missing} bytes at the end of the Rust struct");
     }
-    if let (ElementLayout::Array { element, .. }, Some(vec3)) = (host.layout, vec3_in(wgsl)) {
-        if let (ElementLayout::Scalar(scalar), TypeLayout::Vector { .. }) = (element, vec3) {
-            return format!(
-                "use [{scalar}; 4] and leave the last one unused, or declare array<{scalar}> and \
+    if let (ElementLayout::Array { element, .. }, Some(vec3)) = (host.layout, vec3_in(wgsl))
+        && let (ElementLayout::Scalar(scalar), TypeLayout::Vector { .. }) = (element, vec3)
+    {
+        return format!(
+            "use [{scalar}; 4] and leave the last one unused, or declare array<{scalar}> and \
                  index it by 3 * i"
-            );
-        }
+        );
     }
     format!("use elements of {period} bytes, or change the declaration")
 }
