@@ -344,7 +344,8 @@ pub struct Refusal {
 }
 
 impl Code {
-    /// Compiles a kernel.
+    /// Compiles a kernel. This needs stack in proportion to how deep its statements nest:
+    /// `Program::with_kir` has enough for every program.
     ///
     /// # Errors
     /// A [`Refusal`] if the kernel needs more memory for each invocation than the machine gives.

@@ -3,13 +3,12 @@
 use scry_ir::kir::{Block, Kir, Stmt};
 
 use crate::code::{Code, Group, Refusal};
-use crate::lanes::BLOCK;
 
 /// Bytes of local memory and variables that an invocation may have.
 const LOCAL_BYTES: u64 = 256 << 10;
 
 /// Bytes of registers that a thread may need.
-const REGISTER_BYTES: u64 = 512 << 20;
+const REGISTER_BYTES: u64 = 256 << 20;
 
 /// Nanoseconds that a step takes, roughly: for the step, and for each of its blocks.
 const STEP_COST: u64 = 3;
@@ -27,9 +26,7 @@ pub(super) fn group(kir: &Kir) -> Result<Group, Refusal> {
 
 /// Refuses code that needs more registers than a thread should have.
 pub(super) fn check(code: &Code) -> Result<(), Refusal> {
-    let files = code.files;
-    let lanes = [files.bytes, files.halves * 2, files.words * 4, files.doubles * 8];
-    let needed = lanes.iter().map(|bytes| *bytes as u64 * BLOCK as u64).sum();
+    let needed = code.files.bytes() as u64;
     if needed > REGISTER_BYTES {
         let what = "bytes of values and private arrays in a workgroup".to_owned();
         return Err(Refusal { what, needed, limit: REGISTER_BYTES });

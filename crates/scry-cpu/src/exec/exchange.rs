@@ -55,7 +55,10 @@ impl Frame<'_> {
         for (number, lane) in (first..end).take(SIZE).enumerate() {
             let (block, within) = (lane / BLOCK, lane % BLOCK);
             members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
-            members.values[number] = file[value.at(block)].get()[within];
+            // What stands in other lanes may be of an earlier kernel, and is not to be seen.
+            if members.active[number] {
+                members.values[number] = file[value.at(block)].get()[within];
+            }
         }
         members
     }

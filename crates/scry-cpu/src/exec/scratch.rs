@@ -6,6 +6,9 @@ use crate::code::Code;
 use crate::lanes::{BLOCK, Bits, Block, Files, Sizes};
 use crate::{Job, Span};
 
+/// Bytes of registers above which they are given back when a kernel needs fewer.
+const KEPT: usize = 16 << 20;
+
 /// Coefficients of an affine value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Coefficients {
@@ -65,6 +68,9 @@ impl SharedMemory {
 impl Scratch {
     /// Makes room for a kernel, and sets what never changes while it runs.
     pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
+        if self.files.bytes() > KEPT && code.files.bytes() < KEPT {
+            self.files = Files::default();
+        }
         self.files.grow(code.files);
         if self.scalars.len() < code.scalars {
             self.scalars.resize(code.scalars, Cell::new(0));

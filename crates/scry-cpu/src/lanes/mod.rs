@@ -34,7 +34,20 @@ pub(crate) struct Sizes {
     pub doubles: usize,
 }
 
+impl Sizes {
+    /// Bytes of files of these sizes, in blocks.
+    pub(crate) fn bytes(self) -> usize {
+        (self.bytes + 2 * self.halves + 4 * self.words + 8 * self.doubles) * BLOCK
+    }
+}
+
 impl Files {
+    /// Bytes of all files.
+    pub(crate) fn bytes(&self) -> usize {
+        let (halves, words) = (self.halves.len(), self.words.len());
+        Sizes { bytes: self.bytes.len(), halves, words, doubles: self.doubles.len() }.bytes()
+    }
+
     /// Makes the files at least this large, in blocks.
     pub(crate) fn grow(&mut self, sizes: Sizes) {
         fn grow<B: Bits>(file: &mut Vec<Block<B>>, size: usize) {
