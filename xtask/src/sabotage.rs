@@ -74,7 +74,8 @@ struct Suite {
 impl Suite {
     fn build(root: &Path) -> Result<Self> {
         let mut cargo = repo::cargo(root);
-        cargo.args(["test", "-p", "scry-gpu", "--test", "conformance", "--no-run"]);
+        cargo.args(["test", "-p", "scry-gpu", "--features", "sabotage"]);
+        cargo.args(["--test", "conformance", "--no-run"]);
         cargo.arg("--message-format=json-render-diagnostics");
         let built = artifact::parse(&repo::output(&mut cargo)?, root)?;
         let suite = built.into_iter().find(|one| one.name == "scry-gpu-conformance");

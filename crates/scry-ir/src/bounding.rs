@@ -9,6 +9,8 @@ use naga::{
     Span, Statement, Type, TypeInner,
 };
 
+use crate::handles;
+
 type Expr = Handle<Expression>;
 
 /// Bounds the loops whose verdict is false. There is one list of verdicts for each function and
@@ -17,9 +19,8 @@ pub(crate) fn apply(module: &mut Module, verdicts: &[Vec<bool>]) {
     let u32 = module
         .types
         .insert(Type { name: None, inner: TypeInner::Scalar(Scalar::U32) }, Span::UNDEFINED);
-    let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for (function, verdicts) in functions.chain(entries).zip(verdicts) {
+    let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
+    for (function, verdicts) in functions.into_iter().zip(verdicts) {
         let mut body = std::mem::take(&mut function.body);
         let mut bounder = Bounder { function, u32, verdicts: verdicts.iter() };
         bounder.block(&mut body);

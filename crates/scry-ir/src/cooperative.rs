@@ -22,9 +22,7 @@ pub(crate) fn used(module: &Module) -> bool {
 /// naga's front end appends the store to the block first and the evaluation of its operands after
 /// it, where the writer does not find them.
 pub(crate) fn order_operands(module: &mut Module) {
-    let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for function in functions.chain(entries) {
+    for function in handles::functions_mut(&mut module.functions, &mut module.entry_points) {
         let mut body = std::mem::take(&mut function.body);
         order_block(&mut body);
         handles::each_statement(&mut body, &mut |statement| match statement {

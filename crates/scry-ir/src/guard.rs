@@ -38,6 +38,13 @@ pub(crate) fn run_with_stack<T: Send>(
     if GUARDED.get() {
         return work();
     }
+    let (mut work, mut done) = (Some(work), None);
+    on_a_thread(stack, &mut || done = work.take().map(|work| work()))?;
+    done.expect("a thread that ends without a panic has done its work")
+}
+
+/// Calls `work`, once, on a thread with a stack of so many bytes.
+fn on_a_thread(stack: usize, work: &mut (dyn FnMut() + Send)) -> Result<(), ShaderError> {
     install_hook();
     let guarded = || {
         GUARDED.set(true);
@@ -52,7 +59,7 @@ pub(crate) fn run_with_stack<T: Send>(
                 ShaderError::compiler(format!("no thread to compile the kernel on: {e}"))
             })?;
         match thread.join() {
-            Ok(Ok(result)) => result,
+            Ok(Ok(())) => Ok(()),
             Ok(Err(payload)) | Err(payload) => Err(panicked(payload.as_ref())),
         }
     })

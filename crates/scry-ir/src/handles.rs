@@ -1,14 +1,41 @@
 //! Every expression handle that an expression or a statement holds, to be replaced in place.
 
 use naga::{
-    AtomicFunction, Block, Expression, GatherMode, Handle, ImageQuery, RayPipelineFunction,
-    RayQueryFunction, SampleLevel, Statement,
+    Arena, AtomicFunction, Block, EntryPoint, Expression, Function, GatherMode, Handle, ImageQuery,
+    Module, RayPipelineFunction, RayQueryFunction, SampleLevel, Statement,
 };
 
 type Expr = Handle<Expression>;
 
+/// Every function of a module, the entry points' last.
+pub(crate) fn functions(module: &Module) -> Vec<&Function> {
+    let mut all = Vec::with_capacity(module.functions.len() + module.entry_points.len());
+    for (_, function) in module.functions.iter() {
+        all.push(function);
+    }
+    for entry in &module.entry_points {
+        all.push(&entry.function);
+    }
+    all
+}
+
+/// Every function of the arenas, the entry points' last, to be changed.
+pub(crate) fn functions_mut<'a>(
+    functions: &'a mut Arena<Function>,
+    entry_points: &'a mut [EntryPoint],
+) -> Vec<&'a mut Function> {
+    let mut all = Vec::with_capacity(functions.len() + entry_points.len());
+    for (_, function) in functions.iter_mut() {
+        all.push(function);
+    }
+    for entry in entry_points {
+        all.push(&mut entry.function);
+    }
+    all
+}
+
 /// Replaces the operands of an expression.
-pub(crate) fn in_expression(expression: &mut Expression, change: &mut impl FnMut(&mut Expr)) {
+pub(crate) fn in_expression(expression: &mut Expression, change: &mut dyn FnMut(&mut Expr)) {
     match expression {
         Expression::Literal(_)
         | Expression::Constant(_)
@@ -56,7 +83,7 @@ pub(crate) fn in_expression(expression: &mut Expression, change: &mut impl FnMut
     }
 }
 
-fn in_image(expression: &mut Expression, change: &mut impl FnMut(&mut Expr)) {
+fn in_image(expression: &mut Expression, change: &mut dyn FnMut(&mut Expr)) {
     match expression {
         Expression::ImageSample {
             image,
@@ -91,7 +118,7 @@ fn in_image(expression: &mut Expression, change: &mut impl FnMut(&mut Expr)) {
 }
 
 /// Calls `change` with every block that a statement holds, and then with the statement itself.
-pub(crate) fn each_statement(block: &mut Block, change: &mut impl FnMut(&mut Statement)) {
+pub(crate) fn each_statement(block: &mut Block, change: &mut dyn FnMut(&mut Statement)) {
     for statement in block.iter_mut() {
         match statement {
             Statement::Block(inner) => each_statement(inner, change),
@@ -116,7 +143,7 @@ pub(crate) fn each_statement(block: &mut Block, change: &mut impl FnMut(&mut Sta
 
 /// Replaces the operands and results of a statement, not those of the blocks in it and not the
 /// range of an `Emit`.
-pub(crate) fn in_statement(statement: &mut Statement, change: &mut impl FnMut(&mut Expr)) {
+pub(crate) fn in_statement(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr)) {
     match statement {
         Statement::Emit(_)
         | Statement::Block(_)
@@ -162,7 +189,7 @@ pub(crate) fn in_statement(statement: &mut Statement, change: &mut impl FnMut(&m
     }
 }
 
-fn in_graphics(statement: &mut Statement, change: &mut impl FnMut(&mut Expr)) {
+fn in_graphics(statement: &mut Statement, change: &mut dyn FnMut(&mut Expr)) {
     match statement {
         Statement::ImageStore { image, coordinate, array_index, value } => {
             [image, coordinate, value].into_iter().for_each(&mut *change);
@@ -193,7 +220,7 @@ fn in_graphics(statement: &mut Statement, change: &mut impl FnMut(&mut Expr)) {
     }
 }
 
-fn in_atomic(fun: &mut AtomicFunction, change: &mut impl FnMut(&mut Expr)) {
+fn in_atomic(fun: &mut AtomicFunction, change: &mut dyn FnMut(&mut Expr)) {
     match fun {
         AtomicFunction::Exchange { compare } => compare.iter_mut().for_each(change),
         AtomicFunction::Add
@@ -206,7 +233,7 @@ fn in_atomic(fun: &mut AtomicFunction, change: &mut impl FnMut(&mut Expr)) {
     }
 }
 
-fn in_gather(mode: &mut GatherMode, change: &mut impl FnMut(&mut Expr)) {
+fn in_gather(mode: &mut GatherMode, change: &mut dyn FnMut(&mut Expr)) {
     match mode {
         GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => {}
         GatherMode::Broadcast(at)

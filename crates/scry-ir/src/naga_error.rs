@@ -29,7 +29,6 @@ pub(crate) fn parse(error: &ParseError, source: &str) -> Report {
 pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
     let inner = error.as_inner();
     let mut causes = Vec::new();
-    let mut cause: &dyn Error = inner;
     let place = match inner {
         ValidationError::Function { name, .. } => Some(format!("in function `{name}`")),
         ValidationError::EntryPoint { name, .. } => Some(format!("in entry point `{name}`")),
@@ -38,12 +37,13 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
             None
         }
     };
-    while let Some(next) = cause.source() {
+    let mut cause = inner.source();
+    while let Some(next) = cause {
         let text = plain(&next.to_string());
         if causes.last() != Some(&text) {
             causes.push(text);
         }
-        cause = next;
+        cause = next.source();
     }
     let mut report = Report::new(ShaderErrorKind::Validation, causes.join(": "));
     let mut spans: Vec<_> = error.spans().collect();

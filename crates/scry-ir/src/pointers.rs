@@ -10,6 +10,8 @@ use naga::{
     Statement, Type, TypeInner,
 };
 
+use crate::handles;
+
 type Expr = Handle<Expression>;
 
 /// A pointer argument's pointee and address space.
@@ -17,9 +19,7 @@ type Pointee = (Handle<Type>, AddressSpace);
 
 /// True if some call has a pointer to a part of a variable as an argument.
 pub(crate) fn needed(module: &Module) -> bool {
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    functions.chain(entries).any(|function| has_part(module, function, &function.body))
+    handles::functions(module).iter().any(|function| has_part(module, function, &function.body))
 }
 
 fn has_part(module: &Module, function: &Function, block: &Block) -> bool {
@@ -66,9 +66,7 @@ pub(crate) fn apply(module: &mut Module) {
     let signatures: Vec<_> =
         module.functions.iter().map(|(handle, _)| pointees(module, handle)).collect();
     let globals = &mut module.global_variables;
-    let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for function in functions.chain(entries) {
+    for function in handles::functions_mut(&mut module.functions, &mut module.entry_points) {
         let mut body = std::mem::take(&mut function.body);
         let mut copier = Copier { signatures: &signatures, globals: &mut *globals, function };
         copier.block(&mut body);

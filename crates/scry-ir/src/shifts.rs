@@ -33,9 +33,8 @@ pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
 pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
     let masks: Vec<_> =
         each_function(module, info).map(|(function, info)| masks(module, function, info)).collect();
-    let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for (function, masks) in functions.chain(entries).zip(masks) {
+    let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
+    for (function, masks) in functions.into_iter().zip(masks) {
         if masks.iter().any(Option::is_some) {
             rebuild(function, &masks);
         }
@@ -46,10 +45,14 @@ pub(crate) fn each_function<'a>(
     module: &'a Module,
     info: &'a ModuleInfo,
 ) -> impl Iterator<Item = (&'a Function, &'a FunctionInfo)> {
-    let functions = module.functions.iter();
-    let functions = functions.map(|(handle, function)| (function, &info[handle]));
-    let entries = module.entry_points.iter().enumerate();
-    functions.chain(entries.map(|(at, entry)| (&entry.function, info.get_entry_point(at))))
+    let mut all = Vec::with_capacity(module.functions.len() + module.entry_points.len());
+    for (handle, function) in module.functions.iter() {
+        all.push((function, &info[handle]));
+    }
+    for (at, entry) in module.entry_points.iter().enumerate() {
+        all.push((&entry.function, info.get_entry_point(at)));
+    }
+    all.into_iter()
 }
 
 fn masks(module: &Module, function: &Function, info: &FunctionInfo) -> Vec<Option<Mask>> {

@@ -6,7 +6,7 @@ use naga::{
 };
 
 use crate::report::Report;
-use crate::{Features, ShaderErrorKind};
+use crate::{Features, ShaderErrorKind, handles};
 
 /// The features that the module uses: those of its directives, and those of everything that the
 /// entry point reaches.
@@ -22,8 +22,7 @@ pub(crate) fn features(
     let mut scan = Scan { module, found: directives.to_vec() };
     scan.types();
     scan.expressions(&module.global_expressions);
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
+    for function in handles::functions(module) {
         scan.function(function);
     }
     let used = scan.found.iter().fold(Features::empty(), |all, (one, _)| all | *one);
@@ -88,8 +87,7 @@ impl Scan<'_> {
         for (handle, global) in module.global_variables.iter() {
             fill(global.ty, module.global_variables.get_span(handle));
         }
-        let entries = module.entry_points.iter().map(|entry| &entry.function);
-        for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
+        for function in handles::functions(module) {
             for (handle, local) in function.local_variables.iter() {
                 fill(local.ty, function.local_variables.get_span(handle));
             }
@@ -240,8 +238,7 @@ fn compute_only(module: &Module) -> Result<(), Box<Report>> {
             return Err(refuse(global.name.as_deref(), what, span));
         }
     }
-    let entries = module.entry_points.iter().map(|entry| &entry.function);
-    for function in module.functions.iter().map(|(_, function)| function).chain(entries) {
+    for function in handles::functions(module) {
         for (handle, local) in function.local_variables.iter() {
             if let Some(what) = opaque(&module.types[local.ty].inner) {
                 let span = function.local_variables.get_span(handle);

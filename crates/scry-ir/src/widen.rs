@@ -29,9 +29,8 @@ pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
             expressions.map(|(_, expression)| source_kind(module, info, expression)).collect()
         })
         .collect();
-    let functions = module.functions.iter_mut().map(|(_, function)| function);
-    let entries = module.entry_points.iter_mut().map(|entry| &mut entry.function);
-    for (function, kinds) in functions.chain(entries).zip(kinds) {
+    let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
+    for (function, kinds) in functions.into_iter().zip(kinds) {
         if kinds.iter().any(Option::is_some) {
             rebuild(function, &kinds);
         }

@@ -412,28 +412,47 @@ impl Inst {
     /// Calls `visit` with each operand.
     pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
         let mut copy = *self;
-        copy.for_each_operand_mut(|value| visit(*value));
+        copy.visit_operands(&mut |value| visit(*value));
     }
 
     /// Calls `visit` with each operand, which it may replace.
     pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+        self.visit_operands(&mut visit);
+    }
+
+    fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match self {
             Self::Const(_) | Self::Builtin(_) | Self::ArrayLength { .. } | Self::Get(_) => {}
             Self::Unary(_, a) | Self::Convert(a) | Self::Bitcast(a) | Self::Extra(a, _) => visit(a),
-            Self::Binary(_, a, b) => [a, b].into_iter().for_each(visit),
-            Self::Fma(a, b, c) | Self::Select(a, b, c) => [a, b, c].into_iter().for_each(visit),
-            Self::Load { place, .. } => place.index.iter_mut().for_each(visit),
-            Self::Atomic { place, value, compare, .. } => {
-                let operands = place.index.iter_mut().chain(value).chain(compare);
-                operands.for_each(visit);
+            Self::Binary(_, a, b) => {
+                visit(a);
+                visit(b);
             }
-            Self::Subgroup(op) => op.for_each_operand_mut(visit),
+            Self::Fma(a, b, c) | Self::Select(a, b, c) => {
+                visit(a);
+                visit(b);
+                visit(c);
+            }
+            Self::Load { place, .. } => visit_any(&mut place.index, visit),
+            Self::Atomic { place, value, compare, .. } => {
+                visit_any(&mut place.index, visit);
+                visit_any(value, visit);
+                visit_any(compare, visit);
+            }
+            Self::Subgroup(op) => op.visit_operands(visit),
         }
     }
 }
 
+/// Calls `visit` with the value, if there is one.
+pub(super) fn visit_any(value: &mut Option<Value>, visit: &mut dyn FnMut(&mut Value)) {
+    if let Some(value) = value {
+        visit(value);
+    }
+}
+
 impl SubgroupOp {
-    fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+    fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
         match self {
             Self::Ballot { value, .. } | Self::Reduce { value, .. } => visit(value),
             Self::Shuffle { source, value } => {

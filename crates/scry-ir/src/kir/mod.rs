@@ -13,13 +13,16 @@ mod facts;
 mod inst;
 mod lower;
 mod passes;
+#[cfg(feature = "inspect")]
 mod print;
 #[cfg(test)]
 mod random;
+#[cfg(feature = "sabotage")]
 #[doc(hidden)]
 pub mod sabotage;
 mod stmt;
 mod types;
+#[cfg(feature = "inspect")]
 mod verify;
 
 pub use builder::Builder;
@@ -32,7 +35,17 @@ pub use lower::KirOptions;
 pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
+#[cfg(feature = "inspect")]
 pub use verify::verify;
+
+/// Nothing is planted, whatever is asked for, in builds without the feature `sabotage`.
+#[cfg(not(feature = "sabotage"))]
+#[doc(hidden)]
+pub mod sabotage {
+    /// Leaves a kernel as it is.
+    #[inline]
+    pub fn plant_as_asked(_: &mut super::Kir) {}
+}
 
 /// An array in workgroup or local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

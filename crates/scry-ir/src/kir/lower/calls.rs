@@ -18,8 +18,7 @@ impl<'m> Lower<'m> {
         arguments: &[Expr],
         result: Option<Expr>,
     ) -> Result<(), ShaderError> {
-        let arguments = arguments.iter().map(|argument| self.operand(*argument));
-        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let arguments = self.operands(arguments)?;
         let frame = Frame::new(&self.module.functions[callee], &self.info[callee], arguments);
         let caller = std::mem::replace(&mut self.frame, frame);
         self.calls += 1;

@@ -10,7 +10,15 @@ pub(super) fn each<const N: usize>(
     f: &dyn Fn(&mut Builder, [Value; N]) -> Value,
 ) -> Vec<Value> {
     let len = args.iter().map(|arg| arg.values.len()).max().unwrap_or(0);
-    (0..len).map(|nth| f(b, args.map(|arg| arg.component(nth)))).collect()
+    let mut values = Vec::with_capacity(len);
+    for nth in 0..len {
+        let mut components = [Value(0); N];
+        for (component, arg) in components.iter_mut().zip(&args) {
+            *component = arg.component(nth);
+        }
+        values.push(f(b, components));
+    }
+    values
 }
 
 /// Applies an operation to each component.

@@ -26,9 +26,15 @@ impl Lower<'_> {
 
     /// The values as seen from the top of the kernel, if all of them are constants.
     pub(super) fn constants(&mut self, values: &[Value]) -> Option<Rc<[Value]>> {
-        let constants = values.iter().map(|value| self.builder.kir().constant(*value));
-        let constants: Vec<_> = constants.collect::<Option<_>>()?;
-        Some(constants.into_iter().map(|constant| self.constant(constant)).collect())
+        if values.iter().any(|value| self.builder.kir().constant(*value).is_none()) {
+            return None;
+        }
+        let mut constants = Vec::with_capacity(values.len());
+        for value in values {
+            let constant = self.builder.kir().constant(*value)?;
+            constants.push(self.constant(constant));
+        }
+        Some(constants.into())
     }
 
     /// A literal.
@@ -94,14 +100,13 @@ impl Lower<'_> {
                 splat(&value, *size)?
             }
             Expression::Compose { ty, components } => {
-                let parts = components.iter().map(|part| self.global_expression(*part));
-                let parts = parts.collect::<Result<Vec<_>, _>>()?;
+                let mut parts = Vec::with_capacity(components.len());
+                for part in components {
+                    parts.push(self.global_expression(*part)?);
+                }
                 self.compose(self.types.of(*ty)?, &parts)?
             }
-            other => {
-                let what = format!("a constant that was not computed: {other:?}");
-                return Err(ShaderError::compiler(what));
-            }
+            _ => return Err(ShaderError::compiler("a constant that was not computed".into())),
         };
         self.global_expressions[handle.index()] = Some(operand.clone());
         Ok(operand)
@@ -125,11 +130,7 @@ impl Lower<'_> {
     /// Puts the parts into memory: at the top of the kernel if they are constants.
     fn compose_large(&mut self, ty: Ty, parts: &[Operand]) -> Result<Operand, ShaderError> {
         let whole = self.variable(ty, true)?;
-        let constants = parts.iter().map(|part| match part {
-            Operand::Values(values) => Some(Operand::Values(self.constants(values)?)),
-            _ => None,
-        });
-        let constants: Option<Vec<_>> = constants.collect();
+        let constants = self.constant_parts(parts);
         let inner = if constants.is_some() { self.builder.set_aside() } else { Vec::new() };
         let mut parts = constants.as_deref().unwrap_or(parts).iter();
         self.for_each_part(&whole, &mut |this, part| match parts.next() {
@@ -138,6 +139,16 @@ impl Lower<'_> {
         })?;
         self.builder.bring_back(inner);
         Ok(Operand::Memory(whole))
+    }
+
+    /// The parts as seen from the top of the kernel, if all of them are constants.
+    fn constant_parts(&mut self, parts: &[Operand]) -> Option<Vec<Operand>> {
+        let mut constants = Vec::with_capacity(parts.len());
+        for part in parts {
+            let Operand::Values(values) = part else { return None };
+            constants.push(Operand::Values(self.constants(values)?));
+        }
+        Some(constants)
     }
 
     /// Memory that holds these constants, filled at the top of the kernel.

@@ -1,7 +1,5 @@
 //! Control flow: what can be left, and who leaves it.
 
-use std::collections::HashSet;
-
 use naga::{Block, Expression, Statement};
 
 use super::frame::{Expr, Targets};
@@ -128,26 +126,29 @@ impl<'m> Lower<'m> {
 
     /// Every expression that is used on continuing.
     fn used_in(&self, continuing: &Block, break_if: Option<Expr>) -> Vec<Expr> {
-        let mut used: HashSet<Expr> = break_if.into_iter().collect();
+        let mut used = vec![false; self.frame.function.expressions.len()];
+        if let Some(condition) = break_if {
+            used[condition.index()] = true;
+        }
         if !continuing.is_empty() {
             let of = &self.frame.function.expressions;
             handles::each_statement(&mut continuing.clone(), &mut |statement| {
                 if let Statement::Emit(range) = statement {
                     for handle in range.clone() {
                         let mut expression: Expression = of[handle].clone();
-                        handles::in_expression(&mut expression, &mut |h| {
-                            used.insert(*h);
-                        });
+                        handles::in_expression(&mut expression, &mut |h| used[h.index()] = true);
                     }
                 }
-                handles::in_statement(statement, &mut |h| {
-                    used.insert(*h);
-                });
+                handles::in_statement(statement, &mut |h| used[h.index()] = true);
             });
         }
-        let mut used: Vec<_> = used.into_iter().filter(|h| self.is_emitted(*h)).collect();
-        used.sort();
-        used
+        let mut found = Vec::new();
+        for (handle, _) in self.frame.function.expressions.iter() {
+            if used[handle.index()] && self.is_emitted(handle) {
+                found.push(handle);
+            }
+        }
+        found
     }
 
     fn is_emitted(&self, handle: Expr) -> bool {

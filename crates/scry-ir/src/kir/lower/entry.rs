@@ -10,8 +10,11 @@ use crate::kir::{BinaryOp, Builtin, Const, Value};
 impl Lower<'_> {
     /// The values of the entry point's arguments.
     pub(super) fn entry_arguments(&mut self) -> Result<Vec<Operand>, ShaderError> {
-        let arguments = self.frame.function.arguments.iter();
-        arguments.map(|argument| self.entry_argument(argument)).collect()
+        let mut operands = Vec::new();
+        for argument in &self.frame.function.arguments {
+            operands.push(self.entry_argument(argument)?);
+        }
+        Ok(operands)
     }
 
     fn entry_argument(&mut self, argument: &FunctionArgument) -> Result<Operand, ShaderError> {
@@ -32,26 +35,32 @@ impl Lower<'_> {
         binding: Option<&Binding>,
         out: &mut Vec<Value>,
     ) -> Result<(), ShaderError> {
-        let axes = [0, 1, 2];
-        match binding {
-            Some(Binding::BuiltIn(BuiltIn::GlobalInvocationId)) => {
-                out.extend(axes.map(|axis| self.global_id(axis)));
-            }
-            Some(Binding::BuiltIn(BuiltIn::LocalInvocationId)) => {
-                out.extend(axes.map(|axis| self.local_id(axis)));
-            }
-            Some(Binding::BuiltIn(BuiltIn::WorkGroupId)) => {
-                out.extend(axes.map(|axis| self.builder.builtin(Builtin::GroupId(axis))));
-            }
-            Some(Binding::BuiltIn(BuiltIn::NumWorkGroups)) => {
-                out.extend(axes.map(|axis| self.builder.builtin(Builtin::GroupCount(axis))));
-            }
-            Some(Binding::BuiltIn(BuiltIn::WorkGroupSize)) => {
-                out.extend(self.size.map(|size| self.constant(Const::u32(size))));
-            }
-            other => out.push(self.scalar_built_in(other)?),
+        let Some(Binding::BuiltIn(
+            which @ (BuiltIn::GlobalInvocationId
+            | BuiltIn::LocalInvocationId
+            | BuiltIn::WorkGroupId
+            | BuiltIn::NumWorkGroups
+            | BuiltIn::WorkGroupSize),
+        )) = binding
+        else {
+            out.push(self.scalar_built_in(binding)?);
+            return Ok(());
+        };
+        for axis in 0..3 {
+            out.push(self.component(*which, axis));
         }
         Ok(())
+    }
+
+    /// A built-in value along an axis.
+    fn component(&mut self, which: BuiltIn, axis: u8) -> Value {
+        match which {
+            BuiltIn::GlobalInvocationId => self.global_id(axis),
+            BuiltIn::LocalInvocationId => self.local_id(axis),
+            BuiltIn::WorkGroupId => self.builder.builtin(Builtin::GroupId(axis)),
+            BuiltIn::NumWorkGroups => self.builder.builtin(Builtin::GroupCount(axis)),
+            _ => self.constant(Const::u32(self.size[usize::from(axis)])),
+        }
     }
 
     fn scalar_built_in(&mut self, binding: Option<&Binding>) -> Result<Value, ShaderError> {
@@ -63,9 +72,9 @@ impl Lower<'_> {
             Some(Binding::BuiltIn(BuiltIn::SubgroupId)) => Builtin::SubgroupId,
             Some(Binding::BuiltIn(BuiltIn::SubgroupSize)) => Builtin::SubgroupSize,
             Some(Binding::BuiltIn(BuiltIn::SubgroupInvocationId)) => Builtin::SubgroupLane,
-            other => {
-                let what = format!("an argument of the kernel that is none of its own: {other:?}");
-                return Err(ShaderError::compiler(what));
+            _ => {
+                let what = "an argument of the kernel that is none of its own";
+                return Err(ShaderError::compiler(what.into()));
             }
         };
         Ok(self.builder.builtin(builtin))

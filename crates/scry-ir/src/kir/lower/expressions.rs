@@ -65,8 +65,7 @@ impl Lower<'_> {
         ty: naga::Handle<naga::Type>,
         components: &[Expr],
     ) -> Result<Operand, ShaderError> {
-        let parts = components.iter().map(|part| self.operand(*part));
-        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let parts = self.operands(components)?;
         self.compose(self.types.of(ty)?, &parts)
     }
 
@@ -101,9 +100,12 @@ impl Lower<'_> {
                 operators::relational(&mut self.builder, fun, shaped(&a))
             }
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
-                let given = [Some(arg), arg1, arg2, arg3].into_iter().flatten();
-                let arguments = given.map(|arg| self.argument(arg)).collect::<Result<Vec<_>, _>>();
-                let arguments = arguments?;
+                let mut arguments = Vec::with_capacity(4);
+                for given in [Some(arg), arg1, arg2, arg3] {
+                    if let Some(given) = given {
+                        arguments.push(self.argument(given)?);
+                    }
+                }
                 let shaped: Vec<_> = arguments.iter().map(shaped).collect();
                 math::math(&mut self.builder, fun, &shaped)
             }
@@ -144,6 +146,6 @@ fn refusal(expression: &Expression) -> ShaderError {
             "a result is used before its statement".into()
         }
         Expression::Override(_) => "an override has no value".into(),
-        other => format!("an expression that kernels do not have: {other:?}"),
+        _ => "an expression that kernels do not have".into(),
     })
 }

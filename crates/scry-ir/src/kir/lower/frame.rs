@@ -140,6 +140,15 @@ impl Lower<'_> {
         }
     }
 
+    /// What expressions are.
+    pub(super) fn operands(&mut self, handles: &[Expr]) -> Result<Vec<Operand>, ShaderError> {
+        let mut operands = Vec::with_capacity(handles.len());
+        for handle in handles {
+            operands.push(self.operand(*handle)?);
+        }
+        Ok(operands)
+    }
+
     /// The scalars of a value.
     pub(super) fn values(&mut self, handle: Expr) -> Result<Rc<[Value]>, ShaderError> {
         let operand = self.operand(handle)?;

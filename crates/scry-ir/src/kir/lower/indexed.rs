@@ -2,6 +2,8 @@
 
 use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
 
+use crate::handles;
+
 /// What a pointer leads into.
 #[derive(Clone, Copy)]
 enum Base {
@@ -29,8 +31,7 @@ impl Indexed {
         let globals = vec![false; module.global_variables.len()];
         let mut found = Self { functions: Vec::new(), globals };
         // A function stands behind those that it calls.
-        let functions = module.functions.iter().map(|(_, function)| function);
-        for function in functions.chain(module.entry_points.iter().map(|entry| &entry.function)) {
+        for function in handles::functions(module) {
             found.function(function);
         }
         found

@@ -201,7 +201,8 @@ impl Lower<'_> {
         body: &mut dyn FnMut(&mut Self, At) -> Result<(), ShaderError>,
     ) -> Result<(), ShaderError> {
         let len = self.types.element(array)?.len.unwrap_or(0);
-        let [zero, one, len] = [0, 1, len].map(|value| self.constant(Const::u32(value)));
+        let (zero, one) = (self.constant(Const::u32(0)), self.constant(Const::u32(1)));
+        let len = self.constant(Const::u32(len));
         let counter = self.builder.var(Type::U32);
         self.builder.set(counter, zero);
         let label = self.builder.label();

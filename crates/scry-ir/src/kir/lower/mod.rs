@@ -41,9 +41,9 @@ use self::indexed::Indexed;
 use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
-use super::{Builder, Const, Kir, Label, Value, optimise, verify};
+use super::{Builder, Const, Kir, Label, Value, optimise};
 use crate::program::Inner;
-use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, loops};
+use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
 
 /// How to lower a program to the kernel IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -162,13 +162,12 @@ fn lower(program: &Inner, options: &KirOptions) -> Result<Kir, ShaderError> {
     Ok(kir)
 }
 
-/// In debug builds, an error for a kernel that breaks the rules of the IR.
+/// In debug builds that can check it, an error for a kernel that breaks the rules of the IR.
 fn found_right(kir: &Kir) -> Result<(), ShaderError> {
-    if cfg!(debug_assertions) {
-        verify(kir).map_err(|what| {
-            ShaderError::compiler(format!("the kernel was lowered wrongly: {what}"))
-        })?;
-    }
+    #[cfg(all(debug_assertions, feature = "inspect"))]
+    super::verify(kir)
+        .map_err(|what| ShaderError::compiler(format!("the kernel was lowered wrongly: {what}")))?;
+    let _ = kir;
     Ok(())
 }
 
@@ -227,9 +226,7 @@ impl<'m> Lower<'m> {
 /// The verdict on each loop, by its body.
 fn finite(module: &Module) -> HashMap<*const Block, bool> {
     let mut found = HashMap::new();
-    let functions = module.functions.iter().map(|(_, function)| function);
-    let functions = functions.chain(module.entry_points.iter().map(|entry| &entry.function));
-    for (function, verdicts) in functions.zip(loops::verdicts(module)) {
+    for (function, verdicts) in handles::functions(module).iter().zip(loops::verdicts(module)) {
         let mut verdicts = verdicts.into_iter();
         judge(&function.body, &mut verdicts, &mut found);
     }

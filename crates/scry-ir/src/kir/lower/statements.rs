@@ -76,10 +76,7 @@ impl<'m> Lower<'m> {
                 self.reduce(op, collective_op, argument, result)
             }
             Statement::CooperativeStore { .. } => Err(super::no_cooperative_matrices()),
-            ref other => {
-                let what = format!("a statement that kernels do not have: {other:?}");
-                Err(ShaderError::compiler(what))
-            }
+            _ => Err(ShaderError::compiler("a statement that kernels do not have".into())),
         }
     }
 

@@ -73,9 +73,11 @@ fn convert(kir: &mut Kir, condition: Value, accept: &Block, reject: &Block, out:
         }
     }
     for var in vars {
-        let [accepted, rejected] = [accept, reject].map(|block| {
-            assigned(block, var).unwrap_or_else(|| define(kir, Inst::Get(var), var, out))
-        });
+        let mut given = |block| match assigned(block, var) {
+            Some(value) => value,
+            None => define(kir, Inst::Get(var), var, out),
+        };
+        let (accepted, rejected) = (given(accept), given(reject));
         let chosen = define(kir, Inst::Select(condition, accepted, rejected), var, out);
         out.push(Stmt::Set(var, chosen));
     }

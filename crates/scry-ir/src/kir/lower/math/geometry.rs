@@ -34,12 +34,14 @@ fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
 
 /// Products are rounded before they are subtracted, so that parallel vectors give zero.
 pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
-    [(1, 2), (2, 0), (0, 1)].map(|(i, j)| difference_of_products(b, [x[i], y[j]], [x[j], y[i]]))
+    let mut component = |i: usize, j: usize| difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
+    [component(1, 2), component(2, 0), component(0, 1)]
 }
 
 /// `x[0] * x[1] - y[0] * y[1]`.
 pub(super) fn difference_of_products(b: &mut Builder, x: [Value; 2], y: [Value; 2]) -> Value {
-    let [x, y] = [x, y].map(|[left, right]| b.binary(BinaryOp::Mul, left, right));
+    let x = b.binary(BinaryOp::Mul, x[0], x[1]);
+    let y = b.binary(BinaryOp::Mul, y[0], y[1]);
     b.binary(BinaryOp::Sub, x, y)
 }
 
@@ -97,8 +99,8 @@ fn refract(
     let root = b.unary(UnaryOp::Sqrt, k);
     let along_normal = b.fma(ratio, cosine, root);
     Some(each(b, [incident, normal], &|b, [incident, normal]| {
-        let [x, y] = [(ratio, incident), (along_normal, normal)]
-            .map(|(factor, part)| b.binary(BinaryOp::Mul, factor, part));
+        let x = b.binary(BinaryOp::Mul, ratio, incident);
+        let y = b.binary(BinaryOp::Mul, along_normal, normal);
         let refracted = b.binary(BinaryOp::Sub, x, y);
         b.select(reflected, zero, refracted)
     }))

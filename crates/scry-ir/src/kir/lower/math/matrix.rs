@@ -18,7 +18,14 @@ pub(super) fn matrix(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec
 }
 
 fn transpose(values: &[Value], rows: usize) -> Vec<Value> {
-    (0..rows).flat_map(|row| values.iter().skip(row).step_by(rows).copied()).collect()
+    let columns = values.len() / rows;
+    let mut transposed = Vec::with_capacity(values.len());
+    for row in 0..rows {
+        for column in 0..columns {
+            transposed.push(values[column * rows + row]);
+        }
+    }
+    transposed
 }
 
 fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
@@ -37,12 +44,20 @@ fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
 fn determinant_of_four(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
     let first = [(0, 1), (1, 2), (0, 3), (2, 3), (0, 2), (1, 3)];
     let second = [(2, 3), (0, 3), (1, 2), (0, 1), (1, 3), (0, 2)];
-    let first = first.map(|rows| minor(b, m, 0, rows));
-    let second = second.map(|rows| minor(b, m, 8, rows));
+    let first = minors(b, m, 0, &first);
+    let second = minors(b, m, 8, &second);
     // The last two pairs of rows count negatively.
     let added = sum_of_products(b, &mut first[..4].iter().zip(&second[..4]))?;
     let taken = sum_of_products(b, &mut first[4..].iter().zip(&second[4..]))?;
     Some(b.binary(BinaryOp::Sub, added, taken))
+}
+
+fn minors(b: &mut Builder, m: &[Value; 16], left: usize, rows: &[(usize, usize)]) -> Vec<Value> {
+    let mut minors = Vec::with_capacity(rows.len());
+    for &rows in rows {
+        minors.push(minor(b, m, left, rows));
+    }
+    minors
 }
 
 /// The determinant of two rows of the two columns that begin at `left`.
