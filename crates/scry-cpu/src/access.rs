@@ -213,7 +213,11 @@ impl Region {
 
     #[inline(never)]
     fn get_each<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
-        std::array::from_fn(|lane| self.get(byte.wrapping_add(step.wrapping_mul(lane as u64))))
+        let mut values = [B::ZERO; BLOCK];
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = self.get(byte.wrapping_add(step.wrapping_mul(lane as u64)));
+        }
+        values
     }
 
     #[inline(never)]
@@ -235,7 +239,11 @@ impl Region {
             if step == size_of::<B>() as u64 {
                 return from.cast::<[B; BLOCK]>().read_unaligned();
             }
-            std::array::from_fn(|lane| from.add(step as usize * lane).cast::<B>().read())
+            let mut values = [B::ZERO; BLOCK];
+            for (lane, value) in values.iter_mut().enumerate() {
+                *value = from.add(step as usize * lane).cast::<B>().read();
+            }
+            values
         }
     }
 

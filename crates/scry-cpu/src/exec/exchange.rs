@@ -12,23 +12,14 @@ use crate::ops;
 const SIZE: usize = SUBGROUP_SIZE as usize;
 
 /// A subgroup's lanes: their numbers in the group, their values, and which are active.
-struct Members<B> {
+struct Members {
     first: usize,
-    values: [B; SIZE],
+    values: [u64; SIZE],
     active: [bool; SIZE],
 }
 
 impl Frame<'_> {
     pub(super) fn exchange(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
-        match ty.size() {
-            1 => self.exchange_of::<u8>(ty, exchange, d, value),
-            2 => self.exchange_of::<u16>(ty, exchange, d, value),
-            4 => self.exchange_of::<u32>(ty, exchange, d, value),
-            _ => self.exchange_of::<u64>(ty, exchange, d, value),
-        }
-    }
-
-    fn exchange_of<B: Bits>(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
         let workgroup = self.code.group.invocations();
         let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
         let workgroups = lanes.start / workgroup..lanes.end.div_ceil(workgroup);
@@ -36,11 +27,11 @@ impl Frame<'_> {
             let mut first = workgroup_start;
             let end = (workgroup_start + workgroup).min(self.code.group.lanes());
             while first < end {
-                let members = self.members::<B>(value, first, end);
+                let members = self.members(ty, value, first, end);
                 match exchange {
                     Exchange::Ballot { word } => self.ballot(&members, word, d),
                     Exchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
-                    _ => self.shuffle(&members, exchange, d),
+                    _ => self.shuffle(ty, &members, exchange, d),
                 }
                 first += SIZE;
             }
@@ -48,64 +39,52 @@ impl Frame<'_> {
     }
 
     /// The lanes from `first` on, before `end`.
-    fn members<B: Bits>(&self, value: Src, first: usize, end: usize) -> Members<B> {
-        let file = B::file(self.files());
+    fn members(&self, ty: Type, value: Src, first: usize, end: usize) -> Members {
         let mask = u8::file(self.files());
-        let mut members = Members { first, values: [B::ZERO; SIZE], active: [false; SIZE] };
+        let mut members = Members { first, values: [0; SIZE], active: [false; SIZE] };
         for (number, lane) in (first..end).take(SIZE).enumerate() {
             let (block, within) = (lane / BLOCK, lane % BLOCK);
             members.active[number] = mask[self.lanes.mask as usize + block].get()[within] != 0;
             // What stands in other lanes may be of an earlier kernel, and is not to be seen.
             if members.active[number] {
-                members.values[number] = file[value.at(block)].get()[within];
+                members.values[number] = self.files().word(ty.size(), value.at(block), within);
             }
         }
         members
     }
 
     /// Writes the result of one lane of a subgroup, if it is active.
-    fn give<B: Bits, A>(&self, members: &Members<A>, d: u32, number: usize, value: B) {
+    fn give(&self, ty: Type, members: &Members, d: u32, number: usize, value: u64) {
         if members.active[number] {
             let lane = members.first + number;
-            let place = &B::file(self.files())[d as usize + lane / BLOCK];
-            let mut lanes = place.get();
-            lanes[lane % BLOCK] = value;
-            place.set(lanes);
+            self.files().set_word(ty.size(), d as usize + lane / BLOCK, lane % BLOCK, value);
         }
     }
 
-    fn ballot<B: Bits>(&self, members: &Members<B>, word: u8, d: u32) {
-        let votes =
-            (0..SIZE).filter(|lane| members.active[*lane] && members.values[*lane] != B::ZERO);
+    fn ballot(&self, members: &Members, word: u8, d: u32) {
+        let votes = (0..SIZE).filter(|lane| members.active[*lane] && members.values[*lane] != 0);
         let set = votes.fold(0u32, |set, lane| set | 1 << lane);
         for number in 0..SIZE {
-            self.give(members, d, number, if word == 0 { set } else { 0 });
+            self.give(Type::U32, members, d, number, if word == 0 { set.into() } else { 0 });
         }
     }
 
-    fn reduce<B: Bits>(
-        &self,
-        ty: Type,
-        members: &Members<B>,
-        op: Reduction,
-        extent: Extent,
-        d: u32,
-    ) {
+    fn reduce(&self, ty: Type, members: &Members, op: Reduction, extent: Extent, d: u32) {
         let Some(combine) = combination(op, ty) else { return };
         let mut sum = identity(op, ty);
-        let mut results = [B::ZERO; SIZE];
+        let mut results = [0; SIZE];
         for number in (0..SIZE).filter(|number| members.active[*number]) {
             let before = sum;
-            sum = combine.scalar(self.tier, [sum, members.values[number].widen(), 0]);
-            results[number] = B::cut(if extent == Extent::Exclusive { before } else { sum });
+            sum = combine.scalar(self.tier, [sum, members.values[number], 0]);
+            results[number] = if extent == Extent::Exclusive { before } else { sum };
         }
         for (number, result) in results.into_iter().enumerate() {
-            let result = if extent == Extent::All { B::cut(sum) } else { result };
-            self.give(members, d, number, result);
+            let result = if extent == Extent::All { sum } else { result };
+            self.give(ty, members, d, number, result);
         }
     }
 
-    fn shuffle<B: Bits>(&self, members: &Members<B>, exchange: Exchange, d: u32) {
+    fn shuffle(&self, ty: Type, members: &Members, exchange: Exchange, d: u32) {
         let first = members.active.iter().position(|active| *active).unwrap_or(0);
         for number in 0..SIZE {
             let by = |source: Src| self.operand(source, members.first + number) as usize;
@@ -118,7 +97,7 @@ impl Frame<'_> {
                 Exchange::QuadXor(mask) => number ^ usize::from(mask),
                 Exchange::First | Exchange::Ballot { .. } | Exchange::Reduce { .. } => first,
             };
-            self.give(members, d, number, members.values[from % SIZE]);
+            self.give(ty, members, d, number, members.values[from % SIZE]);
         }
     }
 

@@ -55,6 +55,23 @@ impl Rows {
     }
 }
 
+/// Whether lines of these elements are worth code of their own: most kernels use 32 bits.
+const fn has_lines<B: Bits>() -> bool {
+    size_of::<B>() == size_of::<u32>()
+}
+
+/// Indices as those of rows, and whether one block follows the other; none if they are on no line.
+fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
+    match *pattern {
+        Pattern::Flat { first, step } => {
+            let along = step.wrapping_mul(BLOCK as u32);
+            Some((Rows { first, step, along, across: 0, power: u32::BITS - 1 }, true))
+        }
+        Pattern::Rows(rows) => Some((rows, false)),
+        Pattern::Affine(_) | Pattern::Lanes(_) => None,
+    }
+}
+
 /// What loads read and stores write.
 pub(super) trait Memory<B> {
     /// What a place's stride and offset count: one element, in their unit.
@@ -175,36 +192,30 @@ impl Frame<'_> {
     }
 
     fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
-        match self.pattern(&access.at.index) {
-            Pattern::Flat { first, step } => {
-                let origin = |block| first + step * (block * BLOCK) as u32;
-                self.load_line(access, memory, start, origin, step, true);
-            }
-            Pattern::Rows(rows) => {
-                let origin = |block| rows.origin(block);
-                self.load_line(access, memory, start, origin, rows.step, false);
-            }
-            pattern => self.load_scattered(access, &pattern, memory, start),
+        let pattern = self.pattern(&access.at.index);
+        if const { has_lines::<B>() }
+            && let Some((rows, flat)) = line(&pattern)
+        {
+            return self.load_line(access, memory, start, &rows, flat);
         }
+        self.load_scattered(access, &pattern, memory, start);
     }
 
-    /// A load whose indices grow by `step` within each block, from the block's `origin` on, and
-    /// with `flat` from one block to the next.
-    #[inline(always)]
+    /// A load whose indices grow evenly within each block, and with `flat` from one block to the
+    /// next.
     fn load_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
         start: u64,
-        origin: impl Fn(usize) -> u32,
-        step: u32,
+        rows: &Rows,
         flat: bool,
     ) {
         let file = B::file(self.files());
-        let step = distance(step, access.at.stride);
+        let step = distance(rows.step, access.at.stride);
         for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
             let start = start + nth * M::ELEMENT;
-            let place = |block| start + place(&access.at, origin(block));
+            let place = |block| start + place(&access.at, rows.origin(block));
             let to = &file[to as usize + self.lanes.first..to as usize + self.lanes.end];
             if step == 0 {
                 for (block, to) in self.blocks().zip(to) {
@@ -244,7 +255,11 @@ impl Frame<'_> {
                         memory.get_run(offset + place(at, first), distance(step, at.stride))
                     }
                     Indices::Each(indices) => {
-                        indices.map(|index| memory.get(offset + place(at, index)))
+                        let mut values = [B::ZERO; BLOCK];
+                        for lane in 0..BLOCK {
+                            values[lane] = memory.get(offset + place(at, indices[lane]));
+                        }
+                        values
                     }
                 };
                 file[to as usize + block].set(values);
@@ -274,35 +289,30 @@ impl Frame<'_> {
     }
 
     fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
-        match self.pattern(&access.at.index) {
-            Pattern::Flat { first, step } if step != 0 => {
-                let origin = |block| first + step * (block * BLOCK) as u32;
-                self.store_line(access, memory, start, origin, step, true);
-            }
-            Pattern::Rows(rows) if rows.step != 0 => {
-                let origin = |block| rows.origin(block);
-                self.store_line(access, memory, start, origin, rows.step, false);
-            }
-            pattern => self.store_scattered(access, &pattern, memory, start),
+        let pattern = self.pattern(&access.at.index);
+        if const { has_lines::<B>() }
+            && let Some((rows, flat)) = line(&pattern)
+            && rows.step != 0
+        {
+            return self.store_line(access, memory, start, &rows, flat);
         }
+        self.store_scattered(access, &pattern, memory, start);
     }
 
     /// A store whose indices grow as those of [`Frame::load_line`] do.
-    #[inline(always)]
     fn store_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
         memory: &M,
         start: u64,
-        origin: impl Fn(usize) -> u32,
-        step: u32,
+        rows: &Rows,
         flat: bool,
     ) {
         let file = B::file(self.files());
-        let step = distance(step, access.at.stride);
+        let step = distance(rows.step, access.at.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
             let start = start + nth * M::ELEMENT;
-            let place = |block| start + place(&access.at, origin(block));
+            let place = |block| start + place(&access.at, rows.origin(block));
             let whole = flat && from.step == 1 && step == M::ELEMENT && self.lanes.dense;
             let blocks = from.at(self.lanes.first)..from.at(self.lanes.end);
             if whole && memory.set_all(place(self.lanes.first), &file[blocks]) {
@@ -314,8 +324,10 @@ impl Frame<'_> {
                     memory.set_run(place(block), step, values);
                 } else {
                     let (active, place) = (self.active(block), place(block));
-                    for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                        memory.set(forth(place, step, lane), values[lane]);
+                    for lane in 0..BLOCK {
+                        if active[lane] != 0 {
+                            memory.set(forth(place, step, lane), values[lane]);
+                        }
                     }
                 }
             }
@@ -348,8 +360,10 @@ impl Frame<'_> {
                     }
                     _ => {
                         let indices = each(indices);
-                        for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
-                            memory.set(offset + place(at, indices[lane]), values[lane]);
+                        for lane in 0..BLOCK {
+                            if active[lane] != 0 {
+                                memory.set(offset + place(at, indices[lane]), values[lane]);
+                            }
                         }
                     }
                 }
@@ -421,12 +435,14 @@ impl Frame<'_> {
         for block in self.blocks() {
             let indices = each(self.indices(&pattern, block));
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-                let element = |lane: usize| {
+                let mut values = [B::ZERO; BLOCK];
+                for lane in 0..BLOCK {
                     let element = place(&access.at, indices[lane]) + nth;
-                    self.local(file, start, len, element, block)
-                        .map_or(B::ZERO, |of_block| of_block.get()[lane])
-                };
-                file[to as usize + block].set(std::array::from_fn(element));
+                    if let Some(of_block) = self.local(file, start, len, element, block) {
+                        values[lane] = of_block.get()[lane];
+                    }
+                }
+                file[to as usize + block].set(values);
             }
         }
     }

@@ -27,7 +27,13 @@ impl<B: Bits> Memory<B> for [Block<B>] {
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
         match (step, window(self, place)) {
             (1, Some(run)) => run,
-            _ => std::array::from_fn(|lane| Memory::get(self, forth(place, step, lane))),
+            _ => {
+                let mut values = [B::ZERO; BLOCK];
+                for (lane, value) in values.iter_mut().enumerate() {
+                    *value = Memory::get(self, forth(place, step, lane));
+                }
+                values
+            }
         }
     }
 

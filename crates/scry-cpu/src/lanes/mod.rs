@@ -8,7 +8,10 @@ mod op;
 
 use std::cell::Cell;
 
-pub(crate) use op::{Args, LaneOp, Src, Tier, one, three, three_by_tier, two};
+pub(crate) use op::{
+    Args, LaneOp, Src, Tier, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
+    three, three_by_tier, two,
+};
 
 /// Lanes of a block.
 pub(crate) const BLOCK: usize = 16;
@@ -59,6 +62,65 @@ impl Files {
         grow(&mut self.halves, sizes.halves);
         grow(&mut self.words, sizes.words);
         grow(&mut self.doubles, sizes.doubles);
+    }
+
+    /// A block of lanes of this size, as words; zeros if the size is 0.
+    pub(crate) fn words_of(&self, size: u32, block: usize) -> [u64; BLOCK] {
+        fn widened<B: Bits>(block: &Block<B>) -> [u64; BLOCK] {
+            let (lanes, mut words) = (block.get(), [0; BLOCK]);
+            for lane in 0..BLOCK {
+                words[lane] = lanes[lane].widen();
+            }
+            words
+        }
+        match size {
+            0 => [0; BLOCK],
+            1 => widened(&self.bytes[block]),
+            2 => widened(&self.halves[block]),
+            4 => widened(&self.words[block]),
+            _ => widened(&self.doubles[block]),
+        }
+    }
+
+    /// One lane of this size.
+    pub(crate) fn word(&self, size: u32, block: usize, lane: usize) -> u64 {
+        match size {
+            1 => self.bytes[block].get()[lane].into(),
+            2 => self.halves[block].get()[lane].into(),
+            4 => self.words[block].get()[lane].into(),
+            _ => self.doubles[block].get()[lane],
+        }
+    }
+
+    /// Writes one lane of this size.
+    pub(crate) fn set_word(&self, size: u32, block: usize, lane: usize, word: u64) {
+        fn set<B: Bits>(block: &Block<B>, lane: usize, value: B) {
+            let lanes: &Cell<[B]> = block;
+            lanes.as_slice_of_cells()[lane].set(value);
+        }
+        match size {
+            1 => set(&self.bytes[block], lane, word as u8),
+            2 => set(&self.halves[block], lane, word as u16),
+            4 => set(&self.words[block], lane, word as u32),
+            _ => set(&self.doubles[block], lane, word),
+        }
+    }
+
+    /// Writes a block of lanes of this size.
+    pub(crate) fn set_words(&self, size: u32, block: usize, words: &[u64; BLOCK]) {
+        fn cut<B: Bits>(block: &Block<B>, words: &[u64; BLOCK]) {
+            let mut lanes = [B::ZERO; BLOCK];
+            for lane in 0..BLOCK {
+                lanes[lane] = B::cut(words[lane]);
+            }
+            block.set(lanes);
+        }
+        match size {
+            1 => cut(&self.bytes[block], words),
+            2 => cut(&self.halves[block], words),
+            4 => cut(&self.words[block], words),
+            _ => cut(&self.doubles[block], words),
+        }
     }
 }
 
@@ -157,6 +219,9 @@ impl Bits for u64 {
 pub(crate) trait Lane: Copy + 'static {
     /// Its bits, as registers hold them.
     type Bits: Bits;
+
+    /// Their bytes.
+    const SIZE: u32 = size_of::<Self::Bits>() as u32;
 
     /// The value of these bits.
     fn of(bits: Self::Bits) -> Self;

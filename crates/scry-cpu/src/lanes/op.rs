@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 
 use super::{BLOCK, Bits, Files, Lane};
 
@@ -71,23 +72,74 @@ pub(crate) trait LaneOp: Sync {
     fn scalar(&self, tier: Tier, operands: [u64; 3]) -> u64;
 }
 
-/// An operation of one operand. Functions without captures only: nothing is allocated for them.
+/// Operations, by where a loop over their lanes is compiled to vector instructions: the less often
+/// kernels need one, the fewer times. Without such a loop the function is called for each lane.
+///
+/// Of one operand, for every tier.
 pub(crate) fn one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A) -> R + Sync + 'static,
 {
-    Box::leak(Box::new(One(f, PhantomData)))
+    leak(One::<A, R, F, true, true>(f, PhantomData))
 }
 
-/// An operation of two operands.
+/// Of one operand, for the best tier of the target only.
+pub(crate) fn best_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A) -> R + Sync + 'static,
+{
+    leak(One::<A, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
+}
+
+/// Of one operand, for the baseline, which other tiers use too.
+pub(crate) fn plain_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A) -> R + Sync + 'static,
+{
+    leak(One::<A, R, F, true, false>(f, PhantomData))
+}
+
+/// Of one operand, called for each lane.
+pub(crate) fn rare_one<A: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A) -> R + Sync + 'static,
+{
+    leak(One::<A, R, F, false, false>(f, PhantomData))
+}
+
+/// Of two operands, for every tier.
 pub(crate) fn two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B) -> R + Sync + 'static,
 {
-    Box::leak(Box::new(Two(f, PhantomData)))
+    leak(Two::<A, B, R, F, true, true>(f, PhantomData))
 }
 
-/// An operation of three operands.
+/// Of two operands, for the best tier of the target only.
+pub(crate) fn best_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A, B) -> R + Sync + 'static,
+{
+    leak(Two::<A, B, R, F, HAS_BASE_ONLY, true>(f, PhantomData))
+}
+
+/// Of two operands, for the baseline, which other tiers use too.
+pub(crate) fn plain_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A, B) -> R + Sync + 'static,
+{
+    leak(Two::<A, B, R, F, true, false>(f, PhantomData))
+}
+
+/// Of two operands, called for each lane.
+pub(crate) fn rare_two<A: Lane, B: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
+where
+    F: Fn(A, B) -> R + Sync + 'static,
+{
+    leak(Two::<A, B, R, F, false, false>(f, PhantomData))
+}
+
+/// Of three operands, for every tier.
 pub(crate) fn three<A: Lane, B: Lane, C: Lane, R: Lane, F>(f: F) -> &'static dyn LaneOp
 where
     F: Fn(A, B, C) -> R + Copy + Sync + 'static,
@@ -95,8 +147,8 @@ where
     three_by_tier(f, f)
 }
 
-/// An operation of three operands that is done one way where multiplication and addition can be
-/// fused, and another way elsewhere.
+/// Of three operands, done one way where multiplication and addition can be fused, and another way
+/// elsewhere.
 pub(crate) fn three_by_tier<A: Lane, B: Lane, C: Lane, R: Lane, F, G>(
     fused: F,
     plain: G,
@@ -105,22 +157,40 @@ where
     F: Fn(A, B, C) -> R + Sync + 'static,
     G: Fn(A, B, C) -> R + Sync + 'static,
 {
-    Box::leak(Box::new(Three(fused, plain, PhantomData)))
+    leak(Three(fused, plain, PhantomData))
 }
 
-struct One<A, R, F>(F, PhantomData<fn(A) -> R>);
+/// Whether the baseline is the only tier of the target.
+const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
-struct Two<A, B, R, F>(F, PhantomData<fn(A, B) -> R>);
+/// An operation for ever. Functions without captures only: nothing is allocated for them.
+fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {
+    const { assert!(size_of::<T>() == 0, "a function with captures") };
+    std::mem::forget(op);
+    // SAFETY: a value without bytes is wherever it is looked for, and this one is never dropped.
+    unsafe { NonNull::<T>::dangling().as_ref() }
+}
+
+struct One<A, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A) -> R>);
+
+struct Two<A, B, R, F, const BASE: bool, const BEST: bool>(F, PhantomData<fn(A, B) -> R>);
 
 struct Three<A, B, C, R, F, G>(F, G, PhantomData<fn(A, B, C) -> R>);
 
-impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync> LaneOp for One<A, R, F> {
+impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync, const BASE: bool, const BEST: bool> LaneOp
+    for One<A, R, F, BASE, BEST>
+{
     fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
-        match tier {
-            Tier::Base => apply_one(&self.0, files, blocks, args),
-            #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = "x86_64")]
+        if BEST && tier == Tier::Avx2 {
             // SAFETY: the tier is only made where the processor has these features.
-            Tier::Avx2 => unsafe { avx2::one(&self.0, files, blocks, args) },
+            return unsafe { avx2::one(&self.0, files, blocks, args) };
+        }
+        if BASE {
+            apply_one(&self.0, files, blocks, args);
+        } else {
+            let sizes = [A::SIZE, 0, R::SIZE];
+            lane_by_lane(self, tier, sizes, files, blocks, args);
         }
     }
 
@@ -129,13 +199,22 @@ impl<A: Lane, R: Lane, F: Fn(A) -> R + Sync> LaneOp for One<A, R, F> {
     }
 }
 
-impl<A: Lane, B: Lane, R: Lane, F: Fn(A, B) -> R + Sync> LaneOp for Two<A, B, R, F> {
+impl<A: Lane, B: Lane, R: Lane, F, const BASE: bool, const BEST: bool> LaneOp
+    for Two<A, B, R, F, BASE, BEST>
+where
+    F: Fn(A, B) -> R + Sync,
+{
     fn lanes(&self, tier: Tier, files: &Files, blocks: Range<usize>, args: &Args) {
-        match tier {
-            Tier::Base => apply_two(&self.0, files, blocks, args),
-            #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = "x86_64")]
+        if BEST && tier == Tier::Avx2 {
             // SAFETY: the tier is only made where the processor has these features.
-            Tier::Avx2 => unsafe { avx2::two(&self.0, files, blocks, args) },
+            return unsafe { avx2::two(&self.0, files, blocks, args) };
+        }
+        if BASE {
+            apply_two(&self.0, files, blocks, args);
+        } else {
+            let sizes = [A::SIZE, B::SIZE, R::SIZE];
+            lane_by_lane(self, tier, sizes, files, blocks, args);
         }
     }
 
@@ -168,6 +247,27 @@ where
             Tier::Avx2 => unsafe { avx2::scalars(&self.0, a, b, c) },
         };
         result.bits().widen()
+    }
+}
+
+/// Calls an operation of one or two operands for each lane. `sizes` are those of lanes: of the
+/// operands, 0 if there is none, and of the result.
+fn lane_by_lane(
+    op: &dyn LaneOp,
+    tier: Tier,
+    sizes: [u32; 3],
+    files: &Files,
+    blocks: Range<usize>,
+    args: &Args,
+) {
+    for block in blocks {
+        let a = files.words_of(sizes[0], args.a.at(block));
+        let b = files.words_of(sizes[1], args.b.at(block));
+        let mut result = [0; BLOCK];
+        for lane in 0..BLOCK {
+            result[lane] = op.scalar(tier, [a[lane], b[lane], 0]);
+        }
+        files.set_words(sizes[2], args.d as usize + block, &result);
     }
 }
 

@@ -2,7 +2,8 @@
 
 use scry_ir::kir::Type;
 
-use crate::lanes::{F16, LaneOp, one};
+use super::copy;
+use crate::lanes::{F16, LaneOp, one, plain_one, rare_one};
 use crate::math;
 
 /// The largest `f32` not above the greatest `i32`, `u32`, `i64` and `u64`: what a float is
@@ -34,85 +35,85 @@ pub(crate) fn convert(from: Type, to: Type) -> Option<&'static dyn LaneOp> {
 
 fn from_bool(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::U16 | Type::I16 => one(|a: bool| u16::from(a)),
-        Type::U32 | Type::I32 => one(|a: bool| u32::from(a)),
-        Type::U64 | Type::I64 => one(|a: bool| u64::from(a)),
+        Type::U16 | Type::I16 => rare_one(|a: bool| u16::from(a)),
+        Type::U32 | Type::I32 => plain_one(|a: bool| u32::from(a)),
+        Type::U64 | Type::I64 => rare_one(|a: bool| u64::from(a)),
         // The binary16 number one.
-        Type::F16 => one(|a: bool| F16(u16::from(a) * 0x3c00)),
-        Type::F32 => one(|a: bool| f32::from(u8::from(a))),
-        Type::F64 => one(|a: bool| f64::from(u8::from(a))),
+        Type::F16 => rare_one(|a: bool| F16(u16::from(a) * 0x3c00)),
+        Type::F32 => plain_one(|a: bool| f32::from(u8::from(a))),
+        Type::F64 => rare_one(|a: bool| f64::from(u8::from(a))),
         Type::Bool => return None,
     })
 }
 
 fn from_u16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: u16| a != 0),
-        Type::I16 => one(|a: u16| a),
-        Type::U32 | Type::I32 => one(|a: u16| u32::from(a)),
-        Type::U64 | Type::I64 => one(|a: u16| u64::from(a)),
-        Type::F32 => one(|a: u16| f32::from(a)),
-        Type::F64 => one(|a: u16| f64::from(a)),
+        Type::Bool => rare_one(|a: u16| a != 0),
+        Type::I16 => copy(to),
+        Type::U32 | Type::I32 => plain_one(|a: u16| u32::from(a)),
+        Type::U64 | Type::I64 => rare_one(|a: u16| u64::from(a)),
+        Type::F32 => rare_one(|a: u16| f32::from(a)),
+        Type::F64 => rare_one(|a: u16| f64::from(a)),
         Type::U16 | Type::F16 => return None,
     })
 }
 
 fn from_i16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: i16| a != 0),
-        Type::U16 => one(|a: i16| a),
-        Type::U32 | Type::I32 => one(|a: i16| i32::from(a)),
-        Type::U64 | Type::I64 => one(|a: i16| i64::from(a)),
-        Type::F32 => one(|a: i16| f32::from(a)),
-        Type::F64 => one(|a: i16| f64::from(a)),
+        Type::Bool => rare_one(|a: i16| a != 0),
+        Type::U16 => copy(to),
+        Type::U32 | Type::I32 => plain_one(|a: i16| i32::from(a)),
+        Type::U64 | Type::I64 => rare_one(|a: i16| i64::from(a)),
+        Type::F32 => rare_one(|a: i16| f32::from(a)),
+        Type::F64 => rare_one(|a: i16| f64::from(a)),
         Type::I16 | Type::F16 => return None,
     })
 }
 
 fn from_u32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: u32| a != 0),
-        Type::U16 | Type::I16 => one(|a: u32| a as u16),
-        Type::I32 => one(|a: u32| a),
-        Type::U64 | Type::I64 => one(|a: u32| u64::from(a)),
+        Type::Bool => plain_one(|a: u32| a != 0),
+        Type::U16 | Type::I16 => plain_one(|a: u32| a as u16),
+        Type::I32 => copy(to),
+        Type::U64 | Type::I64 => plain_one(|a: u32| u64::from(a)),
         Type::F32 => one(|a: u32| a as f32),
-        Type::F64 => one(|a: u32| f64::from(a)),
+        Type::F64 => plain_one(|a: u32| f64::from(a)),
         Type::U32 | Type::F16 => return None,
     })
 }
 
 fn from_i32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: i32| a != 0),
-        Type::U16 | Type::I16 => one(|a: i32| a as u16),
-        Type::U32 => one(|a: i32| a),
-        Type::U64 | Type::I64 => one(|a: i32| i64::from(a)),
+        Type::Bool => plain_one(|a: i32| a != 0),
+        Type::U16 | Type::I16 => plain_one(|a: i32| a as u16),
+        Type::U32 => copy(to),
+        Type::U64 | Type::I64 => plain_one(|a: i32| i64::from(a)),
         Type::F32 => one(|a: i32| a as f32),
-        Type::F64 => one(|a: i32| f64::from(a)),
+        Type::F64 => plain_one(|a: i32| f64::from(a)),
         Type::I32 | Type::F16 => return None,
     })
 }
 
 fn from_u64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: u64| a != 0),
-        Type::U16 | Type::I16 => one(|a: u64| a as u16),
-        Type::U32 | Type::I32 => one(|a: u64| a as u32),
-        Type::I64 => one(|a: u64| a),
-        Type::F32 => one(|a: u64| a as f32),
-        Type::F64 => one(|a: u64| a as f64),
+        Type::Bool => rare_one(|a: u64| a != 0),
+        Type::U16 | Type::I16 => rare_one(|a: u64| a as u16),
+        Type::U32 | Type::I32 => plain_one(|a: u64| a as u32),
+        Type::I64 => copy(to),
+        Type::F32 => rare_one(|a: u64| a as f32),
+        Type::F64 => rare_one(|a: u64| a as f64),
         Type::U64 | Type::F16 => return None,
     })
 }
 
 fn from_i64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: i64| a != 0),
-        Type::U16 | Type::I16 => one(|a: i64| a as u16),
-        Type::U32 | Type::I32 => one(|a: i64| a as u32),
-        Type::U64 => one(|a: i64| a),
-        Type::F32 => one(|a: i64| a as f32),
-        Type::F64 => one(|a: i64| a as f64),
+        Type::Bool => rare_one(|a: i64| a != 0),
+        Type::U16 | Type::I16 => rare_one(|a: i64| a as u16),
+        Type::U32 | Type::I32 => plain_one(|a: i64| a as u32),
+        Type::U64 => copy(to),
+        Type::F32 => rare_one(|a: i64| a as f32),
+        Type::F64 => rare_one(|a: i64| a as f64),
         Type::I64 | Type::F16 => return None,
     })
 }
@@ -131,14 +132,14 @@ fn finite(a: F16) -> f32 {
 
 fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: F16| a.0 & 0x7fff != 0),
+        Type::Bool => rare_one(|a: F16| a.0 & 0x7fff != 0),
         // The largest binary16 number not above the greatest `i16`.
-        Type::I16 => one(|a: F16| at_most(finite(a), 32752.0) as i16),
-        Type::U16 => one(|a: F16| finite(a) as u16),
-        Type::I32 => one(|a: F16| finite(a) as i32),
-        Type::U32 => one(|a: F16| finite(a) as u32),
-        Type::I64 => one(|a: F16| finite(a) as i64),
-        Type::U64 => one(|a: F16| finite(a) as u64),
+        Type::I16 => rare_one(|a: F16| at_most(finite(a), 32752.0) as i16),
+        Type::U16 => rare_one(|a: F16| finite(a) as u16),
+        Type::I32 => rare_one(|a: F16| finite(a) as i32),
+        Type::U32 => rare_one(|a: F16| finite(a) as u32),
+        Type::I64 => rare_one(|a: F16| finite(a) as i64),
+        Type::U64 => rare_one(|a: F16| finite(a) as u64),
         Type::F32 => one(|a: F16| math::f32_of_f16(a.0)),
         Type::F16 | Type::F64 => return None,
     })
@@ -146,29 +147,33 @@ fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
 
 fn from_f32(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: f32| a != 0.0),
-        Type::U16 => one(|a: f32| a as u16),
-        Type::I16 => one(|a: f32| a as i16),
+        Type::Bool => plain_one(|a: f32| a != 0.0),
+        Type::U16 => rare_one(|a: f32| a as u16),
+        Type::I16 => rare_one(|a: f32| a as i16),
         Type::U32 => one(|a: f32| at_most(a, U32_MAX) as u32),
         Type::I32 => one(|a: f32| at_most(a, I32_MAX) as i32),
-        Type::U64 => one(|a: f32| at_most(a, U64_MAX) as u64),
-        Type::I64 => one(|a: f32| at_most(a, I64_MAX) as i64),
+        Type::U64 => rare_one(|a: f32| at_most(a, U64_MAX) as u64),
+        Type::I64 => rare_one(|a: f32| at_most(a, I64_MAX) as i64),
         Type::F16 => one(|a: f32| F16(math::f16_bits(a))),
-        Type::F64 => one(|a: f32| f64::from(a)),
+        Type::F64 => plain_one(|a: f32| f64::from(a)),
         Type::F32 => return None,
     })
 }
 
 fn from_f64(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
-        Type::Bool => one(|a: f64| a != 0.0),
-        Type::U16 => one(|a: f64| a as u16),
-        Type::I16 => one(|a: f64| a as i16),
-        Type::U32 => one(|a: f64| a as u32),
-        Type::I32 => one(|a: f64| a as i32),
-        Type::U64 => one(|a: f64| (if a > U64_MAX_DOUBLE { U64_MAX_DOUBLE } else { a }) as u64),
-        Type::I64 => one(|a: f64| (if a > I64_MAX_DOUBLE { I64_MAX_DOUBLE } else { a }) as i64),
-        Type::F32 => one(|a: f64| a as f32),
+        Type::Bool => rare_one(|a: f64| a != 0.0),
+        Type::U16 => rare_one(|a: f64| a as u16),
+        Type::I16 => rare_one(|a: f64| a as i16),
+        Type::U32 => rare_one(|a: f64| a as u32),
+        Type::I32 => rare_one(|a: f64| a as i32),
+        Type::U64 => {
+            rare_one(|a: f64| (if a > U64_MAX_DOUBLE { U64_MAX_DOUBLE } else { a }) as u64)
+        }
+        Type::I64 => {
+            rare_one(|a: f64| (if a > I64_MAX_DOUBLE { I64_MAX_DOUBLE } else { a }) as i64)
+        }
+        Type::F32 => plain_one(|a: f64| a as f32),
         Type::F64 | Type::F16 => return None,
     })
 }

@@ -10,7 +10,7 @@ mod integers;
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
-use crate::lanes::{LaneOp, one, three, three_by_tier};
+use crate::lanes::{LaneOp, plain_one, three, three_by_tier};
 
 pub(crate) use convert::convert;
 
@@ -71,10 +71,10 @@ pub(crate) fn select(ty: Type) -> &'static dyn LaneOp {
 /// The value itself, in lanes of a type's size.
 pub(crate) fn copy(ty: Type) -> &'static dyn LaneOp {
     match ty.size() {
-        1 => one(|a: bool| a),
-        2 => one(|a: u16| a),
-        4 => one(|a: u32| a),
-        _ => one(|a: u64| a),
+        1 => plain_one(|a: bool| a),
+        2 => plain_one(|a: u16| a),
+        4 => plain_one(|a: u32| a),
+        _ => plain_one(|a: u64| a),
     }
 }
 
