@@ -218,8 +218,14 @@ const F32: &[Form] = &[
 ];
 
 /// Of vec2<f32> alone.
-const F32X2: &[Form] =
-    &[("unpack2x16float(($0 & 0x03ff03ffu) | 0x3c003c00u)", &[Uints(1)], Rule::Fixed(1, 10))];
+///
+/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. What is added to the word
+/// keeps it from being one.
+const F32X2: &[Form] = &[(
+    "unpack2x16float((($0 + 3u * words[2]) & 0x03ff03ffu) | 0x3c003c00u)",
+    &[Uints(1)],
+    Rule::Fixed(1, 10),
+)];
 
 /// Of three floats alone.
 const FLOATX3: &[Form] = &[("cross($0, $1)", &[Same, Same], Rule::Products(2))];
