@@ -109,7 +109,7 @@ pub(crate) fn bound(expr: &Expr) -> Option<Bound> {
         Node::Literal(Literal::Float(value)) => Bound::of(*value),
         Node::Literal(_) => Bound::new(0, 0),
         Node::Read(_) => expr.ty.float().map_or(Bound::new(0, 0), tame),
-        Node::Call(_, arguments) => {
+        Node::Call(_, _, arguments) => {
             let stored = arguments.iter().zip(&operands).all(|(a, b)| is_tame(&a.ty, *b));
             stored.then(|| expr.ty.float().map_or(Bound::new(0, 0), tame))?
         }

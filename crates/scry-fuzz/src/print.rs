@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use crate::exact::tame;
 use crate::tree::{
     Access, Block, Expr, Function, Global, Kernel, Literal, LoopKind, Node, Op, Place, Space, Stmt,
+    Within,
 };
 use crate::types::{Scalar, Type};
 
@@ -123,15 +124,32 @@ fn tamed(value: &str, ty: &Type, scalar: Scalar) -> String {
 fn entry_point(kernel: &Kernel) -> String {
     let [x, y, z] = kernel.workgroup_size;
     let lanes = x * y * z;
+    let body = block(&kernel.body, 1);
+    let owners = owners(&body, lanes);
     format!(
         "@compute @workgroup_size({x}, {y}, {z})\n\
          fn main(\n    @builtin(local_invocation_index) lane: u32,\n    \
          @builtin(workgroup_id) group: vec3<u32>,\n    \
          @builtin(num_workgroups) groups: vec3<u32>,\n    \
          @builtin(global_invocation_id) id: vec3<u32>,\n) {{\n    \
-         let me = (group.x + groups.x * (group.y + groups.y * group.z)) * {lanes}u + lane;\n{}}}\n",
-        block(&kernel.body, 1)
+         let me = (group.x + groups.x * (group.y + groups.y * group.z)) * {lanes}u + lane;\n{owners}{body}}}\n"
     )
+}
+
+/// The numbers of invocations whose elements are an invocation's own: each has exactly one owner.
+fn owners(body: &str, lanes: u32) -> String {
+    let mut text = String::new();
+    let found = words(body);
+    if found.contains("back") || found.contains("twin") {
+        let _ = writeln!(text, "    let total = groups.x * groups.y * groups.z * {lanes}u;");
+    }
+    if found.contains("back") {
+        text.push_str("    let back = total - 1u - me;\n");
+    }
+    if found.contains("twin") {
+        text.push_str("    let twin = select(me, me ^ 1u, (me | 1u) < total);\n");
+    }
+    text
 }
 
 fn declaration(index: usize, function: &Function) -> String {
@@ -188,9 +206,7 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
         Stmt::Return(None) => "return;".to_owned(),
         Stmt::Return(Some(value)) => format!("return {};", expression(value)),
         Stmt::Call { function, pointers, arguments, result } => {
-            let pointers = pointers.iter().map(|pointer| format!("&{}", place(pointer)));
-            let arguments: Vec<String> = pointers.chain(arguments.iter().map(expression)).collect();
-            let call = format!("f{function}({})", arguments.join(", "));
+            let call = call(*function, pointers, arguments);
             match result {
                 Some(name) => format!("let {name} = {call};"),
                 None => format!("_ = {call};"),
@@ -200,10 +216,21 @@ fn statement(stmt: &Stmt, depth: usize) -> String {
             let old = result.as_ref().map(|name| format!("let {name} = ")).unwrap_or_default();
             format!("{old}{function}(&{}, {});", place(at), expression(value))
         }
+        Stmt::Multiply { place: at, value } => multiplication(&place(at), &expression(value), &pad),
         Stmt::Pointer { name, place: at } => format!("let {name} = &{};", place(at)),
         Stmt::Plain(text) => text.clone(),
     };
     format!("{pad}{line}\n")
+}
+
+/// An atomic multiplication, which WGSL does not have.
+fn multiplication(place: &str, factor: &str, pad: &str) -> String {
+    format!(
+        "{{\n{pad}    let cell = &{place};\n{pad}    let factor = {factor};\n{pad}    loop {{\n\
+         {pad}        let old = atomicLoad(cell);\n\
+         {pad}        if atomicCompareExchangeWeak(cell, old, old * factor).exchanged {{\n\
+         {pad}            break;\n{pad}        }}\n{pad}    }}\n{pad}}}"
+    )
 }
 
 fn loop_text(stmt: &Stmt, depth: usize) -> String {
@@ -217,6 +244,22 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
         LoopKind::For => format!(
             "{pad}for (var {counter} = 0u; {counter} < {rounds}u; {counter}++) {{\n{body}{pad}}}\n"
         ),
+        LoopKind::Down => format!(
+            "{pad}for (var {counter} = {rounds}u; {counter} > 0u; {counter}--) {{\n{body}{pad}}}\n"
+        ),
+        LoopKind::Twos => {
+            let end = 2 * rounds;
+            format!(
+                "{pad}for (var {counter} = 0u; {counter} < {end}u; {counter} += 2u) {{\n\
+                 {body}{pad}}}\n"
+            )
+        }
+        LoopKind::Limited => {
+            let limit = condition.map_or(format!("{rounds}u"), |c| format!("min({rounds}u, {c})"));
+            format!(
+                "{pad}for (var {counter} = 0u; {counter} < {limit}; {counter}++) {{\n{body}{pad}}}\n"
+            )
+        }
         LoopKind::While => {
             let also = condition.map(|condition| format!(" && {condition}")).unwrap_or_default();
             format!(
@@ -247,8 +290,14 @@ fn expression(expr: &Expr) -> String {
         },
         Node::Read(from) => place(from),
         Node::Op(op, operands) => operation(*op, &expr.ty, operands),
-        Node::Call(function, arguments) => format!("f{function}({})", list(arguments)),
+        Node::Call(function, pointers, arguments) => call(*function, pointers, arguments),
     }
+}
+
+fn call(function: usize, pointers: &[Place], arguments: &[Expr]) -> String {
+    let pointers = pointers.iter().map(|pointer| format!("&{}", place(pointer)));
+    let arguments: Vec<String> = pointers.chain(arguments.iter().map(expression)).collect();
+    format!("f{function}({})", arguments.join(", "))
 }
 
 fn list(operands: &[Expr]) -> String {
@@ -301,17 +350,22 @@ fn place(place: &Place) -> String {
                 let _ = write!(text, ".m{i}");
             }
             Access::Component(i) => text.push_str([".x", ".y", ".z", ".w"][*i]),
-            Access::Index(index, len) => match &index.node {
-                Node::Literal(Literal::Int(value)) => {
-                    let _ = write!(text, "[{}]", value % *len as i128);
-                }
-                _ => {
-                    let _ = write!(text, "[{} % {len}u]", expression(index));
-                }
-            },
-            Access::Runtime(index) => {
-                let array = text.clone();
-                let _ = write!(text, "[{} % arrayLength(&{array})]", expression(index));
+            Access::Index(index, len, within) => {
+                let index = match (&index.node, within) {
+                    (Node::Literal(Literal::Int(value)), _) => (value % *len as i128).to_string(),
+                    (_, Within::Remainder) => format!("{} % {len}u", expression(index)),
+                    (_, Within::Least) => format!("min({}, {}u)", expression(index), len - 1),
+                    (_, Within::Itself) => expression(index),
+                };
+                let _ = write!(text, "[{index}]");
+            }
+            Access::Runtime(index, within) => {
+                let (index, length) = (expression(index), format!("arrayLength(&{text})"));
+                let _ = match within {
+                    Within::Remainder => write!(text, "[{index} % {length}]"),
+                    Within::Least => write!(text, "[min({index}, {length} - 1u)]"),
+                    Within::Itself => write!(text, "[{index}]"),
+                };
             }
         }
     }

@@ -35,8 +35,8 @@ pub(crate) enum Node {
     /// The value of a variable or of a part of it.
     Read(Place),
     Op(Op, Vec<Expr>),
-    /// A call of a function without side effects.
-    Call(usize, Vec<Expr>),
+    /// A call of a function, with what pointers lead to.
+    Call(usize, Vec<Place>, Vec<Expr>),
 }
 
 /// A variable, or a part of it.
@@ -55,10 +55,21 @@ pub(crate) enum Access {
     Member(usize),
     /// Component of a vector.
     Component(usize),
-    /// Element at an index that is reduced to less than the length.
-    Index(Box<Expr>, usize),
-    /// Element of a runtime-sized array at an index that is reduced to less than the length.
-    Runtime(Box<Expr>),
+    /// Element of so many, at an index.
+    Index(Box<Expr>, usize, Within),
+    /// Element of a runtime-sized array, at an index.
+    Runtime(Box<Expr>, Within),
+}
+
+/// How an index is kept below the length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Within {
+    /// By `%`.
+    Remainder,
+    /// By `min`.
+    Least,
+    /// By what it is made of.
+    Itself,
 }
 
 /// Statements that are executed in turn.
@@ -72,6 +83,12 @@ pub(crate) enum LoopKind {
     While,
     /// `loop` with a condition for leaving at its start, and `break if` at its end.
     Continuing,
+    /// `for` that counts down to 1.
+    Down,
+    /// `for` that counts by twos.
+    Twos,
+    /// `for` whose condition is another limit of the count.
+    Limited,
 }
 
 /// A statement.
@@ -126,6 +143,11 @@ pub(crate) enum Stmt {
         /// The name of the old value.
         result: Option<String>,
     },
+    /// An atomic multiplication: compare and exchange until it succeeds.
+    Multiply {
+        place: Place,
+        value: Expr,
+    },
     /// A pointer to a part of a variable.
     Pointer {
         name: String,
@@ -179,6 +201,8 @@ pub(crate) struct Global {
     pub count: usize,
     /// Content at the start.
     pub content: Vec<u8>,
+    /// Number of the invocation whose elements an invocation has (outputs).
+    pub owner: &'static str,
 }
 
 /// A whole kernel.
@@ -225,7 +249,7 @@ impl Expr {
         match &self.node {
             Node::Literal(_) => Vec::new(),
             Node::Read(place) => place.indices().collect(),
-            Node::Op(_, operands) | Node::Call(_, operands) => operands.iter().collect(),
+            Node::Op(_, operands) | Node::Call(_, _, operands) => operands.iter().collect(),
         }
     }
 
@@ -234,7 +258,7 @@ impl Expr {
         match &mut self.node {
             Node::Literal(_) => Vec::new(),
             Node::Read(place) => place.indices_mut().collect(),
-            Node::Op(_, operands) | Node::Call(_, operands) => operands.iter_mut().collect(),
+            Node::Op(_, operands) | Node::Call(_, _, operands) => operands.iter_mut().collect(),
         }
     }
 }
@@ -246,14 +270,14 @@ impl Place {
 
     pub(crate) fn indices(&self) -> impl Iterator<Item = &Expr> {
         self.path.iter().filter_map(|access| match access {
-            Access::Index(index, _) | Access::Runtime(index) => Some(&**index),
+            Access::Index(index, ..) | Access::Runtime(index, _) => Some(&**index),
             Access::Member(_) | Access::Component(_) => None,
         })
     }
 
     pub(crate) fn indices_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
         self.path.iter_mut().filter_map(|access| match access {
-            Access::Index(index, _) | Access::Runtime(index) => Some(&mut **index),
+            Access::Index(index, ..) | Access::Runtime(index, _) => Some(&mut **index),
             Access::Member(_) | Access::Component(_) => None,
         })
     }

@@ -63,7 +63,7 @@ fn values(stmt: &mut Stmt) -> Vec<(&mut Expr, bool)> {
         Stmt::Assign { place, value, .. } => {
             place.indices_mut().map(used).chain([(value, true)]).collect()
         }
-        Stmt::Atomic { place, value, .. } => {
+        Stmt::Atomic { place, value, .. } | Stmt::Multiply { place, value } => {
             place.indices_mut().map(used).chain([(value, false)]).collect()
         }
         Stmt::Pointer { place, .. } => place.indices_mut().map(used).collect(),

@@ -7,14 +7,15 @@ use crate::types::Type;
 
 impl Draw {
     pub(super) fn entry_point(&mut self, workgroup_size: [u32; 3]) -> Block {
+        let lanes = workgroup_size.iter().product::<u32>() as usize;
         self.weight = 0;
         self.around = Surroundings { rounds: 1, ..Surroundings::default() };
         self.open_scope();
-        for root in ["lane", "me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
+        self.add_counter("lane", lanes);
+        for root in ["me", "group.x", "groups.x", "groups.y", "id.x", "id.z"] {
             self.add(root, Type::U32, false, false);
         }
         self.outputs();
-        let lanes = workgroup_size.iter().product::<u32>() as usize;
         let mut body = Block::new();
         for _ in 0..self.random.between(1, 3) {
             self.statements(&mut body);
@@ -88,7 +89,7 @@ impl Draw {
         if self.random.one_in(4) && self.afford(rounds) {
             let counter = self.name("k");
             let outside = self.scope.len();
-            self.add(counter.clone(), Type::U32, false, false);
+            self.add_counter(&counter, rounds);
             self.around.rounds *= rounds;
             let mut inner = Block::new();
             self.exchange_once(&mut inner, lanes);
@@ -105,6 +106,15 @@ impl Draw {
         }
     }
 
+    /// At times, a statement that only some invocations execute.
+    fn by_some(&mut self, statement: Stmt) -> Stmt {
+        if !self.random.one_in(4) {
+            return statement;
+        }
+        let condition = self.value(&Type::BOOL, 2);
+        Stmt::If { condition, accept: vec![statement], reject: Block::new() }
+    }
+
     fn exchange_once(&mut self, body: &mut Block, lanes: usize) {
         let shared: Vec<Global> =
             self.of_space(Space::Workgroup).into_iter().filter(|global| !global.atomic).collect();
@@ -114,11 +124,12 @@ impl Draw {
         for global in &shared {
             match &global.ty {
                 Type::Array(element, _) => {
-                    let slot = Place::variable("lane");
-                    let own = Expr::read(Type::U32, slot);
-                    let place = Place::variable(global.name.clone()).element(own, lanes);
+                    let own = self.own_slot(lanes);
+                    let place = Place { root: global.name.clone(), path: vec![own] };
                     let value = self.stored(element, 3);
-                    body.push(Stmt::Assign { place, sign: "=", value });
+                    let write = Stmt::Assign { place, sign: "=", value };
+                    let write = self.by_some(write);
+                    body.push(write);
                 }
                 ty => {
                     let value = self.stored(&ty.clone(), 2);
@@ -145,7 +156,7 @@ impl Draw {
 
 /// How an invocation's own element of an output is written.
 pub(super) fn own_element(global: &Global, slot: usize) -> String {
-    format!("{}[me * {}u + {slot}u]", global.name, global.count)
+    format!("{}[{} * {}u + {slot}u]", global.name, global.owner, global.count)
 }
 
 /// An assignment that one invocation of the workgroup makes.

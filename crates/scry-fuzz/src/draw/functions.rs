@@ -52,13 +52,24 @@ impl Draw {
         affordable
     }
 
-    /// A call of a function without side effects.
+    /// A call as a part of a value, of a function without side effects where that has to be.
     pub(super) fn call(&mut self, ty: &Type, depth: usize) -> Option<Expr> {
-        let fits = |function: &Function| function.pure && function.result == *ty;
+        let pure = self.pure;
+        let fits = |function: &Function| (function.pure || !pure) && function.result == *ty;
         let index = self.some_function(fits)?;
-        let parameters = self.functions[index].parameters.clone();
+        let Function { pointers, parameters, .. } = self.functions[index].clone();
+        let pointers = self.pointers(&pointers)?;
         let arguments = parameters.iter().map(|ty| self.stored(ty, depth.min(2))).collect();
-        Some(Expr { ty: ty.clone(), node: Node::Call(index, arguments) })
+        Some(Expr { ty: ty.clone(), node: Node::Call(index, pointers, arguments) })
+    }
+
+    /// What pointers of some types may lead to.
+    fn pointers(&mut self, types: &[Type]) -> Option<Vec<Place>> {
+        let mut taken: Vec<Place> = Vec::new();
+        for ty in types {
+            taken.push(self.pointer(ty, &taken)?);
+        }
+        Some(taken)
     }
 
     fn some_function(&mut self, fits: impl Fn(&Function) -> bool) -> Option<usize> {
@@ -79,14 +90,11 @@ impl Draw {
         }
         let index = self.some_function(|function| !function.pure)?;
         let Function { pointers, parameters, result, .. } = self.functions[index].clone();
-        let mut taken: Vec<Place> = Vec::new();
-        for ty in &pointers {
-            taken.push(self.pointer(ty, &taken)?);
-        }
+        let pointers = self.pointers(&pointers)?;
         let arguments = parameters.iter().map(|ty| self.stored(ty, 2)).collect();
         let name = self.name("v");
         self.add(name.clone(), result, false, false);
-        Some(Stmt::Call { function: index, pointers: taken, arguments, result: Some(name) })
+        Some(Stmt::Call { function: index, pointers, arguments, result: Some(name) })
     }
 
     /// A local variable that a pointer may lead to; not one that another pointer leads to.

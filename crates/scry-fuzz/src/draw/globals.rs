@@ -4,7 +4,7 @@ use super::{Draw, is_readable_anywhere};
 use crate::tree::{Global, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
-/// Elements of each input buffer.
+/// Elements that each input buffer has at least.
 const INPUT: usize = 16;
 /// Slots of atomic arrays.
 const SLOTS: usize = 4;
@@ -19,10 +19,13 @@ impl Draw {
     }
 
     pub(super) fn declare_globals(&mut self, groups: ([u32; 3], [u32; 3])) {
-        self.global("words", Space::Input, Type::U32, INPUT);
+        let invocations = groups.0.iter().chain(&groups.1).product::<u32>() as usize;
+        self.one_each = self.random.one_in(2);
+        let inputs = if self.one_each { INPUT.max(invocations) } else { INPUT };
+        self.global("words", Space::Input, Type::U32, inputs);
         for _ in 0..self.random.between(1, 2) {
             let ty = self.stored_type();
-            self.any_global("in", Space::Input, ty, INPUT);
+            self.any_global("in", Space::Input, ty, inputs);
         }
         if self.random.one_in(2) {
             let ty = self.parameter_block();
@@ -94,8 +97,8 @@ impl Draw {
             }
             Space::Private | Space::Workgroup | Space::Output => Vec::new(),
         };
-        let name = name.to_owned();
-        self.globals.push(Global { name, space, ty, atomic: false, count, content });
+        let (name, owner) = (name.to_owned(), self.random.pick(&["me", "me", "back", "twin"]));
+        self.globals.push(Global { name, space, ty, atomic: false, count, content, owner });
     }
 
     /// A type that uniform buffers may hold without padding of its own.

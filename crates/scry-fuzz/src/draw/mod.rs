@@ -3,12 +3,13 @@
 mod body;
 mod functions;
 mod globals;
+mod indices;
 mod ops;
 mod statements;
 mod values;
 
 use crate::random::Random;
-use crate::tree::{Function, Global, Kernel, Place, Space};
+use crate::tree::{Access, Function, Global, Kernel, Place, Space, Within};
 use crate::types::{Scalar, Type};
 use crate::{Features, tree::Expr};
 
@@ -21,6 +22,8 @@ struct Variable {
     writable: bool,
     /// True if pointers to it may be passed to functions.
     local: bool,
+    /// What a u32 is known to be below.
+    below: usize,
 }
 
 /// What surrounds the statement that is being drawn.
@@ -49,6 +52,8 @@ struct Draw {
     globals: Vec<Global>,
     functions: Vec<Function>,
     scope: Vec<Variable>,
+    /// True if inputs have an element for each invocation.
+    one_each: bool,
     names: usize,
     /// Rounds of loops, in all, that the function being drawn may take.
     weight: usize,
@@ -105,6 +110,7 @@ impl Draw {
             globals: Vec::new(),
             functions: Vec::new(),
             scope: Vec::new(),
+            one_each: false,
             names: 0,
             weight: 0,
             pure: false,
@@ -118,16 +124,30 @@ impl Draw {
         let sizes = [
             [1, 1, 1],
             [5, 1, 1],
+            [7, 1, 1],
             [8, 1, 1],
             [32, 1, 1],
             [33, 1, 1],
             [64, 1, 1],
             [4, 3, 1],
+            [8, 8, 1],
             [2, 3, 4],
+            [5, 3, 2],
             [1, 16, 1],
+            [1, 1, 6],
         ];
-        let groups = [[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2]];
-        (self.random.pick(&sizes), self.random.pick(&groups))
+        let large = [[256, 1, 1], [16, 16, 1], [100, 1, 1], [300, 1, 1], [17, 4, 5]];
+        let groups = [[1, 1, 1], [2, 1, 1], [3, 1, 1], [2, 2, 1], [1, 2, 2], [3, 2, 2], [1, 1, 5]];
+        if self.random.one_in(16) {
+            let few = self.random.pick(&groups[..2]);
+            return (self.random.pick(&large), few);
+        }
+        let size = self.random.pick(&sizes);
+        if self.random.one_in(16) && size.iter().product::<u32>() < 16 {
+            // Machines may run several small workgroups at a time.
+            return (size, self.random.pick(&[[40, 1, 1], [5, 3, 3], [7, 1, 4]]));
+        }
+        (size, self.random.pick(&groups))
     }
 
     fn name(&mut self, stem: &str) -> String {
@@ -136,7 +156,14 @@ impl Draw {
     }
 
     fn add(&mut self, root: impl Into<String>, ty: Type, writable: bool, local: bool) {
-        self.scope.push(Variable { root: root.into(), ty, writable, local });
+        let below = usize::MAX;
+        self.scope.push(Variable { root: root.into(), ty, writable, local, below });
+    }
+
+    /// Adds a number below a known one to the scope.
+    fn add_counter(&mut self, root: &str, below: usize) {
+        let (root, ty) = (root.to_owned(), Type::U32);
+        self.scope.push(Variable { root, ty, writable: false, local: false, below });
     }
 
     fn number(&mut self) -> Scalar {
@@ -177,7 +204,7 @@ impl Draw {
 
 impl Place {
     fn element(mut self, index: Expr, len: usize) -> Self {
-        self.path.push(crate::tree::Access::Index(Box::new(index), len));
+        self.path.push(Access::Index(Box::new(index), len, Within::Remainder));
         self
     }
 }

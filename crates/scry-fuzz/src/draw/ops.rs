@@ -54,6 +54,9 @@ pub(crate) type Form = (&'static str, &'static [Arg], Rule);
 
 const ANY: Rule = Rule::Largest;
 
+/// Of the determinants below: small whole numbers.
+const DETERMINANT: Rule = Rule::Fixed(6, 0);
+
 /// Of integers of any size, scalars and vectors.
 const INTEGERS: &[Form] = &[
     ("($0 + $1)", &[Same, Same], ANY),
@@ -204,12 +207,25 @@ const FLOAT: &[Form] =
 const F32: &[Form] = &[
     ("ldexp($0, 3i)", &[Same], Rule::Scale(3)),
     ("ldexp($0, i32(-2))", &[Same], Rule::Scale(-2)),
+    ("determinant(mat2x2<f32>(sign($0) * 8.0, sign($1) * 3.0))", &[Floats(2); 2], DETERMINANT),
+    ("determinant(mat3x3<f32>(sign($0), sign($1) * 2.0, sign($2)))", &[Floats(3); 3], DETERMINANT),
+    (
+        "determinant(mat4x4<f32>(sign($0), sign($1), sign($2), sign($3)))",
+        &[Floats(4); 4],
+        DETERMINANT,
+    ),
     ("bitcast<f32>(($0 & 0x7ffffeu) | 0x3f800000u)", &[Uints(1)], Rule::Fixed(1, 22)),
 ];
 
 /// Of vec2<f32> alone.
-const F32X2: &[Form] =
-    &[("unpack2x16float(($0 & 0x03ff03ffu) | 0x3c003c00u)", &[Uints(1)], Rule::Fixed(1, 10))];
+///
+/// Mesa 22 unpacks constants wrongly: see corpus/drivers/unpacked.wgsl. What is added to the word
+/// keeps it from being one.
+const F32X2: &[Form] = &[(
+    "unpack2x16float((($0 + 3u * words[2]) & 0x03ff03ffu) | 0x3c003c00u)",
+    &[Uints(1)],
+    Rule::Fixed(1, 10),
+)];
 
 /// Of three floats alone.
 const FLOATX3: &[Form] = &[("cross($0, $1)", &[Same, Same], Rule::Products(2))];

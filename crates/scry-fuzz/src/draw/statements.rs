@@ -132,14 +132,24 @@ impl Draw {
         if self.around.rounds * rounds > 60 || !self.afford(rounds) {
             return None;
         }
-        let kind = self.random.pick(&[LoopKind::For, LoopKind::While, LoopKind::Continuing]);
-        let condition = match kind != LoopKind::For && self.random.one_in(2) {
-            true => Some(self.value(&Type::BOOL, 2)),
-            false => None,
+        let (kind, below) = self.random.pick(&[
+            (LoopKind::For, rounds),
+            (LoopKind::While, rounds + 1),
+            (LoopKind::Continuing, rounds),
+            (LoopKind::Down, rounds + 1),
+            (LoopKind::Twos, 2 * rounds - 1),
+            (LoopKind::Limited, rounds),
+        ]);
+        let condition = match kind {
+            LoopKind::Limited => Some(self.value(&Type::U32, 2)),
+            LoopKind::While | LoopKind::Continuing if self.random.one_in(2) => {
+                Some(self.value(&Type::BOOL, 2))
+            }
+            _ => None,
         };
         let counter = self.name("k");
         let outside = self.scope.len();
-        self.add(counter.clone(), Type::U32, false, false);
+        self.add_counter(&counter, below);
         let body = self.inner_block(|around| {
             around.rounds *= rounds;
             around.may_break = true;
@@ -220,19 +230,24 @@ impl Draw {
         let Type::Array(element, len) = global.ty else {
             return Some(self.own_atomic(&global));
         };
-        let kinds: [&[&str]; 6] = [
+        let kinds: [&[&str]; 7] = [
             &["atomicAdd", "atomicSub"],
             &["atomicMax"],
             &["atomicMin"],
             &["atomicAnd"],
             &["atomicOr"],
             &["atomicXor"],
+            &[],
         ];
-        let function = self.random.pick(kinds[index % kinds.len()]);
+        let functions = kinds[index % kinds.len()];
         let value = self.value(&element, 2);
         let at = self.value(&Type::U32, 1);
         let at = if at.is_const() { Expr::uint(index % len) } else { at };
         let place = Place::variable(global.name).element(at, len);
+        if functions.is_empty() {
+            return Some(Stmt::Multiply { place, value });
+        }
+        let function = self.random.pick(functions);
         Some(Stmt::Atomic { function, place, value, result: None })
     }
 }

@@ -3,7 +3,7 @@
 use super::ops::{self, Arg, Form};
 use super::{Draw, Variable};
 use crate::exact::{Rule, bound, can_be_stored};
-use crate::tree::{Access, Expr, Literal, Node, Place};
+use crate::tree::{Access, Expr, Literal, Node, Place, Within};
 use crate::types::{Scalar, Type};
 
 /// A step of a way to a part of a variable, its index not yet chosen.
@@ -107,7 +107,7 @@ impl Draw {
         match ty {
             Type::Scalar(scalar) => {
                 let index = Expr::uint(self.random.below(16));
-                let path = vec![Access::Runtime(Box::new(index))];
+                let path = vec![Access::Runtime(Box::new(index), Within::Remainder)];
                 let word = Expr::read(Type::U32, Place { root: "words".to_owned(), path });
                 let (text, rule) = match scalar {
                     Scalar::U32 => return word,
@@ -185,12 +185,12 @@ impl Draw {
         match step {
             Step::Member(member) => Access::Member(member),
             Step::Component(last) => Access::Component(self.random.between(0, last)),
-            Step::Index(len) => Access::Index(Box::new(self.index(len, depth)), len),
-            Step::Runtime => Access::Runtime(Box::new(self.index(32, depth))),
+            Step::Index(len) => self.element(len, depth),
+            Step::Runtime => self.runtime_element(depth),
         }
     }
 
-    fn index(&mut self, len: usize, depth: usize) -> Expr {
+    pub(super) fn index(&mut self, len: usize, depth: usize) -> Expr {
         if depth == 0 || self.random.one_in(3) {
             return Expr::uint(self.random.below(len));
         }
@@ -228,8 +228,12 @@ impl Draw {
         let (text, args, rule) = *form;
         let wide = self.random.between(2, 4);
         let number = self.random.pick(&[Scalar::I32, Scalar::U32, Scalar::F32]);
+        let pure = self.pure;
+        // What is written twice has to be the same value both times.
+        self.pure |= text.matches("$1").count() > 1;
         let mut operands: Vec<Expr> =
             args.iter().map(|arg| self.operand(*arg, ty, wide, number, depth)).collect();
+        self.pure = pure;
         if operands.iter().all(Expr::is_const) {
             operands[0] = self.unknown(&operands[0].ty.clone());
         }

@@ -67,3 +67,23 @@ fn transposed_matrices_are_multiplied_or_refused() {
         }
     }
 }
+
+/// A defect of a driver, which is told by its very result: both floats are there, or the upper one
+/// of the constant is zero.
+#[test]
+fn halves_are_unpacked_from_constants_or_the_driver_is_named() {
+    for gpu in support::devices() {
+        let results = run::<[f32; 4]>(&gpu, "drivers/unpacked.wgsl");
+        let results = results.unwrap_or_else(|error| panic!("{error}"));
+        let expected = WORDS.map(|word| {
+            let ulp = (word & 1) as f32 / 1024.0;
+            [1.0, 2.0, 1.0 + ulp, 2.0]
+        });
+        if gpu.backend_kind() != BackendKind::Cpu && results[0][1] == 0.0 {
+            eprintln!("{gpu:?} has a driver that unpacks constants wrongly");
+            assert_eq!(results, expected.map(|[a, _, c, d]| [a, 0.0, c, d]), "{gpu:?}");
+            continue;
+        }
+        assert_eq!(results, expected, "{gpu:?}");
+    }
+}

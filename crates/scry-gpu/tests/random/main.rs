@@ -12,7 +12,7 @@ use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 
 /// Kernels that are run if nothing else is said: half a minute on a software device.
-const SEEDS: u64 = 150;
+const SEEDS: u64 = 100;
 /// Candidates that are run to make a failing kernel smaller.
 const ATTEMPTS: usize = 3000;
 

@@ -1,0 +1,135 @@
+//! Indices into arrays: any at all, and those that follow the number of the invocation or of the
+//! round of a loop, as most indices of real kernels do.
+
+use super::Draw;
+use crate::exact::Rule;
+use crate::tree::{Access, Expr, Literal, Place, Within};
+use crate::types::Type;
+
+impl Draw {
+    /// An element of an array, vector or matrix of known length.
+    pub(super) fn element(&mut self, len: usize, depth: usize) -> Access {
+        let made = match self.random.below(5) {
+            0 => self.counted(len, depth).map(|index| (index, Within::Itself)),
+            1 => self.numbered(len, depth).map(|index| (index, self.reduced())),
+            _ => None,
+        };
+        let (index, within) = made.unwrap_or_else(|| (self.index(len, depth), self.reduced()));
+        Access::Index(Box::new(index), len, within)
+    }
+
+    /// An element of an array whose length is known at run time.
+    pub(super) fn runtime_element(&mut self, depth: usize) -> Access {
+        let inside = self.is_inside();
+        if inside && self.one_each && self.random.one_in(4) {
+            let own = Place::variable(self.random.pick(&["me", "back", "twin"]));
+            return Access::Runtime(Box::new(Expr::read(Type::U32, own)), Within::Itself);
+        }
+        let numbered = if self.random.one_in(2) { self.numbered(16, depth) } else { None };
+        let index = numbered.unwrap_or_else(|| self.index(32, depth));
+        Access::Runtime(Box::new(index), self.reduced())
+    }
+
+    /// True in the entry point.
+    fn is_inside(&self) -> bool {
+        self.scope.iter().any(|variable| variable.root == "me")
+    }
+
+    /// The own slot of an invocation in an array of so many for its workgroup.
+    pub(super) fn own_slot(&mut self, lanes: usize) -> Access {
+        let lane = Expr::read(Type::U32, Place::variable("lane"));
+        let (index, within) = match self.random.below(5) {
+            0 => (uint("($1 - $0)", vec![lane, Expr::uint(lanes - 1)]), Within::Itself),
+            1 if lanes.is_multiple_of(2) => (uint("($0 ^ 1u)", vec![lane]), Within::Itself),
+            2 => (lane, Within::Remainder),
+            3 => (lane, Within::Least),
+            _ => (lane, Within::Itself),
+        };
+        Access::Index(Box::new(index), lanes, within)
+    }
+
+    fn reduced(&mut self) -> Within {
+        self.random.pick(&[Within::Remainder, Within::Remainder, Within::Least])
+    }
+
+    /// A number that is one of an invocation or of a round, and what it is below.
+    fn counter(&mut self) -> Option<(Expr, usize)> {
+        let counters: Vec<(String, usize)> = (self.scope.iter())
+            .filter(|variable| variable.below < usize::MAX)
+            .map(|variable| (variable.root.clone(), variable.below))
+            .collect();
+        if counters.is_empty() {
+            return None;
+        }
+        let (root, below) = self.random.pick(&counters);
+        Some((Expr::read(Type::U32, Place::variable(root)), below))
+    }
+
+    /// An index below `len` that needs no reduction, if a counter allows that.
+    fn counted(&mut self, len: usize, depth: usize) -> Option<Expr> {
+        let (counter, below) = self.counter()?;
+        let last = Expr::uint(len - 1);
+        if below > len || self.random.one_in(4) {
+            return Some(match self.random.below(3) {
+                0 => uint("min($0, $1)", vec![counter, last]),
+                1 => {
+                    let last = Expr::literal(Type::I32, Literal::Int(len as i128 - 1));
+                    uint("u32(clamp(i32($0) - 1i, 0i, $1))", vec![counter, last])
+                }
+                _ => uint("($1 - min($0, $1))", vec![counter, last]),
+            });
+        }
+        let room = Expr::uint(len - below);
+        let condition = self.value(&Type::BOOL, depth.min(1));
+        Some(match self.random.below(7) {
+            0 => uint("($1 - $0)", vec![counter, Expr::uint(below - 1)]),
+            1 => uint("($0 / 2u)", vec![counter]),
+            2 => uint("($0 + $1)", vec![counter, room]),
+            3 => uint("min($0 + 1u, $1)", vec![counter, last]),
+            4 => uint("select($0, $1 - $0, $2)", vec![counter, last, condition]),
+            5 if len.is_multiple_of(2) => uint("($0 ^ 1u)", vec![counter]),
+            _ => counter,
+        })
+    }
+
+    /// An index that grows or falls from one invocation or round to the next; it may wrap round.
+    fn numbered(&mut self, len: usize, depth: usize) -> Option<Expr> {
+        let (mut index, _) = self.counter()?;
+        if self.random.one_in(3) && self.is_inside() {
+            index = Expr::read(Type::U32, Place::variable("me"));
+        }
+        for _ in 0..self.random.between(1, 3) {
+            index = self.moved(index, len, depth);
+        }
+        Some(index)
+    }
+
+    fn moved(&mut self, index: Expr, len: usize, depth: usize) -> Expr {
+        let last = Expr::uint(len - 1);
+        let some = Expr::uint(self.random.below(2 * len));
+        let (text, second) = match self.random.below(14) {
+            0 => ("($1 - $0)", last),
+            1 => ("($0 * 3u + $1)", some),
+            2 => ("($0 ^ $1)", some),
+            3 => ("($0 / 2u)", some),
+            4 => ("u32(clamp(i32($0) - 1i, 0i, i32($1)))", last),
+            5 => ("($0 + $1)", some),
+            6 => ("min($0, $1)", some),
+            7 => ("(max($0, $1) - $1)", some),
+            8 => ("(~$0)", some),
+            9 => ("($0 * 0x80000001u)", some),
+            10 => ("($0 - $1)", some),
+            11 => ("u32(abs(i32($0) - i32($1)))", some),
+            12 => ("($0 & $1)", some),
+            _ => {
+                let condition = self.value(&Type::BOOL, depth.min(1));
+                return uint("select($0, $1 - $0, $2)", vec![index, last, condition]);
+            }
+        };
+        uint(text, vec![index, second])
+    }
+}
+
+fn uint(text: &'static str, operands: Vec<Expr>) -> Expr {
+    Expr::op(Type::U32, text, Rule::Largest, operands)
+}
