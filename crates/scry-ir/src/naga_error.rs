@@ -46,9 +46,13 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
         cause = next.source();
     }
     let mut report = Report::new(ShaderErrorKind::Validation, causes.join(": "));
-    let mut spans: Vec<_> = error.spans().collect();
     // The narrowest place is the most telling one.
-    spans.sort_by_key(|(span, _)| span.to_range().map_or(usize::MAX, |range| range.len()));
+    let width = |span: &Span| span.to_range().map_or(usize::MAX, |range| range.len());
+    let mut spans: Vec<&(Span, String)> = Vec::new();
+    for new in error.spans() {
+        let at = spans.partition_point(|(span, _)| width(span) <= width(&new.0));
+        spans.insert(at, new);
+    }
     for (span, label) in spans {
         report = report.at(*span, noun(label));
     }

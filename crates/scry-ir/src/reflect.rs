@@ -33,7 +33,11 @@ pub(crate) fn interface(
         }
         match global.space {
             AddressSpace::Uniform | AddressSpace::Storage { .. } => {
-                found.bindings.extend(binding(module, handle, used)?);
+                if let Some(new) = binding(module, handle, used)? {
+                    let key = (new.group, new.binding);
+                    let at = found.bindings.partition_point(|b| (b.group, b.binding) <= key);
+                    found.bindings.insert(at, new);
+                }
             }
             AddressSpace::WorkGroup => {
                 // Each variable starts on a boundary of 16 bytes, as WebGPU counts them.
@@ -48,7 +52,6 @@ pub(crate) fn interface(
         }
     }
     found.workgroup_memory = u32::try_from(memory).unwrap_or(u32::MAX);
-    found.bindings.sort_by_key(|b| (b.group, b.binding));
     Ok(found)
 }
 

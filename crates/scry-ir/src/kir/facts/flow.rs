@@ -95,7 +95,7 @@ impl Users {
     }
 }
 
-fn for_each_edge(kir: &Kir, visit: &mut impl FnMut(usize, usize)) {
+fn for_each_edge(kir: &Kir, visit: &mut dyn FnMut(usize, usize)) {
     let vars = kir.values.len();
     for (user, definition) in kir.values.iter().enumerate() {
         definition.inst.for_each_operand(|operand| visit(operand.index(), user));
@@ -106,7 +106,7 @@ fn for_each_edge(kir: &Kir, visit: &mut impl FnMut(usize, usize)) {
     for_each_set(&kir.body, &mut |var, value| visit(value.index(), vars + var.index()));
 }
 
-fn for_each_set(block: &Block, visit: &mut impl FnMut(Var, Value)) {
+fn for_each_set(block: &Block, visit: &mut dyn FnMut(Var, Value)) {
     for stmt in block {
         if let Stmt::Set(var, value) = stmt {
             visit(*var, *value);

@@ -148,15 +148,15 @@ impl Lower<'_> {
             return Err(ShaderError::compiler("the length of no runtime-sized array".into()));
         };
         // A buffer has one such array.
-        if let Some(known) = self.lengths.get(&binding) {
-            return Ok(*known);
+        if let Some(known) = self.lengths[binding as usize] {
+            return Ok(known);
         }
         let one = self.constant(Const::u32(1));
         let inner = self.builder.set_aside();
         let length = self.builder.array_length(binding, array.offset, stride);
         let last = self.builder.binary(BinaryOp::Sub, length, one);
         self.builder.bring_back(inner);
-        self.lengths.insert(binding, (length, last));
+        self.lengths[binding as usize] = Some((length, last));
         Ok((length, last))
     }
 }

@@ -30,7 +30,11 @@ impl<'m> Lower<'m> {
 
     /// Leaves a loop or scope.
     pub(super) fn leave(&mut self, label: Label) {
-        *self.leaves.entry(label).or_default() += 1;
+        let at = label.0 as usize;
+        if self.leaves.len() <= at {
+            self.leaves.resize(at + 1, 0);
+        }
+        self.leaves[at] += 1;
         self.builder.leave(label);
     }
 
@@ -44,7 +48,7 @@ impl<'m> Lower<'m> {
     /// follow those before it.
     pub(super) fn exit_scope(&mut self, label: Label) -> bool {
         let mut body = self.exit();
-        let left = self.leaves.remove(&label).unwrap_or(0);
+        let left = self.leaves.get(label.0 as usize).copied().unwrap_or(0);
         let needless = drop_needless(&mut body, label);
         if left > needless {
             self.builder.push(Stmt::Scope { label, body });

@@ -101,10 +101,8 @@ impl Lower<'_> {
             }
             Expression::Math { fun, arg, arg1, arg2, arg3 } => {
                 let mut arguments = Vec::with_capacity(4);
-                for given in [Some(arg), arg1, arg2, arg3] {
-                    if let Some(given) = given {
-                        arguments.push(self.argument(given)?);
-                    }
+                for given in [Some(arg), arg1, arg2, arg3].into_iter().flatten() {
+                    arguments.push(self.argument(given)?);
                 }
                 let shaped: Vec<_> = arguments.iter().map(shaped).collect();
                 math::math(&mut self.builder, fun, &shaped)

@@ -1,6 +1,5 @@
 //! A function being inlined: its values, its variables, and where it can be left to.
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use naga::valid::FunctionInfo;
@@ -34,6 +33,15 @@ pub(super) struct Targets {
     pub next: Option<Label>,
 }
 
+/// Whether an expression's value is kept in variables as well.
+#[derive(Clone)]
+enum Shared {
+    No,
+    /// As soon as it is evaluated.
+    Wanted,
+    In(Vec<Var>),
+}
+
 /// A function being inlined.
 pub(super) struct Frame<'m> {
     pub function: &'m Function,
@@ -49,8 +57,8 @@ pub(super) struct Frame<'m> {
     pub moved: Option<Expr>,
     /// By expression.
     values: Vec<Option<Operand>>,
-    /// Expressions that are used where their values might not be visible.
-    shared: HashMap<Expr, Option<Vec<Var>>>,
+    /// Expressions that are used where their values might not be visible, by expression.
+    shared: Vec<Shared>,
 }
 
 impl<'m> Frame<'m> {
@@ -65,7 +73,7 @@ impl<'m> Frame<'m> {
             targets: Vec::new(),
             moved: None,
             values: vec![None; function.expressions.len()],
-            shared: HashMap::new(),
+            shared: vec![Shared::No; function.expressions.len()],
         }
     }
 
@@ -82,9 +90,8 @@ impl<'m> Frame<'m> {
 impl Lower<'_> {
     /// Says what an expression has become, from here on.
     pub(super) fn define(&mut self, handle: Expr, operand: Operand) {
-        if self.frame.shared.contains_key(&handle) {
-            let vars = self.keep(&operand);
-            self.frame.shared.insert(handle, Some(vars));
+        if !matches!(self.frame.shared[handle.index()], Shared::No) {
+            self.frame.shared[handle.index()] = Shared::In(self.keep(&operand));
         }
         self.frame.values[handle.index()] = Some(operand);
     }
@@ -110,7 +117,7 @@ impl Lower<'_> {
     pub(super) fn share(&mut self, wanted: &[Expr]) {
         for &handle in wanted {
             if self.frame.known(handle).is_none() {
-                self.frame.shared.insert(handle, None);
+                self.frame.shared[handle.index()] = Shared::Wanted;
             }
         }
     }
@@ -118,11 +125,14 @@ impl Lower<'_> {
     /// Takes the values of these expressions out of their variables again, if `hidden`.
     pub(super) fn unshare(&mut self, wanted: &[Expr], hidden: bool) {
         for handle in wanted {
-            let kept = self.frame.shared.remove(handle);
-            if let (true, Some(Some(vars))) = (hidden, kept) {
-                let values: Rc<[_]> = vars.into_iter().map(|var| self.builder.get(var)).collect();
+            let kept = std::mem::replace(&mut self.frame.shared[handle.index()], Shared::No);
+            if let (true, Shared::In(vars)) = (hidden, kept) {
+                let mut values = Vec::with_capacity(vars.len());
+                for var in vars {
+                    values.push(self.builder.get(var));
+                }
                 match &mut self.frame.values[handle.index()] {
-                    Some(Operand::Values(old)) => *old = values,
+                    Some(Operand::Values(old)) => *old = values.into(),
                     Some(Operand::Pointer(pointer) | Operand::Memory(pointer)) => {
                         pointer.index = values.first().copied();
                     }

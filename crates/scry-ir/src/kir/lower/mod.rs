@@ -136,10 +136,10 @@ struct Lower<'m> {
     local_arrays: HashMap<*const LocalVariable, Pointer>,
     constants: HashMap<Const, Value>,
     tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
-    /// The length of a buffer's runtime-sized array, and the index of its last element.
-    lengths: HashMap<u32, (Value, Value)>,
-    /// How often each scope has been left.
-    leaves: HashMap<Label, u32>,
+    /// By buffer: the length of its runtime-sized array, and the index of its last element.
+    lengths: Vec<Option<(Value, Value)>>,
+    /// How often each scope has been left, by label.
+    leaves: Vec<u32>,
     depth: u32,
     calls: u32,
     work: u64,
@@ -191,8 +191,8 @@ impl<'m> Lower<'m> {
             local_arrays: HashMap::new(),
             constants: HashMap::new(),
             tables: HashMap::new(),
-            lengths: HashMap::new(),
-            leaves: HashMap::new(),
+            lengths: vec![None; interface.bindings.len()],
+            leaves: Vec::new(),
             depth: 0,
             calls: 0,
             work: 0,

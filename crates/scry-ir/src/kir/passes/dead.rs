@@ -7,7 +7,6 @@
 
 use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var};
 use super::names::diverges;
-use std::collections::HashSet;
 
 /// Drops the dead code of a kernel.
 pub(super) fn dead(kir: &mut Kir) {
@@ -23,7 +22,7 @@ pub(super) fn dead(kir: &mut Kir) {
 /// One round; gives whether a statement with blocks was dropped.
 fn sweep(kir: &mut Kir) -> bool {
     let mut body = std::mem::take(&mut kir.body);
-    let read = read_arrays(kir, &body);
+    let read = Read::new(kir, &body);
     let mut live = Live {
         values: vec![false; kir.values.len()],
         vars: vec![false; kir.vars.len()],
@@ -42,27 +41,45 @@ fn sweep(kir: &mut Kir) -> bool {
     dropped
 }
 
-/// The arrays in workgroup and local memory that are read.
-fn read_arrays(kir: &Kir, body: &Block) -> HashSet<Space> {
-    fn visit(kir: &Kir, block: &Block, read: &mut HashSet<Space>) {
+/// Which arrays in workgroup and local memory are read.
+struct Read {
+    workgroup: Vec<bool>,
+    locals: Vec<bool>,
+}
+
+impl Read {
+    fn new(kir: &Kir, body: &Block) -> Self {
+        let (workgroup, locals) = (kir.workgroup.len(), kir.locals.len());
+        let mut read = Self { workgroup: vec![false; workgroup], locals: vec![false; locals] };
+        read.block(kir, body);
+        read
+    }
+
+    fn block(&mut self, kir: &Kir, block: &Block) {
         for stmt in block {
             if let Stmt::Let(value) = stmt
                 && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
-                && matches!(place.space, Space::Workgroup(_) | Space::Local(_))
             {
-                read.insert(place.space);
+                match place.space {
+                    Space::Workgroup(at) => self.workgroup[at as usize] = true,
+                    Space::Local(at) => self.locals[at as usize] = true,
+                    Space::Binding(_) | Space::Immediate => {}
+                }
             }
-            stmt.blocks().for_each(|block| visit(kir, block, read));
+            for block in stmt.blocks() {
+                self.block(kir, block);
+            }
         }
     }
-    let mut read = HashSet::new();
-    visit(kir, body, &mut read);
-    read
-}
 
-/// Whether a store to this memory can be noticed.
-fn is_noticed(space: Space, read: &HashSet<Space>) -> bool {
-    matches!(space, Space::Binding(_) | Space::Immediate) || read.contains(&space)
+    /// Whether a store to this memory can be noticed.
+    fn notices(&self, space: Space) -> bool {
+        match space {
+            Space::Binding(_) | Space::Immediate => true,
+            Space::Workgroup(at) => self.workgroup[at as usize],
+            Space::Local(at) => self.locals[at as usize],
+        }
+    }
 }
 
 /// Whether an instruction must be executed even if nothing needs its value.
@@ -79,7 +96,7 @@ struct Live<'a> {
     sets: Vec<Vec<Value>>,
     /// Live values whose operands have not been seen to.
     pending: Vec<Value>,
-    read: HashSet<Space>,
+    read: Read,
 }
 
 impl Live<'_> {
@@ -90,7 +107,7 @@ impl Live<'_> {
                 Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
                 Stmt::Let(_) => {}
                 Stmt::Set(var, value) => self.sets[var.index()].push(*value),
-                Stmt::Store { place, .. } if !is_noticed(place.space, &self.read) => {}
+                Stmt::Store { place, .. } if !self.read.notices(place.space) => {}
                 _ => stmt.for_each_operand(|value| self.mark(value)),
             }
             stmt.blocks().for_each(|block| self.roots(block));
@@ -127,7 +144,7 @@ struct Sweep<'a> {
     kir: &'a mut Kir,
     values: Vec<bool>,
     vars: Vec<bool>,
-    read: HashSet<Space>,
+    read: Read,
     dropped: bool,
 }
 
@@ -148,7 +165,7 @@ impl Sweep<'_> {
         match stmt {
             Stmt::Let(value) => self.is_live(*value),
             Stmt::Set(var, _) => self.vars[var.index()],
-            Stmt::Store { place, .. } => is_noticed(place.space, &self.read),
+            Stmt::Store { place, .. } => self.read.notices(place.space),
             Stmt::If { accept, reject, .. } => {
                 let stays = !(accept.is_empty() && reject.is_empty());
                 self.dropped |= !stays;

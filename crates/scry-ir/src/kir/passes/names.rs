@@ -1,7 +1,6 @@
 //! Which value stands for which.
 
 use super::super::{Block, Inst, Label, Stmt, Value, Var};
-use std::collections::HashMap;
 use std::ops::Range;
 
 /// Replacements of values by others that are visible wherever they are.
@@ -64,7 +63,8 @@ fn escapes_all(stmt: &Stmt, inner: &mut Vec<Label>) -> bool {
 /// Which variables each loop assigns.
 pub(super) struct Assigned {
     order: Vec<Var>,
-    loops: HashMap<Label, Range<usize>>,
+    /// By label.
+    loops: Vec<Range<usize>>,
     /// The same, by variable.
     places: Vec<(Var, usize)>,
 }
@@ -72,7 +72,7 @@ pub(super) struct Assigned {
 impl Assigned {
     /// Reads a kernel's statements.
     pub fn new(body: &Block) -> Self {
-        let mut assigned = Self { order: Vec::new(), loops: HashMap::new(), places: Vec::new() };
+        let mut assigned = Self { order: Vec::new(), loops: Vec::new(), places: Vec::new() };
         assigned.block(body);
         let places = assigned.order.iter().enumerate().map(|(place, var)| (*var, place));
         assigned.places = places.collect();
@@ -87,7 +87,11 @@ impl Assigned {
             match stmt {
                 Stmt::Set(var, _) => self.order.push(*var),
                 Stmt::Loop { label, .. } => {
-                    self.loops.insert(*label, start..self.order.len());
+                    let at = label.0 as usize;
+                    if self.loops.len() <= at {
+                        self.loops.resize(at + 1, 0..0);
+                    }
+                    self.loops[at] = start..self.order.len();
                 }
                 _ => {}
             }
@@ -96,12 +100,12 @@ impl Assigned {
 
     /// The variables that a loop assigns, as often as it has a statement for it.
     pub fn within(&self, label: Label) -> &[Var] {
-        self.loops.get(&label).map_or(&[], |range| &self.order[range.clone()])
+        self.loops.get(label.0 as usize).map_or(&[], |range| &self.order[range.clone()])
     }
 
     /// Statements of a loop that assign a variable.
     pub fn count(&self, label: Label, var: Var) -> usize {
-        let Some(range) = self.loops.get(&label) else { return 0 };
+        let Some(range) = self.loops.get(label.0 as usize) else { return 0 };
         let first = self.places.partition_point(|place| *place < (var, range.start));
         let end = self.places.partition_point(|place| *place < (var, range.end));
         end - first
