@@ -230,35 +230,47 @@ impl Region {
     /// Reads a block of elements `step` bytes apart.
     #[inline(always)]
     pub(crate) fn get_run<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
+        if step != size_of::<B>() as u64 || !self.is_plain::<B>(byte, step) {
+            return self.get_apart(byte, step);
+        }
+        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().read_unaligned() }
+    }
+
+    #[inline(never)]
+    fn get_apart<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
         if !self.is_plain::<B>(byte, step) {
             return self.get_each(byte, step);
         }
+        let mut values = [B::ZERO; BLOCK];
         // SAFETY: the elements lie within, and nobody writes them meanwhile.
         unsafe {
             let from = self.start.add(byte as usize);
-            if step == size_of::<B>() as u64 {
-                return from.cast::<[B; BLOCK]>().read_unaligned();
-            }
-            let mut values = [B::ZERO; BLOCK];
             for (lane, value) in values.iter_mut().enumerate() {
                 *value = from.add(step as usize * lane).cast::<B>().read();
             }
-            values
         }
+        values
     }
 
     /// Writes a block of elements `step` bytes apart.
     #[inline(always)]
     pub(crate) fn set_run<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
+        if step != size_of::<B>() as u64 || !self.is_plain::<B>(byte, step) {
+            return self.set_apart(byte, step, values);
+        }
+        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().write_unaligned(values) }
+    }
+
+    #[inline(never)]
+    fn set_apart<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
         if !self.is_plain::<B>(byte, step) {
             return self.set_each(byte, step, values);
         }
         // SAFETY: the elements lie within, and nobody else touches them meanwhile.
         unsafe {
             let to = self.start.add(byte as usize);
-            if step == size_of::<B>() as u64 {
-                return to.cast::<[B; BLOCK]>().write_unaligned(values);
-            }
             for (lane, value) in values.into_iter().enumerate() {
                 to.add(step as usize * lane).cast::<B>().write(value);
             }

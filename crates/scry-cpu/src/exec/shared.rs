@@ -27,13 +27,7 @@ impl<B: Bits> Memory<B> for [Block<B>] {
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
         match (step, window(self, place)) {
             (1, Some(run)) => run,
-            _ => {
-                let mut values = [B::ZERO; BLOCK];
-                for (lane, value) in values.iter_mut().enumerate() {
-                    *value = Memory::get(self, forth(place, step, lane));
-                }
-                values
-            }
+            _ => get_apart(self, place, step),
         }
     }
 
@@ -61,12 +55,24 @@ impl<B: Bits> Memory<B> for [Block<B>] {
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
         match <[_]>::get(self, place as usize / BLOCK) {
             Some(block) if step == 1 && place.is_multiple_of(BLOCK as u64) => block.set(values),
-            _ => {
-                for (lane, value) in values.into_iter().enumerate() {
-                    Memory::set(self, forth(place, step, lane), value);
-                }
-            }
+            _ => set_apart(self, place, step, values),
         }
+    }
+}
+
+#[inline(never)]
+fn get_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64) -> [B; BLOCK] {
+    let mut values = [B::ZERO; BLOCK];
+    for (lane, value) in values.iter_mut().enumerate() {
+        *value = Memory::get(memory, forth(place, step, lane));
+    }
+    values
+}
+
+#[inline(never)]
+fn set_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64, values: [B; BLOCK]) {
+    for (lane, value) in values.into_iter().enumerate() {
+        Memory::set(memory, forth(place, step, lane), value);
     }
 }
 
