@@ -1,8 +1,11 @@
 //! What the machine can hold, and how long a kernel takes.
 
-use scry_ir::kir::{Block, Kir, Stmt};
+use scry_ir::kir::{Block, Builtin, Inst, Kir, Stmt};
 
+use super::control;
+use super::lives::for_each_stmt;
 use crate::code::{Code, Group, Refusal};
+use crate::lanes::BLOCK;
 
 /// Bytes of local memory and variables that an invocation may have.
 const LOCAL_BYTES: u64 = 256 << 10;
@@ -14,14 +17,53 @@ const REGISTER_BYTES: u64 = 256 << 20;
 const STEP_COST: u64 = 3;
 const BLOCK_COST: u64 = 1;
 
-/// Groups of invocations that are executed together.
+/// Lanes that are worth while: more of them share what each step costs, fewer keep registers close.
+const LANES: usize = 1024;
+
+/// Values of a kernel up to which so many lanes' registers stay close.
+const FEW_VALUES: usize = 100;
+
+/// How many neighbouring workgroups are executed together: several if they share nothing, wait for
+/// nobody, stay together (lanes that wait for others would have more to wait for), and fill blocks.
+fn batch(kir: &Kir, group: Group) -> u32 {
+    let lanes = group.invocations();
+    let apart = kir.workgroup.is_empty() && kir.locals.is_empty() && !meets(kir);
+    let fits = lanes.is_multiple_of(BLOCK) && (lanes / BLOCK).is_power_of_two();
+    if !apart || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
+        return 1;
+    }
+    let parted = control::parted(kir, &kir.facts_of_neighbours());
+    if parted.contains(&true) { 1 } else { (LANES / lanes) as u32 }
+}
+
+/// Whether invocations wait for each other, or exchange values.
+fn meets(kir: &Kir) -> bool {
+    let mut meets = false;
+    for_each_stmt(&kir.body, &mut |stmt| {
+        meets |= match stmt {
+            Stmt::Barrier(_) => true,
+            Stmt::Let(value) => matches!(
+                kir.inst(*value),
+                Inst::Subgroup(_)
+                    | Inst::Builtin(
+                        Builtin::SubgroupLane | Builtin::SubgroupId | Builtin::SubgroupCount
+                    )
+            ),
+            _ => false,
+        };
+    });
+    meets
+}
+
+/// Invocations that are executed together.
 pub(super) fn group(kir: &Kir) -> Result<Group, Refusal> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > LOCAL_BYTES {
         let what = "bytes of private arrays in an invocation".to_owned();
         return Err(Refusal { what, needed, limit: LOCAL_BYTES });
     }
-    Ok(Group { size: kir.workgroup_size, batch: 1 })
+    let alone = Group { size: kir.workgroup_size, batch: 1 };
+    Ok(Group { batch: batch(kir, alone), ..alone })
 }
 
 /// Refuses code that needs more registers than a thread should have.
@@ -35,9 +77,9 @@ pub(super) fn check(code: &Code) -> Result<(), Refusal> {
 }
 
 /// Roughly how long a workgroup takes, in nanoseconds, if it has no loops.
-pub(super) fn cost(kir: &Kir, blocks: u32) -> Option<u64> {
+pub(super) fn cost(kir: &Kir, blocks: u32, batch: u32) -> Option<u64> {
     let step = STEP_COST + BLOCK_COST * u64::from(blocks);
-    statements(&kir.body).map(|statements| statements * step)
+    statements(&kir.body).map(|statements| (statements * step).div_ceil(batch.into()))
 }
 
 fn statements(block: &Block) -> Option<u64> {

@@ -24,7 +24,7 @@ use crate::lanes::{BLOCK, Sizes};
 /// Compiles a kernel.
 pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
     let group = limits::group(kir)?;
-    let facts = kir.facts();
+    let facts = if group.batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
     let lives = lives::lives(kir, &facts);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;
@@ -54,7 +54,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
             disjoint: disjoint::disjoint(kir),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
             depths: 0,
-            cost: limits::cost(kir, blocks),
+            cost: limits::cost(kir, blocks, group.batch),
         },
         registers,
         shared: Vec::new(),

@@ -7,7 +7,7 @@ use super::scratch::Coefficients;
 use super::shared::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At, Index};
-use crate::lanes::{BLOCK, Bits, Block};
+use crate::lanes::{BLOCK, Bits, Block, Tier};
 
 /// The indices of a block of lanes.
 #[derive(Clone, Copy)]
@@ -42,14 +42,20 @@ pub(super) struct Rows {
     across: u32,
     /// Blocks of a row: two to this power.
     power: u32,
+    /// From one workgroup to the next.
+    beyond: u32,
+    /// Blocks of a workgroup: two to this power.
+    group: u32,
 }
 
 impl Rows {
     #[inline(always)]
     fn origin(&self, block: usize) -> u32 {
         let block = block as u32;
+        let (group, block) = (block >> self.group, block & ((1 << self.group) - 1));
         let (row, nth) = (block >> self.power, block & ((1 << self.power) - 1));
         self.first
+            .wrapping_add(group.wrapping_mul(self.beyond))
             .wrapping_add(row.wrapping_mul(self.across))
             .wrapping_add(nth.wrapping_mul(self.along))
     }
@@ -65,7 +71,9 @@ fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
     match *pattern {
         Pattern::Flat { first, step } => {
             let along = step.wrapping_mul(BLOCK as u32);
-            Some((Rows { first, step, along, across: 0, power: u32::BITS - 1 }, true))
+            let power = u32::BITS - 1;
+            let rows = Rows { first, step, along, across: 0, power, beyond: 0, group: power };
+            Some((rows, true))
         }
         Pattern::Rows(rows) => Some((rows, false)),
         Pattern::Affine(_) | Pattern::Lanes(_) => None,
@@ -174,11 +182,22 @@ impl Frame<'_> {
         match access.ty.size() {
             1 => self.load_of::<u8>(access),
             2 => self.load_of::<u16>(access),
-            4 => self.load_of::<u32>(access),
+            4 => self.load_words(access),
             _ => self.load_of::<u64>(access),
         }
     }
 
+    /// Most of what kernels touch: wide moves are worth having.
+    fn load_words(&self, access: &Access) {
+        match self.tier {
+            Tier::Base => self.load_of::<u32>(access),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has the features.
+            Tier::Avx2 => unsafe { avx2::load_words(self, access) },
+        }
+    }
+
+    #[inline(always)]
     fn load_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
@@ -191,6 +210,7 @@ impl Frame<'_> {
         }
     }
 
+    #[inline(always)]
     fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
@@ -271,11 +291,22 @@ impl Frame<'_> {
         match access.ty.size() {
             1 => self.store_of::<u8>(access),
             2 => self.store_of::<u16>(access),
-            4 => self.store_of::<u32>(access),
+            4 => self.store_words(access),
             _ => self.store_of::<u64>(access),
         }
     }
 
+    /// Most of what kernels touch: wide moves are worth having.
+    fn store_words(&self, access: &Access) {
+        match self.tier {
+            Tier::Base => self.store_of::<u32>(access),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: the tier is only made where the processor has the features.
+            Tier::Avx2 => unsafe { avx2::store_words(self, access) },
+        }
+    }
+
+    #[inline(always)]
     fn store_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
@@ -288,6 +319,7 @@ impl Frame<'_> {
         }
     }
 
+    #[inline(always)]
     fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
@@ -389,17 +421,20 @@ impl Frame<'_> {
     }
 
     fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
-        let [width, height, depth] = self.code.group.size;
-        let Coefficients { base: first, step: [x, y, z, group], .. } = coefficients;
+        let group = self.code.group;
+        let [width, height, depth] = group.size;
+        let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
         let row = x.wrapping_mul(width);
         // What leads from the end of a slice to the next one, if rows follow each other there too.
         let slice = y.wrapping_mul(height);
-        let even = (depth == 1 || z == slice)
-            && (self.code.group.batch == 1 || group == slice.wrapping_mul(depth));
-        let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
+        let even = depth == 1 || z == slice;
+        let whole = x.wrapping_mul(group.invocations() as u32);
         let flat = even && (height == 1 && depth == 1 || y == row);
-        let single = height == 1 && depth == 1 && (self.code.group.batch == 1 || group == row);
-        if (flat || single) && u64::from(first) + reach <= u64::from(u32::MAX) {
+        let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
+        if flat
+            && (group.batch == 1 || beyond == whole)
+            && u64::from(first) + reach <= u64::from(u32::MAX)
+        {
             return Pattern::Flat { first, step: x };
         }
         let blocks = width / BLOCK as u32;
@@ -410,7 +445,11 @@ impl Frame<'_> {
         {
             let along = x.wrapping_mul(BLOCK as u32);
             let power = blocks.trailing_zeros();
-            return Pattern::Rows(Rows { first, step: x, along, across: y, power });
+            // Of several workgroups, each has a power of two of blocks; one alone has all.
+            let of_group = (group.invocations() / BLOCK).trailing_zeros();
+            let group = if group.batch == 1 { 31 } else { of_group };
+            let rows = Rows { first, step: x, along, across: y, power, beyond, group };
+            return Pattern::Rows(rows);
         }
         Pattern::Affine(coefficients)
     }
@@ -509,5 +548,23 @@ fn run_of(lanes: [u32; BLOCK]) -> Indices {
         Indices::Run { first, step: 1 }
     } else {
         Indices::Each(lanes)
+    }
+}
+
+/// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    use super::{Access, Frame};
+
+    // SAFETY: the caller knows that the processor has the feature.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn load_words(frame: &Frame<'_>, access: &Access) {
+        frame.load_of::<u32>(access);
+    }
+
+    // SAFETY: the caller knows that the processor has the feature.
+    #[target_feature(enable = "avx2")]
+    pub(super) unsafe fn store_words(frame: &Frame<'_>, access: &Access) {
+        frame.store_of::<u32>(access);
     }
 }

@@ -23,9 +23,9 @@ struct Users {
 
 impl<'a> Flow<'a> {
     /// Each class is what it is if everything else is uniform.
-    pub(super) fn new(kir: &'a Kir) -> Self {
+    pub(super) fn new(kir: &'a Kir, group: Class) -> Self {
         let values = vec![Uniform; kir.values.len()];
-        let classes = Classes { values, vars: vec![Uniform; kir.vars.len()] };
+        let classes = Classes { values, vars: vec![Uniform; kir.vars.len()], group };
         let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
         (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
         flow
@@ -52,7 +52,7 @@ impl<'a> Flow<'a> {
 
     /// What is known at the end.
     pub(super) fn into_facts(self, partial: impl Fn(Var) -> bool) -> Facts {
-        let Classes { values, vars } = self.classes;
+        let Classes { values, vars, .. } = self.classes;
         let vars = vars.into_iter().zip(0..);
         let vars = vars.map(|(class, var)| VarFacts { class, partial: partial(Var(var)) });
         Facts { values, vars: vars.collect() }

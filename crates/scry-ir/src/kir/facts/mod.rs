@@ -60,7 +60,19 @@ impl Kir {
     /// for all invocations. Whoever executes a kernel by these facts has to do just that.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        let mut flow = flow::Flow::new(self);
+        self.facts_given(Class::Uniform)
+    }
+
+    /// Finds out what the invocations of several workgroups have in common that stand side by side
+    /// along x: the position of the workgroup along x is affine then, with a coefficient of its own.
+    /// Only for kernels whose workgroups share nothing and wait for nobody.
+    #[must_use]
+    pub fn facts_of_neighbours(&self) -> Facts {
+        self.facts_given(Class::Affine)
+    }
+
+    fn facts_given(&self, group: Class) -> Facts {
+        let mut flow = flow::Flow::new(self, group);
         let mut cover = cover::Cover::new(self);
         flow.settle();
         while cover.pass(&mut flow) {}

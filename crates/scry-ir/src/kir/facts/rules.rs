@@ -7,6 +7,8 @@ use crate::kir::{BinaryOp, Builtin, Definition, Inst, Place, Space, Type, UnaryO
 pub(super) struct Classes {
     pub(super) values: Vec<Class>,
     pub(super) vars: Vec<Class>,
+    /// What the position of the workgroup along x is.
+    pub(super) group: Class,
 }
 
 impl Classes {
@@ -27,6 +29,7 @@ pub(super) fn class(definition: &Definition, known: &Classes) -> Class {
     let ty = definition.ty;
     match &definition.inst {
         Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
+        Inst::Builtin(Builtin::GroupId(0)) => known.group,
         Inst::Builtin(builtin) => of_builtin(*builtin),
         Inst::Unary(UnaryOp::Neg | UnaryOp::Not, a) => linear(ty, of(*a)),
         Inst::Unary(_, a) => opaque(of(*a)),
