@@ -23,25 +23,30 @@ const LANES: usize = 1024;
 /// Values of a kernel up to which so many lanes' registers stay close.
 const FEW_VALUES: usize = 100;
 
-/// How many neighbouring workgroups are executed together: several if they share nothing, wait for
-/// nobody, stay together (lanes that wait for others would have more to wait for), and fill blocks.
+/// Bytes of workgroup memory of all workgroups that are executed together.
+const SHARED_BYTES: u64 = 64 << 10;
+
+/// How many neighbouring workgroups are executed together: several if they stay together (lanes that
+/// wait for others would have more to wait for), have little memory, and fill blocks.
 fn batch(kir: &Kir, group: Group) -> u32 {
     let lanes = group.invocations();
-    let apart = kir.workgroup.is_empty() && kir.locals.is_empty() && !meets(kir);
+    let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
+    let apart = kir.locals.is_empty() && !exchanges(kir);
     let fits = lanes.is_multiple_of(BLOCK) && (lanes / BLOCK).is_power_of_two();
     if !apart || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
         return 1;
     }
     let parted = control::parted(kir, &kir.facts_of_neighbours());
-    if parted.contains(&true) { 1 } else { (LANES / lanes) as u32 }
+    let batch = (LANES / lanes) as u32;
+    let small = shared * u64::from(batch) <= SHARED_BYTES;
+    if parted.contains(&true) || !small { 1 } else { batch }
 }
 
-/// Whether invocations wait for each other, or exchange values.
-fn meets(kir: &Kir) -> bool {
-    let mut meets = false;
+/// Whether invocations exchange values within subgroups.
+fn exchanges(kir: &Kir) -> bool {
+    let mut exchanges = false;
     for_each_stmt(&kir.body, &mut |stmt| {
-        meets |= match stmt {
-            Stmt::Barrier(_) => true,
+        exchanges |= match stmt {
             Stmt::Let(value) => matches!(
                 kir.inst(*value),
                 Inst::Subgroup(_)
@@ -52,7 +57,7 @@ fn meets(kir: &Kir) -> bool {
             _ => false,
         };
     });
-    meets
+    exchanges
 }
 
 /// Invocations that are executed together.

@@ -34,7 +34,8 @@ impl Frame<'_> {
             let mut results = [B::ZERO; BLOCK];
             for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
                 let (value, compare) = (values[lane], compare[lane]);
-                let byte = place(&atomic.at, indices[lane]);
+                let byte =
+                    self.own_place::<B>(atomic.at.area, block, place(&atomic.at, indices[lane]));
                 results[lane] = match atomic.op {
                     AtomicOp::Load => self.atomic_load(atomic.at.area, byte),
                     AtomicOp::Store => self.atomic_store(atomic.at.area, byte, value),

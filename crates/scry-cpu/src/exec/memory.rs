@@ -61,6 +61,23 @@ impl Rows {
     }
 }
 
+/// Where a memory begins, and how far it is to that of the next workgroup of the group.
+#[derive(Clone, Copy)]
+struct Start {
+    first: u64,
+    apart: u64,
+    /// Blocks of a workgroup: two to this power.
+    group: u32,
+}
+
+impl Start {
+    /// Where it begins for the lanes of a block.
+    #[inline(always)]
+    fn of(&self, block: usize) -> u64 {
+        self.first + ((block as u32) >> self.group) as u64 * self.apart
+    }
+}
+
 /// Whether lines of these elements are worth code of their own: most kernels use 32 bits.
 const fn has_lines<B: Bits>() -> bool {
     size_of::<B>() == size_of::<u32>()
@@ -201,17 +218,19 @@ impl Frame<'_> {
     fn load_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                self.load_from::<B, _>(access, &self.regions[binding as usize], 0);
+                let start = Start { first: 0, apart: 0, group: 31 };
+                self.load_from::<B, _>(access, &self.regions[binding as usize], start);
             }
             Area::Shared(start) => {
-                self.load_from::<B, _>(access, B::cells(&self.scratch.shared), start.into());
+                let start = self.shared_start::<B>(start);
+                self.load_from::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
             Area::Local { start, len } => self.load_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+    fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
             && let Some((rows, flat)) = line(&pattern)
@@ -227,15 +246,15 @@ impl Frame<'_> {
         &self,
         access: &Access,
         memory: &M,
-        start: u64,
+        start: Start,
         rows: &Rows,
         flat: bool,
     ) {
         let file = B::file(self.files());
         let step = distance(rows.step, access.at.stride);
         for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-            let start = start + nth * M::ELEMENT;
-            let place = |block| start + place(&access.at, rows.origin(block));
+            let nth = nth * M::ELEMENT;
+            let place = |block| start.of(block) + nth + place(&access.at, rows.origin(block));
             let to = &file[to as usize + self.lanes.first..to as usize + self.lanes.end];
             if step == 0 {
                 for (block, to) in self.blocks().zip(to) {
@@ -245,7 +264,7 @@ impl Frame<'_> {
                 for (block, to) in self.blocks().zip(to) {
                     to.set(memory.get_run(place(block), step));
                 }
-            } else if !flat || !memory.get_all(place(self.lanes.first), to) {
+            } else if !flat || start.apart != 0 || !memory.get_all(place(self.lanes.first), to) {
                 for (block, to) in self.blocks().zip(to) {
                     to.set(memory.get_run(place(block), M::ELEMENT));
                 }
@@ -259,14 +278,14 @@ impl Frame<'_> {
         access: &Access,
         pattern: &Pattern,
         memory: &M,
-        start: u64,
+        start: Start,
     ) {
         let file = B::file(self.files());
         let at = &access.at;
         for block in self.blocks() {
             let indices = self.indices(pattern, block);
             for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-                let offset = start + nth * M::ELEMENT;
+                let offset = start.of(block) + nth * M::ELEMENT;
                 let values = match indices {
                     Indices::Run { first, step: 0 } => {
                         [memory.get(offset + place(at, first)); BLOCK]
@@ -310,17 +329,19 @@ impl Frame<'_> {
     fn store_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                self.store_to::<B, _>(access, &self.regions[binding as usize], 0);
+                let start = Start { first: 0, apart: 0, group: 31 };
+                self.store_to::<B, _>(access, &self.regions[binding as usize], start);
             }
             Area::Shared(start) => {
-                self.store_to::<B, _>(access, B::cells(&self.scratch.shared), start.into());
+                let start = self.shared_start::<B>(start);
+                self.store_to::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
             Area::Local { start, len } => self.store_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: u64) {
+    fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
             && let Some((rows, flat)) = line(&pattern)
@@ -336,16 +357,17 @@ impl Frame<'_> {
         &self,
         access: &Access,
         memory: &M,
-        start: u64,
+        start: Start,
         rows: &Rows,
         flat: bool,
     ) {
         let file = B::file(self.files());
         let step = distance(rows.step, access.at.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
-            let start = start + nth * M::ELEMENT;
-            let place = |block| start + place(&access.at, rows.origin(block));
-            let whole = flat && from.step == 1 && step == M::ELEMENT && self.lanes.dense;
+            let nth = nth * M::ELEMENT;
+            let place = |block| start.of(block) + nth + place(&access.at, rows.origin(block));
+            let line = flat && start.apart == 0 && step == M::ELEMENT;
+            let whole = line && from.step == 1 && self.lanes.dense;
             let blocks = from.at(self.lanes.first)..from.at(self.lanes.end);
             if whole && memory.set_all(place(self.lanes.first), &file[blocks]) {
                 continue;
@@ -372,7 +394,7 @@ impl Frame<'_> {
         access: &Access,
         pattern: &Pattern,
         memory: &M,
-        start: u64,
+        start: Start,
     ) {
         let file = B::file(self.files());
         let at = &access.at;
@@ -380,7 +402,7 @@ impl Frame<'_> {
             let indices = self.indices(pattern, block);
             let active = self.active(block);
             for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
-                let offset = start + nth * M::ELEMENT;
+                let offset = start.of(block) + nth * M::ELEMENT;
                 let values = file[from.at(block)].get();
                 match indices {
                     Indices::Run { first, step } if step != 0 && active == [1; BLOCK] => {
@@ -400,6 +422,28 @@ impl Frame<'_> {
                     }
                 }
             }
+        }
+    }
+
+    /// Where an array of workgroup memory begins.
+    fn shared_start<B: InShared>(&self, start: u32) -> Start {
+        if self.code.group.batch == 1 {
+            return Start { first: start.into(), apart: 0, group: 31 };
+        }
+        let apart = B::elements(self.code.shared) as u64;
+        Start { first: start.into(), apart, group: self.group_power() }
+    }
+
+    /// Blocks of a workgroup, of several: two to this power.
+    fn group_power(&self) -> u32 {
+        (self.code.group.invocations() / BLOCK).trailing_zeros()
+    }
+
+    /// The place of an element for the lanes of a block: each workgroup has memory of its own.
+    pub(super) fn own_place<B: InShared>(&self, area: Area, block: usize, place: u64) -> u64 {
+        match area {
+            Area::Shared(_) => place + self.shared_start::<B>(0).of(block),
+            Area::Binding(_) | Area::Local { .. } => place,
         }
     }
 
@@ -446,8 +490,7 @@ impl Frame<'_> {
             let along = x.wrapping_mul(BLOCK as u32);
             let power = blocks.trailing_zeros();
             // Of several workgroups, each has a power of two of blocks; one alone has all.
-            let of_group = (group.invocations() / BLOCK).trailing_zeros();
-            let group = if group.batch == 1 { 31 } else { of_group };
+            let group = if group.batch == 1 { 31 } else { self.group_power() };
             let rows = Rows { first, step: x, along, across: y, power, beyond, group };
             return Pattern::Rows(rows);
         }

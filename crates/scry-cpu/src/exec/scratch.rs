@@ -42,16 +42,23 @@ pub(crate) struct SharedMemory {
     pub doubles: Vec<Block<u64>>,
 }
 
+/// Workgroups that have memory.
+struct Resize(usize);
+
+impl Resize {
+    fn file<B: Bits>(&self, file: &mut Vec<Block<B>>, size: usize) {
+        file.resize((size * self.0).div_ceil(BLOCK), Cell::new([B::ZERO; BLOCK]));
+    }
+}
+
 impl SharedMemory {
-    /// Makes room for so many elements.
-    fn resize(&mut self, sizes: Sizes) {
-        fn resize<B: Bits>(file: &mut Vec<Block<B>>, size: usize) {
-            file.resize(size.div_ceil(BLOCK), Cell::new([B::ZERO; BLOCK]));
-        }
-        resize(&mut self.bytes, sizes.bytes);
-        resize(&mut self.halves, sizes.halves);
-        resize(&mut self.words, sizes.words);
-        resize(&mut self.doubles, sizes.doubles);
+    /// Makes room for so many elements in each of some workgroups.
+    fn resize(&mut self, sizes: Sizes, workgroups: usize) {
+        let resize = Resize(workgroups);
+        resize.file(&mut self.bytes, sizes.bytes);
+        resize.file(&mut self.halves, sizes.halves);
+        resize.file(&mut self.words, sizes.words);
+        resize.file(&mut self.doubles, sizes.doubles);
     }
 
     pub(super) fn clear(&self) {
@@ -78,7 +85,7 @@ impl Scratch {
         if self.affines.len() < code.affines {
             self.affines.resize(code.affines, Cell::new(Coefficients::default()));
         }
-        self.shared.resize(code.shared);
+        self.shared.resize(code.shared, code.group.batch as usize);
         for (scalar, bits) in &code.constants {
             self.scalars[*scalar as usize].set(*bits);
         }

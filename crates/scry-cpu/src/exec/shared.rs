@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::memory::{Memory, forth};
 use super::scratch::SharedMemory;
 use crate::access::Shared;
-use crate::lanes::{BLOCK, Bits, Block};
+use crate::lanes::{BLOCK, Bits, Block, Sizes};
 
 /// Workgroup memory of one size of element. One thread executes all of a workgroup.
 impl<B: Bits> Memory<B> for [Block<B>] {
@@ -101,11 +101,18 @@ fn window<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
 /// Bits of workgroup memory.
 pub(super) trait InShared: Shared {
     fn cells(memory: &SharedMemory) -> &[Block<Self>];
+
+    /// Elements of this width that a workgroup has.
+    fn elements(sizes: Sizes) -> usize;
 }
 
 impl InShared for u8 {
     fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.bytes
+    }
+
+    fn elements(sizes: Sizes) -> usize {
+        sizes.bytes
     }
 }
 
@@ -113,16 +120,28 @@ impl InShared for u16 {
     fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.halves
     }
+
+    fn elements(sizes: Sizes) -> usize {
+        sizes.halves
+    }
 }
 
 impl InShared for u32 {
     fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.words
     }
+
+    fn elements(sizes: Sizes) -> usize {
+        sizes.words
+    }
 }
 
 impl InShared for u64 {
     fn cells(memory: &SharedMemory) -> &[Block<Self>] {
         &memory.doubles
+    }
+
+    fn elements(sizes: Sizes) -> usize {
+        sizes.doubles
     }
 }

@@ -70,6 +70,8 @@ fn of_binary(op: BinaryOp, ty: Type, a: Class, b: Class) -> Class {
 fn of_load(place: &Place, known: &Classes) -> Class {
     match place.space {
         Space::Local(_) => Varying,
+        // Each workgroup has its own.
+        Space::Workgroup(_) if known.group != Uniform => Varying,
         Space::Binding(_) | Space::Immediate | Space::Workgroup(_) => {
             opaque(place.index.map_or(Uniform, |index| known.value(index)))
         }
