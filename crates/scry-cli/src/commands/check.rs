@@ -42,11 +42,11 @@ pub fn run(args: &Check) -> Result<Report, Failure> {
         files.push(to_json(path, &checked));
     }
     // A file that cannot be read may be the one that declares the override.
-    if report.ok {
-        if let Some(unused) = used.iter().position(|used| !used) {
-            let (name, _) = &args.selection.set[unused];
-            return Err(Failure::usage(format!("--set {name}: no file declares this override")));
-        }
+    if report.ok
+        && let Some(unused) = used.iter().position(|used| !used)
+    {
+        let (name, _) = &args.selection.set[unused];
+        return Err(Failure::usage(format!("--set {name}: no file declares this override")));
     }
     report.json = json!({ "files": files });
     Ok(report)

@@ -42,14 +42,14 @@ impl Emitter<'_> {
 
     fn block(&mut self, block: &Block) {
         for (index, stmt) in block.iter().enumerate() {
-            self.stmt(stmt, block.get(index + 1));
+            self.stmt(stmt, &block[index + 1..]);
         }
     }
 
-    fn stmt(&mut self, stmt: &Stmt, next: Option<&Stmt>) {
+    fn stmt(&mut self, stmt: &Stmt, rest: &[Stmt]) {
         self.advance();
         match stmt {
-            Stmt::Let(value) => self.inst(*value, next),
+            Stmt::Let(value) => self.inst(*value, rest),
             Stmt::Set(var, value) => self.assign(*var, *value),
             Stmt::Store { place, values } => self.store(*place, values),
             Stmt::If { condition, accept, reject } => self.if_(*condition, accept, reject),

@@ -10,8 +10,8 @@ use crate::lanes::{LaneOp, three_by_tier};
 use crate::ops;
 
 impl Emitter<'_> {
-    /// Computes a value; `next` is the statement after it.
-    pub(super) fn inst(&mut self, value: Value, next: Option<&Stmt>) {
+    /// Computes a value; `rest` is what follows in the block.
+    pub(super) fn inst(&mut self, value: Value, rest: &[Stmt]) {
         match *self.kir.inst(value) {
             Inst::Const(constant) => self.constant(value, constant),
             Inst::Get(var) => self.read(value, var),
@@ -29,11 +29,11 @@ impl Emitter<'_> {
             }
             Inst::Subgroup(op) => self.subgroup(value, op),
             _ if self.lives.fused[value.index()] => {}
-            _ => self.pure(value, next),
+            _ => self.pure(value, rest),
         }
     }
 
-    fn pure(&mut self, value: Value, next: Option<&Stmt>) {
+    fn pure(&mut self, value: Value, rest: &[Stmt]) {
         match self.class(value) {
             Class::Affine => {
                 let done = self.affine_inst(value);
@@ -46,7 +46,7 @@ impl Emitter<'_> {
             }
             Class::Varying if self.compare(value) => {}
             Class::Varying => {
-                let d = match self.destination(value, next) {
+                let d = match self.destination(value, rest) {
                     Some(start) => {
                         self.homes[value.index()] = Some(Home::Lanes(start));
                         Reg::lanes(start)

@@ -24,6 +24,8 @@ pub(crate) struct VarLife {
     pub zeroed: bool,
     /// Positions of its assignments, in order.
     pub sets: Vec<u32>,
+    /// Reads that stand for the variable itself.
+    pub aliases: Vec<Value>,
     /// The block of its first access.
     home: u32,
     seen: bool,
@@ -49,7 +51,14 @@ const NEVER: u32 = u32::MAX;
 /// Finds the lives of a kernel.
 pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
     let never = Life { first: NEVER, last: 0 };
-    let var = VarLife { life: never, zeroed: false, sets: Vec::new(), home: 0, seen: false };
+    let var = VarLife {
+        life: never,
+        zeroed: false,
+        sets: Vec::new(),
+        aliases: Vec::new(),
+        home: 0,
+        seen: false,
+    };
     let mut lives = Lives {
         values: vec![never; kir.values.len()],
         vars: vec![var; kir.vars.len()],
@@ -270,6 +279,7 @@ impl Walk<'_> {
         let next = var.sets.partition_point(|set| *set <= read.first);
         if var.sets.get(next).is_none_or(|set| *set >= read.last) {
             self.lives.aliased[value.index()] = true;
+            var.aliases.push(value);
             var.life.last = var.life.last.max(read.last);
         }
     }

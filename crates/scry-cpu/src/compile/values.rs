@@ -1,11 +1,14 @@
 //! Where values are, and how operations get at them.
 
-use scry_ir::kir::{Class, Const, Inst, Type, Value, Var};
+use scry_ir::kir::{Class, Const, Inst, Stmt, Type, Value, Var};
 
 use super::Emitter;
 use crate::code::{Affine, AffineOp, AffineSrc, Step};
 use crate::lanes::{Args, LaneOp, Src};
 use crate::ops;
+
+/// Statements within which the assignment of a value is looked for.
+const NEAR: usize = 16;
 
 /// Where a value or a variable is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -283,30 +286,52 @@ impl Emitter<'_> {
         }
     }
 
-    /// The variable that a value computed now is assigned to at once, and nothing else: it can be
-    /// computed in that variable's place.
-    pub(super) fn destination(
-        &mut self,
-        value: Value,
-        next: Option<&scry_ir::kir::Stmt>,
-    ) -> Option<u32> {
-        let Some(scry_ir::kir::Stmt::Set(var, assigned)) = next else { return None };
-        let facts = self.facts.vars[var.index()];
-        let direct = *assigned == value
-            && self.lives.uses[value.index()] == 1
-            && facts.class == Class::Varying
-            && !facts.partial
-            && matches!(
-                self.kir.inst(value),
-                Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..)
-            );
-        if !direct {
+    /// The place of the variable that a value computed now is assigned to soon, and nothing else:
+    /// it can be computed there. `rest` is what follows in the block.
+    pub(super) fn destination(&mut self, value: Value, rest: &[Stmt]) -> Option<u32> {
+        let computed = matches!(
+            self.kir.inst(value),
+            Inst::Unary(..) | Inst::Binary(..) | Inst::Fma(..) | Inst::Select(..)
+        );
+        if !computed || self.lives.uses[value.index()] != 1 {
             return None;
         }
-        match self.var(*var) {
+        let near = rest.iter().take(NEAR);
+        let var = near.map_while(|stmt| self.on_the_way(stmt, value)).find_map(|var| var)?;
+        let facts = self.facts.vars[var.index()];
+        if facts.class != Class::Varying || facts.partial || self.is_needed(var, value, rest) {
+            return None;
+        }
+        match self.var(var) {
             Home::Lanes(start) => Some(start),
             Home::Scalar(_) | Home::Affine(_) => None,
         }
+    }
+
+    /// The variable, if the statement assigns the value; none at all if it leads elsewhere.
+    fn on_the_way(&self, stmt: &Stmt, value: Value) -> Option<Option<Var>> {
+        match stmt {
+            Stmt::Set(var, assigned) => Some((*assigned == value).then_some(*var)),
+            Stmt::Let(_) => Some(None),
+            _ => None,
+        }
+    }
+
+    /// Whether something needs what a variable holds now after the present statement, before the
+    /// value is assigned.
+    fn is_needed(&self, var: Var, value: Value, rest: &[Stmt]) -> bool {
+        let now = self.position;
+        let alive = |read: &Value| {
+            let life = self.lives.values[read.index()];
+            life.first <= now && life.last > now
+        };
+        let until = rest.iter().take_while(|stmt| **stmt != Stmt::Set(var, value));
+        let touches = |stmt: &Stmt| match stmt {
+            Stmt::Let(read) => *self.kir.inst(*read) == Inst::Get(var),
+            Stmt::Set(other, _) => *other == var,
+            _ => false,
+        };
+        self.lives.vars[var.index()].aliases.iter().any(alive) || until.into_iter().any(touches)
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) enum Indices {
 pub(super) enum Pattern {
     /// Each lane is `step` above the one before; none wraps.
     Flat { first: u32, step: u32 },
-    /// Blocks lie in rows along x, and no lane wraps.
+    /// Blocks lie in rows along x.
     Rows(Rows),
     /// Anything affine.
     Affine(Coefficients),
@@ -58,6 +58,25 @@ impl Rows {
             .wrapping_add(group.wrapping_mul(self.beyond))
             .wrapping_add(row.wrapping_mul(self.across))
             .wrapping_add(nth.wrapping_mul(self.along))
+    }
+}
+
+impl Rows {
+    /// The first index of a block, if none of the block wraps.
+    #[inline(always)]
+    fn run(&self, block: usize) -> Option<u32> {
+        let first = self.origin(block);
+        let last = i64::from(first) + i64::from(self.step as i32) * (BLOCK as i64 - 1);
+        (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
+    }
+
+    /// The indices of a block, whether they wrap or not.
+    fn indices(&self, block: usize) -> Indices {
+        let (first, step) = (self.origin(block), self.step);
+        match self.run(block) {
+            Some(first) => Indices::Run { first, step },
+            None => Indices::Each(each(Indices::Run { first, step })),
+        }
     }
 }
 
@@ -260,13 +279,20 @@ impl Frame<'_> {
                 for (block, to) in self.blocks().zip(to) {
                     to.set([memory.get(place(block)); BLOCK]);
                 }
-            } else if step != M::ELEMENT {
+            } else if !flat
+                || start.apart != 0
+                || step != M::ELEMENT
+                || !memory.get_all(place(self.lanes.first), to)
+            {
                 for (block, to) in self.blocks().zip(to) {
-                    to.set(memory.get_run(place(block), step));
-                }
-            } else if !flat || start.apart != 0 || !memory.get_all(place(self.lanes.first), to) {
-                for (block, to) in self.blocks().zip(to) {
-                    to.set(memory.get_run(place(block), M::ELEMENT));
+                    to.set(match rows.run(block) {
+                        Some(_) => memory.get_run(place(block), step),
+                        None => {
+                            let begin = start.of(block) + nth;
+                            let indices = each(rows.indices(block));
+                            gather(memory, begin, &access.at, &indices)
+                        }
+                    });
                 }
             }
         }
@@ -293,13 +319,7 @@ impl Frame<'_> {
                     Indices::Run { first, step } => {
                         memory.get_run(offset + place(at, first), distance(step, at.stride))
                     }
-                    Indices::Each(indices) => {
-                        let mut values = [B::ZERO; BLOCK];
-                        for lane in 0..BLOCK {
-                            values[lane] = memory.get(offset + place(at, indices[lane]));
-                        }
-                        values
-                    }
+                    Indices::Each(indices) => gather(memory, offset, at, &indices),
                 };
                 file[to as usize + block].set(values);
             }
@@ -374,14 +394,19 @@ impl Frame<'_> {
             }
             for block in self.blocks() {
                 let values = file[from.at(block)].get();
-                if self.lanes.dense || self.active(block) == [1; BLOCK] {
+                let active = self.active(block);
+                if active == [1; BLOCK] && rows.run(block).is_some() {
                     memory.set_run(place(block), step, values);
-                } else {
-                    let (active, place) = (self.active(block), place(block));
-                    for lane in 0..BLOCK {
-                        if active[lane] != 0 {
-                            memory.set(forth(place, step, lane), values[lane]);
-                        }
+                    continue;
+                }
+                let indices = each(rows.indices(block));
+                let begin = start.of(block) + nth;
+                for lane in 0..BLOCK {
+                    if active[lane] != 0 {
+                        memory.set(
+                            begin + super::memory::place(&access.at, indices[lane]),
+                            values[lane],
+                        );
                     }
                 }
             }
@@ -482,11 +507,7 @@ impl Frame<'_> {
             return Pattern::Flat { first, step: x };
         }
         let blocks = width / BLOCK as u32;
-        if self.rows
-            && even
-            && blocks.is_power_of_two()
-            && self.range(coefficients, false).is_some()
-        {
+        if self.rows && even && blocks.is_power_of_two() {
             let along = x.wrapping_mul(BLOCK as u32);
             let power = blocks.trailing_zeros();
             // Of several workgroups, each has a power of two of blocks; one alone has all.
@@ -504,7 +525,7 @@ impl Frame<'_> {
             Pattern::Flat { first, step } => {
                 Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
             }
-            Pattern::Rows(rows) => Indices::Run { first: rows.origin(block), step: rows.step },
+            Pattern::Rows(rows) => rows.indices(block),
             Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
             Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
         }
@@ -562,6 +583,21 @@ impl Frame<'_> {
         (element < u64::from(len))
             .then(|| &file[start as usize + element as usize * blocks + block])
     }
+}
+
+/// Reads a block, element by element.
+#[inline(never)]
+fn gather<B: Bits, M: Memory<B> + ?Sized>(
+    memory: &M,
+    start: u64,
+    at: &At,
+    indices: &[u32; BLOCK],
+) -> [B; BLOCK] {
+    let mut values = [B::ZERO; BLOCK];
+    for (value, index) in values.iter_mut().zip(indices) {
+        *value = memory.get(start + place(at, *index));
+    }
+    values
 }
 
 /// The indices of each lane.
