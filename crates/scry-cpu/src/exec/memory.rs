@@ -139,43 +139,16 @@ pub(super) fn forth(first: u64, step: u64, lane: usize) -> u64 {
 }
 
 impl Frame<'_> {
-    /// A load whose place is the same for all lanes.
-    pub(super) fn load_scalar(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.load_scalar_of::<u8>(access),
-            2 => self.load_scalar_of::<u16>(access),
-            4 => self.load_scalar_of::<u32>(access),
-            _ => self.load_scalar_of::<u64>(access),
-        }
-    }
-
-    fn load_scalar_of<B: InShared>(&self, access: &Access) {
-        let index = match access.at.index {
-            Index::Scalar(scalar) => self.scalar(scalar) as u32,
-            _ => 0,
-        };
-        let first = place(&access.at, index);
-        for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-            let value: B = match access.at.area {
-                Area::Binding(binding) => {
-                    self.regions[binding as usize].get(first + nth * size_of::<B>() as u64)
-                }
-                Area::Shared(start) => {
-                    let cells = B::cells(&self.scratch.shared);
-                    Memory::get(cells, u64::from(start) + first + nth)
-                }
-                Area::Local { .. } => B::ZERO,
-            };
-            self.set_scalar(to, value.widen());
-        }
-    }
-
     pub(super) fn load(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.load_of::<u8>(access),
-            2 => self.load_of::<u16>(access),
-            4 => self.load_of::<u32>(access),
-            _ => self.load_of::<u64>(access),
+        match (access.ty.size(), access.at.area) {
+            (4, _) => self.load_of::<u32>(access),
+            (2, Area::Binding(binding)) => {
+                self.load_from::<u16, _>(access, &self.regions[binding as usize], 0);
+            }
+            (8, Area::Binding(binding)) => {
+                self.load_from::<u64, _>(access, &self.regions[binding as usize], 0);
+            }
+            _ => self.load_rare(access),
         }
     }
 
@@ -268,11 +241,15 @@ impl Frame<'_> {
     }
 
     pub(super) fn store(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.store_of::<u8>(access),
-            2 => self.store_of::<u16>(access),
-            4 => self.store_of::<u32>(access),
-            _ => self.store_of::<u64>(access),
+        match (access.ty.size(), access.at.area) {
+            (4, _) => self.store_of::<u32>(access),
+            (2, Area::Binding(binding)) => {
+                self.store_to::<u16, _>(access, &self.regions[binding as usize], 0);
+            }
+            (8, Area::Binding(binding)) => {
+                self.store_to::<u64, _>(access, &self.regions[binding as usize], 0);
+            }
+            _ => self.store_rare(access),
         }
     }
 
@@ -468,7 +445,7 @@ impl Frame<'_> {
 
     /// A block of lanes of an element of a local array.
     #[inline(always)]
-    fn local<'f, B: Bits>(
+    pub(super) fn local<'f, B: Bits>(
         &self,
         file: &'f [Block<B>],
         start: u32,

@@ -6,6 +6,7 @@ mod exchange;
 mod frame;
 mod masks;
 mod memory;
+mod rare;
 mod scratch;
 mod shared;
 
