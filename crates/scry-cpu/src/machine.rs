@@ -94,8 +94,8 @@ impl Machine {
     ///
     /// # Safety
     /// The memory of all bindings is alive. Meanwhile nobody but the machine writes to it, or reads
-    /// what the kernel may write. The kernel's IR obeys its rules, as that of every program does: one
-    /// made by hand is checked with `scry_ir::kir::verify`.
+    /// what the kernel may write. The kernel's IR obeys its rules, as that of every program does:
+    /// one made by hand is checked with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &Stop) -> Result<(), Stopped> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");

@@ -132,7 +132,8 @@ fn entry_point(kernel: &Kernel) -> String {
          @builtin(workgroup_id) group: vec3<u32>,\n    \
          @builtin(num_workgroups) groups: vec3<u32>,\n    \
          @builtin(global_invocation_id) id: vec3<u32>,\n) {{\n    \
-         let me = (group.x + groups.x * (group.y + groups.y * group.z)) * {lanes}u + lane;\n{owners}{body}}}\n"
+         let me = (group.x + groups.x * (group.y + groups.y * group.z)) * {lanes}u + lane;\n\
+         {owners}{body}}}\n"
     )
 }
 
@@ -257,7 +258,8 @@ fn loop_text(stmt: &Stmt, depth: usize) -> String {
         LoopKind::Limited => {
             let limit = condition.map_or(format!("{rounds}u"), |c| format!("min({rounds}u, {c})"));
             format!(
-                "{pad}for (var {counter} = 0u; {counter} < {limit}; {counter}++) {{\n{body}{pad}}}\n"
+                "{pad}for (var {counter} = 0u; {counter} < {limit}; {counter}++) {{\n\
+                 {body}{pad}}}\n"
             )
         }
         LoopKind::While => {

@@ -26,12 +26,14 @@ const FEW_VALUES: usize = 100;
 /// Bytes of workgroup memory of all workgroups that are executed together.
 const SHARED_BYTES: u64 = 64 << 10;
 
-/// How many neighbouring workgroups are executed together: several if they stay together (lanes that
-/// wait for others would have more to wait for), have little memory, and fill blocks.
+/// How many neighbouring workgroups are executed together: several if they stay together (lanes
+/// that wait for others would have more to wait for), fill blocks, and have little memory, of the
+/// usual elements.
 fn batch(kir: &Kir, group: Group) -> u32 {
     let lanes = group.invocations();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
-    let apart = kir.locals.is_empty() && !exchanges(kir);
+    let words = kir.workgroup.iter().all(|array| array.ty.size() == 4);
+    let apart = words && kir.locals.is_empty() && !exchanges(kir);
     let fits = lanes.is_multiple_of(BLOCK) && (lanes / BLOCK).is_power_of_two();
     if !apart || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
         return 1;

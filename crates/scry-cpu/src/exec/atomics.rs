@@ -3,7 +3,8 @@
 use scry_ir::kir::{AtomicOp, Type};
 
 use super::frame::Frame;
-use super::memory::{each, place};
+use super::indices::each;
+use super::memory::place;
 use super::shared::{InShared, cell};
 use crate::code::{Area, Atomic};
 use crate::lanes::{BLOCK, Lane};

@@ -3,82 +3,11 @@
 use std::cell::Cell;
 
 use super::frame::Frame;
-use super::scratch::Coefficients;
+use super::indices::{Indices, Pattern, Rows, each, line};
 use super::shared::InShared;
 use crate::access::{Region, Shared};
-use crate::code::{Access, Area, At, Index};
+use crate::code::{Access, Area, At};
 use crate::lanes::{BLOCK, Bits, Block, Tier};
-
-/// The indices of a block of lanes.
-#[derive(Clone, Copy)]
-pub(super) enum Indices {
-    /// The first, and how far it is from one to the next; none wraps.
-    Run { first: u32, step: u32 },
-    /// One for each.
-    Each([u32; BLOCK]),
-}
-
-/// The indices of all lanes, as far as they are known before looking at blocks.
-#[derive(Clone, Copy)]
-pub(super) enum Pattern {
-    /// Each lane is `step` above the one before; none wraps.
-    Flat { first: u32, step: u32 },
-    /// Blocks lie in rows along x.
-    Rows(Rows),
-    /// Anything affine.
-    Affine(Coefficients),
-    /// Whatever stands in this register.
-    Lanes(u32),
-}
-
-/// The first index of each block, and how far it is from one lane to the next.
-#[derive(Clone, Copy)]
-pub(super) struct Rows {
-    first: u32,
-    step: u32,
-    /// From one block to the next in a row.
-    along: u32,
-    /// From one row to the next.
-    across: u32,
-    /// Blocks of a row: two to this power.
-    power: u32,
-    /// From one workgroup to the next.
-    beyond: u32,
-    /// Blocks of a workgroup: two to this power.
-    group: u32,
-}
-
-impl Rows {
-    #[inline(always)]
-    fn origin(&self, block: usize) -> u32 {
-        let block = block as u32;
-        let (group, block) = (block >> self.group, block & ((1 << self.group) - 1));
-        let (row, nth) = (block >> self.power, block & ((1 << self.power) - 1));
-        self.first
-            .wrapping_add(group.wrapping_mul(self.beyond))
-            .wrapping_add(row.wrapping_mul(self.across))
-            .wrapping_add(nth.wrapping_mul(self.along))
-    }
-}
-
-impl Rows {
-    /// The first index of a block, if none of the block wraps.
-    #[inline(always)]
-    fn run(&self, block: usize) -> Option<u32> {
-        let first = self.origin(block);
-        let last = i64::from(first) + i64::from(self.step as i32) * (BLOCK as i64 - 1);
-        (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
-    }
-
-    /// The indices of a block, whether they wrap or not.
-    fn indices(&self, block: usize) -> Indices {
-        let (first, step) = (self.origin(block), self.step);
-        match self.run(block) {
-            Some(first) => Indices::Run { first, step },
-            None => Indices::Each(each(Indices::Run { first, step })),
-        }
-    }
-}
 
 /// Where a memory begins, and how far it is to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
@@ -90,6 +19,9 @@ struct Start {
 }
 
 impl Start {
+    /// A binding, which all workgroups share.
+    const BINDING: Self = Self { first: 0, apart: 0, group: u32::BITS - 1 };
+
     /// Where it begins for the lanes of a block.
     #[inline(always)]
     fn of(&self, block: usize) -> u64 {
@@ -100,20 +32,6 @@ impl Start {
 /// Whether lines of these elements are worth code of their own: most kernels use 32 bits.
 const fn has_lines<B: Bits>() -> bool {
     size_of::<B>() == size_of::<u32>()
-}
-
-/// Indices as those of rows, and whether one block follows the other; none if they are on no line.
-fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
-    match *pattern {
-        Pattern::Flat { first, step } => {
-            let along = step.wrapping_mul(BLOCK as u32);
-            let power = u32::BITS - 1;
-            let rows = Rows { first, step, along, across: 0, power, beyond: 0, group: power };
-            Some((rows, true))
-        }
-        Pattern::Rows(rows) => Some((rows, false)),
-        Pattern::Affine(_) | Pattern::Lanes(_) => None,
-    }
 }
 
 /// What loads read and stores write.
@@ -183,43 +101,16 @@ pub(super) fn forth(first: u64, step: u64, lane: usize) -> u64 {
 }
 
 impl Frame<'_> {
-    /// A load whose place is the same for all lanes.
-    pub(super) fn load_scalar(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.load_scalar_of::<u8>(access),
-            2 => self.load_scalar_of::<u16>(access),
-            4 => self.load_scalar_of::<u32>(access),
-            _ => self.load_scalar_of::<u64>(access),
-        }
-    }
-
-    fn load_scalar_of<B: InShared>(&self, access: &Access) {
-        let index = match access.at.index {
-            Index::Scalar(scalar) => self.scalar(scalar) as u32,
-            _ => 0,
-        };
-        let first = place(&access.at, index);
-        for (nth, to) in (0..u64::from(access.count)).zip(access.to) {
-            let value: B = match access.at.area {
-                Area::Binding(binding) => {
-                    self.regions[binding as usize].get(first + nth * size_of::<B>() as u64)
-                }
-                Area::Shared(start) => {
-                    let cells = B::cells(&self.scratch.shared);
-                    Memory::get(cells, u64::from(start) + first + nth)
-                }
-                Area::Local { .. } => B::ZERO,
-            };
-            self.set_scalar(to, value.widen());
-        }
-    }
-
     pub(super) fn load(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.load_of::<u8>(access),
-            2 => self.load_of::<u16>(access),
-            4 => self.load_words(access),
-            _ => self.load_of::<u64>(access),
+        match (access.ty.size(), access.at.area) {
+            (4, _) => self.load_words(access),
+            (2, Area::Binding(binding)) => {
+                self.load_from::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
+            }
+            (8, Area::Binding(binding)) => {
+                self.load_from::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
+            }
+            _ => self.load_rare(access),
         }
     }
 
@@ -237,8 +128,7 @@ impl Frame<'_> {
     fn load_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                let start = Start { first: 0, apart: 0, group: 31 };
-                self.load_from::<B, _>(access, &self.regions[binding as usize], start);
+                self.load_from::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             Area::Shared(start) => {
                 let start = self.shared_start::<B>(start);
@@ -327,11 +217,15 @@ impl Frame<'_> {
     }
 
     pub(super) fn store(&self, access: &Access) {
-        match access.ty.size() {
-            1 => self.store_of::<u8>(access),
-            2 => self.store_of::<u16>(access),
-            4 => self.store_words(access),
-            _ => self.store_of::<u64>(access),
+        match (access.ty.size(), access.at.area) {
+            (4, _) => self.store_words(access),
+            (2, Area::Binding(binding)) => {
+                self.store_to::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
+            }
+            (8, Area::Binding(binding)) => {
+                self.store_to::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
+            }
+            _ => self.store_rare(access),
         }
     }
 
@@ -349,8 +243,7 @@ impl Frame<'_> {
     fn store_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                let start = Start { first: 0, apart: 0, group: 31 };
-                self.store_to::<B, _>(access, &self.regions[binding as usize], start);
+                self.store_to::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             Area::Shared(start) => {
                 let start = self.shared_start::<B>(start);
@@ -453,15 +346,10 @@ impl Frame<'_> {
     /// Where an array of workgroup memory begins.
     fn shared_start<B: InShared>(&self, start: u32) -> Start {
         if self.code.group.batch == 1 {
-            return Start { first: start.into(), apart: 0, group: 31 };
+            return Start { first: start.into(), ..Start::BINDING };
         }
         let apart = B::elements(self.code.shared) as u64;
         Start { first: start.into(), apart, group: self.group_power() }
-    }
-
-    /// Blocks of a workgroup, of several: two to this power.
-    fn group_power(&self) -> u32 {
-        (self.code.group.invocations() / BLOCK).trailing_zeros()
     }
 
     /// The place of an element for the lanes of a block: each workgroup has memory of its own.
@@ -469,65 +357,6 @@ impl Frame<'_> {
         match area {
             Area::Shared(_) => place + self.shared_start::<B>(0).of(block),
             Area::Binding(_) | Area::Local { .. } => place,
-        }
-    }
-
-    /// What is known of an index.
-    pub(super) fn pattern(&self, index: &Index) -> Pattern {
-        match *index {
-            Index::None => Pattern::Flat { first: 0, step: 0 },
-            Index::Scalar(scalar) => Pattern::Flat { first: self.scalar(scalar) as u32, step: 0 },
-            Index::Lanes(start) => Pattern::Lanes(start),
-            Index::Affine(affine) => {
-                let coefficients = self.coefficients(affine);
-                if coefficients.linear {
-                    self.affine_pattern(coefficients)
-                } else {
-                    Pattern::Lanes(affine.lanes)
-                }
-            }
-        }
-    }
-
-    fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
-        let group = self.code.group;
-        let [width, height, depth] = group.size;
-        let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
-        let row = x.wrapping_mul(width);
-        // What leads from the end of a slice to the next one, if rows follow each other there too.
-        let slice = y.wrapping_mul(height);
-        let even = depth == 1 || z == slice;
-        let whole = x.wrapping_mul(group.invocations() as u32);
-        let flat = even && (height == 1 && depth == 1 || y == row);
-        let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
-        if flat
-            && (group.batch == 1 || beyond == whole)
-            && u64::from(first) + reach <= u64::from(u32::MAX)
-        {
-            return Pattern::Flat { first, step: x };
-        }
-        let blocks = width / BLOCK as u32;
-        if self.rows && even && blocks.is_power_of_two() {
-            let along = x.wrapping_mul(BLOCK as u32);
-            let power = blocks.trailing_zeros();
-            // Of several workgroups, each has a power of two of blocks; one alone has all.
-            let group = if group.batch == 1 { 31 } else { self.group_power() };
-            let rows = Rows { first, step: x, along, across: y, power, beyond, group };
-            return Pattern::Rows(rows);
-        }
-        Pattern::Affine(coefficients)
-    }
-
-    /// The indices of a block of lanes.
-    #[inline(always)]
-    pub(super) fn indices(&self, pattern: &Pattern, block: usize) -> Indices {
-        match pattern {
-            Pattern::Flat { first, step } => {
-                Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
-            }
-            Pattern::Rows(rows) => rows.indices(block),
-            Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
-            Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
         }
     }
 
@@ -571,7 +400,7 @@ impl Frame<'_> {
 
     /// A block of lanes of an element of a local array.
     #[inline(always)]
-    fn local<'f, B: Bits>(
+    pub(super) fn local<'f, B: Bits>(
         &self,
         file: &'f [Block<B>],
         start: u32,
@@ -598,36 +427,6 @@ fn gather<B: Bits, M: Memory<B> + ?Sized>(
         *value = memory.get(start + place(at, *index));
     }
     values
-}
-
-/// The indices of each lane.
-#[inline(always)]
-pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
-    match indices {
-        Indices::Each(indices) => indices,
-        Indices::Run { first, step } => {
-            std::array::from_fn(|lane| first.wrapping_add(step.wrapping_mul(lane as u32)))
-        }
-    }
-}
-
-/// Whether indices are all the same, or each one above the one before, as those of neighbours
-/// often are.
-#[inline(always)]
-fn run_of(lanes: [u32; BLOCK]) -> Indices {
-    let first = lanes[0];
-    let (mut same, mut next) = (true, true);
-    for (lane, index) in lanes.into_iter().enumerate() {
-        same &= index == first;
-        next &= index == first.wrapping_add(lane as u32);
-    }
-    if same {
-        Indices::Run { first, step: 0 }
-    } else if next && first <= u32::MAX - BLOCK as u32 {
-        Indices::Run { first, step: 1 }
-    } else {
-        Indices::Each(lanes)
-    }
 }
 
 /// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.

@@ -4,8 +4,10 @@ mod affine;
 mod atomics;
 mod exchange;
 mod frame;
+mod indices;
 mod masks;
 mod memory;
+mod rare;
 mod scratch;
 mod shared;
 

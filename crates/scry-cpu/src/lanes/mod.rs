@@ -65,6 +65,7 @@ impl Files {
     }
 
     /// A block of lanes of this size, as words; zeros if the size is 0.
+    #[inline(never)]
     pub(crate) fn words_of(&self, size: u32, block: usize) -> [u64; BLOCK] {
         fn widened<B: Bits>(block: &Block<B>) -> [u64; BLOCK] {
             let (lanes, mut words) = (block.get(), [0; BLOCK]);
@@ -83,6 +84,7 @@ impl Files {
     }
 
     /// One lane of this size.
+    #[inline(never)]
     pub(crate) fn word(&self, size: u32, block: usize, lane: usize) -> u64 {
         match size {
             1 => self.bytes[block].get()[lane].into(),
@@ -93,6 +95,7 @@ impl Files {
     }
 
     /// Writes one lane of this size.
+    #[inline(never)]
     pub(crate) fn set_word(&self, size: u32, block: usize, lane: usize, word: u64) {
         fn set<B: Bits>(block: &Block<B>, lane: usize, value: B) {
             let lanes: &Cell<[B]> = block;
@@ -107,6 +110,7 @@ impl Files {
     }
 
     /// Writes a block of lanes of this size.
+    #[inline(never)]
     pub(crate) fn set_words(&self, size: u32, block: usize, words: &[u64; BLOCK]) {
         fn cut<B: Bits>(block: &Block<B>, words: &[u64; BLOCK]) {
             let mut lanes = [B::ZERO; BLOCK];

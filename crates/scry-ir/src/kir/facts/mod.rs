@@ -64,8 +64,8 @@ impl Kir {
     }
 
     /// Finds out what the invocations of several workgroups have in common that stand side by side
-    /// along x: the position of the workgroup along x is affine then, with a coefficient of its own,
-    /// and what is read from workgroup memory differs.
+    /// along x: the position of the workgroup along x is affine then, with a coefficient of its
+    /// own, and what is read from workgroup memory differs.
     #[must_use]
     pub fn facts_of_neighbours(&self) -> Facts {
         self.facts_given(Class::Affine)

@@ -1,0 +1,187 @@
+//! Which elements a block of lanes touches.
+
+use super::frame::Frame;
+use super::scratch::Coefficients;
+use crate::code::Index;
+use crate::lanes::{BLOCK, Bits};
+
+/// The indices of a block of lanes.
+#[derive(Clone, Copy)]
+pub(super) enum Indices {
+    /// The first, and how far it is from one to the next; none wraps.
+    Run { first: u32, step: u32 },
+    /// One for each.
+    Each([u32; BLOCK]),
+}
+
+/// The indices of all lanes, as far as they are known before looking at blocks.
+#[derive(Clone, Copy)]
+pub(super) enum Pattern {
+    /// Each lane is `step` above the one before; none wraps.
+    Flat { first: u32, step: u32 },
+    /// Blocks lie in rows along x.
+    Rows(Rows),
+    /// Anything affine.
+    Affine(Coefficients),
+    /// Whatever stands in this register.
+    Lanes(u32),
+}
+
+/// The first index of each block, and how far it is from one lane to the next.
+#[derive(Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) first: u32,
+    pub(super) step: u32,
+    /// From one block to the next in a row.
+    along: u32,
+    /// From one row to the next.
+    across: u32,
+    /// Blocks of a row: two to this power.
+    power: u32,
+    /// From one workgroup to the next.
+    beyond: u32,
+    /// Blocks of a workgroup: two to this power.
+    group: u32,
+}
+
+impl Rows {
+    #[inline(always)]
+    pub(super) fn origin(&self, block: usize) -> u32 {
+        let block = block as u32;
+        let (group, block) = (block >> self.group, block & ((1 << self.group) - 1));
+        let (row, nth) = (block >> self.power, block & ((1 << self.power) - 1));
+        self.first
+            .wrapping_add(group.wrapping_mul(self.beyond))
+            .wrapping_add(row.wrapping_mul(self.across))
+            .wrapping_add(nth.wrapping_mul(self.along))
+    }
+}
+
+impl Rows {
+    /// The first index of a block, if none of the block wraps.
+    #[inline(always)]
+    pub(super) fn run(&self, block: usize) -> Option<u32> {
+        let first = self.origin(block);
+        let last = i64::from(first) + i64::from(self.step as i32) * (BLOCK as i64 - 1);
+        (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
+    }
+
+    /// The indices of a block, whether they wrap or not.
+    pub(super) fn indices(&self, block: usize) -> Indices {
+        let (first, step) = (self.origin(block), self.step);
+        match self.run(block) {
+            Some(first) => Indices::Run { first, step },
+            None => Indices::Each(each(Indices::Run { first, step })),
+        }
+    }
+}
+
+/// Indices as those of rows, and whether one block follows the other; none if they are on no line.
+pub(super) fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
+    match *pattern {
+        Pattern::Flat { first, step } => {
+            let along = step.wrapping_mul(BLOCK as u32);
+            let power = u32::BITS - 1;
+            let rows = Rows { first, step, along, across: 0, power, beyond: 0, group: power };
+            Some((rows, true))
+        }
+        Pattern::Rows(rows) => Some((rows, false)),
+        Pattern::Affine(_) | Pattern::Lanes(_) => None,
+    }
+}
+
+impl Frame<'_> {
+    /// Blocks of a workgroup, of several: two to this power.
+    pub(super) fn group_power(&self) -> u32 {
+        (self.code.group.invocations() / BLOCK).trailing_zeros()
+    }
+
+    /// What is known of an index.
+    pub(super) fn pattern(&self, index: &Index) -> Pattern {
+        match *index {
+            Index::None => Pattern::Flat { first: 0, step: 0 },
+            Index::Scalar(scalar) => Pattern::Flat { first: self.scalar(scalar) as u32, step: 0 },
+            Index::Lanes(start) => Pattern::Lanes(start),
+            Index::Affine(affine) => {
+                let coefficients = self.coefficients(affine);
+                if coefficients.linear {
+                    self.affine_pattern(coefficients)
+                } else {
+                    Pattern::Lanes(affine.lanes)
+                }
+            }
+        }
+    }
+
+    fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
+        let group = self.code.group;
+        let [width, height, depth] = group.size;
+        let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
+        let row = x.wrapping_mul(width);
+        // What leads from the end of a slice to the next one, if rows follow each other there too.
+        let slice = y.wrapping_mul(height);
+        let even = depth == 1 || z == slice;
+        let whole = x.wrapping_mul(group.invocations() as u32);
+        let flat = even && (height == 1 && depth == 1 || y == row);
+        let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
+        if flat
+            && (group.batch == 1 || beyond == whole)
+            && u64::from(first) + reach <= u64::from(u32::MAX)
+        {
+            return Pattern::Flat { first, step: x };
+        }
+        let blocks = width / BLOCK as u32;
+        if self.rows && even && blocks.is_power_of_two() {
+            let along = x.wrapping_mul(BLOCK as u32);
+            let power = blocks.trailing_zeros();
+            // Of several workgroups, each has a power of two of blocks; one alone has all.
+            let group = if group.batch == 1 { 31 } else { self.group_power() };
+            let rows = Rows { first, step: x, along, across: y, power, beyond, group };
+            return Pattern::Rows(rows);
+        }
+        Pattern::Affine(coefficients)
+    }
+
+    /// The indices of a block of lanes.
+    #[inline(always)]
+    pub(super) fn indices(&self, pattern: &Pattern, block: usize) -> Indices {
+        match pattern {
+            Pattern::Flat { first, step } => {
+                Indices::Run { first: first + step * (block * BLOCK) as u32, step: *step }
+            }
+            Pattern::Rows(rows) => rows.indices(block),
+            Pattern::Affine(coefficients) => run_of(self.block_of(coefficients, block)),
+            Pattern::Lanes(start) => run_of(u32::file(self.files())[*start as usize + block].get()),
+        }
+    }
+}
+
+/// The indices of each lane.
+#[inline(always)]
+pub(super) fn each(indices: Indices) -> [u32; BLOCK] {
+    match indices {
+        Indices::Each(indices) => indices,
+        Indices::Run { first, step } => {
+            std::array::from_fn(|lane| first.wrapping_add(step.wrapping_mul(lane as u32)))
+        }
+    }
+}
+
+/// Whether indices are all the same, or each one above the one before, as those of neighbours
+/// often are.
+#[inline(always)]
+fn run_of(lanes: [u32; BLOCK]) -> Indices {
+    let first = lanes[0];
+    let (mut same, mut next) = (true, true);
+    for (lane, index) in lanes.into_iter().enumerate() {
+        same &= index == first;
+        next &= index == first.wrapping_add(lane as u32);
+    }
+    if same {
+        Indices::Run { first, step: 0 }
+    } else if next && first <= u32::MAX - BLOCK as u32 {
+        Indices::Run { first, step: 1 }
+    } else {
+        Indices::Each(lanes)
+    }
+}
