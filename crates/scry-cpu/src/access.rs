@@ -146,6 +146,20 @@ impl Shared for u64 {
     }
 }
 
+/// Has the processor fetch what the next group of workgroups will read: the runs of one group are
+/// too short for it to see by itself where they lead.
+#[inline(always)]
+fn soon<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, whatever the address; every processor of the target knows it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 impl Region {
     /// A binding, and up to which byte no other thread writes what this one touches.
     ///
@@ -294,6 +308,7 @@ impl Region {
             unsafe {
                 let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
                 for (nth, block) in to.iter().enumerate() {
+                    soon(from.wrapping_add(to.len() + nth));
                     block.set(from.add(nth).read_unaligned());
                 }
             }
