@@ -332,3 +332,27 @@ impl Region {
         plain
     }
 }
+
+/// Reads neighbours in blocks of one thread's memory, wherever they begin; none if some lie outside.
+#[inline(always)]
+pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
+    let last = (memory.len() * BLOCK).checked_sub(BLOCK)?;
+    let start = usize::try_from(place).ok().filter(|start| *start <= last)?;
+    // SAFETY: blocks lie one after the other without gaps, and cells have the layout of what is in
+    // them; the elements lie within, and a cell is of one thread alone, which reads here.
+    Some(unsafe { memory.as_ptr().cast::<B>().add(start).cast::<[B; BLOCK]>().read_unaligned() })
+}
+
+/// Writes neighbours in the same way; whether they all lie within.
+#[inline(always)]
+pub(crate) fn set_neighbours<B: Bits>(memory: &[Block<B>], place: u64, values: [B; BLOCK]) -> bool {
+    let last = (memory.len() * BLOCK).checked_sub(BLOCK);
+    let start = usize::try_from(place).ok().filter(|start| last.is_some_and(|last| *start <= last));
+    let Some(start) = start else { return false };
+    // SAFETY: as in `neighbours`; cells may be written through shared references.
+    unsafe {
+        let to = memory.as_ptr().cast::<B>().cast_mut().add(start);
+        to.cast::<[B; BLOCK]>().write_unaligned(values);
+    }
+    true
+}

@@ -9,6 +9,8 @@ use crate::lanes::{Args, LaneOp, Sizes, Src};
 
 /// A kernel, compiled.
 pub struct Code {
+    /// Its own among all code of the process; never 0.
+    pub(crate) number: u64,
     pub(crate) steps: Vec<Step>,
     pub(crate) group: Group,
     /// Sizes of the register files, in blocks.

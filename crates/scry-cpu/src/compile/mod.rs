@@ -12,6 +12,8 @@ mod narrow;
 mod registers;
 mod values;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use scry_ir::kir::{Class, Facts, Kir, Type};
 
 use self::control::Construct;
@@ -20,6 +22,9 @@ use self::registers::Registers;
 use self::values::Home;
 use crate::code::{Code, Masks, Refusal, Step};
 use crate::lanes::{BLOCK, Sizes};
+
+/// The number of the next code.
+static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Compiles a kernel.
 pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
@@ -41,6 +46,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
         splats: vec![None; kir.values.len()],
         vars: vec![None; kir.vars.len()],
         code: Code {
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
             steps: Vec::new(),
             group,
             files: Sizes::default(),

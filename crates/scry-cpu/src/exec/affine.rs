@@ -13,7 +13,10 @@ impl Frame<'_> {
     /// The coefficients of an operand; `linear` is false if it has none.
     fn linear(&self, source: AffineSrc) -> Coefficients {
         match source {
-            AffineSrc::Slot(affine) => self.coefficients(affine),
+            AffineSrc::Slot(affine) => {
+                // Whoever copies them has lanes of its own.
+                Coefficients { spread: false, ..self.coefficients(affine) }
+            }
             AffineSrc::Scalar { index, .. } => constant(self.scalar(index) as u32),
         }
     }
@@ -35,13 +38,15 @@ impl Frame<'_> {
     /// Makes the lanes of an affine value.
     pub(super) fn spread(&self, affine: Affine) {
         let coefficients = self.coefficients(affine);
-        if !coefficients.linear {
+        if !coefficients.linear || coefficients.spread {
             return;
         }
         let file = u32::file(self.files());
         for block in self.blocks() {
             file[affine.lanes as usize + block].set(self.block_of(&coefficients, block));
         }
+        let whole = self.lanes.first == 0 && self.lanes.end == self.scratch.coordinates.len();
+        self.set_coefficients(affine, Coefficients { spread: whole, ..coefficients });
     }
 
     /// A block of lanes of an affine value.
@@ -185,16 +190,16 @@ impl Frame<'_> {
 
 fn each(x: Coefficients, y: Coefficients, f: impl Fn(u32, u32) -> u32) -> Coefficients {
     let step = std::array::from_fn(|axis| f(x.step[axis], y.step[axis]));
-    Coefficients { base: f(x.base, y.base), step, linear: true }
+    Coefficients { base: f(x.base, y.base), step, linear: true, spread: false }
 }
 
 fn scale(x: Coefficients, by: u32) -> Coefficients {
     let step = x.step.map(|step| step.wrapping_mul(by));
-    Coefficients { base: x.base.wrapping_mul(by), step, linear: true }
+    Coefficients { base: x.base.wrapping_mul(by), step, linear: true, spread: false }
 }
 
 fn constant(base: u32) -> Coefficients {
-    Coefficients { base, step: [0; 4], linear: true }
+    Coefficients { base, step: [0; 4], linear: true, spread: false }
 }
 
 fn negated(x: Coefficients) -> Coefficients {

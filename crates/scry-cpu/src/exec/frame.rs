@@ -202,13 +202,14 @@ impl<'a> Frame<'a> {
 
     pub(super) fn group_id(&self, d: Affine) {
         let step = [0, 0, 0, 1];
-        self.set_coefficients(d, Coefficients { base: self.group[0], step, linear: true });
+        let base = self.group[0];
+        self.set_coefficients(d, Coefficients { base, step, linear: true, spread: false });
     }
 
     pub(super) fn local_id(&self, axis: u8, d: Affine) {
         let mut step = [0; 4];
         step[usize::from(axis)] = 1;
-        self.set_coefficients(d, Coefficients { base: 0, step, linear: true });
+        self.set_coefficients(d, Coefficients { base: 0, step, linear: true, spread: false });
     }
 
     /// The number of each lane in its subgroup. Workgroups begin with a new subgroup.

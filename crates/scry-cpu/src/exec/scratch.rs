@@ -18,6 +18,8 @@ pub(crate) struct Coefficients {
     pub step: [u32; 4],
     /// Whether the value is affine; otherwise it is in its lanes.
     pub linear: bool,
+    /// Whether an affine value is in all its lanes as well.
+    pub spread: bool,
 }
 
 /// Registers and memory of a thread; kept from one kernel to the next.
@@ -29,6 +31,8 @@ pub(crate) struct Scratch {
     pub(super) shared: SharedMemory,
     /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup.
     pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
+    /// The number of the code that this was last prepared for; 0 for none.
+    prepared: u64,
     /// The immediate block, in words for the sake of alignment.
     pub(super) immediates: Vec<u128>,
 }
@@ -77,6 +81,7 @@ impl Scratch {
     pub(super) fn prepare(&mut self, code: &Code, job: &Job<'_>) {
         if self.files.bytes() > KEPT && code.files.bytes() < KEPT {
             self.files = Files::default();
+            self.prepared = 0;
         }
         self.files.grow(code.files);
         if self.scalars.len() < code.scalars {
@@ -86,19 +91,27 @@ impl Scratch {
             self.affines.resize(code.affines, Cell::new(Coefficients::default()));
         }
         self.shared.resize(code.shared, code.group.batch as usize);
-        for (scalar, bits) in &code.constants {
-            self.scalars[*scalar as usize].set(*bits);
+        if self.prepared != code.number {
+            self.constants(code);
+            self.locate(code);
+            self.prepared = code.number;
         }
-        for (ty, block, bits) in &code.splats {
-            splat(&self.files, ty.size(), *block, *bits);
-        }
-        self.locate(code);
         self.immediates.clear();
         self.immediates.resize(job.immediates.len().div_ceil(16), 0);
         for (to, from) in self.immediates.iter_mut().zip(job.immediates.chunks(16)) {
             let mut bytes = [0; 16];
             bytes[..from.len()].copy_from_slice(from);
             *to = u128::from_ne_bytes(bytes);
+        }
+    }
+
+    /// Sets what no step of the kernel changes.
+    fn constants(&self, code: &Code) {
+        for (scalar, bits) in &code.constants {
+            self.scalars[*scalar as usize].set(*bits);
+        }
+        for (ty, block, bits) in &code.splats {
+            splat(&self.files, ty.size(), *block, *bits);
         }
     }
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::memory::{Memory, forth};
 use super::scratch::SharedMemory;
-use crate::access::Shared;
+use crate::access::{Shared, neighbours, set_neighbours};
 use crate::lanes::{BLOCK, Bits, Block, Sizes};
 
 /// Workgroup memory of one size of element. One thread executes all of a workgroup.
@@ -25,7 +25,7 @@ impl<B: Bits> Memory<B> for [Block<B>] {
 
     #[inline(always)]
     fn get_run(&self, place: u64, step: u64) -> [B; BLOCK] {
-        match (step, window(self, place)) {
+        match (step, neighbours(self, place)) {
             (1, Some(run)) => run,
             _ => get_apart(self, place, step),
         }
@@ -34,7 +34,7 @@ impl<B: Bits> Memory<B> for [Block<B>] {
     #[inline(always)]
     fn get_all(&self, place: u64, to: &[Block<B>]) -> bool {
         for (nth, block) in to.iter().enumerate() {
-            match window(self, place + (nth * BLOCK) as u64) {
+            match neighbours(self, place + (nth * BLOCK) as u64) {
                 Some(run) => block.set(run),
                 None => return false,
             }
@@ -53,9 +53,8 @@ impl<B: Bits> Memory<B> for [Block<B>] {
 
     #[inline(always)]
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
-        match <[_]>::get(self, place as usize / BLOCK) {
-            Some(block) if step == 1 && place.is_multiple_of(BLOCK as u64) => block.set(values),
-            _ => set_apart(self, place, step, values),
+        if step != 1 || !set_neighbours(self, place, values) {
+            set_apart(self, place, step, values);
         }
     }
 }
@@ -81,21 +80,6 @@ fn set_apart<B: Bits>(memory: &[Block<B>], place: u64, step: u64, values: [B; BL
 pub(super) fn cell<B: Bits>(memory: &[Block<B>], place: u64) -> Option<&Cell<B>> {
     let block: &Cell<[B]> = memory.get(place as usize / BLOCK)?;
     block.as_slice_of_cells().get(place as usize % BLOCK)
-}
-
-/// Neighbours, wherever they begin.
-#[inline(always)]
-fn window<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
-    let (first, offset) = (place as usize / BLOCK, place as usize % BLOCK);
-    let low = memory.get(first)?.get();
-    if offset == 0 {
-        return Some(low);
-    }
-    let high = memory.get(first + 1)?.get();
-    let mut both = [B::ZERO; 2 * BLOCK];
-    both[..BLOCK].copy_from_slice(&low);
-    both[BLOCK..].copy_from_slice(&high);
-    both[offset..].first_chunk().copied()
 }
 
 /// Bits of workgroup memory.
