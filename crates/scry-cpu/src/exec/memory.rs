@@ -151,6 +151,7 @@ impl Frame<'_> {
 
     /// A load whose indices grow evenly within each block, and with `flat` from one block to the
     /// next.
+    #[inline(always)]
     fn load_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
@@ -266,6 +267,7 @@ impl Frame<'_> {
     }
 
     /// A store whose indices grow as those of [`Frame::load_line`] do.
+    #[inline(always)]
     fn store_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
         access: &Access,
