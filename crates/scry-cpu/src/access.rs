@@ -333,7 +333,8 @@ impl Region {
     }
 }
 
-/// Reads neighbours in blocks of one thread's memory, wherever they begin; none if some lie outside.
+/// Reads neighbours in blocks of one thread's memory, wherever they begin; none if some lie
+/// outside.
 #[inline(always)]
 pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK)?;
