@@ -2,6 +2,8 @@
 //!
 //! The disk cache is not used: compiling takes less time than to read a file and to check it.
 
+use std::thread;
+
 use scry_cpu::{Code, Refusal};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, sabotage};
@@ -34,8 +36,9 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
 /// The machine's code for a program. All is done where there is stack enough for it, and a panic is
 /// an error: a defect, but no reason to end the program.
 fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
+    let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
-        sabotage::plant_as_asked(&mut kir);
+        sabotage::plant_as_asked(&mut kir, &caller);
         Code::compile(&kir)
     });
     Ok(code?)

@@ -5,7 +5,7 @@ use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::sync::OnceLock;
-use std::thread;
+use std::thread::Thread;
 
 use super::{operators, operators_of, sabotage};
 use crate::kir::Kir;
@@ -20,12 +20,12 @@ struct Plan {
 
 /// Does to a kernel what the environment variables `SCRY_SABOTAGE` and `SCRY_SABOTAGE_LOG` ask for,
 /// nothing if they are not set. To be called by a backend with the kernel that it will compile.
-pub fn plant_as_asked(kir: &mut Kir) {
+/// `caller` is the thread that wants the kernel compiled.
+pub fn plant_as_asked(kir: &mut Kir, caller: &Thread) {
     static PLAN: OnceLock<Plan> = OnceLock::new();
     let plan = PLAN.get_or_init(Plan::read);
     if let Some(log) = &plan.log {
-        let thread = thread::current();
-        append(log.as_ref(), thread.name().unwrap_or("?"), operators_of(kir));
+        append(log.as_ref(), caller.name().unwrap_or("?"), operators_of(kir));
     }
     if let Some(operator) = &plan.operator {
         sabotage(kir, operator);
