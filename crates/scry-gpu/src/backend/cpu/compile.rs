@@ -86,8 +86,8 @@ mod tests {
     #[test]
     fn the_deepest_kernel_is_compiled_on_a_small_stack() {
         let program = Program::parse(&nested(12, 80)).unwrap();
-        let small = std::thread::Builder::new().stack_size(128 << 10);
-        std::thread::scope(|scope| {
+        let small = thread::Builder::new().stack_size(128 << 10);
+        thread::scope(|scope| {
             let compiled = small.spawn_scoped(scope, || code(&program, true)).unwrap();
             assert!(compiled.join().unwrap().unwrap().is_ok());
         });
