@@ -1,6 +1,6 @@
 //! What the machine can hold, and how long a kernel takes.
 
-use scry_ir::kir::{Block, Builtin, Inst, Kir, Stmt};
+use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt};
 
 use super::control;
 use super::lives::for_each_stmt;
@@ -26,11 +26,26 @@ const FEW_VALUES: usize = 100;
 /// Bytes of workgroup memory of all workgroups that are executed together.
 const SHARED_BYTES: u64 = 64 << 10;
 
-/// How many neighbouring workgroups are executed together: several if they stay together (lanes
-/// that wait for others would have more to wait for), fill blocks, and have little memory, of the
-/// usual elements.
-fn batch(kir: &Kir, group: Group) -> u32 {
-    let lanes = group.invocations();
+/// What is executed together, and what its lanes have in common.
+pub(super) struct Together {
+    pub(super) group: Group,
+    pub(super) facts: Facts,
+    /// Loops and scopes that lanes may leave while others stay, by label.
+    pub(super) parted: Vec<bool>,
+}
+
+impl Together {
+    fn new(kir: &Kir, batch: u32) -> Self {
+        let facts = if batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
+        let parted = control::parted(kir, &facts);
+        Self { group: Group { size: kir.workgroup_size, batch }, facts, parted }
+    }
+}
+
+/// How many neighbouring workgroups could be executed together: several if they fill blocks, and
+/// have little memory, of the usual elements.
+fn batch(kir: &Kir) -> u32 {
+    let lanes = Group { size: kir.workgroup_size, batch: 1 }.invocations();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
     let words = kir.workgroup.iter().all(|array| array.ty.size() == 4);
     let apart = words && kir.locals.is_empty() && !exchanges(kir);
@@ -38,10 +53,8 @@ fn batch(kir: &Kir, group: Group) -> u32 {
     if !apart || !fits || kir.values.len() > FEW_VALUES || lanes >= LANES {
         return 1;
     }
-    let parted = control::parted(kir, &kir.facts_of_neighbours());
     let batch = (LANES / lanes) as u32;
-    let small = shared * u64::from(batch) <= SHARED_BYTES;
-    if parted.contains(&true) || !small { 1 } else { batch }
+    if shared * u64::from(batch) <= SHARED_BYTES { batch } else { 1 }
 }
 
 /// Whether invocations exchange values within subgroups.
@@ -62,15 +75,17 @@ fn exchanges(kir: &Kir) -> bool {
     exchanges
 }
 
-/// Invocations that are executed together.
-pub(super) fn group(kir: &Kir) -> Result<Group, Refusal> {
+/// Invocations that are executed together: of several workgroups only if they stay together, for
+/// lanes that wait for others would have more to wait for.
+pub(super) fn together(kir: &Kir) -> Result<Together, Refusal> {
     let needed: u64 = kir.locals.iter().map(|array| array.size()).sum();
     if needed > LOCAL_BYTES {
         let what = "bytes of private arrays in an invocation".to_owned();
         return Err(Refusal { what, needed, limit: LOCAL_BYTES });
     }
-    let alone = Group { size: kir.workgroup_size, batch: 1 };
-    Ok(Group { batch: batch(kir, alone), ..alone })
+    let together = Together::new(kir, batch(kir));
+    let apart = together.group.batch != 1 && together.parted.contains(&true);
+    Ok(if apart { Together::new(kir, 1) } else { together })
 }
 
 /// Refuses code that needs more registers than a thread should have.

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use scry_ir::kir::{Class, Facts, Kir, Type};
 
 use self::control::Construct;
+use self::limits::Together;
 use self::lives::{Life, Lives};
 use self::registers::Registers;
 use self::values::Home;
@@ -28,8 +29,7 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Compiles a kernel.
 pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
-    let group = limits::group(kir)?;
-    let facts = if group.batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
+    let Together { group, facts, parted } = limits::together(kir)?;
     let lives = lives::lives(kir, &facts);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;
@@ -41,7 +41,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
         facts: &facts,
         lives: &lives,
         demand,
-        parted: control::parted(kir, &facts),
+        parted,
         homes: vec![None; kir.values.len()],
         splats: vec![None; kir.values.len()],
         vars: vec![None; kir.vars.len()],
