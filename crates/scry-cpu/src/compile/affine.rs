@@ -4,7 +4,7 @@ use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Type, UnaryOp, Value};
 
 use super::Emitter;
 use super::values::Home;
-use crate::code::{AffineOp, AffineSrc, Comparison, Step};
+use crate::code::{AffineOp, Comparison, Step};
 use crate::ops;
 
 /// How two values are compared, if that may be decided from their coefficients: the comparison,
@@ -87,7 +87,7 @@ impl Emitter<'_> {
             Comparison::Equal => BinaryOp::Eq,
             Comparison::NotEqual => BinaryOp::Ne,
         };
-        let (a, b): (AffineSrc, AffineSrc) = (self.affine_operand(a), self.affine_operand(b));
+        let (a, b) = (self.affine_operand(a), self.affine_operand(b));
         let (Some(lanes), Home::Lanes(d)) = (ops::binary(op, ty), self.define(value)) else {
             return false;
         };

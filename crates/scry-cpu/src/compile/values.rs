@@ -206,17 +206,13 @@ impl Emitter<'_> {
     /// Reads a variable.
     pub(super) fn read(&mut self, value: Value, var: Var) {
         let from = self.var(var);
-        if self.lives.aliased[value.index()] && self.kind(value) == kind_of(from) {
+        if self.lives.aliased[value.index()] && self.class(value) == kind_of(from) {
             self.homes[value.index()] = Some(from);
         } else {
             let to = self.define(value);
             self.copy(self.kir.ty(value), to, from);
         }
         self.publish(value);
-    }
-
-    fn kind(&self, value: Value) -> Class {
-        self.class(value)
     }
 
     /// Where a variable is; finds a place at its first assignment.

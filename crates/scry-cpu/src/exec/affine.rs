@@ -3,7 +3,7 @@
 
 use scry_ir::kir::Type;
 
-use super::frame::Frame;
+use super::frame::{Frame, NOWHERE};
 use super::scratch::Coefficients;
 use crate::code::{Affine, AffineOp, AffineSrc, Comparison};
 use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
@@ -160,7 +160,7 @@ impl Frame<'_> {
             return;
         }
         if self.decided.get().0 == d {
-            self.decided.set((u32::MAX, false));
+            self.decided.set((NOWHERE, false));
         }
         let args = Args { d, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
         lanes.lanes(self.tier, self.files(), self.blocks(), &args);

@@ -54,7 +54,7 @@ pub(super) struct Lanes {
 }
 
 /// Stands for no register.
-const NOWHERE: u32 = u32::MAX;
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Frame<'a> {
     /// # Safety

@@ -27,6 +27,9 @@ pub(super) enum Pattern {
     Lanes(u32),
 }
 
+/// A power of two of blocks that is more than there are: all stand in one row, or workgroup.
+pub(super) const ALL: u32 = u32::BITS - 1;
+
 /// The first index of each block, and how far it is from one lane to the next.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
@@ -55,9 +58,7 @@ impl Rows {
             .wrapping_add(row.wrapping_mul(self.across))
             .wrapping_add(nth.wrapping_mul(self.along))
     }
-}
 
-impl Rows {
     /// The first index of a block, if none of the block wraps.
     #[inline(always)]
     pub(super) fn run(&self, block: usize) -> Option<u32> {
@@ -81,8 +82,7 @@ pub(super) fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
     match *pattern {
         Pattern::Flat { first, step } => {
             let along = step.wrapping_mul(BLOCK as u32);
-            let power = u32::BITS - 1;
-            let rows = Rows { first, step, along, across: 0, power, beyond: 0, group: power };
+            let rows = Rows { first, step, along, across: 0, power: ALL, beyond: 0, group: ALL };
             Some((rows, true))
         }
         Pattern::Rows(rows) => Some((rows, false)),
@@ -135,7 +135,7 @@ impl Frame<'_> {
             let along = x.wrapping_mul(BLOCK as u32);
             let power = blocks.trailing_zeros();
             // Of several workgroups, each has a power of two of blocks; one alone has all.
-            let group = if group.batch == 1 { 31 } else { self.group_power() };
+            let group = if group.batch == 1 { ALL } else { self.group_power() };
             let rows = Rows { first, step: x, along, across: y, power, beyond, group };
             return Pattern::Rows(rows);
         }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::frame::Frame;
-use super::indices::{Indices, Pattern, Rows, each, line};
+use super::indices::{ALL, Indices, Pattern, Rows, each, line};
 use super::shared::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At};
@@ -20,7 +20,7 @@ struct Start {
 
 impl Start {
     /// A binding, which all workgroups share.
-    const BINDING: Self = Self { first: 0, apart: 0, group: u32::BITS - 1 };
+    const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
 
     /// Where it begins for the lanes of a block.
     #[inline(always)]
