@@ -1,0 +1,266 @@
+//! Instructions, and how they are written. Nothing else formats them.
+
+use std::fmt::{self, Write};
+
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// What an instruction does: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Opcode(String);
+
+impl Opcode {
+    /// A name, which may have qualifiers: `bar.sync`.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        let mut text = String::with_capacity(name.len() + 12);
+        text.push_str(name);
+        Self(text)
+    }
+
+    /// A name and a type: `add.f32`.
+    #[must_use]
+    pub fn typed(name: &str, ty: PtxType) -> Self {
+        Self::new(name).ty(ty)
+    }
+
+    /// Adds a qualifier.
+    #[must_use]
+    pub fn with(mut self, qualifier: &str) -> Self {
+        self.0.push('.');
+        self.0.push_str(qualifier);
+        self
+    }
+
+    /// Adds a qualifier if a condition holds.
+    #[must_use]
+    pub fn with_if(self, condition: bool, qualifier: &str) -> Self {
+        if condition { self.with(qualifier) } else { self }
+    }
+
+    /// Adds a space.
+    #[must_use]
+    pub fn space(self, space: Space) -> Self {
+        self.with(space.name())
+    }
+
+    /// Adds a type.
+    #[must_use]
+    pub fn ty(self, ty: PtxType) -> Self {
+        self.with(ty.name())
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// A place in the code, made by [`Body::label`](crate::Body::label).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Label(pub(crate) u32);
+
+/// Where an access to memory begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// What is added to; none stands for zero.
+    pub base: Option<Base>,
+    /// Bytes from there.
+    pub offset: i64,
+}
+
+/// What an address begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Base {
+    /// A register: 64 bits, or 32 in shared memory.
+    Reg(Reg),
+    /// A variable or a parameter.
+    Symbol(String),
+}
+
+impl Address {
+    /// Some bytes behind what a register points to.
+    #[must_use]
+    pub fn reg(base: Reg, offset: i64) -> Self {
+        Self { base: Some(Base::Reg(base)), offset }
+    }
+
+    /// Some bytes behind the begin of a variable or parameter.
+    #[must_use]
+    pub fn symbol(name: &str, offset: i64) -> Self {
+        Self { base: Some(Base::Symbol(name.to_owned())), offset }
+    }
+}
+
+/// What stands behind the opcode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arg {
+    /// A register or a number.
+    Operand(Operand),
+    /// Memory.
+    Address(Address),
+    /// Several registers or numbers that belong together.
+    Vector(Vec<Operand>),
+    /// Two results of one instruction, or the second alone: `p|q`, `_|q`.
+    Pair(Option<Reg>, Reg),
+    /// A place in the code.
+    Label(Label),
+    /// A special register, a variable whose address is taken, or `_`.
+    Name(String),
+}
+
+impl From<Operand> for Arg {
+    fn from(operand: Operand) -> Self {
+        Self::Operand(operand)
+    }
+}
+
+impl From<Reg> for Arg {
+    fn from(reg: Reg) -> Self {
+        Self::Operand(Operand::Reg(reg))
+    }
+}
+
+impl From<Address> for Arg {
+    fn from(address: Address) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl From<Label> for Arg {
+    fn from(label: Label) -> Self {
+        Self::Label(label)
+    }
+}
+
+impl From<&str> for Arg {
+    fn from(name: &str) -> Self {
+        Self::Name(name.to_owned())
+    }
+}
+
+/// The condition of an instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Guard {
+    /// A truth value.
+    pub pred: Reg,
+    /// Whether the instruction is executed if it holds, or if it does not.
+    pub holds: bool,
+}
+
+/// An instruction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inst {
+    /// Executed only if this holds.
+    pub guard: Option<Guard>,
+    /// What is done.
+    pub opcode: Opcode,
+    /// With what; results first.
+    pub args: Vec<Arg>,
+}
+
+/// A line of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Line {
+    /// An instruction.
+    Inst(Inst),
+    /// Where a label is.
+    Label(Label),
+    /// A remark.
+    Comment(String),
+}
+
+impl fmt::Display for Reg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.class.prefix())?;
+        write!(f, "{}", self.index)
+    }
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "$L{}", self.0)
+    }
+}
+
+impl fmt::Display for Operand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Reg(reg) => reg.fmt(f),
+            Self::Imm { bits, ty: PtxType::F32 } => write!(f, "0f{bits:08X}"),
+            Self::Imm { bits, ty: PtxType::F64 } => write!(f, "0d{bits:016X}"),
+            Self::Imm { bits, ty: PtxType::S16 } => write!(f, "{}", bits as i16),
+            Self::Imm { bits, ty: PtxType::S32 } => write!(f, "{}", bits as i32),
+            Self::Imm { bits, ty: PtxType::S64 } => write!(f, "{}", bits as i64),
+            Self::Imm { bits, .. } => write!(f, "{bits}"),
+        }
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('[')?;
+        match &self.base {
+            Some(Base::Reg(reg)) => reg.fmt(f)?,
+            Some(Base::Symbol(name)) => f.write_str(name)?,
+            None => return write!(f, "{}]", self.offset),
+        }
+        match self.offset {
+            0 => {}
+            offset => write!(f, "{offset:+}")?,
+        }
+        f.write_char(']')
+    }
+}
+
+impl fmt::Display for Arg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Operand(operand) => operand.fmt(f),
+            Self::Address(address) => address.fmt(f),
+            Self::Vector(operands) => {
+                f.write_char('{')?;
+                separated(f, operands)?;
+                f.write_char('}')
+            }
+            Self::Pair(Some(first), second) => write!(f, "{first}|{second}"),
+            Self::Pair(None, second) => write!(f, "_|{second}"),
+            Self::Label(label) => label.fmt(f),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+fn separated<T: fmt::Display>(f: &mut fmt::Formatter<'_>, items: &[T]) -> fmt::Result {
+    for (nth, item) in items.iter().enumerate() {
+        if nth > 0 {
+            f.write_str(", ")?;
+        }
+        item.fmt(f)?;
+    }
+    Ok(())
+}
+
+impl fmt::Display for Inst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(Guard { pred, holds }) = self.guard {
+            write!(f, "@{}{pred} ", if holds { "" } else { "!" })?;
+        }
+        f.write_str(self.opcode.as_str())?;
+        if !self.args.is_empty() {
+            f.write_char(' ')?;
+            separated(f, &self.args)?;
+        }
+        f.write_char(';')
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Inst(inst) => write!(f, "\t{inst}"),
+            Self::Label(label) => write!(f, "{label}:"),
+            Self::Comment(text) => write!(f, "\t// {text}"),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! PTX, the assembly language of NVIDIA's GPUs, from compute kernels, in pure Rust.
+//!
+//! [`translate`] takes a kernel in scry-ir's intermediate representation and gives text that any
+//! NVIDIA driver compiles. No toolkit and no device is needed for that.
+//!
+//! ```
+//! use scry_ir::{Program, kir::KirOptions};
+//! use scry_ptx::{PtxOptions, Target, translate};
+//!
+//! let program = Program::parse(
+//!     "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+//!      @compute @workgroup_size(64)
+//!      fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+//!          if id.x < arrayLength(&data) { data[id.x] *= 2.0; }
+//!      }",
+//! )?;
+//! let kir = program.to_kir(&KirOptions { checked: true })?;
+//! let ptx = translate(&kir, &PtxOptions::new(Target::SM_80))?;
+//! assert!(ptx.text.contains(".visible .entry double("));
+//! assert!(ptx.text.starts_with(".version 7.0\n.target sm_80\n"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Beneath it, [`PtxKernel`] writes kernels by hand, instruction by instruction: registers are
+//! allocated, operands are typed, and loops leave as the assembler wants it.
+
+mod asm;
+mod body;
+mod lower;
+mod module;
+mod target;
+mod types;
+
+pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
+pub use body::Body;
+pub use lower::{Param, Ptx, PtxOptions, Refusal, translate};
+pub use module::{KernelParam, PtxKernel, PtxModule, SharedArray};
+pub use target::{Target, Version};
+pub use types::{Class, Operand, PtxType, Reg, Space};

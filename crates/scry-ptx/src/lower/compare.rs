@@ -1,0 +1,59 @@
+//! Comparisons, and choices by them.
+
+use scry_ir::kir::{BinaryOp, Type, Value};
+
+use super::{Lowering, ptx_type};
+use crate::types::{PtxType, Reg};
+
+impl Lowering<'_> {
+    /// Whether a comparison is as `holds` says. Comparisons with NaN are false, but for `!=`; what
+    /// does not hold of floats therefore is what holds of them or of NaN.
+    pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value, holds: bool) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        if ty == PtxType::Pred {
+            return self.same(a, b, (op == BinaryOp::Eq) == holds);
+        }
+        let name = name(op, holds, self.ty(a).is_float());
+        let (a, b) = (self.value(a), self.value(b));
+        let (a, b) = (self.b.in_register(a), b);
+        self.b.compare(name, ty, a.into(), b)
+    }
+
+    /// Whether two truth values are equal, or differ.
+    fn same(&mut self, a: Value, b: Value, equal: bool) -> Reg {
+        let (a, b) = (self.value(a), self.value(b));
+        let differ = self.b.typed("xor", PtxType::Pred, &[a, b]);
+        if equal { self.b.typed("not", PtxType::Pred, &[differ.into()]) } else { differ }
+    }
+
+    /// One of two values.
+    pub(super) fn select(&mut self, ty: Type, condition: Value, a: Value, b: Value) -> Reg {
+        let pred = self.reg(condition);
+        let (a, b) = (self.value(a), self.value(b));
+        if ty != Type::Bool {
+            return self.b.select(ptx_type(ty), pred, a, b);
+        }
+        let not = self.b.typed("not", PtxType::Pred, &[pred.into()]);
+        let first = self.b.typed("and", PtxType::Pred, &[pred.into(), a]);
+        let second = self.b.typed("and", PtxType::Pred, &[not.into(), b]);
+        self.b.typed("or", PtxType::Pred, &[first.into(), second.into()])
+    }
+}
+
+/// The name of a comparison, or of its opposite.
+fn name(op: BinaryOp, holds: bool, float: bool) -> &'static str {
+    let (name, opposite, opposite_or_nan) = match op {
+        BinaryOp::Eq => ("eq", "ne", "neu"),
+        BinaryOp::Ne => ("ne", "eq", "eq"),
+        BinaryOp::Lt => ("lt", "ge", "geu"),
+        BinaryOp::Le => ("le", "gt", "gtu"),
+        BinaryOp::Gt => ("gt", "le", "leu"),
+        _ => ("ge", "lt", "ltu"),
+    };
+    match (holds, float) {
+        (true, true) if op == BinaryOp::Ne => "neu",
+        (true, _) => name,
+        (false, true) => opposite_or_nan,
+        (false, false) => opposite,
+    }
+}

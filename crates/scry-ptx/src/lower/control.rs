@@ -1,0 +1,179 @@
+//! Statements.
+
+use scry_ir::kir::{Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value};
+
+use super::Lowering;
+use crate::asm::{Label, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// How many instructions and statements use each value.
+pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
+    let mut uses = vec![0; kir.values.len()];
+    for definition in &kir.values {
+        definition.inst.for_each_operand(|value| uses[value.index()] += 1);
+    }
+    count_in(&kir.body, &mut uses);
+    uses
+}
+
+fn count_in(block: &Block, uses: &mut [u32]) {
+    for stmt in block {
+        stmt.for_each_operand(|value| uses[value.index()] += 1);
+        stmt.blocks().for_each(|block| count_in(block, uses));
+    }
+}
+
+impl Lowering<'_> {
+    /// Writes the statements of a block.
+    pub(super) fn block(&mut self, block: &[Stmt]) {
+        for (nth, stmt) in block.iter().enumerate() {
+            if !self.is_put_off(stmt, &block[nth + 1..]) {
+                self.statement(stmt);
+            }
+        }
+    }
+
+    /// Whether a statement is a comparison for one condition of the same block: that is written
+    /// where it is needed, for or against, so that every branch is taken where it holds.
+    fn is_put_off(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
+        let Stmt::Let(value) = stmt else { return false };
+        self.comparison_of(*value).is_some()
+            && self.uses[value.index()] == 1
+            && following
+                .iter()
+                .any(|s| matches!(s, Stmt::If { condition, .. } if condition == value))
+    }
+
+    fn comparison_of(&self, value: Value) -> Option<(BinaryOp, Value, Value)> {
+        match *self.kir.inst(value) {
+            Inst::Binary(op, a, b) if op.compares() => Some((op, a, b)),
+            _ => None,
+        }
+    }
+
+    fn statement(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let(value) => self.define(*value),
+            Stmt::Set(var, value) => {
+                let (var, value) = (self.var(*var), self.value(*value));
+                self.b.assign(var, value);
+            }
+            Stmt::Store { place, values } => self.store(place, values),
+            Stmt::If { condition, accept, reject } => self.branch(*condition, accept, reject),
+            Stmt::Loop { label, body, finite } => self.repeat(*label, body, *finite),
+            Stmt::Scope { label, body } => self.scope(*label, body),
+            Stmt::Leave(label) => self.leave(*label),
+            Stmt::Barrier(barrier) => self.barrier(*barrier),
+        }
+    }
+
+    fn branch(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        match (accept.as_slice(), reject.as_slice()) {
+            ([], []) => {}
+            ([Stmt::Leave(label)], rest) => {
+                self.leave_where(condition, true, *label);
+                self.block(rest);
+            }
+            (rest, [Stmt::Leave(label)]) => {
+                self.leave_where(condition, false, *label);
+                self.block(rest);
+            }
+            ([], _) => self.skip(condition, true, reject),
+            (_, []) => self.skip(condition, false, accept),
+            _ => self.either(condition, accept, reject),
+        }
+    }
+
+    /// Leaves something where a condition is as `holds` says.
+    fn leave_where(&mut self, condition: Value, holds: bool, label: KirLabel) {
+        let pred = self.condition(condition, holds);
+        match self.end(label) {
+            Some(end) => self.b.leave_if(pred, end),
+            None => self.b.ret_if(pred),
+        }
+    }
+
+    /// Skips a block where a condition is as `holds` says.
+    fn skip(&mut self, condition: Value, holds: bool, block: &Block) {
+        let end = self.b.label();
+        let pred = self.condition(condition, holds);
+        self.b.branch_if(pred, end);
+        self.block(block);
+        self.b.place(end);
+    }
+
+    fn either(&mut self, condition: Value, accept: &Block, reject: &Block) {
+        let (other, end) = (self.b.label(), self.b.label());
+        let pred = self.condition(condition, false);
+        self.b.branch_if(pred, other);
+        self.block(accept);
+        if !matches!(accept.last(), Some(Stmt::Leave(_))) {
+            self.b.branch(end);
+        }
+        self.b.place(other);
+        self.block(reject);
+        self.b.place(end);
+    }
+
+    /// Whether a condition is as `holds` says.
+    fn condition(&mut self, condition: Value, holds: bool) -> Reg {
+        let computed = self.values[condition.index()];
+        match (computed, self.comparison_of(condition)) {
+            (None, Some((op, a, b))) => self.comparison(op, a, b, holds),
+            _ => {
+                let pred = self.reg(condition);
+                if holds { pred } else { self.b.typed("not", PtxType::Pred, &[pred.into()]) }
+            }
+        }
+    }
+
+    fn repeat(&mut self, label: KirLabel, body: &Block, finite: bool) {
+        let (top, end) = (self.b.label(), self.b.label());
+        self.ends[label.0 as usize] = Some(end);
+        self.b.place(top);
+        self.block(body);
+        if !matches!(body.last(), Some(Stmt::Leave(_))) {
+            if !finite {
+                self.poll(top);
+            }
+            self.b.branch(top);
+        }
+        self.b.place(end);
+    }
+
+    fn scope(&mut self, label: KirLabel, body: &Block) {
+        let end = self.b.label();
+        self.ends[label.0 as usize] = Some(end);
+        self.block(body);
+        self.b.place(end);
+    }
+
+    fn leave(&mut self, label: KirLabel) {
+        match self.end(label) {
+            Some(end) => self.b.branch(end),
+            None => self.b.ret(),
+        }
+    }
+
+    /// Where a loop or scope goes on; none for the kernel itself.
+    fn end(&self, label: KirLabel) -> Option<Label> {
+        self.ends[label.0 as usize]
+    }
+
+    fn barrier(&mut self, barrier: Barrier) {
+        match barrier {
+            Barrier::Workgroup => self.b.barrier(),
+            Barrier::Subgroup => {
+                let everyone = Operand::Imm { bits: u32::MAX.into(), ty: PtxType::U32 };
+                self.b.emit(Opcode::new("bar.warp.sync"), vec![everyone.into()]);
+            }
+        }
+    }
+}
+
+/// Whether a block has a loop that is not proven to end.
+pub(super) fn has_endless(block: &Block) -> bool {
+    block.iter().any(|stmt| {
+        matches!(stmt, Stmt::Loop { finite: false, .. }) || stmt.blocks().any(has_endless)
+    })
+}

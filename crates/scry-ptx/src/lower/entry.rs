@@ -1,0 +1,326 @@
+//! What every thread does first, and where the kernel's memory lies.
+
+use std::collections::BTreeMap;
+
+use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type};
+
+use super::{Lowering, Param, ptx_type};
+use crate::asm::{Address, Opcode};
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// Bytes of shared memory that a kernel may declare; a launch has to ask for more.
+const MAX_STATIC_SHARED: u32 = 48 << 10;
+
+/// Bytes of zeros that are written one after the other rather than in a loop.
+const SPELLED: u32 = 4096;
+
+/// What is set up on entry.
+#[derive(Default)]
+pub(super) struct Entry {
+    pub(super) params: Vec<Param>,
+    pub(super) dynamic_shared: u32,
+    /// Addresses of the buffers in use, by position.
+    pub(super) buffers: BTreeMap<u32, Reg>,
+    /// Sizes of the buffers whose length somebody asks for, by position.
+    pub(super) lengths: BTreeMap<u32, Reg>,
+    /// Where each workgroup array begins in shared memory.
+    pub(super) shared_offsets: Vec<u32>,
+    /// The address of shared memory, and its name.
+    pub(super) shared: Option<(Reg, String)>,
+    /// Names of the local arrays.
+    pub(super) locals: Vec<String>,
+    pub(super) builtins: BTreeMap<Builtin, Reg>,
+    /// What loops that may not end look at.
+    pub(super) poll: Option<super::poll::Poll>,
+}
+
+/// What a kernel makes use of.
+#[derive(Default)]
+struct Used {
+    buffers: Vec<u32>,
+    lengths: Vec<u32>,
+    immediates: bool,
+    builtins: Vec<Builtin>,
+}
+
+/// The name of a parameter.
+pub(super) fn name(param: Param) -> String {
+    match param {
+        Param::Buffer(nth) => format!("buffer{nth}"),
+        Param::Length(nth) => format!("length{nth}"),
+        Param::Fold => "fold".to_owned(),
+        Param::Immediates(_) => "immediates".to_owned(),
+        Param::Epoch => "epoch".to_owned(),
+        Param::Stop => "stop".to_owned(),
+    }
+}
+
+impl Lowering<'_> {
+    /// Writes the beginning of the kernel.
+    pub(super) fn entry(&mut self) {
+        let used = Used::find(self.kir);
+        self.parameters(&used);
+        self.positions(&used);
+        self.variables();
+        self.local_memory();
+        self.shared_memory();
+        self.poll_entry();
+    }
+
+    fn parameters(&mut self, used: &Used) {
+        for nth in &used.buffers {
+            let address = self.pointer(Param::Buffer(*nth));
+            self.entry.buffers.insert(*nth, address);
+        }
+        for nth in &used.lengths {
+            let bytes = self.word(Param::Length(*nth));
+            self.entry.lengths.insert(*nth, bytes);
+        }
+        if used.immediates {
+            self.entry.params.push(Param::Immediates(self.kir.immediates));
+        }
+    }
+
+    /// The address that a parameter holds.
+    pub(super) fn pointer(&mut self, param: Param) -> Reg {
+        let address = self.word(param).into();
+        self.b.op(PtxType::U64, Opcode::new("cvta.to.global.u64"), &[address])
+    }
+
+    /// Adds a parameter of 8 bytes, and reads it.
+    fn word(&mut self, param: Param) -> Reg {
+        self.entry.params.push(param);
+        let address = Address::symbol(&name(param), 0);
+        self.b.load(Space::Param, PtxType::U64, address, 1, false)[0]
+    }
+
+    /// Reads who this thread is.
+    fn positions(&mut self, used: &Used) {
+        if self.options.folded {
+            self.fold();
+        }
+        for builtin in &used.builtins {
+            if !self.entry.builtins.contains_key(builtin) {
+                let position = self.position(*builtin);
+                self.entry.builtins.insert(*builtin, position);
+            }
+        }
+    }
+
+    fn position(&mut self, builtin: Builtin) -> Reg {
+        let axis = |names: [&'static str; 3], axis: u8| names[usize::from(axis)];
+        match builtin {
+            Builtin::LocalId(n) => self.b.special(axis(["%tid.x", "%tid.y", "%tid.z"], n)),
+            Builtin::GroupId(n) => self.b.special(axis(["%ctaid.x", "%ctaid.y", "%ctaid.z"], n)),
+            Builtin::GroupCount(n) => {
+                self.b.special(axis(["%nctaid.x", "%nctaid.y", "%nctaid.z"], n))
+            }
+            Builtin::SubgroupSize => self.b.copy(PtxType::U32, Operand::u32(32)),
+            Builtin::SubgroupLane => {
+                let thread = self.thread().into();
+                self.b.typed("and", PtxType::B32, &[thread, Operand::u32(31)])
+            }
+            Builtin::SubgroupId => {
+                let thread = self.thread().into();
+                self.b.typed("shr", PtxType::U32, &[thread, Operand::u32(5)])
+            }
+            Builtin::SubgroupCount => {
+                let count = self.threads().div_ceil(32);
+                self.b.copy(PtxType::U32, Operand::u32(count))
+            }
+        }
+    }
+
+    /// Threads of a block.
+    pub(super) fn threads(&self) -> u32 {
+        self.kir.workgroup_size.iter().product()
+    }
+
+    /// The position of this thread in its block, x first.
+    pub(super) fn thread(&mut self) -> Reg {
+        let [width, height, depth] = self.kir.workgroup_size;
+        let mut position = self.b.special("%tid.x");
+        if height > 1 || depth > 1 {
+            let mut rows = self.b.special("%tid.y");
+            if depth > 1 {
+                let z = self.b.special("%tid.z");
+                let sizes = [z.into(), Operand::u32(height), rows.into()];
+                rows = self.b.typed("mad.lo", PtxType::U32, &sizes);
+            }
+            let sizes = [rows.into(), Operand::u32(width), position.into()];
+            position = self.b.typed("mad.lo", PtxType::U32, &sizes);
+        }
+        position
+    }
+
+    /// A fact about the invocation.
+    pub(super) fn builtin(&mut self, builtin: Builtin) -> Operand {
+        match builtin {
+            Builtin::SubgroupSize => Operand::u32(32),
+            _ => self.entry.builtins[&builtin].into(),
+        }
+    }
+
+    /// Variables are zero at first.
+    fn variables(&mut self) {
+        for (var, ty) in self.vars.clone().into_iter().zip(&self.kir.vars) {
+            let zero = match ptx_type(*ty) {
+                PtxType::F16 => PtxType::U16,
+                other => other,
+            };
+            self.b.assign(var, Operand::Imm { bits: 0, ty: zero });
+        }
+    }
+
+    fn local_memory(&mut self) {
+        for array in &self.kir.locals {
+            let bytes = bytes(array).next_multiple_of(16);
+            let name = self.b.local(bytes);
+            if bytes <= SPELLED {
+                self.spell_zeros(&name, bytes);
+            } else {
+                self.zero_in_loop(&name, bytes);
+            }
+            self.entry.locals.push(name);
+        }
+    }
+
+    fn spell_zeros(&mut self, name: &str, bytes: u32) {
+        for offset in (0..bytes).step_by(16) {
+            let address = Address::symbol(name, i64::from(offset));
+            self.b.store(Space::Local, PtxType::B32, address, &[Operand::u32(0); 4]);
+        }
+    }
+
+    fn zero_in_loop(&mut self, name: &str, bytes: u32) {
+        let base = self.b.reg(PtxType::U64);
+        self.b.emit(Opcode::new("mov.u64"), vec![base.into(), name.into()]);
+        self.b.for_range(Operand::u32(0), Operand::u32(bytes), 16, |b, at| {
+            let at = b.convert("", PtxType::U64, PtxType::U32, at.into());
+            let address = b.typed("add", PtxType::U64, &[base.into(), at.into()]);
+            b.store(Space::Local, PtxType::B32, Address::reg(address, 0), &[Operand::u32(0); 4]);
+        });
+    }
+
+    /// Lays the workgroup's arrays out, and has its threads write zeros to them together.
+    fn shared_memory(&mut self) {
+        let mut total = 0;
+        for array in &self.kir.workgroup {
+            self.entry.shared_offsets.push(total);
+            total += bytes(array).next_multiple_of(16);
+        }
+        if total == 0 {
+            return;
+        }
+        let is_static = total <= MAX_STATIC_SHARED;
+        let name = self.b.shared(if is_static { total } else { 0 }, 16);
+        self.entry.dynamic_shared = if is_static { 0 } else { total };
+        let base = self.b.reg(PtxType::U32);
+        self.b.emit(Opcode::new("mov.u32"), vec![base.into(), name.as_str().into()]);
+        self.entry.shared = Some((base, name));
+        let thread = self.thread();
+        let first = self.b.typed("shl", PtxType::B32, &[thread.into(), Operand::u32(4)]);
+        let step = self.threads() * 16;
+        self.b.for_range(first.into(), Operand::u32(total), step, |b, at| {
+            let address = b.typed("add", PtxType::U32, &[base.into(), at.into()]);
+            b.store(Space::Shared, PtxType::B32, Address::reg(address, 0), &[Operand::u32(0); 4]);
+        });
+        self.b.barrier();
+    }
+
+    /// Computes the grid that the kernel is to see, and leaves where this block is in excess.
+    fn fold(&mut self) {
+        let base = self.pointer(Param::Fold);
+        let words = [0i64, 16];
+        let [first, second] = words.map(|offset| {
+            self.b.load(Space::Global, PtxType::U32, Address::reg(base, offset), 4, true)
+        });
+        let (groups, width) = (&first[..3], first[3]);
+        let (height, rows, last_row) = (second[0], second[1], second[2]);
+        let [x, y, z] = ["%ctaid.x", "%ctaid.y", "%ctaid.z"].map(|name| self.b.special(name));
+        // The physical block's row; rows fill z after y.
+        let row = self.b.typed("mad.lo", PtxType::U32, &[z.into(), height.into(), y.into()]);
+        let beyond = self.b.compare("ge", PtxType::U32, row.into(), rows.into());
+        self.b.ret_if(beyond);
+        let last = self.b.typed("sub", PtxType::U32, &[rows.into(), Operand::u32(1)]);
+        let in_last = self.b.compare("eq", PtxType::U32, row.into(), last.into());
+        let end = self.b.select(PtxType::U32, in_last, last_row.into(), width.into());
+        let beyond = self.b.compare("ge", PtxType::U32, x.into(), end.into());
+        self.b.ret_if(beyond);
+        let linear = self.b.typed("mad.lo", PtxType::U32, &[row.into(), width.into(), x.into()]);
+        self.unfold(linear, groups);
+    }
+
+    /// The position in the grid of the block of a number.
+    fn unfold(&mut self, linear: Reg, groups: &[Reg]) {
+        let (w, h) = (groups[0].into(), groups[1].into());
+        let x = self.b.typed("rem", PtxType::U32, &[linear.into(), w]);
+        let rows = self.b.typed("div", PtxType::U32, &[linear.into(), w]);
+        let y = self.b.typed("rem", PtxType::U32, &[rows.into(), h]);
+        let z = self.b.typed("div", PtxType::U32, &[rows.into(), h]);
+        for (axis, id) in (0..).zip([x, y, z]) {
+            self.entry.builtins.insert(Builtin::GroupId(axis), id);
+            self.entry.builtins.insert(Builtin::GroupCount(axis), groups[usize::from(axis)]);
+        }
+    }
+
+    /// Elements of the runtime-sized array at the end of a buffer, at most 2^32 - 1.
+    pub(super) fn array_length(&mut self, binding: u32, offset: u32, stride: u32) -> Operand {
+        let bytes = self.entry.lengths[&binding].into();
+        let rest = self.b.typed("sub", PtxType::U64, &[bytes, Operand::u64(offset.into())]);
+        let count = self.b.typed("div", PtxType::U64, &[rest.into(), Operand::u64(stride.into())]);
+        let most = Operand::u64(u32::MAX.into());
+        let count = self.b.typed("min", PtxType::U64, &[count.into(), most]);
+        self.b.convert("", PtxType::U32, PtxType::U64, count.into()).into()
+    }
+}
+
+/// Bytes of an array.
+fn bytes(array: &Array) -> u32 {
+    u32::try_from(array.size()).expect("arrays of one kernel are within 4 GiB")
+}
+
+impl Used {
+    fn find(kir: &Kir) -> Self {
+        let mut used = Self::default();
+        for definition in &kir.values {
+            match definition.inst {
+                Inst::Builtin(builtin) => used.builtins.push(builtin),
+                Inst::ArrayLength { binding, .. } => used.lengths.push(binding),
+                Inst::Load { place, .. } | Inst::Atomic { place, .. } => used.place(&place),
+                _ => {}
+            }
+        }
+        used.stores(&kir.body);
+        used.buffers.sort_unstable();
+        used.buffers.dedup();
+        used.lengths.sort_unstable();
+        used.lengths.dedup();
+        used
+    }
+
+    fn stores(&mut self, block: &[Stmt]) {
+        for stmt in block {
+            if let Stmt::Store { place, .. } = stmt {
+                self.place(place);
+            }
+            stmt.blocks().for_each(|block| self.stores(block));
+        }
+    }
+
+    fn place(&mut self, place: &Place) {
+        match place.space {
+            Where::Binding(nth) => self.buffers.push(nth),
+            Where::Immediate => self.immediates = true,
+            Where::Workgroup(_) | Where::Local(_) => {}
+        }
+    }
+}
+
+/// The type of a value in memory: truth values take a byte.
+pub(super) const fn memory_type(ty: Type) -> PtxType {
+    match ty {
+        Type::Bool => PtxType::U8,
+        other => ptx_type(other).to_bits(),
+    }
+}

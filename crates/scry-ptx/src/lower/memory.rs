@@ -1,0 +1,191 @@
+//! Loads and stores.
+
+use scry_ir::kir::{Place, Space as Where, Value};
+
+use super::entry::{self, memory_type};
+use super::{Lowering, Param, ptx_type};
+use crate::asm::{Address, Opcode};
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// Bytes of the widest access, and what all memory is aligned to.
+const WIDEST: u32 = 16;
+
+/// Where an access goes.
+pub(super) struct Target {
+    pub(super) space: Space,
+    pub(super) address: Address,
+    /// What the address is a multiple of, as far as is known, at most [`WIDEST`].
+    align: u32,
+    /// Whether nobody writes there while the kernel runs.
+    constant: bool,
+}
+
+impl Target {
+    /// The address some bytes further on.
+    fn at(&self, bytes: u32) -> Address {
+        let offset = self.address.offset + i64::from(bytes);
+        Address { base: self.address.base.clone(), offset }
+    }
+}
+
+impl Lowering<'_> {
+    /// Reads values; the first is given back, the others are noted.
+    pub(super) fn load(&mut self, value: Value, place: &Place, count: u8) -> Operand {
+        let ty = self.ty(value);
+        let target = self.target(place);
+        let mut loaded = Vec::with_capacity(usize::from(count));
+        for (first, piece) in pieces(count.into(), ty.size(), &target) {
+            let address = target.at(first * ty.size());
+            let constant = target.constant;
+            loaded.extend(self.b.load(target.space, memory_type(ty), address, piece, constant));
+        }
+        for (nth, register) in (value.0..).zip(loaded) {
+            let held = self.from_memory(ptx_type(ty), register);
+            self.values[nth as usize] = Some(held.into());
+        }
+        self.value(value)
+    }
+
+    /// Writes values.
+    pub(super) fn store(&mut self, place: &Place, values: &[Value]) {
+        let ty = self.ty(values[0]);
+        let target = self.target(place);
+        let operands: Vec<Operand> = values.iter().map(|value| self.to_memory(*value)).collect();
+        for (first, piece) in pieces(values.len() as u32, ty.size(), &target) {
+            let address = target.at(first * ty.size());
+            let some = &operands[first as usize..][..piece];
+            self.b.store(target.space, memory_type(ty), address, some);
+        }
+    }
+
+    /// What was read, as a register of its type.
+    pub(super) fn from_memory(&mut self, ty: PtxType, register: Reg) -> Reg {
+        match ty {
+            PtxType::Pred => {
+                let zero = Operand::Imm { bits: 0, ty: PtxType::U16 };
+                self.b.compare("ne", PtxType::U16, register.into(), zero)
+            }
+            _ => register,
+        }
+    }
+
+    /// A value as it is written.
+    fn to_memory(&mut self, value: Value) -> Operand {
+        match ptx_type(self.ty(value)) {
+            PtxType::Pred => {
+                let pred = self.reg(value);
+                let [one, zero] = [1, 0].map(|bits| Operand::Imm { bits, ty: PtxType::U16 });
+                self.b.select(PtxType::U16, pred, one, zero).into()
+            }
+            _ => self.value(value),
+        }
+    }
+
+    /// Where a place is.
+    pub(super) fn target(&mut self, place: &Place) -> Target {
+        let (index, offset) = self.split(place);
+        let stride = if index.is_some() { place.stride } else { 0 };
+        let align = [stride, (offset % u64::from(WIDEST)) as u32].into_iter().fold(WIDEST, common);
+        let (space, constant) = match place.space {
+            Where::Binding(nth) => (Space::Global, !self.kir.buffers[nth as usize].writable),
+            Where::Immediate => (Space::Param, false),
+            Where::Workgroup(_) => (Space::Shared, false),
+            Where::Local(_) => (Space::Local, false),
+        };
+        let address = match place.space {
+            Where::Workgroup(nth) => self.shared_address(nth, index, place.stride, offset),
+            _ => self.wide_address(place.space, index, place.stride, offset),
+        };
+        Target { space, address, align, constant }
+    }
+
+    /// The index if it varies, and bytes to add otherwise.
+    fn split(&self, place: &Place) -> (Option<Reg>, u64) {
+        let offset = u64::from(place.offset);
+        match place.index.map(|index| self.value(index)) {
+            None => (None, offset),
+            Some(Operand::Imm { bits, .. }) => (None, bits * u64::from(place.stride) + offset),
+            Some(Operand::Reg(index)) => (Some(index), offset),
+        }
+    }
+
+    fn shared_address(
+        &mut self,
+        nth: u32,
+        index: Option<Reg>,
+        stride: u32,
+        offset: u64,
+    ) -> Address {
+        let offset = offset as i64 + i64::from(self.entry.shared_offsets[nth as usize]);
+        let (base, name) =
+            self.entry.shared.clone().expect("workgroup memory is laid out on entry");
+        let Some(index) = index else { return Address::symbol(&name, offset) };
+        let sizes = [index.into(), Operand::u32(stride), base.into()];
+        Address::reg(self.b.typed("mad.lo", PtxType::U32, &sizes), offset)
+    }
+
+    /// An address of 64 bits.
+    fn wide_address(
+        &mut self,
+        space: Where,
+        index: Option<Reg>,
+        stride: u32,
+        offset: u64,
+    ) -> Address {
+        let near = i64::try_from(offset).ok().filter(|offset| i32::try_from(*offset).is_ok());
+        if let (None, Some(near), Some(symbol)) = (index, near, self.symbol(space)) {
+            return Address::symbol(&symbol, near);
+        }
+        let mut base = self.base(space);
+        if let Some(index) = index {
+            let sizes = [index.into(), Operand::u32(stride), base.into()];
+            base = self.b.op(PtxType::U64, Opcode::new("mad.wide.u32"), &sizes);
+        }
+        if let Some(near) = near {
+            return Address::reg(base, near);
+        }
+        let far = Operand::u64(offset);
+        Address::reg(self.b.typed("add", PtxType::U64, &[base.into(), far]), 0)
+    }
+
+    /// The name of what has one.
+    fn symbol(&self, space: Where) -> Option<String> {
+        match space {
+            Where::Immediate => Some(entry::name(Param::Immediates(0))),
+            Where::Local(nth) => Some(self.entry.locals[nth as usize].clone()),
+            Where::Binding(_) | Where::Workgroup(_) => None,
+        }
+    }
+
+    /// The address at which a space begins.
+    fn base(&mut self, space: Where) -> Reg {
+        match (space, self.symbol(space)) {
+            (Where::Binding(nth), _) => self.entry.buffers[&nth],
+            (_, symbol) => {
+                let base = self.b.reg(PtxType::U64);
+                let symbol = symbol.expect("what is no buffer has a name");
+                self.b.emit(Opcode::new("mov.u64"), vec![base.into(), symbol.as_str().into()]);
+                base
+            }
+        }
+    }
+}
+
+/// The greatest common divisor of two powers of two, or of one and a multiple.
+fn common(align: u32, bytes: u32) -> u32 {
+    if bytes == 0 { align } else { align.min(1 << bytes.trailing_zeros()) }
+}
+
+/// Parts an access to `count` values into accesses of 1, 2 or 4: the first value and how many.
+fn pieces(count: u32, size: u32, target: &Target) -> Vec<(u32, usize)> {
+    let mut pieces = Vec::new();
+    let mut first = 0;
+    while first < count {
+        let align = common(target.align, (first * size) % WIDEST);
+        let fits = |n: &u32| *n <= count - first && n * size <= align.max(size);
+        let piece = [4, 2, 1].into_iter().find(fits).unwrap_or(1);
+        pieces.push((first, piece as usize));
+        first += piece;
+    }
+    pieces
+}

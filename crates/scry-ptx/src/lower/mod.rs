@@ -1,0 +1,277 @@
+//! From the kernel IR to PTX.
+//!
+//! `entry` writes what every thread does first and lays the kernel's memory out; `control` goes
+//! through the statements; the other files compute values, a topic each. Whatever the kernel IR
+//! leaves open is decided here for speed: sums of products may be fused, and what nobody writes is
+//! read through the cache for that.
+
+mod arith;
+mod atomic;
+mod bits;
+mod compare;
+mod control;
+mod convert;
+mod entry;
+mod math;
+mod memory;
+mod poll;
+mod subgroup;
+
+use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
+
+use crate::asm::Label;
+use crate::body::Body;
+use crate::module::{KernelParam, PtxKernel, PtxModule};
+use crate::target::{Target, Version};
+use crate::types::{Operand, PtxType, Reg};
+
+/// How to translate a kernel.
+#[derive(Debug, Clone)]
+pub struct PtxOptions {
+    /// What the code is for.
+    pub target: Target,
+    /// Whether the grid is folded: the kernel reads the grid that it is to see from a block of
+    /// [`scry_ir::FoldParams`], and leaves where a block is in excess.
+    pub folded: bool,
+    /// Whether loops that are not proven to end look from time to time whether they have to.
+    pub polled: bool,
+}
+
+impl PtxOptions {
+    /// For a target; neither folded nor polled.
+    #[must_use]
+    pub const fn new(target: Target) -> Self {
+        Self { target, folded: false, polled: false }
+    }
+}
+
+/// What a launch passes as a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Param {
+    /// The address of a buffer, by its position in the interface; 8 bytes.
+    Buffer(u32),
+    /// The size of a buffer in bytes; 8 bytes.
+    Length(u32),
+    /// The address of a buffer that holds [`scry_ir::FoldParams`]; 8 bytes.
+    Fold,
+    /// The block of immediates, of so many bytes.
+    Immediates(u32),
+    /// The address of a `u64`, the number of the work being executed; 8 bytes.
+    Epoch,
+    /// The address of a `u64`: work of this number, and of lower ones, has to end; 8 bytes.
+    Stop,
+}
+
+/// A translated kernel.
+#[derive(Debug, Clone)]
+pub struct Ptx {
+    /// The module: one kernel.
+    pub text: String,
+    /// The kernel's name in it.
+    pub entry: String,
+    /// What a launch passes, in order.
+    pub params: Vec<Param>,
+    /// Bytes of shared memory that a launch asks for; 0 if the kernel declares what it needs.
+    pub dynamic_shared: u32,
+    /// The version of the language.
+    pub version: Version,
+}
+
+/// A kernel that the target cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// What the kernel does.
+    pub what: String,
+    /// The oldest architecture that can, such as 80.
+    pub needs: u16,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} takes a GPU of sm_{} or newer", self.what, self.needs)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Translates a kernel.
+///
+/// # Errors
+/// [`Refusal`] if the target lacks an instruction that nothing can stand in for.
+pub fn translate(kir: &Kir, options: &PtxOptions) -> Result<Ptx, Refusal> {
+    let mut lowering = Lowering::new(kir, options);
+    lowering.entry();
+    lowering.block(&kir.body);
+    lowering.finish()
+}
+
+/// A kernel being translated.
+struct Lowering<'k> {
+    kir: &'k Kir,
+    options: &'k PtxOptions,
+    b: Body,
+    entry: entry::Entry,
+    /// What values are held in, by index; none until they are computed.
+    values: Vec<Option<Operand>>,
+    vars: Vec<Reg>,
+    /// How many instructions and statements use each value.
+    uses: Vec<u32>,
+    /// Where loops and scopes go on once left, by label.
+    ends: Vec<Option<Label>>,
+    refusal: Option<Refusal>,
+}
+
+impl<'k> Lowering<'k> {
+    fn new(kir: &'k Kir, options: &'k PtxOptions) -> Self {
+        let mut b = Body::new(options.target);
+        let vars = kir.vars.iter().map(|ty| b.reg(ptx_type(*ty))).collect();
+        Self {
+            kir,
+            options,
+            b,
+            entry: entry::Entry::default(),
+            values: vec![None; kir.values.len()],
+            vars,
+            uses: control::count_uses(kir),
+            ends: vec![None; kir.labels as usize],
+            refusal: None,
+        }
+    }
+
+    fn finish(mut self) -> Result<Ptx, Refusal> {
+        self.b.ret();
+        if let Some(refusal) = self.refusal {
+            return Err(refusal);
+        }
+        let mut kernel = PtxKernel::new(
+            &identifier(&self.kir.name),
+            self.options.target,
+            self.kir.workgroup_size,
+        );
+        kernel.params = self.entry.params.iter().map(declare).collect();
+        kernel.body = self.b;
+        let entry = kernel.name.clone();
+        let module = PtxModule::new(self.options.target).with(kernel);
+        Ok(Ptx {
+            version: module.version(),
+            text: module.to_string(),
+            entry,
+            params: self.entry.params,
+            dynamic_shared: self.entry.dynamic_shared,
+        })
+    }
+
+    /// Says that the target lacks something. The first refusal counts.
+    fn refuse(&mut self, what: &str, needs: u16) {
+        self.refusal.get_or_insert_with(|| Refusal { what: what.to_owned(), needs });
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        self.kir.ty(value)
+    }
+
+    /// What a value is held in: a register, or the number that it is where instructions take those.
+    fn value(&self, value: Value) -> Operand {
+        self.values[value.index()].expect("a value is computed before it is used")
+    }
+
+    /// The register that holds a value.
+    fn reg(&mut self, value: Value) -> Reg {
+        let operand = self.value(value);
+        self.b.in_register(operand)
+    }
+
+    fn var(&self, var: Var) -> Reg {
+        self.vars[var.index()]
+    }
+
+    /// Computes a value.
+    fn define(&mut self, value: Value) {
+        let inst = *self.kir.inst(value);
+        let result = self.compute(value, &inst);
+        self.values[value.index()] = Some(result);
+    }
+
+    fn compute(&mut self, value: Value, inst: &Inst) -> Operand {
+        let ty = self.ty(value);
+        match *inst {
+            Inst::Const(constant) => self.constant(constant),
+            Inst::Builtin(builtin) => self.builtin(builtin),
+            Inst::Unary(op, a) => self.unary(op, a).into(),
+            Inst::Binary(op, a, b) if op.compares() => self.comparison(op, a, b, true).into(),
+            Inst::Binary(op, a, b) => self.binary(op, a, b).into(),
+            Inst::Fma(a, b, c) => self.fma(ty, a, b, c).into(),
+            Inst::Select(condition, a, b) => self.select(ty, condition, a, b).into(),
+            Inst::Convert(a) => self.convert(ty, a),
+            Inst::Bitcast(a) => self.bitcast(ty, a),
+            Inst::ArrayLength { binding, offset, stride } => {
+                self.array_length(binding, offset, stride)
+            }
+            Inst::Get(var) => {
+                let held = self.var(var).into();
+                self.b.copy(ptx_type(ty), held).into()
+            }
+            Inst::Load { place, count } => self.load(value, &place, count),
+            Inst::Extra(..) => self.value(value),
+            Inst::Atomic { op, place, value: operand, compare } => {
+                self.atomic(value, op, &place, operand, compare).into()
+            }
+            Inst::Subgroup(op) => self.subgroup(ty, &op).into(),
+        }
+    }
+
+    /// Numbers stand in instructions, but for truth values and 16-bit floats.
+    fn constant(&mut self, constant: Const) -> Operand {
+        let ty = ptx_type(constant.ty);
+        let operand = Operand::Imm { bits: constant.bits, ty };
+        match ty {
+            PtxType::Pred | PtxType::F16 => {
+                let bits = Operand::Imm { bits: constant.bits, ty: PtxType::U16 };
+                self.b.copy(ty, bits).into()
+            }
+            _ => operand,
+        }
+    }
+}
+
+/// The type of instructions on values of a type.
+const fn ptx_type(ty: Type) -> PtxType {
+    match ty {
+        Type::Bool => PtxType::Pred,
+        Type::I16 => PtxType::S16,
+        Type::U16 => PtxType::U16,
+        Type::I32 => PtxType::S32,
+        Type::U32 => PtxType::U32,
+        Type::I64 => PtxType::S64,
+        Type::U64 => PtxType::U64,
+        Type::F16 => PtxType::F16,
+        Type::F32 => PtxType::F32,
+        Type::F64 => PtxType::F64,
+    }
+}
+
+/// A name that PTX takes: WGSL takes letters of all scripts.
+fn identifier(name: &str) -> String {
+    let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
+    if plain && first { name.to_owned() } else { format!("kernel_{}", escape(name)) }
+}
+
+fn escape(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.chars()
+        .map(|c| if plain(c) { c.to_string() } else { format!("${:x}", c as u32) })
+        .collect()
+}
+
+/// The declaration of what a launch passes.
+fn declare(param: &Param) -> KernelParam {
+    let name = entry::name(*param);
+    match *param {
+        Param::Buffer(_) | Param::Fold | Param::Epoch | Param::Stop => {
+            KernelParam::Pointer { name }
+        }
+        Param::Length(_) => KernelParam::Scalar { name, ty: PtxType::U64 },
+        Param::Immediates(bytes) => KernelParam::Block { name, bytes },
+    }
+}

@@ -1,0 +1,54 @@
+//! Loops that may not end look whether they have to.
+
+use super::{Lowering, Param};
+use crate::asm::{Address, Arg, Label, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// Turns of a thread between two looks, a power of two: a look goes to the host's memory, which
+/// takes about a microsecond.
+const TURNS: u32 = 1 << 14;
+
+/// What polling takes.
+#[derive(Clone, Copy)]
+pub(super) struct Poll {
+    /// Turns so far, of all such loops together.
+    turns: Reg,
+    /// The number of the work being executed.
+    epoch: Reg,
+    /// Where the number is of the last work that has to end.
+    stop: Reg,
+}
+
+impl Lowering<'_> {
+    /// Reads the number of this work, if the kernel has loops that may not end.
+    pub(super) fn poll_entry(&mut self) {
+        if !self.options.polled || !super::control::has_endless(&self.kir.body) {
+            return;
+        }
+        let epoch = self.pointer(Param::Epoch);
+        let epoch = self.read(epoch, "ld.volatile.global.u64");
+        let stop = self.pointer(Param::Stop);
+        let turns = self.b.copy(PtxType::U32, Operand::u32(0));
+        self.entry.poll = Some(Poll { turns, epoch, stop });
+    }
+
+    fn read(&mut self, address: Reg, opcode: &str) -> Reg {
+        let result = self.b.reg(PtxType::U64);
+        let args: Vec<Arg> = vec![result.into(), Address::reg(address, 0).into()];
+        self.b.emit(Opcode::new(opcode), args);
+        result
+    }
+
+    /// At the end of a turn: goes on with the next one, or ends the thread if its work has to end.
+    pub(super) fn poll(&mut self, top: Label) {
+        let Some(Poll { turns, epoch, stop }) = self.entry.poll else { return };
+        let one = [turns.into(), Operand::u32(1)];
+        self.b.op_into(turns, Opcode::new("add.u32"), &one);
+        let rest = self.b.typed("and", PtxType::B32, &[turns.into(), Operand::u32(TURNS - 1)]);
+        let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
+        self.b.branch_if(goes_on, top);
+        let stop = self.read(stop, "ld.volatile.global.u64");
+        let ends = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
+        self.b.ret_if(ends);
+    }
+}

@@ -1,0 +1,159 @@
+//! Kernels and modules as text.
+
+use std::fmt::{self, Write};
+
+use crate::body::Body;
+use crate::target::{Target, Version};
+use crate::types::{Class, PtxType};
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KernelParam {
+    /// The address of global memory, aligned to 16 bytes.
+    Pointer {
+        /// Its name.
+        name: String,
+    },
+    /// A number.
+    Scalar {
+        /// Its name.
+        name: String,
+        /// Its type.
+        ty: PtxType,
+    },
+    /// Bytes, aligned to 16.
+    Block {
+        /// Its name.
+        name: String,
+        /// How many.
+        bytes: u32,
+    },
+}
+
+/// Memory that the threads of a block share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharedArray {
+    /// Its name.
+    pub name: String,
+    /// Bytes; 0 where the launch says how many.
+    pub bytes: u32,
+    /// What its address is a multiple of.
+    pub align: u32,
+}
+
+/// A kernel.
+#[derive(Debug, Clone)]
+pub struct PtxKernel {
+    /// Its name.
+    pub name: String,
+    /// What a launch passes, in order.
+    pub params: Vec<KernelParam>,
+    /// Threads of a block along x, y and z.
+    pub block: [u32; 3],
+    /// Blocks that at least fit one multiprocessor at once: a bound on registers.
+    pub min_blocks: Option<u32>,
+    /// What it does.
+    pub body: Body,
+}
+
+impl PtxKernel {
+    /// An empty kernel.
+    #[must_use]
+    pub fn new(name: &str, target: Target, block: [u32; 3]) -> Self {
+        let body = Body::new(target);
+        Self { name: name.to_owned(), params: Vec::new(), block, min_blocks: None, body }
+    }
+}
+
+/// Kernels of one target, as the driver loads them.
+#[derive(Debug, Clone)]
+pub struct PtxModule {
+    target: Target,
+    kernels: Vec<PtxKernel>,
+}
+
+impl PtxModule {
+    /// A module without kernels.
+    #[must_use]
+    pub fn new(target: Target) -> Self {
+        Self { target, kernels: Vec::new() }
+    }
+
+    /// Adds a kernel.
+    #[must_use]
+    pub fn with(mut self, kernel: PtxKernel) -> Self {
+        self.kernels.push(kernel);
+        self
+    }
+
+    /// The version of the language that all kernels together take.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        let versions = self.kernels.iter().map(|kernel| kernel.body.version());
+        versions.fold(self.target.version(), Version::max)
+    }
+}
+
+impl fmt::Display for PtxModule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, ".version {}\n.target {}\n.address_size 64", self.version(), self.target)?;
+        self.kernels.iter().try_for_each(|kernel| write!(f, "\n{kernel}"))
+    }
+}
+
+impl fmt::Display for KernelParam {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pointer { name } => write!(f, ".param .u64 .ptr .global .align 16 {name}"),
+            Self::Scalar { name, ty } => write!(f, ".param .{} {name}", ty.name()),
+            Self::Block { name, bytes } => write!(f, ".param .align 16 .b8 {name}[{bytes}]"),
+        }
+    }
+}
+
+impl fmt::Display for SharedArray {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, bytes, align } = self;
+        match bytes {
+            0 => write!(f, ".extern .shared .align {align} .b8 {name}[];"),
+            _ => write!(f, ".shared .align {align} .b8 {name}[{bytes}];"),
+        }
+    }
+}
+
+impl fmt::Display for PtxKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let outside = self.body.shared.iter().filter(|array| array.bytes == 0);
+        outside.into_iter().try_for_each(|array| writeln!(f, "{array}"))?;
+        writeln!(f, ".visible .entry {}(", self.name)?;
+        for (nth, param) in self.params.iter().enumerate() {
+            let end = if nth + 1 < self.params.len() { "," } else { "" };
+            writeln!(f, "\t{param}{end}")?;
+        }
+        let [x, y, z] = self.block;
+        writeln!(f, ")\n.reqntid {x}, {y}, {z}")?;
+        if let Some(blocks) = self.min_blocks {
+            writeln!(f, ".minnctapersm {blocks}")?;
+        }
+        f.write_str("{\n")?;
+        self.declarations(f)?;
+        self.body.lines().iter().try_for_each(|line| writeln!(f, "{line}"))?;
+        f.write_char('}')?;
+        f.write_char('\n')
+    }
+}
+
+impl PtxKernel {
+    fn declarations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (class, count) in Class::ALL.into_iter().zip(self.body.registers()) {
+            if count > 0 {
+                writeln!(f, "\t.reg .{} {}<{count}>;", class.ty().name(), class.prefix())?;
+            }
+        }
+        for (name, bytes) in &self.body.locals {
+            writeln!(f, "\t.local .align 16 .b8 {name}[{bytes}];")?;
+        }
+        let inside = self.body.shared.iter().filter(|array| array.bytes > 0);
+        inside.into_iter().try_for_each(|array| writeln!(f, "\t{array}"))
+    }
+}

@@ -1,0 +1,246 @@
+//! Types, registers and operands.
+
+/// The type that an instruction gives its operands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PtxType {
+    /// Truth value.
+    Pred,
+    /// 8 bits, in memory only.
+    B8,
+    /// 8-bit unsigned integer, in memory only.
+    U8,
+    /// 16 bits.
+    B16,
+    /// 16-bit unsigned integer.
+    U16,
+    /// 16-bit signed integer.
+    S16,
+    /// IEEE 754 binary16.
+    F16,
+    /// The upper half of a binary32.
+    Bf16,
+    /// 32 bits.
+    B32,
+    /// 32-bit unsigned integer.
+    U32,
+    /// 32-bit signed integer.
+    S32,
+    /// Two binary16, the first in the low half.
+    F16x2,
+    /// Two bfloat16, the first in the low half.
+    Bf16x2,
+    /// IEEE 754 binary32.
+    F32,
+    /// 64 bits.
+    B64,
+    /// 64-bit unsigned integer.
+    U64,
+    /// 64-bit signed integer.
+    S64,
+    /// IEEE 754 binary64.
+    F64,
+}
+
+impl PtxType {
+    /// The name in instructions, without the dot.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pred => "pred",
+            Self::B8 => "b8",
+            Self::U8 => "u8",
+            Self::B16 => "b16",
+            Self::U16 => "u16",
+            Self::S16 => "s16",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::B32 => "b32",
+            Self::U32 => "u32",
+            Self::S32 => "s32",
+            Self::F16x2 => "f16x2",
+            Self::Bf16x2 => "bf16x2",
+            Self::F32 => "f32",
+            Self::B64 => "b64",
+            Self::U64 => "u64",
+            Self::S64 => "s64",
+            Self::F64 => "f64",
+        }
+    }
+
+    /// The registers that hold such values; 8 bits are held in 16.
+    #[must_use]
+    pub const fn class(self) -> Class {
+        match self {
+            Self::Pred => Class::Pred,
+            Self::B8 | Self::U8 | Self::B16 | Self::U16 | Self::S16 | Self::F16 | Self::Bf16 => {
+                Class::B16
+            }
+            Self::B32 | Self::U32 | Self::S32 | Self::F16x2 | Self::Bf16x2 | Self::F32 => {
+                Class::B32
+            }
+            Self::B64 | Self::U64 | Self::S64 | Self::F64 => Class::B64,
+        }
+    }
+
+    /// Bytes in memory; a truth value takes one.
+    #[must_use]
+    pub const fn size(self) -> u32 {
+        match self {
+            Self::Pred | Self::B8 | Self::U8 => 1,
+            _ => self.class().bits() / 8,
+        }
+    }
+
+    /// The untyped bits of the same size.
+    #[must_use]
+    pub const fn to_bits(self) -> Self {
+        match self {
+            Self::B8 | Self::U8 => Self::B8,
+            _ => self.class().ty(),
+        }
+    }
+}
+
+/// A kind of register. Registers are untyped: instructions say what is in them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// A truth value.
+    Pred,
+    /// 16 bits.
+    B16,
+    /// 32 bits.
+    B32,
+    /// 64 bits.
+    B64,
+}
+
+impl Class {
+    /// Every class.
+    pub const ALL: [Self; 4] = [Self::Pred, Self::B16, Self::B32, Self::B64];
+
+    /// What the names of its registers begin with.
+    #[must_use]
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Pred => "%p",
+            Self::B16 => "%h",
+            Self::B32 => "%r",
+            Self::B64 => "%d",
+        }
+    }
+
+    /// The type that registers are declared with.
+    #[must_use]
+    pub const fn ty(self) -> PtxType {
+        match self {
+            Self::Pred => PtxType::Pred,
+            Self::B16 => PtxType::B16,
+            Self::B32 => PtxType::B32,
+            Self::B64 => PtxType::B64,
+        }
+    }
+
+    /// Bits of a register; 1 for truth values.
+    #[must_use]
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Pred => 1,
+            Self::B16 => 16,
+            Self::B32 => 32,
+            Self::B64 => 64,
+        }
+    }
+}
+
+/// A virtual register, made by [`Body::reg`](crate::Body::reg).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Reg {
+    pub(crate) class: Class,
+    pub(crate) index: u32,
+}
+
+impl Reg {
+    /// Its kind.
+    #[must_use]
+    pub const fn class(self) -> Class {
+        self.class
+    }
+}
+
+/// What an instruction reads: a register or a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// A register.
+    Reg(Reg),
+    /// A number, by its bits. There are none of 16-bit floats: `mov.b16` makes those.
+    Imm {
+        /// The bits, in the low end.
+        bits: u64,
+        /// How it is written.
+        ty: PtxType,
+    },
+}
+
+impl Operand {
+    /// A `u32`.
+    #[must_use]
+    pub const fn u32(value: u32) -> Self {
+        Self::Imm { bits: value as u64, ty: PtxType::U32 }
+    }
+
+    /// An `i32`.
+    #[must_use]
+    pub const fn s32(value: i32) -> Self {
+        Self::Imm { bits: value as u32 as u64, ty: PtxType::S32 }
+    }
+
+    /// A `u64`.
+    #[must_use]
+    pub const fn u64(value: u64) -> Self {
+        Self::Imm { bits: value, ty: PtxType::U64 }
+    }
+
+    /// An `f32`.
+    #[must_use]
+    pub const fn f32(value: f32) -> Self {
+        Self::Imm { bits: value.to_bits() as u64, ty: PtxType::F32 }
+    }
+
+    /// An `f64`.
+    #[must_use]
+    pub const fn f64(value: f64) -> Self {
+        Self::Imm { bits: value.to_bits(), ty: PtxType::F64 }
+    }
+}
+
+impl From<Reg> for Operand {
+    fn from(reg: Reg) -> Self {
+        Self::Reg(reg)
+    }
+}
+
+/// Where memory lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// Memory of the device.
+    Global,
+    /// Memory that the threads of a block share.
+    Shared,
+    /// Memory of each thread.
+    Local,
+    /// The kernel's parameters.
+    Param,
+}
+
+impl Space {
+    /// The name in instructions, without the dot.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Shared => "shared",
+            Self::Local => "local",
+            Self::Param => "param",
+        }
+    }
+}
