@@ -111,9 +111,12 @@ pub struct Emit {
     /// What to translate to.
     #[arg(long, value_enum, default_value_t = Target::Spirv)]
     pub target: Target,
-    /// File to write, `-` for standard output.
+    /// GPU architecture that PTX is for, and all newer ones: 75, 80, 89, 90, or 90a for that alone.
+    #[arg(long, value_name = "SM", default_value = "75")]
+    pub sm: scry_ptx::Target,
+    /// File to write, `-` for standard output, where text goes unless told otherwise.
     #[arg(short, long, value_name = "OUT")]
-    pub output: PathBuf,
+    pub output: Option<PathBuf>,
     /// Leave out the checks of indices and loops.
     #[arg(long)]
     pub unchecked: bool,
@@ -126,6 +129,18 @@ pub struct Emit {
 pub enum Target {
     /// SPIR-V 1.3 in binary, little-endian.
     Spirv,
+    /// PTX, the assembly language of NVIDIA's GPUs; text.
+    Ptx,
+}
+
+impl Target {
+    /// The name, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spirv => "spirv",
+            Self::Ptx => "ptx",
+        }
+    }
 }
 
 /// Arguments of `scry run`.

@@ -1,8 +1,10 @@
 //! `scry emit`: a kernel in another language.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use scry_ir::{Outline, Program, SpirvOptions};
+use scry_ir::kir::KirOptions;
+use scry_ir::{Outline, Program, ShaderError, SpirvOptions};
+use scry_ptx::PtxOptions;
 use serde_json::json;
 
 use super::{options, read_source, refused};
@@ -10,47 +12,90 @@ use crate::args::{Emit, Target};
 use crate::data::file;
 use crate::report::{self, Failure, Report};
 
+/// A kernel in another language.
+struct Emitted {
+    bytes: Vec<u8>,
+    /// Language and version.
+    language: String,
+}
+
 /// Translates a kernel and writes it.
 pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
-    let to_stdout = args.output == Path::new("-");
-    if to_stdout && json {
-        return Err(Failure::usage(
-            "-o - and --json both want standard output; give -o the name of a file",
-        ));
-    }
+    let output = output(args, json)?;
     let source = read_source(&args.file)?;
-    if !to_stdout {
-        if file::same(&args.output, &args.file) {
+    if let Some(output) = &output {
+        if file::same(output, &args.file) {
             return Err(Failure::usage(format!(
                 "-o {}: this is the source; it would be overwritten",
-                args.output.display()
+                output.display()
             )));
         }
-        file::check_writable(&args.output)?;
+        file::check_writable(output)?;
     }
-    let failed = |error| Failure::shader(&args.file, &error);
-    let outline = Outline::read(&source).map_err(failed)?;
+    let outline = Outline::read(&source).map_err(|error| Failure::shader(&args.file, &error))?;
     let program = Program::with_options(&source, &options(&args.selection, []))
         .map_err(|error| refused(&args.file, &outline, &error))?;
-    let Target::Spirv = args.target;
-    let spirv = SpirvOptions {
+    let Emitted { bytes, language } = match args.target {
+        Target::Spirv => spirv(&program, args)?,
+        Target::Ptx => ptx(&program, args)?,
+    };
+    let Some(output) = output else {
+        report::print_bytes(&bytes)?;
+        return Ok(Report::new(String::new(), json!(null)));
+    };
+    file::write(&output, |out| out.write_all(&bytes))?;
+    let entry = &program.interface().entry_point;
+    let (file, target) = (output.display().to_string(), args.target.name());
+    Ok(Report::new(
+        format!("{entry} -> {file}, {} bytes of {language}\n", bytes.len()),
+        json!({ "entry_point": entry, "target": target, "file": file, "bytes": bytes.len() }),
+    ))
+}
+
+/// The file to write; none stands for standard output.
+fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
+    let output = match (&args.output, args.target) {
+        (Some(output), _) => output.clone(),
+        (None, Target::Ptx) => PathBuf::from("-"),
+        (None, Target::Spirv) => {
+            return Err(Failure::usage(
+                "SPIR-V is binary; name a file with --output, or - for standard output",
+            ));
+        }
+    };
+    match (output == Path::new("-"), json) {
+        (true, true) => Err(Failure::usage(
+            "-o - and --json both want standard output; give -o the name of a file",
+        )),
+        (true, false) => Ok(None),
+        (false, _) => Ok(Some(output)),
+    }
+}
+
+fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+    let options = SpirvOptions {
         version: (1, 3),
         checked: !args.unchecked,
         native_workgroup_zeroing: false,
         folded: false,
     };
-    let words = program.to_spirv(&spirv).map_err(failed)?;
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    Ok(Emitted { bytes, language: "SPIR-V 1.3".to_owned() })
+}
 
-    let entry = &program.interface().entry_point;
-    if to_stdout {
-        report::print_bytes(&bytes)?;
-        return Ok(Report::new(String::new(), json!(null)));
-    }
-    file::write(&args.output, |out| out.write_all(&bytes))?;
-    let output = args.output.display().to_string();
-    Ok(Report::new(
-        format!("{entry} -> {output}, {} bytes of SPIR-V 1.3\n", bytes.len()),
-        json!({ "entry_point": entry, "target": "spirv", "file": output, "bytes": bytes.len() }),
-    ))
+fn ptx(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+    let options = KirOptions { checked: !args.unchecked };
+    let translate = |kir| scry_ptx::translate(&kir, &PtxOptions::new(args.sm));
+    let ptx = program.with_kir(&options, translate).map_err(|error| failed(args, &error))?;
+    let ptx = ptx.map_err(|refusal| {
+        let kernel = &program.interface().entry_point;
+        Failure::usage(format!("kernel `{kernel}`: {refusal}; ask for that with --sm"))
+    })?;
+    let language = format!("PTX {} for {}", ptx.version, args.sm);
+    Ok(Emitted { bytes: ptx.text.into_bytes(), language })
+}
+
+fn failed(args: &Emit, error: &ShaderError) -> Failure {
+    Failure::shader(&args.file, error)
 }

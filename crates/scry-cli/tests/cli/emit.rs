@@ -35,10 +35,28 @@ fn what_cannot_be_emitted_is_refused() {
     place.scry(&["emit", "set.wgsl", "-o", "o", "--set", "N=2"]).ends(0);
     place.scry(&["emit", "none.wgsl", "-o", "o"]).ends(1).says(&["none.wgsl"]);
     place.scry(&["emit", "two.wgsl"]).ends(2).says(&["--output"]);
-    place.scry(&["emit", "two.wgsl", "--target", "ptx", "-o", "o"]).ends(2).says(&["spirv"]);
+    place.scry(&["emit", "two.wgsl", "--target", "elf", "-o", "o"]).ends(2).says(&["ptx"]);
     let both = place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "-", "--json"]).ends(2);
     assert_eq!(both.json()["error"]["kind"], "usage");
     place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "./two.wgsl"]).ends(2);
     assert_eq!(place.read("two.wgsl"), two.as_bytes(), "the source is as it was");
     place.scry(&["emit", "two.wgsl", "--entry", "a", "-o", "no/o"]).ends(1).says(&["no folder"]);
+}
+
+#[test]
+fn ptx_is_printed_for_the_architecture_asked_for() {
+    let place = Workplace::without_driver();
+    let kernel = repository("examples/kernels/saxpy.wgsl");
+    let kernel = kernel.to_str().unwrap();
+    let piped = place.command(&["emit", "--target", "ptx", "--sm", "90", kernel]).output().unwrap();
+    assert!(piped.status.success());
+    let text = String::from_utf8(piped.stdout).unwrap();
+    assert!(text.starts_with(".version 7.8\n.target sm_90\n"), "{text}");
+    assert!(text.contains(".visible .entry"), "{text}");
+    let file = ["emit", "--target", "ptx", kernel, "-o", "k.ptx"];
+    place.scry(&file).ends(0).says(&["k.ptx", "PTX 6.3 for sm_75"]);
+    assert!(place.read("k.ptx").starts_with(b".version 6.3\n"));
+    let old = ["emit", "--target", "ptx", "--sm", "61", kernel];
+    place.scry(&old).ends(2).says(&["`61` is no target", "90a"]);
+    place.scry(&["emit", "--target", "ptx", "--json", kernel]).ends(2).says(&["standard output"]);
 }

@@ -1,0 +1,73 @@
+//! The PTX of every kernel of the corpus is as blessed, and the assembler takes it.
+//!
+//! `SCRY_BLESS=1` writes the golden files anew. `SCRY_PTXAS` names NVIDIA's assembler; without it
+//! nothing is assembled.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
+
+#[path = "../../scry-ir/tests/common/golden.rs"]
+mod golden;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use scry_ir::{Program, kir::KirOptions};
+use scry_ptx::{Ptx, PtxOptions, Target, translate};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus")
+}
+
+/// Names and sources of the kernels in a folder.
+fn sources(folder: &Path) -> Vec<(String, String)> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let wgsl = files.filter(|path| path.extension().is_some_and(|extension| extension == "wgsl"));
+    let read = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, std::fs::read_to_string(path).unwrap())
+    };
+    let mut sources: Vec<_> = wgsl.map(read).collect();
+    sources.sort();
+    sources
+}
+
+fn translated(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
+    let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    let kir = program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"));
+    translate(&kir, options).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn the_text_of_every_kernel_is_as_blessed() {
+    let options = PtxOptions { polled: true, ..PtxOptions::new(Target::SM_80) };
+    let text = |(name, source): (String, String)| {
+        (format!("{name}.ptx"), translated(&source, true, &options).text)
+    };
+    let texts: Vec<_> = sources(&corpus()).into_iter().map(text).collect();
+    golden::compare_all(&corpus().join("out"), "ptx", &texts);
+}
+
+#[test]
+fn the_assembler_takes_every_kernel_for_every_target() {
+    let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
+        eprintln!("skipped: SCRY_PTXAS names no assembler");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let folders = ["", "bounds", "fuzz"].map(|name| corpus().join(name));
+    for (name, source) in folders.iter().flat_map(|folder| sources(folder)) {
+        for target in [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90, Target::SM_90A] {
+            for (checked, folded) in [(true, false), (false, false), (true, true)] {
+                let options = PtxOptions { target, folded, polled: checked };
+                let ptx = translated(&source, checked, &options);
+                let file = folder.path().join("kernel.ptx");
+                std::fs::write(&file, &ptx.text).unwrap();
+                let mut command = Command::new(&assembler);
+                command.arg(format!("-arch={target}")).arg(&file);
+                let output = command.arg("-o").arg(folder.path().join("cubin")).output().unwrap();
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{name} for {target}: {said}\n{}", ptx.text);
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What it takes to compile: to PTX, with the driver's compiler, and from the disk cache.
+
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use scry_gpu::{Device, shaders};
+use scry_ir::{Program, kir::KirOptions};
+use scry_ptx::{PtxOptions, Target, translate};
+
+use crate::table::{Goal, Row};
+use crate::{Bench, median};
+
+/// Processes for each number.
+const PROCESSES: usize = 7;
+
+/// The kernel whose compilation is compared: the 128×128 product.
+const GEMM: &str = shaders::matmul::COARSE_8X8_VEC4;
+
+/// Compares all of it.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    for (name, source) in [("emit gemm", GEMM), ("emit sum", shaders::reduce::SUM)] {
+        emit(bench, name, source)?;
+    }
+    load(bench)
+}
+
+/// How long it takes from the program to PTX.
+fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
+    let program = Program::parse(source)?;
+    let mut times = Vec::new();
+    for _ in 0..=bench.samples {
+        let start = Instant::now();
+        let translate = |kir| translate(&kir, &PtxOptions::new(Target::SM_90));
+        program.with_kir(&KirOptions { checked: true }, translate)??;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    let (rate, ours) = (String::new(), median(times));
+    let goal = Goal::AtLeast(1.0);
+    bench.table.row(&Row { name, rate, ours, peer: "a millisecond", theirs: 1e-3, goal });
+    Ok(())
+}
+
+/// Compares the first compilation of a kernel with later processes' ones.
+fn load(bench: &mut Bench) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let warm = folder.path().to_str().context("the folder's name is text")?;
+    // Fills the cache.
+    process(bench, warm)?;
+    let (mut cached, mut compiled) = (Vec::new(), Vec::new());
+    for _ in 0..PROCESSES {
+        cached.push(process(bench, warm)?);
+        compiled.push(process(bench, "off")?);
+    }
+    bench.table.row(&Row {
+        name: "128x128 gemm from the disk cache",
+        rate: String::new(),
+        ours: median(cached),
+        peer: "our JIT",
+        theirs: median(compiled),
+        // At most 0.1 of its time.
+        goal: Goal::AtLeast(10.0),
+    });
+    Ok(())
+}
+
+/// Seconds that a process of its own takes to compile, with a folder for its cache.
+fn process(bench: &Bench, cache: &str) -> Result<f64> {
+    let device = format!("{}:{}", bench.ours.backend_kind(), bench.ours.info().index);
+    let mut command = Command::new(std::env::current_exe()?);
+    // The driver's own cache would hide what its compiler takes.
+    command.env("SCRY_CACHE_DIR", cache).env("CUDA_CACHE_DISABLE", "1");
+    let output = command.args(["--compile-child", "--device", &device]).output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "a process that compiles failed: {said}");
+    let seconds = String::from_utf8_lossy(&output.stdout).trim().parse();
+    seconds.context("a process that compiles said no number")
+}
+
+/// Compiles, and prints the seconds that takes.
+pub fn child(device: &str) -> Result<()> {
+    let device = Device::open(device)?;
+    let start = Instant::now();
+    device.compile(GEMM)?;
+    println!("{}", start.elapsed().as_secs_f64());
+    Ok(())
+}

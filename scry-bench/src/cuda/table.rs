@@ -1,0 +1,84 @@
+//! The table that is printed, and whether all goals are reached.
+
+/// What is asked of a ratio of times, the peer's over ours.
+#[derive(Clone, Copy)]
+pub enum Goal {
+    /// Nothing.
+    None,
+    /// At least so much.
+    AtLeast(f64),
+}
+
+/// Goals so far.
+#[derive(Default)]
+pub struct Table {
+    reached: usize,
+    missed: Vec<String>,
+}
+
+/// One line: what is measured, ours and the peer's seconds.
+pub struct Row<'a> {
+    /// What, with its size.
+    pub name: &'a str,
+    /// How fast ours is, such as `41.2 TFLOP/s`; empty if the time says it all.
+    pub rate: String,
+    /// Our seconds.
+    pub ours: f64,
+    /// Name of the peer.
+    pub peer: &'a str,
+    /// The peer's seconds.
+    pub theirs: f64,
+    /// What is asked.
+    pub goal: Goal,
+}
+
+impl Table {
+    /// Prints the heading.
+    pub fn heading(&self) {
+        println!(
+            "\n{:<34} {:>11} {:>15}  {:<14} {:>11} {:>7}  goal",
+            "what", "ours", "", "peer", "its time", "ratio"
+        );
+    }
+
+    /// Prints a row.
+    pub fn row(&mut self, row: &Row<'_>) {
+        let ratio = row.theirs / row.ours;
+        let line = format!(
+            "{:<34} {:>11} {:>15}  {:<14} {:>11} {ratio:>7.3}",
+            row.name,
+            readable(row.ours),
+            row.rate,
+            row.peer,
+            readable(row.theirs)
+        );
+        let verdict = match row.goal {
+            Goal::None => String::new(),
+            Goal::AtLeast(least) if ratio >= least => {
+                self.reached += 1;
+                format!("≥ {least} PASS")
+            }
+            Goal::AtLeast(least) => {
+                self.missed.push(format!("{line}  ≥ {least}"));
+                format!("≥ {least} FAIL")
+            }
+        };
+        println!("{line}  {verdict}");
+    }
+
+    /// Prints the sum; true if all goals are reached.
+    pub fn finish(self) -> bool {
+        println!("\n{} goals reached, {} missed", self.reached, self.missed.len());
+        self.missed.iter().for_each(|row| println!("  {row}"));
+        self.missed.is_empty()
+    }
+}
+
+/// Seconds in the unit that suits them.
+fn readable(seconds: f64) -> String {
+    match seconds {
+        s if s < 1e-3 => format!("{:.2} µs", s * 1e6),
+        s if s < 1.0 => format!("{:.3} ms", s * 1e3),
+        s => format!("{s:.3} s"),
+    }
+}
