@@ -21,8 +21,8 @@ pub(super) struct Entry {
     pub(super) dynamic_shared: u32,
     /// Addresses of the buffers in use, by position.
     pub(super) buffers: BTreeMap<u32, Reg>,
-    /// Sizes of the buffers whose length somebody asks for, by position.
-    pub(super) lengths: BTreeMap<u32, Reg>,
+    /// Elements of arrays that somebody asks for.
+    pub(super) lengths: Vec<(Param, Reg)>,
     /// Where each workgroup array begins in shared memory.
     pub(super) shared_offsets: Vec<u32>,
     /// The address of shared memory, and its name.
@@ -38,7 +38,7 @@ pub(super) struct Entry {
 #[derive(Default)]
 struct Used {
     buffers: Vec<u32>,
-    lengths: Vec<u32>,
+    lengths: Vec<Param>,
     immediates: bool,
     builtins: Vec<Builtin>,
 }
@@ -47,7 +47,7 @@ struct Used {
 pub(super) fn name(param: Param) -> String {
     match param {
         Param::Buffer(nth) => format!("buffer{nth}"),
-        Param::Length(nth) => format!("length{nth}"),
+        Param::Length { buffer, offset, stride } => format!("length{buffer}_{offset}_{stride}"),
         Param::Fold => "fold".to_owned(),
         Param::Immediates(_) => "immediates".to_owned(),
         Param::Epoch => "epoch".to_owned(),
@@ -72,9 +72,9 @@ impl Lowering<'_> {
             let address = self.pointer(Param::Buffer(*nth));
             self.entry.buffers.insert(*nth, address);
         }
-        for nth in &used.lengths {
-            let bytes = self.word(Param::Length(*nth));
-            self.entry.lengths.insert(*nth, bytes);
+        for length in &used.lengths {
+            let elements = self.parameter(*length, PtxType::U32);
+            self.entry.lengths.push((*length, elements));
         }
         if used.immediates {
             self.entry.params.push(Param::Immediates(self.kir.immediates));
@@ -83,15 +83,15 @@ impl Lowering<'_> {
 
     /// The address that a parameter holds.
     pub(super) fn pointer(&mut self, param: Param) -> Reg {
-        let address = self.word(param).into();
+        let address = self.parameter(param, PtxType::U64).into();
         self.b.op(PtxType::U64, Opcode::new("cvta.to.global.u64"), &[address])
     }
 
-    /// Adds a parameter of 8 bytes, and reads it.
-    fn word(&mut self, param: Param) -> Reg {
+    /// Adds a parameter, and reads it.
+    fn parameter(&mut self, param: Param, ty: PtxType) -> Reg {
         self.entry.params.push(param);
         let address = Address::symbol(&name(param), 0);
-        self.b.load(Space::Param, PtxType::U64, address, 1, false)[0]
+        self.b.load(Space::Param, ty, address, 1, false)[0]
     }
 
     /// Reads who this thread is.
@@ -264,14 +264,11 @@ impl Lowering<'_> {
         }
     }
 
-    /// Elements of the runtime-sized array at the end of a buffer, at most 2^32 - 1.
-    pub(super) fn array_length(&mut self, binding: u32, offset: u32, stride: u32) -> Operand {
-        let bytes = self.entry.lengths[&binding].into();
-        let rest = self.b.typed("sub", PtxType::U64, &[bytes, Operand::u64(offset.into())]);
-        let count = self.b.typed("div", PtxType::U64, &[rest.into(), Operand::u64(stride.into())]);
-        let most = Operand::u64(u32::MAX.into());
-        let count = self.b.typed("min", PtxType::U64, &[count.into(), most]);
-        self.b.convert("", PtxType::U32, PtxType::U64, count.into()).into()
+    /// Elements of the runtime-sized array at the end of a buffer.
+    pub(super) fn array_length(&mut self, buffer: u32, offset: u32, stride: u32) -> Operand {
+        let asked = Param::Length { buffer, offset, stride };
+        let found = self.entry.lengths.iter().find(|(length, _)| *length == asked);
+        found.expect("lengths in use are read on entry").1.into()
     }
 }
 
@@ -286,7 +283,9 @@ impl Used {
         for definition in &kir.values {
             match definition.inst {
                 Inst::Builtin(builtin) => used.builtins.push(builtin),
-                Inst::ArrayLength { binding, .. } => used.lengths.push(binding),
+                Inst::ArrayLength { binding: buffer, offset, stride } => {
+                    used.length(Param::Length { buffer, offset, stride });
+                }
                 Inst::Load { place, .. } | Inst::Atomic { place, .. } => used.place(&place),
                 _ => {}
             }
@@ -294,8 +293,6 @@ impl Used {
         used.stores(&kir.body);
         used.buffers.sort_unstable();
         used.buffers.dedup();
-        used.lengths.sort_unstable();
-        used.lengths.dedup();
         used
     }
 
@@ -305,6 +302,12 @@ impl Used {
                 self.place(place);
             }
             stmt.blocks().for_each(|block| self.stores(block));
+        }
+    }
+
+    fn length(&mut self, length: Param) {
+        if !self.lengths.contains(&length) {
+            self.lengths.push(length);
         }
     }
 

@@ -50,8 +50,16 @@ impl PtxOptions {
 pub enum Param {
     /// The address of a buffer, by its position in the interface; 8 bytes.
     Buffer(u32),
-    /// The size of a buffer in bytes; 8 bytes.
-    Length(u32),
+    /// The number of elements of the array at the end of a buffer, at most 2^32 - 1; 4 bytes. A
+    /// division is for the host, which makes one for each launch.
+    Length {
+        /// The buffer, by its position in the interface.
+        buffer: u32,
+        /// Bytes before the first element.
+        offset: u32,
+        /// Bytes from one element to the next.
+        stride: u32,
+    },
     /// The address of a buffer that holds [`scry_ir::FoldParams`]; 8 bytes.
     Fold,
     /// The block of immediates, of so many bytes.
@@ -60,6 +68,16 @@ pub enum Param {
     Epoch,
     /// The address of a `u64`: work of this number, and of lower ones, has to end; 8 bytes.
     Stop,
+}
+
+impl Param {
+    /// The elements that a buffer of so many bytes has, where this is a length.
+    #[must_use]
+    pub fn elements(self, bytes: u64) -> u32 {
+        let Self::Length { offset, stride, .. } = self else { return 0 };
+        let count = bytes.saturating_sub(offset.into()) / u64::from(stride);
+        u32::try_from(count).unwrap_or(u32::MAX)
+    }
 }
 
 /// A translated kernel.
@@ -271,7 +289,7 @@ fn declare(param: &Param) -> KernelParam {
         Param::Buffer(_) | Param::Fold | Param::Epoch | Param::Stop => {
             KernelParam::Pointer { name }
         }
-        Param::Length(_) => KernelParam::Scalar { name, ty: PtxType::U64 },
+        Param::Length { .. } => KernelParam::Scalar { name, ty: PtxType::U32 },
         Param::Immediates(bytes) => KernelParam::Block { name, bytes },
     }
 }
