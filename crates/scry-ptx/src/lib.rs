@@ -33,7 +33,7 @@ mod types;
 
 pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 pub use body::Body;
-pub use lower::{Param, Ptx, PtxOptions, Refusal, translate};
+pub use lower::{Param, Ptx, PtxOptions, RESIDENT, Refusal, translate};
 pub use module::{KernelParam, PtxKernel, PtxModule, SharedArray};
 pub use target::{Target, Version};
 pub use types::{Class, Operand, PtxType, Reg, Space};

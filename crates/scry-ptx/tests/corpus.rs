@@ -58,7 +58,7 @@ fn the_assembler_takes_every_kernel_for_every_target() {
     for (name, source) in folders.iter().flat_map(|folder| sources(folder)) {
         for target in [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90, Target::SM_90A] {
             for (checked, folded) in [(true, false), (false, false), (true, true)] {
-                let options = PtxOptions { target, folded, polled: checked };
+                let options = PtxOptions { target, folded, polled: checked, bounded: checked };
                 let ptx = translated(&source, checked, &options);
                 let file = folder.path().join("kernel.ptx");
                 std::fs::write(&file, &ptx.text).unwrap();

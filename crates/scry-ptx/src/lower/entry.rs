@@ -6,6 +6,7 @@ use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type}
 
 use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
+use crate::body::Body;
 use crate::types::{Operand, PtxType, Reg, Space};
 
 /// Bytes of shared memory that a kernel may declare; a launch has to ask for more.
@@ -13,6 +14,9 @@ const MAX_STATIC_SHARED: u32 = 48 << 10;
 
 /// Bytes of zeros that are written one after the other rather than in a loop.
 const SPELLED: u32 = 4096;
+
+/// Rows of zeros, 16 bytes a thread, that are written one after the other rather than in a loop.
+const SPELLED_ROWS: u32 = 16;
 
 /// What is set up on entry.
 #[derive(Default)]
@@ -188,7 +192,7 @@ impl Lowering<'_> {
     fn spell_zeros(&mut self, name: &str, bytes: u32) {
         for offset in (0..bytes).step_by(16) {
             let address = Address::symbol(name, i64::from(offset));
-            self.b.store(Space::Local, PtxType::B32, address, &[Operand::u32(0); 4]);
+            zero_quad(&mut self.b, Space::Local, address);
         }
     }
 
@@ -198,7 +202,7 @@ impl Lowering<'_> {
         self.b.for_range(Operand::u32(0), Operand::u32(bytes), 16, |b, at| {
             let at = b.convert("", PtxType::U64, PtxType::U32, at.into());
             let address = b.typed("add", PtxType::U64, &[base.into(), at.into()]);
-            b.store(Space::Local, PtxType::B32, Address::reg(address, 0), &[Operand::u32(0); 4]);
+            zero_quad(b, Space::Local, Address::reg(address, 0));
         });
     }
 
@@ -218,14 +222,33 @@ impl Lowering<'_> {
         let base = self.b.reg(PtxType::U32);
         self.b.emit(Opcode::new("mov.u32"), vec![base.into(), name.as_str().into()]);
         self.entry.shared = Some((base, name));
+        self.zero_shared(base, total);
+        self.b.barrier();
+    }
+
+    /// Each thread writes 16 zeros in turn: a whole row of the block at once, and what is left.
+    fn zero_shared(&mut self, base: Reg, total: u32) {
         let thread = self.thread();
         let first = self.b.typed("shl", PtxType::B32, &[thread.into(), Operand::u32(4)]);
-        let step = self.threads() * 16;
-        self.b.for_range(first.into(), Operand::u32(total), step, |b, at| {
-            let address = b.typed("add", PtxType::U32, &[base.into(), at.into()]);
-            b.store(Space::Shared, PtxType::B32, Address::reg(address, 0), &[Operand::u32(0); 4]);
-        });
-        self.b.barrier();
+        let row = self.threads() * 16;
+        let rows = total / row;
+        if rows > SPELLED_ROWS {
+            self.b.for_range(first.into(), Operand::u32(total), row, |b, at| {
+                let address = b.typed("add", PtxType::U32, &[base.into(), at.into()]);
+                zero_quad(b, Space::Shared, Address::reg(address, 0));
+            });
+            return;
+        }
+        let address = self.b.typed("add", PtxType::U32, &[base.into(), first.into()]);
+        for nth in 0..rows {
+            zero_quad(&mut self.b, Space::Shared, Address::reg(address, i64::from(nth * row)));
+        }
+        if !total.is_multiple_of(row) {
+            let rest = Operand::u32(total - rows * row);
+            let inside = self.b.compare("lt", PtxType::U32, first.into(), rest);
+            let address = Address::reg(address, i64::from(rows * row));
+            self.b.if_then(inside, |b| zero_quad(b, Space::Shared, address));
+        }
     }
 
     /// Computes the grid that the kernel is to see, and leaves where this block is in excess.
@@ -270,6 +293,11 @@ impl Lowering<'_> {
         let found = self.entry.lengths.iter().find(|(length, _)| *length == asked);
         found.expect("lengths in use are read on entry").1.into()
     }
+}
+
+/// Writes 16 bytes of zeros.
+fn zero_quad(b: &mut Body, space: Space, address: Address) {
+    b.store(space, PtxType::B32, address, &[Operand::u32(0); 4]);
 }
 
 /// Bytes of an array.

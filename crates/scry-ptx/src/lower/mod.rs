@@ -35,13 +35,21 @@ pub struct PtxOptions {
     pub folded: bool,
     /// Whether loops that are not proven to end look from time to time whether they have to.
     pub polled: bool,
+    /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. The
+    /// assembler takes more where it likes, and then too few threads are left to wait for memory;
+    /// a kernel that needs more has to be translated without.
+    pub bounded: bool,
 }
 
+/// Threads that a multiprocessor holds at least of a kernel whose registers are bounded: with 64 Ki
+/// registers that leaves 128 for each.
+pub const RESIDENT: u32 = 512;
+
 impl PtxOptions {
-    /// For a target; neither folded nor polled.
+    /// For a target; neither folded nor polled nor bounded.
     #[must_use]
     pub const fn new(target: Target) -> Self {
-        Self { target, folded: false, polled: false }
+        Self { target, folded: false, polled: false, bounded: false }
     }
 }
 
@@ -167,6 +175,10 @@ impl<'k> Lowering<'k> {
             self.kir.workgroup_size,
         );
         kernel.params = self.entry.params.iter().map(declare).collect();
+        if self.options.bounded {
+            let threads: u32 = self.kir.workgroup_size.iter().product();
+            kernel.min_blocks = Some(RESIDENT / threads).filter(|blocks| *blocks > 1);
+        }
         kernel.body = self.b;
         let entry = kernel.name.clone();
         let module = PtxModule::new(self.options.target).with(kernel);
