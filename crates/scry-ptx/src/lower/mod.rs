@@ -16,6 +16,8 @@ mod math;
 mod memory;
 mod poll;
 mod subgroup;
+#[cfg(test)]
+mod tests;
 mod unroll;
 
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};

@@ -1,0 +1,22 @@
+//! Kernels that only read and write.
+
+use scry_ir::kir::{Builder, Kir, Place, Space, Type};
+
+use super::support;
+
+/// Copies one element of a type.
+fn kernel(ty: Type) -> Kir {
+    let mut b = Builder::new("copy", [32, 1, 1]);
+    let buffer = b.buffer(true);
+    let value = b.load(ty, Place::new(Space::Binding(buffer), None, 0, 0), 1);
+    b.store(Place::new(Space::Binding(buffer), None, 0, 16), value);
+    b.finish()
+}
+
+#[test]
+fn values_of_every_type_are_copied() {
+    // Buffers hold no truth values.
+    for ty in Type::ALL.into_iter().filter(|ty| *ty != Type::Bool) {
+        support::assembles(&kernel(ty));
+    }
+}

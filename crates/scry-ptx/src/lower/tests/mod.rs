@@ -1,0 +1,4 @@
+//! Tests of the translation.
+
+mod copies;
+mod support;
