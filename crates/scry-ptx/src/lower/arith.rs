@@ -1,28 +1,53 @@
 //! Arithmetic.
 
-use scry_ir::kir::{BinaryOp, Type, UnaryOp, Value};
+use scry_ir::kir::{BinaryOp, Const, Type, UnaryOp, Value};
 
 use super::{Lowering, ptx_type};
-use crate::types::Reg;
+use crate::asm::Opcode;
+use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
     /// A function of one operand.
     pub(super) fn unary(&mut self, op: UnaryOp, a: Value) -> Reg {
-        let _ = (op, a);
-        todo!()
+        match op {
+            UnaryOp::Neg => self.negation(a),
+            UnaryOp::Not => self.complement(a),
+            UnaryOp::Abs => self.magnitude(a),
+            UnaryOp::Sign => self.sign(a),
+            UnaryOp::QuantizeF16 => self.quantized(a),
+            UnaryOp::IsNan => self.is_nan(a),
+            UnaryOp::IsInf => self.is_infinite(a),
+            UnaryOp::CountOnes => self.count_ones(a),
+            UnaryOp::LeadingZeros => self.leading_zeros(a),
+            UnaryOp::TrailingZeros => self.trailing_zeros(a),
+            UnaryOp::ReverseBits => self.reverse_bits(a),
+            UnaryOp::FirstLeadingBit => self.first_leading_bit(a),
+            UnaryOp::FirstTrailingBit => self.first_trailing_bit(a),
+            _ => self.float_function(op, a),
+        }
     }
 
     /// A function of two operands that is no comparison.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Reg {
-        let ty = ptx_type(self.ty(a));
-        let operands = [self.value(a), self.value(b)];
         match op {
-            BinaryOp::Add => self.b.typed("add", ty, &operands),
-            BinaryOp::Sub => self.b.typed("sub", ty, &operands),
-            BinaryOp::Min => self.b.typed("min", ty, &operands),
-            BinaryOp::Mul if self.ty(a).is_integer() => self.b.typed("mul.lo", ty, &operands),
-            BinaryOp::Mul => self.b.typed("mul", ty, &operands),
-            _ => todo!(),
+            BinaryOp::Add => self.two("add", a, b),
+            BinaryOp::Sub => self.two("sub", a, b),
+            BinaryOp::Mul if self.ty(a).is_integer() => self.two("mul.lo", a, b),
+            BinaryOp::Mul => self.two("mul", a, b),
+            BinaryOp::Div if self.ty(a).is_integer() => self.quotient(a, b),
+            BinaryOp::Div => self.float_quotient(a, b),
+            BinaryOp::Rem if self.ty(a).is_integer() => self.remainder(a, b),
+            BinaryOp::Rem => self.float_remainder(a, b),
+            BinaryOp::Min => self.extremum("min", a, b),
+            BinaryOp::Max => self.extremum("max", a, b),
+            BinaryOp::And => self.bitwise("and", a, b),
+            BinaryOp::Or => self.bitwise("or", a, b),
+            BinaryOp::Xor => self.bitwise("xor", a, b),
+            BinaryOp::Shl => self.shift_left(a, b),
+            BinaryOp::Shr => self.shift_right(a, b),
+            BinaryOp::Dot4I8 => self.dot("dp4a.s32.s32", a, b),
+            BinaryOp::Dot4U8 => self.dot("dp4a.u32.u32", a, b),
+            _ => self.float_function_of_two(op, a, b),
         }
     }
 
@@ -30,5 +55,169 @@ impl Lowering<'_> {
     pub(super) fn fma(&mut self, ty: Type, a: Value, b: Value, c: Value) -> Reg {
         let operands = [self.value(a), self.value(b), self.value(c)];
         self.b.typed("fma.rn", ptx_type(ty), &operands)
+    }
+
+    /// An instruction on two operands of one type, which the result has as well.
+    fn two(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        let operands = [self.value(a), self.value(b)];
+        self.b.typed(name, ptx_type(self.ty(a)), &operands)
+    }
+
+    fn negation(&mut self, a: Value) -> Reg {
+        let ty = to_signed(ptx_type(self.ty(a)));
+        let a = self.value(a);
+        self.b.typed("neg", ty, &[a])
+    }
+
+    fn magnitude(&mut self, a: Value) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        let a = self.value(a);
+        self.absolute(ty, a)
+    }
+
+    fn absolute(&mut self, ty: PtxType, a: Operand) -> Reg {
+        if ty == PtxType::F16 {
+            self.b.require(6, 5);
+        }
+        self.b.typed("abs", ty, &[a])
+    }
+
+    fn sign(&mut self, a: Value) -> Reg {
+        if self.ty(a).is_float() { self.float_sign(a) } else { self.integer_sign(a) }
+    }
+
+    /// The number, but at least -1 and at most 1.
+    fn integer_sign(&mut self, a: Value) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        let low = self.b.typed("max", ty, &[self.value(a), minus_one(ty)]);
+        self.b.typed("min", ty, &[low.into(), Operand::Imm { bits: 1, ty }])
+    }
+
+    /// One with the sign of the number; zeros and NaN stay.
+    fn float_sign(&mut self, a: Value) -> Reg {
+        let kir = self.ty(a);
+        let ty = ptx_type(kir);
+        let (bits, a) = (ty.to_bits(), self.reg(a).into());
+        let sign = Operand::Imm { bits: 1 << (kir.bits() - 1), ty: bits };
+        let sign = self.b.typed("and", bits, &[a, sign]);
+        let one = Operand::Imm { bits: one(kir), ty: bits };
+        let one = self.b.typed("or", bits, &[sign.into(), one]);
+        let zero = self.number(kir, 0);
+        let differs = self.b.compare("ne", ty, a, zero);
+        self.b.select(ty, differs, one.into(), a)
+    }
+
+    /// A number of a type, as instructions take it.
+    pub(super) fn number(&mut self, ty: Type, bits: u64) -> Operand {
+        self.constant(Const { ty, bits })
+    }
+
+    /// The smaller or the larger. Instructions give the number of a number and NaN.
+    fn extremum(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        if self.ty(a) != Type::F16 || self.b.target().has(80) {
+            return self.two(name, a, b);
+        }
+        let operands = [self.widened(a), self.widened(b)];
+        let result = self.b.typed(name, PtxType::F32, &operands);
+        self.narrowed(Type::F16, result)
+    }
+
+    /// A float as the type that functions of it are computed in: 32 bits stand in for 16.
+    fn widened(&mut self, a: Value) -> Operand {
+        let operand = self.value(a);
+        match self.ty(a) {
+            Type::F16 => self.b.convert("", PtxType::F32, PtxType::F16, operand).into(),
+            _ => operand,
+        }
+    }
+
+    /// A result of what was computed with widened operands.
+    fn narrowed(&mut self, ty: Type, result: Reg) -> Reg {
+        match ty {
+            Type::F16 => self.b.convert("rn", PtxType::F16, PtxType::F32, result.into()),
+            _ => result,
+        }
+    }
+
+    /// The quotient of floats: with 64 bits rounded to nearest, else within two units in the last
+    /// place of 32 bits.
+    fn float_quotient(&mut self, a: Value, b: Value) -> Reg {
+        let operands = [self.widened(a), self.widened(b)];
+        let result = match self.ty(a) {
+            Type::F64 => self.b.typed("div.rn", PtxType::F64, &operands),
+            _ => self.b.typed("div.full", PtxType::F32, &operands),
+        };
+        self.narrowed(self.ty(a), result)
+    }
+
+    /// `x - y * trunc(x / y)`, each step rounded to nearest: a quotient that is a whole number has
+    /// to come out as that, or the remainder is off by all of `y`.
+    fn float_remainder(&mut self, a: Value, b: Value) -> Reg {
+        let (x, y) = (self.widened(a), self.widened(b));
+        let ty = if self.ty(a) == Type::F64 { PtxType::F64 } else { PtxType::F32 };
+        let quotient = self.b.typed("div.rn", ty, &[x, y]);
+        let whole = self.b.convert("rzi", ty, ty, quotient.into());
+        let product = self.b.typed("mul.rn", ty, &[y, whole.into()]);
+        let result = self.b.typed("sub.rn", ty, &[x, product.into()]);
+        self.narrowed(self.ty(a), result)
+    }
+
+    /// The nearest binary16 number, with 32 bits.
+    fn quantized(&mut self, a: Value) -> Reg {
+        let a = self.value(a);
+        let half = self.b.convert("rn", PtxType::F16, PtxType::F32, a);
+        self.b.convert("", PtxType::F32, PtxType::F16, half.into())
+    }
+
+    fn is_nan(&mut self, a: Value) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        let a = self.reg(a).into();
+        self.b.compare("nan", ty, a, a)
+    }
+
+    fn is_infinite(&mut self, a: Value) -> Reg {
+        let kir = self.ty(a);
+        let magnitude = self.magnitude(a).into();
+        let infinity = self.number(kir, infinity(kir));
+        self.b.compare("eq", ptx_type(kir), magnitude, infinity)
+    }
+
+    /// The sum of the products of four bytes each.
+    fn dot(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        let operands = [self.value(a), self.value(b), Operand::u32(0)];
+        self.b.op(PtxType::U32, Opcode::new(name), &operands)
+    }
+}
+
+/// The bits of the float 1.
+pub(super) const fn one(ty: Type) -> u64 {
+    match ty {
+        Type::F16 => 0x3c00,
+        Type::F32 => 1f32.to_bits() as u64,
+        _ => 1f64.to_bits(),
+    }
+}
+
+/// The bits of the infinite float above all numbers.
+const fn infinity(ty: Type) -> u64 {
+    match ty {
+        Type::F16 => 0x7c00,
+        Type::F32 => f32::INFINITY.to_bits() as u64,
+        _ => f64::INFINITY.to_bits(),
+    }
+}
+
+/// The integer with all bits set.
+pub(super) const fn minus_one(ty: PtxType) -> Operand {
+    Operand::Imm { bits: u64::MAX >> (64 - ty.class().bits()), ty }
+}
+
+/// The signed integers of the size of unsigned ones; other types themselves.
+pub(super) const fn to_signed(ty: PtxType) -> PtxType {
+    match ty {
+        PtxType::U16 => PtxType::S16,
+        PtxType::U32 => PtxType::S32,
+        PtxType::U64 => PtxType::S64,
+        other => other,
     }
 }

@@ -1,1 +1,149 @@
 //! Functions of bits.
+//!
+//! What 16-bit integers have no instructions for is done in 32 bits.
+
+use scry_ir::kir::{Type, Value};
+
+use super::{Lowering, ptx_type};
+use crate::asm::Opcode;
+use crate::types::{Operand, PtxType, Reg};
+
+impl Lowering<'_> {
+    /// The complement of bits, or of a truth value.
+    pub(super) fn complement(&mut self, a: Value) -> Reg {
+        let ty = ptx_type(self.ty(a)).to_bits();
+        let a = self.value(a);
+        self.b.typed("not", ty, &[a])
+    }
+
+    /// An instruction that works bit by bit.
+    pub(super) fn bitwise(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        let operands = [self.value(a), self.value(b)];
+        self.b.typed(name, ptx_type(self.ty(a)).to_bits(), &operands)
+    }
+
+    /// A shift by an amount modulo the width.
+    pub(super) fn shift_left(&mut self, a: Value, by: Value) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        if let Some((value, by)) = self.wrapping(ty, a, by) {
+            let operands = [Operand::u32(0), value, by];
+            return self.b.typed("shf.l.wrap", PtxType::B32, &operands);
+        }
+        let operands = [self.value(a), self.amount(ty, by)];
+        self.b.typed("shl", ty.to_bits(), &operands)
+    }
+
+    /// The same to the right, of signed integers with the sign.
+    pub(super) fn shift_right(&mut self, a: Value, by: Value) -> Reg {
+        let ty = ptx_type(self.ty(a));
+        if let (PtxType::U32, Some((value, by))) = (ty, self.wrapping(ty, a, by)) {
+            let operands = [value, Operand::u32(0), by];
+            return self.b.typed("shf.r.wrap", PtxType::B32, &operands);
+        }
+        let operands = [self.value(a), self.amount(ty, by)];
+        self.b.typed("shr", ty, &operands)
+    }
+
+    /// The operands of a shift of 32 bits by a register, for which there are instructions that take
+    /// the amount modulo 32; of two words next to each other.
+    fn wrapping(&self, ty: PtxType, a: Value, by: Value) -> Option<(Operand, Operand)> {
+        match self.value(by) {
+            by @ Operand::Reg(_) if ty.size() == 4 => Some((self.value(a), by)),
+            _ => None,
+        }
+    }
+
+    /// The amount of a shift: other instructions shift everything out from the width on.
+    fn amount(&mut self, ty: PtxType, by: Value) -> Operand {
+        let width = ty.class().bits();
+        match self.value(by) {
+            Operand::Imm { bits, .. } => Operand::u32(bits as u32 % width),
+            by => self.b.typed("and", PtxType::B32, &[by, Operand::u32(width - 1)]).into(),
+        }
+    }
+
+    pub(super) fn count_ones(&mut self, a: Value) -> Reg {
+        let (ty, word) = self.word_of(a, false);
+        let count = self.counted("popc", ty, word);
+        self.sized(self.ty(a), count)
+    }
+
+    pub(super) fn leading_zeros(&mut self, a: Value) -> Reg {
+        let (ty, word) = self.word_of(a, false);
+        let mut count = self.counted("clz", ty, word);
+        if self.ty(a).bits() == 16 {
+            count = self.b.typed("sub", PtxType::U32, &[count.into(), Operand::u32(16)]);
+        }
+        self.sized(self.ty(a), count)
+    }
+
+    pub(super) fn trailing_zeros(&mut self, a: Value) -> Reg {
+        let (ty, mut word) = self.word_of(a, false);
+        if self.ty(a).bits() == 16 {
+            // With a one above them, there are at most 16.
+            word = self.b.typed("or", PtxType::B32, &[word, Operand::u32(1 << 16)]).into();
+        }
+        let reversed = self.b.typed("brev", ty, &[word]);
+        let count = self.counted("clz", ty, reversed.into());
+        self.sized(self.ty(a), count)
+    }
+
+    pub(super) fn reverse_bits(&mut self, a: Value) -> Reg {
+        let (ty, word) = self.word_of(a, false);
+        let reversed = self.b.typed("brev", ty, &[word]);
+        if self.ty(a).bits() != 16 {
+            return reversed;
+        }
+        let low = self.b.typed("shr", PtxType::U32, &[reversed.into(), Operand::u32(16)]);
+        self.sized(self.ty(a), low)
+    }
+
+    pub(super) fn first_leading_bit(&mut self, a: Value) -> Reg {
+        let is_signed = self.ty(a).is_signed();
+        let (bits, word) = self.word_of(a, is_signed);
+        let ty = match (bits, is_signed) {
+            (PtxType::B32, false) => PtxType::U32,
+            (PtxType::B32, true) => PtxType::S32,
+            (_, false) => PtxType::U64,
+            (_, true) => PtxType::S64,
+        };
+        let found = self.counted("bfind", ty, word);
+        self.sized(self.ty(a), found)
+    }
+
+    pub(super) fn first_trailing_bit(&mut self, a: Value) -> Reg {
+        let (bits, word) = self.word_of(a, false);
+        let reversed = self.b.typed("brev", bits, &[word]).into();
+        let ty = if bits == PtxType::B32 { PtxType::U32 } else { PtxType::U64 };
+        // How far the highest one is from the top.
+        let found = self.counted("bfind.shiftamt", ty, reversed);
+        self.sized(self.ty(a), found)
+    }
+
+    /// An integer with at least 32 bits, and its type: narrower ones are extended.
+    fn word_of(&mut self, a: Value, is_signed: bool) -> (PtxType, Operand) {
+        let operand = self.value(a);
+        match self.ty(a).bits() {
+            16 if is_signed => {
+                (PtxType::B32, self.b.convert("", PtxType::S32, PtxType::S16, operand).into())
+            }
+            16 => (PtxType::B32, self.b.convert("", PtxType::U32, PtxType::U16, operand).into()),
+            32 => (PtxType::B32, operand),
+            _ => (PtxType::B64, operand),
+        }
+    }
+
+    /// An instruction whose result has 32 bits whatever the operand has.
+    fn counted(&mut self, name: &str, ty: PtxType, operand: Operand) -> Reg {
+        self.b.op(PtxType::U32, Opcode::typed(name, ty), &[operand])
+    }
+
+    /// A position among bits, or -1, as the type that it is asked for in.
+    fn sized(&mut self, ty: Type, found: Reg) -> Reg {
+        match ty.bits() {
+            16 => self.b.convert("", PtxType::U16, PtxType::U32, found.into()),
+            32 => found,
+            _ => self.b.convert("", PtxType::S64, PtxType::S32, found.into()),
+        }
+    }
+}

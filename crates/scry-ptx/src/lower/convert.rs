@@ -1,20 +1,153 @@
 //! From one type to another.
 
-use scry_ir::kir::{Type, Value};
+use scry_ir::kir::{Const, Type, Value};
 
-use super::Lowering;
-use crate::types::Operand;
+use super::{Lowering, arith, ptx_type};
+use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
     /// The same number as another type.
     pub(super) fn convert(&mut self, ty: Type, a: Value) -> Operand {
-        let _ = (ty, a);
-        todo!()
+        let from = self.ty(a);
+        match (from, ty) {
+            (Type::Bool, _) => self.bool_to_number(ty, a).into(),
+            (_, Type::Bool) => self.number_to_bool(from, a).into(),
+            _ if from.is_float() && ty.is_float() => self.float_to_float(from, ty, a).into(),
+            _ if from.is_float() => self.float_to_integer(from, ty, a).into(),
+            _ if ty.is_float() => self.integer_to_float(from, ty, a).into(),
+            _ => self.integer_to_integer(from, ty, a),
+        }
     }
 
-    /// The same bits as another type of the same size: registers have no types.
+    /// The same bits as another type of the same size: registers have no types, numbers do.
     pub(super) fn bitcast(&mut self, ty: Type, a: Value) -> Operand {
-        let _ = ty;
-        self.value(a)
+        match self.value(a) {
+            Operand::Imm { bits, .. } => self.constant(Const { ty, bits }),
+            register @ Operand::Reg(_) => register,
+        }
+    }
+
+    fn bool_to_number(&mut self, ty: Type, a: Value) -> Reg {
+        let pred = self.reg(a);
+        let bits = if ty.is_float() { arith::one(ty) } else { 1 };
+        let imm = ptx_type(ty.to_unsigned());
+        let [one, zero] = [bits, 0].map(|bits| Operand::Imm { bits, ty: imm });
+        self.b.select(ptx_type(ty), pred, one, zero)
+    }
+
+    /// What is no number differs from zero.
+    fn number_to_bool(&mut self, from: Type, a: Value) -> Reg {
+        let a = self.reg(a).into();
+        let zero = self.number(from, 0);
+        self.b.compare(if from.is_float() { "neu" } else { "ne" }, ptx_type(from), a, zero)
+    }
+
+    fn float_to_float(&mut self, from: Type, ty: Type, a: Value) -> Reg {
+        let rounding = if ty.bits() < from.bits() { "rn" } else { "" };
+        let a = self.value(a);
+        self.b.convert(rounding, ptx_type(ty), ptx_type(from), a)
+    }
+
+    /// To binary16 by way of 32 bits: an integer that those do not hold is far above all of its
+    /// numbers, so nothing is rounded twice.
+    fn integer_to_float(&mut self, from: Type, ty: Type, a: Value) -> Reg {
+        let a = self.value(a);
+        if ty != Type::F16 {
+            return self.b.convert("rn", ptx_type(ty), ptx_type(from), a);
+        }
+        let single = self.b.convert("rn", PtxType::F32, ptx_type(from), a);
+        self.b.convert("rn", PtxType::F16, PtxType::F32, single.into())
+    }
+
+    fn integer_to_integer(&mut self, from: Type, ty: Type, a: Value) -> Operand {
+        match self.value(a) {
+            Operand::Imm { bits, .. } => {
+                let number = Const { ty: from, bits }.as_i64();
+                self.constant(Const::int(ty, number))
+            }
+            same if from.bits() == ty.bits() => same,
+            other => self.resized(from, ty, other).into(),
+        }
+    }
+
+    /// Cuts an integer, or extends it as its own type wants.
+    fn resized(&mut self, from: Type, ty: Type, a: Operand) -> Reg {
+        let to = if from.is_signed() { to_signed(ty) } else { ty.to_unsigned() };
+        self.b.convert("", ptx_type(to), ptx_type(from), a)
+    }
+
+    /// Converts to an integer of at least 32 bits, which instructions saturate, then to what both
+    /// types have, then to the size wanted.
+    fn float_to_integer(&mut self, from: Type, ty: Type, a: Value) -> Reg {
+        let a = self.reg(a).into();
+        let wide = wide_integer(from, ty);
+        let mut result = self.b.convert("rzi", ptx_type(wide), ptx_type(from), a);
+        if from == Type::F64 || wide.bits() == 64 {
+            // Of other types the instruction makes 0 of NaN.
+            let nan = self.b.compare("nan", ptx_type(from), a, a);
+            let zero = Operand::Imm { bits: 0, ty: ptx_type(wide) };
+            result = self.b.select(ptx_type(wide), nan, zero, result.into());
+        }
+        let result = self.clamped(from, ty, wide, result);
+        if wide.bits() == ty.bits() { result } else { self.resized(wide, ty, result.into()) }
+    }
+
+    /// An integer as far as it exceeds what both types have, and `wide` has as well.
+    fn clamped(&mut self, from: Type, ty: Type, wide: Type, mut result: Reg) -> Reg {
+        let (low, high) = common_range(from, ty);
+        let bits = |limit: i128| Operand::Imm {
+            bits: Const::int(wide, limit as i64).bits,
+            ty: ptx_type(wide),
+        };
+        let (least, greatest) = range(wide);
+        if low > least {
+            result = self.b.typed("max", ptx_type(wide), &[result.into(), bits(low)]);
+        }
+        if high < greatest {
+            result = self.b.typed("min", ptx_type(wide), &[result.into(), bits(high)]);
+        }
+        result
+    }
+}
+
+/// The integer that a float is first converted to: all binary16 numbers fit 32 bits.
+fn wide_integer(from: Type, ty: Type) -> Type {
+    match (ty.is_signed(), ty.bits() == 64 && from != Type::F16) {
+        (true, false) => Type::I32,
+        (false, false) => Type::U32,
+        (true, true) => Type::I64,
+        (false, true) => Type::U64,
+    }
+}
+
+/// The least and the greatest integer of a type.
+fn range(ty: Type) -> (i128, i128) {
+    match ty.is_signed() {
+        true => (-(1 << (ty.bits() - 1)), (1 << (ty.bits() - 1)) - 1),
+        false => (0, (1 << ty.bits()) - 1),
+    }
+}
+
+/// The least and the greatest integer that a float type and an integer type have in common.
+fn common_range(float: Type, integer: Type) -> (i128, i128) {
+    /// The greatest binary16 number.
+    const GREATEST: i128 = 65504;
+    let (low, high) = range(integer);
+    let precision = match float {
+        Type::F16 => 11,
+        Type::F32 => 24,
+        _ => 53,
+    };
+    let bits = 128 - (high as u128).leading_zeros();
+    let high = high & (-1 << bits.saturating_sub(precision));
+    if float == Type::F16 { (low.max(-GREATEST), high.min(GREATEST)) } else { (low, high) }
+}
+
+const fn to_signed(ty: Type) -> Type {
+    match ty.to_unsigned() {
+        Type::U16 => Type::I16,
+        Type::U32 => Type::I32,
+        Type::U64 => Type::I64,
+        other => other,
     }
 }

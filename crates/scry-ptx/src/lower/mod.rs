@@ -11,6 +11,7 @@ mod bits;
 mod compare;
 mod control;
 mod convert;
+mod divide;
 mod entry;
 mod math;
 mod memory;

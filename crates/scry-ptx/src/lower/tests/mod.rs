@@ -1,4 +1,7 @@
 //! Tests of the translation.
 
+mod arith;
 mod copies;
+mod divide;
+mod machine;
 mod support;

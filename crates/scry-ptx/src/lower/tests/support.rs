@@ -1,10 +1,12 @@
-//! What tests of the translation share: the assembler, where there is one.
+//! What tests of the translation share: the assembler, where there is one, and small kernels.
 
 use std::process::Command;
 
-use scry_ir::kir::{Kir, verify};
+use scry_ir::kir::{Builder, Const, Kir, Place, Space, Stmt, Type, Value, optimise, verify};
 
-use crate::lower::{PtxOptions, translate};
+use super::machine::Machine;
+use crate::asm::Line;
+use crate::lower::{Lowering, PtxOptions, translate};
 use crate::target::Target;
 
 /// Every target that code is made for.
@@ -33,4 +35,75 @@ pub(crate) fn assemble(text: &str, target: Target) {
     let result = command.output().expect("SCRY_PTXAS names a program");
     let said = [result.stdout, result.stderr].concat();
     assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&said));
+}
+
+/// An operand of a kernel that computes one thing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// Read from memory.
+    Read(Type),
+    /// A number.
+    Number(Const),
+}
+
+/// Where the result is.
+pub(crate) const RESULT: u32 = 64;
+
+/// A kernel that computes one thing: operand `n` is at byte `8 * n` of its buffer, the result at
+/// [`RESULT`]. In memory truth values are words.
+pub(crate) fn kernel(sources: &[Source], make: &dyn Fn(&mut Builder, &[Value]) -> Value) -> Kir {
+    let mut b = Builder::new("one", [32, 1, 1]);
+    b.buffer(true);
+    let place = |offset| Place::new(Space::Binding(0), None, 0, offset);
+    let operands: Vec<Value> = (0..)
+        .zip(sources)
+        .map(|(nth, source)| match *source {
+            Source::Number(constant) => b.constant(constant),
+            Source::Read(Type::Bool) => {
+                let word = b.load(Type::U32, place(8 * nth), 1)[0];
+                b.convert(Type::Bool, word)
+            }
+            Source::Read(ty) => b.load(ty, place(8 * nth), 1)[0],
+        })
+        .collect();
+    let result = make(&mut b, &operands);
+    let result = if b.ty(result) == Type::Bool { b.convert(Type::U32, result) } else { result };
+    b.store(place(RESULT), vec![result]);
+    b.finish()
+}
+
+/// What the IR's own folding of constants gives for the same, if it gives anything.
+pub(crate) fn folded(
+    operands: &[Const],
+    make: &dyn Fn(&mut Builder, &[Value]) -> Value,
+) -> Option<u64> {
+    let sources: Vec<Source> = operands.iter().map(|number| Source::Number(*number)).collect();
+    let mut kir = kernel(&sources, make);
+    optimise(&mut kir);
+    let stored = kir.body.iter().find_map(|stmt| match stmt {
+        Stmt::Store { values, .. } => Some(values[0]),
+        _ => None,
+    });
+    kir.constant(stored.expect("the result is stored")).map(|constant| constant.bits)
+}
+
+/// The lines of a kernel for a target.
+pub(crate) fn lines(kir: &Kir, target: Target) -> Vec<Line> {
+    assert_eq!(verify(kir), Ok(()), "{kir}");
+    let options = PtxOptions::new(target);
+    let mut lowering = Lowering::new(kir, &options);
+    lowering.entry();
+    lowering.block(&kir.body);
+    lowering.b.ret();
+    lowering.b.lines().to_vec()
+}
+
+/// What the lines of such a kernel make of operands.
+pub(crate) fn run(lines: &[Line], operands: &[u64]) -> u64 {
+    let mut memory = vec![0; RESULT as usize + 8];
+    for (bytes, operand) in memory.chunks_exact_mut(8).zip(operands) {
+        bytes.copy_from_slice(&operand.to_le_bytes());
+    }
+    Machine::new(&mut memory).run(lines);
+    u64::from_le_bytes(memory[RESULT as usize..].try_into().expect("the result has 8 bytes"))
 }

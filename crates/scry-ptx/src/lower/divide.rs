@@ -1,0 +1,232 @@
+//! Quotients and remainders of integers.
+//!
+//! The assembler divides by a number as it does by a register, in dozens of instructions, so
+//! quotients by numbers are computed here as high halves of products.
+
+use scry_ir::kir::Value;
+
+use super::arith::{minus_one, to_signed};
+use super::{Lowering, ptx_type};
+use crate::asm::Opcode;
+use crate::body::Body;
+use crate::types::{Operand, PtxType, Reg};
+
+impl Lowering<'_> {
+    /// The quotient of integers; by 0, the dividend.
+    pub(super) fn quotient(&mut self, a: Value, b: Value) -> Reg {
+        match self.divisor(b) {
+            Some(0 | 1) => self.reg(a),
+            Some(divisor) => self.by_number(a, divisor, quotient_by),
+            None => {
+                let divisor = self.divisor_of_quotient(a, b);
+                let a = self.value(a);
+                self.b.typed("div", ptx_type(self.ty(b)), &[a, divisor])
+            }
+        }
+    }
+
+    /// The remainder of integers; by 0, 0.
+    pub(super) fn remainder(&mut self, a: Value, b: Value) -> Reg {
+        match self.divisor(b) {
+            Some(-1..=1) => {
+                let ty = ptx_type(self.ty(a));
+                self.b.copy(ty, Operand::Imm { bits: 0, ty })
+            }
+            Some(divisor) => self.by_number(a, divisor, remainder_by),
+            None => {
+                let divisor = self.divisor_of_remainder(b);
+                let a = self.value(a);
+                self.b.typed("rem", ptx_type(self.ty(b)), &[a, divisor])
+            }
+        }
+    }
+
+    /// A divisor that is a number.
+    fn divisor(&self, b: Value) -> Option<i128> {
+        let constant = self.kir.constant(b)?;
+        let is_signed = self.ty(b).is_signed();
+        Some(if is_signed { constant.as_i64().into() } else { constant.bits.into() })
+    }
+
+    /// Divides by a number; 16 bits as 32.
+    fn by_number(
+        &mut self,
+        a: Value,
+        divisor: i128,
+        divide: fn(&mut Body, PtxType, Operand, i128) -> Reg,
+    ) -> Reg {
+        let (ty, a) = (ptx_type(self.ty(a)), self.value(a));
+        let wide = match ty {
+            PtxType::S16 => PtxType::S32,
+            PtxType::U16 => PtxType::U32,
+            _ => return divide(&mut self.b, ty, a, divisor),
+        };
+        let a = self.b.convert("", wide, ty, a);
+        let result = divide(&mut self.b, wide, a.into(), divisor);
+        self.b.convert("", ty, wide, result.into())
+    }
+
+    /// The divisor, or 1 where the quotient is to be the dividend: for 0, and where the least
+    /// integer is divided by -1.
+    fn divisor_of_quotient(&mut self, a: Value, b: Value) -> Operand {
+        let (kir, ty) = (self.ty(b), ptx_type(self.ty(b)));
+        let (dividend, divisor) = (self.value(a), self.reg(b).into());
+        let zero = Operand::Imm { bits: 0, ty };
+        let least = 1 << (kir.bits() - 1);
+        let never_least = self.kir.constant(a).is_some_and(|a| a.bits != least);
+        let is_bad = if kir.is_signed() && !never_least {
+            let dividend = self.b.in_register(dividend).into();
+            let is_least = self.b.compare("eq", ty, dividend, Operand::Imm { bits: least, ty });
+            let operands = [divisor, minus_one(ty), is_least.into()];
+            let overflows = self.b.op(PtxType::Pred, Opcode::typed("setp.eq.and", ty), &operands);
+            let operands = [divisor, zero, overflows.into()];
+            self.b.op(PtxType::Pred, Opcode::typed("setp.eq.or", ty), &operands)
+        } else {
+            self.b.compare("eq", ty, divisor, zero)
+        };
+        self.b.select(ty, is_bad, Operand::Imm { bits: 1, ty }, divisor).into()
+    }
+
+    /// The divisor, or 1 where the remainder is 0 whatever the dividend: for 0 and -1.
+    fn divisor_of_remainder(&mut self, b: Value) -> Operand {
+        let (kir, ty) = (self.ty(b), ptx_type(self.ty(b)));
+        let divisor = self.reg(b).into();
+        let one = Operand::Imm { bits: 1, ty };
+        let is_bad = if kir.is_signed() {
+            let unsigned = ptx_type(kir.to_unsigned());
+            let next = self.b.typed("add", ty, &[divisor, one]);
+            self.b.compare("le", unsigned, next.into(), Operand::Imm { bits: 1, ty: unsigned })
+        } else {
+            self.b.compare("eq", ty, divisor, Operand::Imm { bits: 0, ty })
+        };
+        self.b.select(ty, is_bad, one, divisor).into()
+    }
+}
+
+/// The quotient of a 32- or 64-bit integer by a number of its type that is not 0.
+pub(super) fn quotient_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128) -> Reg {
+    let a = b.in_register(a);
+    match (ty == to_signed(ty), divisor.unsigned_abs().is_power_of_two()) {
+        (false, true) => b.typed("shr", ty, &[a.into(), Operand::u32(divisor.trailing_zeros())]),
+        (false, false) => unsigned_quotient(b, ty, a, divisor.unsigned_abs()),
+        (true, true) => signed_shift(b, ty, a, divisor),
+        (true, false) => signed_quotient(b, ty, a, divisor),
+    }
+}
+
+/// The remainder of the same.
+pub(super) fn remainder_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128) -> Reg {
+    let a = b.in_register(a);
+    if ty != to_signed(ty) && divisor.unsigned_abs().is_power_of_two() {
+        let mask = Operand::Imm { bits: (divisor - 1) as u64, ty };
+        return b.typed("and", ty.to_bits(), &[a.into(), mask]);
+    }
+    // The sign of the divisor has no influence.
+    let divisor = divisor.abs();
+    let quotient = quotient_by(b, ty, a.into(), divisor);
+    let product = b.typed("mul.lo", ty, &[quotient.into(), immediate(ty, divisor)]);
+    b.typed("sub", ty, &[a.into(), product.into()])
+}
+
+fn immediate(ty: PtxType, value: i128) -> Operand {
+    Operand::Imm { bits: value as u64 & (u64::MAX >> (64 - ty.class().bits())), ty }
+}
+
+/// By a power of two: shifts round down, so negative dividends are raised before.
+fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
+    let (by, width) = (divisor.trailing_zeros(), ty.class().bits());
+    let mut result = a;
+    if by > 0 {
+        let unsigned = if width == 32 { PtxType::U32 } else { PtxType::U64 };
+        let sign = b.typed("shr", ty, &[a.into(), Operand::u32(width - 1)]);
+        let raise = b.typed("shr", unsigned, &[sign.into(), Operand::u32(width - by)]);
+        let raised = b.typed("add", ty, &[a.into(), raise.into()]);
+        result = b.typed("shr", ty, &[raised.into(), Operand::u32(by)]);
+    }
+    if divisor < 0 { b.typed("neg", ty, &[result.into()]) } else { result }
+}
+
+fn unsigned_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: u128) -> Reg {
+    let Factor { before, factor, after, is_short } = Factor::new(ty.class().bits(), divisor);
+    let factor = Operand::Imm { bits: factor, ty };
+    let a = shifted(b, ty, a, before);
+    let high = b.typed("mul.hi", ty, &[a.into(), factor]);
+    if !is_short {
+        return shifted(b, ty, high, after);
+    }
+    // The factor's highest bit is missing: the dividend has to be added, which may carry.
+    let rest = b.typed("sub", ty, &[a.into(), high.into()]);
+    let half = shifted(b, ty, rest, 1);
+    let sum = b.typed("add", ty, &[half.into(), high.into()]);
+    shifted(b, ty, sum, after - 1)
+}
+
+fn shifted(b: &mut Body, ty: PtxType, a: Reg, by: u32) -> Reg {
+    if by == 0 { a } else { b.typed("shr", ty, &[a.into(), Operand::u32(by)]) }
+}
+
+/// The quotient is rounded down, and one too low where the dividend is negative.
+fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
+    let width = ty.class().bits();
+    let (factor, after) = signed_factor(width, divisor.unsigned_abs());
+    let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: factor, ty }]);
+    if factor >> (width - 1) == 1 {
+        // As a signed number the factor is less by 2^width.
+        high = b.typed("add", ty, &[high.into(), a.into()]);
+    }
+    let high = shifted(b, ty, high, after);
+    let sign = b.typed("shr", ty, &[a.into(), Operand::u32(width - 1)]);
+    match divisor < 0 {
+        false => b.typed("sub", ty, &[high.into(), sign.into()]),
+        true => b.typed("sub", ty, &[sign.into(), high.into()]),
+    }
+}
+
+/// How to divide an unsigned integer: `((a >> before) * factor) >> (width + after)`.
+struct Factor {
+    before: u32,
+    factor: u64,
+    after: u32,
+    /// Whether 2^width has to be added to the factor.
+    is_short: bool,
+}
+
+impl Factor {
+    /// For a divisor that is no power of two.
+    fn new(width: u32, divisor: u128) -> Self {
+        let direct = Self::fitting(width, divisor, 0);
+        let even = divisor.trailing_zeros();
+        let halved = || Self::fitting(width, divisor >> even, even);
+        direct.or_else(halved).unwrap_or_else(|| Self::short(width, divisor))
+    }
+
+    /// With a factor of `width` bits, for dividends whose `before` lowest bits are shifted out. It
+    /// suffices that the product exceeds the power of two by less than the reciprocal of the
+    /// greatest dividend.
+    fn fitting(width: u32, divisor: u128, before: u32) -> Option<Self> {
+        (0..width - before).find_map(|after| {
+            let factor = (1u128 << (width + after)).div_ceil(divisor);
+            let excess = factor * divisor - (1 << (width + after));
+            let fits = excess <= 1 << (after + before) && factor >> width == 0;
+            fits.then_some(Self { before, factor: factor as u64, after, is_short: false })
+        })
+    }
+
+    /// With a factor of one bit more.
+    fn short(width: u32, divisor: u128) -> Self {
+        let after = u128::BITS - (divisor - 1).leading_zeros();
+        let factor = (((1u128 << after) - divisor) << width) / divisor + 1;
+        Self { before: 0, factor: factor as u64, after, is_short: true }
+    }
+}
+
+/// How to divide a signed integer by a positive number that is no power of two: the factor, and by
+/// how much to shift the high half.
+fn signed_factor(width: u32, divisor: u128) -> (u64, u32) {
+    let fitting = |after: u32| {
+        let power = 1u128 << (width + after);
+        let factor = power / divisor + 1;
+        (factor * divisor - power <= 2 << after).then_some((factor as u64, after))
+    };
+    (0..width - 1).find_map(fitting).expect("the divisor is less than 2^(width - 1)")
+}

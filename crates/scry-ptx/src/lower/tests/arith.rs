@@ -1,0 +1,287 @@
+//! Every function of integers and truth values, and those of floats that are no approximation.
+
+use scry_ir::kir::{BinaryOp, Builder, Const, Inst, Type, UnaryOp, Value};
+
+use super::support::{self, Source, TARGETS};
+use crate::asm::Line;
+use crate::target::Target;
+
+const FLOATS: [Type; 3] = [Type::F16, Type::F32, Type::F64];
+
+fn unary_ops(ty: Type) -> &'static [UnaryOp] {
+    use UnaryOp::*;
+    match ty {
+        Type::Bool => &[Not],
+        Type::F32 => &[Neg, Abs, Sign, IsNan, IsInf, QuantizeF16],
+        _ if ty.is_float() => &[Neg, Abs, Sign, IsNan, IsInf],
+        _ if ty.is_signed() => &[
+            Neg,
+            Abs,
+            Sign,
+            Not,
+            CountOnes,
+            LeadingZeros,
+            TrailingZeros,
+            ReverseBits,
+            FirstLeadingBit,
+            FirstTrailingBit,
+        ],
+        _ => &[
+            Neg,
+            Not,
+            CountOnes,
+            LeadingZeros,
+            TrailingZeros,
+            ReverseBits,
+            FirstLeadingBit,
+            FirstTrailingBit,
+        ],
+    }
+}
+
+fn binary_ops(ty: Type) -> Vec<BinaryOp> {
+    use BinaryOp::*;
+    let mut ops = vec![Eq, Ne];
+    if ty == Type::Bool || ty.is_integer() {
+        ops.extend([And, Or, Xor]);
+    }
+    if ty != Type::Bool {
+        ops.extend([Add, Sub, Mul, Div, Rem, Min, Max, Lt, Le, Gt, Ge]);
+    }
+    if ty.is_integer() {
+        ops.extend([Shl, Shr]);
+    }
+    if ty == Type::U32 {
+        ops.extend([Dot4I8, Dot4U8]);
+    }
+    ops
+}
+
+/// The type of the second operand.
+fn second(op: BinaryOp, ty: Type) -> Type {
+    if matches!(op, BinaryOp::Shl | BinaryOp::Shr) { Type::U32 } else { ty }
+}
+
+/// Numbers at which functions do something of their own.
+fn edges(ty: Type) -> Vec<Const> {
+    let bits: &[u64] = match ty {
+        Type::Bool => &[0, 1],
+        Type::F16 => &[
+            0, 0x8000, 1, 0x8001, 0x3ff, 0x400, 0x3c00, 0xbc00, 0x3e00, 0xc100, 0x4248, 0x5bff,
+            0x77ff, 0x7800, 0xf800, 0x7bfe, 0x7bff, 0xfbff, 0x7c00, 0xfc00, 0x7e00,
+        ],
+        Type::F32 | Type::F64 => return float_edges(ty),
+        _ => &[],
+    };
+    let numbers = [0, 1, 2, 3, 7, 15, 16, 32, 33, 63, 64, 100, 255];
+    let patterns = [0x55aa_1234_8765_4321u64, 0x8000_0001_8000_8001, 0x0001_0000_0001_0000];
+    let mut all: Vec<Const> = bits.iter().map(|bits| Const { ty, bits: *bits }).collect();
+    if ty.is_integer() {
+        let least = if ty.is_signed() { -1i64 << (ty.bits() - 1) } else { 0 };
+        let greatest = !(-1i64 << (ty.bits() - 1));
+        all.extend(numbers.iter().flat_map(|n| [Const::int(ty, *n), Const::int(ty, -n)]));
+        all.extend(patterns.iter().map(|bits| Const::int(ty, *bits as i64)));
+        all.extend([least, least + 1, greatest, greatest - 1].map(|n| Const::int(ty, n)));
+        all.sort_unstable_by_key(|constant| constant.bits);
+        all.dedup();
+    }
+    all
+}
+
+fn float_edges(ty: Type) -> Vec<Const> {
+    let powers = [7, 8, 15, 16, 31, 32, 63, 64].map(|exponent| 2f64.powi(exponent));
+    let whole = [0.0, 1.0, 2.0, 3.0, 7.0, 10.0, 100.0, 65504.0, 65519.9, 65520.0, 1e30];
+    let parts = [0.1, 0.5, 0.9, 1.5, 2.5, 1e-5, 6e-8, 2.9e-8, 3e-8, 1e-30, 1e-40];
+    let special = [f64::INFINITY, f64::NAN];
+    let below = powers.map(|power| match ty {
+        Type::F32 => f64::from((power as f32).next_down()),
+        _ => power.next_down(),
+    });
+    let off = powers.map(|power| power + 0.5);
+    let all = powers.iter().chain(&whole).chain(&parts).chain(&special).chain(&below).chain(&off);
+    all.flat_map(|x| [*x, -x])
+        .map(|x| match ty {
+            Type::F32 => Const::f32(x as f32),
+            _ => Const::f64(x),
+        })
+        .collect()
+}
+
+/// Whether results are the same: any NaN is as good as any other, and so is a zero of either sign.
+fn alike(ty: Type, a: u64, b: u64) -> bool {
+    let number = |bits: u64| match ty {
+        Type::F16 => half::f16::from_bits(bits as u16).to_f64(),
+        Type::F32 => f64::from(f32::from_bits(bits as u32)),
+        _ => f64::from_bits(bits),
+    };
+    let (x, y) = (number(a), number(b));
+    a == b || ty.is_float() && (x == y || x.is_nan() && y.is_nan())
+}
+
+type Make<'a> = &'a dyn Fn(&mut Builder, &[Value]) -> Value;
+
+/// Asserts that code gives what the IR's folding of constants gives, with every operand read from
+/// memory, and with the last one a number. Says how often there was something to compare with.
+fn agrees(what: &str, types: &[Type], make: Make<'_>) -> usize {
+    let mut compared = 0;
+    let reads: Vec<Source> = types.iter().map(|ty| Source::Read(*ty)).collect();
+    let code = compiled(&reads, make);
+    for last in edges(types[types.len() - 1]) {
+        let mut sources = reads.clone();
+        *sources.last_mut().expect("there are operands") = Source::Number(last);
+        let code = [code.clone(), compiled(&sources, make)].concat();
+        for operands in operands(types, last) {
+            let Some(expected) = expected(&operands, make) else { continue };
+            let bits: Vec<u64> = operands.iter().map(|operand| operand.bits).collect();
+            for lines in &code {
+                let found = support::run(lines, &bits);
+                assert!(
+                    alike(expected.ty, found, expected.bits),
+                    "{what} of {operands:x?} is {found:#x}, not {expected:x?}: {lines:#?}"
+                );
+            }
+            compared += 1;
+        }
+    }
+    compared
+}
+
+/// The operands whose last one is given.
+fn operands(types: &[Type], last: Const) -> Vec<Vec<Const>> {
+    match types {
+        [first, _] => edges(*first).into_iter().map(|first| vec![first, last]).collect(),
+        _ => vec![vec![last]],
+    }
+}
+
+/// The code of a kernel, for targets with all instructions and without.
+fn compiled(sources: &[Source], make: Make<'_>) -> Vec<Vec<Line>> {
+    let kir = support::kernel(sources, make);
+    let code = [Target::SM_75, Target::SM_90].map(|target| support::lines(&kir, target));
+    if code[0] == code[1] { vec![code[0].clone()] } else { code.to_vec() }
+}
+
+/// What the IR's folding of constants gives, with the type that is stored.
+fn expected(operands: &[Const], make: Make<'_>) -> Option<Const> {
+    let sources: Vec<Source> = operands.iter().map(|number| Source::Number(*number)).collect();
+    let kir = support::kernel(&sources, make);
+    let stored = kir.values.last().expect("there is a result").ty;
+    support::folded(operands, make).map(|bits| Const { ty: stored, bits })
+}
+
+#[test]
+fn functions_of_one_operand_are_what_the_ir_says() {
+    for ty in Type::ALL {
+        for op in unary_ops(ty) {
+            let what = format!("{op:?} {ty}");
+            assert!(agrees(&what, &[ty], &|b, x| b.unary(*op, x[0])) > 1, "{what}");
+        }
+    }
+}
+
+#[test]
+fn functions_of_two_operands_are_what_the_ir_says() {
+    for ty in Type::ALL {
+        for op in binary_ops(ty) {
+            let what = format!("{op:?} {ty}");
+            let compared = agrees(&what, &[ty, second(op, ty)], &|b, x| b.binary(op, x[0], x[1]));
+            assert!(compared > 1 || ty.is_float() && op == BinaryOp::Rem, "{what}");
+        }
+    }
+}
+
+#[test]
+fn conversions_are_what_the_ir_says() {
+    for from in Type::ALL {
+        for to in Type::ALL.into_iter().filter(|to| *to != from) {
+            let what = format!("{from} to {to}");
+            assert!(agrees(&what, &[from], &|b, x| b.convert(to, x[0])) > 1, "{what}");
+        }
+    }
+}
+
+#[test]
+fn every_function_of_every_type_assembles() {
+    for ty in Type::ALL {
+        let kernels = [true, false].map(|a| [true, false].map(|b| all_of(ty, a, b)));
+        kernels.iter().flatten().for_each(support::assembles);
+    }
+}
+
+/// A kernel with every function of a type, of operands that are read or numbers.
+fn all_of(ty: Type, first: bool, last: bool) -> scry_ir::kir::Kir {
+    let number = |ty| *edges(ty).last().expect("there are numbers");
+    let source = |read, ty| if read { Source::Read(ty) } else { Source::Number(number(ty)) };
+    let sources = [source(first, ty), source(last, ty), source(last, Type::U32)];
+    support::kernel(&sources, &|b, x| {
+        let mut results: Vec<Value> = unary_ops(ty).iter().map(|op| b.unary(*op, x[0])).collect();
+        for op in binary_ops(ty) {
+            let by = if second(op, ty) == ty { x[1] } else { x[2] };
+            results.push(b.binary(op, x[0], by));
+        }
+        if ty.is_float() {
+            results.push(b.fma(x[0], x[1], x[0]));
+        }
+        let others = Type::ALL.into_iter().filter(|to| *to != ty);
+        others.for_each(|to| results.push(b.convert(to, x[0])));
+        let same = |to: &Type| *to != ty && to.bits() == ty.bits();
+        let others = Type::ALL.into_iter().filter(same);
+        others.for_each(|to| results.push(b.value(to, Inst::Bitcast(x[0]))));
+        fold_together(b, &results)
+    })
+}
+
+/// A word that depends on all values.
+fn fold_together(b: &mut Builder, values: &[Value]) -> Value {
+    let mut sum = b.u32(0);
+    for value in values {
+        let bits = match b.ty(*value).to_unsigned() {
+            ty if ty == b.ty(*value) => *value,
+            ty => b.bitcast(ty, *value),
+        };
+        let word = b.convert(Type::U32, bits);
+        sum = b.binary(BinaryOp::Xor, sum, word);
+    }
+    sum
+}
+
+#[test]
+fn remainders_of_floats_round_each_step() {
+    let rem = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Rem, x[0], x[1]);
+    let kir = support::kernel(&[Source::Read(Type::F32); 2], &rem);
+    let code = support::lines(&kir, Target::SM_90);
+    for (x, y) in [(6f32, 3f32), (1.0, 0.1), (-7.5, 2.0), (7.5, -2.0), (1e9, 3.7), (0.0, 4.0)] {
+        let bits = [u64::from(x.to_bits()), u64::from(y.to_bits())];
+        let found = f32::from_bits(support::run(&code, &bits) as u32);
+        assert_eq!(found, x - y * (x / y).trunc(), "{x} % {y}");
+    }
+}
+
+#[test]
+fn fused_products_and_bits_of_other_types_are_exact() {
+    for ty in FLOATS {
+        let make = |b: &mut Builder, x: &[Value]| b.fma(x[0], x[1], x[1]);
+        let kir = support::kernel(&[Source::Read(ty), Source::Read(ty)], &make);
+        let code = support::lines(&kir, Target::SM_75);
+        let three = [0x4200, 3f32.to_bits().into(), 3f64.to_bits()];
+        let twelve = [0x4a00, 12f32.to_bits().into(), 12f64.to_bits()];
+        let nth = FLOATS.iter().position(|float| *float == ty).expect("it is a float");
+        assert_eq!(support::run(&code, &[three[nth]; 2]), twelve[nth]);
+    }
+    let one = Source::Number(Const::f32(1.0));
+    let kir = support::kernel(&[one], &|b, x| b.bitcast(Type::U32, x[0]));
+    assert_eq!(support::run(&support::lines(&kir, Target::SM_75), &[]), 0x3f80_0000);
+}
+
+#[test]
+fn numbers_need_no_instructions_that_registers_need() {
+    let by = |number| [Source::Read(Type::I32), Source::Number(number)];
+    let text = |op, number| {
+        let kir = support::kernel(&by(number), &|b, x| b.binary(op, x[0], x[1]));
+        TARGETS.map(|target| support::text(&kir, target)).concat()
+    };
+    assert!(!text(BinaryOp::Shl, Const::u32(37)).contains("and."));
+    assert!(text(BinaryOp::Shl, Const::u32(37)).contains("shl.b32 %r1, %r0, 5;"));
+    let quotient = text(BinaryOp::Div, Const::i32(7));
+    assert!(!quotient.contains("div.") && !quotient.contains("selp"), "{quotient}");
+}
