@@ -144,7 +144,7 @@ impl Lowering<'_> {
     fn float_quotient(&mut self, a: Value, b: Value) -> Reg {
         let operands = [self.widened(a), self.widened(b)];
         let result = match self.ty(a) {
-            Type::F64 => self.b.typed("div.rn", PtxType::F64, &operands),
+            Type::F64 => self.rounded_quotient(PtxType::F64, operands),
             _ => self.b.typed("div.full", PtxType::F32, &operands),
         };
         self.narrowed(self.ty(a), result)
@@ -155,11 +155,20 @@ impl Lowering<'_> {
     fn float_remainder(&mut self, a: Value, b: Value) -> Reg {
         let (x, y) = (self.widened(a), self.widened(b));
         let ty = if self.ty(a) == Type::F64 { PtxType::F64 } else { PtxType::F32 };
-        let quotient = self.b.typed("div.rn", ty, &[x, y]);
+        let quotient = self.rounded_quotient(ty, [x, y]);
         let whole = self.b.convert("rzi", ty, ty, quotient.into());
         let product = self.b.typed("mul.rn", ty, &[y, whole.into()]);
         let result = self.b.typed("sub.rn", ty, &[x, product.into()]);
         self.narrowed(self.ty(a), result)
+    }
+
+    /// The quotient rounded to nearest. By a power of two it is a product, which the assembler
+    /// does not see.
+    fn rounded_quotient(&mut self, ty: PtxType, [x, y]: [Operand; 2]) -> Reg {
+        match reciprocal(y) {
+            Some(reciprocal) => self.b.typed("mul.rn", ty, &[x, reciprocal]),
+            None => self.b.typed("div.rn", ty, &[x, y]),
+        }
     }
 
     /// The nearest binary16 number, with 32 bits.
@@ -204,6 +213,23 @@ const fn infinity(ty: Type) -> u64 {
         Type::F16 => 0x7c00,
         Type::F32 => f32::INFINITY.to_bits() as u64,
         _ => f64::INFINITY.to_bits(),
+    }
+}
+
+/// The reciprocal of a number, if it is exact.
+fn reciprocal(x: Operand) -> Option<Operand> {
+    match x {
+        Operand::Imm { bits, ty: PtxType::F32 } => {
+            let x = f32::from_bits(bits as u32);
+            let is_power = bits.trailing_zeros() >= f32::MANTISSA_DIGITS - 1;
+            (is_power && x.is_normal() && x.recip().is_normal()).then(|| Operand::f32(x.recip()))
+        }
+        Operand::Imm { bits, ty: PtxType::F64 } => {
+            let x = f64::from_bits(bits);
+            let is_power = bits.trailing_zeros() >= f64::MANTISSA_DIGITS - 1;
+            (is_power && x.is_normal() && x.recip().is_normal()).then(|| Operand::f64(x.recip()))
+        }
+        _ => None,
     }
 }
 

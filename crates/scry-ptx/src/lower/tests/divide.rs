@@ -18,10 +18,10 @@ fn range(ty: PtxType, is_signed: bool) -> (i128, i128) {
 /// Small numbers, powers of two, the greatest ones, their neighbours, and some others.
 fn divisors(ty: PtxType, is_signed: bool) -> Vec<i128> {
     let (low, high) = range(ty, is_signed);
-    let small = 1..=130;
-    let near = |n: i128| [n - 2, n - 1, n, n + 1, n + 2];
-    let powers = (3..=ty.class().bits()).flat_map(|bit| near(1 << bit));
-    let others = (1..60u64).map(|n| i128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (n % 60)));
+    let small = 1..=30;
+    let near = |n: i128| [n - 1, n, n + 1];
+    let powers = (5..=ty.class().bits()).flat_map(|bit| near(1 << bit));
+    let others = (1..30u64).map(|n| i128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (2 * n)));
     let parts = [3, 5, 7, 10, 641].into_iter().flat_map(|part| near(high / part));
     let all = small.chain(powers).chain(others).chain(parts).chain([low, high]);
     let fits = |n: &i128| *n != 0 && (low..=high).contains(n);
@@ -30,9 +30,10 @@ fn divisors(ty: PtxType, is_signed: bool) -> Vec<i128> {
 
 /// The numbers about multiples of a divisor, and about both ends.
 fn dividends(divisor: i128, low: i128, high: i128) -> Vec<i128> {
-    let multiples = [0, 1, 2, 3, 1000, high / divisor, high / divisor - 1, high / divisor / 2];
-    let near = |n: i128| [n - 1, n, n + 1];
-    let about = multiples.into_iter().flat_map(|n| [n * divisor, -n * divisor]).chain([low, high]);
+    let multiples = [0, 1, 1000, high / divisor, high / divisor / 2];
+    let near = |n: i128| [n - 1, n];
+    let about =
+        multiples.into_iter().flat_map(|n| [n * divisor, -n * divisor]).chain([low + 1, high]);
     about.flat_map(near).filter(|n| (low..=high).contains(n)).collect()
 }
 

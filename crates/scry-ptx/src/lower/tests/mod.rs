@@ -5,3 +5,4 @@ mod copies;
 mod divide;
 mod machine;
 mod support;
+mod text;

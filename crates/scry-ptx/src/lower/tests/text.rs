@@ -1,0 +1,129 @@
+//! The instructions of what may be written in more than one way.
+
+use scry_ir::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};
+
+use super::support::{self, Source};
+use crate::target::Target;
+
+/// Asserts what a kernel does between reading its operands and writing the result.
+fn expect(
+    target: Target,
+    sources: &[Source],
+    make: &dyn Fn(&mut Builder, &[Value]) -> Value,
+    expected: &[&str],
+) {
+    let lines = support::lines(&support::kernel(sources, make), target);
+    let lines: Vec<String> = lines.iter().map(|line| line.to_string().trim().to_owned()).collect();
+    let frame = ["ld.", "cvta.", "st.", "ret"];
+    let found: Vec<&String> =
+        lines.iter().filter(|line| !frame.iter().any(|name| line.starts_with(name))).collect();
+    assert_eq!(found, expected);
+}
+
+/// Of two operands of a type that are read, or the second a number.
+fn expect_two(op: BinaryOp, ty: Type, second: Option<Const>, expected: &[&str]) {
+    let second = second.map_or(Source::Read(ty), Source::Number);
+    expect(Target::SM_75, &[Source::Read(ty), second], &|b, x| b.binary(op, x[0], x[1]), expected);
+}
+
+fn expect_conversion(from: Type, to: Type, expected: &[&str]) {
+    expect(Target::SM_75, &[Source::Read(from)], &|b, x| b.convert(to, x[0]), expected);
+}
+
+#[test]
+fn quotients_by_registers_are_made_total() {
+    expect_two(
+        BinaryOp::Div,
+        Type::U32,
+        None,
+        &["setp.eq.u32 %p0, %r1, 0;", "selp.b32 %r2, 1, %r1, %p0;", "div.u32 %r3, %r0, %r2;"],
+    );
+    expect_two(
+        BinaryOp::Div,
+        Type::I32,
+        None,
+        &[
+            "setp.eq.s32 %p0, %r0, -2147483648;",
+            "setp.eq.and.s32 %p1, %r1, -1, %p0;",
+            "setp.eq.or.s32 %p2, %r1, 0, %p1;",
+            "selp.b32 %r2, 1, %r1, %p2;",
+            "div.s32 %r3, %r0, %r2;",
+        ],
+    );
+}
+
+#[test]
+fn quotients_by_numbers_are_shifts_and_products() {
+    let unsigned = |number| Some(Const::u32(number));
+    let (div, rem) = (BinaryOp::Div, BinaryOp::Rem);
+    expect_two(div, Type::U32, unsigned(8), &["shr.u32 %r1, %r0, 3;"]);
+    expect_two(rem, Type::U32, unsigned(8), &["and.b32 %r1, %r0, 7;"]);
+    let ten = ["mul.hi.u32 %r1, %r0, 3435973837;", "shr.u32 %r2, %r1, 3;"];
+    expect_two(div, Type::U32, unsigned(10), &ten);
+    expect_two(div, Type::U32, unsigned(0), &[]);
+    expect_two(
+        div,
+        Type::F64,
+        Some(Const::f64(4.0)),
+        &["mul.rn.f64 %d3, %d2, 0d3FD0000000000000;"],
+    );
+}
+
+#[test]
+fn shifts_take_amounts_modulo_the_width() {
+    let by = |ty, number: Option<u32>| {
+        [
+            Source::Read(ty),
+            number.map_or(Source::Read(Type::U32), |n| Source::Number(Const::u32(n))),
+        ]
+    };
+    let shl = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Shl, x[0], x[1]);
+    let shr = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Shr, x[0], x[1]);
+    let target = Target::SM_75;
+    expect(target, &by(Type::I32, Some(37)), &shl, &["shl.b32 %r1, %r0, 5;"]);
+    expect(target, &by(Type::U32, None), &shl, &["shf.l.wrap.b32 %r2, 0, %r0, %r1;"]);
+    expect(target, &by(Type::U32, None), &shr, &["shf.r.wrap.b32 %r2, %r0, 0, %r1;"]);
+    let masked = ["and.b32 %r2, %r1, 31;", "shr.s32 %r3, %r0, %r2;"];
+    expect(target, &by(Type::I32, None), &shr, &masked);
+}
+
+#[test]
+fn floats_are_divided_approximately_where_that_suffices() {
+    expect_two(BinaryOp::Div, Type::F32, None, &["div.full.f32 %r2, %r0, %r1;"]);
+    expect_two(BinaryOp::Div, Type::F64, None, &["div.rn.f64 %d4, %d2, %d3;"]);
+}
+
+#[test]
+fn old_targets_compare_halves_as_singles() {
+    let min = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Min, x[0], x[1]);
+    let halves = [Source::Read(Type::F16); 2];
+    expect(Target::SM_80, &halves, &min, &["min.f16 %h2, %h0, %h1;"]);
+    let widened = [
+        "cvt.f32.f16 %r0, %h0;",
+        "cvt.f32.f16 %r1, %h1;",
+        "min.f32 %r2, %r0, %r1;",
+        "cvt.rn.f16.f32 %h2, %r2;",
+    ];
+    expect(Target::SM_75, &halves, &min, &widened);
+}
+
+#[test]
+fn conversions_to_integers_saturate_at_what_both_types_have() {
+    let (float, double) = (Type::F32, Type::F64);
+    let narrow = ["cvt.rzi.s32.f32 %r1, %r0;", "min.s32 %r2, %r1, 2147483520;"];
+    expect_conversion(float, Type::I32, &narrow);
+    let nan = ["setp.nan.f64 %p0, %d2, %d2;", "selp.b32 %r1, 0, %r0, %p0;"];
+    expect_conversion(double, Type::I32, &[&["cvt.rzi.s32.f64 %r0, %d2;"], &nan[..]].concat());
+}
+
+#[test]
+fn the_signs_of_floats_keep_zeros() {
+    let expected = [
+        "and.b32 %r1, %r0, 2147483648;",
+        "or.b32 %r2, %r1, 1065353216;",
+        "setp.ne.f32 %p0, %r0, 0f00000000;",
+        "selp.b32 %r3, %r2, %r0, %p0;",
+    ];
+    let sign = |b: &mut Builder, x: &[Value]| b.unary(UnaryOp::Sign, x[0]);
+    expect(Target::SM_75, &[Source::Read(Type::F32)], &sign, &expected);
+}
