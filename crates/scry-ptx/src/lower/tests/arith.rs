@@ -91,7 +91,8 @@ fn edges(ty: Type) -> Vec<Const> {
 /// Some of them, for pairs.
 fn few(ty: Type) -> Vec<Const> {
     let all = edges(ty);
-    let step = all.len().div_ceil(24);
+    // Odd, so that both signs are among them.
+    let step = all.len().div_ceil(24) | 1;
     all.into_iter().step_by(step).collect()
 }
 
@@ -213,6 +214,23 @@ fn every_function_of_every_type_assembles() {
     for ty in Type::ALL {
         let kernels = [true, false].map(|a| [true, false].map(|b| all_of(ty, a, b)));
         kernels.iter().flatten().for_each(support::assembles);
+    }
+}
+
+#[test]
+fn functions_of_many_numbers_assemble() {
+    for ty in Type::ALL {
+        let kir = support::kernel(&[Source::Read(ty)], &|b, x| {
+            let mut results = Vec::new();
+            for op in binary_ops(ty) {
+                for number in few(second(op, ty)) {
+                    let number = b.constant(number);
+                    results.push(b.binary(op, x[0], number));
+                }
+            }
+            fold_together(b, &results)
+        });
+        support::assembles(&kir);
     }
 }
 
