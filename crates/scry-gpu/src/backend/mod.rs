@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cpu")]
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
 pub(crate) mod fault;
 pub(crate) mod null;
 #[cfg(feature = "vulkan")]
@@ -30,6 +32,8 @@ pub(crate) struct Backend {
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
+    #[cfg(feature = "cuda")]
+    Backend { kind: BackendKind::Cuda, find: cuda::find },
     #[cfg(feature = "vulkan")]
     Backend { kind: BackendKind::Vulkan, find: vulkan::find },
     #[cfg(feature = "cpu")]
