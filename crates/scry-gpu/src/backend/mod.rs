@@ -6,6 +6,8 @@ mod cpu;
 mod cuda;
 pub(crate) mod fault;
 pub(crate) mod null;
+#[cfg(any(feature = "cuda", feature = "vulkan"))]
+mod poll;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
