@@ -1,5 +1,6 @@
 //! An open device: what everything else shares, and whether it still lives.
 
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +97,22 @@ impl Gpu {
     /// The error for work that cannot be done as asked.
     pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
         error::refused(&self.info.name, call, why)
+    }
+
+    /// Gives the device up, which may hang, and gives the error that says so.
+    pub(super) fn hangs(&self, reason: String) -> GpuError {
+        self.give_up();
+        error::lost(&self.info.name, reason)
+    }
+
+    /// A number that the driver knows of the device.
+    pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
+        let mut value = 0;
+        // SAFETY: the driver writes a number.
+        let code =
+            unsafe { (self.api.device_get_attribute)(&raw mut value, attribute, self.device) };
+        self.check("cuDeviceGetAttribute", code)?;
+        Ok(u32::try_from(value).unwrap_or(0))
     }
 
     /// An error if the device is lost or was given up.

@@ -11,11 +11,18 @@ mod compile;
 mod encode;
 mod error;
 mod gpu;
+mod graph;
 mod library;
 mod memory;
+mod params;
+mod plan;
+mod stream;
+mod submit;
+mod timing;
 mod types;
+mod wait;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::api::Cuda;
 use self::gpu::Gpu;
@@ -32,4 +39,9 @@ pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
 /// An open device.
 struct CudaDriver {
     gpu: Arc<Gpu>,
+}
+
+/// Locks; a panic elsewhere under the lock left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

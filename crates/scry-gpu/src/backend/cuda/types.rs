@@ -99,6 +99,7 @@ pub(super) mod attribute {
     pub(in super::super) const PCI_BUS: c_int = 33;
     pub(in super::super) const PCI_DEVICE: c_int = 34;
     pub(in super::super) const PCI_DOMAIN: c_int = 50;
+    pub(in super::super) const THREADS_PER_MULTIPROCESSOR: c_int = 39;
     pub(in super::super) const CAPABILITY_MAJOR: c_int = 75;
     pub(in super::super) const CAPABILITY_MINOR: c_int = 76;
     pub(in super::super) const SHARED_MEMORY_OPTIN: c_int = 97;
