@@ -2,14 +2,15 @@
 
 use std::ffi::{c_char, c_int};
 use std::fs;
+use std::sync::Arc;
 
 use scry_ir::Features;
 use scry_ptx::Target;
 
 use super::api::Cuda;
-use super::error;
 use super::gpu::Gpu;
 use super::types::{Code, Device, attribute};
+use super::{CudaDriver, error};
 use crate::backend::Absence;
 use crate::driver::{Adapter, Driver};
 use crate::error::Result;
@@ -36,8 +37,7 @@ impl Adapter for CudaAdapter {
     }
 
     fn open(&self) -> Result<Box<dyn Driver>> {
-        let gpu = Gpu::open(&self.0)?;
-        Err(gpu.refused("open", "the queue of this backend is not there".to_owned()))
+        Ok(Box::new(CudaDriver::new(Arc::new(Gpu::open(&self.0)?))?))
     }
 }
 

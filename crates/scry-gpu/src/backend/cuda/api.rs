@@ -60,9 +60,6 @@ functions! {
         mem_host_get_device_pointer =
             c"cuMemHostGetDevicePointer_v2" (*mut DevicePtr, *mut c_void, c_uint);
         memcpy_async = c"cuMemcpyAsync" (DevicePtr, DevicePtr, usize, Stream);
-        memcpy_dtod_async = c"cuMemcpyDtoDAsync_v2" (DevicePtr, DevicePtr, usize, Stream);
-        memcpy_htod_async = c"cuMemcpyHtoDAsync_v2" (DevicePtr, *const c_void, usize, Stream);
-        memcpy_dtoh_async = c"cuMemcpyDtoHAsync_v2" (*mut c_void, DevicePtr, usize, Stream);
         memset_d32_async = c"cuMemsetD32Async" (DevicePtr, c_uint, usize, Stream);
         module_load_data =
             c"cuModuleLoadDataEx" (*mut Module, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
@@ -88,7 +85,6 @@ functions! {
         event_destroy = c"cuEventDestroy_v2" (Event);
         event_record = c"cuEventRecord" (Event, Stream);
         event_query = c"cuEventQuery" (Event);
-        event_synchronize = c"cuEventSynchronize" (Event);
         event_elapsed_time = c"cuEventElapsedTime" (*mut f32, Event, Event);
         launch_kernel = c"cuLaunchKernel" (
             Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream,
