@@ -301,9 +301,10 @@ impl Body {
         });
     }
 
-    /// Waits for all threads of the block.
+    /// Waits for all threads of the block that have not ended, in whatever order those of a warp
+    /// come. That costs no more than `bar.sync`, which wants them together.
     pub fn barrier(&mut self) {
-        self.emit(Opcode::new("bar.sync"), vec![Operand::u32(0).into()]);
+        self.emit(Opcode::new("barrier.sync"), vec![Operand::u32(0).into()]);
     }
 
     /// Ends the thread.

@@ -3,6 +3,7 @@
 use scry_ir::kir::{Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value};
 
 use super::Lowering;
+use super::unroll::{Turns, turns};
 use crate::asm::{Label, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -28,7 +29,7 @@ impl Lowering<'_> {
     pub(super) fn block(&mut self, block: &[Stmt]) {
         for (nth, stmt) in block.iter().enumerate() {
             if !self.is_put_off(stmt, &block[nth + 1..]) {
-                self.statement(stmt);
+                self.statement(stmt, &block[..nth]);
             }
         }
     }
@@ -51,7 +52,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn statement(&mut self, stmt: &Stmt) {
+    fn statement(&mut self, stmt: &Stmt, before: &[Stmt]) {
         match stmt {
             Stmt::Let(value) => self.define(*value),
             Stmt::Set(var, value) => {
@@ -60,7 +61,10 @@ impl Lowering<'_> {
             }
             Stmt::Store { place, values } => self.store(place, values),
             Stmt::If { condition, accept, reject } => self.branch(*condition, accept, reject),
-            Stmt::Loop { label, body, finite } => self.repeat(*label, body, *finite),
+            Stmt::Loop { label, body, finite } => match turns(self.kir, before, *label, body) {
+                Some(turns) => self.spell(*label, body, &turns),
+                None => self.repeat(*label, body, *finite),
+            },
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
             Stmt::Barrier(barrier) => self.barrier(*barrier),
@@ -137,6 +141,17 @@ impl Lowering<'_> {
                 self.poll(top);
             }
             self.b.branch(top);
+        }
+        self.b.place(end);
+    }
+
+    /// Writes a loop turn after turn: the test that ends it holds until after the last one.
+    fn spell(&mut self, label: KirLabel, body: &Block, turns: &Turns) {
+        let end = self.b.label();
+        self.ends[label.0 as usize] = Some(end);
+        for _ in 0..turns.count {
+            self.block(&body[..turns.test]);
+            self.block(&body[turns.test + 1..]);
         }
         self.b.place(end);
     }

@@ -16,6 +16,7 @@ mod math;
 mod memory;
 mod poll;
 mod subgroup;
+mod unroll;
 
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
 

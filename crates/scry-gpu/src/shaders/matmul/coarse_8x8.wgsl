@@ -1,20 +1,24 @@
+
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
 // Both operands pass through workgroup memory 8 deep, in two stages: while one is being
-// multiplied the next is on its way, and one barrier a step is enough. The eight columns of an
-// invocation are two quads 64 apart, so that neighbours read neighbouring words.
+// multiplied the next is on its way, and one barrier a step is enough. A is kept column by column,
+// so that the eight rows of an invocation are neighbours; four words behind each column keep the
+// invocations that write it apart. The eight columns of an invocation are two quads 64 apart, so
+// that neighbours read neighbouring words.
 
 const DEPTH: u32 = 8u;
-const STAGE: u32 = 256u;
+const COLUMN: u32 = 132u;
+const STAGE_A: u32 = DEPTH * COLUMN;
+const STAGE_B: u32 = DEPTH * 32u;
 
-var<workgroup> tile_a: array<vec4<f32>, 512>;
-var<workgroup> tile_b: array<vec4<f32>, 512>;
+var<workgroup> tile_a: array<f32, 2u * STAGE_A>;
+var<workgroup> tile_b: array<vec4<f32>, 2u * STAGE_B>;
 
-// Adds four terms of an inner product to four neighbouring elements of C.
-fn accumulate(
-    sum: vec4<f32>, a: vec4<f32>, b0: vec4<f32>, b1: vec4<f32>, b2: vec4<f32>, b3: vec4<f32>,
-) -> vec4<f32> {
-    let first = fma(vec4(a.y), b1, fma(vec4(a.x), b0, sum));
-    return fma(vec4(a.w), b3, fma(vec4(a.z), b2, first));
+fn keep_a(at: u32, value: vec4<f32>) {
+    tile_a[at] = value.x;
+    tile_a[at + COLUMN] = value.y;
+    tile_a[at + 2u * COLUMN] = value.z;
+    tile_a[at + 3u * COLUMN] = value.w;
 }
 
 @compute @workgroup_size(16, 16)
@@ -23,9 +27,11 @@ fn main(
     @builtin(local_invocation_id) local: vec3<u32>,
     @builtin(local_invocation_index) lane: u32,
 ) {
-    // A's stage is 128 rows of 2 quads, B's 8 rows of 32 quads; each invocation brings one quad.
+    // A stage is 128 rows of 2 quads of A and 8 rows of 32 quads of B; each invocation brings one
+    // quad of either.
     let a_row = group.y * 128u + lane / 2u;
     let a_column = (lane % 2u) * 4u;
+    let a_place = a_column * COLUMN + lane / 2u;
     let b_row = lane / 32u;
     let b_column = group.x * 128u + (lane % 32u) * 4u;
     let steps = (shape.k + DEPTH - 1u) / DEPTH;
@@ -47,58 +53,47 @@ fn main(
     var right6 = vec4<f32>();
     var right7 = vec4<f32>();
 
-    tile_a[lane] = load_a(a_row, a_column);
+    keep_a(a_place, load_a(a_row, a_column));
     tile_b[lane] = load_b(b_row, b_column);
     for (var step = 0u; step < steps; step++) {
         workgroupBarrier();
-        let here = (step & 1u) * STAGE;
+        let here = step & 1u;
         let next = (step + 1u) * DEPTH;
         let next_a = load_a(a_row, next + a_column);
         let next_b = load_b(next + b_row, b_column);
 
-        for (var quad = 0u; quad < 2u; quad++) {
-            let rows = here + local.y * 16u + quad;
-            let a0 = tile_a[rows];
-            let a1 = tile_a[rows + 2u];
-            let a2 = tile_a[rows + 4u];
-            let a3 = tile_a[rows + 6u];
-            let a4 = tile_a[rows + 8u];
-            let a5 = tile_a[rows + 10u];
-            let a6 = tile_a[rows + 12u];
-            let a7 = tile_a[rows + 14u];
-
-            let columns = here + quad * 128u + local.x;
-            {
-                let b0 = tile_b[columns];
-                let b1 = tile_b[columns + 32u];
-                let b2 = tile_b[columns + 64u];
-                let b3 = tile_b[columns + 96u];
-                left0 = accumulate(left0, a0, b0, b1, b2, b3);
-                left1 = accumulate(left1, a1, b0, b1, b2, b3);
-                left2 = accumulate(left2, a2, b0, b1, b2, b3);
-                left3 = accumulate(left3, a3, b0, b1, b2, b3);
-                left4 = accumulate(left4, a4, b0, b1, b2, b3);
-                left5 = accumulate(left5, a5, b0, b1, b2, b3);
-                left6 = accumulate(left6, a6, b0, b1, b2, b3);
-                left7 = accumulate(left7, a7, b0, b1, b2, b3);
-            }
-            {
-                let b0 = tile_b[columns + 16u];
-                let b1 = tile_b[columns + 48u];
-                let b2 = tile_b[columns + 80u];
-                let b3 = tile_b[columns + 112u];
-                right0 = accumulate(right0, a0, b0, b1, b2, b3);
-                right1 = accumulate(right1, a1, b0, b1, b2, b3);
-                right2 = accumulate(right2, a2, b0, b1, b2, b3);
-                right3 = accumulate(right3, a3, b0, b1, b2, b3);
-                right4 = accumulate(right4, a4, b0, b1, b2, b3);
-                right5 = accumulate(right5, a5, b0, b1, b2, b3);
-                right6 = accumulate(right6, a6, b0, b1, b2, b3);
-                right7 = accumulate(right7, a7, b0, b1, b2, b3);
-            }
+        for (var depth = 0u; depth < DEPTH; depth++) {
+            let rows = here * STAGE_A + depth * COLUMN + local.y * 8u;
+            let columns = here * STAGE_B + depth * 32u + local.x;
+            let b0 = tile_b[columns];
+            let b1 = tile_b[columns + 16u];
+            let a0 = vec4(tile_a[rows + 0u]);
+            let a1 = vec4(tile_a[rows + 1u]);
+            let a2 = vec4(tile_a[rows + 2u]);
+            let a3 = vec4(tile_a[rows + 3u]);
+            let a4 = vec4(tile_a[rows + 4u]);
+            let a5 = vec4(tile_a[rows + 5u]);
+            let a6 = vec4(tile_a[rows + 6u]);
+            let a7 = vec4(tile_a[rows + 7u]);
+            left0 = fma(a0, b0, left0);
+            right0 = fma(a0, b1, right0);
+            left1 = fma(a1, b0, left1);
+            right1 = fma(a1, b1, right1);
+            left2 = fma(a2, b0, left2);
+            right2 = fma(a2, b1, right2);
+            left3 = fma(a3, b0, left3);
+            right3 = fma(a3, b1, right3);
+            left4 = fma(a4, b0, left4);
+            right4 = fma(a4, b1, right4);
+            left5 = fma(a5, b0, left5);
+            right5 = fma(a5, b1, right5);
+            left6 = fma(a6, b0, left6);
+            right6 = fma(a6, b1, right6);
+            left7 = fma(a7, b0, left7);
+            right7 = fma(a7, b1, right7);
         }
-        tile_a[STAGE - here + lane] = next_a;
-        tile_b[STAGE - here + lane] = next_b;
+        keep_a((1u - here) * STAGE_A + a_place, next_a);
+        tile_b[(1u - here) * STAGE_B + lane] = next_b;
     }
 
     let row = group.y * 128u + local.y * 8u;

@@ -1,0 +1,153 @@
+//! Short loops of a known number of turns are written turn after turn.
+//!
+//! The assembler does so by itself for small bodies only, and without it the products of a tile are
+//! not scheduled among the loads of the next ones: a matrix product loses a third of its speed.
+
+use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var};
+
+/// Most turns that are written out.
+const MAX_TURNS: u32 = 64;
+
+/// Most instructions that a loop may become; moves do not count, they cost nothing.
+const MAX_WEIGHT: u32 = 1024;
+
+/// A loop to be written turn after turn.
+pub(super) struct Turns {
+    /// How many.
+    pub(super) count: u32,
+    /// Position in the body of the statement that leaves the loop after them.
+    pub(super) test: usize,
+}
+
+/// Whether the loop behind some statements of a block is worth to be written turn after turn.
+pub(super) fn turns(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
+    let turns = counted(kir, before, label, body)?;
+    let weight = weight(kir, body)?.checked_mul(turns.count)?;
+    (weight <= MAX_WEIGHT).then_some(turns)
+}
+
+/// The number of turns, if it is known: a variable goes from a constant in constant steps, and the
+/// loop is left where it compares with another one.
+fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
+    let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
+    let Stmt::If { condition, accept, reject } = &body[test] else { return None };
+    if !accept.is_empty() || reject.as_slice() != [Stmt::Leave(label)] {
+        return None;
+    }
+    let Inst::Binary(op, counter, end) = *kir.inst(*condition) else { return None };
+    let Inst::Get(var) = *kir.inst(counter) else { return None };
+    let first = constant(kir, last_set(before, var)?)?;
+    let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
+    let count = count(kir.ty(counter), op, first, end, step)?;
+    Some(Turns { count, test })
+}
+
+/// A constant integer of 32 bits.
+fn constant(kir: &Kir, value: Value) -> Option<i64> {
+    let constant = kir.constant(value)?;
+    matches!(constant.ty, Type::I32 | Type::U32).then(|| constant.as_i64())
+}
+
+/// What a variable was set to last, if that is the same wherever the statements came from.
+fn last_set(before: &[Stmt], var: Var) -> Option<Value> {
+    let last = before.iter().rev().find(|stmt| sets(stmt, var))?;
+    match last {
+        Stmt::Set(_, value) => Some(*value),
+        _ => None,
+    }
+}
+
+/// Whether a statement, or one within it, sets a variable.
+fn sets(stmt: &Stmt, var: Var) -> bool {
+    matches!(stmt, Stmt::Set(set, _) if *set == var)
+        || stmt.blocks().flatten().any(|stmt| sets(stmt, var))
+}
+
+/// What each turn adds to a variable, if all add the same.
+fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
+    let mut setting = body.iter().filter(|stmt| sets(stmt, var));
+    let (Some(Stmt::Set(_, next)), None) = (setting.next(), setting.next()) else { return None };
+    let Inst::Binary(op, counter, by) = *kir.inst(*next) else { return None };
+    let (is_counter, by) = (*kir.inst(counter) == Inst::Get(var), constant(kir, by)?);
+    match op {
+        BinaryOp::Add if is_counter => Some(by),
+        BinaryOp::Sub if is_counter => Some(-by),
+        _ => None,
+    }
+}
+
+/// How many turns there are until a comparison does not hold.
+fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32> {
+    let mut counter = first;
+    for turn in 0..=MAX_TURNS {
+        let holds = match op {
+            BinaryOp::Lt => counter < end,
+            BinaryOp::Le => counter <= end,
+            BinaryOp::Gt => counter > end,
+            BinaryOp::Ge => counter >= end,
+            BinaryOp::Ne => counter != end,
+            _ => return None,
+        };
+        if !holds {
+            return Some(turn);
+        }
+        counter += step;
+        let fits = match ty {
+            Type::I32 => i32::try_from(counter).is_ok(),
+            _ => u32::try_from(counter).is_ok(),
+        };
+        if !fits {
+            return None;
+        }
+    }
+    None
+}
+
+/// Instructions of a block, written out as far as it is known how often; none if it has a loop of
+/// which that is not known.
+fn weight(kir: &Kir, block: &Block) -> Option<u32> {
+    let mut sum = 0u32;
+    for (nth, stmt) in block.iter().enumerate() {
+        let inner = match stmt {
+            Stmt::Loop { label, body, .. } => {
+                let turns = turns(kir, &block[..nth], *label, body)?;
+                weight(kir, body)?.checked_mul(turns.count)?
+            }
+            _ => stmt.blocks().try_fold(0u32, |sum, block| sum.checked_add(weight(kir, block)?))?,
+        };
+        sum = sum.checked_add(inner)?.checked_add(own_weight(kir, stmt))?;
+    }
+    Some(sum)
+}
+
+/// Instructions of a statement itself.
+fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
+    match stmt {
+        Stmt::Let(value) => match kir.inst(*value) {
+            Inst::Const(_) | Inst::Get(_) | Inst::Bitcast(_) | Inst::Extra(..) => 0,
+            Inst::Unary(..) | Inst::Atomic { .. } | Inst::Subgroup(_) => 8,
+            _ => 1,
+        },
+        Stmt::Set(..) | Stmt::Loop { .. } | Stmt::Scope { .. } => 0,
+        Stmt::Store { .. } | Stmt::If { .. } | Stmt::Leave(_) | Stmt::Barrier(_) => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_are_counted_as_the_loop_would() {
+        let u32 = |op, first, end, step| count(Type::U32, op, first, end, step);
+        assert_eq!(u32(BinaryOp::Lt, 0, 8, 1), Some(8));
+        assert_eq!(u32(BinaryOp::Lt, 0, 7, 2), Some(4));
+        assert_eq!(u32(BinaryOp::Le, 1, 4, 1), Some(4));
+        assert_eq!(u32(BinaryOp::Gt, 16, 0, -4), Some(4));
+        assert_eq!(u32(BinaryOp::Ne, 3, 0, -1), Some(3));
+        assert_eq!(u32(BinaryOp::Lt, 8, 8, 1), Some(0));
+        assert_eq!(u32(BinaryOp::Ge, 3, 0, -1), None, "it wraps, and never ends");
+        assert_eq!(u32(BinaryOp::Lt, 0, 65, 1), None, "there are too many");
+        assert_eq!(count(Type::I32, BinaryOp::Ge, 3, 0, -1), Some(4));
+    }
+}
