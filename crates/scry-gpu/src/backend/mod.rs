@@ -4,6 +4,8 @@
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
+#[cfg(all(test, any(feature = "cuda", feature = "vulkan")))]
+mod driven;
 pub(crate) mod fault;
 pub(crate) mod null;
 #[cfg(any(feature = "cuda", feature = "vulkan"))]

@@ -24,6 +24,8 @@ mod pinned;
 mod plan;
 mod stream;
 mod submit;
+#[cfg(test)]
+mod tests;
 mod timing;
 mod types;
 mod wait;
