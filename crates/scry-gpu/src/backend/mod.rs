@@ -2,8 +2,14 @@
 
 #[cfg(feature = "cpu")]
 mod cpu;
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(all(test, any(feature = "cuda", feature = "vulkan")))]
+mod driven;
 pub(crate) mod fault;
 pub(crate) mod null;
+#[cfg(any(feature = "cuda", feature = "vulkan"))]
+mod poll;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
@@ -30,6 +36,8 @@ pub(crate) struct Backend {
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
+    #[cfg(feature = "cuda")]
+    Backend { kind: BackendKind::Cuda, find: cuda::find },
     #[cfg(feature = "vulkan")]
     Backend { kind: BackendKind::Vulkan, find: vulkan::find },
     #[cfg(feature = "cpu")]

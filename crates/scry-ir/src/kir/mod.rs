@@ -45,6 +45,13 @@ pub mod sabotage {
     /// Leaves a kernel as it is.
     #[inline]
     pub fn plant_as_asked(_: &mut super::Kir, _: &std::thread::Thread) {}
+
+    /// It is not.
+    #[inline]
+    #[must_use]
+    pub fn is_asked_for() -> bool {
+        false
+    }
 }
 
 /// An array in workgroup or local memory.

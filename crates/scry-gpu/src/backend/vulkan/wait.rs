@@ -2,22 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ash::vk;
 
 use super::gpu::Gpu;
+use crate::backend::poll::Wait;
 use crate::error::Result;
 use crate::info::DeviceKind;
-
-/// Longest time to poll without a pause: a round trip of a small dispatch is shorter.
-const SPIN: Duration = Duration::from_micros(80);
-
-/// Shortest and longest pause between polls after that. A pause is a 32nd of the time waited so
-/// far, so that no wait takes more than about so much too long. Sleeping in the driver until the
-/// device interrupts is not better: on an H200 in a virtual machine the wake-up came 0.3 ms late,
-/// and at times 4 ms, a tick of the system's clock.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_micros(250));
 
 /// Longest sleep in the driver at a time, so that a device that is given up is noticed.
 const SLICE: Duration = Duration::from_millis(100);
@@ -74,23 +66,17 @@ impl Timeline {
         if self.known() >= value {
             return Ok(true);
         }
-        let start = Instant::now();
+        let wait = Wait::new(timeout);
         loop {
             self.gpu.check_alive()?;
             if self.poll()? >= value {
                 return Ok(true);
             }
-            let waited = start.elapsed();
-            let Some(left) = timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
-                return Ok(false);
+            match wait.left() {
+                None => return Ok(false),
+                Some(left) if self.is_software => self.sleep(value, left.min(SLICE))?,
+                Some(_) => wait.pause(),
             };
-            if self.is_software {
-                self.sleep(value, left.min(SLICE))?;
-            } else if waited < SPIN {
-                std::hint::spin_loop();
-            } else {
-                std::thread::sleep((waited / 32).clamp(PAUSE.0, PAUSE.1).min(left));
-            }
         }
     }
 

@@ -22,8 +22,7 @@ struct Plan {
 /// nothing if they are not set. To be called by a backend with the kernel that it will compile.
 /// `caller` is the thread that wants the kernel compiled.
 pub fn plant_as_asked(kir: &mut Kir, caller: &Thread) {
-    static PLAN: OnceLock<Plan> = OnceLock::new();
-    let plan = PLAN.get_or_init(Plan::read);
+    let plan = Plan::shared();
     if let Some(log) = &plan.log {
         append(log.as_ref(), caller.name().unwrap_or("?"), operators_of(kir));
     }
@@ -32,7 +31,19 @@ pub fn plant_as_asked(kir: &mut Kir, caller: &Thread) {
     }
 }
 
+/// Whether [`plant_as_asked`] does anything: then kernels are to be compiled anew, and not kept.
+#[must_use]
+pub fn is_asked_for() -> bool {
+    let plan = Plan::shared();
+    plan.operator.is_some() || plan.log.is_some()
+}
+
 impl Plan {
+    fn shared() -> &'static Self {
+        static PLAN: OnceLock<Plan> = OnceLock::new();
+        PLAN.get_or_init(Self::read)
+    }
+
     fn read() -> Self {
         let value = |name| env::var(name).ok().filter(|value| !value.is_empty());
         let plan = Self { operator: value("SCRY_SABOTAGE"), log: value("SCRY_SABOTAGE_LOG") };

@@ -7,7 +7,7 @@ mod operators;
 #[cfg(test)]
 mod tests;
 
-pub use environment::plant_as_asked;
+pub use environment::{is_asked_for, plant_as_asked};
 pub use operators::operators;
 
 use std::collections::BTreeSet;

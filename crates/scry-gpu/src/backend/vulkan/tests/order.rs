@@ -1,120 +1,28 @@
-//! Submissions: their order, waits, replays, times, threads, and the end of a device.
-
-use std::sync::Arc;
-use std::time::Instant;
+//! Submissions, as all drivers take them, and what is Vulkan's own about them.
 
 use super::*;
-use crate::error::GpuError;
-use crate::info::DeviceKind;
-
-/// A kernel that adds one to each word.
-const INCREMENT: &str = "
-    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-    @compute @workgroup_size(64)
-    fn increment(@builtin(global_invocation_id) id: vec3<u32>) {
-        if id.x < arrayLength(&data) { data[id.x] += 1u; }
-    }";
-
-/// A kernel whose results tell the order of its launches.
-const APPEND: &str = "
-    var<immediate> number: u32;
-    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-    @compute @workgroup_size(64)
-    fn append(@builtin(global_invocation_id) id: vec3<u32>) {
-        if id.x < arrayLength(&data) { data[id.x] = data[id.x] * 31u + number + 1u; }
-    }";
-
-/// A kernel that keeps a device busy for a while, with a loop that nothing can shorten.
-const SLOW: &str = "
-    var<immediate> turns: u32;
-    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-    @compute @workgroup_size(1)
-    fn slow() {
-        var x = data[0];
-        for (var i = 0u; i < turns; i++) { x = x * 1664525u + 1013904223u; x ^= x >> 7u; }
-        data[0] = x;
-    }";
 
 #[test]
 fn a_chain_of_dispatches_runs_in_order() {
-    for driver in drivers() {
-        let data = driver.uploaded(&[0; 256]);
-        let kernel = driver.compiled(INCREMENT, false);
-        let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
-        let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
-        driver.done(&chain);
-        assert_eq!(driver.words(span(data, 1024)), [100; 256]);
-    }
+    drivers().iter().for_each(|driver| bodies::a_chain_of_dispatches_runs_in_order(driver));
 }
 
-/// Lists as long as one submission, a step shorter and longer, and many submissions long.
 #[test]
 fn a_list_of_any_length_runs_once_and_in_order() {
-    let Some(driver) = driver() else { return };
-    let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, false);
-    for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
-        driver.done(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
-        let steps: Vec<Step> = (0..len)
-            .flat_map(|i| {
-                let step = dispatch_with(kernel, &[(data, true)], [1; 3], &i.to_le_bytes());
-                [step, compute_barrier()]
-            })
-            .take(len as usize)
-            .collect();
-        driver.done(&steps);
-        let launches = len.div_ceil(2);
-        let expected = (0..launches).fold(0u32, |x, i| x.wrapping_mul(31).wrapping_add(i + 1));
-        assert_eq!(driver.words(data), [expected; 16], "{len} steps");
-    }
+    drivers().iter().for_each(|driver| bodies::a_list_of_any_length_runs_once_and_in_order(driver));
 }
 
 #[test]
 fn a_launch_has_its_own_bindings_whatever_came_before() {
-    for driver in drivers() {
-        let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
-        let (a, b) = (span(a, 256), span(b, 256));
-        let double = driver.compiled(DOUBLE, false);
-        let increment = driver.compiled(INCREMENT, false);
-        let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
-        let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
-        let steps = [
-            double(a, b),
-            copy(b, a),
-            double(a, b),
-            double(b, a),
-            increment(a),
-            double(b, a),
-            increment(a),
-            increment(a),
-            double(a, b),
-        ];
-        let ordered: Vec<Step> =
-            steps.into_iter().flat_map(|step| [step, full_barrier()]).collect();
-        driver.done(&ordered);
-        assert_eq!(driver.words(a), [10; 64]);
-        assert_eq!(driver.words(b), [20; 64]);
-    }
+    drivers()
+        .iter()
+        .for_each(|driver| bodies::a_launch_has_its_own_bindings_whatever_came_before(driver));
 }
 
 #[test]
 fn points_grow_and_command_buffers_are_used_again() {
     for driver in drivers() {
-        let data = driver.uploaded(&[0; 4]);
-        let kernel = driver.compiled(INCREMENT, false);
-        let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
-        let mut last = Point(0);
-        for _ in 0..200 {
-            let point = driver.submit(Work::Once(&steps), false).unwrap();
-            assert!(point > last);
-            last = point;
-            if point.0 % 8 == 0 {
-                assert!(driver.wait(point, LONG).unwrap());
-            }
-        }
-        assert!(driver.wait(last, LONG).unwrap());
-        assert!(driver.wait(Point(1), Duration::ZERO).unwrap());
-        assert_eq!(driver.words(span(data, 16)), [200; 4]);
+        bodies::points_grow_and_waits_for_any_of_them_end(&driver);
         let made = driver.queue.command_buffers();
         assert!(made <= 10, "{made} command buffers for 8 at a time");
     }
@@ -122,103 +30,41 @@ fn points_grow_and_command_buffers_are_used_again() {
 
 #[test]
 fn an_empty_submission_is_done_after_those_before_it() {
-    let Some(driver) = driver() else { return };
-    let first = driver.submit(Work::Once(&[]), false).unwrap();
-    let second = driver.submit(Work::Once(&[]), true).unwrap();
-    assert!(second > first);
-    assert!(driver.wait(second, LONG).unwrap());
-    assert_eq!(driver.timings(second).unwrap(), []);
+    drivers()
+        .iter()
+        .for_each(|driver| bodies::an_empty_submission_is_done_after_those_before_it(driver));
 }
 
 #[test]
 fn a_recording_replays_and_replays_may_overlap() {
-    for driver in drivers() {
-        let data = driver.uploaded(&[0; 64]);
-        let kernel = driver.compiled(INCREMENT, false);
-        let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
-        let recording = driver.record(&steps).unwrap();
-        for _ in 0..50 {
-            driver.submit(Work::Replay(recording), false).unwrap();
-        }
-        assert_eq!(driver.words(span(data, 256)), [50; 64]);
-        driver.forget(recording);
-        let error = driver.submit(Work::Replay(recording), false).unwrap_err();
-        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
-    }
-}
-
-/// Submits work that takes far longer than a few milliseconds.
-fn slow(driver: &VulkanDriver, timed: bool) -> Point {
-    let data = driver.uploaded(&[1]);
-    let kernel = driver.compiled(SLOW, false);
-    let (turns, groups) = match driver.info().kind {
-        // Mesa's software device lets no invocation take more than 65535 turns of loops.
-        DeviceKind::Software => (60_000u32, 1000),
-        _ => (40_000_000, 1),
-    };
-    let binding = (span(data, 4), true);
-    let step = dispatch_with(kernel, &[binding], [groups, 1, 1], &turns.to_le_bytes());
-    driver.submit(Work::Once(&[step]), timed).unwrap()
+    drivers().iter().for_each(|driver| bodies::a_recording_replays_and_replays_may_overlap(driver));
 }
 
 #[test]
 fn a_wait_ends_at_its_timeout() {
-    let Some(driver) = driver() else { return };
-    // On a busy machine the work can be done before the submission returns: then once more.
-    let unfinished = (0..10).find_map(|_| {
-        let point = slow(&driver, false);
-        let start = Instant::now();
-        let reached = driver.wait(point, Duration::from_millis(2)).unwrap();
-        (!reached).then(|| (point, start.elapsed()))
-    });
-    let (point, waited) = unfinished.expect("one wait of ten is shorter than the work");
-    assert!(waited >= Duration::from_millis(2), "{waited:?}");
-    assert!(waited < Duration::from_secs(1), "{waited:?}");
-    assert!(driver.wait(point, LONG).unwrap());
-    assert!(driver.wait(point, Duration::ZERO).unwrap());
+    drivers().iter().for_each(|driver| bodies::a_wait_ends_at_its_timeout(driver));
 }
 
 #[test]
 fn each_dispatch_is_timed_once() {
-    for driver in drivers() {
-        let start = Instant::now();
-        let point = slow(&driver, true);
-        assert!(driver.wait(point, LONG).unwrap());
-        let wall = start.elapsed();
-        let times = driver.timings(point).unwrap();
-        assert_eq!(times.len(), 1);
-        assert!(times[0] > Duration::from_millis(1), "{times:?} of {wall:?}");
-        assert!(times[0] <= wall, "{times:?} of {wall:?}");
-        assert!(driver.timings(point).is_err(), "asked for already");
-    }
+    drivers().iter().for_each(|driver| bodies::each_dispatch_is_timed_once(driver));
 }
 
 #[test]
 fn threads_share_a_driver() {
-    for driver in drivers() {
-        let driver = Arc::new(driver);
-        let threads: Vec<_> = (1..=8u32)
-            .map(|thread| {
-                let driver = Arc::clone(&driver);
-                std::thread::spawn(move || {
-                    let kernel = driver.compiled(DOUBLE, false);
-                    for round in 0..20 {
-                        let words = vec![thread * 1000 + round; 100];
-                        let src = driver.uploaded(&words);
-                        let dst = driver.device_memory(400);
-                        let bindings = [(span(src, 400), false), (span(dst, 400), true)];
-                        driver.done(&[dispatch(kernel, &bindings, [2, 1, 1])]);
-                        assert_eq!(driver.words(span(dst, 400)), vec![2 * words[0]; 100]);
-                        driver.free(src);
-                        driver.free(dst);
-                    }
-                })
-            })
-            .collect();
-        for thread in threads {
-            thread.join().unwrap();
-        }
-    }
+    drivers().iter().for_each(|driver| bodies::threads_share_a_driver(driver));
+}
+
+#[test]
+fn dropping_a_busy_driver_waits_for_it() {
+    let Some(driver) = driver() else { return };
+    bodies::dropping_a_busy_driver_waits_for_it(Box::new(driver));
+}
+
+#[test]
+fn an_abandoned_driver_neither_waits_nor_takes_work() {
+    let Some(driver) = driver() else { return };
+    bodies::an_abandoned_driver_neither_waits_nor_takes_work(Box::new(driver));
 }
 
 /// NVIDIA's driver hung here, before its devices were kept open.
@@ -243,28 +89,4 @@ fn devices_close_while_other_threads_end() {
             thread.join().unwrap();
         }
     }
-}
-
-#[test]
-fn dropping_a_busy_driver_waits_for_it() {
-    let Some(driver) = driver() else { return };
-    slow(&driver, false);
-    drop(driver);
-}
-
-#[test]
-fn an_abandoned_driver_neither_waits_nor_takes_work() {
-    let Some(driver) = driver() else { return };
-    let point = slow(&driver, false);
-    driver.abandon();
-    let start = Instant::now();
-    for error in [
-        driver.wait(point, LONG).unwrap_err(),
-        driver.submit(Work::Once(&[]), false).unwrap_err(),
-        driver.allocate(MemoryKind::Device, 4, "").unwrap_err(),
-    ] {
-        assert!(matches!(error, GpuError::DeviceLost { .. }), "{error}");
-    }
-    drop(driver);
-    assert!(start.elapsed() < Duration::from_secs(1));
 }

@@ -1,0 +1,299 @@
+//! The driver's devices: what each is and can do, and the opening of one.
+
+use std::ffi::{c_char, c_int};
+use std::fs;
+use std::sync::Arc;
+
+use scry_ir::Features;
+use scry_ptx::Target;
+
+use super::api::Cuda;
+use super::gpu::Gpu;
+use super::types::{Code, Device, attribute};
+use super::{CudaDriver, error};
+use crate::backend::Absence;
+use crate::driver::{Adapter, Driver};
+use crate::error::Result;
+use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+
+/// PCI vendor number of NVIDIA.
+const NVIDIA: u32 = 0x10de;
+
+/// `CU_COMPUTEMODE_PROHIBITED`: nobody may compute on the device.
+const PROHIBITED: c_int = 2;
+
+/// Most storage and uniform buffers of a kernel: with 16 bytes for each, the immediates, and 24 for
+/// a launch itself, all fit into the 4096 bytes of parameters that every GPU takes.
+const MAX_STORAGE_BINDINGS: u32 = 160;
+const MAX_UNIFORM_BINDINGS: u32 = 64;
+const MAX_IMMEDIATES: u32 = 256;
+
+/// A device that can be opened.
+pub(super) struct CudaAdapter(Probe);
+
+impl Adapter for CudaAdapter {
+    fn info(&self) -> &DeviceInfo {
+        &self.0.info
+    }
+
+    fn open(&self) -> Result<Box<dyn Driver>> {
+        Ok(Box::new(CudaDriver::new(Arc::new(Gpu::open(&self.0)?))?))
+    }
+}
+
+/// What is known of a device before it is opened.
+pub(super) struct Probe {
+    pub(super) cuda: &'static Cuda,
+    pub(super) device: Device,
+    pub(super) target: Target,
+    pub(super) has_pools: bool,
+    pub(super) writes_values: bool,
+    pub(super) info: DeviceInfo,
+}
+
+/// Every usable device, in the driver's order: the fastest first, unless CUDA_DEVICE_ORDER says
+/// otherwise.
+pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
+    let mut count = 0;
+    // SAFETY: the driver writes a number.
+    let code = unsafe { (cuda.api.device_get_count)(&raw mut count) };
+    code.ok().map_err(|code| Absence {
+        reason: format!("cuDeviceGetCount failed: {}", error::explain(&cuda.api, code)),
+        remedy: "check that nvidia-smi lists the GPU".to_owned(),
+    })?;
+    let mut adapters = Vec::new();
+    let mut unusable = Vec::new();
+    for ordinal in 0..count {
+        match probe(cuda, ordinal, adapters.len()) {
+            Ok(probe) => adapters.push(CudaAdapter(probe)),
+            Err(reason) => unusable.push(reason),
+        }
+    }
+    if adapters.is_empty() {
+        return Err(why_none(&unusable));
+    }
+    for reason in unusable {
+        log::info!("cuda: not used: {reason}");
+    }
+    Ok(adapters)
+}
+
+fn why_none(unusable: &[String]) -> Absence {
+    if unusable.is_empty() {
+        return Absence {
+            reason: "NVIDIA's driver is there, but has no device".to_owned(),
+            remedy: super::api::no_device_remedy(),
+        };
+    }
+    Absence {
+        reason: unusable.join("; "),
+        remedy: "use a GPU of the Turing generation (2018) or newer that this user may compute \
+                 on, or this one through Vulkan"
+            .to_owned(),
+    }
+}
+
+/// A device, to be asked.
+struct Asked {
+    cuda: &'static Cuda,
+    device: Device,
+}
+
+impl Asked {
+    fn check(&self, call: &str, code: Code) -> Result<(), String> {
+        let explain = |code| format!("{call}: {}", error::explain(&self.cuda.api, code));
+        code.ok().map_err(explain)
+    }
+
+    /// A number; 0 where the driver does not know the attribute.
+    fn attribute(&self, attribute: c_int) -> u32 {
+        let mut value = 0;
+        // SAFETY: the driver writes a number, or refuses.
+        let code =
+            unsafe { (self.cuda.api.device_get_attribute)(&raw mut value, attribute, self.device) };
+        if code == Code::SUCCESS { u32::try_from(value).unwrap_or(0) } else { 0 }
+    }
+
+    fn name(&self) -> Result<String, String> {
+        let mut name = [0u8; 256];
+        // One byte is left, so that there is a zero at the end.
+        let room = name.len() as c_int - 1;
+        let start = name.as_mut_ptr().cast::<c_char>();
+        // SAFETY: there is room for so many bytes.
+        let code = unsafe { (self.cuda.api.device_get_name)(start, room, self.device) };
+        self.check("cuDeviceGetName", code)?;
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(0);
+        Ok(String::from_utf8_lossy(&name[..end]).trim().to_owned())
+    }
+
+    fn uuid(&self) -> Option<[u8; 16]> {
+        let mut uuid = [0; 16];
+        // SAFETY: the driver writes 16 bytes.
+        let code = unsafe { (self.cuda.api.device_get_uuid)(&raw mut uuid, self.device) };
+        (code == Code::SUCCESS).then_some(uuid)
+    }
+
+    fn memory(&self) -> Result<u64, String> {
+        let mut bytes = 0;
+        // SAFETY: the driver writes a number.
+        let code = unsafe { (self.cuda.api.device_total_mem)(&raw mut bytes, self.device) };
+        self.check("cuDeviceTotalMem", code)?;
+        Ok(bytes as u64)
+    }
+
+    fn pci(&self) -> PciAddress {
+        PciAddress {
+            domain: self.attribute(attribute::PCI_DOMAIN),
+            bus: self.attribute(attribute::PCI_BUS),
+            device: self.attribute(attribute::PCI_DEVICE),
+            function: 0,
+        }
+    }
+
+    fn target(&self, name: &str) -> Result<Target, String> {
+        let of = |attribute| u16::try_from(self.attribute(attribute)).unwrap_or(0);
+        let (major, minor) = (of(attribute::CAPABILITY_MAJOR), of(attribute::CAPABILITY_MINOR));
+        let target = Target::for_capability(major, minor);
+        target.ok_or_else(|| format!("{name} has compute capability {major}.{minor}, below 7.5"))
+    }
+}
+
+fn probe(cuda: &'static Cuda, ordinal: c_int, index: usize) -> Result<Probe, String> {
+    let mut device = 0;
+    // SAFETY: the driver writes a number.
+    let code = unsafe { (cuda.api.device_get)(&raw mut device, ordinal) };
+    let asked = Asked { cuda, device };
+    asked.check("cuDeviceGet", code)?;
+    let name = asked.name()?;
+    let target = asked.target(&name)?;
+    if asked.attribute(attribute::COMPUTE_MODE) == PROHIBITED as u32 {
+        return Err(format!("{name} is in a mode in which nobody may compute on it"));
+    }
+    Ok(Probe {
+        cuda,
+        device,
+        target,
+        has_pools: asked.attribute(attribute::MEMORY_POOLS) != 0,
+        writes_values: asked.attribute(attribute::STREAM_WRITE_64) != 0,
+        info: info(&asked, index, name)?,
+    })
+}
+
+fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String> {
+    let memory = asked.memory()?;
+    let build = driver_build();
+    let version = asked.cuda.version_text();
+    let is_integrated = asked.attribute(attribute::INTEGRATED) != 0;
+    Ok(DeviceInfo {
+        index,
+        name,
+        backend: BackendKind::Cuda,
+        kind: if is_integrated { DeviceKind::Integrated } else { DeviceKind::Discrete },
+        vendor_id: NVIDIA,
+        device_id: asked.attribute(attribute::PCI_MODEL) >> 16,
+        uuid: asked.uuid(),
+        driver_uuid: Some(driver_uuid(asked.cuda.version, build.as_deref())),
+        pci: Some(asked.pci()),
+        driver: match build {
+            Some(build) => format!("NVIDIA {build}"),
+            None => format!("NVIDIA, for CUDA {version}"),
+        },
+        api_version: version,
+        memory,
+        // Known once the device is open: to ask takes a context.
+        memory_budget: None,
+        subgroup_size: 32,
+        binding_alignment: 16,
+        features: Features::all().difference(Features::COOPERATIVE_MATRIX),
+        limits: limits(memory, asked.attribute(attribute::SHARED_MEMORY_OPTIN)),
+    })
+}
+
+fn limits(memory: u64, shared: u32) -> Limits {
+    // Sizes are rounded up to 16 bytes when memory is allocated.
+    let max_buffer_size = memory & !15;
+    Limits {
+        max_buffer_size,
+        max_storage_binding_size: max_buffer_size,
+        max_uniform_binding_size: max_buffer_size,
+        max_storage_bindings: MAX_STORAGE_BINDINGS,
+        max_uniform_bindings: MAX_UNIFORM_BINDINGS,
+        max_workgroup_size: [1024, 1024, 64],
+        max_workgroup_invocations: 1024,
+        max_workgroup_memory: shared.max(48 << 10),
+        max_immediates: MAX_IMMEDIATES,
+        max_native_workgroups: [i32::MAX as u32, 65535, 65535],
+    }
+}
+
+/// The version of the driver's build, such as `570.86.15`, where Linux tells.
+fn driver_build() -> Option<String> {
+    let text = fs::read_to_string("/sys/module/nvidia/version").ok();
+    let text = text.or_else(|| {
+        let text = fs::read_to_string("/proc/driver/nvidia/version").ok()?;
+        build_in(&text).map(str::to_owned)
+    })?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+/// The version in the text that the kernel module gives of itself: the first word of numbers.
+fn build_in(text: &str) -> Option<&str> {
+    let is_version = |word: &&str| {
+        word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+    };
+    text.lines().next()?.split_whitespace().find(is_version)
+}
+
+/// Which driver this is: its CUDA version and its build, as text.
+fn driver_uuid(version: c_int, build: Option<&str>) -> [u8; 16] {
+    let mut uuid = [0; 16];
+    let text = format!("{version} {}", build.unwrap_or_default());
+    for (to, from) in uuid.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    uuid
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_parameters_of_the_largest_kernel_fit() {
+        let limits = limits(80 << 30, 0);
+        let buffers = limits.max_storage_bindings + limits.max_uniform_bindings;
+        // Address and length of each, the immediates, and fold parameters, epoch and stop.
+        assert!(buffers * 16 + limits.max_immediates + 3 * 8 <= 4096);
+    }
+
+    #[test]
+    fn limits_follow_from_the_device() {
+        let limits = limits((80 << 30) + 7, 227 << 10);
+        assert_eq!(limits.max_storage_binding_size, 80 << 30);
+        assert_eq!(limits.max_workgroup_memory, 227 << 10);
+    }
+
+    #[test]
+    fn the_build_is_found_in_what_the_kernel_module_says() {
+        let old = "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu Oct 19 2023\n";
+        assert_eq!(build_in(old), Some("535.129.03"));
+        let open = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  570.86.15  Release\n";
+        assert_eq!(build_in(open), Some("570.86.15"));
+        assert_eq!(build_in("nothing of the kind"), None);
+    }
+
+    #[test]
+    fn drivers_of_different_builds_have_different_identities() {
+        let identity = |build| driver_uuid(12080, Some(build));
+        assert_ne!(identity("570.86.15"), identity("570.86.16"));
+        assert_eq!(&identity("570.133.20"), b"12080 570.133.20");
+        assert_ne!(driver_uuid(12080, None), driver_uuid(12060, None));
+    }
+
+    #[test]
+    fn why_there_is_no_device_names_those_left_out() {
+        let absence = why_none(&["GTX 1080 has compute capability 6.1, below 7.5".to_owned()]);
+        assert!(absence.reason.contains("GTX 1080") && absence.remedy.contains("Turing"));
+        assert!(why_none(&[]).reason.contains("no device"));
+    }
+}

@@ -1,0 +1,254 @@
+//! WGSL programs as kernels: translated to PTX, which the driver compiles, or taken from the disk
+//! cache as the driver compiled them before.
+
+use std::ffi::{CString, c_int};
+use std::sync::Arc;
+use std::thread;
+
+use scry_ir::Program;
+use scry_ir::kir::{KirOptions, sabotage};
+use scry_ptx::{Param, Ptx, PtxOptions, Refusal, Target, translate};
+
+use super::gpu::Gpu;
+use super::image::Image;
+use super::jit;
+use super::types::{Function, Module, function_attribute};
+use crate::driver::CompileJob;
+use crate::error::Result;
+
+/// A compiled kernel.
+pub(super) struct Kernel {
+    pub(super) function: Function,
+    /// What a launch passes, in order.
+    pub(super) params: Vec<Param>,
+    /// Threads of a block along x, y and z.
+    pub(super) block: [u32; 3],
+    /// Bytes of shared memory that a launch asks for.
+    pub(super) dynamic_shared: u32,
+    /// Bindings of a dispatch; those of a folded kernel have the fold parameters last.
+    pub(super) bindings: usize,
+    /// Bytes of the immediate block.
+    pub(super) immediates: usize,
+    /// Registers of a thread.
+    pub(super) registers: u32,
+    /// Bytes of memory that each thread has for itself: its arrays, and registers that are too many.
+    pub(super) local_bytes: u32,
+    module: Module,
+    gpu: Arc<Gpu>,
+}
+
+/// What a dispatch of a kernel has to give.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Signature {
+    pub(super) bindings: usize,
+    pub(super) immediates: usize,
+}
+
+/// Compiles a program, through the disk cache if there is one.
+pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
+    let _current = gpu.current()?;
+    let interface = job.program.interface();
+    let immediates = interface.immediates.as_ref();
+    let signature = Signature {
+        bindings: interface.bindings.len() + usize::from(job.folded),
+        immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
+    };
+    // What is wrong on purpose has no place among what is right.
+    let disk = job.cache.filter(|_| !sabotage::is_asked_for());
+    let known = disk.and_then(|disk| disk.load(job.key, job.folded));
+    if let Some(image) = known.and_then(|bytes| Image::decode(&bytes)) {
+        match Kernel::load(gpu, &image, signature) {
+            Ok(kernel) => return Ok(kernel),
+            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+        }
+        gpu.check_alive()?;
+    }
+    let (image, kernel) = compile_anew(gpu, job, signature)?;
+    if let Some(disk) = disk {
+        disk.store(job.key, job.folded, &image.encode());
+    }
+    Ok(kernel)
+}
+
+/// Translates and compiles. Registers are bounded, unless the kernel needs more of them.
+fn compile_anew(
+    gpu: &Arc<Gpu>,
+    job: &CompileJob<'_>,
+    signature: Signature,
+) -> Result<(Image, Kernel)> {
+    let workgroup = job.program.interface().workgroup_size;
+    let bounded = make(gpu, ptx(gpu, job, true)?, workgroup, signature)?;
+    if bounded.1.local_bytes == 0 {
+        return Ok(bounded);
+    }
+    let free = make(gpu, ptx(gpu, job, false)?, workgroup, signature)?;
+    Ok(if free.1.local_bytes < bounded.1.local_bytes { free } else { bounded })
+}
+
+fn make(
+    gpu: &Arc<Gpu>,
+    ptx: Ptx,
+    workgroup: [u32; 3],
+    signature: Signature,
+) -> Result<(Image, Kernel)> {
+    let Ptx { text, entry, params, dynamic_shared, .. } = ptx;
+    let cubin = jit::cubin(gpu, &entry, text)?;
+    let image = Image { entry, params, workgroup, dynamic_shared, cubin };
+    let kernel = Kernel::load(gpu, &image, signature)?;
+    Ok((image, kernel))
+}
+
+/// The program as PTX.
+fn ptx(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Ptx> {
+    let options = PtxOptions {
+        folded: job.folded,
+        polled: job.checked,
+        bounded,
+        ..PtxOptions::new(gpu.target)
+    };
+    let translated = translated(job.program, job.checked, &options)?;
+    translated.map_err(|refusal| {
+        let kernel = &job.program.interface().entry_point;
+        gpu.refused("compile", unsupported(kernel, gpu.target, &refusal))
+    })
+}
+
+/// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
+/// to end the program.
+fn translated(
+    program: &Program,
+    checked: bool,
+    options: &PtxOptions,
+) -> Result<Result<Ptx, Refusal>> {
+    let caller = thread::current();
+    let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
+        sabotage::plant_as_asked(&mut kir, &caller);
+        translate(&kir, options)
+    });
+    Ok(ptx?)
+}
+
+/// What to say of a kernel that the GPU cannot run.
+fn unsupported(kernel: &str, target: Target, refusal: &Refusal) -> String {
+    format!(
+        "kernel `{kernel}`: {refusal}, and this one is {target}; run it through Vulkan or on the \
+         CPU"
+    )
+}
+
+impl Kernel {
+    /// Loads a compiled kernel. The device's context must be current.
+    pub(super) fn load(gpu: &Arc<Gpu>, image: &Image, signature: Signature) -> Result<Self> {
+        let module = load_module(gpu, &image.cubin)?;
+        // From here on the drop unloads it.
+        let mut kernel = Self {
+            function: Function::NULL,
+            params: image.params.clone(),
+            block: image.workgroup,
+            dynamic_shared: image.dynamic_shared,
+            bindings: signature.bindings,
+            immediates: signature.immediates,
+            registers: 0,
+            local_bytes: 0,
+            module,
+            gpu: Arc::clone(gpu),
+        };
+        kernel.find_function(&image.entry)?;
+        kernel.prepare()?;
+        let Self { registers, local_bytes, .. } = kernel;
+        let name = &image.entry;
+        log::debug!("cuda: kernel `{name}`: {registers} registers, {local_bytes} local bytes");
+        Ok(kernel)
+    }
+
+    fn find_function(&mut self, entry: &str) -> Result<()> {
+        let refused =
+            |error: std::ffi::NulError| self.gpu.refused("cuModuleGetFunction", error.to_string());
+        let name = CString::new(entry).map_err(refused)?;
+        // SAFETY: the module is alive; the driver writes a handle.
+        let code = unsafe {
+            let get = self.gpu.api.module_get_function;
+            get(&raw mut self.function, self.module, name.as_ptr())
+        };
+        self.gpu.check("cuModuleGetFunction", code)
+    }
+
+    /// Asks what the kernel takes, and for the shared memory that it wants.
+    fn prepare(&mut self) -> Result<()> {
+        self.registers = self.attribute(function_attribute::REGISTERS)?;
+        self.local_bytes = self.attribute(function_attribute::LOCAL_BYTES)?;
+        if self.dynamic_shared == 0 {
+            return Ok(());
+        }
+        let most = c_int::try_from(self.dynamic_shared).unwrap_or(c_int::MAX);
+        // SAFETY: the function is alive.
+        let code = unsafe {
+            let set = self.gpu.api.func_set_attribute;
+            set(self.function, function_attribute::MAX_DYNAMIC_SHARED, most)
+        };
+        self.gpu.check("cuFuncSetAttribute", code)
+    }
+
+    fn attribute(&self, attribute: c_int) -> Result<u32> {
+        let mut value = 0;
+        // SAFETY: the function is alive; the driver writes a number.
+        let code =
+            unsafe { (self.gpu.api.func_get_attribute)(&raw mut value, attribute, self.function) };
+        self.gpu.check("cuFuncGetAttribute", code)?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+}
+
+fn load_module(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
+    let mut module = Module::NULL;
+    let (start, none) = (cubin.as_ptr().cast(), std::ptr::null_mut());
+    // SAFETY: the driver made the code, and the disk cache's checksum says that it is whole; it
+    // reads what it needs of it, and writes a handle.
+    let code = unsafe { (gpu.api.module_load_data)(&raw mut module, start, 0, none, none.cast()) };
+    gpu.check("cuModuleLoadDataEx", code)?;
+    Ok(module)
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        let Ok(_current) = self.gpu.current() else { return };
+        // SAFETY: by the driver's contract no unfinished submission uses the kernel.
+        let code = unsafe { (self.gpu.api.module_unload)(self.module) };
+        if let Err(error) = self.gpu.check("cuModuleUnload", code) {
+            log::error!("cuda: a kernel was not unloaded: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOUBLE: &str = "
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64)
+        fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x < arrayLength(&data) { data[id.x] *= 2u; }
+        }";
+
+    #[test]
+    fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
+        let program = Program::parse(DOUBLE).unwrap();
+        let options = PtxOptions { folded: true, ..PtxOptions::new(Target::SM_80) };
+        let ptx = translated(&program, true, &options).unwrap().unwrap();
+        assert_eq!(ptx.entry, "double");
+        assert!(ptx.text.contains(".entry double("), "{}", ptx.text);
+        let length = Param::Length { buffer: 0, offset: 0, stride: 4 };
+        assert!([Param::Buffer(0), length, Param::Fold].iter().all(|p| ptx.params.contains(p)));
+    }
+
+    #[test]
+    fn a_refusal_says_what_is_missing_and_what_to_do() {
+        let refusal = Refusal { what: "a product of matrices".to_owned(), needs: 80 };
+        assert_eq!(
+            unsupported("k", Target::SM_75, &refusal),
+            "kernel `k`: a product of matrices takes a GPU of sm_80 or newer, and this one is \
+             sm_75; run it through Vulkan or on the CPU"
+        );
+    }
+}

@@ -1,0 +1,223 @@
+//! CUDA 12.0 and newer, with nothing but NVIDIA's driver, opened at run time.
+//!
+//! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
+//! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
+//! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
+//!
+//! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
+//! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders
+//! all submissions, `timing` measures.
+
+mod adapter;
+mod api;
+mod compile;
+mod encode;
+mod error;
+mod gpu;
+mod graph;
+mod image;
+mod jit;
+mod library;
+mod memory;
+mod params;
+mod pinned;
+mod plan;
+mod stream;
+mod submit;
+#[cfg(test)]
+mod tests;
+mod timing;
+mod types;
+mod wait;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use self::api::Cuda;
+use self::encode::{Blocks, Kernels, Tables};
+use self::gpu::Gpu;
+use self::graph::Graph;
+use self::memory::{Block, Heap};
+use self::submit::Queue;
+use super::Absence;
+use crate::command::Step;
+use crate::driver::{
+    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, RecordingMark,
+    Work,
+};
+use crate::error::Result;
+use crate::id::Slots;
+use crate::info::DeviceInfo;
+
+/// Longest time that the drop of a device waits for its work.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Finds the CUDA devices.
+pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
+    let adapters = adapter::find(Cuda::shared()?)?;
+    let boxed = adapters.into_iter().map(|adapter| Box::new(adapter) as _);
+    Ok(boxed.collect())
+}
+
+/// An open device. The fields are dropped in order: what uses others comes before them.
+struct CudaDriver {
+    queue: Queue,
+    recordings: RwLock<Slots<RecordingMark, Graph>>,
+    kernels: RwLock<Kernels>,
+    blocks: RwLock<Blocks>,
+    heap: Arc<Heap>,
+    gpu: Arc<Gpu>,
+}
+
+impl CudaDriver {
+    fn new(gpu: Arc<Gpu>) -> Result<Self> {
+        Ok(Self {
+            queue: Queue::new(&gpu)?,
+            recordings: RwLock::default(),
+            kernels: RwLock::default(),
+            blocks: RwLock::default(),
+            heap: Heap::new(&gpu)?,
+            gpu,
+        })
+    }
+
+    fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
+        self.gpu.check_alive()?;
+        let block = read(&self.blocks).get(id).cloned();
+        block.ok_or_else(|| {
+            let why = format!("allocation {id:?} does not exist, or was freed");
+            self.gpu.refused(call, why)
+        })
+    }
+
+    /// Calls `work` with the tables, which do not change meanwhile.
+    fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
+        let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
+        work(Tables { blocks: &blocks, kernels: &kernels })
+    }
+}
+
+impl Driver for CudaDriver {
+    fn info(&self) -> &DeviceInfo {
+        &self.gpu.info
+    }
+
+    fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<MemoryId> {
+        self.gpu.check_alive()?;
+        let block = Arc::new(self.heap.allocate(kind, size, label)?);
+        Ok(write(&self.blocks).insert(block))
+    }
+
+    fn free(&self, memory: MemoryId) {
+        // Then it is leaked; and in a forked child the lock may be held for ever.
+        if self.gpu.is_given_up() {
+            return;
+        }
+        // Freed after the lock is given back.
+        let block = write(&self.blocks).remove(memory);
+        debug_assert!(block.is_some(), "allocation {memory:?} is freed twice");
+    }
+
+    fn write(&self, memory: MemoryId, offset: u64, data: &[u8]) -> Result<()> {
+        self.block("write", memory)?.write(offset, data)
+    }
+
+    fn read(&self, memory: MemoryId, offset: u64, out: &mut [u8]) -> Result<()> {
+        self.block("read", memory)?.read(offset, out)
+    }
+
+    fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
+        self.gpu.check_alive()?;
+        let kernel = compile::compile(&self.gpu, job)?;
+        Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn release(&self, kernel: KernelId) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        let removed = write(&self.kernels).remove(kernel);
+        debug_assert!(removed.is_some(), "kernel {kernel:?} is released twice");
+    }
+
+    fn record(&self, steps: &[Step]) -> Result<RecordingId> {
+        self.gpu.check_alive()?;
+        let recording = self.with_tables(|tables| self.queue.record(tables, steps))?;
+        Ok(write(&self.recordings).insert(recording))
+    }
+
+    fn forget(&self, recording: RecordingId) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        let removed = write(&self.recordings).remove(recording);
+        debug_assert!(removed.is_some(), "recording {recording:?} is forgotten twice");
+    }
+
+    fn submit(&self, work: Work<'_>, timed: bool) -> Result<Point> {
+        self.gpu.check_alive()?;
+        let number = match work {
+            Work::Once(steps) => self.with_tables(|tables| self.queue.submit(tables, steps, timed)),
+            Work::Replay(id) => {
+                let recordings = read(&self.recordings);
+                let Some(recording) = recordings.get(id) else {
+                    let why = format!("recording {id:?} does not exist, or was forgotten");
+                    return Err(self.gpu.refused("cuGraphLaunch", why));
+                };
+                self.queue.replay(recording)
+            }
+        };
+        number.map(Point)
+    }
+
+    fn wait(&self, point: Point, timeout: Duration) -> Result<bool> {
+        self.queue.wait(point.0, timeout)
+    }
+
+    fn cancel(&self, point: Point) -> Result<Option<Point>> {
+        Ok(self.queue.cancel(point.0)?.map(Point))
+    }
+
+    fn timings(&self, point: Point) -> Result<Vec<Duration>> {
+        self.queue.timings(point.0)
+    }
+
+    fn abandon(&self) {
+        self.queue.stop_all();
+        self.gpu.give_up();
+    }
+}
+
+impl Drop for CudaDriver {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        match self.queue.wait(self.queue.last(), PATIENCE) {
+            Ok(true) => {}
+            outcome => {
+                log::error!(
+                    "{}: work is not done as the device is dropped ({outcome:?}): what it uses is \
+                     leaked",
+                    self.gpu.info.name
+                );
+                self.gpu.give_up();
+            }
+        }
+    }
+}
+
+/// Locks; a panic elsewhere under the lock left nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for reading, as [`lock`].
+fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+    table.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks for writing, as [`lock`].
+fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+    table.write().unwrap_or_else(PoisonError::into_inner)
+}

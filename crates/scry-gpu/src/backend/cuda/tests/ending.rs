@@ -1,0 +1,119 @@
+//! Work that does not end by itself.
+
+use std::time::Instant;
+
+use super::*;
+
+/// A kernel that does not end before somebody else writes 7 into its buffer, which nobody does.
+const ENDLESS: &str = "
+    @group(0) @binding(0) var<storage, read_write> data: array<atomic<u32>>;
+    @compute @workgroup_size(64)
+    fn endless() {
+        while atomicLoad(&data[0]) != 7u { atomicAdd(&data[1], 1u); }
+    }";
+
+fn endless(driver: &dyn Driver) -> Step {
+    let kernel = driver.compiled(ENDLESS, false);
+    let data = driver.uploaded(&[0, 0]);
+    dispatch(kernel, &[(span(data, 8), true)], [300, 1, 1])
+}
+
+/// A step that leaves so many in the first word.
+fn mark(of: Span, pattern: u32) -> Step {
+    run(Command::Fill { dst: Span { size: 4, ..of }, pattern })
+}
+
+fn submitted(driver: &dyn Driver, steps: &[Step]) -> Point {
+    driver.submit(Work::Once(steps), false).unwrap()
+}
+
+/// Ends work up to a point, soon.
+fn ended(driver: &dyn Driver, point: Point) -> Option<Point> {
+    let start = Instant::now();
+    let first = driver.cancel(point).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    first
+}
+
+fn next(point: Point) -> Point {
+    Point(point.0 + 1)
+}
+
+#[test]
+fn an_endless_kernel_ends_and_the_device_goes_on() {
+    let Some(driver) = driver() else { return };
+    let marked = span(driver.device_memory(4), 4);
+    let endless = endless(&*driver);
+    for round in 1..4 {
+        let before = submitted(&*driver, &[mark(marked, 0)]);
+        assert!(driver.wait(before, LONG).unwrap());
+        let point = submitted(&*driver, &[endless.clone(), full_barrier(), mark(marked, round)]);
+        assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
+        assert_eq!(ended(&*driver, point), Some(point));
+        assert!(driver.wait(point, Duration::ZERO).unwrap());
+        assert_eq!(driver.words(marked), [round], "transfers are made all the same");
+    }
+}
+
+#[test]
+fn those_that_wait_their_turn_end_as_well_and_later_ones_do_not() {
+    let Some(driver) = driver() else { return };
+    let marked = span(driver.device_memory(4), 4);
+    let endless = endless(&*driver);
+    let first = submitted(&*driver, &[endless.clone()]);
+    let second = submitted(&*driver, &[endless.clone(), full_barrier(), endless.clone()]);
+    let last = submitted(&*driver, &[mark(marked, 5)]);
+    let later = submitted(&*driver, &[full_barrier(), endless, full_barrier(), mark(marked, 6)]);
+    assert_eq!(ended(&*driver, last), Some(first));
+    assert!(second < last && driver.wait(last, Duration::ZERO).unwrap());
+    assert!(!driver.wait(later, Duration::from_millis(20)).unwrap(), "it was not ended");
+    assert_eq!(ended(&*driver, later), Some(later));
+    assert_eq!(driver.words(marked), [6]);
+}
+
+#[test]
+fn a_replay_ends_and_the_next_one_is_another_submission() {
+    let Some(driver) = driver() else { return };
+    let recording = driver.record(&[endless(&*driver)]).unwrap();
+    for _ in 0..3 {
+        let point = driver.submit(Work::Replay(recording), false).unwrap();
+        assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
+        assert_eq!(ended(&*driver, point), Some(point));
+    }
+}
+
+#[test]
+fn what_is_done_is_not_ended() {
+    let Some(driver) = driver() else { return };
+    let marked = span(driver.device_memory(4), 4);
+    let point = submitted(&*driver, &[mark(marked, 3)]);
+    assert!(driver.wait(point, LONG).unwrap());
+    assert_eq!(ended(&*driver, point), Some(next(point)));
+    assert_eq!(driver.words(marked), [3]);
+}
+
+#[test]
+fn an_endless_kernel_among_many_launches_is_ended() {
+    let Some(driver) = driver() else { return };
+    let kernel = driver.compiled(APPEND, false);
+    let data = driver.uploaded(&vec![0; 20 * 64]);
+    let part = |nth: u64| Span { memory: data, offset: nth * 256, size: 256 };
+    let append = |nth| dispatch_with(kernel, &[(part(nth), true)], [1; 3], &[0; 4]);
+    let mut steps: Vec<Step> = (0..20).map(append).collect();
+    steps.insert(7, endless(&*driver));
+    let point = submitted(&*driver, &steps);
+    assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
+    assert_eq!(ended(&*driver, point), Some(point));
+    assert_eq!(driver.words(span(data, 20 * 256)), [1; 20 * 64]);
+}
+
+#[test]
+fn dropping_a_driver_in_the_middle_of_endless_work_takes_no_longer_than_its_patience() {
+    let Some(driver) = driver() else { return };
+    let point = submitted(&*driver, &[endless(&*driver)]);
+    let start = Instant::now();
+    assert!(!driver.wait(point, Duration::from_millis(1)).unwrap());
+    driver.abandon();
+    drop(driver);
+    assert!(start.elapsed() < Duration::from_secs(1));
+}

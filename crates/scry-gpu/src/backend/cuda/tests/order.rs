@@ -1,0 +1,199 @@
+//! Submissions, as all drivers take them, and those that are spread over streams.
+
+use super::*;
+
+#[test]
+fn a_chain_of_dispatches_runs_in_order() {
+    let Some(driver) = driver() else { return };
+    bodies::a_chain_of_dispatches_runs_in_order(&*driver);
+}
+
+#[test]
+fn a_list_of_any_length_runs_once_and_in_order() {
+    let Some(driver) = driver() else { return };
+    bodies::a_list_of_any_length_runs_once_and_in_order(&*driver);
+}
+
+#[test]
+fn a_launch_has_its_own_bindings_whatever_came_before() {
+    let Some(driver) = driver() else { return };
+    bodies::a_launch_has_its_own_bindings_whatever_came_before(&*driver);
+}
+
+#[test]
+fn points_grow_and_waits_for_any_of_them_end() {
+    let Some(driver) = driver() else { return };
+    bodies::points_grow_and_waits_for_any_of_them_end(&*driver);
+}
+
+#[test]
+fn an_empty_submission_is_done_after_those_before_it() {
+    let Some(driver) = driver() else { return };
+    bodies::an_empty_submission_is_done_after_those_before_it(&*driver);
+}
+
+#[test]
+fn a_recording_replays_and_replays_may_overlap() {
+    let Some(driver) = driver() else { return };
+    bodies::a_recording_replays_and_replays_may_overlap(&*driver);
+}
+
+#[test]
+fn a_wait_ends_at_its_timeout() {
+    let Some(driver) = driver() else { return };
+    bodies::a_wait_ends_at_its_timeout(&*driver);
+}
+
+#[test]
+fn each_dispatch_is_timed_once() {
+    let Some(driver) = driver() else { return };
+    bodies::each_dispatch_is_timed_once(&*driver);
+}
+
+#[test]
+fn threads_share_a_driver() {
+    let Some(driver) = driver() else { return };
+    bodies::threads_share_a_driver(&*driver);
+}
+
+#[test]
+fn dropping_a_busy_driver_waits_for_it() {
+    let Some(driver) = driver() else { return };
+    bodies::dropping_a_busy_driver_waits_for_it(driver);
+}
+
+#[test]
+fn an_abandoned_driver_neither_waits_nor_takes_work() {
+    let Some(driver) = driver() else { return };
+    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver);
+}
+
+/// Parts of a buffer, each for one launch of a segment.
+const PARTS: u64 = 24;
+
+/// Words of a part.
+const WORDS: u64 = 64;
+
+/// A kernel whose results tell what it read.
+const MIX: &str = "
+    @group(0) @binding(0) var<storage, read> src: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
+    @compute @workgroup_size(64)
+    fn mix(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&dst) { dst[id.x] = src[id.x] * 31u + dst[id.x] + id.x; }
+    }";
+
+fn part(of: Span, nth: u64) -> Span {
+    let size = WORDS * 4;
+    Span { offset: of.offset + nth % PARTS * size, size, ..of }
+}
+
+/// Segments of many small launches, each of which reads what another one wrote in the segment
+/// before; with a fill and a copy here and there.
+fn mixed(driver: &dyn Driver, a: Span, b: Span, rounds: u64) -> Vec<Step> {
+    let kernel = driver.compiled(MIX, false);
+    let round = |n: u64| {
+        let (from, to) = if n.is_multiple_of(2) { (a, b) } else { (b, a) };
+        let mix = move |i| {
+            let bindings = [(part(from, i + n + 1), false), (part(to, i), true)];
+            dispatch(kernel, &bindings, [1; 3])
+        };
+        (0..PARTS).map(mix).chain([full_barrier()])
+    };
+    (0..rounds).flat_map(round).collect()
+}
+
+/// What [`mixed`] leaves in both buffers.
+fn mixed_on_host(a: &mut Vec<u32>, b: &mut Vec<u32>, rounds: u64) {
+    let index = |part: u64, word: u64| (part % PARTS * WORDS + word) as usize;
+    for n in 0..rounds {
+        let (from, to) = if n.is_multiple_of(2) { (&*a, &mut *b) } else { (&*b, &mut *a) };
+        for (i, word) in (0..PARTS).flat_map(|i| (0..WORDS).map(move |word| (i, word))) {
+            let old = &mut to[index(i, word)];
+            let read = from[index(i + n + 1, word)];
+            *old = read.wrapping_mul(31).wrapping_add(*old).wrapping_add(word as u32);
+        }
+    }
+}
+
+#[test]
+fn launches_that_are_spread_see_what_those_before_a_barrier_wrote() {
+    let Some(driver) = driver() else { return };
+    let count = PARTS * WORDS;
+    let (mut a, mut b): (Vec<u32>, Vec<u32>) =
+        ((0..count as u32).collect(), (0..count as u32).map(|n| n * 7).collect());
+    let (on_a, on_b) = (driver.uploaded(&a), driver.uploaded(&b));
+    let (on_a, on_b) = (span(on_a, count * 4), span(on_b, count * 4));
+    let steps = mixed(&*driver, on_a, on_b, 50);
+    driver.done(&steps);
+    mixed_on_host(&mut a, &mut b, 50);
+    assert_eq!((driver.words(on_a), driver.words(on_b)), (a.clone(), b.clone()), "at once");
+    replayed(&*driver, &steps, 3);
+    (0..3).for_each(|_| mixed_on_host(&mut a, &mut b, 50));
+    assert_eq!((driver.words(on_a), driver.words(on_b)), (a, b), "replayed");
+}
+
+#[test]
+fn copies_and_fills_in_recordings_move_exactly_their_bytes() {
+    let Some(driver) = driver() else { return };
+    let from = driver.uploaded(&(0..100).collect::<Vec<u32>>());
+    let to = driver.device_memory(400);
+    let at = |offset, size| Span { memory: to, offset, size };
+    let steps = [
+        run(Command::Fill { dst: at(0, 400), pattern: 7 }),
+        full_barrier(),
+        run(Command::Copy { src: Span { memory: from, offset: 40, size: 80 }, dst: at(8, 80) }),
+        run(Command::Fill { dst: at(200, 8), pattern: 0xabcd_ef01 }),
+        full_barrier(),
+        run(Command::Copy { src: at(8, 7), dst: at(301, 7) }),
+    ];
+    let mut expected = vec![7u32; 100];
+    expected[2..22].copy_from_slice(&(10..30).collect::<Vec<u32>>());
+    expected[50..52].fill(0xabcd_ef01);
+    let mut bytes: Vec<u8> = expected.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.copy_within(8..15, 301);
+    let words = bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap()));
+    let expected: Vec<u32> = words.collect();
+    driver.done(&steps);
+    assert_eq!(driver.words(span(to, 400)), expected);
+    driver.done(&[run(Command::Fill { dst: span(to, 400), pattern: 0 })]);
+    replayed(&*driver, &steps, 2);
+    assert_eq!(driver.words(span(to, 400)), expected);
+}
+
+#[test]
+fn a_recording_of_nothing_can_be_replayed() {
+    let Some(driver) = driver() else { return };
+    replayed(&*driver, &[], 2);
+    replayed(&*driver, &[full_barrier(), compute_barrier()], 2);
+}
+
+#[test]
+fn a_long_recording_replays_in_order() {
+    let Some(driver) = driver() else { return };
+    let data = span(driver.uploaded(&[0; 16]), 64);
+    let kernel = driver.compiled(APPEND, false);
+    let step = |n: u32| dispatch_with(kernel, &[(data, true)], [1; 3], &n.to_le_bytes());
+    let steps: Vec<Step> = (0..3000).flat_map(|n| [step(n), compute_barrier()]).collect();
+    replayed(&*driver, &steps, 2);
+    let fold = |x, n: u32| u32::wrapping_mul(x, 31).wrapping_add(n + 1);
+    assert_eq!(driver.words(data), [(0..6000).map(|n| n % 3000).fold(0, fold); 16]);
+}
+
+#[test]
+fn each_launch_of_a_timed_submission_has_its_time() {
+    let Some(driver) = driver() else { return };
+    let data = span(driver.uploaded(&[0; 16]), 64);
+    let kernel = driver.compiled(APPEND, false);
+    let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
+    let fill = run(Command::Fill { dst: data, pattern: 0 });
+    let steps = [fill.clone(), step.clone(), step.clone(), compute_barrier(), step, fill];
+    for _ in 0..3 {
+        let point = driver.submit(Work::Once(&steps), true).unwrap();
+        assert!(driver.wait(point, LONG).unwrap());
+        let times = driver.timings(point).unwrap();
+        assert_eq!(times.len(), 3);
+        let plausible = Duration::from_nanos(100)..Duration::from_millis(100);
+        assert!(times.iter().all(|time| plausible.contains(time)), "{times:?}");
+    }
+}

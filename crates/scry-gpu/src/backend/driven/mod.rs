@@ -1,0 +1,130 @@
+//! Drivers, driven directly: what tests of all backends have in common.
+
+pub(super) mod order;
+
+use std::time::Duration;
+
+use scry_ir::Program;
+
+use crate::cache::KernelKey;
+use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
+use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, Work};
+
+/// Longer than anything takes that a test waits for.
+pub(super) const LONG: Duration = Duration::from_secs(60);
+
+/// A kernel that doubles words.
+pub(super) const DOUBLE: &str = "
+    @group(0) @binding(0) var<storage, read> src: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> dst: array<u32>;
+    @compute @workgroup_size(64)
+    fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&dst) { dst[id.x] = 2u * src[id.x]; }
+    }";
+
+/// A span from the start of an allocation.
+pub(super) fn span(memory: MemoryId, size: u64) -> Span {
+    Span { memory, offset: 0, size }
+}
+
+/// A command as a step.
+pub(super) fn run(command: Command) -> Step {
+    Step::Run(command)
+}
+
+/// A copy as a step.
+pub(super) fn copy(src: Span, dst: Span) -> Step {
+    run(Command::Copy { src, dst })
+}
+
+/// A barrier as a step.
+pub(super) fn barrier(before: Stages, after: Stages) -> Step {
+    Step::Barrier(Barrier { before, after })
+}
+
+/// Between any two steps that depend on each other, and before the host reads.
+pub(super) fn full_barrier() -> Step {
+    let device = Stages::COMPUTE | Stages::TRANSFER;
+    barrier(device, device | Stages::HOST)
+}
+
+/// Between dispatches that depend on each other.
+pub(super) fn compute_barrier() -> Step {
+    barrier(Stages::COMPUTE, Stages::COMPUTE)
+}
+
+/// A launch without immediates.
+pub(super) fn dispatch(kernel: KernelId, bindings: &[(Span, bool)], groups: [u32; 3]) -> Step {
+    dispatch_with(kernel, bindings, groups, &[])
+}
+
+/// A launch.
+pub(super) fn dispatch_with(
+    kernel: KernelId,
+    bindings: &[(Span, bool)],
+    groups: [u32; 3],
+    immediates: &[u8],
+) -> Step {
+    run(Command::Dispatch(Dispatch {
+        kernel,
+        bindings: bindings.iter().map(|&(span, writes)| Bound { span, writes }).collect(),
+        groups,
+        immediates: immediates.to_vec(),
+        copies: false,
+    }))
+}
+
+/// Words as a device has them.
+pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// Drivers as tests use them.
+pub(super) trait Driven: Driver {
+    /// A kernel of a source, checked.
+    fn compiled(&self, source: &str, folded: bool) -> KernelId {
+        let key = KernelKey {
+            source: source.to_owned(),
+            entry: None,
+            overrides: Vec::new(),
+            checked: true,
+        };
+        let program = Program::parse(source).unwrap();
+        let job = CompileJob { program: &program, folded, checked: true, key: &key, cache: None };
+        self.compile(&job).unwrap()
+    }
+
+    /// Device memory of undefined content.
+    fn device_memory(&self, size: u64) -> MemoryId {
+        self.allocate(MemoryKind::Device, size, "device").unwrap()
+    }
+
+    /// Host memory that holds the words.
+    fn uploaded(&self, words: &[u32]) -> MemoryId {
+        let size = words.len() as u64 * 4;
+        let memory = self.allocate(MemoryKind::Upload, size, "upload").unwrap();
+        Driver::write(self, memory, 0, &bytes(words)).unwrap();
+        memory
+    }
+
+    /// Submits steps and waits for them.
+    fn done(&self, steps: &[Step]) -> Point {
+        let point = self.submit(Work::Once(steps), false).unwrap();
+        assert!(self.wait(point, LONG).unwrap());
+        point
+    }
+
+    /// The words at a span, copied out after all that was submitted before.
+    fn words(&self, of: Span) -> Vec<u32> {
+        let out = self.allocate(MemoryKind::Readback, of.size, "out").unwrap();
+        let host = barrier(Stages::TRANSFER, Stages::HOST);
+        self.done(&[full_barrier(), copy(of, span(out, of.size)), host]);
+        let mut bytes = vec![0; of.size as usize];
+        Driver::read(self, out, 0, &mut bytes).unwrap();
+        self.free(out);
+        let words = bytes.chunks_exact(4);
+        words.map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+    }
+}
+
+impl<D: Driver + ?Sized> Driven for D {}
