@@ -61,8 +61,9 @@ functions! {
             c"cuMemHostGetDevicePointer_v2" (*mut DevicePtr, *mut c_void, c_uint);
         memcpy_async = c"cuMemcpyAsync" (DevicePtr, DevicePtr, usize, Stream);
         memset_d32_async = c"cuMemsetD32Async" (DevicePtr, c_uint, usize, Stream);
-        module_load_data =
-            c"cuModuleLoadDataEx" (*mut Module, *const c_void, c_uint, *mut c_int, *mut *mut c_void);
+        module_load_data = c"cuModuleLoadDataEx" (
+            *mut Module, *const c_void, c_uint, *mut c_int, *mut *mut c_void
+        );
         module_unload = c"cuModuleUnload" (Module);
         module_get_function = c"cuModuleGetFunction" (*mut Function, Module, *const c_char);
         func_get_attribute = c"cuFuncGetAttribute" (*mut c_int, c_int, Function);

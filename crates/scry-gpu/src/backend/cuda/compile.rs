@@ -31,7 +31,8 @@ pub(super) struct Kernel {
     pub(super) immediates: usize,
     /// Registers of a thread.
     pub(super) registers: u32,
-    /// Bytes of memory that each thread has for itself: its arrays, and registers that are too many.
+    /// Bytes of memory that each thread has for itself: its arrays, and what registers are too few
+    /// for.
     pub(super) local_bytes: u32,
     module: Module,
     gpu: Arc<Gpu>,
