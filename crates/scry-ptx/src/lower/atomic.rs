@@ -1,12 +1,23 @@
 //! Atomics.
+//!
+//! All are relaxed: WGSL orders other accesses by barriers alone. Storage is shared by the whole
+//! device, workgroup memory by a block.
 
-use scry_ir::kir::{AtomicOp, Place, Value};
+use scry_ir::kir::{AtomicOp, Place, Type, Value};
 
-use super::Lowering;
-use crate::types::Reg;
+use super::{Lowering, ptx_type};
+use crate::asm::{Address, Arg, Opcode};
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// Memory that is changed: where, and what it holds.
+struct Cell {
+    space: Space,
+    address: Address,
+    ty: Type,
+}
 
 impl Lowering<'_> {
-    /// Changes memory as one step; gives what was there before.
+    /// Changes memory as one step; gives what was there before. Nobody reads what a store gives.
     pub(super) fn atomic(
         &mut self,
         value: Value,
@@ -15,7 +26,89 @@ impl Lowering<'_> {
         operand: Option<Value>,
         compare: Option<Value>,
     ) -> Reg {
-        let _ = (value, op, place, operand, compare);
-        todo!()
+        let ty = self.ty(value);
+        let target = self.target(place);
+        let cell = Cell { space: target.space, address: target.address, ty };
+        let old = self.b.reg(ptx_type(ty));
+        let operand = operand.map(|operand| self.value(operand));
+        let compare = compare.map(|compare| self.value(compare));
+        match (op, operand, compare) {
+            (AtomicOp::Store, Some(operand), _) => self.atomic_store(&cell, operand),
+            (AtomicOp::Sub, Some(operand), _) => {
+                let negative = self.b.typed("neg", signed(ty), &[operand]).into();
+                self.change(value, old, &cell, AtomicOp::Add, negative);
+            }
+            (_, Some(operand), Some(compare)) => {
+                let opcode = cell.opcode("atom").with("cas").ty(ptx_type(ty).to_bits());
+                self.b.emit(opcode, cell.args(Some(old), &[compare, operand]));
+            }
+            (_, Some(operand), None) => self.change(value, old, &cell, op, operand),
+            (_, None, _) => {
+                let opcode = cell.opcode("ld").ty(ptx_type(ty).to_bits());
+                self.b.emit(opcode, cell.args(Some(old), &[]));
+            }
+        }
+        old
+    }
+
+    fn atomic_store(&mut self, cell: &Cell, operand: Operand) {
+        let opcode = cell.opcode("st").ty(ptx_type(cell.ty).to_bits());
+        self.b.emit(opcode, cell.args(None, &[operand]));
+    }
+
+    /// Reads, computes and writes. Where nobody reads what was there before, it is not fetched.
+    fn change(&mut self, value: Value, old: Reg, cell: &Cell, op: AtomicOp, operand: Operand) {
+        let fetched = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
+        let opcode = cell.opcode(if fetched { "atom" } else { "red" });
+        let opcode = opcode.with(name(op)).ty(operand_type(op, cell.ty));
+        self.b.emit(opcode, cell.args(fetched.then_some(old), &[operand]));
+    }
+}
+
+impl Cell {
+    /// The name of an instruction on such memory, without what it does and its type.
+    fn opcode(&self, name: &str) -> Opcode {
+        let scope = if self.space == Space::Shared { "cta" } else { "gpu" };
+        Opcode::new(name).with("relaxed").with(scope).space(self.space)
+    }
+
+    /// The result if there is one, the address, and the operands.
+    fn args(&self, result: Option<Reg>, operands: &[Operand]) -> Vec<Arg> {
+        let mut args: Vec<Arg> = result.into_iter().map(Arg::from).collect();
+        args.push(self.address.clone().into());
+        args.extend(operands.iter().map(|operand| Arg::Operand(*operand)));
+        args
+    }
+}
+
+/// The name of what reads, computes and writes.
+const fn name(op: AtomicOp) -> &'static str {
+    match op {
+        AtomicOp::Min => "min",
+        AtomicOp::Max => "max",
+        AtomicOp::And => "and",
+        AtomicOp::Or => "or",
+        AtomicOp::Xor => "xor",
+        AtomicOp::Exchange => "exch",
+        _ => "add",
+    }
+}
+
+/// The type that an instruction names: there is one wrapping sum of 64 bits, and what only moves or
+/// combines bits takes those.
+const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
+    match (op, ty) {
+        (AtomicOp::Add, Type::I64) => PtxType::U64,
+        (AtomicOp::Add | AtomicOp::Min | AtomicOp::Max, _) => ptx_type(ty),
+        _ => ptx_type(ty).to_bits(),
+    }
+}
+
+/// The type whose negation is that of an integer's bits, or of a float.
+const fn signed(ty: Type) -> PtxType {
+    match ptx_type(ty) {
+        PtxType::U32 => PtxType::S32,
+        PtxType::U64 => PtxType::S64,
+        other => other,
     }
 }

@@ -175,12 +175,18 @@ impl Lowering<'_> {
         self.ends[label.0 as usize]
     }
 
+    /// What waits for all threads of a block, or of a warp, without looking who is there, may be
+    /// executed only where all arrive together.
     fn barrier(&mut self, barrier: Barrier) {
+        let together = self.convergence.next_barrier();
         match barrier {
-            Barrier::Workgroup => self.b.barrier(),
+            Barrier::Workgroup if together => self.b.barrier(),
+            Barrier::Workgroup => {
+                self.b.emit(Opcode::new("barrier.sync"), vec![Operand::u32(0).into()]);
+            }
             Barrier::Subgroup => {
-                let everyone = Operand::Imm { bits: u32::MAX.into(), ty: PtxType::U32 };
-                self.b.emit(Opcode::new("bar.warp.sync"), vec![everyone.into()]);
+                let mask = self.named(together);
+                self.b.emit(Opcode::new("bar.warp.sync"), vec![mask.into()]);
             }
         }
     }

@@ -10,12 +10,14 @@ mod atomic;
 mod bits;
 mod compare;
 mod control;
+mod converge;
 mod convert;
 mod divide;
 mod entry;
 mod math;
 mod memory;
 mod poll;
+mod reduce;
 mod subgroup;
 #[cfg(test)]
 mod tests;
@@ -146,6 +148,7 @@ struct Lowering<'k> {
     vars: Vec<Reg>,
     /// How many instructions and statements use each value.
     uses: Vec<u32>,
+    convergence: converge::Convergence,
     /// Where loops and scopes go on once left, by label.
     ends: Vec<Option<Label>>,
     refusal: Option<Refusal>,
@@ -163,6 +166,7 @@ impl<'k> Lowering<'k> {
             values: vec![None; kir.values.len()],
             vars,
             uses: control::count_uses(kir),
+            convergence: converge::Convergence::of(kir),
             ends: vec![None; kir.labels as usize],
             refusal: None,
         }
@@ -250,7 +254,7 @@ impl<'k> Lowering<'k> {
             Inst::Atomic { op, place, value: operand, compare } => {
                 self.atomic(value, op, &place, operand, compare).into()
             }
-            Inst::Subgroup(op) => self.subgroup(ty, &op).into(),
+            Inst::Subgroup(op) => self.subgroup(value, &op),
         }
     }
 

@@ -1,14 +1,207 @@
-//! Exchange within a subgroup.
+//! Exchange within a subgroup, which is a warp.
+//!
+//! Where all threads of the block arrive together, exchange names the whole warp. Elsewhere it asks
+//! first who is there: all of those get the same mask, so whatever they do by it they do alike, and
+//! each instruction waits for all of them.
 
-use scry_ir::kir::{SubgroupOp, Type};
+use scry_ir::kir::{Source, SubgroupOp, Type, Value};
 
-use super::Lowering;
-use crate::types::Reg;
+use super::{Lowering, ptx_type};
+use crate::asm::{Arg, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// All lanes of a warp.
+pub(super) const EVERYONE: Operand = Operand::u32(u32::MAX);
+
+/// What a shuffle reads: an instruction's mode, its second operand, and the bounds of lanes.
+#[derive(Clone, Copy)]
+pub(super) struct Route {
+    mode: &'static str,
+    by: Operand,
+    bounds: u32,
+}
+
+impl Route {
+    /// From the lane of a number.
+    pub(super) const fn lane(lane: Operand) -> Self {
+        Self { mode: "idx", by: lane, bounds: 31 }
+    }
+
+    /// From the own lane xor a number.
+    pub(super) const fn xor(by: Operand) -> Self {
+        Self { mode: "bfly", by, bounds: 31 }
+    }
+
+    /// From the own lane minus a number.
+    pub(super) const fn up(by: Operand) -> Self {
+        Self { mode: "up", by, bounds: 0 }
+    }
+}
 
 impl Lowering<'_> {
     /// Exchange between the invocations of a subgroup.
-    pub(super) fn subgroup(&mut self, ty: Type, op: &SubgroupOp) -> Reg {
-        let _ = (ty, op);
-        todo!()
+    pub(super) fn subgroup(&mut self, value: Value, op: &SubgroupOp) -> Operand {
+        let together = self.convergence.at(value);
+        match *op {
+            SubgroupOp::Ballot { word: 1.., .. } => Operand::u32(0),
+            SubgroupOp::Ballot { value, word: 0 } => {
+                let (mask, pred) = (self.named(together), self.reg(value));
+                self.vote(pred, mask).into()
+            }
+            SubgroupOp::Reduce { op, extent, value } => {
+                self.reduce(op, extent, value, together).into()
+            }
+            SubgroupOp::Shuffle { source, value } => {
+                let mask = self.named(together);
+                let route = self.route(source, together, mask);
+                self.shuffle(value, route, mask).into()
+            }
+        }
+    }
+
+    /// Those that an instruction has to name: everyone, or everyone here.
+    pub(super) fn named(&mut self, together: bool) -> Operand {
+        if together { EVERYONE } else { self.active() }
+    }
+
+    /// Everyone here.
+    pub(super) fn active(&mut self) -> Operand {
+        self.b.op(PtxType::B32, Opcode::new("activemask.b32"), &[]).into()
+    }
+
+    /// The set of those for whom something holds.
+    pub(super) fn vote(&mut self, pred: Reg, mask: Operand) -> Reg {
+        self.b.op(PtxType::B32, Opcode::new("vote.sync.ballot.b32"), &[pred.into(), mask])
+    }
+
+    fn route(&mut self, source: Source, together: bool, mask: Operand) -> Route {
+        match source {
+            Source::First if together => Route::lane(Operand::u32(0)),
+            Source::First => Route::lane(self.lowest(mask).into()),
+            Source::Lane(lane) => Route::lane(self.value(lane)),
+            Source::Xor(by) => Route::xor(self.value(by)),
+            Source::Up(by) => Route::up(self.value(by)),
+            Source::Down(by) => Route { mode: "down", by: self.value(by), bounds: 31 },
+            // Groups of four lanes: the bits of a lane that name its group stay.
+            Source::QuadLane(lane) => {
+                Route { mode: "idx", by: self.value(lane), bounds: 0b11100 << 8 | 31 }
+            }
+            Source::QuadXor(by) => Route::xor(Operand::u32(by.into())),
+        }
+    }
+
+    /// The position of the lowest one.
+    pub(super) fn lowest(&mut self, mask: Operand) -> Reg {
+        let reversed = self.b.typed("brev", PtxType::B32, &[mask]);
+        self.b.typed("clz", PtxType::B32, &[reversed.into()])
+    }
+
+    fn shuffle(&mut self, value: Value, route: Route, mask: Operand) -> Reg {
+        // Of halves, bits are what has to arrive.
+        let ty = match self.ty(value) {
+            Type::F16 | Type::I16 => Type::U16,
+            other => other,
+        };
+        let register = self.reg(value);
+        let wide = self.widen(ty, register);
+        let got = self.shuffle_wide(wide_type(ty), wide, route, mask);
+        self.narrow(ty, got)
+    }
+
+    /// Another lane's value of 32 or 64 bits.
+    pub(super) fn shuffle_wide(
+        &mut self,
+        ty: PtxType,
+        value: Reg,
+        route: Route,
+        mask: Operand,
+    ) -> Reg {
+        if ty.size() == 4 {
+            return self.shuffle_word(None, value, route, mask);
+        }
+        let halves = self.halves(value);
+        let halves = halves.map(|half| self.shuffle_word(None, half, route, mask));
+        self.join(halves)
+    }
+
+    /// Another lane's value, and whether there is that lane.
+    pub(super) fn shuffle_known(
+        &mut self,
+        ty: PtxType,
+        value: Reg,
+        route: Route,
+        mask: Operand,
+    ) -> (Reg, Reg) {
+        let known = self.b.reg(PtxType::Pred);
+        if ty.size() == 4 {
+            return (self.shuffle_word(Some(known), value, route, mask), known);
+        }
+        let [low, high] = self.halves(value);
+        let low = self.shuffle_word(Some(known), low, route, mask);
+        let high = self.shuffle_word(None, high, route, mask);
+        (self.join([low, high]), known)
+    }
+
+    fn shuffle_word(&mut self, known: Option<Reg>, value: Reg, route: Route, mask: Operand) -> Reg {
+        let result = self.b.reg(PtxType::B32);
+        let first = match known {
+            Some(known) => Arg::Pair(Some(result), known),
+            None => result.into(),
+        };
+        let by = Arg::Operand(route.by);
+        let bounds = Arg::Operand(Operand::u32(route.bounds));
+        let opcode = Opcode::new("shfl.sync").with(route.mode).with("b32");
+        self.b.emit(opcode, vec![first, value.into(), by, bounds, Arg::Operand(mask)]);
+        result
+    }
+
+    /// The words of 64 bits, the low one first.
+    fn halves(&mut self, value: Reg) -> [Reg; 2] {
+        let halves = [self.b.reg(PtxType::B32), self.b.reg(PtxType::B32)];
+        let words = Arg::Vector(halves.map(Operand::Reg).to_vec());
+        self.b.emit(Opcode::new("mov.b64"), vec![words, value.into()]);
+        halves
+    }
+
+    fn join(&mut self, halves: [Reg; 2]) -> Reg {
+        let result = self.b.reg(PtxType::B64);
+        let words = Arg::Vector(halves.map(Operand::Reg).to_vec());
+        self.b.emit(Opcode::new("mov.b64"), vec![result.into(), words]);
+        result
+    }
+
+    /// A value as shuffles and sums take it: 32 or 64 bits, integers extended, half floats as
+    /// floats.
+    pub(super) fn widen(&mut self, ty: Type, register: Reg) -> Reg {
+        match ty {
+            Type::Bool => {
+                let [one, zero] = [1, 0].map(Operand::u32);
+                self.b.select(PtxType::U32, register, one, zero)
+            }
+            Type::I16 | Type::U16 | Type::F16 => {
+                self.b.convert("", wide_type(ty), ptx_type(ty), register.into())
+            }
+            _ => register,
+        }
+    }
+
+    /// The value of a type that was widened.
+    pub(super) fn narrow(&mut self, ty: Type, wide: Reg) -> Reg {
+        match ty {
+            Type::Bool => self.b.compare("ne", PtxType::U32, wide.into(), Operand::u32(0)),
+            Type::I16 | Type::U16 => self.b.convert("", ptx_type(ty), wide_type(ty), wide.into()),
+            Type::F16 => self.b.convert("rn", PtxType::F16, PtxType::F32, wide.into()),
+            _ => wide,
+        }
+    }
+}
+
+/// The type of a widened value.
+pub(super) const fn wide_type(ty: Type) -> PtxType {
+    match ty {
+        Type::Bool | Type::U16 => PtxType::U32,
+        Type::I16 => PtxType::S32,
+        Type::F16 => PtxType::F32,
+        other => ptx_type(other),
     }
 }

@@ -1,0 +1,174 @@
+//! Where all threads of a block arrive together.
+//!
+//! What threads do together may name all of them there; elsewhere it has to ask who is there. A
+//! condition that is the same for all threads keeps them together; what decides is never read from
+//! memory that somebody may write, for threads that race may read different values.
+
+use scry_ir::kir::{Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
+
+/// The statements at which all threads of a block arrive, or none.
+pub(super) struct Convergence {
+    /// By value: whether its statement is one.
+    values: Vec<bool>,
+    /// The same of the barriers, the last first.
+    barriers: Vec<bool>,
+}
+
+impl Convergence {
+    pub(super) fn of(kir: &Kir) -> Self {
+        let mut walk = Walk {
+            uniform: Uniform::of(kir),
+            values: vec![false; kir.values.len()],
+            barriers: Vec::new(),
+        };
+        walk.block(&kir.body, true);
+        walk.barriers.reverse();
+        Self { values: walk.values, barriers: walk.barriers }
+    }
+
+    /// Whether all threads compute a value together.
+    pub(super) fn at(&self, value: Value) -> bool {
+        self.values[value.index()]
+    }
+
+    /// Whether all threads reach the next barrier together; barriers are asked for in order.
+    pub(super) fn next_barrier(&mut self) -> bool {
+        self.barriers.pop().unwrap_or(false)
+    }
+}
+
+struct Walk {
+    uniform: Uniform,
+    values: Vec<bool>,
+    barriers: Vec<bool>,
+}
+
+/// What is left by some threads only.
+type Left = Vec<Label>;
+
+impl Walk {
+    /// Goes through a block that all threads reach `together`, or not.
+    fn block(&mut self, block: &Block, mut together: bool) -> Left {
+        let mut left = Left::new();
+        for stmt in block {
+            let mut inside = match stmt {
+                Stmt::Let(value) => {
+                    self.values[value.index()] = together;
+                    continue;
+                }
+                Stmt::Barrier(_) => {
+                    self.barriers.push(together);
+                    continue;
+                }
+                Stmt::Leave(label) if !together => vec![*label],
+                Stmt::If { condition, accept, reject } => {
+                    let together = together && self.uniform.holds(*condition);
+                    let mut inside = self.block(accept, together);
+                    inside.extend(self.block(reject, together));
+                    inside
+                }
+                Stmt::Loop { label, body, .. } => self.repeat(*label, body, together),
+                Stmt::Scope { label, body } => {
+                    let mut inside = self.block(body, together);
+                    inside.retain(|other| other != label);
+                    inside
+                }
+                Stmt::Set(..) | Stmt::Store { .. } | Stmt::Leave(_) => continue,
+            };
+            together &= inside.is_empty();
+            left.append(&mut inside);
+        }
+        left.sort_unstable_by_key(|label| label.0);
+        left.dedup();
+        left
+    }
+
+    /// In a loop that some leave, those that stay are apart from the beginning of the next turn.
+    fn repeat(&mut self, label: Label, body: &Block, together: bool) -> Left {
+        let barriers = self.barriers.len();
+        let mut left = self.block(body, together);
+        if together && !left.is_empty() {
+            self.barriers.truncate(barriers);
+            left = self.block(body, false);
+        }
+        left.retain(|other| *other != label);
+        left
+    }
+}
+
+/// Which values are the same for all threads, however they race.
+struct Uniform {
+    facts: Facts,
+    /// By value: whether it depends on memory that somebody may write.
+    racy: Vec<bool>,
+}
+
+impl Uniform {
+    fn of(kir: &Kir) -> Self {
+        let mut racy =
+            Racy { values: vec![false; kir.values.len()], vars: vec![false; kir.vars.len()] };
+        while racy.spread(kir) {}
+        Self { facts: kir.facts(), racy: racy.values }
+    }
+
+    fn holds(&self, value: Value) -> bool {
+        self.facts.value(value) == Class::Uniform && !self.racy[value.index()]
+    }
+}
+
+/// What depends on memory that somebody may write, as far as is known.
+struct Racy {
+    values: Vec<bool>,
+    vars: Vec<bool>,
+}
+
+impl Racy {
+    /// Goes over the kernel once; whether more is known then.
+    fn spread(&mut self, kir: &Kir) -> bool {
+        let mut more = false;
+        for (nth, definition) in kir.values.iter().enumerate() {
+            let racy = !self.values[nth] && self.is_racy(kir, &definition.inst);
+            self.values[nth] |= racy;
+            more |= racy;
+        }
+        self.assignments(&kir.body) || more
+    }
+
+    fn is_racy(&self, kir: &Kir, inst: &Inst) -> bool {
+        let mut racy = match inst {
+            Inst::Load { place, .. } => is_shared(kir, place.space),
+            Inst::Get(var) => self.vars[var.index()],
+            _ => false,
+        };
+        inst.for_each_operand(|operand| racy |= self.values[operand.index()]);
+        racy
+    }
+
+    fn assignments(&mut self, block: &Block) -> bool {
+        let mut more = false;
+        for stmt in block {
+            if let Stmt::Set(var, value) = stmt {
+                more |= self.assign(*var, *value);
+            }
+            for inner in stmt.blocks() {
+                more |= self.assignments(inner);
+            }
+        }
+        more
+    }
+
+    fn assign(&mut self, var: Var, value: Value) -> bool {
+        let more = self.values[value.index()] && !self.vars[var.index()];
+        self.vars[var.index()] |= more;
+        more
+    }
+}
+
+/// Whether another thread may write to a space.
+fn is_shared(kir: &Kir, space: Space) -> bool {
+    match space {
+        Space::Binding(nth) => kir.buffers[nth as usize].writable,
+        Space::Workgroup(_) => true,
+        Space::Immediate | Space::Local(_) => false,
+    }
+}

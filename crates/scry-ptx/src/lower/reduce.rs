@@ -1,0 +1,264 @@
+//! Reductions over a subgroup's active invocations, and scans.
+//!
+//! Truth values are voted on. Integers of up to 32 bits are reduced by one instruction where there
+//! is one. Else a whole warp takes five steps, each of which doubles what a lane has summed up; any
+//! other set of lanes is gone through one by one.
+
+use scry_ir::kir::{Extent, Reduction, Type, Value};
+
+use super::Lowering;
+use super::subgroup::{EVERYONE, Route, wide_type};
+use crate::asm::{Arg, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// The architecture that brought reductions of integers as an instruction.
+const REDUX: u16 = 80;
+
+/// How values are combined.
+#[derive(Clone, Copy)]
+struct Sum {
+    op: Reduction,
+    /// The type in which it is done.
+    ty: PtxType,
+    /// What changes nothing.
+    identity: Operand,
+}
+
+impl Lowering<'_> {
+    /// Combines the values of those that are here.
+    pub(super) fn reduce(
+        &mut self,
+        op: Reduction,
+        extent: Extent,
+        value: Value,
+        together: bool,
+    ) -> Reg {
+        let ty = self.ty(value);
+        let mask = self.present(together);
+        let register = self.reg(value);
+        if ty == Type::Bool {
+            return self.elect(op, extent, register, mask);
+        }
+        let wide = self.widen(ty, register);
+        let sum = Sum { op, ty: wide_type(ty), identity: identity(op, ty) };
+        let reduced = match self.redux(&sum, extent) {
+            Some(opcode) => self.b.op(sum.ty, opcode, &[wide.into(), mask]),
+            None => self.sum_up(&sum, extent, wide, mask),
+        };
+        self.narrow(ty, reduced)
+    }
+
+    /// Exactly the lanes that are here.
+    fn present(&mut self, together: bool) -> Operand {
+        let threads = self.threads();
+        match (together, threads) {
+            (true, _) if threads.is_multiple_of(32) => EVERYONE,
+            (true, 1..32) => Operand::u32((1 << threads) - 1),
+            (true, _) => {
+                let always = self.b.compare("eq", PtxType::U32, Operand::u32(0), Operand::u32(0));
+                self.vote(always, EVERYONE).into()
+            }
+            (false, _) => self.active(),
+        }
+    }
+
+    /// Combines truth values: by how many of those that count hold.
+    fn elect(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
+        let votes = self.vote(value, mask);
+        let votes = self.within(extent, votes.into());
+        match op {
+            Reduction::Xor => {
+                let count = self.b.typed("popc", PtxType::B32, &[votes]);
+                let odd = self.b.typed("and", PtxType::B32, &[count.into(), Operand::u32(1)]);
+                self.b.compare("ne", PtxType::U32, odd.into(), Operand::u32(0))
+            }
+            Reduction::And | Reduction::Mul | Reduction::Min => {
+                let voters = self.within(extent, mask);
+                self.b.compare("eq", PtxType::U32, votes, voters)
+            }
+            Reduction::Or | Reduction::Add | Reduction::Max => {
+                self.b.compare("ne", PtxType::U32, votes, Operand::u32(0))
+            }
+        }
+    }
+
+    /// The lanes of a set that go into a reduction.
+    fn within(&mut self, extent: Extent, set: Operand) -> Operand {
+        match self.before(extent) {
+            None => set,
+            Some(before) => self.b.typed("and", PtxType::B32, &[set, before.into()]).into(),
+        }
+    }
+
+    /// The lanes that a scan looks at; none for a reduction.
+    fn before(&mut self, extent: Extent) -> Option<Reg> {
+        let name = match extent {
+            Extent::All => return None,
+            Extent::Inclusive => "%lanemask_le",
+            Extent::Exclusive => "%lanemask_lt",
+        };
+        let mask = self.b.reg(PtxType::U32);
+        self.b.emit(Opcode::new("mov.u32"), vec![mask.into(), name.into()]);
+        Some(mask)
+    }
+
+    /// The instruction that does all of it.
+    fn redux(&self, sum: &Sum, extent: Extent) -> Option<Opcode> {
+        let fits = extent == Extent::All
+            && matches!(sum.ty, PtxType::U32 | PtxType::S32)
+            && sum.op != Reduction::Mul
+            && self.b.target().has(REDUX);
+        fits.then(|| Opcode::new("redux.sync").with(name(sum.op)).ty(sum.operands()))
+    }
+
+    fn sum_up(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
+        if let Operand::Imm { bits, .. } = mask {
+            return match bits == u64::from(u32::MAX) {
+                true => self.in_steps(sum, extent, value),
+                false => self.one_by_one(sum, extent, value, mask),
+            };
+        }
+        let result = self.b.reg(sum.ty);
+        let (some, end) = (self.b.label(), self.b.label());
+        let not_all = self.b.compare("ne", PtxType::U32, mask, EVERYONE);
+        self.b.branch_if(not_all, some);
+        let all = self.in_steps(sum, extent, value);
+        self.b.assign(result, all.into());
+        self.b.branch(end);
+        self.b.place(some);
+        let part = self.one_by_one(sum, extent, value, mask);
+        self.b.assign(result, part.into());
+        self.b.place(end);
+        result
+    }
+
+    /// Sums up a whole warp.
+    fn in_steps(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
+        let steps = [1, 2, 4, 8, 16].map(Operand::u32);
+        if extent == Extent::All {
+            return steps.into_iter().fold(value, |value, step| {
+                let other = self.shuffle_wide(sum.ty, value, Route::xor(step), EVERYONE);
+                self.combine(sum, value, other)
+            });
+        }
+        let scan = steps.into_iter().fold(value, |value, step| {
+            let (other, known) = self.shuffle_known(sum.ty, value, Route::up(step), EVERYONE);
+            let more = self.combine(sum, other, value);
+            self.b.select(sum.ty, known, more.into(), value.into())
+        });
+        if extent == Extent::Inclusive {
+            return scan;
+        }
+        let before = Route::up(Operand::u32(1));
+        let (other, known) = self.shuffle_known(sum.ty, scan, before, EVERYONE);
+        self.b.select(sum.ty, known, other.into(), sum.identity)
+    }
+
+    /// Goes through the lanes of a set in order.
+    fn one_by_one(&mut self, sum: &Sum, extent: Extent, value: Reg, mask: Operand) -> Reg {
+        let result = self.b.copy(sum.ty, sum.identity);
+        let rest = self.b.copy(PtxType::U32, mask);
+        let counted = self.before(extent);
+        let (top, end) = (self.b.label(), self.b.label());
+        self.b.place(top);
+        let lane = self.lowest(rest.into());
+        let other = self.shuffle_wide(sum.ty, value, Route::lane(lane.into()), mask);
+        let more = self.combine(sum, result, other);
+        let less = self.b.typed("sub", PtxType::U32, &[rest.into(), Operand::u32(1)]);
+        let next = self.b.typed("and", PtxType::B32, &[rest.into(), less.into()]);
+        match counted {
+            None => self.b.assign(result, more.into()),
+            Some(counted) => self.assign_counted(result, more, [rest, next, counted]),
+        }
+        self.b.assign(rest, next.into());
+        let done = self.b.compare("eq", PtxType::U32, rest.into(), Operand::u32(0));
+        self.b.leave_if(done, end);
+        self.b.branch(top);
+        self.b.place(end);
+        result
+    }
+
+    /// Assigns where the lane that is in the first set and not in the second is in the third.
+    fn assign_counted(&mut self, result: Reg, more: Reg, [rest, next, counted]: [Reg; 3]) {
+        let bit = self.b.typed("xor", PtxType::B32, &[rest.into(), next.into()]);
+        let bit = self.b.typed("and", PtxType::B32, &[bit.into(), counted.into()]);
+        let counts = self.b.compare("ne", PtxType::U32, bit.into(), Operand::u32(0));
+        let opcode = Opcode::typed("mov", result.class().ty());
+        let args: Vec<Arg> = vec![result.into(), more.into()];
+        self.b.emit_if(counts, true, opcode, args);
+    }
+
+    fn combine(&mut self, sum: &Sum, a: Reg, b: Reg) -> Reg {
+        let name = match sum.op {
+            Reduction::Mul if !sum.is_float() => "mul.lo",
+            other => name(other),
+        };
+        let opcode = Opcode::typed(name, sum.operands());
+        self.b.op(sum.ty, opcode, &[a.into(), b.into()])
+    }
+}
+
+impl Sum {
+    const fn is_float(&self) -> bool {
+        matches!(self.ty, PtxType::F32 | PtxType::F64)
+    }
+
+    /// The type that instructions name: bits where they are combined one by one.
+    const fn operands(&self) -> PtxType {
+        match self.op {
+            Reduction::And | Reduction::Or | Reduction::Xor => self.ty.to_bits(),
+            _ => self.ty,
+        }
+    }
+}
+
+const fn name(op: Reduction) -> &'static str {
+    match op {
+        Reduction::Add => "add",
+        Reduction::Mul => "mul",
+        Reduction::Min => "min",
+        Reduction::Max => "max",
+        Reduction::And => "and",
+        Reduction::Or => "or",
+        Reduction::Xor => "xor",
+    }
+}
+
+/// What changes nothing when it is combined with a value of a type, as a widened value.
+fn identity(op: Reduction, ty: Type) -> Operand {
+    if ty.is_float() { float_identity(op, ty) } else { integer_identity(op, ty) }
+}
+
+fn float_identity(op: Reduction, ty: Type) -> Operand {
+    let number = match op {
+        Reduction::Mul => 1.0,
+        Reduction::Min => f64::INFINITY,
+        Reduction::Max => f64::NEG_INFINITY,
+        _ => 0.0,
+    };
+    match ty {
+        Type::F64 => Operand::f64(number),
+        _ => Operand::f32(number as f32),
+    }
+}
+
+fn integer_identity(op: Reduction, ty: Type) -> Operand {
+    let ones = u64::MAX >> (64 - ty.bits());
+    let bits = match op {
+        Reduction::Add | Reduction::Or | Reduction::Xor => 0,
+        Reduction::Mul => 1,
+        Reduction::And => ones,
+        // The greatest, and the least.
+        Reduction::Min if ty.is_signed() => ones >> 1,
+        Reduction::Max if ty.is_signed() => extended(ones ^ (ones >> 1), ty),
+        Reduction::Min => ones,
+        Reduction::Max => 0,
+    };
+    Operand::Imm { bits, ty: wide_type(ty) }
+}
+
+/// The least integer of a type, with its sign in all bits above.
+const fn extended(least: u64, ty: Type) -> u64 {
+    let unused = 64 - ty.bits();
+    (((least << unused) as i64) >> unused) as u64
+}

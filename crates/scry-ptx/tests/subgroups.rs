@@ -1,0 +1,258 @@
+//! Exchange within subgroups, of all types, wherever it stands.
+
+mod support;
+
+use scry_ir::kir::{
+    Barrier, BinaryOp, Builder, Builtin, Const, Extent, Inst, Kir, Place, Reduction, Source, Space,
+    SubgroupOp, Type, Value,
+};
+use scry_ptx::Target;
+use support::{TARGETS, text};
+
+const REDUCTIONS: [Reduction; 7] = [
+    Reduction::Add,
+    Reduction::Mul,
+    Reduction::Min,
+    Reduction::Max,
+    Reduction::And,
+    Reduction::Or,
+    Reduction::Xor,
+];
+
+const EXTENTS: [Extent; 3] = [Extent::All, Extent::Inclusive, Extent::Exclusive];
+
+/// Where an exchange stands.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Flow {
+    /// Where all arrive.
+    Plain,
+    /// Where some arrive.
+    Branch,
+    /// After some have left.
+    Left,
+    /// In a loop that some leave earlier than others.
+    Loop,
+}
+
+/// What an invocation holds, computed from its position.
+fn number(b: &mut Builder, ty: Type, lane: Value) -> Value {
+    let place = Place::new(Space::Binding(1), Some(lane), ty.size(), 0);
+    match ty {
+        Type::Bool => {
+            let four = b.u32(4);
+            b.binary(BinaryOp::Lt, lane, four)
+        }
+        _ => b.load(ty, place, 1)[0],
+    }
+}
+
+fn keep(b: &mut Builder, lane: Value, value: Value) {
+    let ty = b.ty(value);
+    let value = match ty {
+        Type::Bool => {
+            let (one, zero) = (b.u32(1), b.u32(0));
+            b.select(value, one, zero)
+        }
+        _ => value,
+    };
+    b.store(Place::new(Space::Binding(0), Some(lane), b.ty(value).size(), 0), vec![value]);
+}
+
+/// A kernel that exchanges once.
+fn kernel(
+    size: u32,
+    flow: Flow,
+    ty: Type,
+    exchange: &dyn Fn(&mut Builder, Value, Value) -> Value,
+) -> Kir {
+    let mut b = Builder::new("kernel", [size, 1, 1]);
+    b.buffer(true);
+    b.buffer(false);
+    let lane = b.builtin(Builtin::LocalId(0));
+    let ten = b.u32(10);
+    let some = b.binary(BinaryOp::Lt, lane, ten);
+    let step = |b: &mut Builder| {
+        let value = number(b, ty, lane);
+        let value = exchange(b, lane, value);
+        keep(b, lane, value);
+    };
+    match flow {
+        Flow::Plain => step(&mut b),
+        Flow::Branch => b.if_then(some, step),
+        Flow::Left => b.scope(|b, label| {
+            b.if_then(some, |b| b.leave(label));
+            step(b);
+        }),
+        Flow::Loop => b.repeat(false, |b, label| {
+            step(b);
+            b.if_then(some, |b| b.leave(label));
+        }),
+    }
+    b.finish()
+}
+
+fn reduction(size: u32, flow: Flow, ty: Type, op: Reduction, extent: Extent) -> Kir {
+    kernel(size, flow, ty, &|b, _, value| b.subgroup(SubgroupOp::Reduce { op, extent, value }))
+}
+
+fn reduces(op: Reduction, ty: Type) -> bool {
+    match op {
+        Reduction::And | Reduction::Or | Reduction::Xor => !ty.is_float(),
+        _ => ty != Type::Bool,
+    }
+}
+
+#[test]
+fn the_assembler_takes_all_reductions() {
+    for ty in Type::ALL {
+        for op in REDUCTIONS.into_iter().filter(|op| reduces(*op, ty)) {
+            for extent in EXTENTS {
+                for (size, flow) in [(64, Flow::Plain), (48, Flow::Plain), (64, Flow::Branch)] {
+                    let kir = reduction(size, flow, ty, op, extent);
+                    text(&kir, Target::SM_75);
+                    text(&kir, Target::SM_90);
+                }
+            }
+        }
+    }
+}
+
+fn sources(lane: Value) -> [Source; 7] {
+    [
+        Source::First,
+        Source::Lane(lane),
+        Source::Xor(lane),
+        Source::Up(lane),
+        Source::Down(lane),
+        Source::QuadLane(lane),
+        Source::QuadXor(3),
+    ]
+}
+
+#[test]
+fn the_assembler_takes_all_shuffles() {
+    for ty in Type::ALL {
+        for nth in 0..7 {
+            for flow in [Flow::Plain, Flow::Branch] {
+                let kir = kernel(64, flow, ty, &|b, lane, value| {
+                    b.subgroup(SubgroupOp::Shuffle { source: sources(lane)[nth], value })
+                });
+                TARGETS.iter().for_each(|target| drop(text(&kir, *target)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_whole_subgroup_is_not_asked_who_is_there() {
+    let sum = |flow| reduction(64, flow, Type::F32, Reduction::Add, Extent::All);
+    let plain = text(&sum(Flow::Plain), Target::SM_80);
+    assert!(!plain.contains("activemask"), "{plain}");
+    assert_eq!(plain.matches("shfl.sync.bfly.b32").count(), 5, "{plain}");
+    assert_eq!(plain.matches("4294967295;").count(), 5, "{plain}");
+    for flow in [Flow::Branch, Flow::Left, Flow::Loop] {
+        let text = text(&sum(flow), Target::SM_80);
+        assert!(text.contains("activemask.b32"), "{flow:?}:\n{text}");
+        assert!(text.contains("shfl.sync.idx.b32"), "{flow:?}:\n{text}");
+    }
+}
+
+#[test]
+fn a_partial_subgroup_is_known() {
+    let sum = |size| reduction(size, Flow::Plain, Type::F32, Reduction::Add, Extent::Inclusive);
+    let few = text(&sum(20), Target::SM_80);
+    assert!(few.contains(", 1048575;") && !few.contains("activemask"), "{few}");
+    let more = text(&sum(48), Target::SM_80);
+    assert!(more.contains("vote.sync.ballot.b32"), "{more}");
+}
+
+#[test]
+fn integers_are_reduced_by_one_instruction_where_there_is_one() {
+    let sum = |ty, op| reduction(64, Flow::Branch, ty, op, Extent::All);
+    let has = |kir: &Kir, target, expected: &str| {
+        let text = text(kir, target);
+        assert!(text.contains(expected), "no `{expected}` in\n{text}");
+    };
+    has(&sum(Type::I32, Reduction::Max), Target::SM_80, "redux.sync.max.s32 ");
+    has(&sum(Type::U16, Reduction::Add), Target::SM_90, "redux.sync.add.u32 ");
+    has(&sum(Type::U32, Reduction::Xor), Target::SM_90, "redux.sync.xor.b32 ");
+    has(&sum(Type::I32, Reduction::Max), Target::SM_75, "shfl.sync.bfly.b32 ");
+    has(&sum(Type::U32, Reduction::Mul), Target::SM_90, "shfl.sync.bfly.b32 ");
+    has(&sum(Type::U64, Reduction::Add), Target::SM_90, "shfl.sync.bfly.b32 ");
+    has(&sum(Type::Bool, Reduction::And), Target::SM_90, "vote.sync.ballot.b32 ");
+}
+
+#[test]
+fn words_of_a_ballot_beyond_the_subgroup_are_zero() {
+    let ballot = |word| {
+        kernel(64, Flow::Plain, Type::Bool, &|b, _, value| {
+            b.subgroup(SubgroupOp::Ballot { value, word })
+        })
+    };
+    let first = text(&ballot(0), Target::SM_80);
+    assert!(first.contains("vote.sync.ballot.b32 "), "{first}");
+    let second = text(&ballot(1), Target::SM_80);
+    assert!(!second.contains("vote"), "{second}");
+    assert!(second.contains("st.global.b32 [%d"), "{second}");
+}
+
+/// A kernel whose condition is read at one place by all invocations.
+fn after_a_read(writable: bool) -> Kir {
+    let mut b = Builder::new("kernel", [64, 1, 1]);
+    b.buffer(true);
+    let flags = b.buffer(writable);
+    let lane = b.builtin(Builtin::LocalId(0));
+    let flag = b.load(Type::U32, Place::new(Space::Binding(flags), None, 4, 0), 1)[0];
+    let zero = b.u32(0);
+    let set = b.binary(BinaryOp::Ne, flag, zero);
+    let var = b.var(Type::Bool);
+    b.set(var, set);
+    let held = b.get(var);
+    b.if_then(held, |b| {
+        let value = b.value(Type::F32, Inst::Const(Const::f32(1.0)));
+        let op = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value };
+        let sum = b.subgroup(op);
+        keep(b, lane, sum);
+        b.barrier(Barrier::Subgroup);
+        b.barrier(Barrier::Workgroup);
+    });
+    b.barrier(Barrier::Workgroup);
+    b.finish()
+}
+
+#[test]
+fn a_condition_that_threads_may_read_differently_keeps_nobody_together() {
+    let constant = text(&after_a_read(false), Target::SM_80);
+    assert!(!constant.contains("activemask"), "{constant}");
+    assert!(constant.contains("bar.warp.sync 4294967295;"), "{constant}");
+    assert_eq!(constant.matches("bar.sync 0;").count(), 2, "{constant}");
+    let racy = text(&after_a_read(true), Target::SM_80);
+    assert_eq!(racy.matches("activemask").count(), 2, "{racy}");
+    assert_eq!(racy.matches("barrier.sync 0;").count(), 1, "{racy}");
+    assert_eq!(racy.matches("bar.sync 0;").count(), 1, "{racy}");
+}
+
+#[test]
+fn who_left_a_loop_early_is_missed_in_its_next_turn() {
+    let mut b = Builder::new("kernel", [64, 1, 1]);
+    b.buffer(true);
+    let lane = b.builtin(Builtin::LocalId(0));
+    b.repeat(false, |b, outer| {
+        b.barrier(Barrier::Subgroup);
+        b.scope(|b, scope| {
+            let ten = b.u32(10);
+            let some = b.binary(BinaryOp::Lt, lane, ten);
+            b.if_then(some, |b| b.leave(scope));
+            b.barrier(Barrier::Subgroup);
+        });
+        b.barrier(Barrier::Subgroup);
+        let ten = b.u32(10);
+        let some = b.binary(BinaryOp::Eq, lane, ten);
+        b.if_then(some, |b| b.leave(outer));
+    });
+    b.barrier(Barrier::Subgroup);
+    let text = text(&b.finish(), Target::SM_80);
+    let barriers: Vec<_> = text.lines().filter(|line| line.contains("bar.warp.sync")).collect();
+    let named = |line: &&str| line.contains("4294967295");
+    assert_eq!(barriers.iter().map(named).collect::<Vec<_>>(), [false, false, false, true]);
+}
