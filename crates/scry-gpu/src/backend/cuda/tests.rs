@@ -1,6 +1,7 @@
 //! The driver's methods, driven directly, on the first CUDA device there is.
 
 mod ending;
+mod loss;
 mod order;
 
 use std::time::Duration;
