@@ -11,8 +11,8 @@ use std::time::Duration;
 use super::adapter::{self, CudaAdapter};
 use super::api::Cuda;
 use super::gpu::Gpu;
-use crate::backend::driven::order::APPEND;
-use crate::backend::driven::{
+use crate::backend::tests::order::APPEND;
+use crate::backend::tests::{
     Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, order as bodies, run,
     span,
 };

@@ -7,7 +7,7 @@ use scry_ir::Program;
 use super::*;
 use crate::backend::cuda::compile::{self, Kernel};
 use crate::backend::cuda::image::Image;
-use crate::backend::driven::{DOUBLE, bytes};
+use crate::backend::tests::{DOUBLE, bytes};
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey};
 use crate::driver::CompileJob;
 use crate::shaders;
