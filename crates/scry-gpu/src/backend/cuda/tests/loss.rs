@@ -76,7 +76,7 @@ fn all_calls_say_so(driver: &dyn Driver) {
 }
 
 #[test]
-fn a_kernel_that_goes_astray_loses_the_device_and_nothing_else() {
+fn a_kernel_that_goes_astray_loses_its_device_alone() {
     if std::env::var_os(CHILD).is_some() {
         return child();
     }
@@ -85,7 +85,7 @@ fn a_kernel_that_goes_astray_loses_the_device_and_nothing_else() {
     }
     let output = Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg("backend::cuda::tests::loss::a_kernel_that_goes_astray_loses_the_device_and_nothing_else")
+        .arg("backend::cuda::tests::loss::a_kernel_that_goes_astray_loses_its_device_alone")
         .env(CHILD, "1")
         .output()
         .unwrap();
