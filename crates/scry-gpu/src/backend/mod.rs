@@ -4,12 +4,13 @@
 mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
-#[cfg(all(test, any(feature = "cuda", feature = "vulkan")))]
-mod driven;
 pub(crate) mod fault;
 pub(crate) mod null;
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 mod poll;
+#[cfg(test)]
+#[cfg(any(feature = "cuda", feature = "vulkan"))]
+mod tests;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 

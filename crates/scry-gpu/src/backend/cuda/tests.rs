@@ -1,14 +1,15 @@
 //! The driver's methods, driven directly, on the first CUDA device there is.
 
 mod ending;
+mod loss;
 mod order;
 
 use std::time::Duration;
 
 use super::adapter;
 use super::api::Cuda;
-use crate::backend::driven::order::APPEND;
-use crate::backend::driven::{
+use crate::backend::tests::order::APPEND;
+use crate::backend::tests::{
     Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, order as bodies, run,
     span,
 };

@@ -11,7 +11,7 @@ use std::process::Command as Process;
 use super::VulkanDriver;
 use super::adapter;
 use super::instance::Instance;
-use crate::backend::driven::{
+use crate::backend::tests::{
     DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
     order as bodies, run, span,
 };

@@ -60,7 +60,7 @@ fn those_that_wait_their_turn_end_as_well_and_later_ones_do_not() {
     let Some(driver) = driver() else { return };
     let marked = span(driver.device_memory(4), 4);
     let endless = endless(&*driver);
-    let first = submitted(&*driver, &[endless.clone()]);
+    let first = submitted(&*driver, std::slice::from_ref(&endless));
     let second = submitted(&*driver, &[endless.clone(), full_barrier(), endless.clone()]);
     let last = submitted(&*driver, &[mark(marked, 5)]);
     let later = submitted(&*driver, &[full_barrier(), endless, full_barrier(), mark(marked, 6)]);

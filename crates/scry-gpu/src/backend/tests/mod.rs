@@ -1,4 +1,4 @@
-//! Drivers, driven directly: what tests of all backends have in common.
+//! Drivers, driven directly: what tests of several backends have in common.
 
 pub(super) mod order;
 
