@@ -2,6 +2,7 @@
 
 mod ending;
 mod kernels;
+mod loss;
 mod memory;
 mod order;
 
