@@ -49,7 +49,8 @@ impl DiskCache {
         }
     }
 
-    pub(super) fn open_in(base: &Path, identity: &DeviceIdentity, limit: u64) -> Option<Self> {
+    /// Opens the cache for a device in a folder, where it is to keep so many bytes at most.
+    pub(crate) fn open_in(base: &Path, identity: &DeviceIdentity, limit: u64) -> Option<Self> {
         let device = identity.folder_name();
         match folder::prepare(base, &device) {
             Ok(folder) => Some(Self {

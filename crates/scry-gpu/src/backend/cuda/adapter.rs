@@ -37,7 +37,14 @@ impl Adapter for CudaAdapter {
     }
 
     fn open(&self) -> Result<Box<dyn Driver>> {
-        Ok(Box::new(CudaDriver::new(Arc::new(Gpu::open(&self.0)?))?))
+        Ok(Box::new(CudaDriver::new(self.open_gpu()?)?))
+    }
+}
+
+impl CudaAdapter {
+    /// Opens the device alone.
+    pub(super) fn open_gpu(&self) -> Result<Arc<Gpu>> {
+        Ok(Arc::new(Gpu::open(&self.0)?))
     }
 }
 

@@ -5,6 +5,9 @@ use scry_ptx::Param;
 /// What an image begins with. Another layout gets another number at the end.
 const MAGIC: &[u8; 8] = b"scrycub1";
 
+/// What the code of a device begins with.
+const ELF: &[u8] = b"\x7fELF";
+
 /// More parameters than any kernel has: they take 4 bytes at least of 4096.
 const MAX_PARAMS: u32 = 1024;
 
@@ -48,7 +51,8 @@ impl Image {
         let length = rest.number()? as usize;
         let entry = String::from_utf8(rest.take(length)?.to_vec()).ok()?;
         let cubin = rest.0.to_vec();
-        (!cubin.is_empty()).then_some(Self { entry, params, workgroup, dynamic_shared, cubin })
+        // The driver is given no length, and takes what is no ELF for a text that ends with a zero.
+        cubin.starts_with(ELF).then_some(Self { entry, params, workgroup, dynamic_shared, cubin })
     }
 }
 
@@ -138,6 +142,14 @@ mod tests {
                 other[at] ^= 1 << bit;
                 assert_ne!(Image::decode(&other), Some(image()), "byte {at}, bit {bit}");
             }
+        }
+    }
+
+    #[test]
+    fn code_that_is_none_is_refused() {
+        for cubin in [&b""[..], b".version 7.0", b"\x7fEL"] {
+            let image = Image { cubin: cubin.to_vec(), ..image() };
+            assert_eq!(Image::decode(&image.encode()), None);
         }
     }
 

@@ -60,6 +60,12 @@ impl Heap {
         Ok(Arc::new(heap))
     }
 
+    /// Bytes of device memory that allocations hold.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
     fn make_pool(&mut self) -> Result<()> {
         let (api, gpu) = (self.gpu.api, &self.gpu);
         let properties = PoolProperties::on(gpu.device);

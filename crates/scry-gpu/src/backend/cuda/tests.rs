@@ -1,13 +1,17 @@
 //! The driver's methods, driven directly, on the first CUDA device there is.
 
 mod ending;
+mod kernels;
 mod loss;
+mod memory;
 mod order;
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use super::adapter;
+use super::adapter::{self, CudaAdapter};
 use super::api::Cuda;
+use super::gpu::Gpu;
 use crate::backend::tests::order::APPEND;
 use crate::backend::tests::{
     Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, order as bodies, run,
@@ -18,8 +22,17 @@ use crate::driver::{Adapter, Driver, Point, Work};
 
 /// The first device; `None`, said aloud, where there is no CUDA and none is required.
 fn driver() -> Option<Box<dyn Driver>> {
+    adapter().map(|adapter| adapter.open().unwrap())
+}
+
+/// The first device, opened alone.
+fn gpu() -> Option<Arc<Gpu>> {
+    adapter().map(|adapter| adapter.open_gpu().unwrap())
+}
+
+fn adapter() -> Option<CudaAdapter> {
     match Cuda::shared().and_then(adapter::find) {
-        Ok(adapters) => Some(adapters[0].open().unwrap()),
+        Ok(mut adapters) => Some(adapters.swap_remove(0)),
         Err(absence) => {
             let required = std::env::var_os("SCRY_REQUIRE_CUDA").is_some_and(|v| v != "0");
             assert!(!required, "SCRY_REQUIRE_CUDA is set, but {absence:?}");

@@ -1,0 +1,120 @@
+//! Kernels: what they are given, what they take of the device, and what is kept of them.
+
+use std::time::Instant;
+
+use scry_ir::Program;
+
+use super::*;
+use crate::backend::cuda::compile::{self, Kernel};
+use crate::backend::cuda::image::Image;
+use crate::backend::tests::{DOUBLE, bytes};
+use crate::cache::{DeviceIdentity, DiskCache, KernelKey};
+use crate::driver::CompileJob;
+use crate::shaders;
+
+fn key(source: &str) -> KernelKey {
+    KernelKey { source: source.to_owned(), entry: None, overrides: Vec::new(), checked: true }
+}
+
+fn compiled(gpu: &Arc<Gpu>, source: &str, cache: Option<&DiskCache>) -> Kernel {
+    let program = Program::parse(source).unwrap();
+    let key = key(source);
+    let job = CompileJob { program: &program, folded: false, checked: true, key: &key, cache };
+    compile::compile(gpu, &job).unwrap()
+}
+
+#[test]
+fn a_kernel_sees_a_span_as_its_whole_buffer() {
+    let Some(driver) = driver() else { return };
+    let (src, dst) = (driver.uploaded(&[3; 1024]), driver.device_memory(4096));
+    let kernel = driver.compiled(DOUBLE, false);
+    let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
+    let part = Span { memory: dst, offset: 16, size: 20 };
+    let bindings = [(span(src, 4096), false), (part, true)];
+    driver.done(&[run(fill), full_barrier(), dispatch(kernel, &bindings, [16, 1, 1])]);
+    let mut expected = vec![9; 1024];
+    expected[4..9].fill(6);
+    assert_eq!(driver.words(span(dst, 4096)), expected);
+    driver.release(kernel);
+}
+
+#[test]
+fn uniforms_immediates_and_workgroup_memory_arrive() {
+    let Some(driver) = driver() else { return };
+    let source = "
+        struct Scale { by: u32, add: u32 }
+        @group(3) @binding(7) var<uniform> scale: Scale;
+        @group(1) @binding(2) var<storage, read_write> data: array<u32>;
+        var<immediate> offset: vec3<u32>;
+        var<workgroup> seen: array<u32, 64>;
+        @compute @workgroup_size(32)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            let zeroed = seen[i] + seen[63 - i];
+            data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
+        }";
+    let kernel = driver.compiled(source, false);
+    let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
+    let scale = driver.uploaded(&[10, 1]);
+    let bindings = [(span(data, 128), true), (span(scale, 8), false)];
+    driver.done(&[dispatch_with(kernel, &bindings, [1, 1, 1], &bytes(&[0, 0, 500]))]);
+    let expected: Vec<u32> = (0..32).map(|i| i * 10 + 501).collect();
+    assert_eq!(driver.words(span(data, 128)), expected);
+}
+
+#[test]
+fn workgroup_memory_may_be_as_large_as_the_limit_says() {
+    let Some(driver) = driver() else { return };
+    let words = driver.info().limits.max_workgroup_memory / 4;
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        var<workgroup> all: array<u32, {words}>;
+        @compute @workgroup_size(256)
+        fn main(@builtin(local_invocation_index) i: u32) {{
+            for (var at = i; at < {words}u; at += 256u) {{ all[at] += at; }}
+            workgroupBarrier();
+            for (var at = i; at < {words}u; at += 256u) {{ data[at] = all[{words}u - 1u - at]; }}
+        }}"
+    );
+    let kernel = driver.compiled(&source, false);
+    let size = u64::from(words) * 4;
+    let data = driver.device_memory(size);
+    driver.done(&[dispatch(kernel, &[(span(data, size), true)], [1, 1, 1])]);
+    let expected: Vec<u32> = (0..words).rev().collect();
+    assert_eq!(driver.words(span(data, size)), expected);
+}
+
+#[test]
+fn products_of_matrices_keep_their_tiles_in_registers() {
+    let Some(gpu) = gpu() else { return };
+    for source in [shaders::matmul::COARSE_64X64, shaders::matmul::COARSE_8X8] {
+        let kernel = compiled(&gpu, source, None);
+        assert_eq!(kernel.local_bytes, 0, "{} registers", kernel.registers);
+        assert!(kernel.registers >= 32, "loops over tiles are unrolled: {}", kernel.registers);
+    }
+}
+
+#[test]
+fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
+    let Some(gpu) = gpu() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let identity = DeviceIdentity::of(&gpu.info).unwrap();
+    let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
+    let source = shaders::matmul::COARSE_8X8;
+    let start = Instant::now();
+    let anew = compiled(&gpu, source, Some(&cache));
+    let (compiling, start) = (start.elapsed(), Instant::now());
+    let loaded = compiled(&gpu, source, Some(&cache));
+    let loading = start.elapsed();
+    assert_eq!((&loaded.params, loaded.block), (&anew.params, anew.block));
+    assert_eq!(loaded.registers, anew.registers);
+    eprintln!("compiled in {compiling:?}, loaded in {loading:?}");
+    let key = key(source);
+    let sound = cache.load(&key, false).unwrap();
+    let mut other = Image::decode(&sound).unwrap();
+    other.entry = "nothing_of_this_name".to_owned();
+    for broken in [other.encode(), b"not an image".to_vec()] {
+        cache.store(&key, false, &broken);
+        assert_eq!(compiled(&gpu, source, Some(&cache)).registers, anew.registers);
+        assert_eq!(cache.load(&key, false).unwrap(), sound, "it is mended");
+    }
+}

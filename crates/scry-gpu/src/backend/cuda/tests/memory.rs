@@ -1,0 +1,106 @@
+//! Allocations: what is asked of them, and what becomes of them.
+
+use super::*;
+use crate::backend::cuda::memory::Heap;
+use crate::driver::MemoryKind;
+use crate::error::GpuError;
+
+#[test]
+fn an_odd_copy_moves_exactly_its_bytes() {
+    let Some(driver) = driver() else { return };
+    let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
+    let memory = driver.device_memory(12);
+    let fill = Command::Fill { dst: span(memory, 12), pattern: 0 };
+    let three = |memory, offset| Span { memory, offset, size: 3 };
+    let copy = Command::Copy { src: three(up, 3), dst: three(memory, 5) };
+    driver.done(&[run(fill), full_barrier(), run(copy)]);
+    assert_eq!(driver.words(span(memory, 12)), [0, 0x0605_0400, 0]);
+}
+
+#[test]
+fn a_fill_of_a_part_leaves_the_rest() {
+    let Some(driver) = driver() else { return };
+    let memory = driver.device_memory(32);
+    let fill = |offset, size, pattern| {
+        let dst = Span { memory, offset, size };
+        run(Command::Fill { dst, pattern })
+    };
+    driver.done(&[fill(0, 32, 1), full_barrier(), fill(8, 12, 7)]);
+    assert_eq!(driver.words(span(memory, 32)), [1, 1, 7, 7, 7, 1, 1, 1]);
+}
+
+#[test]
+fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
+    let Some(driver) = driver() else { return };
+    let limit = driver.info().limits.max_buffer_size;
+    for size in [limit + 1, 1 << 60, u64::MAX] {
+        let error = driver.allocate(MemoryKind::Device, size, "huge").unwrap_err();
+        assert!(matches!(error, GpuError::TooLarge { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("max_buffer_size") && text.contains("`huge`"), "{text}");
+    }
+}
+
+#[test]
+fn running_out_of_memory_says_how_much_there_is_and_harms_nothing() {
+    let Some(driver) = driver() else { return };
+    // The context itself takes some of it.
+    let all = driver.info().limits.max_buffer_size;
+    let error = driver.allocate(MemoryKind::Device, all, "everything").unwrap_err();
+    assert!(matches!(error, GpuError::OutOfMemory { requested, .. } if requested == all));
+    let text = error.to_string();
+    assert!(text.contains("`everything`") && text.contains("bytes are free"), "{text}");
+    let memory = driver.device_memory(64);
+    driver.done(&[run(Command::Fill { dst: span(memory, 64), pattern: 3 })]);
+    assert_eq!(driver.words(span(memory, 64)), [3; 16]);
+}
+
+#[test]
+fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
+    let Some(driver) = driver() else { return };
+    let up = driver.uploaded(&[1, 2]);
+    let device = driver.device_memory(8);
+    for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
+        let error = driver.write(memory, offset, &vec![0; len]).unwrap_err();
+        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+    }
+    assert!(driver.read(up, 0, &mut [0; 4]).is_err(), "upload memory is not for reading");
+}
+
+#[test]
+fn memory_is_taken_back_and_used_again() {
+    let Some(gpu) = gpu() else { return };
+    let heap = Heap::new(&gpu).unwrap();
+    let size = 256 << 20;
+    // More than there is, a part at a time.
+    for _ in 0..2 * gpu.info.memory / size {
+        drop(heap.allocate(MemoryKind::Device, size, "").unwrap());
+    }
+    assert_eq!(heap.held(), 0);
+    let first = heap.allocate(MemoryKind::Upload, 1000, "").unwrap();
+    let second = heap.allocate(MemoryKind::Upload, 1000, "").unwrap();
+    assert!(first.address.abs_diff(second.address) >= 1000);
+    let address = first.address;
+    drop(first);
+    let third = heap.allocate(MemoryKind::Readback, 700, "").unwrap();
+    assert_eq!(third.address, address, "pinned memory is kept");
+}
+
+#[test]
+fn the_context_that_was_current_is_put_back() {
+    let Some(gpu) = gpu() else { return };
+    let current = || {
+        let mut context = crate::backend::cuda::types::Context::NULL;
+        // SAFETY: the driver writes a handle.
+        let code = unsafe { (gpu.api.ctx_get_current)(&raw mut context) };
+        assert_eq!(code.ok(), Ok(()));
+        context
+    };
+    let before = current();
+    {
+        let _outer = gpu.current().unwrap();
+        let _inner = gpu.current().unwrap();
+        assert_eq!(current(), gpu.context);
+    }
+    assert_eq!(current(), before);
+}
