@@ -59,7 +59,6 @@ pub(crate) struct CompileJob<'a> {
 }
 
 /// A kernel that is not WGSL, to be compiled.
-#[expect(dead_code, reason = "drivers that run WGSL alone look no further")]
 pub(crate) struct NativeJob<'a> {
     /// The source, without zero bytes.
     pub source: &'a str,

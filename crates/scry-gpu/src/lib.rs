@@ -76,7 +76,7 @@ pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 pub use kernel::{CompileOptions, Kernel};
 pub use launch::{Count, Invocations, Launch};
 pub use memory::MemoryUsage;
-pub use native::{Language, NativeBinding, NativeBindings, NativeInterface};
+pub use native::{Factor, Language, NativeBinding, NativeBindings, NativeInterface};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError, TypeLayout};
 pub use slice::Slice;

@@ -1,12 +1,16 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
 mod compile;
+mod multiply;
 #[cfg(test)]
 mod tests;
 
 use scry_ir::{
     Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
 };
+
+pub use multiply::Factor;
+pub(crate) use multiply::Routine;
 
 use crate::error::{GpuError, Result};
 
@@ -212,6 +216,21 @@ impl NativeInterface {
 
 /// What the driver has to know.
 impl NativeInterface {
+    /// Threads of a block along x, y and z.
+    pub(crate) fn block(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// Bytes of shared memory that a launch has to ask for.
+    pub(crate) fn shared_bytes(&self) -> u32 {
+        self.dynamic_shared
+    }
+
+    /// Bytes of the immediate block.
+    pub(crate) fn immediate_bytes(&self) -> u32 {
+        self.immediates
+    }
+
     /// Number of buffers.
     pub(crate) fn binding_count(&self) -> usize {
         self.bindings.0.len()
@@ -219,7 +238,6 @@ impl NativeInterface {
 
     /// The parameters of a launch, as they lie in memory: `buffers` are an address and a number of
     /// bytes for each binding.
-    #[cfg_attr(not(test), expect(dead_code, reason = "for drivers that run native kernels"))]
     pub(crate) fn parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
         let mut block = Vec::with_capacity(16 * buffers.len() + immediates.len());
         for (address, _) in buffers {

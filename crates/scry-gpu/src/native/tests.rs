@@ -187,3 +187,100 @@ fn each_part_of_a_declaration_is_part_of_the_key() {
     assert_eq!(a.interface(), kernel.interface());
     assert_ne!(b.unwrap().interface(), kernel.interface());
 }
+
+mod products {
+    use half::{bf16, f16};
+
+    use super::*;
+    use crate::native::Routine;
+
+    #[test]
+    fn sizes_are_checked_against_buffers_that_may_be_larger() {
+        let (gpu, log) = testing::observed(null_info());
+        let (a, b) = (gpu.upload(&[1.0f32; 6]).unwrap(), gpu.upload(&[1.0f32; 15]).unwrap());
+        let c = gpu.upload(&[1.0f32; 11]).unwrap();
+        let _ = log.take();
+        gpu.cublas_matmul(&a, &b, &c, 2, 5u32, 3usize).unwrap();
+        gpu.cublas_matmul_tf32(&a, &b, &c, 2, 5, 3).unwrap();
+        assert_eq!(log.take().dispatches, 2);
+        for (sizes, name) in
+            [([3, 5, 3], "a"), ([2, 5, 4], "a"), ([2, 6, 3], "b"), ([2, 7, 2], "c")]
+        {
+            let [m, n, k] = sizes;
+            let error = gpu.cublas_matmul(&a, &b, &c, m, n, k).unwrap_err();
+            assert!(matches!(error, GpuError::Range { .. }), "{error}");
+            assert!(error.to_string().contains(&format!("`{name}` is ")), "{sizes:?}: {error}");
+        }
+        for (m, n, k) in [(-1i64, 5, 3), (2, 1 << 31, 3), (2, 5, i64::MAX)] {
+            let error = gpu.cublas_matmul(&a, &b, &c, m, n, k).unwrap_err();
+            assert!(matches!(error, GpuError::TooLarge { .. }), "{error}");
+        }
+        let most = i32::MAX;
+        let error = gpu.cublas_matmul(&a, &b, &c, most, most, most).unwrap_err();
+        assert!(matches!(error, GpuError::Range { .. }), "{error}");
+        assert_eq!(log.take().dispatches, 0);
+    }
+
+    #[test]
+    fn a_result_that_is_a_factor_is_refused() {
+        let gpu = null();
+        let (a, b) = (gpu.alloc::<f16>(4).unwrap(), gpu.alloc::<f16>(4).unwrap());
+        gpu.cublas_matmul(&a, &a, &b, 2, 2, 2).unwrap();
+        let error = gpu.cublas_matmul(&a, &b, &a, 2, 2, 2).unwrap_err();
+        assert!(error.to_string().contains("the kernel writes `c`"), "{error}");
+        let other = null();
+        let c = other.alloc::<f16>(4).unwrap();
+        let error = gpu.cublas_matmul(&a, &b, &c, 2, 2, 2).unwrap_err();
+        assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+    }
+
+    #[test]
+    fn nothing_to_add_up_is_zero_and_no_elements_are_nothing_to_do() {
+        let (gpu, log) = testing::observed(null_info());
+        let (none, c) = (gpu.alloc::<bf16>(0).unwrap(), gpu.upload(&[bf16::ONE; 7]).unwrap());
+        gpu.cublas_matmul(&none, &none, &c, 2, 3, 0).unwrap();
+        let mut expected = [bf16::ZERO; 7];
+        expected[6] = bf16::ONE;
+        assert_eq!(c.download().unwrap(), expected);
+        let _ = log.take();
+        gpu.cublas_matmul(&none, &c, &none, 0, 1, 7).unwrap();
+        gpu.cublas_matmul(&c, &none, &none, 1, 0, 7).unwrap();
+        assert_eq!(log.take().dispatches, 0);
+    }
+
+    #[test]
+    fn products_in_a_batch_are_ordered_like_kernels() {
+        let (gpu, log) = testing::observed(null_info());
+        let buffers: Vec<_> = (0..4).map(|_| gpu.upload(&[0f32; 4]).unwrap()).collect();
+        let [a, b, c, d] = &buffers[..] else { unreachable!() };
+        gpu.wait().unwrap();
+        let _ = log.take();
+        let mut batch = gpu.batch();
+        batch.cublas_matmul(a, b, c, 2, 2, 2).unwrap();
+        batch.cublas_matmul(a, c, d, 2, 2, 2).unwrap();
+        assert!(batch.cublas_matmul(a, c, d, 3, 3, 3).is_err());
+        // The null device refuses a submission whose order is wrong.
+        batch.submit().unwrap();
+        assert_eq!(log.take().dispatches, 2);
+    }
+
+    #[test]
+    fn other_devices_name_the_way_out() {
+        let Ok(gpu) = Device::open("cpu") else {
+            eprintln!("skipped: this build has no CPU backend");
+            return;
+        };
+        let a = gpu.alloc::<f32>(1).unwrap();
+        let b = gpu.alloc::<f32>(1).unwrap();
+        let error = gpu.cublas_matmul(&a, &a, &b, 1, 1, 1).unwrap_err();
+        assert!(error.to_string().contains("open a CUDA device"), "{error}");
+    }
+
+    #[test]
+    fn each_routine_has_its_name() {
+        for routine in [Routine::F32, Routine::Tf32, Routine::F16, Routine::Bf16] {
+            assert_eq!(Routine::named(routine.name()), Some(routine));
+        }
+        assert_eq!(Routine::named("cublas"), None);
+    }
+}
