@@ -31,7 +31,8 @@ impl Call {
     /// Begins a call if there is no other, and keeps others from beginning.
     pub(super) fn alone() -> Option<Self> {
         let taken = CALLS.compare_exchange(0, ALONE, Ordering::Acquire, Ordering::Relaxed);
-        taken.is_ok().then_some(Self { alone: true })
+        // Not `then_some`: a call that is not taken must not be dropped either.
+        taken.is_ok().then(|| Self { alone: true })
     }
 }
 
@@ -58,6 +59,7 @@ mod tests {
         let first = Call::enter();
         let second = Call::enter();
         assert!(Call::alone().is_none());
+        assert!(CALLS.load(Ordering::Relaxed) >= 2, "who is refused changes nothing");
         drop(first);
         assert!(Call::alone().is_none());
         drop(second);

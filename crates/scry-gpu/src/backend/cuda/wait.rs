@@ -128,6 +128,8 @@ impl Timeline {
     }
 
     fn look_at_events(&self) -> Result<u64> {
+        // Destroyed when the question is answered: that is another call.
+        let mut happened = Vec::new();
         let Some(_current) = self.gpu.current_for_question()? else { return Ok(self.known()) };
         let mut events = lock(&self.events);
         let mut reached = self.known();
@@ -136,7 +138,7 @@ impl Timeline {
                 break;
             }
             reached = *number;
-            events.pop_front();
+            happened.extend(events.pop_front());
         }
         Ok(reached)
     }
