@@ -298,6 +298,17 @@ fn remainders_of_floats_round_each_step() {
 }
 
 #[test]
+fn remainders_of_other_floats_are_computed_in_their_widths() {
+    let rem = |b: &mut Builder, x: &[Value]| b.binary(BinaryOp::Rem, x[0], x[1]);
+    let of = |ty| support::lines(&support::kernel(&[Source::Read(ty); 2], &rem), Target::SM_75);
+    let doubles = [1e15f64, 0.7].map(f64::to_bits);
+    let expected = 1e15 - 0.7 * (1e15f64 / 0.7).trunc();
+    assert_eq!(f64::from_bits(support::run(&of(Type::F64), &doubles)), expected);
+    // -7.5 % 2 = -1.5
+    assert_eq!(support::run(&of(Type::F16), &[0xc780, 0x4000]), 0xbe00);
+}
+
+#[test]
 fn fused_products_and_bits_of_other_types_are_exact() {
     for ty in FLOATS {
         let make = |b: &mut Builder, x: &[Value]| b.fma(x[0], x[1], x[1]);

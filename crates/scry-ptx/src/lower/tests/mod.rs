@@ -4,5 +4,5 @@ mod arith;
 mod copies;
 mod divide;
 mod machine;
-mod support;
+pub(super) mod support;
 mod text;

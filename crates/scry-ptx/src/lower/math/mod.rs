@@ -1,0 +1,123 @@
+//! Functions of floats.
+//!
+//! Each function is one straight line of instructions, without a branch. Those of an `f32` use the
+//! hardware's approximations where these are as accurate as WGSL asks; those of an `f64` are made
+//! of its arithmetic; those of an `f16` are computed as an `f32` and rounded. What has no such
+//! shortcut is written once for both types: [`Floats`] is arithmetic on one of them.
+//!
+//! Polynomials come from [`tables`].
+
+mod exponential;
+mod floats;
+mod hyperbolic;
+mod inverse;
+mod parts;
+mod power;
+mod tables;
+mod trigonometric;
+
+#[cfg(test)]
+mod tests;
+
+use floats::Floats;
+use scry_ir::kir::{BinaryOp, UnaryOp, Value};
+
+use super::{Lowering, ptx_type};
+use crate::body::Body;
+use crate::types::{Operand, PtxType, Reg};
+
+impl Lowering<'_> {
+    /// A function of one float, of those that are more than one instruction on every type.
+    pub(super) fn float_function(&mut self, op: UnaryOp, a: Value) -> Reg {
+        let (ty, a) = (ptx_type(self.ty(a)), self.reg(a));
+        function(&mut self.b, ty, op, a)
+    }
+
+    /// A function of two floats, or of a float and an exponent.
+    pub(super) fn float_function_of_two(&mut self, op: BinaryOp, a: Value, b: Value) -> Reg {
+        let (ty, a, b) = (ptx_type(self.ty(a)), self.reg(a), self.reg(b));
+        match op {
+            BinaryOp::Ldexp => parts::ldexp(&mut self.b, ty, a, b),
+            _ => function_of_two(&mut self.b, ty, op, a, b),
+        }
+    }
+}
+
+/// The name of a rounding to a whole number.
+const fn rounding(op: UnaryOp) -> Option<&'static str> {
+    match op {
+        UnaryOp::Floor => Some("rmi"),
+        UnaryOp::Ceil => Some("rpi"),
+        UnaryOp::Round => Some("rni"),
+        UnaryOp::Trunc => Some("rzi"),
+        _ => None,
+    }
+}
+
+fn function(b: &mut Body, ty: PtxType, op: UnaryOp, a: Reg) -> Reg {
+    if let Some(rounding) = rounding(op) {
+        return b.convert(rounding, ty, ty, a.into());
+    }
+    let (mut floats, x) = wide_enough(b, ty, a);
+    if op == UnaryOp::FrexpExponent {
+        return floats.frexp_exponent(x);
+    }
+    let result = unary(&mut floats, op, x);
+    as_type(b, ty, result)
+}
+
+fn function_of_two(b: &mut Body, ty: PtxType, op: BinaryOp, x: Reg, y: Reg) -> Reg {
+    let (_, x) = wide_enough(b, ty, x);
+    let (mut floats, y) = wide_enough(b, ty, y);
+    let result = match op {
+        BinaryOp::Pow => floats.pow(x, y),
+        BinaryOp::Atan2 => floats.atan2(x, y),
+        _ => unreachable!("{op:?} is no function of two floats"),
+    };
+    as_type(b, ty, result)
+}
+
+/// A number as the type that functions of its type are computed with, and arithmetic on that.
+fn wide_enough(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
+    match ty {
+        PtxType::F16 => {
+            let wide = b.convert("", PtxType::F32, PtxType::F16, a.into());
+            (Floats { b, ty: PtxType::F32 }, wide.into())
+        }
+        _ => (Floats { b, ty }, a.into()),
+    }
+}
+
+/// A result as the type asked for.
+fn as_type(b: &mut Body, ty: PtxType, result: Operand) -> Reg {
+    match ty {
+        PtxType::F16 => b.convert("rn", ty, PtxType::F32, result),
+        _ => b.in_register(result),
+    }
+}
+
+fn unary(f: &mut Floats<'_>, op: UnaryOp, x: Operand) -> Operand {
+    match op {
+        UnaryOp::Fract => f.fract(x),
+        UnaryOp::Sqrt => f.sqrt(x),
+        UnaryOp::InverseSqrt => f.inverse_sqrt(x),
+        UnaryOp::Exp => f.exp(x),
+        UnaryOp::Exp2 => f.exp2(x),
+        UnaryOp::Log => f.log(x),
+        UnaryOp::Log2 => f.log2(x),
+        UnaryOp::Sin => f.sin(x),
+        UnaryOp::Cos => f.cos(x),
+        UnaryOp::Tan => f.tan(x),
+        UnaryOp::Asin => f.asin(x),
+        UnaryOp::Acos => f.acos(x),
+        UnaryOp::Atan => f.atan(x),
+        UnaryOp::Sinh => f.sinh(x),
+        UnaryOp::Cosh => f.cosh(x),
+        UnaryOp::Tanh => f.tanh(x),
+        UnaryOp::Asinh => f.asinh(x),
+        UnaryOp::Acosh => f.acosh(x),
+        UnaryOp::Atanh => f.atanh(x),
+        UnaryOp::FrexpFraction => f.frexp_fraction(x),
+        _ => unreachable!("{op:?} is no function of a float"),
+    }
+}

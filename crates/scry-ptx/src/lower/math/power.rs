@@ -1,0 +1,121 @@
+//! Powers of any base.
+
+use std::f64::consts::LOG2_E;
+
+use super::exponential::{LOG2_E_LOW, Split};
+use super::floats::Floats;
+use super::tables::POW;
+use crate::types::{Operand, PtxType};
+
+/// What 2/3 as an `f64` lacks.
+const TWO_THIRDS_LOW: f64 = 3.700_743_415_417_188e-17;
+
+/// A number in two parts, the second at most half a unit in the last place of the first.
+#[derive(Clone, Copy)]
+struct Pair {
+    high: Operand,
+    low: Operand,
+}
+
+impl Floats<'_> {
+    /// `x` to the power `y`: a negative number has one if y is whole, and whatever to the power 0
+    /// is 1.
+    pub(super) fn pow(&mut self, x: Operand, y: Operand) -> Operand {
+        let size = self.abs(x);
+        let power = match self.is_double() {
+            true => self.precise_power(size, y),
+            false => {
+                let log = self.log2(size);
+                let product = self.mul(y, log);
+                self.exp2(product)
+            }
+        };
+        let power = self.signed_power(x, y, power);
+        let is_zero = self.is(y, 0.0);
+        self.select(is_zero, self.number(1.0), power)
+    }
+
+    /// The power of x, given that of its absolute value.
+    fn signed_power(&mut self, x: Operand, y: Operand, power: Operand) -> Operand {
+        let (whole, half) = (self.trunc(y), self.times(y, 0.5));
+        let whole_half = self.trunc(half);
+        let is_whole = self.compare("eq", whole, y);
+        let is_uneven = self.compare("neu", whole_half, half);
+        let is_odd = self.b.typed("and", PtxType::Pred, &[is_whole.into(), is_uneven.into()]);
+        let sign = self.select(is_odd, x, self.number(1.0));
+        let signed = self.with_sign(power, sign);
+        let is_negative = self.is_below(x, 0.0);
+        let of_negative = self.select(is_whole, signed, self.number(f64::NAN));
+        self.select(is_negative, of_negative, signed)
+    }
+
+    /// `x^y` of an `f64` that is not negative: the logarithm has 64 bits and more, so that times
+    /// 1024 it still is right to the last place.
+    fn precise_power(&mut self, x: Operand, y: Operand) -> Operand {
+        let log = self.precise_log2(x);
+        let high = self.mul(y, log.high);
+        let bounded = self.within(high, -1100.0, 1100.0);
+        let is_bounded = self.compare("ne", high, bounded);
+        let exact = self.neg(bounded);
+        let low = self.fma(y, log.high, exact);
+        let low = self.fma(y, log.low, low);
+        let low = self.select(is_bounded, self.number(0.0), low);
+        let (sum, whole) = self.nearest(bounded, 1.0);
+        let rest = self.sub(bounded, whole);
+        let rest = self.add(rest, low);
+        self.power_of_2(sum, rest)
+    }
+
+    /// Logarithm to base 2 in two parts.
+    fn precise_log2(&mut self, x: Operand) -> Pair {
+        let Split { k, f } = self.split(x);
+        let natural = self.precise_log_near_1(f);
+        let factor = Pair { high: self.number(LOG2_E), low: self.number(LOG2_E_LOW) };
+        let fraction = self.mul_pairs(natural, factor);
+        let log = self.add_to_larger(k, fraction);
+        Pair { high: self.log_at_edges(x, log.high), low: log.low }
+    }
+
+    /// `ln(1 + f) = s (2 + s² (2/3 + s² P(s²)))` with `s = f / (2 + f)`.
+    fn precise_log_near_1(&mut self, f: Operand) -> Pair {
+        let s = self.precise_ratio(f);
+        let square = self.mul_pairs(s, s);
+        let polynomial = self.polynomial(square.high, &POW);
+        let low = self.number(TWO_THIRDS_LOW);
+        let inner = self.fma(square.high, polynomial, low);
+        let inner = Pair { high: inner, low: self.number(0.0) };
+        let inner = self.add_to_larger(self.number(2.0 / 3.0), inner);
+        let product = self.mul_pairs(square, inner);
+        let factor = self.add_to_larger(self.number(2.0), product);
+        self.mul_pairs(s, factor)
+    }
+
+    /// `f / (2 + f)`.
+    fn precise_ratio(&mut self, f: Operand) -> Pair {
+        let under = self.plus(f, 2.0);
+        let kept = self.plus(under, -2.0);
+        let lost = self.sub(f, kept);
+        let inverse = self.reciprocal(under);
+        let high = self.mul(f, inverse);
+        let minus = self.neg(high);
+        let rest = self.fma(minus, under, f);
+        let rest = self.fma(minus, lost, rest);
+        Pair { high, low: self.mul(rest, inverse) }
+    }
+
+    fn mul_pairs(&mut self, a: Pair, b: Pair) -> Pair {
+        let high = self.mul(a.high, b.high);
+        let minus = self.neg(high);
+        let low = self.fma(a.high, b.high, minus);
+        let low = self.fma(a.high, b.low, low);
+        Pair { high, low: self.fma(a.low, b.high, low) }
+    }
+
+    /// The sum with a number that is larger, or zero.
+    fn add_to_larger(&mut self, a: Operand, b: Pair) -> Pair {
+        let high = self.add(a, b.high);
+        let kept = self.sub(high, a);
+        let low = self.sub(b.high, kept);
+        Pair { high, low: self.add(low, b.low) }
+    }
+}

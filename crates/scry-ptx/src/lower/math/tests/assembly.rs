@@ -1,0 +1,53 @@
+//! The assembler takes every function, of every type, for every target.
+
+use scry_ir::kir::Type;
+
+use super::{ALL, Function, lowered};
+use crate::asm::Address;
+use crate::lower::ptx_type;
+use crate::lower::tests::support::{TARGETS, assemble};
+use crate::module::{KernelParam, PtxKernel, PtxModule};
+use crate::target::Target;
+use crate::types::{PtxType, Space};
+
+/// A kernel that computes a function of numbers in memory.
+fn kernel(function: Function, ty: Type, target: Target, name: &str) -> PtxKernel {
+    let types = [ty, function.second(ty).unwrap_or(ty)].map(ptx_type);
+    let mut memory = None;
+    let (mut body, result) = lowered(function, ty, target, |b| {
+        let data = b.load(Space::Param, PtxType::U64, Address::symbol("data", 0), 1, false)[0];
+        memory = Some(data);
+        [0, 8].map(|at| {
+            let ty = types[usize::from(at == 8)];
+            b.load(Space::Global, ty, Address::reg(data, at), 1, false)[0]
+        })
+    });
+    let data = memory.expect("it is loaded first");
+    let ty = ptx_type(function.result(ty));
+    body.store(Space::Global, ty, Address::reg(data, 16), &[result.into()]);
+    body.ret();
+    let mut kernel = PtxKernel::new(name, target, [32, 1, 1]);
+    kernel.params = vec![KernelParam::Pointer { name: "data".to_owned() }];
+    kernel.body = body;
+    kernel
+}
+
+fn module(target: Target) -> String {
+    let mut module = PtxModule::new(target);
+    for (nth, function) in ALL.into_iter().enumerate() {
+        for ty in [Type::F16, Type::F32, Type::F64] {
+            let name = format!("function_{nth}_{ty:?}").to_lowercase();
+            module = module.with(kernel(function, ty, target, &name));
+        }
+    }
+    module.to_string()
+}
+
+#[test]
+fn every_function_assembles() {
+    for target in TARGETS {
+        let text = module(target);
+        assert!(!text.contains(" bra "), "a function branches");
+        assemble(&text, target);
+    }
+}

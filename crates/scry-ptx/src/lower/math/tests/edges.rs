@@ -1,0 +1,111 @@
+//! Zeros, infinities, NaN, the ends of domains; both types.
+
+use scry_ir::kir::{BinaryOp, Type, UnaryOp};
+
+use super::steps::Push;
+use super::{Function, program};
+
+const INF: f64 = f64::INFINITY;
+const NAN: f64 = f64::NAN;
+const PI: f64 = std::f64::consts::PI;
+
+/// A function, and arguments with what it is there.
+type Case = (UnaryOp, &'static [(f64, f64)]);
+
+const CASES: [Case; 19] = [
+    (UnaryOp::Sqrt, &[(0.0, 0.0), (4.0, 2.0), (INF, INF), (-1.0, NAN)]),
+    (UnaryOp::InverseSqrt, &[(4.0, 0.5), (0.0, INF), (INF, 0.0), (-1.0, NAN)]),
+    (
+        UnaryOp::Exp,
+        &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, 0.0), (711.0, INF), (-746.0, 0.0)],
+    ),
+    (
+        UnaryOp::Exp2,
+        &[(3.0, 8.0), (-126.0, 1.175_494_350_822_287_5e-38), (1025.0, INF), (INF, INF)],
+    ),
+    (UnaryOp::Exp2, &[(-INF, 0.0), (-1076.0, 0.0), (10.0, 1024.0)]),
+    (UnaryOp::Log, &[(1.0, 0.0), (0.0, -INF), (-0.0, -INF), (-1.0, NAN), (-INF, NAN), (INF, INF)]),
+    (UnaryOp::Log2, &[(8.0, 3.0), (0.125, -3.0), (0.0, -INF), (-1e-30, NAN), (INF, INF)]),
+    (UnaryOp::Sin, &[(0.0, 0.0), (INF, NAN), (1e30, 0.0), (1e-30, 1e-30)]),
+    (UnaryOp::Cos, &[(0.0, 1.0), (-0.0, 1.0), (-INF, NAN), (1e30, 1.0)]),
+    (UnaryOp::Tan, &[(0.0, 0.0), (INF, NAN), (-1e-30, -1e-30)]),
+    (UnaryOp::Asin, &[(0.0, 0.0), (1.0, PI / 2.0), (-1.0, -PI / 2.0), (1.001, NAN), (-INF, NAN)]),
+    (UnaryOp::Acos, &[(1.0, 0.0), (-1.0, PI), (0.0, PI / 2.0), (-1.001, NAN), (INF, NAN)]),
+    (UnaryOp::Atan, &[(0.0, 0.0), (INF, PI / 2.0), (-INF, -PI / 2.0), (1.0, PI / 4.0)]),
+    (UnaryOp::Sinh, &[(0.0, 0.0), (INF, INF), (-INF, -INF), (712.0, INF)]),
+    (UnaryOp::Cosh, &[(0.0, 1.0), (INF, INF), (-INF, INF), (-712.0, INF)]),
+    (UnaryOp::Tanh, &[(0.0, 0.0), (INF, 1.0), (-INF, -1.0), (100.0, 1.0)]),
+    (UnaryOp::Asinh, &[(0.0, 0.0), (INF, INF), (-INF, -INF)]),
+    (UnaryOp::Acosh, &[(1.0, 0.0), (0.999, NAN), (-INF, NAN), (INF, INF), (-2.0, NAN)]),
+    (UnaryOp::Atanh, &[(0.0, 0.0), (1.0, INF), (-1.0, -INF), (1.001, NAN), (-INF, NAN)]),
+];
+
+/// Whether these are one number, or NaN both; of π the nearest that there is.
+fn same(got: f64, want: f64, ty: Type) -> bool {
+    let nearest = if ty == Type::F32 { f64::from(want as f32) } else { want };
+    got == nearest || (got.is_nan() && want.is_nan())
+}
+
+fn bits(x: f64, ty: Type) -> u64 {
+    if ty == Type::F32 { (x as f32).to_bits().into() } else { x.to_bits() }
+}
+
+fn number(bits: u64, ty: Type) -> f64 {
+    if ty == Type::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) }
+}
+
+#[test]
+fn functions_at_their_edges() {
+    for ty in [Type::F32, Type::F64] {
+        for (op, cases) in CASES {
+            let program = program(Function::One(op), ty);
+            for (x, want) in cases.iter().chain(&[(NAN, NAN)]) {
+                let got = number(program.run([bits(*x, ty), 0], Push::Not), ty);
+                assert!(same(got, *want, ty), "{op:?}({x:e}) of {ty:?} is {got:e}, not {want:e}");
+            }
+        }
+    }
+}
+
+const VALUES: [f64; 14] =
+    [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0, 0.5, -0.5, 1e30, INF, -INF, NAN];
+
+#[test]
+fn angles_on_the_axes_and_at_infinity() {
+    for ty in [Type::F32, Type::F64] {
+        let program = program(Function::Two(BinaryOp::Atan2), ty);
+        for y in VALUES {
+            for x in VALUES {
+                let want = y.atan2(x);
+                let got = number(program.run([bits(y, ty), bits(x, ty)], Push::Not), ty);
+                let near = (got - want).abs() <= 1e-6 * want.abs();
+                let right = if want.is_nan() { got.is_nan() } else { near };
+                assert!(right, "atan2({y:e}, {x:e}) of {ty:?} is {got:e}, not {want:e}");
+                assert!(want.is_nan() || got.is_sign_negative() == want.is_sign_negative());
+            }
+        }
+    }
+}
+
+#[test]
+fn powers_at_their_edges() {
+    for ty in [Type::F32, Type::F64] {
+        let program = program(Function::Two(BinaryOp::Pow), ty);
+        for x in VALUES {
+            // Of 1 and infinity, the product with the logarithm is nothing; a number below 0 has no
+            // power that is not whole, infinite or not.
+            let is_stated = |y: &f64| match x.abs() {
+                1.0 => y.is_finite(),
+                _ => x != -INF || y.trunc() == *y,
+            };
+            for y in VALUES.into_iter().filter(is_stated) {
+                let exact = x.powf(y);
+                let want = if ty == Type::F32 { f64::from(exact as f32) } else { exact };
+                let got = number(program.run([bits(x, ty), bits(y, ty)], Push::Not), ty);
+                let near = got == want || (got - want).abs() <= 1e-5 * want.abs();
+                let right = if want.is_nan() { got.is_nan() } else { near };
+                assert!(right, "pow({x:e}, {y:e}) of {ty:?} is {got:e}, not {want:e}");
+            }
+        }
+    }
+}
