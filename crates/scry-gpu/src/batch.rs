@@ -206,7 +206,7 @@ impl Batch {
     }
 
     /// Adds to the list; on failure the list is as it was.
-    fn add(
+    pub(crate) fn add(
         &mut self,
         encode: impl FnOnce(&Arc<Context>, &mut CommandList) -> Result<()>,
     ) -> Result<&mut Self> {

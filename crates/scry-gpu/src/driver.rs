@@ -13,6 +13,7 @@ use crate::cache::{DiskCache, KernelKey};
 use crate::command::Step;
 use crate::error::Result;
 use crate::id::Id;
+use crate::native::{self, NativeSpec};
 
 /// Marks [`MemoryId`]s.
 pub(crate) enum MemoryMark {}
@@ -57,6 +58,19 @@ pub(crate) struct CompileJob<'a> {
     pub cache: Option<&'a DiskCache>,
 }
 
+/// A kernel that is not WGSL, to be compiled.
+pub(crate) struct NativeJob<'a> {
+    /// The source, without zero bytes.
+    pub source: &'a str,
+    /// Name of the kernel in it.
+    pub entry: &'a str,
+    /// Language and interface.
+    pub spec: &'a NativeSpec,
+    /// Identity of the kernel in caches, and the cache to use, if any.
+    pub key: &'a KernelKey,
+    pub cache: Option<&'a DiskCache>,
+}
+
 /// Work to be submitted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Work<'a> {
@@ -90,6 +104,12 @@ pub(crate) trait Driver: Send + Sync {
 
     /// Compiles a kernel.
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId>;
+
+    /// Compiles a kernel that is not WGSL. Its launches are never folded; the immediate block of
+    /// each is as long as the interface says.
+    fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
+        Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
+    }
 
     /// Lets go of a kernel that no unfinished submission or recording uses.
     fn release(&self, kernel: KernelId);

@@ -154,6 +154,7 @@ pub(crate) fn dispatch(
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let grid = launch::grid(interface, &context.info, launch.size)?;
+    kernel.check_grid(context, &grid)?;
     let arguments: Vec<Argument<'_>> =
         bindings.iter().map(|given| argument(given.view())).collect();
     if grid.empty {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use scry_ir::{Features, ShaderError};
 
 use crate::info::BackendKind;
+use crate::native::Language;
 
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
@@ -47,6 +48,48 @@ pub enum GpuError {
         /// Name of the device.
         device: String,
         /// Which devices present have it, or that none has.
+        remedy: String,
+    },
+
+    /// The kernel is not WGSL, and the device runs nothing else.
+    #[error(
+        "kernel `{kernel}` is written in {language}, but this backend runs WGSL only: {device}; \
+         {remedy}"
+    )]
+    Language {
+        /// Entry point of the kernel.
+        kernel: String,
+        /// What it is written in.
+        language: Language,
+        /// Name of the device.
+        device: String,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// A kernel that is not WGSL was refused by its compiler; shows what that said.
+    #[error("kernel `{kernel}`: its {language} was refused by {device}; {remedy}\n{log}")]
+    Source {
+        /// Entry point of the kernel.
+        kernel: String,
+        /// What it is written in.
+        language: Language,
+        /// Name of the device.
+        device: String,
+        /// What the compiler said.
+        log: String,
+        /// What to do.
+        remedy: String,
+    },
+
+    /// A library that the call needs cannot be opened or is too old.
+    #[error("{library} is not available: {problem}; {remedy}")]
+    Library {
+        /// The library.
+        library: &'static str,
+        /// What was tried, and what came of it.
+        problem: String,
+        /// How to get it.
         remedy: String,
     },
 
@@ -169,7 +212,10 @@ impl GpuError {
             | Self::TooLarge { .. }
             | Self::Range { .. }
             | Self::WrongDevice { .. } => ErrorKind::Usage,
-            Self::Shader(_) | Self::Unsupported { .. } => ErrorKind::Shader,
+            Self::Shader(_)
+            | Self::Unsupported { .. }
+            | Self::Language { .. }
+            | Self::Source { .. } => ErrorKind::Shader,
             _ => ErrorKind::Device,
         }
     }

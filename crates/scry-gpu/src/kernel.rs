@@ -8,8 +8,10 @@ use crate::cache::{KernelKey, KeyRef};
 use crate::check;
 use crate::context::Context;
 use crate::device;
-use crate::driver::{CompileJob, Driver, KernelId};
+use crate::driver::{CompileJob, Driver, KernelId, NativeJob};
 use crate::error::{GpuError, Result};
+use crate::launch::{self, Grid};
+use crate::native::{self, NativeSpec};
 
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
 #[derive(Clone)]
@@ -20,11 +22,19 @@ pub struct Kernel {
 /// What the clones of a kernel and the cache share.
 pub(crate) struct KernelInner {
     driver: Arc<dyn Driver>,
-    program: Program,
+    source: Source,
     key: KernelKey,
     native: Arc<Compiled>,
     /// The variant for folded grids, compiled when first needed.
     folded: Mutex<Option<Arc<Compiled>>>,
+}
+
+/// What a kernel is, apart from its key.
+enum Source {
+    /// WGSL, read.
+    Wgsl(Program),
+    /// Anything else, with the interface that was declared for it.
+    Native(Interface),
 }
 
 /// One variant of a kernel in a driver.
@@ -98,7 +108,7 @@ impl Kernel {
     /// Everything that the host has to know of the kernel: bindings, immediates, overrides.
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        self.inner.program.interface()
+        self.inner.source.interface()
     }
 
     /// Compiles a source, or finds it compiled.
@@ -110,10 +120,42 @@ impl Kernel {
     ) -> Result<Self> {
         context.check_alive()?;
         let CompileOptions { entry, overrides } = options;
-        let key = KeyRef { source, entry: entry.as_deref(), overrides, checked };
+        let entry = entry.as_deref();
+        let key = KeyRef { source, entry, overrides, checked, native: None };
         let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
         let inner = context.kernels.get_or_build(key, build)?;
         Ok(Self { inner })
+    }
+
+    /// Compiles a source that is not WGSL, or finds it compiled.
+    pub(crate) fn compile_native(
+        context: &Arc<Context>,
+        source: &str,
+        entry: &str,
+        spec: &NativeSpec,
+    ) -> Result<Self> {
+        context.check_alive()?;
+        native::validate(source, entry, spec)?;
+        let key = KeyRef {
+            source,
+            entry: Some(entry),
+            overrides: &[],
+            checked: false,
+            native: Some(spec),
+        };
+        let build = |key: &KernelKey| KernelInner::compile_native(context, key.clone(), spec);
+        let inner = context.kernels.get_or_build(key, build)?;
+        Ok(Self { inner })
+    }
+
+    /// Refuses a grid that would have to be folded, if the kernel cannot be.
+    pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
+        match self.inner.source {
+            Source::Native(_) if grid.fold.is_some() => {
+                Err(launch::too_many_natively(self.interface(), &context.info, grid.groups))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn check_device(&self, context: &Arc<Context>) -> Result<()> {
@@ -137,7 +179,10 @@ impl Kernel {
         if let Some(compiled) = &*slot {
             return Ok(compiled.clone());
         }
-        let KernelInner { program, key, .. } = &*self.inner;
+        let KernelInner { source, key, .. } = &*self.inner;
+        let Source::Wgsl(program) = source else {
+            return Ok(self.inner.native.clone());
+        };
         Ok(slot.insert(compile_variant(context, program, key, true)?).clone())
     }
 }
@@ -153,8 +198,32 @@ impl KernelInner {
         let interface = program.interface();
         check::kernel_limits(interface, &context.info, device::who_has)?;
         let native = compile_variant(context, &program, &key, false)?;
+        Ok(Self::new(context, Source::Wgsl(program), key, native))
+    }
+
+    fn compile_native(context: &Context, key: KernelKey, spec: &NativeSpec) -> Result<Self> {
+        let entry = key.entry.as_deref().unwrap_or_default();
+        let interface = spec.interface.reflect(entry);
+        check::kernel_limits(&interface, &context.info, device::who_has)?;
+        let cache = context.disk.as_ref();
+        let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
+        let id = context.note_loss(context.driver.compile_native(&job))?;
+        let native = Arc::new(Compiled { driver: context.driver.clone(), id });
+        Ok(Self::new(context, Source::Native(interface), key, native))
+    }
+
+    fn new(context: &Context, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
         let driver = context.driver.clone();
-        Ok(Self { driver, program, key, native, folded: Mutex::new(None) })
+        Self { driver, source, key, native, folded: Mutex::new(None) }
+    }
+}
+
+impl Source {
+    fn interface(&self) -> &Interface {
+        match self {
+            Self::Wgsl(program) => program.interface(),
+            Self::Native(interface) => interface,
+        }
     }
 }
 

@@ -296,6 +296,26 @@ fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], FoldParams)> {
     Some((native, params))
 }
 
+/// The error for a launch of a kernel that cannot be folded, on a grid that would have to be.
+pub(crate) fn too_many_natively(
+    interface: &Interface,
+    info: &DeviceInfo,
+    groups: [u32; 3],
+) -> GpuError {
+    let [x, y, z] = groups;
+    let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
+    GpuError::TooLarge {
+        what: format!("the launch of kernel `{}`", interface.entry_point),
+        requested: format!("{x} x {y} x {z} workgroups"),
+        device: info.name.clone(),
+        limit: format!("{most_x} x {most_y} x {most_z} of a kernel that is not WGSL"),
+        limit_name: "max_native_workgroups",
+        remedy: "spread the launch over another axis, let each invocation do several elements, \
+                 or launch parts of the data one after the other"
+            .into(),
+    }
+}
+
 fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
     let [x, y, z] = groups;
     let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();

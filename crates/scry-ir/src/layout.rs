@@ -32,6 +32,24 @@ impl Scalar {
     pub const U32: Self = Self { kind: ScalarKind::Uint, width: 4 };
     /// 32-bit signed integer.
     pub const I32: Self = Self { kind: ScalarKind::Sint, width: 4 };
+    /// 16-bit float.
+    pub const F16: Self = Self { kind: ScalarKind::Float, width: 2 };
+    /// Brain float.
+    pub const BF16: Self = Self { kind: ScalarKind::Bfloat, width: 2 };
+    /// 64-bit float.
+    pub const F64: Self = Self { kind: ScalarKind::Float, width: 8 };
+    /// 8-bit unsigned integer.
+    pub const U8: Self = Self { kind: ScalarKind::Uint, width: 1 };
+    /// 8-bit signed integer.
+    pub const I8: Self = Self { kind: ScalarKind::Sint, width: 1 };
+    /// 16-bit unsigned integer.
+    pub const U16: Self = Self { kind: ScalarKind::Uint, width: 2 };
+    /// 16-bit signed integer.
+    pub const I16: Self = Self { kind: ScalarKind::Sint, width: 2 };
+    /// 64-bit unsigned integer.
+    pub const U64: Self = Self { kind: ScalarKind::Uint, width: 8 };
+    /// 64-bit signed integer.
+    pub const I64: Self = Self { kind: ScalarKind::Sint, width: 8 };
 }
 
 impl fmt::Display for Scalar {

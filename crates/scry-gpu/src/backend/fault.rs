@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::command::Step;
-use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, Work};
+use crate::driver::{
+    CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId, Work,
+};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
 
@@ -135,6 +137,11 @@ impl Driver for FaultDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.compile(job)
+    }
+
+    fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
+        self.count("compile")?;
+        self.inner.compile_native(job)
     }
 
     fn release(&self, kernel: KernelId) {

@@ -35,6 +35,13 @@ pub(crate) struct Backend {
     pub find: fn() -> Result<Adapters, Absence>,
 }
 
+/// Whether CUDA devices compile CUDA C in this build.
+#[cfg(feature = "cuda")]
+pub(crate) const HAS_NVRTC: bool = cfg!(feature = "nvrtc");
+/// Whether CUDA devices have matrix products by cuBLAS in this build.
+#[cfg(feature = "cuda")]
+pub(crate) const HAS_CUBLAS: bool = cfg!(feature = "cublas");
+
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[
     #[cfg(feature = "cuda")]

@@ -16,6 +16,7 @@ use std::ops::Range;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::KernelKey;
+use crate::native::NativeSpec;
 
 /// Largest file that is ever written or read, in bytes.
 pub(super) const MAX_FILE: u64 = 64 << 20;
@@ -64,6 +65,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, folded: bool) -> Vec<u8
         out.bytes(name.as_bytes());
         out.number(*bits);
     }
+    out.bytes(&key.native.as_ref().map_or_else(Vec::new, NativeSpec::to_bytes));
     out.bytes(key.source.as_bytes());
     out.finish()
 }

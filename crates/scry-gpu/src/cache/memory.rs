@@ -184,6 +184,9 @@ fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
         absorb(&mut state, name.as_bytes());
         state[0] = multiply_fold(state[0] ^ value.to_bits(), MULTIPLIER);
     }
+    if let Some(native) = key.native {
+        absorb(&mut state, &native.to_bytes());
+    }
     state[1] ^= u64::from(key.checked) | u64::from(key.entry.is_some()) << 1;
     multiply_fold(state[0] ^ MULTIPLIER, state[1])
 }

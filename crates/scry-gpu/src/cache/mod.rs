@@ -18,10 +18,12 @@ pub(crate) use identity::DeviceIdentity;
 pub(crate) use memory::MemoryCache;
 pub(crate) use shelf::{Kind, clear, list};
 
+use crate::native::NativeSpec;
+
 /// What a compiled kernel depends on, apart from the device and the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KernelKey {
-    /// The WGSL source.
+    /// The source.
     pub source: String,
     /// The entry point asked for.
     pub entry: Option<String>,
@@ -29,12 +31,14 @@ pub(crate) struct KernelKey {
     pub overrides: Vec<(String, u64)>,
     /// Whether accesses and loops are checked.
     pub checked: bool,
+    /// Language and interface; absent for WGSL.
+    pub native: Option<NativeSpec>,
 }
 
 /// A [`KernelKey`] in borrowed parts, so that a look-up copies no source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyRef<'a> {
-    /// The WGSL source.
+    /// The source.
     pub source: &'a str,
     /// The entry point asked for.
     pub entry: Option<&'a str>,
@@ -42,6 +46,8 @@ pub(crate) struct KeyRef<'a> {
     pub overrides: &'a [(String, f64)],
     /// Whether accesses and loops are checked.
     pub checked: bool,
+    /// Language and interface; absent for WGSL.
+    pub native: Option<&'a NativeSpec>,
 }
 
 impl KeyRef<'_> {
@@ -56,6 +62,7 @@ impl KeyRef<'_> {
                 .map(|(name, value)| (name.clone(), value.to_bits()))
                 .collect(),
             checked: self.checked,
+            native: self.native.cloned(),
         }
     }
 
@@ -70,6 +77,7 @@ impl KeyRef<'_> {
                 .iter()
                 .zip(&key.overrides)
                 .all(|(a, b)| a.1.to_bits() == b.1 && a.0 == b.0)
+            && self.native == key.native.as_ref()
             && self.source == key.source
     }
 }

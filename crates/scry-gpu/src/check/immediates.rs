@@ -5,6 +5,7 @@ use scry_ir::{Immediates, Interface, TypeLayout};
 use super::types::{self, Host, Mismatch};
 use crate::element::ElementLayout;
 use crate::error::{GpuError, Result};
+use crate::native::is_opaque;
 
 /// The push constants of a launch: layout, name of the Rust type, bytes.
 type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
@@ -78,6 +79,7 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
 /// Bytes up to the end of the last scalar.
 fn used(layout: &TypeLayout) -> u64 {
     match layout {
+        _ if is_opaque(layout) => layout.fixed_size(),
         TypeLayout::Struct { members, .. } => {
             members.last().map_or(0, |member| u64::from(member.offset) + used(&member.layout))
         }

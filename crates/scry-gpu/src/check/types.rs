@@ -9,6 +9,7 @@ use scry_ir::{Member, Scalar, TypeLayout};
 
 use super::describe;
 use crate::element::ElementLayout;
+use crate::native::is_opaque;
 
 /// Why a Rust type does not fit, and what to do.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,7 +31,7 @@ pub(super) struct Host<'a> {
 
 /// Checks a buffer of `host` elements against the type of its binding.
 pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
-    if is_same_scalar(host, wgsl) {
+    if is_same_scalar(host, wgsl) || is_opaque(wgsl) {
         return Ok(());
     }
     let period = period(wgsl);
@@ -68,7 +69,7 @@ fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
 
 /// Checks the fields of one value; their sizes may differ by unused bytes at the end.
 pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
-    if matches!(host.layout, ElementLayout::Opaque) || host.size == 0 {
+    if matches!(host.layout, ElementLayout::Opaque) || host.size == 0 || is_opaque(wgsl) {
         return Ok(());
     }
     let part = Part {

@@ -12,6 +12,7 @@ use scry_ptx::{Param, Ptx, PtxOptions, Refusal, Target, translate};
 use super::gpu::Gpu;
 use super::image::Image;
 use super::jit;
+use super::native::Native;
 use super::types::{Function, Module, function_attribute};
 use crate::driver::CompileJob;
 use crate::error::Result;
@@ -34,6 +35,9 @@ pub(super) struct Kernel {
     /// Bytes of memory that each thread has for itself: its arrays, and what registers are too few
     /// for.
     pub(super) local_bytes: u32,
+    /// How it is launched, unless it is WGSL.
+    pub(super) native: Option<Native>,
+    /// Absent where there is no code to load.
     module: Module,
     gpu: Arc<Gpu>,
 }
@@ -140,26 +144,41 @@ fn unsupported(kernel: &str, target: Target, refusal: &Refusal) -> String {
 impl Kernel {
     /// Loads a compiled kernel. The device's context must be current.
     pub(super) fn load(gpu: &Arc<Gpu>, image: &Image, signature: Signature) -> Result<Self> {
-        let module = load_module(gpu, &image.cubin)?;
+        let mut kernel = Self::empty(gpu, signature);
+        kernel.params = image.params.clone();
+        kernel.block = image.workgroup;
+        kernel.dynamic_shared = image.dynamic_shared;
         // From here on the drop unloads it.
-        let mut kernel = Self {
-            function: Function::NULL,
-            params: image.params.clone(),
-            block: image.workgroup,
-            dynamic_shared: image.dynamic_shared,
-            bindings: signature.bindings,
-            immediates: signature.immediates,
-            registers: 0,
-            local_bytes: 0,
-            module,
-            gpu: Arc::clone(gpu),
-        };
+        kernel.module = load_module(gpu, &image.cubin)?;
         kernel.find_function(&image.entry)?;
         kernel.prepare()?;
         let Self { registers, local_bytes, .. } = kernel;
         let name = &image.entry;
         log::debug!("cuda: kernel `{name}`: {registers} registers, {local_bytes} local bytes");
         Ok(kernel)
+    }
+
+    /// A kernel that others have the code of.
+    pub(super) fn without_code(gpu: &Arc<Gpu>, native: Native, signature: Signature) -> Self {
+        let mut kernel = Self::empty(gpu, signature);
+        kernel.native = Some(native);
+        kernel
+    }
+
+    fn empty(gpu: &Arc<Gpu>, signature: Signature) -> Self {
+        Self {
+            function: Function::NULL,
+            params: Vec::new(),
+            block: [1; 3],
+            dynamic_shared: 0,
+            bindings: signature.bindings,
+            immediates: signature.immediates,
+            registers: 0,
+            local_bytes: 0,
+            native: None,
+            module: Module::NULL,
+            gpu: Arc::clone(gpu),
+        }
     }
 
     fn find_function(&mut self, entry: &str) -> Result<()> {
@@ -190,7 +209,8 @@ impl Kernel {
         self.gpu.check("cuFuncSetAttribute", code)
     }
 
-    fn attribute(&self, attribute: c_int) -> Result<u32> {
+    /// What the driver says of the code.
+    pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
         let mut value = 0;
         // SAFETY: the function is alive; the driver writes a number.
         let code =
@@ -212,6 +232,9 @@ fn load_module(gpu: &Gpu, cubin: &[u8]) -> Result<Module> {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
+        if self.module.is_null() {
+            return;
+        }
         let Ok(_current) = self.gpu.current() else { return };
         // SAFETY: by the driver's contract no unfinished submission uses the kernel.
         let code = unsafe { (self.gpu.api.module_unload)(self.module) };

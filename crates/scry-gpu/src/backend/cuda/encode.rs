@@ -6,8 +6,10 @@ use std::sync::Arc;
 use scry_ptx::Param;
 
 use super::compile::Kernel;
+use super::cublas::{Blas, Product};
 use super::gpu::Gpu;
 use super::memory::Block;
+use super::native::{Native, Packed};
 use super::params::{Given, Parameters, Polled, Range};
 use super::types::{DevicePtr, Function};
 use crate::command::{Command, Dispatch, Span};
@@ -34,6 +36,13 @@ impl Tables<'_> {
         kernel.is_some_and(|kernel| kernel.params.contains(&Param::Epoch))
     }
 
+    /// Whether a command is one that only the main stream takes.
+    pub(super) fn is_for_main(&self, command: &Command) -> bool {
+        let Command::Dispatch(dispatch) = command else { return false };
+        let kernel = self.kernels.get(dispatch.kernel);
+        kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
+    }
+
     /// Threads of a workgroup of a dispatch.
     pub(super) fn workgroup(&self, dispatch: &Dispatch) -> u64 {
         let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
@@ -49,6 +58,8 @@ pub(super) enum Op<'s> {
     Copy { src: DevicePtr, dst: DevicePtr, size: usize },
     /// Launches a kernel.
     Launch(Launch<'s>),
+    /// Multiplies matrices with cuBLAS.
+    Product(&'s Blas, Product),
 }
 
 /// A launch.
@@ -57,8 +68,26 @@ pub(super) struct Launch<'s> {
     pub(super) groups: [u32; 3],
     pub(super) workgroup: [u32; 3],
     pub(super) dynamic_shared: u32,
-    /// Where the parameters are.
-    pub(super) params: &'s mut [*mut c_void],
+    pub(super) passed: Passed<'s>,
+}
+
+/// Where the parameters of a launch are.
+pub(super) enum Passed<'s> {
+    /// Each by its address.
+    List(&'s mut [*mut c_void]),
+    /// All in one block.
+    Block(&'s mut Packed),
+}
+
+impl Passed<'_> {
+    /// The list and the block, as the driver takes them: one of the two is null.
+    pub(super) fn pointers(self) -> [*mut *mut c_void; 2] {
+        let none = std::ptr::null_mut();
+        match self {
+            Self::List(params) => [params.as_mut_ptr(), none],
+            Self::Block(packed) => [none, packed.extra()],
+        }
+    }
 }
 
 /// Room for one command, kept from one to the next.
@@ -66,6 +95,7 @@ pub(super) struct Launch<'s> {
 pub(super) struct Scratch {
     bindings: Vec<Range>,
     parameters: Parameters,
+    packed: Packed,
 }
 
 /// Turns commands into what the driver can be told.
@@ -140,25 +170,32 @@ impl<'a> Encoder<'a> {
             self.scratch.bindings.push(range);
         }
         let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());
-        let Scratch { bindings, parameters } = &mut *self.scratch;
-        let given = Given { bindings, immediates, polled };
-        if parameters.pack(&kernel.params, given).is_none() {
-            let why = format!(
-                "kernel {:?} has parameters {:?}, and was given {} bindings and {} bytes of \
-                 immediates",
-                dispatch.kernel,
-                kernel.params,
-                bindings.len(),
-                immediates.len()
-            );
-            return Err(self.gpu.refused("cuLaunchKernel", why));
-        }
+        let Scratch { bindings, parameters, packed } = &mut *self.scratch;
+        let passed = match &kernel.native {
+            Some(Native::Product(blas, routine)) => {
+                let product = Product::new(*routine, bindings, immediates);
+                let misfit = || self.gpu.refused("cublasGemmEx", misfit(dispatch, bindings));
+                return Ok(Op::Product(blas, product.ok_or_else(misfit)?));
+            }
+            Some(Native::Packed(interface)) => {
+                packed.pack(interface, bindings, immediates);
+                Passed::Block(packed)
+            }
+            None => {
+                let given = Given { bindings, immediates, polled };
+                if parameters.pack(&kernel.params, given).is_none() {
+                    let why = misfit(dispatch, bindings);
+                    return Err(self.gpu.refused("cuLaunchKernel", why));
+                }
+                Passed::List(parameters.pointers())
+            }
+        };
         Ok(Op::Launch(Launch {
             function: kernel.function,
             groups: dispatch.groups,
             workgroup: kernel.block,
             dynamic_shared: kernel.dynamic_shared,
-            params: parameters.pointers(),
+            passed,
         }))
     }
 
@@ -180,4 +217,13 @@ impl<'a> Encoder<'a> {
         }
         Ok(kernel)
     }
+}
+
+/// What to say of a dispatch that does not fit its kernel.
+fn misfit(dispatch: &Dispatch, bindings: &[Range]) -> String {
+    format!(
+        "kernel {:?} does not take the bindings {bindings:?} and {} bytes of immediates",
+        dispatch.kernel,
+        dispatch.immediates.len()
+    )
 }

@@ -18,6 +18,10 @@ use crate::error::Result;
 /// Most bytes that one node copies: rows are not longer than 2 GiB.
 const COPIED: usize = 1 << 30;
 
+/// Why cuBLAS is refused: it starts kernels of its own, as many and which it likes.
+const UNRECORDED: &str = "a product by cuBLAS cannot be recorded; submit the batch instead, or \
+    record a kernel of scry_gpu::shaders::matmul";
+
 /// Steps prepared for repeated execution.
 pub(super) struct Graph {
     /// None if there is nothing to do.
@@ -114,6 +118,7 @@ impl<'a> Builder<'a> {
                 self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
             }),
             Op::Launch(launch) => self.start(&launch_node(launch)),
+            Op::Product(..) => Err(self.gpu.refused("record", UNRECORDED.to_owned())),
         }
     }
 
@@ -260,13 +265,14 @@ fn side(device: DevicePtr, size: usize) -> CopySide {
 }
 
 fn launch_node(launch: Launch<'_>) -> KernelNode {
+    let [params, extra] = launch.passed.pointers();
     KernelNode {
         function: launch.function,
         grid: launch.groups,
         block: launch.workgroup,
         shared_bytes: launch.dynamic_shared,
-        params: launch.params.as_mut_ptr(),
-        extra: std::ptr::null_mut(),
+        params,
+        extra,
         kernel: 0,
         context: Context::NULL,
     }

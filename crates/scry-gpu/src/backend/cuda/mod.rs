@@ -3,6 +3,8 @@
 //! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
 //! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
 //! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
+//! `native` makes kernels of all else; `toolkit` opens the libraries that it takes, `nvrtc` compiles
+//! CUDA C, and `cublas` multiplies.
 //!
 //! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
 //! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders
@@ -11,6 +13,7 @@
 mod adapter;
 mod api;
 mod compile;
+mod cublas;
 mod encode;
 mod error;
 mod gpu;
@@ -19,6 +22,8 @@ mod image;
 mod jit;
 mod library;
 mod memory;
+mod native;
+mod nvrtc;
 mod params;
 mod pinned;
 mod plan;
@@ -27,6 +32,7 @@ mod submit;
 #[cfg(test)]
 mod tests;
 mod timing;
+mod toolkit;
 mod types;
 mod wait;
 
@@ -42,8 +48,8 @@ use self::submit::Queue;
 use super::Absence;
 use crate::command::Step;
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, RecordingMark,
-    Work,
+    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
+    RecordingMark, Work,
 };
 use crate::error::Result;
 use crate::id::Slots;
@@ -61,9 +67,10 @@ pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
 
 /// An open device. The fields are dropped in order: what uses others comes before them.
 struct CudaDriver {
-    queue: Queue,
     recordings: RwLock<Slots<RecordingMark, Graph>>,
     kernels: RwLock<Kernels>,
+    blas: cublas::Slot,
+    queue: Queue,
     blocks: RwLock<Blocks>,
     heap: Arc<Heap>,
     gpu: Arc<Gpu>,
@@ -72,9 +79,10 @@ struct CudaDriver {
 impl CudaDriver {
     fn new(gpu: Arc<Gpu>) -> Result<Self> {
         Ok(Self {
-            queue: Queue::new(&gpu)?,
             recordings: RwLock::default(),
             kernels: RwLock::default(),
+            blas: cublas::Slot::default(),
+            queue: Queue::new(&gpu)?,
             blocks: RwLock::default(),
             heap: Heap::new(&gpu)?,
             gpu,
@@ -129,6 +137,13 @@ impl Driver for CudaDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
         let kernel = compile::compile(&self.gpu, job)?;
+        Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
+        self.gpu.check_alive()?;
+        let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
+        let kernel = native::compile(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
 use super::gpu::Gpu;
 use super::types::{self, Code, DevicePtr};
@@ -32,12 +33,13 @@ impl Stream {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
             Op::Launch(launch) => self.start(launch),
+            Op::Product(blas, product) => self.multiply(blas, &product),
         }
     }
 
     fn start(&self, launch: Launch<'_>) -> Result<()> {
         let ([gx, gy, gz], [bx, by, bz]) = (launch.groups, launch.workgroup);
-        let (shared, params) = (launch.dynamic_shared, launch.params.as_mut_ptr());
+        let (shared, [params, block]) = (launch.dynamic_shared, launch.passed.pointers());
         // SAFETY: the function is that of a kernel that is alive, with as many parameters,
         // each of which can be read as far as the kernel says. What the kernel is given is
         // alive until the work is done, and it stays within that.
@@ -53,10 +55,16 @@ impl Stream {
                 shared,
                 self.raw,
                 params,
-                std::ptr::null_mut(),
+                block,
             )
         };
         self.gpu.check("cuLaunchKernel", code)
+    }
+
+    /// Multiplies with cuBLAS, whose own codes do not tell whether the device is lost.
+    fn multiply(&self, blas: &Blas, product: &Product) -> Result<()> {
+        let issued = blas.multiply(self.raw, product);
+        issued.map_err(|error| self.check_health().err().unwrap_or(error))
     }
 
     /// Writes a 32-bit pattern `count` times.

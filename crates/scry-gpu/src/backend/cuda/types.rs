@@ -113,6 +113,7 @@ pub(super) mod attribute {
 pub(super) mod function_attribute {
     use std::ffi::c_int;
 
+    pub(in super::super) const MAX_THREADS: c_int = 0;
     pub(in super::super) const LOCAL_BYTES: c_int = 3;
     pub(in super::super) const REGISTERS: c_int = 4;
     pub(in super::super) const MAX_DYNAMIC_SHARED: c_int = 8;

@@ -17,8 +17,8 @@ use self::checker::Checker;
 use super::Absence;
 use crate::command::{Command, Span, Step};
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
-    RecordingId, RecordingMark, Work,
+    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, NativeJob,
+    Point, RecordingId, RecordingMark, Work,
 };
 use crate::error::{GpuError, Result};
 use crate::id::Slots;
@@ -137,6 +137,10 @@ impl Driver for NullDriver {
         })?;
         let bindings = job.program.interface().bindings.len() + usize::from(job.folded);
         Ok(self.state().kernels.insert(bindings))
+    }
+
+    fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
+        Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
     }
 
     fn release(&self, kernel: KernelId) {

@@ -88,6 +88,7 @@ pub(super) trait Driven: Driver {
             entry: None,
             overrides: Vec::new(),
             checked: true,
+            native: None,
         };
         let program = Program::parse(source).unwrap();
         let job = CompileJob { program: &program, folded, checked: true, key: &key, cache: None };

@@ -72,7 +72,7 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
     let original = key("@compute fn main() {}");
     cache.store(&original, false, b"payload");
     assert_eq!(cache.load(&original, true), None);
-    let changes: [fn(&mut KernelKey); 9] = [
+    let changes: [fn(&mut KernelKey); 10] = [
         |key| key.source.push(' '),
         |key| key.entry = None,
         |key| key.entry = Some(String::new()),
@@ -82,6 +82,7 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
         |key| key.overrides[0].0.push('S'),
         |key| key.overrides[0].1 += 1,
         |key| key.overrides.push(("A".to_owned(), 0)),
+        |key| key.native = Some(native(Language::Ptx)),
     ];
     for change in changes {
         let mut other = original.clone();

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::Random;
 use crate::cache::{KeyRef, MemoryCache};
+use crate::native::Language;
 
 fn key(source: &str) -> KeyRef<'_> {
-    KeyRef { source, entry: None, overrides: &[], checked: true }
+    KeyRef { source, entry: None, overrides: &[], checked: true, native: None }
 }
 
 fn build(cache: &MemoryCache<String>, key: KeyRef<'_>, value: &str) -> Arc<String> {
@@ -23,12 +24,17 @@ fn a_key_that_differs_in_any_part_is_another_key() {
     let names = [("A".to_owned(), 1.0), ("B".to_owned(), 2.0)];
     let negative_zero = [("A".to_owned(), -0.0)];
     let zero = [("A".to_owned(), 0.0)];
+    let natives = [Language::Ptx, Language::CudaC].map(super::native);
     let mut keys = Vec::new();
     for source in ["", "a", "b", "a\0"] {
         for entry in [None, Some(""), Some("a"), Some("main")] {
             for overrides in [&[][..], &names[..1], &names, &negative_zero, &zero] {
                 for checked in [false, true] {
-                    keys.push(KeyRef { source, entry, overrides, checked });
+                    keys.push(KeyRef { source, entry, overrides, checked, native: None });
+                }
+                for native in &natives {
+                    let native = Some(native);
+                    keys.push(KeyRef { source, entry, overrides, checked: false, native });
                 }
             }
         }

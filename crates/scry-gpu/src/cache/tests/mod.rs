@@ -17,6 +17,7 @@ use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, format};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
+use crate::native::{Language, NativeInterface, NativeSpec};
 
 fn device() -> DeviceInfo {
     DeviceInfo {
@@ -61,7 +62,13 @@ fn key(source: &str) -> KernelKey {
         entry: Some("main".to_owned()),
         overrides: vec![("TILE".to_owned(), 16.0f64.to_bits())],
         checked: true,
+        native: None,
     }
+}
+
+/// A declared kernel of nothing.
+fn native(language: Language) -> NativeSpec {
+    NativeSpec { language, interface: NativeInterface::new(0, [1; 3]) }
 }
 
 fn open(base: &Path) -> DiskCache {

@@ -1,0 +1,289 @@
+//! Kernels that are not WGSL: PTX as it is given, CUDA C through NVRTC, and routines of cuBLAS.
+
+use std::ffi::{c_int, c_void};
+use std::sync::Arc;
+
+use super::compile::{Kernel, Signature};
+use super::cublas::{Blas, Slot};
+use super::gpu::Gpu;
+use super::image::Image;
+use super::jit;
+use super::nvrtc::{Built, Device, Failure, Nvrtc};
+use super::params::Range;
+use super::types::{attribute, function_attribute};
+use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
+use crate::driver::NativeJob;
+use crate::error::{GpuError, Result};
+use crate::native::{Language, NativeInterface, Routine};
+
+/// How a kernel is launched that is not WGSL.
+pub(super) enum Native {
+    /// With its parameters in one block, as declared.
+    Packed(NativeInterface),
+    /// By cuBLAS.
+    Product(Arc<Blas>, Routine),
+}
+
+/// Compiles a kernel, through the disk cache if there is one. `driver` is the newest CUDA that the
+/// driver knows.
+pub(super) fn compile(
+    gpu: &Arc<Gpu>,
+    blas: &Slot,
+    driver: c_int,
+    job: &NativeJob<'_>,
+) -> Result<Kernel> {
+    let _current = gpu.current()?;
+    let interface = &job.spec.interface;
+    let signature = Signature {
+        bindings: interface.binding_count(),
+        immediates: interface.immediate_bytes() as usize,
+    };
+    if job.spec.language == Language::Cublas {
+        let native = product(gpu, blas, driver, job.entry)?;
+        return Ok(Kernel::without_code(gpu, native, signature));
+    }
+    let known = job.cache.and_then(|disk| disk.load(job.key, false));
+    if let Some(image) = known.and_then(|bytes| Image::decode(&bytes)) {
+        match load(gpu, &image, job, signature) {
+            Ok(kernel) => return Ok(kernel),
+            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+        }
+        gpu.check_alive()?;
+    }
+    let image = Image {
+        entry: job.entry.to_owned(),
+        params: Vec::new(),
+        workgroup: interface.block(),
+        dynamic_shared: interface.shared_bytes(),
+        cubin: cubin(gpu, driver, job)?,
+    };
+    let kernel = load(gpu, &image, job, signature)?;
+    if let Some(disk) = job.cache {
+        disk.store(job.key, false, &image.encode());
+    }
+    Ok(kernel)
+}
+
+fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Native> {
+    if !HAS_CUBLAS {
+        return Err(not_built("cuBLAS", "cublas"));
+    }
+    let unknown = || gpu.refused("compile", format!("cuBLAS has no routine `{entry}` here"));
+    let routine = Routine::named(entry).ok_or_else(unknown)?;
+    Ok(Native::Product(blas.get(gpu, driver)?, routine))
+}
+
+/// The error for a library that the build does without.
+fn not_built(library: &'static str, feature: &str) -> GpuError {
+    GpuError::Library {
+        library,
+        problem: format!("this build of scry-gpu has no feature `{feature}`"),
+        remedy: format!("build it with `--features {feature}`, or `features = [\"{feature}\"]`"),
+    }
+}
+
+/// Loads a compiled kernel, if the device takes it with blocks of this size.
+fn load(
+    gpu: &Arc<Gpu>,
+    image: &Image,
+    job: &NativeJob<'_>,
+    signature: Signature,
+) -> Result<Kernel> {
+    let mut kernel = Kernel::load(gpu, image, signature)?;
+    let interface = &job.spec.interface;
+    let threads = interface.block().iter().map(|n| u64::from(*n)).product();
+    let most = kernel.attribute(function_attribute::MAX_THREADS)?;
+    if threads > u64::from(most) {
+        return Err(too_many_threads(gpu, job.entry, threads, most));
+    }
+    kernel.native = Some(Native::Packed(interface.clone()));
+    Ok(kernel)
+}
+
+fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError {
+    GpuError::TooLarge {
+        what: format!("the block of kernel `{entry}`"),
+        requested: format!("{threads} threads"),
+        device: gpu.info.name.clone(),
+        limit: format!("{most} threads of this kernel"),
+        limit_name: "MAX_THREADS_PER_BLOCK, by its registers and shared memory",
+        remedy: "use smaller blocks, or bound its registers (__launch_bounds__ in CUDA C, \
+                 .maxntid in PTX)"
+            .to_owned(),
+    }
+}
+
+/// The device's code for a source.
+fn cubin(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
+    let ptx = match job.spec.language {
+        Language::CudaC => match cuda_c(gpu, driver, job)? {
+            Built::Ptx(ptx) => ptx,
+            Built::Cubin(cubin) => return Ok(cubin),
+        },
+        _ => job.source.to_owned(),
+    };
+    check_entry(gpu, job, &ptx)?;
+    jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
+}
+
+/// CUDA C through NVRTC.
+fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
+    if !HAS_NVRTC {
+        return Err(not_built("NVRTC", "nvrtc"));
+    }
+    let [major, minor] =
+        [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
+    let device = Device { capability: (major * 10 + minor) as c_int, driver };
+    let nvrtc = Nvrtc::shared(device)?;
+    let built = nvrtc.compile(job.source, job.entry, device);
+    built.map_err(|failure| match failure {
+        Failure::Rejected(log) => {
+            let remedy = format!("mend the source; NVRTC {} says", nvrtc.version_text());
+            source_error(gpu, job, log, remedy)
+        }
+        Failure::Failed(call, why) => gpu.refused(call, why),
+    })
+}
+
+fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, remedy: String) -> GpuError {
+    GpuError::Source {
+        kernel: job.entry.to_owned(),
+        language: job.spec.language,
+        device: gpu.info.name.clone(),
+        log,
+        remedy,
+    }
+}
+
+/// What the driver's compiler refuses is the source's fault.
+fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
+    match error {
+        GpuError::Driver { device, call: "cuLinkAddData" | "cuLinkComplete", code } => {
+            GpuError::Source {
+                kernel: job.entry.to_owned(),
+                language: job.spec.language,
+                device,
+                log: code,
+                remedy: "mend the source; the driver says".to_owned(),
+            }
+        }
+        other => other,
+    }
+}
+
+/// Refuses PTX without the kernel asked for, and says which there are.
+fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
+    let found = entries(ptx);
+    if found.contains(&job.entry) {
+        return Ok(());
+    }
+    let log = match found.as_slice() {
+        [] => "it has no kernel at all".to_owned(),
+        names => format!("its kernels are {}", names.join(", ")),
+    };
+    let how = match job.spec.language {
+        Language::CudaC => "declare the kernel extern \"C\" __global__, so that it keeps its name",
+        _ => "give the name behind .entry",
+    };
+    Err(source_error(gpu, job, log, format!("it has no kernel of that name: {how}")))
+}
+
+/// Names of the kernels in PTX.
+fn entries(ptx: &str) -> Vec<&str> {
+    ptx.split(".entry").skip(1).map(first_name).filter(|name| !name.is_empty()).collect()
+}
+
+/// The name that a text begins with.
+fn first_name(text: &str) -> &str {
+    let text = text.trim_start();
+    let end = text.find(|c: char| !(c.is_alphanumeric() || "_$%".contains(c)));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Parameters in one block, as the driver takes them instead of a list.
+#[derive(Default)]
+pub(super) struct Packed {
+    /// Whole words, so that the block begins at a multiple of 8.
+    words: Vec<u64>,
+    size: usize,
+    extra: [usize; 5],
+}
+
+impl Packed {
+    /// Puts the parameters of a launch in the place of those before.
+    pub(super) fn pack(
+        &mut self,
+        interface: &NativeInterface,
+        bindings: &[Range],
+        immediates: &[u8],
+    ) {
+        let buffers: Vec<(u64, u64)> = bindings.iter().map(|it| (it.address, it.size)).collect();
+        let bytes = interface.parameters(&buffers, immediates);
+        self.size = bytes.len();
+        self.words.clear();
+        self.words.resize(bytes.len().div_ceil(8), 0);
+        bytemuck::cast_slice_mut(&mut self.words)[..bytes.len()].copy_from_slice(&bytes);
+    }
+
+    /// What the driver reads: where the block is, and how long.
+    pub(super) fn extra(&mut self) -> *mut *mut c_void {
+        /// `CU_LAUNCH_PARAM_BUFFER_POINTER`.
+        const BUFFER: usize = 1;
+        /// `CU_LAUNCH_PARAM_BUFFER_SIZE`.
+        const SIZE: usize = 2;
+        /// `CU_LAUNCH_PARAM_END`.
+        const END: usize = 0;
+        let block = self.words.as_mut_ptr().expose_provenance();
+        let size = (&raw mut self.size).expose_provenance();
+        self.extra = [BUFFER, block, SIZE, size, END];
+        self.extra.as_mut_ptr().cast()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ir::Scalar;
+
+    use super::*;
+    use crate::native::NativeBinding;
+
+    #[test]
+    fn kernels_in_ptx_are_found_by_name() {
+        let ptx = ".visible .entry one(.param .u64 x) { ret; }\n.entry\n  _Z3two$1 (\n)\n{ ret; }";
+        assert_eq!(entries(ptx), ["one", "_Z3two$1"]);
+        assert_eq!(entries(".func f() { ret; }"), [""; 0]);
+    }
+
+    #[test]
+    fn parameters_are_one_block_that_the_driver_finds() {
+        let x = NativeBinding::read("x", Scalar::F32).with_length();
+        let interface = NativeInterface::new([x], [1; 3]).immediates(4);
+        let mut packed = Packed::default();
+        let range = Range { address: 0x7000_0000_1000, size: 20 };
+        packed.pack(&interface, &[range; 1], &[9; 4]);
+        // A second launch takes the place of the first.
+        packed.pack(&interface, &[range], &[1, 2, 3, 4]);
+        let extra = packed.extra();
+        // SAFETY: five words are there.
+        let [one, block, two, size, end] = unsafe { extra.cast::<[usize; 5]>().read() };
+        assert_eq!((one, two, end), (1, 2, 0));
+        let size = std::ptr::with_exposed_provenance::<usize>(size);
+        // SAFETY: the number of bytes is there, and so many bytes at the block.
+        let bytes = unsafe {
+            let start = std::ptr::with_exposed_provenance::<u8>(block);
+            std::slice::from_raw_parts(start, *size)
+        };
+        let mut expected = 0x7000_0000_1000u64.to_ne_bytes().to_vec();
+        expected.extend(5u64.to_ne_bytes());
+        expected.extend([1, 2, 3, 4]);
+        assert_eq!(bytes, expected);
+        assert!(block.is_multiple_of(8));
+    }
+
+    #[test]
+    fn a_build_without_a_library_says_how_to_have_it() {
+        let text = not_built("cuBLAS", "cublas").to_string();
+        assert!(text.contains("has no feature `cublas`"), "{text}");
+        assert!(text.contains("--features cublas"), "{text}");
+    }
+}
