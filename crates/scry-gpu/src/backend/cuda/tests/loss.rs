@@ -23,8 +23,13 @@ const ASTRAY: &str = "
 
 /// Has a driver run [`ASTRAY`]; what comes of it.
 fn lose(driver: &dyn Driver) -> GpuError {
-    let key =
-        KernelKey { source: ASTRAY.to_owned(), entry: None, overrides: Vec::new(), checked: false };
+    let key = KernelKey {
+        source: ASTRAY.to_owned(),
+        entry: None,
+        overrides: Vec::new(),
+        checked: false,
+        native: None,
+    };
     let program = Program::parse(ASTRAY).unwrap();
     let job =
         CompileJob { program: &program, folded: false, checked: false, key: &key, cache: None };
@@ -76,7 +81,7 @@ fn all_calls_say_so(driver: &dyn Driver) {
 }
 
 #[test]
-fn a_kernel_that_goes_astray_loses_the_device_and_nothing_else() {
+fn a_kernel_gone_astray_loses_its_device_alone() {
     if std::env::var_os(CHILD).is_some() {
         return child();
     }
@@ -85,7 +90,7 @@ fn a_kernel_that_goes_astray_loses_the_device_and_nothing_else() {
     }
     let output = Process::new(std::env::current_exe().unwrap())
         .args(["--exact", "--nocapture"])
-        .arg("backend::cuda::tests::loss::a_kernel_that_goes_astray_loses_the_device_and_nothing_else")
+        .arg("backend::cuda::tests::loss::a_kernel_gone_astray_loses_its_device_alone")
         .env(CHILD, "1")
         .output()
         .unwrap();
