@@ -12,6 +12,11 @@ const ENDLESS: &str = "
         while atomicLoad(&data[0]) != 7u { atomicAdd(&data[1], 1u); }
     }";
 
+/// A driver with the device for itself.
+fn driver() -> Option<Opened> {
+    opened(Turn::alone())
+}
+
 fn endless(driver: &dyn Driver) -> Step {
     let kernel = driver.compiled(ENDLESS, false);
     let data = driver.uploaded(&[0, 0]);

@@ -59,13 +59,13 @@ fn threads_share_a_driver() {
 #[test]
 fn dropping_a_busy_driver_waits_for_it() {
     let Some(driver) = driver() else { return };
-    bodies::dropping_a_busy_driver_waits_for_it(driver);
+    bodies::dropping_a_busy_driver_waits_for_it(driver.driver);
 }
 
 #[test]
 fn an_abandoned_driver_neither_waits_nor_takes_work() {
     let Some(driver) = driver() else { return };
-    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver);
+    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver.driver);
 }
 
 /// Parts of a buffer, each for one launch of a segment.
