@@ -24,6 +24,8 @@
 //! Beneath it, [`PtxKernel`] writes kernels by hand, instruction by instruction: registers are
 //! allocated, operands are typed, and loops leave as the assembler wants it.
 
+#![forbid(unsafe_code)]
+
 mod asm;
 mod body;
 mod lower;
