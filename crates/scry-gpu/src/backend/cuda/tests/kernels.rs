@@ -13,7 +13,13 @@ use crate::driver::CompileJob;
 use crate::shaders;
 
 fn key(source: &str) -> KernelKey {
-    KernelKey { source: source.to_owned(), entry: None, overrides: Vec::new(), checked: true }
+    KernelKey {
+        source: source.to_owned(),
+        entry: None,
+        overrides: Vec::new(),
+        checked: true,
+        native: None,
+    }
 }
 
 fn compiled(gpu: &Arc<Gpu>, source: &str, cache: Option<&DiskCache>) -> Kernel {

@@ -20,8 +20,13 @@ const STRAY: &str = "
 const CHILD: &str = "SCRY_TEST_CHILD";
 
 fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
-    let key =
-        KernelKey { source: source.to_owned(), entry: None, overrides: Vec::new(), checked: false };
+    let key = KernelKey {
+        source: source.to_owned(),
+        entry: None,
+        overrides: Vec::new(),
+        checked: false,
+        native: None,
+    };
     let program = Program::parse(source).unwrap();
     let job =
         CompileJob { program: &program, folded: false, checked: false, key: &key, cache: None };
