@@ -20,6 +20,7 @@ mod bounds_kernels;
 mod control;
 mod conversions;
 mod cooperation;
+mod cooperative_matrices;
 mod divergence;
 mod exact_floats;
 mod features;

@@ -17,6 +17,7 @@ mod entry;
 mod math;
 mod memory;
 mod poll;
+mod product;
 mod reduce;
 mod subgroup;
 #[cfg(test)]
@@ -24,6 +25,8 @@ mod tests;
 mod unroll;
 
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
+
+use self::product::Product;
 
 use crate::asm::Label;
 use crate::body::Body;
@@ -255,6 +258,10 @@ impl<'k> Lowering<'k> {
                 self.atomic(value, op, &place, operand, compare).into()
             }
             Inst::Subgroup(op) => self.subgroup(value, &op),
+            Inst::MultiplyAdd { a, b, c } => {
+                self.multiply_add(value, Product { a, b, c });
+                self.value(value)
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use scry_ptx::Target;
 
 use super::adapter::Probe;
 use super::api::Api;
+use super::calls::Call;
 use super::error;
 use super::types::{Code, Context, Device};
 use crate::error::{GpuError, Result};
@@ -66,6 +67,16 @@ impl Gpu {
     /// or given up has none any more.
     pub(super) fn current(&self) -> Result<Current<'_>> {
         self.check_alive()?;
+        self.current_for(Call::enter())
+    }
+
+    /// [`Gpu::current`] for a question; none if the answer might have to wait for somebody else.
+    pub(super) fn current_for_question(&self) -> Result<Option<Current<'_>>> {
+        self.check_alive()?;
+        Call::alone().map(|call| self.current_for(call)).transpose()
+    }
+
+    fn current_for(&self, call: Call) -> Result<Current<'_>> {
         let mut before = Context::NULL;
         // SAFETY: the driver writes a handle.
         self.check("cuCtxGetCurrent", unsafe { (self.api.ctx_get_current)(&raw mut before) })?;
@@ -75,7 +86,7 @@ impl Gpu {
             let code = unsafe { (self.api.ctx_push_current)(self.context) };
             self.check("cuCtxPushCurrent", code)?;
         }
-        Ok(Current { gpu: self, pushed, thread: PhantomData })
+        Ok(Current { gpu: self, pushed, _call: call, thread: PhantomData })
     }
 
     /// An error unless the call succeeded; remembers the loss of the device.
@@ -171,6 +182,8 @@ impl Drop for Gpu {
 pub(super) struct Current<'a> {
     gpu: &'a Gpu,
     pushed: bool,
+    /// Over when the guard is dropped.
+    _call: Call,
     /// What is current is a matter of the thread.
     thread: PhantomData<*const ()>,
 }

@@ -12,6 +12,7 @@
 
 mod adapter;
 mod api;
+mod calls;
 mod compile;
 mod cublas;
 mod encode;

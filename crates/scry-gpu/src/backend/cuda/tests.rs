@@ -6,7 +6,8 @@ mod loss;
 mod memory;
 mod order;
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use super::adapter::{self, CudaAdapter};
@@ -20,9 +21,47 @@ use crate::backend::tests::{
 use crate::command::{Command, Span, Step};
 use crate::driver::{Adapter, Driver, Point, Work};
 
+/// All drivers of a process share the device's context, where calls such as those that load code
+/// wait for kernels, and all others for them. So no test runs beside one whose kernels do not end.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Who may run beside a test.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+impl Turn {
+    fn shared() -> Self {
+        Self::Shared { _guard: TURN.read().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn alone() -> Self {
+        Self::Alone { _guard: TURN.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// A driver, dropped before the turn is over.
+struct Opened {
+    driver: Box<dyn Driver>,
+    _turn: Turn,
+}
+
+impl Deref for Opened {
+    type Target = dyn Driver;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.driver
+    }
+}
+
 /// The first device; `None`, said aloud, where there is no CUDA and none is required.
-fn driver() -> Option<Box<dyn Driver>> {
-    adapter().map(|adapter| adapter.open().unwrap())
+fn driver() -> Option<Opened> {
+    opened(Turn::shared())
+}
+
+fn opened(turn: Turn) -> Option<Opened> {
+    adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _turn: turn })
 }
 
 /// The first device, opened alone.

@@ -128,7 +128,7 @@ impl Timeline {
     }
 
     fn look_at_events(&self) -> Result<u64> {
-        let _current = self.gpu.current()?;
+        let Some(_current) = self.gpu.current_for_question()? else { return Ok(self.known()) };
         let mut events = lock(&self.events);
         let mut reached = self.known();
         while let Some((number, event)) = events.front() {
@@ -184,8 +184,10 @@ impl Timeline {
     }
 
     fn check_health(&self) -> Result<()> {
-        let _current = self.gpu.current()?;
-        self.main.check_health()
+        match self.gpu.current_for_question()? {
+            Some(_current) => self.main.check_health(),
+            None => Ok(()),
+        }
     }
 
     /// Ends the submissions up to a number, as far as they notice; gives the first of them, or the

@@ -1,8 +1,10 @@
 //! Work that does not end by itself.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::*;
+use crate::context::MAX_IN_FLIGHT;
 
 /// A kernel that does not end before somebody else writes 7 into its buffer, which nobody does.
 const ENDLESS: &str = "
@@ -11,6 +13,11 @@ const ENDLESS: &str = "
     fn endless() {
         while atomicLoad(&data[0]) != 7u { atomicAdd(&data[1], 1u); }
     }";
+
+/// A driver with the device for itself.
+fn driver() -> Option<Opened> {
+    opened(Turn::alone())
+}
 
 fn endless(driver: &dyn Driver) -> Step {
     let kernel = driver.compiled(ENDLESS, false);
@@ -80,6 +87,36 @@ fn a_replay_ends_and_the_next_one_is_another_submission() {
         assert!(!driver.wait(point, Duration::from_millis(20)).unwrap());
         assert_eq!(ended(&*driver, point), Some(point));
     }
+}
+
+/// If the driver blocked, the host could not come to end the work in front.
+#[test]
+fn as_many_submissions_as_there_may_be_fit_behind_an_endless_one() {
+    let Some(driver) = driver() else { return };
+    let endless = endless(&*driver);
+    let have_fit = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let start = Instant::now();
+            while !have_fit.load(Ordering::Acquire) {
+                if start.elapsed() > Duration::from_secs(5) {
+                    // So that the test ends.
+                    let _ = driver.cancel(Point(u64::MAX));
+                    panic!("the driver blocked");
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        for _ in 0..MAX_IN_FLIGHT {
+            submitted(&*driver, std::slice::from_ref(&endless));
+        }
+        have_fit.store(true, Ordering::Release);
+    });
+    let first = Point(1);
+    assert_eq!(ended(&*driver, first), Some(first));
+    let last = submitted(&*driver, &[]);
+    assert!(!driver.wait(last, Duration::from_millis(20)).unwrap(), "others are endless, too");
+    assert_eq!(ended(&*driver, last), Some(next(first)));
 }
 
 #[test]

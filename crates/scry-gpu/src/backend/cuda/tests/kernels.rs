@@ -91,6 +91,7 @@ fn workgroup_memory_may_be_as_large_as_the_limit_says() {
 
 #[test]
 fn products_of_matrices_keep_their_tiles_in_registers() {
+    let _turn = Turn::shared();
     let Some(gpu) = gpu() else { return };
     for source in [shaders::matmul::COARSE_64X64, shaders::matmul::COARSE_8X8] {
         let kernel = compiled(&gpu, source, None);
@@ -101,6 +102,7 @@ fn products_of_matrices_keep_their_tiles_in_registers() {
 
 #[test]
 fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
+    let _turn = Turn::shared();
     let Some(gpu) = gpu() else { return };
     let folder = tempfile::tempdir().unwrap();
     let identity = DeviceIdentity::of(&gpu.info).unwrap();

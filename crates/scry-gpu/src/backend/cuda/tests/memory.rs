@@ -69,6 +69,7 @@ fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
 
 #[test]
 fn memory_is_taken_back_and_used_again() {
+    let _turn = Turn::shared();
     let Some(gpu) = gpu() else { return };
     let heap = Heap::new(&gpu).unwrap();
     let size = 256 << 20;
@@ -88,6 +89,7 @@ fn memory_is_taken_back_and_used_again() {
 
 #[test]
 fn the_context_that_was_current_is_put_back() {
+    let _turn = Turn::shared();
     let Some(gpu) = gpu() else { return };
     let current = || {
         let mut context = crate::backend::cuda::types::Context::NULL;

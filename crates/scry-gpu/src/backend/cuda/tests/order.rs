@@ -59,13 +59,13 @@ fn threads_share_a_driver() {
 #[test]
 fn dropping_a_busy_driver_waits_for_it() {
     let Some(driver) = driver() else { return };
-    bodies::dropping_a_busy_driver_waits_for_it(driver);
+    bodies::dropping_a_busy_driver_waits_for_it(driver.driver);
 }
 
 #[test]
 fn an_abandoned_driver_neither_waits_nor_takes_work() {
     let Some(driver) = driver() else { return };
-    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver);
+    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver.driver);
 }
 
 /// Parts of a buffer, each for one launch of a segment.
@@ -131,6 +131,30 @@ fn launches_that_are_spread_see_what_those_before_a_barrier_wrote() {
     replayed(&*driver, &steps, 3);
     (0..3).for_each(|_| mixed_on_host(&mut a, &mut b, 50));
     assert_eq!((driver.words(on_a), driver.words(on_b)), (a, b), "replayed");
+}
+
+#[test]
+fn what_is_refused_half_way_is_done_so_far_and_harms_nothing() {
+    let Some(driver) = driver() else { return };
+    let data = driver.uploaded(&[0; 24 * 64]);
+    let whole = span(data, PARTS * WORDS * 4);
+    let (kernel, stale) = (driver.compiled(APPEND, false), driver.compiled(MIX, false));
+    driver.release(stale);
+    let append = |nth| dispatch_with(kernel, &[(part(whole, nth), true)], [1; 3], &[0; 4]);
+    let mut steps: Vec<Step> = (0..PARTS).map(append).collect();
+    steps.insert(12, dispatch(stale, &[(whole, false), (whole, true)], [1; 3]));
+    for round in 1..4 {
+        let error = driver.submit(Work::Once(&steps), false).unwrap_err();
+        assert!(error.to_string().contains("does not exist"), "{error}");
+        assert!(driver.record(&steps).is_err());
+        let words = driver.words(whole);
+        let expected = (0..round).fold(0, |x, _| x * 31 + 1);
+        assert!(words[..12 * 64].iter().all(|word| *word == expected), "{words:?}");
+        assert!(words[12 * 64..].iter().all(|word| *word == 0), "{words:?}");
+    }
+    // Nor is the number of a submission lost, or given twice.
+    let points = [(); 2].map(|()| driver.submit(Work::Once(&steps[..12]), false).unwrap());
+    assert!(points[0] < points[1] && driver.wait(points[1], LONG).unwrap());
 }
 
 #[test]
