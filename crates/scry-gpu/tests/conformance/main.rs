@@ -33,6 +33,7 @@ mod layouts;
 mod matrices;
 mod memory;
 mod memory_types;
+mod native;
 mod parameters;
 mod places;
 mod programs;
