@@ -185,6 +185,19 @@ pub(crate) enum Exchange {
     QuadXor(u8),
 }
 
+/// A product of matrices that subgroups hold, and a sum.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Product {
+    /// Type of the factors.
+    pub factor: Type,
+    /// Type of what is added, and of the result.
+    pub sum: Type,
+    pub a: [Src; 4],
+    pub b: [Src; 2],
+    pub c: [Src; 4],
+    pub d: [u32; 4],
+}
+
 /// A step of the machine. Numbers named `to` in jumps are positions of steps.
 pub(crate) enum Step {
     /// An operation on lanes.
@@ -266,6 +279,7 @@ pub(crate) enum Step {
         d: u32,
         value: Src,
     },
+    MultiplyAdd(Box<Product>),
     /// Assigns a variable, in active lanes only.
     Blend {
         ty: Type,

@@ -20,7 +20,7 @@ pub(crate) fn used(module: &Module) -> bool {
 /// Puts the operands of each `coopStore` before it.
 ///
 /// naga's front end appends the store to the block first and the evaluation of its operands after
-/// it, where the writer does not find them.
+/// it, where nobody finds them in time.
 pub(crate) fn order_operands(module: &mut Module) {
     for function in handles::functions_mut(&mut module.functions, &mut module.entry_points) {
         let mut body = std::mem::take(&mut function.body);

@@ -10,8 +10,8 @@ use crate::report::Report;
 use crate::scan::Scanned;
 use crate::{Features, Outline};
 use crate::{
-    align, budget, calls, directives, entry, indices, naga_error, overrides, reflect, types, used,
-    validate,
+    align, budget, calls, cooperative, directives, entry, indices, naga_error, overrides, reflect,
+    types, used, validate,
 };
 
 /// A source that is right whichever of its entry points is run.
@@ -59,6 +59,9 @@ pub(crate) fn read(
     entry::keep_only(&mut module, &name);
     compact(&mut module, KeepUnused::No);
     calls::check(&module)?;
+    if cooperative::used(&module) {
+        cooperative::order_operands(&mut module);
+    }
     let module = overrides::apply(module, &values)?;
 
     align::check(&module, &declarations)?;

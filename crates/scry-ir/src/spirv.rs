@@ -127,11 +127,8 @@ fn rewrite(
     if shifts::needed(module, &info) {
         shifts::apply(module.to_mut(), &info);
     }
-    if cooperative::used(module) {
-        if options.checked {
-            return Err(cooperative::unchecked_only());
-        }
-        cooperative::order_operands(module.to_mut());
+    if options.checked && cooperative::used(module) {
+        return Err(cooperative::unchecked_only());
     }
     if pointers::needed(module) {
         pointers::apply(module.to_mut());

@@ -5,7 +5,7 @@ use scry_ir::kir::{BinaryOp, Builtin, Class, Inst, Source, Stmt, SubgroupOp, Typ
 use super::Emitter;
 use super::values::{Home, Reg};
 use crate::SUBGROUP_SIZE;
-use crate::code::{Exchange, Step};
+use crate::code::{Exchange, Product, Step};
 use crate::lanes::{LaneOp, three_by_tier};
 use crate::ops;
 
@@ -28,6 +28,7 @@ impl Emitter<'_> {
                 self.publish(value);
             }
             Inst::Subgroup(op) => self.subgroup(value, op),
+            Inst::MultiplyAdd { a, b, c } => self.multiply_add(value, a, b, c),
             _ if self.lives.fused[value.index()] => {}
             _ => self.pure(value, rest),
         }
@@ -138,6 +139,19 @@ impl Emitter<'_> {
         if let Home::Lanes(d) = self.define(value) {
             self.push(Step::Exchange { ty, exchange, d, value: operand });
         }
+    }
+
+    fn multiply_add(&mut self, value: Value, a: [Value; 4], b: [Value; 2], c: [Value; 4]) {
+        let (factor, sum) = (self.kir.ty(a[0]), self.kir.ty(value));
+        let (a, b) = (a.map(|a| self.lanes(a)), b.map(|b| self.lanes(b)));
+        let c = c.map(|c| self.lanes(c));
+        let mut d = [0; 4];
+        for (nth, d) in (value.0..).zip(&mut d) {
+            if let Home::Lanes(start) = self.define(Value(nth)) {
+                *d = start;
+            }
+        }
+        self.push(Step::MultiplyAdd(Box::new(Product { factor, sum, a, b, c, d })));
     }
 
     fn source(&mut self, source: Source) -> Exchange {

@@ -183,10 +183,7 @@ impl Walk<'_> {
     }
 
     fn define(&mut self, value: Value, block: u32) {
-        let results = match self.kir.inst(value) {
-            Inst::Load { count, .. } => u32::from(*count),
-            _ => 1,
-        };
+        let results = self.kir.inst(value).results();
         if !self.lives.fused[value.index()] {
             self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
         }

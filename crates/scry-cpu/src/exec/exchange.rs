@@ -9,17 +9,30 @@ use crate::lanes::{BLOCK, Bits, LaneOp, Src};
 use crate::ops;
 
 /// Lanes of a subgroup.
-const SIZE: usize = SUBGROUP_SIZE as usize;
+pub(super) const SIZE: usize = SUBGROUP_SIZE as usize;
 
 /// A subgroup's lanes: their numbers in the group, their values, and which are active.
-struct Members {
+pub(super) struct Members {
     first: usize,
-    values: [u64; SIZE],
+    pub(super) values: [u64; SIZE],
     active: [bool; SIZE],
 }
 
 impl Frame<'_> {
     pub(super) fn exchange(&self, ty: Type, exchange: Exchange, d: u32, value: Src) {
+        self.for_each_subgroup(&mut |first, end| {
+            let members = self.members(ty, value, first, end);
+            match exchange {
+                Exchange::Ballot { word } => self.ballot(&members, word, d),
+                Exchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
+                _ => self.shuffle(ty, &members, exchange, d),
+            }
+        });
+    }
+
+    /// Calls `visit` with the first lane of each subgroup that may have active lanes, and with the
+    /// end of its workgroup's lanes.
+    pub(super) fn for_each_subgroup(&self, visit: &mut dyn FnMut(usize, usize)) {
         let workgroup = self.code.group.invocations();
         let lanes = self.lanes.first * BLOCK..self.lanes.end * BLOCK;
         let workgroups = lanes.start / workgroup..lanes.end.div_ceil(workgroup);
@@ -27,19 +40,14 @@ impl Frame<'_> {
             let mut first = workgroup_start;
             let end = (workgroup_start + workgroup).min(self.code.group.lanes());
             while first < end {
-                let members = self.members(ty, value, first, end);
-                match exchange {
-                    Exchange::Ballot { word } => self.ballot(&members, word, d),
-                    Exchange::Reduce { op, extent } => self.reduce(ty, &members, op, extent, d),
-                    _ => self.shuffle(ty, &members, exchange, d),
-                }
+                visit(first, end);
                 first += SIZE;
             }
         }
     }
 
     /// The lanes from `first` on, before `end`.
-    fn members(&self, ty: Type, value: Src, first: usize, end: usize) -> Members {
+    pub(super) fn members(&self, ty: Type, value: Src, first: usize, end: usize) -> Members {
         let mask = u8::file(self.files());
         let mut members = Members { first, values: [0; SIZE], active: [false; SIZE] };
         for (number, lane) in (first..end).take(SIZE).enumerate() {
@@ -54,7 +62,7 @@ impl Frame<'_> {
     }
 
     /// Writes the result of one lane of a subgroup, if it is active.
-    fn give(&self, ty: Type, members: &Members, d: u32, number: usize, value: u64) {
+    pub(super) fn give(&self, ty: Type, members: &Members, d: u32, number: usize, value: u64) {
         if members.active[number] {
             let lane = members.first + number;
             self.files().set_word(ty.size(), d as usize + lane / BLOCK, lane % BLOCK, value);

@@ -7,6 +7,7 @@ mod frame;
 mod indices;
 mod masks;
 mod memory;
+mod product;
 mod rare;
 mod scratch;
 mod shared;
@@ -128,6 +129,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Exchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);
         }
+        Step::MultiplyAdd(product) => frame.multiply_add(product),
         Step::Blend { ty, d, value } => frame.blend(*ty, *d, *value),
         Step::Zero { ty, d } => frame.zero(*ty, *d),
         _ => debug_assert!(false, "control flow is not executed here"),

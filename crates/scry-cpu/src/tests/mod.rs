@@ -7,6 +7,7 @@ mod barriers;
 mod control;
 mod memory;
 mod oracle;
+mod products;
 mod races;
 mod random;
 mod random_kernels;

@@ -12,7 +12,9 @@ impl Device {
     ///
     /// Whatever runs WGSL kernels runs the result: arguments are checked against the declaration,
     /// and the order of commands follows from it. Launches are not folded: one of more workgroups
-    /// than the device takes ([`Limits::max_native_workgroups`](crate::Limits)) is refused.
+    /// than the device takes ([`Limits::max_native_workgroups`](crate::Limits)) is refused. Such
+    /// kernels cannot be ended from outside: where one is still running after the time limit, the
+    /// device is given up.
     ///
     /// ```no_run
     /// use scry_gpu::{BackendKind, Device, NativeBinding, NativeInterface, Scalar};

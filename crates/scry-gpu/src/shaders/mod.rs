@@ -16,8 +16,10 @@
 //! | [`saxpy`] | `y = a·x + y` |
 //! | [`reduce`] | sum, maximum, minimum, inner product |
 //! | [`backward`] | gradients of the activations and of the bias |
+//! | [`cuda`] | CUDA C sources of many of these, for `compile_cuda_with` |
 
 pub mod backward;
+pub mod cuda;
 pub mod elementwise;
 pub mod matmul;
 pub mod pairwise;

@@ -2,6 +2,7 @@
 //! present. References compute in 64 bits; outputs are poisoned with NaN before each launch.
 
 mod backward;
+mod cuda;
 mod elementwise;
 mod extremes;
 mod harness;

@@ -189,10 +189,22 @@ impl Builder {
 
     /// Reads `count` values (1 to 4) of type `ty`, one after the other.
     pub fn load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
-        let first = self.value(ty, Inst::Load { place, count });
-        let others = (1..count).map(|nth| self.define(ty, Inst::Extra(first, nth)));
-        let others: Vec<_> = others.collect();
-        std::iter::once(first).chain(others).collect()
+        self.several(ty, Inst::Load { place, count })
+    }
+
+    /// Computes values of type `ty` by an instruction that gives several.
+    fn several(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
+        let first = self.value(ty, inst);
+        let mut results = vec![first];
+        for nth in 1..inst.results() {
+            results.push(self.define(ty, Inst::Extra(first, nth as u8)));
+        }
+        results
+    }
+
+    /// `a * b + c` of matrices; see [`Inst::MultiplyAdd`].
+    pub fn multiply_add(&mut self, a: [Value; 4], b: [Value; 2], c: [Value; 4]) -> Vec<Value> {
+        self.several(self.ty(c[0]), Inst::MultiplyAdd { a, b, c })
     }
 
     /// Changes memory as one step; gives what was there before.

@@ -330,7 +330,7 @@ pub enum Inst {
         /// How many.
         count: u8,
     },
-    /// The `n`th further result of a load.
+    /// The `n`th further result of an instruction that has several.
     Extra(Value, u8),
     /// Changes memory as one step; gives what was there before.
     Atomic {
@@ -345,6 +345,26 @@ pub enum Inst {
     },
     /// Exchange within the subgroup.
     Subgroup(SubgroupOp),
+    /// `a * b + c` of matrices that a subgroup holds together: 16 rows by 8 columns, 8 by 8, and 16
+    /// by 8. This is the first of four results, laid out like `c`; the others are the next values,
+    /// each an [`Inst::Extra`].
+    ///
+    /// With `row = lane / 4` and `two = lane % 4 * 2`, a lane holds of `a` and `c` elements
+    /// `(row, two)`, `(row, two + 1)`, `(row + 8, two)` and `(row + 8, two + 1)`, and of `b`
+    /// `(two, row)` and `(two + 1, row)`. What lanes that are not active or not there would hold is
+    /// zero.
+    ///
+    /// `a` and `b` are `F16` or `F32`, and `c` is that or `F32`. Sums of `F16` are kept in more
+    /// bits, of several instructions that follow upon each other as well. Else each step may round,
+    /// in whatever order.
+    MultiplyAdd {
+        /// The left factor.
+        a: [Value; 4],
+        /// The right factor.
+        b: [Value; 2],
+        /// What is added.
+        c: [Value; 4],
+    },
 }
 
 /// A value's definition.
@@ -405,7 +425,18 @@ impl Inst {
             | Self::Load { .. }
             | Self::Extra(..)
             | Self::Atomic { .. }
-            | Self::Subgroup(_) => false,
+            | Self::Subgroup(_)
+            | Self::MultiplyAdd { .. } => false,
+        }
+    }
+
+    /// How many values the instruction computes: this one, and the ones after it.
+    #[must_use]
+    pub const fn results(&self) -> u32 {
+        match self {
+            Self::Load { count, .. } => *count as u32,
+            Self::MultiplyAdd { .. } => 4,
+            _ => 1,
         }
     }
 
@@ -440,6 +471,7 @@ impl Inst {
                 visit_any(compare, visit);
             }
             Self::Subgroup(op) => op.visit_operands(visit),
+            Self::MultiplyAdd { a, b, c } => a.iter_mut().chain(b).chain(c).for_each(visit),
         }
     }
 }

@@ -71,9 +71,8 @@ impl Kir {
             return write!(f, "{value} = ?");
         };
         write!(f, "{value}")?;
-        if let Inst::Load { count, .. } = definition.inst {
-            (1..u32::from(count)).try_for_each(|nth| write!(f, ", {}", Value(value.0 + nth)))?;
-        }
+        let results = definition.inst.results();
+        (1..results).try_for_each(|nth| write!(f, ", {}", Value(value.0 + nth)))?;
         write!(f, ": {} = {}", definition.ty, definition.inst)
     }
 }
@@ -128,12 +127,20 @@ impl Display for Inst {
             }
             Self::Get(var) => write!(f, "{var}"),
             Self::Load { place, .. } => write!(f, "load {place}"),
-            Self::Extra(load, nth) => write!(f, "extra {nth} of {load}"),
+            Self::Extra(first, nth) => write!(f, "extra {nth} of {first}"),
             Self::Atomic { op, place, value, compare } => {
                 write!(f, "atomic {} {place}", Snake(op))?;
                 value.iter().chain(compare).try_for_each(|operand| write!(f, ", {operand}"))
             }
             Self::Subgroup(op) => write!(f, "subgroup {op}"),
+            Self::MultiplyAdd { a, b, c } => {
+                f.write_str("multiply_add ")?;
+                list(a, f)?;
+                f.write_str(" by ")?;
+                list(b, f)?;
+                f.write_str(" to ")?;
+                list(c, f)
+            }
         }
     }
 }

@@ -5,12 +5,14 @@ use scry_ir::kir::{Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt,
 use super::Lowering;
 use super::unroll::{Turns, turns};
 use crate::asm::{Label, Opcode};
-use crate::types::{Operand, PtxType, Reg};
+use crate::types::{PtxType, Reg};
 
-/// How many instructions and statements use each value.
+/// How many instructions and statements use each value. The further results of an instruction are
+/// no uses of the first.
 pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
     let mut uses = vec![0; kir.values.len()];
-    for definition in &kir.values {
+    let extra = |inst: &Inst| matches!(inst, Inst::Extra(..));
+    for definition in kir.values.iter().filter(|definition| !extra(&definition.inst)) {
         definition.inst.for_each_operand(|value| uses[value.index()] += 1);
     }
     count_in(&kir.body, &mut uses);
@@ -35,9 +37,13 @@ impl Lowering<'_> {
     }
 
     /// Whether a statement is a comparison for one condition of the same block: that is written
-    /// where it is needed, for or against, so that every branch is taken where it holds.
+    /// where it is needed, for or against, so that every branch is taken where it holds. Or a
+    /// product of matrices that becomes part of the next one.
     fn is_put_off(&self, stmt: &Stmt, following: &[Stmt]) -> bool {
         let Stmt::Let(value) = stmt else { return false };
+        if self.goes_into_next(*value, following) {
+            return true;
+        }
         self.comparison_of(*value).is_some()
             && self.uses[value.index()] == 1
             && following
@@ -67,7 +73,7 @@ impl Lowering<'_> {
             },
             Stmt::Scope { label, body } => self.scope(*label, body),
             Stmt::Leave(label) => self.leave(*label),
-            Stmt::Barrier(barrier) => self.barrier(*barrier),
+            Stmt::Barrier(barrier) => self.barrier(stmt, *barrier),
         }
     }
 
@@ -175,17 +181,12 @@ impl Lowering<'_> {
         self.ends[label.0 as usize]
     }
 
-    /// What waits for all threads of a block, or of a warp, without looking who is there, may be
-    /// executed only where all arrive together.
-    fn barrier(&mut self, barrier: Barrier) {
-        let together = self.convergence.next_barrier();
+    /// A barrier of a warp names who comes, which has to be asked where not all do.
+    fn barrier(&mut self, stmt: &Stmt, barrier: Barrier) {
         match barrier {
-            Barrier::Workgroup if together => self.b.barrier(),
-            Barrier::Workgroup => {
-                self.b.emit(Opcode::new("barrier.sync"), vec![Operand::u32(0).into()]);
-            }
+            Barrier::Workgroup => self.b.barrier(),
             Barrier::Subgroup => {
-                let mask = self.named(together);
+                let mask = self.named(self.convergence.at_barrier(stmt));
                 self.b.emit(Opcode::new("bar.warp.sync"), vec![mask.into()]);
             }
         }

@@ -4,14 +4,16 @@
 //! condition that is the same for all threads keeps them together; what decides is never read from
 //! memory that somebody may write, for threads that race may read different values.
 
+use std::collections::HashSet;
+
 use scry_ir::kir::{Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
 
 /// The statements at which all threads of a block arrive, or none.
 pub(super) struct Convergence {
     /// By value: whether its statement is one.
     values: Vec<bool>,
-    /// The same of the barriers, the last first.
-    barriers: Vec<bool>,
+    /// The barriers that are, by where the kernel has them.
+    barriers: HashSet<*const Stmt>,
 }
 
 impl Convergence {
@@ -19,10 +21,9 @@ impl Convergence {
         let mut walk = Walk {
             uniform: Uniform::of(kir),
             values: vec![false; kir.values.len()],
-            barriers: Vec::new(),
+            barriers: HashSet::new(),
         };
         walk.block(&kir.body, true);
-        walk.barriers.reverse();
         Self { values: walk.values, barriers: walk.barriers }
     }
 
@@ -31,16 +32,16 @@ impl Convergence {
         self.values[value.index()]
     }
 
-    /// Whether all threads reach the next barrier together; barriers are asked for in order.
-    pub(super) fn next_barrier(&mut self) -> bool {
-        self.barriers.pop().unwrap_or(false)
+    /// Whether all threads reach a barrier of the kernel together.
+    pub(super) fn at_barrier(&self, barrier: &Stmt) -> bool {
+        self.barriers.contains(&std::ptr::from_ref(barrier))
     }
 }
 
 struct Walk {
     uniform: Uniform,
     values: Vec<bool>,
-    barriers: Vec<bool>,
+    barriers: HashSet<*const Stmt>,
 }
 
 /// What is left by some threads only.
@@ -57,7 +58,11 @@ impl Walk {
                     continue;
                 }
                 Stmt::Barrier(_) => {
-                    self.barriers.push(together);
+                    // What was said of a loop's first turn may not hold of the next ones.
+                    match together {
+                        true => self.barriers.insert(stmt),
+                        false => self.barriers.remove(&std::ptr::from_ref(stmt)),
+                    };
                     continue;
                 }
                 Stmt::Leave(label) if !together => vec![*label],
@@ -85,10 +90,8 @@ impl Walk {
 
     /// In a loop that some leave, those that stay are apart from the beginning of the next turn.
     fn repeat(&mut self, label: Label, body: &Block, together: bool) -> Left {
-        let barriers = self.barriers.len();
         let mut left = self.block(body, together);
         if together && !left.is_empty() {
-            self.barriers.truncate(barriers);
             left = self.block(body, false);
         }
         left.retain(|other| *other != label);

@@ -49,7 +49,7 @@ impl Lowering<'_> {
     }
 
     /// Exactly the lanes that are here.
-    fn present(&mut self, together: bool) -> Operand {
+    pub(super) fn present(&mut self, together: bool) -> Operand {
         let threads = self.threads();
         match (together, threads) {
             (true, _) if threads.is_multiple_of(32) => EVERYONE,

@@ -32,6 +32,12 @@ impl Route {
         Self { mode: "bfly", by, bounds: 31 }
     }
 
+    /// From a lane of the own group of four.
+    pub(super) const fn quad(lane: Operand) -> Self {
+        // The bits of a lane that name its group stay.
+        Self { mode: "idx", by: lane, bounds: 0b11100 << 8 | 31 }
+    }
+
     /// From the own lane minus a number.
     pub(super) const fn up(by: Operand) -> Self {
         Self { mode: "up", by, bounds: 0 }
@@ -82,10 +88,7 @@ impl Lowering<'_> {
             Source::Xor(by) => Route::xor(self.value(by)),
             Source::Up(by) => Route::up(self.value(by)),
             Source::Down(by) => Route { mode: "down", by: self.value(by), bounds: 31 },
-            // Groups of four lanes: the bits of a lane that name its group stay.
-            Source::QuadLane(lane) => {
-                Route { mode: "idx", by: self.value(lane), bounds: 0b11100 << 8 | 31 }
-            }
+            Source::QuadLane(lane) => Route::quad(self.value(lane)),
             Source::QuadXor(by) => Route::xor(Operand::u32(by.into())),
         }
     }

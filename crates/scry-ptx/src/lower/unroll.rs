@@ -126,6 +126,8 @@ fn own_weight(kir: &Kir, stmt: &Stmt) -> u32 {
         Stmt::Let(value) => match kir.inst(*value) {
             Inst::Const(_) | Inst::Get(_) | Inst::Bitcast(_) | Inst::Extra(..) => 0,
             Inst::Unary(..) | Inst::Atomic { .. } | Inst::Subgroup(_) => 8,
+            Inst::MultiplyAdd { a, .. } if kir.ty(a[0]) == Type::F16 => 8,
+            Inst::MultiplyAdd { .. } => 128,
             _ => 1,
         },
         Stmt::Set(..) | Stmt::Loop { .. } | Stmt::Scope { .. } => 0,

@@ -38,7 +38,7 @@ pub(super) fn info() -> DeviceInfo {
         memory_budget: available_memory(),
         subgroup_size: scry_cpu::SUBGROUP_SIZE,
         binding_alignment: 16,
-        features: Features::all().difference(Features::COOPERATIVE_MATRIX),
+        features: Features::all(),
         limits: limits(memory),
     }
 }
@@ -133,8 +133,7 @@ mod tests {
         assert!(info.name.ends_with("thread") || info.name.ends_with("threads"), "{}", info.name);
         assert!(info.memory >= 64 << 20 && info.limits.max_buffer_size <= info.memory);
         assert!(info.driver.starts_with("scry-cpu "));
-        assert!(!info.features.contains(Features::COOPERATIVE_MATRIX));
-        assert!(info.features.contains(Features::F16 | Features::SUBGROUPS));
+        assert_eq!(info.features, Features::all());
     }
 
     #[test]

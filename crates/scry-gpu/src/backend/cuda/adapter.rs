@@ -211,7 +211,7 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
         memory_budget: None,
         subgroup_size: 32,
         binding_alignment: 16,
-        features: Features::all().difference(Features::COOPERATIVE_MATRIX),
+        features: Features::all(),
         limits: limits(memory, asked.attribute(attribute::SHARED_MEMORY_OPTIN)),
     })
 }

@@ -3,8 +3,8 @@
 //! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
 //! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
 //! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
-//! `native` makes kernels of all else; `toolkit` opens the libraries that it takes, `nvrtc` compiles
-//! CUDA C, and `cublas` multiplies.
+//! `native` makes kernels of all else; `toolkit` opens the libraries that it takes, `nvrtc`
+//! compiles CUDA C, and `cublas` multiplies.
 //!
 //! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
 //! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders

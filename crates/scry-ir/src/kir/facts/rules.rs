@@ -42,8 +42,8 @@ pub(super) fn class(definition: &Definition, known: &Classes) -> Class {
         Inst::Convert(a) | Inst::Bitcast(a) => linear(ty, of(*a)),
         Inst::Get(var) => known.var(*var),
         Inst::Load { place, .. } => of_load(place, known),
-        Inst::Extra(load, _) => of(*load),
-        Inst::Atomic { .. } | Inst::Subgroup(_) => Varying,
+        Inst::Extra(first, _) => of(*first),
+        Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. } => Varying,
     }
 }
 

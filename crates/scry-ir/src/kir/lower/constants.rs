@@ -63,6 +63,7 @@ impl Lower<'_> {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => (scalar, 1),
             Ty::Vector { len, ty } => (ty, len),
             Ty::Matrix { columns, rows, ty } => (ty, columns * rows),
+            Ty::Cooperative { ty: scalar, .. } => (scalar, self.types.scalars(ty) as u8),
             Ty::Array { len, .. } => {
                 let element = self.types.element(ty)?.ty;
                 return (0..len.unwrap_or(0)).try_for_each(|_| self.add_zeros(element, out));

@@ -108,6 +108,12 @@ impl Lower<'_> {
                 math::math(&mut self.builder, fun, &shaped)
             }
             Expression::As { expr, kind, convert } => self.converted(expr, kind, convert),
+            Expression::CooperativeLoad { data, .. } => {
+                self.cooperative_load(self.ty(handle)?, data)
+            }
+            Expression::CooperativeMultiplyAdd { a, b, c } => {
+                self.cooperative_multiply_add([a, b, c])
+            }
             ref other => Err(refusal(other)),
         }
     }
@@ -133,9 +139,6 @@ impl Lower<'_> {
 /// refused when they were read.
 fn refusal(expression: &Expression) -> ShaderError {
     ShaderError::compiler(match expression {
-        Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
-            return super::no_cooperative_matrices();
-        }
         Expression::CallResult(_)
         | Expression::AtomicResult { .. }
         | Expression::WorkGroupUniformLoadResult { .. }

@@ -10,6 +10,7 @@ mod componentwise;
 mod constants;
 mod control;
 mod convert;
+mod cooperative;
 mod entry;
 mod expressions;
 mod frame;
@@ -43,7 +44,7 @@ use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
 use crate::program::Inner;
-use crate::{Features, Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
+use crate::{Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
 
 /// How to lower a program to the kernel IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,7 +87,8 @@ impl Program {
     /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](ShaderErrorKind::Unsupported) for cooperative matrices,
+    /// [`Validation`](ShaderErrorKind::Validation) for products of cooperative matrices that cannot
+    /// be multiplied, and for cooperative matrices elsewhere than they can be,
     /// [`TooComplex`](ShaderErrorKind::TooComplex) for a kernel that becomes too large when its
     /// functions are inlined, [`Compiler`](ShaderErrorKind::Compiler) if the lowering fails.
     pub fn to_kir(&self, options: &KirOptions) -> Result<Kir, ShaderError> {
@@ -264,17 +266,6 @@ fn too_complex(message: String) -> ShaderError {
     ShaderError {
         kind: ShaderErrorKind::TooComplex,
         message,
-        location: None,
-        rendered: String::new(),
-    }
-}
-
-fn no_cooperative_matrices() -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
-        message: "this backend does not generate code for cooperative matrices yet: run the \
-                  kernel on one that does, or multiply with vectors"
-            .into(),
         location: None,
         rendered: String::new(),
     }

@@ -75,7 +75,7 @@ impl<'m> Lower<'m> {
             Statement::SubgroupCollectiveOperation { op, collective_op, argument, result } => {
                 self.reduce(op, collective_op, argument, result)
             }
-            Statement::CooperativeStore { .. } => Err(super::no_cooperative_matrices()),
+            Statement::CooperativeStore { target, data } => self.cooperative_store(target, data),
             _ => Err(ShaderError::compiler("a statement that kernels do not have".into())),
         }
     }

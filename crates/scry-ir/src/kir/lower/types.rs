@@ -1,6 +1,6 @@
 //! naga's types, as far as values and variables of kernels have them.
 
-use naga::{Handle, Module, TypeInner};
+use naga::{CooperativeRole, CooperativeSize, Handle, Module, TypeInner};
 
 use super::Shape;
 use crate::ShaderError;
@@ -18,6 +18,12 @@ pub(super) enum Ty {
     Matrix {
         columns: u8,
         rows: u8,
+        ty: Type,
+    },
+    /// A lane's part of a square matrix, of 16 rows if `large`, else 8.
+    Cooperative {
+        large: bool,
+        role: CooperativeRole,
         ty: Type,
     },
     /// An array, of a length known only at run time if `len` is none; `stride` is in bytes.
@@ -63,6 +69,8 @@ impl Ty {
             Self::Scalar(ty) | Self::Atomic(ty) => Shape::Scalar(ty),
             Self::Vector { len, ty } => Shape::Vector { len, ty },
             Self::Matrix { columns, rows, ty } => Shape::Matrix { columns, rows, ty },
+            // What is done to a matrix is done to each of its elements.
+            Self::Cooperative { large, ty, .. } => Shape::Vector { len: held(large), ty },
             Self::Array { .. } | Self::Struct(_) => Shape::Aggregate,
         }
     }
@@ -85,6 +93,7 @@ impl<'m> Types<'m> {
             TypeInner::Scalar(_) | TypeInner::Atomic(_) => (1, 1),
             TypeInner::Vector { size, .. } => (*size as u64, 1),
             TypeInner::Matrix { columns, rows, .. } => (*columns as u64 * *rows as u64, 1),
+            TypeInner::CooperativeMatrix { rows, .. } => (held(is_large(*rows)).into(), 1),
             TypeInner::Array { base, size, .. } => {
                 let len = self.length(*size).ok().flatten().unwrap_or(0);
                 let scalars = self.scalars[base.index()].saturating_mul(u64::from(len));
@@ -130,7 +139,9 @@ impl<'m> Types<'m> {
             TypeInner::Array { base, size, stride } => {
                 Ty::Array { element: base, len: self.length(size)?, stride }
             }
-            TypeInner::CooperativeMatrix { .. } => return Err(super::no_cooperative_matrices()),
+            TypeInner::CooperativeMatrix { rows, scalar: s, role, .. } => {
+                Ty::Cooperative { large: is_large(rows), role, ty: scalar(s)? }
+            }
             _ => {
                 let what = format!("a value of a type without scalars: {inner:?}");
                 return Err(ShaderError::compiler(what));
@@ -144,6 +155,7 @@ impl<'m> Types<'m> {
             Ty::Scalar(_) | Ty::Atomic(_) => 1,
             Ty::Vector { len, .. } => u64::from(len),
             Ty::Matrix { columns, rows, .. } => u64::from(columns) * u64::from(rows),
+            Ty::Cooperative { large, .. } => held(large).into(),
             Ty::Array { element, len, .. } => {
                 self.scalars[element.index()].saturating_mul(u64::from(len.unwrap_or(0)))
             }
@@ -170,6 +182,11 @@ impl<'m> Types<'m> {
                 let padded = if rows == 3 { 4 } else { rows };
                 let stride = u32::from(padded) * ty.size();
                 Element { ty: Ty::Vector { len: rows, ty }, len: Some(columns.into()), stride }
+            }
+            Ty::Cooperative { large, ty, .. } => {
+                let (len, count) = if large { (4, 2) } else { (2, 1) };
+                let stride = u32::from(len) * ty.size();
+                Element { ty: Ty::Vector { len, ty }, len: Some(count), stride }
             }
             Ty::Array { element, len, stride } => Element { ty: self.of(element)?, len, stride },
             _ => return Err(ShaderError::compiler(format!("an index into {ty:?}"))),
@@ -204,6 +221,16 @@ impl<'m> Types<'m> {
             leaves: sum(&self.leaves),
         })
     }
+}
+
+/// Whether a cooperative matrix has 16 rows, and as many columns.
+fn is_large(rows: CooperativeSize) -> bool {
+    rows == CooperativeSize::Sixteen
+}
+
+/// Scalars of a cooperative matrix that a lane holds.
+fn held(large: bool) -> u8 {
+    if large { 8 } else { 2 }
 }
 
 /// The type of a scalar.

@@ -4,7 +4,7 @@ use naga::{AddressSpace, GlobalVariable, Handle};
 
 use super::places::{Pointer, Root};
 use super::types::Ty;
-use super::{Lower, SPELLED, too_complex};
+use super::{Lower, SPELLED, cooperative, too_complex};
 use crate::ShaderError;
 use crate::kir::{Space, Type};
 
@@ -35,6 +35,9 @@ impl Lower<'_> {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.registers_of(scalar, 1),
             Ty::Vector { len, ty } => self.registers_of(ty, len),
             Ty::Matrix { columns, rows, ty } => self.registers_of(ty, columns * rows),
+            Ty::Cooperative { ty: scalar, .. } => {
+                self.registers_of(scalar, self.types.scalars(ty) as u8);
+            }
             Ty::Array { len, .. } => {
                 let element = self.types.element(ty)?;
                 for _ in 0..len.unwrap_or(0) {
@@ -74,6 +77,10 @@ impl Lower<'_> {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => self.leaf(scalar, times, 1, home),
             Ty::Vector { len, ty } => self.leaf(ty, times, len, home),
             Ty::Matrix { columns, rows, ty } => self.leaf(ty, times, columns * rows, home),
+            Ty::Cooperative { .. } if home == Home::Workgroup => Err(cooperative::not_shared()),
+            Ty::Cooperative { ty: scalar, .. } => {
+                self.leaf(scalar, times, self.types.scalars(ty) as u8, home)
+            }
             Ty::Array { len, .. } => {
                 let times = times.checked_mul(len.unwrap_or(0)).ok_or_else(too_large)?;
                 let element = self.types.element(ty)?;

@@ -1,6 +1,6 @@
 //! Numbers values, variables and local arrays anew, in the order of their first appearance, and
-//! forgets those that do not appear. What a load gives stays together. Workgroup arrays and
-//! buffers keep their numbers, by which others know them.
+//! forgets those that do not appear. What one instruction gives stays together. Workgroup arrays
+//! and buffers keep their numbers, by which others know them.
 
 use super::super::{Array, Block, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
 
@@ -57,10 +57,8 @@ impl Compact<'_> {
 
     fn value(&mut self, value: Value) -> Value {
         let first = self.define(value);
-        if let Inst::Load { count, .. } = *self.old.inst(value) {
-            for nth in 1..u32::from(count) {
-                self.define(Value(value.0 + nth));
-            }
+        for nth in 1..self.old.inst(value).results() {
+            self.define(Value(value.0 + nth));
         }
         first
     }

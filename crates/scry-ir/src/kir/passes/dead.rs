@@ -1,7 +1,7 @@
 //! Drops what has no effect.
 //!
-//! Effects are stores, atomic and subgroup operations, barriers, and leaving. What these need is
-//! live, and so is what that needs; a variable that is never read for a live value loses its
+//! Effects are stores, atomic, subgroup and matrix operations, barriers, and leaving. What these
+//! need is live, and so is what that needs; a variable that is never read for a live value loses its
 //! assignments, an array that is never read its stores. Blocks that end up empty go as well, with
 //! whatever cannot be reached.
 
@@ -84,7 +84,7 @@ impl Read {
 
 /// Whether an instruction must be executed even if nothing needs its value.
 fn has_effect(inst: &Inst) -> bool {
-    matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_))
+    matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. })
 }
 
 /// Finds what is live.

@@ -80,9 +80,8 @@ impl Motion<'_> {
         let depth = self.loops.len();
         let level = self.earliest(value).min(depth);
         self.level[value.index()] = level;
-        if let Inst::Load { count, .. } = self.kir.inst(value) {
-            self.level[value.index()..][..usize::from(*count)].fill(level);
-        }
+        let results = self.kir.inst(value).results() as usize;
+        self.level[value.index()..][..results].fill(level);
         if level < depth {
             self.loops[level].1.push(Stmt::Let(value));
         }

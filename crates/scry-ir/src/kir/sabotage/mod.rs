@@ -84,10 +84,7 @@ impl Saboteur<'_> {
     /// Makes what an instruction computes wrong: the right value moves to a new one, from which the
     /// old one is computed.
     fn result(&mut self, value: Value, out: &mut Block) {
-        let count = match self.kir.inst(value) {
-            Inst::Load { count, .. } => u32::from(*count),
-            _ => 1,
-        };
+        let count = self.kir.inst(value).results();
         let right = Value(self.kir.values.len() as u32);
         for nth in 0..count {
             let mut copy = self.kir.values[(value.0 + nth) as usize];

@@ -49,6 +49,7 @@ fn of_value(kir: &Kir, value: Value) -> Vec<String> {
             return gives.into_iter().chain(writes).collect();
         }
         Inst::Subgroup(op) => subgroup(kir, op),
+        Inst::MultiplyAdd { a, .. } => format!("multiply_add.{}.{ty}", kir.ty(a[0])),
     }]
 }
 

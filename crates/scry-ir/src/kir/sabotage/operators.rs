@@ -21,6 +21,7 @@ pub fn operators() -> Vec<String> {
     list.memory();
     list.atomics();
     list.subgroups();
+    list.0.extend(["f16.f16", "f16.f32", "f32.f32"].map(|ty| format!("multiply_add.{ty}")));
     list.0
 }
 

@@ -151,25 +151,25 @@ impl Walk<'_> {
         };
         self.all_usable(|visit| definition.inst.for_each_operand(visit))?;
         types::check(self.kir, definition)?;
-        let count = match definition.inst {
-            Inst::Extra(load, _) => return Err(format!("{load} computes it already")),
-            Inst::Load { count, .. } => self.extras(value, count)?,
-            _ => 1,
-        };
+        if let Inst::Extra(first, _) = definition.inst {
+            return Err(format!("{first} computes it already"));
+        }
+        let count = definition.inst.results();
+        self.extras(value, count)?;
         (value.0..value.0 + count).try_for_each(|value| self.show(Value(value)))
     }
 
-    /// Checks that what a load reads besides the first value has definitions.
-    fn extras(&self, load: Value, count: u8) -> Result<u32, String> {
+    /// Checks that what an instruction gives besides the first value has definitions.
+    fn extras(&self, first: Value, count: u32) -> Check {
         for nth in 1..count {
-            let extra = Value(load.0 + u32::from(nth));
+            let extra = Value(first.0 + nth);
             let found = self.kir.values.get(extra.index());
-            if found.is_none_or(|found| found.inst != Inst::Extra(load, nth)) {
-                return Err(format!("{extra} is not `extra {nth} of {load}`"));
+            if found.is_none_or(|found| found.inst != Inst::Extra(first, nth as u8)) {
+                return Err(format!("{extra} is not `extra {nth} of {first}`"));
             }
-            same(self.kir.ty(extra), self.kir.ty(load), &format!("{extra}"))?;
+            same(self.kir.ty(extra), self.kir.ty(first), &format!("{extra}"))?;
         }
-        Ok(u32::from(count))
+        Ok(())
     }
 
     fn show(&mut self, value: Value) -> Check {

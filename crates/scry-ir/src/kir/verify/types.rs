@@ -37,6 +37,12 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
         Inst::Extra(..) => Ok(()),
         Inst::Atomic { .. } => places::atomic(kir, inst, *ty),
         Inst::Subgroup(op) => check_subgroup(kir, op, *ty),
+        Inst::MultiplyAdd { a, b, c } => {
+            let (factor, sum) = (kir.ty(a[0]), kir.ty(c[0]));
+            a.iter().chain(b).try_for_each(|v| same(kir.ty(*v), factor, "a factor"))?;
+            c.iter().try_for_each(|v| same(kir.ty(*v), sum, "what is added"))?;
+            require(multiplies(factor, sum) && sum == *ty, "multiply_add", &[factor, sum, *ty])
+        }
     }
 }
 
@@ -140,6 +146,11 @@ fn reduces(op: Reduction, ty: Type) -> bool {
         Reduction::Add | Reduction::Mul | Reduction::Min | Reduction::Max => is_number(ty),
         Reduction::And | Reduction::Or | Reduction::Xor => ty == Type::Bool || ty.is_integer(),
     }
+}
+
+/// Whether matrices of factors of one type are multiplied and added to ones of another.
+fn multiplies(factor: Type, sum: Type) -> bool {
+    matches!((factor, sum), (Type::F16, Type::F16 | Type::F32) | (Type::F32, Type::F32))
 }
 
 fn check_source(kir: &Kir, source: Source) -> Check {

@@ -1,7 +1,7 @@
 //! Kernels that are not lowered, and what is said of them.
 
 use super::{KirOptions, kernel};
-use crate::{Features, Program, ShaderError, ShaderErrorKind};
+use crate::{Program, ShaderError, ShaderErrorKind};
 
 fn refusal(source: &str) -> ShaderError {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
@@ -9,22 +9,42 @@ fn refusal(source: &str) -> ShaderError {
     result.map(|kir| kir.values.len()).expect_err("the kernel is refused")
 }
 
-#[test]
-fn cooperative_matrices_are_refused() {
-    let source = "enable wgpu_cooperative_matrix;
+fn refused_as_invalid(statements: &str, says: &str) {
+    let source = format!(
+        "enable f16; enable wgpu_cooperative_matrix;
         @group(0) @binding(0) var<storage, read_write> m: array<f32>;
-        @compute @workgroup_size(64) fn main() {
-            let a = coopLoad<coop_mat8x8<f32, C>>(&m[0], 8u);
-            coopStore(a, &m[0], 8u);
-        }";
-    let variable = source.replace("let a", "var a");
-    let none = source.replace("let a", "m[0] = 1.0; // ").replace("coopStore", "// ");
-    for source in [source, &variable] {
-        let error = refusal(source);
-        assert!(error.message.contains("cooperative matrices"), "{error}");
-        assert_eq!(error.kind, ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX));
-    }
-    assert!(Program::parse(&none).unwrap().to_kir(&KirOptions { checked: true }).is_ok());
+        @group(0) @binding(1) var<storage, read_write> h: array<f16>;
+        @group(0) @binding(2) var<storage, read_write> v: array<vec4<f32>>;
+        var<workgroup> shared_one: coop_mat8x8<f32, C>;
+        @compute @workgroup_size(64) fn main() {{ {statements} }}"
+    );
+    let error = refusal(&source);
+    assert!(error.message.contains(says), "{error}");
+    assert_eq!(error.kind, ShaderErrorKind::Validation);
+}
+
+#[test]
+fn cooperative_matrices_that_cannot_be_multiplied_are_refused() {
+    let product = |a: &str, b: &str, c: &str| {
+        format!(
+            "let d = coopMultiplyAdd(coopLoad<coop_mat{a}, A>>(&m[0]),
+                coopLoad<coop_mat{b}, B>>(&h[0]), coopLoad<coop_mat{c}, C>>(&m[0]));
+            coopStore(d, &m[0]);"
+        )
+    };
+    let sizes = product("8x8<f32", "8x8<f16", "16x16<f32");
+    refused_as_invalid(&sizes, "three matrices of one size");
+    let types = product("8x8<f32", "8x8<f16", "8x8<f32");
+    refused_as_invalid(&types, "f32 and f16 to f32");
+}
+
+#[test]
+fn cooperative_matrices_elsewhere_than_in_shared_arrays_are_refused() {
+    let load = |place: &str| format!("coopStore(coopLoad<coop_mat8x8<f32, C>>({place}), &m[0]);");
+    refused_as_invalid(&load("&v[1]"), "&array[index]");
+    let own = format!("var own: array<f32, 64>; own[0] = 1.0; {}", load("&own[0]"));
+    refused_as_invalid(&own, "&array[index]");
+    refused_as_invalid("shared_one = coopLoad<coop_mat8x8<f32, C>>(&m[0]);", "workgroup memory");
 }
 
 #[test]

@@ -222,3 +222,34 @@ fn conditions_made_by_branches_are_conjunctions() {
     assert!(kir.vars.is_empty());
     assert_eq!(super::support::binaries(&kir, BinaryOp::And), 1);
 }
+
+#[test]
+fn products_of_matrices_stay_with_all_that_rests_on_them() {
+    let kir = around(|b, _, [x, _]| {
+        let one = b.convert(Type::F32, x);
+        for result in b.multiply_add([one; 4], [one; 2], [one; 4]) {
+            b.unary(UnaryOp::Neg, result);
+        }
+    });
+    let kinds = insts(&kir, loop_body(&kir));
+    assert!(matches!(kinds[..], [Inst::MultiplyAdd { .. }, ..]), "{kinds:?}");
+    assert_eq!(kinds.len(), 5);
+}
+
+#[test]
+fn results_of_products_stay_together() {
+    let mut b = Builder::new("test", [64, 1, 1]);
+    let out = b.buffer(true);
+    let lane = b.builtin(Builtin::SubgroupLane);
+    let unused = b.builtin(Builtin::GroupId(2));
+    b.binary(BinaryOp::Add, unused, lane);
+    let one = b.convert(Type::F32, lane);
+    let results = b.multiply_add([one; 4], [one; 2], [one; 4]);
+    let last = b.convert(Type::U32, results[3]);
+    show(&mut b, out, last);
+    let mut kir = b.finish();
+    optimise(&mut kir);
+    assert_eq!(crate::kir::verify(&kir), Ok(()));
+    let extras = kir.values.iter().filter(|value| matches!(value.inst, Inst::Extra(..)));
+    assert_eq!(extras.count(), 3);
+}

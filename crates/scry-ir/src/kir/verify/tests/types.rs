@@ -1,6 +1,6 @@
 //! Rules about types.
 
-use super::support::{BUFFER, accepted, of, operands, refused, takes};
+use super::support::{BUFFER, accepted, of, operands, refused, said, takes};
 use crate::kir::{
     BinaryOp, Builtin, Const, Extent, Inst, Place, Reduction, Source, SubgroupOp, Type, UnaryOp,
     Var,
@@ -154,4 +154,50 @@ fn subgroup_operations_check_types() {
     {
         assert_eq!(fine, found, "case {nth}");
     }
+}
+
+#[test]
+fn products_of_matrices_check_types() {
+    use Type::{F16, F32, F64, I32};
+    let product = |first| {
+        move |factor, sum| Inst::MultiplyAdd {
+            a: [first, factor, factor, factor],
+            b: [factor; 2],
+            c: [sum; 4],
+        }
+    };
+    for (fine, types) in [
+        (true, [F16, F16, F16]),
+        (true, [F16, F32, F32]),
+        (true, [F32, F32, F32]),
+        (false, [F32, F16, F16]),
+        (false, [F16, F32, F16]),
+        (false, [F64, F64, F64]),
+        (false, [I32, I32, I32]),
+    ] {
+        let found = said(|b, v| {
+            let [factor, sum] = [of(v, types[0]), of(v, types[1])];
+            if types[1] == types[2] {
+                b.multiply_add([factor; 4], [factor; 2], [sum; 4]);
+            } else {
+                b.value(types[2], product(factor)(factor, sum));
+            }
+        });
+        assert_eq!(fine, found.is_ok(), "{types:?}");
+    }
+    refused(
+        "`%10, %11, %12, %13: f32 = multiply_add %8, %7, %7, %7 by %7, %7 to %8, %8, %8, %8`: \
+         a factor takes f32, and gets f16",
+        |b, v| {
+            let (half, float) = (of(v, F16), of(v, F32));
+            b.value(F32, product(float)(half, float));
+        },
+    );
+    refused(
+        "`%10, %11, %12, %13: f32 = multiply_add %8, %8, %8, %8 by %8, %8 to %8, %8, %8, %8`: \
+         %11 is not `extra 1 of %10`",
+        |b, v| {
+            b.value(F32, product(of(v, F32))(of(v, F32), of(v, F32)));
+        },
+    );
 }

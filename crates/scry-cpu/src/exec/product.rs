@@ -1,0 +1,95 @@
+//! Products of matrices that subgroups hold together.
+//!
+//! The lanes' scalars are put together to whole matrices, and the result is handed out again. What
+//! is multiplied is added up in the order of the common dimension, in 32 bits.
+
+use scry_ir::kir::Type;
+
+use super::exchange::{Members, SIZE};
+use super::frame::Frame;
+use crate::code::Product;
+use crate::lanes::Src;
+use crate::math::{f16_bits, f32_of_f16};
+
+/// Rows of the left factor and of the sum.
+const ROWS: usize = 16;
+
+/// The common dimension, and columns of the right factor and of the sum.
+const STEP: usize = 8;
+
+/// Rows and columns of a matrix of [`STEP`] columns.
+type Matrix<const R: usize> = [[f32; STEP]; R];
+
+impl Frame<'_> {
+    pub(super) fn multiply_add(&self, product: &Product) {
+        let Product { factor, sum, .. } = *product;
+        self.for_each_subgroup(&mut |first, end| {
+            let a: Matrix<ROWS> = self.gathered(factor, &product.a, [first, end]);
+            let b = self.right_factor(factor, &product.b, [first, end]);
+            let mut c: Matrix<ROWS> = self.gathered(sum, &product.c, [first, end]);
+            multiply_add(&a, &b, &mut c);
+            self.scatter(product, [first, end], &c);
+        });
+    }
+
+    /// The matrix of which each lane holds a pair of each eighth row.
+    fn gathered(&self, ty: Type, from: &[Src], [first, end]: [usize; 2]) -> Matrix<ROWS> {
+        let mut matrix = [[0.0; STEP]; ROWS];
+        for (nth, from) in from.iter().enumerate() {
+            let members = self.members(ty, *from, first, end);
+            for (lane, bits) in members.values.into_iter().enumerate() {
+                let [row, column] = element(lane, nth);
+                matrix[row][column] = number(ty, bits);
+            }
+        }
+        matrix
+    }
+
+    /// The right factor, of which lanes hold pairs of columns.
+    fn right_factor(&self, ty: Type, from: &[Src; 2], [first, end]: [usize; 2]) -> Matrix<STEP> {
+        let mut matrix = [[0.0; STEP]; STEP];
+        for (nth, from) in from.iter().enumerate() {
+            let members = self.members(ty, *from, first, end);
+            for (lane, bits) in members.values.into_iter().enumerate() {
+                let [column, row] = element(lane, nth);
+                matrix[row][column] = number(ty, bits);
+            }
+        }
+        matrix
+    }
+
+    /// Gives each active lane its part of a result.
+    fn scatter(&self, product: &Product, [first, end]: [usize; 2], matrix: &Matrix<ROWS>) {
+        let members: Members = self.members(product.sum, product.c[0], first, end);
+        for (nth, d) in product.d.into_iter().enumerate() {
+            for lane in 0..SIZE {
+                let [row, column] = element(lane, nth);
+                let value = bits(product.sum, matrix[row][column]);
+                self.give(product.sum, &members, d, lane, value);
+            }
+        }
+    }
+}
+
+/// Row and column of the `nth` scalar that a lane holds.
+fn element(lane: usize, nth: usize) -> [usize; 2] {
+    [lane / 4 + nth / 2 * STEP, lane % 4 * 2 + nth % 2]
+}
+
+fn multiply_add(a: &Matrix<ROWS>, b: &Matrix<STEP>, c: &mut Matrix<ROWS>) {
+    for (row, sums) in a.iter().zip(c) {
+        for (left, right) in row.iter().zip(b) {
+            for (sum, right) in sums.iter_mut().zip(right) {
+                *sum += left * right;
+            }
+        }
+    }
+}
+
+fn number(ty: Type, bits: u64) -> f32 {
+    if ty == Type::F16 { f32_of_f16(bits as u16) } else { f32::from_bits(bits as u32) }
+}
+
+fn bits(ty: Type, number: f32) -> u64 {
+    if ty == Type::F16 { f16_bits(number).into() } else { number.to_bits().into() }
+}

@@ -1,0 +1,74 @@
+// C = A × B in tiles of TILE×TILE: 16×16 threads, each with PER×PER elements of C in registers.
+// Both operands pass through shared memory DEPTH deep, in two stages: while one is being multiplied
+// the next is on its way, and one barrier a step is enough. The rows and columns of a thread are
+// quads 64 apart, so that neighbours read neighbouring words.
+
+#define THREADS 256
+#define QUADS (PER / 4)
+#define LOADS (TILE * DEPTH / THREADS)
+
+static __device__ __forceinline__ float element(
+    const float *__restrict__ x, unsigned row, unsigned column, unsigned rows, unsigned columns)
+{
+    return row < rows && column < columns ? x[row * (unsigned long long)columns + column] : 0.0f;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(
+    const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ c,
+    unsigned m, unsigned n, unsigned k)
+{
+    // A is kept column by column; a quad of padding keeps the threads that write it apart.
+    __shared__ float4 tile_a[2][DEPTH][TILE / 4 + 1];
+    __shared__ float4 tile_b[2][DEPTH][TILE / 4];
+    const unsigned lane = threadIdx.y * 16 + threadIdx.x;
+    const unsigned top = blockIdx.y * TILE;
+    const unsigned left = blockIdx.x * TILE;
+    const unsigned steps = k / DEPTH + (k % DEPTH != 0);
+    float next_a[LOADS], next_b[LOADS];
+    float sum[PER][PER] = {};
+
+    for (unsigned step = 0; step <= steps; step++) {
+        const unsigned stage = step & 1;
+        // What the last step of all fetches is beyond k, and so is zero and never used.
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const unsigned at = lane + i * THREADS;
+            next_a[i] = element(a, top + at / DEPTH, step * DEPTH + at % DEPTH, m, k);
+            next_b[i] = element(b, step * DEPTH + at / TILE, left + at % TILE, k, n);
+        }
+        if (step > 0) {
+#pragma unroll
+            for (int i = 0; i < DEPTH; i++) {
+                float of_a[PER], of_b[PER];
+#pragma unroll
+                for (int quad = 0; quad < QUADS; quad++) {
+                    *(float4 *)&of_a[4 * quad] = tile_a[stage ^ 1][i][16 * quad + threadIdx.y];
+                    *(float4 *)&of_b[4 * quad] = tile_b[stage ^ 1][i][16 * quad + threadIdx.x];
+                }
+#pragma unroll
+                for (int row = 0; row < PER; row++)
+#pragma unroll
+                    for (int column = 0; column < PER; column++)
+                        sum[row][column] = fmaf(of_a[row], of_b[column], sum[row][column]);
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const unsigned at = lane + i * THREADS;
+            ((float *)tile_a[stage][at % DEPTH])[at / DEPTH] = next_a[i];
+            ((float *)tile_b[stage][at / TILE])[at % TILE] = next_b[i];
+        }
+        __syncthreads();
+    }
+
+#pragma unroll
+    for (int i = 0; i < PER; i++) {
+        const unsigned row = top + 64 * (i / 4) + 4 * threadIdx.y + i % 4;
+#pragma unroll
+        for (int j = 0; j < PER; j++) {
+            const unsigned column = left + 64 * (j / 4) + 4 * threadIdx.x + j % 4;
+            if (row < m && column < n)
+                c[row * (unsigned long long)n + column] = sum[i][j];
+        }
+    }
+}

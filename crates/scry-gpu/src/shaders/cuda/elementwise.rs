@@ -1,0 +1,90 @@
+//! Kernels that compute each element of the output from the elements at the same place, in CUDA C.
+//!
+//! Launched with as many invocations as there are elements; elements beyond the shortest buffer are
+//! left alone. Unary kernels take [`unary`]'s interface, binary ones [`binary`]'s.
+
+use scry_ir::Scalar;
+
+use crate::native::{NativeBinding, NativeInterface};
+
+/// The interface of the unary kernels, for one with so many parameters, each an `f32`: bindings `x`
+/// and `y` (written).
+#[must_use]
+pub fn unary(parameters: u32) -> NativeInterface {
+    let x = NativeBinding::read("x", Scalar::F32).with_length();
+    let y = NativeBinding::read_write("y", Scalar::F32).with_length();
+    NativeInterface::new([x, y], [256, 1, 1]).immediates(4 * parameters)
+}
+
+/// The interface of the binary kernels: bindings `a`, `b` and `y` (written).
+#[must_use]
+pub fn binary() -> NativeInterface {
+    let read = |name| NativeBinding::read(name, Scalar::F32).with_length();
+    let y = NativeBinding::read_write("y", Scalar::F32).with_length();
+    NativeInterface::new([read("a"), read("b"), y], [256, 1, 1])
+}
+
+/// The interface of [`BIAS_ADD`]: bindings `x`, `bias` and `y` (written).
+#[must_use]
+pub fn bias_add() -> NativeInterface {
+    let read = |name| NativeBinding::read(name, Scalar::F32).with_length();
+    let y = NativeBinding::read_write("y", Scalar::F32).with_length();
+    NativeInterface::new([read("x"), read("bias"), y], [256, 1, 1])
+}
+
+/// `y` = max(x, 0); a NaN stays one. Interface: [`unary`](0).
+pub const RELU: &str =
+    concat!(include_str!("elementwise/relu.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = 1 / (1 + e⁻ˣ), finite for every x. Interface: [`unary`](0).
+pub const SIGMOID: &str =
+    concat!(include_str!("elementwise/sigmoid.cu"), include_str!("elementwise/unary.cu"));
+
+/// The hyperbolic tangent. Interface: [`unary`](0).
+pub const TANH: &str =
+    concat!(include_str!("elementwise/tanh.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = x / (1 + e⁻ˣ), also called swish. Interface: [`unary`](0).
+pub const SILU: &str =
+    concat!(include_str!("elementwise/silu.cu"), include_str!("elementwise/unary.cu"));
+
+/// The Gaussian error linear unit in its tanh form. Interface: [`unary`](0).
+pub const GELU: &str =
+    concat!(include_str!("elementwise/gelu.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = factor · x. Parameter: `factor`. Interface: [`unary`](1).
+pub const SCALE: &str =
+    concat!(include_str!("elementwise/scale.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = x where it is positive, else slope · x. Parameter: `slope`. Interface: [`unary`](1).
+pub const LEAKY_RELU: &str =
+    concat!(include_str!("elementwise/leaky_relu.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = x where it is positive, else alpha · (eˣ − 1). Parameter: `alpha`. Interface:
+/// [`unary`](1).
+pub const ELU: &str =
+    concat!(include_str!("elementwise/elu.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = x, but at least low and at most high. Parameters: low and high. Interface: [`unary`](2).
+pub const CLAMP: &str =
+    concat!(include_str!("elementwise/clamp.cu"), include_str!("elementwise/unary.cu"));
+
+/// `y` = a + b. Interface: [`binary`].
+pub const ADD: &str =
+    concat!(include_str!("elementwise/add.cu"), include_str!("elementwise/binary.cu"));
+
+/// `y` = a − b. Interface: [`binary`].
+pub const SUB: &str =
+    concat!(include_str!("elementwise/sub.cu"), include_str!("elementwise/binary.cu"));
+
+/// `y` = a · b. Interface: [`binary`].
+pub const MUL: &str =
+    concat!(include_str!("elementwise/mul.cu"), include_str!("elementwise/binary.cu"));
+
+/// `y` = a / b. Interface: [`binary`].
+pub const DIV: &str =
+    concat!(include_str!("elementwise/div.cu"), include_str!("elementwise/binary.cu"));
+
+/// `y` = x + bias, the bias added to every row of a matrix with as many columns as it is long.
+/// Interface: [`bias_add`].
+pub const BIAS_ADD: &str = include_str!("elementwise/bias_add.cu");

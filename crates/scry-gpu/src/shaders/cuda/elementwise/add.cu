@@ -1,0 +1,4 @@
+static __device__ __forceinline__ float apply(float a, float b)
+{
+    return a + b;
+}

@@ -1,0 +1,7 @@
+#define PARAMETERS , float alpha
+#define ARGUMENTS , alpha
+
+static __device__ __forceinline__ float apply(float x, float alpha)
+{
+    return x < 0.0f ? alpha * expm1f(x) : x;
+}

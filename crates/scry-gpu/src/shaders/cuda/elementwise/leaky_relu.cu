@@ -1,0 +1,7 @@
+#define PARAMETERS , float slope
+#define ARGUMENTS , slope
+
+static __device__ __forceinline__ float apply(float x, float slope)
+{
+    return x < 0.0f ? slope * x : x;
+}

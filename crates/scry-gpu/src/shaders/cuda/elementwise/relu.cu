@@ -1,0 +1,7 @@
+#define PARAMETERS
+#define ARGUMENTS
+
+static __device__ __forceinline__ float apply(float x)
+{
+    return x < 0.0f ? 0.0f : x;
+}

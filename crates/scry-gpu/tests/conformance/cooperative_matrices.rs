@@ -1,0 +1,389 @@
+//! Cooperative matrices: products, sums and multiples of matrices that subgroups hold together,
+//! read and written in rows and in columns, anywhere in storage and workgroup memory. Elements are
+//! small whole numbers, so that all results are exact.
+
+use scry_gpu::{BackendKind, Buffer, Device, Features, GpuError, Launch};
+
+use crate::guarded::run_guarded;
+use crate::harness::{Word, assert_says, on_each_device, refused, succeed};
+use crate::typed::{Ty, pack, unpack};
+
+/// Runs a test where a device has such matrices; checks the refusal where it has none.
+fn where_present(source: &str, test: impl Fn(&Device)) {
+    on_each_device(|gpu| {
+        if gpu.info().features.contains(Features::COOPERATIVE_MATRIX | Features::F16) {
+            return test(gpu);
+        }
+        eprintln!("{} has no cooperative matrices: the refusal is tested", gpu.name());
+        let error = gpu.compile(source).expect_err("the device lacks the feature");
+        assert!(matches!(error, GpuError::Unsupported { .. }), "{error}");
+    });
+}
+
+/// How matrices lie in memory, one after the other.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    /// Rows, and columns.
+    n: usize,
+    ty: Ty,
+    /// Whether elements of a row lie next to each other, rather than those of a column.
+    rows: bool,
+    /// Elements before the first, from one row or column to the next, and from one matrix to the
+    /// next.
+    start: usize,
+    stride: usize,
+    step: usize,
+}
+
+impl Layout {
+    fn at(&self, matrix: usize, row: usize, column: usize) -> usize {
+        let (line, along) = if self.rows { (row, column) } else { (column, row) };
+        self.start + matrix * self.step + line * self.stride + along
+    }
+
+    /// `array[…], stride` of the matrix whose number the expression `which` is.
+    fn arguments(&self, array: &str, which: &str) -> String {
+        format!("&{array}[{}u + ({which}) * {}u], {}u", self.start, self.step, self.stride)
+    }
+
+    fn suffix(&self) -> &'static str {
+        if self.rows { "T" } else { "" }
+    }
+
+    fn load(&self, role: char, array: &str, which: &str) -> String {
+        let (n, ty, arguments) = (self.n, self.ty.name(), self.arguments(array, which));
+        format!("coopLoad{}<coop_mat{n}x{n}<{ty}, {role}>>({arguments})", self.suffix())
+    }
+
+    fn store(&self, value: &str, array: &str, which: &str) -> String {
+        format!("coopStore{}({value}, {});", self.suffix(), self.arguments(array, which))
+    }
+
+    fn len(&self, matrices: usize) -> usize {
+        self.at(matrices - 1, self.n - 1, self.n - 1) + 4
+    }
+}
+
+/// The memory of matrices, small whole numbers between them as well.
+struct Data {
+    layout: Layout,
+    elements: Vec<f64>,
+}
+
+impl Data {
+    fn new(layout: Layout, matrices: usize, seed: usize) -> Self {
+        let elements = (0..layout.len(matrices)).map(|i| (i * i * 7 + i * 3 + seed) % 9);
+        Self { layout, elements: elements.map(|element| element as f64 - 4.0).collect() }
+    }
+
+    fn get(&self, matrix: usize, row: usize, column: usize) -> f64 {
+        self.elements[self.layout.at(matrix, row, column)]
+    }
+
+    fn upload(&self, gpu: &Device) -> Buffer<Word> {
+        let ty = self.layout.ty;
+        let bits: Vec<u64> = self.elements.iter().map(|x| ty.nearest(*x)).collect();
+        succeed(gpu.upload(&pack(ty, &bits)))
+    }
+
+    fn download(&self, buffer: &Buffer<Word>) -> Vec<f64> {
+        let ty = self.layout.ty;
+        let bits = unpack(ty, &succeed(buffer.download()), self.elements.len());
+        bits.into_iter().map(|bits| ty.float(bits)).collect()
+    }
+}
+
+const DIRECTIVES: &str = "enable f16; enable wgpu_cooperative_matrix;";
+
+fn declarations(factor: Ty, sum: Ty) -> String {
+    format!(
+        "{DIRECTIVES}
+        @group(0) @binding(0) var<storage, read> left: array<{}>;
+        @group(0) @binding(1) var<storage, read> right: array<{}>;
+        @group(0) @binding(2) var<storage, read_write> sums: array<{}>;",
+        factor.name(),
+        factor.name(),
+        sum.name()
+    )
+}
+
+/// Types of factors and sums.
+const TYPES: [(Ty, Ty); 3] = [(Ty::F16, Ty::F16), (Ty::F16, Ty::F32), (Ty::F32, Ty::F32)];
+
+/// Workgroups of a launch, and subgroups of each.
+const GROUPS: usize = 3;
+const SUBGROUPS: usize = 2;
+
+/// Runs a kernel on the matrices, and compares what it leaves in the last ones.
+fn compare(gpu: &Device, source: &str, data: [&Data; 3], want: &[f64]) {
+    let [left, right, sums] = data.map(|data| data.upload(gpu));
+    let kernel = succeed(gpu.compile(source));
+    let launch = Launch::workgroups([GROUPS as u32, 1, 1]);
+    succeed(gpu.run_configured(&kernel, &[&left, &right, &sums], launch));
+    let got = data[2].download(&sums);
+    let wrong = got.iter().zip(want).position(|(got, want)| got != want);
+    assert_eq!(wrong.map(|at| (at, got[at], want[at])), None, "{:?}\n{source}", data[2].layout);
+}
+
+fn product_source(left: Layout, right: Layout, sums: Layout) -> String {
+    format!(
+        "{}
+        @compute @workgroup_size(64)
+        fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(subgroup_id) s: u32) {{
+            let at = g.x * {SUBGROUPS}u + s;
+            let a = {};
+            let b = {};
+            let c = {};
+            let d = coopMultiplyAdd(a, b, c);
+            {}
+        }}",
+        declarations(left.ty, sums.ty),
+        left.load('A', "left", "at"),
+        right.load('B', "right", "at"),
+        sums.load('C', "sums", "at"),
+        sums.store("d", "sums", "at"),
+    )
+}
+
+fn product(gpu: &Device, n: usize, (factor, sum): (Ty, Ty), rows: [bool; 3]) {
+    let matrices = GROUPS * SUBGROUPS;
+    let layout = |ty, rows, start, stride: usize| Layout {
+        n,
+        ty,
+        rows,
+        start,
+        stride,
+        step: n * stride + 5,
+    };
+    let data = [
+        Data::new(layout(factor, rows[0], 3, n + 1), matrices, 1),
+        Data::new(layout(factor, rows[1], 0, n), matrices, 2),
+        Data::new(layout(sum, rows[2], 7, 2 * n + 3), matrices, 3),
+    ];
+    let [left, right, sums] = &data;
+    let mut want = sums.elements.clone();
+    for matrix in 0..matrices {
+        for (row, column) in (0..n).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let at = |k| left.get(matrix, row, k) * right.get(matrix, k, column);
+            want[sums.layout.at(matrix, row, column)] += (0..n).map(at).sum::<f64>();
+        }
+    }
+    let source = product_source(left.layout, right.layout, sums.layout);
+    compare(gpu, &source, [left, right, sums], &want);
+}
+
+#[test]
+fn products_of_every_type_in_every_layout() {
+    let layout = Layout { n: 8, ty: Ty::F16, rows: true, start: 0, stride: 8, step: 64 };
+    where_present(&product_source(layout, layout, layout), |gpu| {
+        for n in [8, 16] {
+            for types in TYPES {
+                for ways in 0..8 {
+                    product(gpu, n, types, [ways & 1 != 0, ways & 2 != 0, ways & 4 != 0]);
+                }
+            }
+        }
+    });
+}
+
+/// Rows of large matrices that are multiplied tile by tile.
+const LARGE: usize = 64;
+
+/// Each workgroup multiplies 16 rows with all columns; each subgroup has two tiles of these.
+const TILED: &str = "
+    var<workgroup> shelf: array<FACTOR, 16 * 16>;
+    alias Tile = coop_mat16x16<SUM, C>;
+
+    fn multiply(a: coop_mat16x16<FACTOR, A>, k: u32, column: u32, sum: Tile) -> Tile {
+        let b = coopLoad<coop_mat16x16<FACTOR, B>>(&right[column * 64u + k], 64u);
+        return coopMultiplyAdd(a, b, sum);
+    }
+
+    @compute @workgroup_size(64)
+    fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(subgroup_id) s: u32,
+            @builtin(local_invocation_index) i: u32) {
+        var tiles: array<Tile, 2>;
+        for (var k = 0u; k < 64u; k += 16u) {
+            workgroupBarrier();
+            for (var e = i; e < 256u; e += 64u) {
+                shelf[e] = left[(g.x * 16u + e / 16u) * 64u + k + e % 16u];
+            }
+            workgroupBarrier();
+            let a = coopLoadT<coop_mat16x16<FACTOR, A>>(&shelf[0]);
+            for (var t = 0u; t < 2u; t++) {
+                tiles[t] = multiply(a, k, (s * 2u + t) * 16u, tiles[t]);
+            }
+        }
+        for (var t = 0u; t < 2u; t++) {
+            coopStoreT(tiles[t], &sums[g.x * 1024u + (s * 2u + t) * 16u], 64u);
+        }
+    }";
+
+fn tiled(gpu: &Device, (factor, sum): (Ty, Ty)) {
+    let layout =
+        |ty, rows| Layout { n: LARGE, ty, rows, start: 0, stride: LARGE, step: LARGE * LARGE };
+    let (left, right) =
+        (Data::new(layout(factor, true), 1, 4), Data::new(layout(factor, false), 1, 5));
+    let sums = Data::new(layout(sum, true), 1, 6);
+    let mut want = sums.elements.clone();
+    // The rows that no workgroup is for stay as they are.
+    for row in 0..16 * GROUPS {
+        for column in 0..LARGE {
+            let at = |k| left.get(0, row, k) * right.get(0, k, column);
+            want[sums.layout.at(0, row, column)] = (0..LARGE).map(at).sum();
+        }
+    }
+    let source = declarations(factor, sum) + TILED;
+    let source = source.replace("FACTOR", &factor.name()).replace("SUM", &sum.name());
+    compare(gpu, &source, [&left, &right, &sums], &want);
+}
+
+#[test]
+fn tiles_of_large_matrices() {
+    let source = declarations(Ty::F16, Ty::F32) + TILED;
+    where_present(&source.replace("FACTOR", "f16").replace("SUM", "f32"), |gpu| {
+        TYPES.into_iter().for_each(|types| tiled(gpu, types));
+    });
+}
+
+fn element_wise_source(n: usize, ty: Ty) -> String {
+    let layout = Layout { n, ty, rows: true, start: 0, stride: n, step: n * n };
+    format!(
+        "{}
+        alias Matrix = coop_mat{n}x{n}<{1}, C>;
+        var<private> kept: Matrix;
+        @compute @workgroup_size(64)
+        fn main(@builtin(workgroup_id) g: vec3<u32>, @builtin(subgroup_id) s: u32) {{
+            let at = g.x * {SUBGROUPS}u + s;
+            var a = {2};
+            kept = {3} * {1}(2) - Matrix();
+            if g.x > 1u {{ a = kept; }}
+            let b = {1}(3) * {4} + a - kept;
+            {5}
+        }}",
+        declarations(ty, ty),
+        ty.name(),
+        layout.load('C', "left", "at"),
+        layout.load('C', "right", "at"),
+        layout.load('C', "sums", "at"),
+        layout.store("b", "sums", "at"),
+    )
+}
+
+fn element_wise(gpu: &Device, n: usize, ty: Ty) {
+    let layout = Layout { n, ty, rows: true, start: 0, stride: n, step: n * n };
+    let matrices = GROUPS * SUBGROUPS;
+    let [left, right, sums] = [7, 8, 9].map(|seed| Data::new(layout, matrices, seed));
+    let mut want = sums.elements.clone();
+    for (at, want) in want.iter_mut().enumerate().take(matrices * n * n) {
+        let kept = 2.0 * right.elements[at];
+        let group = at / (n * n * SUBGROUPS);
+        let a = if group > 1 { kept } else { left.elements[at] };
+        *want = 3.0 * *want + a - kept;
+    }
+    compare(gpu, &element_wise_source(n, ty), [&left, &right, &sums], &want);
+}
+
+#[test]
+fn sums_and_multiples_of_elements() {
+    where_present(&element_wise_source(8, Ty::F32), |gpu| {
+        for (n, ty) in [(8, Ty::F16), (8, Ty::F32), (16, Ty::F16), (16, Ty::F32)] {
+            element_wise(gpu, n, ty);
+        }
+    });
+}
+
+/// A product in workgroups of a size that is no multiple of the subgroup's.
+fn few_lanes_source(size: usize, ty: Ty) -> String {
+    let layout = |ty| Layout { n: 16, ty, rows: true, start: 0, stride: 16, step: 256 };
+    product_source(layout(ty), layout(ty), layout(Ty::F32)).replace("(64)", &format!("({size})"))
+}
+
+/// What lanes would hold that are not there counts as zero, and is not written. That is a promise
+/// of the kernel IR; Vulkan leaves it open.
+fn few_lanes(gpu: &Device, size: usize, ty: Ty) {
+    let layout = |ty| Layout { n: 16, ty, rows: true, start: 0, stride: 16, step: 256 };
+    let matrices = GROUPS * SUBGROUPS;
+    let (left, right) = (Data::new(layout(ty), matrices, 1), Data::new(layout(ty), matrices, 2));
+    let sums = Data::new(layout(Ty::F32), matrices, 3);
+    let mut want = sums.elements.clone();
+    for (matrix, row) in (0..matrices).flat_map(|m| (0..16).map(move |row| (m, row))) {
+        let lanes = size.saturating_sub(matrix % SUBGROUPS * 32).min(32);
+        // Four lanes hold a row of the left factor, and a column of the right one; the same of the
+        // eighth after it.
+        let held = |line: usize| line % 8 < lanes / 4;
+        for column in (0..16).filter(|_| held(row)) {
+            let at = |k| left.get(matrix, row, k) * right.get(matrix, k, column);
+            let sum: f64 = (0..16).map(at).sum();
+            want[sums.layout.at(matrix, row, column)] += if held(column) { sum } else { 0.0 };
+        }
+    }
+    compare(gpu, &few_lanes_source(size, ty), [&left, &right, &sums], &want);
+}
+
+#[test]
+fn lanes_that_are_not_there_count_as_zero() {
+    where_present(&few_lanes_source(48, Ty::F16), |gpu| {
+        if gpu.backend_kind() == BackendKind::Vulkan {
+            return eprintln!("{}: skipped: Vulkan leaves this open", gpu.name());
+        }
+        for ty in [Ty::F16, Ty::F32] {
+            [4, 20, 32, 48, 60].into_iter().for_each(|size| few_lanes(gpu, size, ty));
+        }
+    });
+}
+
+#[test]
+fn matrices_beyond_the_end_stay_within_their_buffer() {
+    let source = format!(
+        "{}
+        @compute @workgroup_size(32) fn main() {{
+            let a = coopLoad<coop_mat16x16<f32, A>>(&left[u32(left[0])], u32(left[1]));
+            let b = coopLoadT<coop_mat16x16<f32, B>>(&right[4000000000u], 7u);
+            let c = coopLoad<coop_mat16x16<f32, C>>(&sums[u32(left[2])], u32(left[3]));
+            let d = coopMultiplyAdd(a, b, c);
+            coopStore(d, &sums[u32(left[4])], u32(left[5]));
+            coopStoreT(d, &sums[17], 3000000000u);
+        }}",
+        declarations(Ty::F32, Ty::F32)
+    );
+    where_present(&source, |gpu| {
+        let left = [5f32, 33.0, 4e9, 2e9, 90.0, 3.9e9].map(f32::to_bits);
+        let one = vec![1f32.to_bits(); 100];
+        let sums = run_guarded(gpu, &source, &[&left, &one, &one]);
+        assert_eq!(sums.len(), 3);
+    });
+}
+
+#[test]
+fn what_cannot_be_multiplied_is_refused() {
+    let source = |statements: &str| {
+        format!(
+            "{}
+            var<workgroup> shelf: array<f32, 256>;
+            @compute @workgroup_size(32) fn main() {{ {statements} }}",
+            declarations(Ty::F16, Ty::F32)
+        )
+    };
+    let product = |a: &str, b: &str| {
+        source(&format!(
+            "let d = coopMultiplyAdd({a}, {b}, coopLoad<coop_mat8x8<f32, C>>(&sums[0]));
+            coopStore(d, &sums[0]);"
+        ))
+    };
+    let a = "coopLoad<coop_mat8x8<f16, A>>(&left[0])";
+    let sizes = product(a, "coopLoad<coop_mat16x16<f16, B>>(&right[0])");
+    let types = product(a, "coopLoad<coop_mat8x8<f32, B>>(&shelf[0])");
+    let own = source(
+        "var own: array<f32, 64>; own[0] = sums[0];
+        coopStore(coopLoad<coop_mat8x8<f32, C>>(&own[0]), &sums[0]);",
+    );
+    where_present(&sizes, |gpu| {
+        assert_says(&refused(gpu.compile(&sizes)), &["one size"]);
+        assert_says(&refused(gpu.compile(&types)), &["f16 and f32 to f32"]);
+        assert_says(&refused(gpu.compile(&own)), &["workgroup memory"]);
+        let shared = source("shared_one = coopLoad<coop_mat8x8<f32, C>>(&sums[0]);");
+        let shared = shared + "var<workgroup> shared_one: coop_mat8x8<f32, C>;";
+        assert_says(&refused(gpu.compile(&shared)), &["workgroup memory"]);
+    });
+}

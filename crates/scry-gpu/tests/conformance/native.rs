@@ -1,0 +1,274 @@
+//! Kernels that are not WGSL, and cuBLAS, on every CUDA device present.
+
+use scry_gpu::{
+    BackendKind, Buffer, Device, GpuError, Kernel, Launch, NativeBinding, NativeInterface, Scalar,
+    bf16, f16,
+};
+
+use crate::support::{self, random_f32};
+
+/// `x[i] = factor * x[i] + offset`, with two parameters behind the length.
+const SCALE: &str = "
+    .version 7.0
+    .target sm_75
+    .address_size 64
+    .visible .entry scale(
+        .param .u64 x, .param .u64 n, .param .f32 factor, .param .f32 offset)
+    {
+        .reg .pred %out;
+        .reg .b32 %i, %b, %w;
+        .reg .f32 %v, %f, %o;
+        .reg .b64 %x, %n, %at;
+        ld.param.u64 %x, [x];
+        ld.param.u64 %n, [n];
+        ld.param.f32 %f, [factor];
+        ld.param.f32 %o, [offset];
+        mov.u32 %i, %tid.x;
+        mov.u32 %b, %ctaid.x;
+        mov.u32 %w, %ntid.x;
+        mad.lo.u32 %i, %b, %w, %i;
+        cvt.u64.u32 %at, %i;
+        setp.ge.u64 %out, %at, %n;
+        @%out bra END;
+        cvta.to.global.u64 %x, %x;
+        shl.b64 %at, %at, 2;
+        add.u64 %x, %x, %at;
+        ld.global.f32 %v, [%x];
+        fma.rn.f32 %v, %v, %f, %o;
+        st.global.f32 [%x], %v;
+    END:
+        ret;
+    }";
+
+/// The same in CUDA C, its parameters as a structure; and a kernel that turns blocks over in shared
+/// memory of a size given at launch.
+const CUDA_C: &str = r#"
+    struct Line { float factor, offset; };
+    extern "C" __global__ void scale(float *x, unsigned long long n, Line line) {
+        unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+        if (i < n) x[i] = fmaf(line.factor, x[i], line.offset);
+    }
+    extern "C" __global__ void reverse(const unsigned *x, unsigned *y) {
+        extern __shared__ unsigned block[];
+        block[threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+        __syncthreads();
+        y[blockIdx.x * blockDim.x + threadIdx.x] = block[blockDim.x - 1 - threadIdx.x];
+    }"#;
+
+fn on_each_cuda_device(test: impl Fn(&Device)) {
+    let devices = support::devices();
+    let mut cuda = devices.iter().filter(|it| it.backend_kind() == BackendKind::Cuda).peekable();
+    if cuda.peek().is_none() {
+        eprintln!("skipped: no CUDA device is present");
+    }
+    cuda.for_each(test);
+}
+
+/// The value; `None`, said aloud, if a library is not there.
+fn present<T>(result: Result<T, GpuError>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(missing @ GpuError::Library { .. }) => {
+            eprintln!("skipped: {missing}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn line() -> NativeInterface {
+    let x = NativeBinding::read_write("x", Scalar::F32).with_length();
+    NativeInterface::new([x], [64, 1, 1]).immediates(8)
+}
+
+/// Runs a kernel that scales, twice in a row, on more elements than a block has threads.
+fn check_scaling(gpu: &Device, kernel: &Kernel) {
+    let x = random_f32(1, 1001);
+    let want: Vec<f32> = x.iter().map(|x| 2.0 * (2.0 * x + 0.5) + 0.5).collect();
+    let scaled = || {
+        let data = gpu.upload(&x)?;
+        let launch = Launch::invocations(x.len()).push_constants(&[2.0f32, 0.5]);
+        let mut batch = gpu.batch();
+        batch.run_configured(kernel, &[&data], launch.clone())?;
+        batch.run_configured(kernel, &[&data], launch.clone())?;
+        batch.submit()?;
+        let submitted = data.download()?;
+        // Recorded as well: parameters are copied when the recording is made.
+        let mut batch = gpu.batch();
+        batch.run_configured(kernel, &[&data], launch)?;
+        let recording = batch.record()?;
+        data.write(&x)?;
+        recording.replay()?.wait()?;
+        recording.replay()?.wait()?;
+        Ok::<_, GpuError>([submitted, data.download()?])
+    };
+    let got = scaled().unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(got, [want.clone(), want]);
+}
+
+#[test]
+fn ptx_runs_with_the_declared_parameters() {
+    on_each_cuda_device(|gpu| {
+        // SAFETY: each thread touches one element below the length.
+        let kernel = unsafe { gpu.compile_ptx(SCALE, "scale", &line()) }.unwrap();
+        check_scaling(gpu, &kernel);
+    });
+}
+
+#[test]
+fn cuda_c_runs_with_parameters_in_a_structure() {
+    on_each_cuda_device(|gpu| {
+        // SAFETY: as above.
+        let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "scale", &line()) };
+        let Some(kernel) = present(kernel) else { return };
+        check_scaling(gpu, &kernel);
+    });
+}
+
+#[test]
+fn blocks_get_the_shared_memory_that_they_are_declared_to_have() {
+    on_each_cuda_device(|gpu| {
+        let interface = NativeInterface::new(2, [96, 1, 1]).dynamic_shared(96 * 4);
+        // SAFETY: the buffers have as many elements as there are threads.
+        let kernel = unsafe { gpu.compile_cuda_with(CUDA_C, "reverse", &interface) };
+        let Some(kernel) = present(kernel) else { return };
+        let x: Vec<u32> = (0..192).collect();
+        let (input, output) = (gpu.upload(&x).unwrap(), gpu.alloc::<u32>(192).unwrap());
+        gpu.run(&kernel, &[&input, &output], 192).unwrap();
+        let want: Vec<u32> = x.chunks(96).flat_map(|block| block.iter().rev().copied()).collect();
+        assert_eq!(output.download().unwrap(), want);
+    });
+}
+
+#[test]
+fn what_the_compilers_refuse_is_told_with_their_words() {
+    on_each_cuda_device(|gpu| {
+        let wrong = SCALE.replace("fma.rn.f32", "fma.nr.f32");
+        // SAFETY: nothing is run.
+        let error = unsafe { gpu.compile_ptx(&wrong, "scale", &line()) }.unwrap_err();
+        assert!(matches!(error, GpuError::Source { .. }), "{error}");
+        assert!(error.to_string().contains("INVALID_PTX"), "{error}");
+        // SAFETY: nothing is run.
+        let error = unsafe { gpu.compile_ptx(SCALE, "other", &line()) }.unwrap_err();
+        assert!(error.to_string().contains("its kernels are scale"), "{error}");
+        let wrong = CUDA_C.replace("fmaf(", "no_such_function(");
+        // SAFETY: nothing is run.
+        match unsafe { gpu.compile_cuda_with(&wrong, "scale", &line()) } {
+            Err(missing @ GpuError::Library { .. }) => eprintln!("skipped: {missing}"),
+            Err(error) => assert!(error.to_string().contains("no_such_function"), "{error}"),
+            Ok(_) => panic!("the source is wrong"),
+        }
+        let mangled = CUDA_C.replace("extern \"C\"", "");
+        // SAFETY: nothing is run.
+        match unsafe { gpu.compile_cuda_with(&mangled, "scale", &line()) } {
+            Err(missing @ GpuError::Library { .. }) => eprintln!("skipped: {missing}"),
+            Err(error) => assert!(error.to_string().contains("extern \"C\""), "{error}"),
+            Ok(_) => panic!("the name is another one"),
+        }
+        // The device works on.
+        assert_eq!(gpu.upload(&[1u32]).unwrap().download().unwrap(), [1]);
+    });
+}
+
+/// C = A × B.
+fn product(a: &[f32], b: &[f32], [m, n, k]: [usize; 3]) -> Vec<f64> {
+    let at = |row: usize, column: usize| {
+        (0..k).map(|i| f64::from(a[row * k + i]) * f64::from(b[i * n + column])).sum()
+    };
+    (0..m * n).map(|index| at(index / n, index % n)).collect()
+}
+
+/// Fails unless each number is as near as numbers of so many bits and sums of `k` allow.
+fn assert_near(what: &str, k: usize, step: f64, got: &[f32], want: &[f64]) {
+    for (index, (got, want)) in got.iter().zip(want).enumerate() {
+        let error = (f64::from(*got) - want).abs();
+        assert!(error <= step * k as f64, "{what}: element {index} is {got} instead of {want}");
+    }
+}
+
+const SHAPES: [[usize; 3]; 6] =
+    [[1, 1, 1], [7, 33, 5], [33, 7, 127], [1, 1023, 33], [127, 129, 65], [256, 512, 384]];
+
+#[test]
+fn cublas_multiplies_as_exactly_as_it_says() {
+    on_each_cuda_device(|gpu| {
+        for [m, n, k] in SHAPES {
+            let (a, b) = (random_f32(1, m * k), random_f32(2, k * n));
+            let want = product(&a, &b, [m, n, k]);
+            let what = format!("m {m}, n {n}, k {k}");
+            let (x, y) = (gpu.upload(&a).unwrap(), gpu.upload(&b).unwrap());
+            // One element more, which has to stay.
+            let z = gpu.upload(&vec![-7.0f32; m * n + 1]).unwrap();
+            let Some(()) = present(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else { return };
+            let got = z.download().unwrap();
+            // TF32 would be off by a thousand times as much.
+            assert_near(&what, k, 3e-7, &got, &want);
+            assert_eq!(got[m * n], -7.0, "{what}");
+            gpu.cublas_matmul_tf32(&x, &y, &z, m, n, k).unwrap();
+            assert_near(&what, k, 2e-3, &z.download().unwrap(), &want);
+        }
+    });
+}
+
+#[test]
+fn cublas_multiplies_halves() {
+    on_each_cuda_device(|gpu| {
+        for [m, n, k] in SHAPES {
+            let (a, b) = (random_f32(3, m * k), random_f32(4, k * n));
+            let want = product(&a, &b, [m, n, k]);
+            let what = format!("m {m}, n {n}, k {k}");
+            let half =
+                |data: &[f32]| -> Vec<f16> { data.iter().copied().map(f16::from_f32).collect() };
+            let x: Buffer<f16> = gpu.upload(&half(&a)).unwrap();
+            let (y, z) = (gpu.upload(&half(&b)).unwrap(), gpu.alloc::<f16>(m * n).unwrap());
+            let Some(()) = present(gpu.cublas_matmul(&x, &y, &z, m, n, k)) else { return };
+            let got: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
+            assert_near(&what, k, 2e-3, &got, &want);
+            let brain =
+                |data: &[f32]| -> Vec<bf16> { data.iter().copied().map(bf16::from_f32).collect() };
+            let x: Buffer<bf16> = gpu.upload(&brain(&a)).unwrap();
+            let (y, z) = (gpu.upload(&brain(&b)).unwrap(), gpu.alloc::<bf16>(m * n).unwrap());
+            gpu.cublas_matmul(&x, &y, &z, m, n, k).unwrap();
+            let got: Vec<f32> = z.download().unwrap().iter().map(|it| it.to_f32()).collect();
+            assert_near(&what, k, 1.6e-2, &got, &want);
+        }
+    });
+}
+
+#[test]
+fn products_are_ordered_with_kernels_and_with_each_other() {
+    let wgsl = "
+        @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3u) {
+            if id.x < arrayLength(&x) { x[id.x] += 1.0; }
+        }";
+    on_each_cuda_device(|gpu| {
+        const N: usize = 96;
+        let identity: Vec<f32> =
+            (0..N * N).map(|at| f32::from(u8::from(at / N == at % N))).collect();
+        let one = gpu.upload(&identity).unwrap();
+        let [a, b] = [0.0f32, 0.0].map(|x| gpu.upload(&vec![x; N * N]).unwrap());
+        let Some(()) = present(gpu.cublas_matmul(&one, &a, &b, N, N, N)) else { return };
+        let kernel = gpu.compile(wgsl).unwrap();
+        let mut batch = gpu.batch();
+        // Small kernels without order among them, so that products and they are spread.
+        let others: Vec<Buffer<f32>> = (0..20).map(|_| gpu.alloc(64).unwrap()).collect();
+        for _ in 0..10 {
+            batch.run(&kernel, &[&a], N * N).unwrap();
+            others.iter().for_each(|it| {
+                batch.run(&kernel, &[it], 64).unwrap();
+            });
+            batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
+            batch.run(&kernel, &[&b], N * N).unwrap();
+            batch.cublas_matmul(&b, &one, &a, N, N, N).unwrap();
+        }
+        batch.submit().unwrap();
+        assert_eq!(a.download().unwrap(), vec![20.0; N * N]);
+        assert!(others.iter().all(|it| it.download().unwrap() == [10.0; 64]));
+        let mut batch = gpu.batch();
+        batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
+        let error = batch.record().err().unwrap();
+        assert!(error.to_string().contains("cannot be recorded"), "{error}");
+    });
+}

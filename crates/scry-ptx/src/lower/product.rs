@@ -1,0 +1,216 @@
+//! Products of matrices that a warp holds together.
+//!
+//! Halves are multiplied by tensor cores, which take a whole warp; two products of which one is
+//! added to the other become one instruction where there is one. For floats of 32 bits tensor cores
+//! are not exact enough: lanes fetch what they multiply from each other. So they do where lanes of a
+//! warp are missing, for which zeros stand in.
+
+use scry_ir::kir::{Inst, Stmt, Type, Value};
+
+use super::subgroup::{EVERYONE, Route};
+use super::{Lowering, ptx_type};
+use crate::asm::{Arg, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// The architecture that brought products of twice the common dimension.
+const DOUBLE: u16 = 80;
+
+/// The operands of `a * b + c`.
+#[derive(Clone, Copy)]
+pub(super) struct Product {
+    pub(super) a: [Value; 4],
+    pub(super) b: [Value; 2],
+    pub(super) c: [Value; 4],
+}
+
+impl Lowering<'_> {
+    fn product(&self, value: Value) -> Option<Product> {
+        match *self.kir.inst(value) {
+            Inst::MultiplyAdd { a, b, c } => Some(Product { a, b, c }),
+            _ => None,
+        }
+    }
+
+    /// Whether a product is only added to the next one, with which it makes up one instruction.
+    pub(super) fn goes_into_next(&self, value: Value, following: &[Stmt]) -> bool {
+        let Some(product) = self.product(value) else { return false };
+        let Some(Stmt::Let(next)) = following.first() else { return false };
+        let results = (value.0..).map(Value).take(product.c.len());
+        let added = |next: &Product| next.c.into_iter().eq(results.clone());
+        self.b.target().has(DOUBLE)
+            && self.ty(product.a[0]) == Type::F16
+            && self.first_half(&product).is_none()
+            && results.clone().all(|result| self.uses[result.index()] == 1)
+            && self.product(*next).is_some_and(|next| added(&next))
+    }
+
+    /// The product that was put off for this one.
+    fn first_half(&self, product: &Product) -> Option<Product> {
+        let first = product.c[0];
+        self.values[first.index()].is_none().then(|| self.product(first)).flatten()
+    }
+
+    /// Multiplies and adds matrices; notes the results.
+    pub(super) fn multiply_add(&mut self, value: Value, product: Product) {
+        let steps: Vec<Product> = self.first_half(&product).into_iter().chain([product]).collect();
+        let mask = self.present(self.convergence.at(value));
+        let results = match (self.ty(product.a[0]), mask) {
+            (Type::F16, EVERYONE) => self.by_tensor_cores(&steps),
+            (Type::F16, Operand::Reg(_)) => self.by_whoever_is_there(&steps, mask),
+            _ => self.by_exchange(&steps, mask),
+        };
+        for (nth, result) in (value.index()..).zip(results) {
+            self.values[nth] = Some(result.into());
+        }
+    }
+
+    /// By tensor cores if the whole warp is there.
+    fn by_whoever_is_there(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
+        let ty = ptx_type(self.ty(steps[0].c[0]));
+        let results = [(); 4].map(|()| self.b.reg(ty));
+        let (some, end) = (self.b.label(), self.b.label());
+        let not_all = self.b.compare("ne", PtxType::U32, mask, EVERYONE);
+        self.b.branch_if(not_all, some);
+        let all = self.by_tensor_cores(steps);
+        self.assign_each(results, all);
+        self.b.branch(end);
+        self.b.place(some);
+        let part = self.by_exchange(steps, mask);
+        self.assign_each(results, part);
+        self.b.place(end);
+        results
+    }
+
+    fn assign_each(&mut self, to: [Reg; 4], from: [Reg; 4]) {
+        for (to, from) in to.into_iter().zip(from) {
+            self.b.assign(to, from.into());
+        }
+    }
+
+    fn by_tensor_cores(&mut self, steps: &[Product]) -> [Reg; 4] {
+        let sum = self.ty(steps[0].c[0]);
+        let left = self.packed(&steps.iter().flat_map(|step| step.a).collect::<Vec<_>>());
+        let right = self.packed(&steps.iter().flat_map(|step| step.b).collect::<Vec<_>>());
+        let added = match sum {
+            Type::F16 => self.packed(&steps[0].c),
+            _ => steps[0].c.map(|c| self.reg(c)).to_vec(),
+        };
+        let results: Vec<Reg> = added.iter().map(|_| self.b.reg(PtxType::B32)).collect();
+        let shape = if steps.len() == 1 { "m16n8k8" } else { "m16n8k16" };
+        let opcode = Opcode::new("mma.sync.aligned").with(shape).with("row.col");
+        let types = [sum, Type::F16, Type::F16, sum].map(ptx_type);
+        let opcode = types.into_iter().fold(opcode, Opcode::ty);
+        let args = [&results, &left, &right, &added].map(|registers| vector(registers));
+        self.b.require(6, 5);
+        self.b.emit(opcode, args.to_vec());
+        match sum {
+            Type::F16 => self.unpacked([results[0], results[1]]),
+            _ => [results[0], results[1], results[2], results[3]],
+        }
+    }
+
+    /// Halves, two in a register.
+    fn packed(&mut self, values: &[Value]) -> Vec<Reg> {
+        let mut registers = Vec::with_capacity(values.len() / 2);
+        for pair in values.chunks(2) {
+            let halves: Vec<Reg> = pair.iter().map(|half| self.reg(*half)).collect();
+            let register = self.b.reg(PtxType::B32);
+            self.b.emit(Opcode::new("mov.b32"), vec![register.into(), vector(&halves)]);
+            registers.push(register);
+        }
+        registers
+    }
+
+    fn unpacked(&mut self, registers: [Reg; 2]) -> [Reg; 4] {
+        let halves = [(); 4].map(|()| self.b.reg(PtxType::F16));
+        for (pair, register) in halves.chunks(2).zip(registers) {
+            self.b.emit(Opcode::new("mov.b32"), vec![vector(pair), register.into()]);
+        }
+        halves
+    }
+
+    /// Lanes fetch what they multiply.
+    fn by_exchange(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
+        let sum = self.ty(steps[0].c[0]);
+        let lane = self.b.reg(PtxType::U32);
+        self.b.emit(Opcode::new("mov.u32"), vec![lane.into(), "%laneid".into()]);
+        let mut sums = steps[0].c.map(|c| self.float(c));
+        for step in steps {
+            let (a, b) = (step.a.map(|a| self.float(a)), step.b.map(|b| self.float(b)));
+            for pair in 0..4 {
+                let (rows, columns) = (self.row(lane, pair, mask), self.columns(lane, pair, mask));
+                for nth in 0..2 {
+                    let left = [a[nth], a[nth + 2]].map(|a| self.fetch(a, rows, mask));
+                    let right = columns.map(|column| self.fetch(b[nth], column, mask));
+                    self.add_products(&mut sums, left, right);
+                }
+            }
+        }
+        sums.map(|value| self.narrow(sum, value))
+    }
+
+    /// Adds the products of two rows and two columns.
+    fn add_products(&mut self, sums: &mut [Reg; 4], left: [Reg; 2], right: [Reg; 2]) {
+        for (nth, sum) in sums.iter_mut().enumerate() {
+            let operands = [left[nth / 2].into(), right[nth % 2].into(), (*sum).into()];
+            *sum = self.b.typed("fma.rn", PtxType::F32, &operands);
+        }
+    }
+
+    /// A number as a float of 32 bits.
+    fn float(&mut self, value: Value) -> Reg {
+        let (ty, register) = (self.ty(value), self.reg(value));
+        self.widen(ty, register)
+    }
+
+    /// The lane that holds a pair of the left factor's row.
+    fn row(&mut self, lane: Reg, pair: u32, mask: Operand) -> Source {
+        let route = Route::quad(Operand::u32(pair));
+        if mask == EVERYONE {
+            return Source { route, is_there: None };
+        }
+        let group = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(28)]);
+        let from = self.b.typed("or", PtxType::B32, &[group.into(), Operand::u32(pair)]);
+        Source { route, is_there: Some(self.is_in(from, mask)) }
+    }
+
+    /// The lanes that hold a pair of the right factor's two columns.
+    fn columns(&mut self, lane: Reg, pair: u32, mask: Operand) -> [Source; 2] {
+        [pair, pair + 4].map(|at| {
+            let within = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(3)]);
+            let sizes = [within.into(), Operand::u32(8), Operand::u32(at)];
+            let from = self.b.typed("mad.lo", PtxType::U32, &sizes);
+            let is_there = (mask != EVERYONE).then(|| self.is_in(from, mask));
+            Source { route: Route::lane(from.into()), is_there }
+        })
+    }
+
+    /// Whether a lane is in a set.
+    fn is_in(&mut self, lane: Reg, set: Operand) -> Reg {
+        let set = self.b.in_register(set);
+        let bits = self.b.typed("shr", PtxType::U32, &[set.into(), lane.into()]);
+        let bit = self.b.typed("and", PtxType::B32, &[bits.into(), Operand::u32(1)]);
+        self.b.compare("ne", PtxType::U32, bit.into(), Operand::u32(0))
+    }
+
+    /// A lane's number; zero if it is not there.
+    fn fetch(&mut self, value: Reg, from: Source, mask: Operand) -> Reg {
+        let got = self.shuffle_wide(PtxType::F32, value, from.route, mask);
+        match from.is_there {
+            None => got,
+            Some(there) => self.b.select(PtxType::F32, there, got.into(), Operand::f32(0.0)),
+        }
+    }
+}
+
+/// The lane that something is fetched from, and whether it is there if that is not certain.
+#[derive(Clone, Copy)]
+struct Source {
+    route: Route,
+    is_there: Option<Reg>,
+}
+
+/// Registers that belong together.
+fn vector(registers: &[Reg]) -> Arg {
+    Arg::Vector(registers.iter().map(|register| Operand::Reg(*register)).collect())
+}
