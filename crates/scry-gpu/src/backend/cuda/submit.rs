@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::encode::{Encoder, Scratch, Tables};
-use super::gpu::Gpu;
+use super::gpu::{Current, Gpu};
 use super::graph::{self, Graph};
 use super::lock;
 use super::plan::{self, LANES, Plan};
@@ -60,13 +60,13 @@ impl Queue {
 
     /// Submits steps; gives the number that is reached once they are done.
     pub(super) fn submit(&self, tables: Tables<'_>, steps: &[Step], timed: bool) -> Result<u64> {
-        let _current = self.gpu.current()?;
+        let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
         let timer = timed.then(Timer::default);
         let mut run = Run { queue: self, tables, state, timer, begun: false, announced: false };
         let issued = run.segments(steps);
         let Run { begun, timer, .. } = run;
-        let number = self.close(state, begun, issued)?;
+        let number = self.close(current, state, begun, issued)?;
         if let Some(timer) = timer {
             state.keep_timer(number, timer, self.timeline.known());
         }
@@ -75,14 +75,14 @@ impl Queue {
 
     /// Submits a graph; gives the number that is reached once it is done.
     pub(super) fn replay(&self, graph: &Graph) -> Result<u64> {
-        let _current = self.gpu.current()?;
+        let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
         if graph.polls {
             self.timeline.announce(state.last + 1)?;
         }
         let issued = graph.launch(&self.timeline.main);
         let begun = issued.is_ok();
-        self.close(state, begun, issued)
+        self.close(current, state, begun, issued)
     }
 
     /// Prepares steps for repeated execution.
@@ -96,7 +96,13 @@ impl Queue {
     }
 
     /// Ends a submission that was issued as far as it went.
-    fn close(&self, state: &mut State, begun: bool, issued: Result<()>) -> Result<u64> {
+    fn close(
+        &self,
+        current: Current<'_>,
+        state: &mut State,
+        begun: bool,
+        issued: Result<()>,
+    ) -> Result<u64> {
         let number = state.last + 1;
         let error = match issued {
             Err(error) if !begun => return Err(error),
@@ -109,18 +115,20 @@ impl Queue {
                 Err(error) => error,
             },
         };
-        Err(self.broken_off(state, error))
+        Err(self.broken_off(current, state, error))
     }
 
     /// Work could be submitted in part only. What was submitted is waited for, because the core
     /// keeps nothing alive for work that failed.
-    fn broken_off(&self, state: &mut State, error: GpuError) -> GpuError {
+    fn broken_off(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
         if matches!(error, GpuError::DeviceLost { .. }) {
             return error;
         }
         let number = state.last + 1;
         let ended = self.timeline.finish(number).and_then(|()| {
             state.last = number;
+            // A wait asks nothing while a call is in progress, and this would be one.
+            drop(current);
             self.timeline.wait(number, PATIENCE)
         });
         match ended {
