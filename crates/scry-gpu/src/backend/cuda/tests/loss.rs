@@ -65,9 +65,11 @@ fn child() {
     let far = (u32::MAX - 16).to_le_bytes();
     let stray = dispatch_with(kernel, &[(data, true)], [1; 3], &far);
     let recording = driver.record(&[compute_barrier()]).unwrap();
-    let point = driver.submit(Work::Once(&[stray]), true).unwrap();
     let start = Instant::now();
-    assert_lost("wait", driver.wait(point, LONG));
+    // The kernel may be done for before all of the submission is made.
+    let submitted = driver.submit(Work::Once(&[stray]), true);
+    let point = submitted.as_ref().map_or(Point(1), |point| *point);
+    assert_lost("wait", submitted.and_then(|point| driver.wait(point, LONG)));
     assert_lost("wait again", driver.wait(point, Duration::ZERO));
     assert_lost("submit", driver.submit(Work::Once(&[]), false));
     assert_lost("replay", driver.submit(Work::Replay(recording), false));
