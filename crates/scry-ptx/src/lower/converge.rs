@@ -6,11 +6,12 @@
 
 use std::collections::HashSet;
 
-use scry_ir::kir::{Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
+use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
 
 /// The statements at which all threads of a block arrive, or none.
+#[derive(Default)]
 pub(super) struct Convergence {
-    /// By value: whether its statement is one.
+    /// By value: whether its statement is one. Empty if nobody is going to ask.
     values: Vec<bool>,
     /// The barriers that are, by where the kernel has them.
     barriers: HashSet<*const Stmt>,
@@ -18,6 +19,10 @@ pub(super) struct Convergence {
 
 impl Convergence {
     pub(super) fn of(kir: &Kir) -> Self {
+        let cooperates = |inst: &Inst| matches!(inst, Inst::Subgroup(_) | Inst::MultiplyAdd { .. });
+        if !kir.values.iter().any(|value| cooperates(&value.inst)) && !has_barrier(&kir.body) {
+            return Self::default();
+        }
         let mut walk = Walk {
             uniform: Uniform::of(kir),
             values: vec![false; kir.values.len()],
@@ -36,6 +41,12 @@ impl Convergence {
     pub(super) fn at_barrier(&self, barrier: &Stmt) -> bool {
         self.barriers.contains(&std::ptr::from_ref(barrier))
     }
+}
+
+/// Whether threads of a warp wait for each other.
+fn has_barrier(block: &Block) -> bool {
+    let waits = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup));
+    block.iter().any(|stmt| waits(stmt) || stmt.blocks().any(has_barrier))
 }
 
 struct Walk {

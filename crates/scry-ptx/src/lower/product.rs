@@ -2,8 +2,8 @@
 //!
 //! Halves are multiplied by tensor cores, which take a whole warp; two products of which one is
 //! added to the other become one instruction where there is one. For floats of 32 bits tensor cores
-//! are not exact enough: lanes fetch what they multiply from each other. So they do where lanes of a
-//! warp are missing, for which zeros stand in.
+//! are not exact enough: lanes fetch what they multiply from each other. So they do where lanes of
+//! a warp are missing, for which zeros stand in.
 
 use scry_ir::kir::{Inst, Stmt, Type, Value};
 

@@ -1,8 +1,8 @@
 //! Cooperative matrices: square ones that a subgroup holds together.
 //!
 //! A matrix of 8 rows is 2 scalars of each lane, one of 16 rows is 8, in the layout of
-//! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). What is done to each element is done to each
-//! scalar; loads and stores are those of elements whose indices depend on the lane.
+//! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). What is done to each element is done to
+//! each scalar; loads and stores are those of elements whose indices depend on the lane.
 
 use naga::{CooperativeData, CooperativeRole, Expression};
 
@@ -116,7 +116,10 @@ impl Lower<'_> {
 
     /// Which element a lane holds first.
     fn corner(&mut self, role: CooperativeRole) -> Corner {
-        let lane = self.builder.builtin(Builtin::SubgroupLane);
+        // There are 32 lanes, of which intervals do not know.
+        let (lane, most) =
+            (self.builder.builtin(Builtin::SubgroupLane), self.constant(Const::u32(31)));
+        let lane = self.builder.binary(BinaryOp::And, lane, most);
         let [one, two, three] = [1, 2, 3].map(|n| self.constant(Const::u32(n)));
         let group = self.builder.binary(BinaryOp::Shr, lane, two);
         let within = self.builder.binary(BinaryOp::And, lane, three);

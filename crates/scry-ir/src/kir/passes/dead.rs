@@ -1,9 +1,9 @@
 //! Drops what has no effect.
 //!
 //! Effects are stores, atomic, subgroup and matrix operations, barriers, and leaving. What these
-//! need is live, and so is what that needs; a variable that is never read for a live value loses its
-//! assignments, an array that is never read its stores. Blocks that end up empty go as well, with
-//! whatever cannot be reached.
+//! need is live, and so is what that needs; a variable that is never read for a live value loses
+//! its assignments, an array that is never read its stores. Blocks that end up empty go as well,
+//! with whatever cannot be reached.
 
 use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var};
 use super::names::diverges;

@@ -198,12 +198,14 @@ fn reductions_and_scans_take_those_that_are_there() {
     }
 }
 
+/// Where a shuffle by a number gets a value from, and which lane that is.
+type From = (fn(Value) -> Source, fn(i64, i64) -> i64);
+
 #[test]
 fn shuffles_fetch_from_the_lane_that_is_meant() {
-    type Make = fn(Value) -> Source;
-    let sources: [(Make, fn(i64, i64) -> i64); 7] = [
+    let sources: [From; 7] = [
         (Source::Lane, |_, by| by % 32),
-        (Source::Xor, |lane, by| lane ^ by % 32),
+        (Source::Xor, |lane, by| lane ^ (by % 32)),
         (Source::Up, |lane, by| lane - by),
         (Source::Down, |lane, by| lane + by),
         (Source::QuadLane, |lane, by| lane & !3 | by & 3),

@@ -1,6 +1,7 @@
 //! Kernels, lowered and executed.
 
 mod control;
+mod cooperative;
 mod functions;
 mod machine;
 mod places;

@@ -1,0 +1,63 @@
+//! Cooperative matrices, taken apart.
+
+use super::lowered;
+use super::machine::{clamps, count};
+use crate::kir::{Inst, Kir, Stmt, optimise};
+
+/// A kernel that copies a matrix from workgroup memory to a buffer of unknown length.
+fn copy(matrix: &str, elements: u32, index: &str, checked: bool) -> Kir {
+    let mut kir = lowered(
+        &format!(
+            "enable wgpu_cooperative_matrix;
+            @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+            var<workgroup> shelf: array<f32, {elements}>;
+            @compute @workgroup_size(64) fn main(@builtin(subgroup_id) s: u32) {{
+                shelf[s] = 1.0;
+                let m = coopLoadT<{matrix}<f32, C>>(&shelf[{index}], 16u);
+                coopStore(m, &out[s * 3u + 1u], s + 2u);
+            }}"
+        ),
+        checked,
+    );
+    optimise(&mut kir);
+    kir
+}
+
+#[test]
+fn elements_that_are_sure_to_be_in_bounds_are_not_clamped() {
+    let both = clamps(&copy("coop_mat16x16", 256, "1u", true));
+    let stores = clamps(&copy("coop_mat16x16", 256, "0u", true));
+    assert!(both > stores, "{both} and {stores}");
+    assert_eq!(stores, 8, "a clamp for each element of unknown place");
+    assert_eq!(clamps(&copy("coop_mat8x8", 120, "0u", true)), 2);
+    assert_eq!(clamps(&copy("coop_mat8x8", 119, "0u", true)), 2 + 1);
+    assert_eq!(clamps(&copy("coop_mat16x16", 16, "1u", false)), 0);
+}
+
+#[test]
+fn a_lane_holds_a_part_of_each_matrix() {
+    let stores = |kir: &Kir| kir.body.iter().filter(|s| matches!(s, Stmt::Store { .. })).count();
+    assert_eq!(stores(&copy("coop_mat8x8", 256, "0u", true)), 1 + 2);
+    assert_eq!(stores(&copy("coop_mat16x16", 256, "0u", true)), 1 + 8);
+}
+
+#[test]
+fn products_are_of_eight_rows_and_columns() {
+    let products = |n: u32| {
+        let kir = lowered(
+            &format!(
+                "enable f16; enable wgpu_cooperative_matrix;
+                @group(0) @binding(0) var<storage, read_write> out: array<f32>;
+                @group(0) @binding(1) var<storage, read_write> h: array<f16>;
+                @compute @workgroup_size(32) fn main() {{
+                    let a = coopLoad<coop_mat{n}x{n}<f16, A>>(&h[0]);
+                    let b = coopLoad<coop_mat{n}x{n}<f16, B>>(&h[0]);
+                    coopStore(coopMultiplyAdd(a, b, coop_mat{n}x{n}<f32, C>()), &out[0]);
+                }}"
+            ),
+            true,
+        );
+        count(&kir, |inst| matches!(inst, Inst::MultiplyAdd { .. }))
+    };
+    assert_eq!([products(8), products(16)], [1, 4]);
+}
