@@ -15,7 +15,7 @@
 //!      }",
 //! )?;
 //! let kir = program.to_kir(&KirOptions { checked: true })?;
-//! let ptx = translate(&kir, &PtxOptions::new(Target::SM_80))?;
+//! let ptx = translate(&kir, &PtxOptions::new(Target::SM_80));
 //! assert!(ptx.text.contains(".visible .entry double("));
 //! assert!(ptx.text.starts_with(".version 7.0\n.target sm_80\n"));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -23,6 +23,8 @@
 //!
 //! Beneath it, [`PtxKernel`] writes kernels by hand, instruction by instruction: registers are
 //! allocated, operands are typed, and loops leave as the assembler wants it.
+
+#![forbid(unsafe_code)]
 
 mod asm;
 mod body;
@@ -33,7 +35,7 @@ mod types;
 
 pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 pub use body::Body;
-pub use lower::{Param, Ptx, PtxOptions, RESIDENT, Refusal, translate};
+pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
 pub use module::{KernelParam, PtxKernel, PtxModule, SharedArray};
 pub use target::{Target, Version};
 pub use types::{Class, Operand, PtxType, Reg, Space};

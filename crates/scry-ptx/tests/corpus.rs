@@ -34,7 +34,7 @@ fn sources(folder: &Path) -> Vec<(String, String)> {
 fn translated(source: &str, checked: bool, options: &PtxOptions) -> Ptx {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
     let kir = program.to_kir(&KirOptions { checked }).unwrap_or_else(|error| panic!("{error}"));
-    translate(&kir, options).unwrap_or_else(|error| panic!("{error}"))
+    translate(&kir, options)
 }
 
 #[test]

@@ -88,10 +88,6 @@ fn ptx(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
     let options = KirOptions { checked: !args.unchecked };
     let translate = |kir| scry_ptx::translate(&kir, &PtxOptions::new(args.sm));
     let ptx = program.with_kir(&options, translate).map_err(|error| failed(args, &error))?;
-    let ptx = ptx.map_err(|refusal| {
-        let kernel = &program.interface().entry_point;
-        Failure::usage(format!("kernel `{kernel}`: {refusal}; ask for that with --sm"))
-    })?;
     let language = format!("PTX {} for {}", ptx.version, args.sm);
     Ok(Emitted { bytes: ptx.text.into_bytes(), language })
 }

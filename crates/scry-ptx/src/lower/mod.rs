@@ -112,28 +112,10 @@ pub struct Ptx {
     pub version: Version,
 }
 
-/// A kernel that the target cannot run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// What the kernel does.
-    pub what: String,
-    /// The oldest architecture that can, such as 80.
-    pub needs: u16,
-}
-
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} takes a GPU of sm_{} or newer", self.what, self.needs)
-    }
-}
-
-impl std::error::Error for Refusal {}
-
-/// Translates a kernel.
-///
-/// # Errors
-/// [`Refusal`] if the target lacks an instruction that nothing can stand in for.
-pub fn translate(kir: &Kir, options: &PtxOptions) -> Result<Ptx, Refusal> {
+/// Translates a kernel. Every target runs every kernel: what one has no instruction for, others stand
+/// in for.
+#[must_use]
+pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);
     lowering.entry();
     lowering.block(&kir.body);
@@ -154,7 +136,6 @@ struct Lowering<'k> {
     convergence: converge::Convergence,
     /// Where loops and scopes go on once left, by label.
     ends: Vec<Option<Label>>,
-    refusal: Option<Refusal>,
 }
 
 impl<'k> Lowering<'k> {
@@ -171,15 +152,11 @@ impl<'k> Lowering<'k> {
             uses: control::count_uses(kir),
             convergence: converge::Convergence::of(kir),
             ends: vec![None; kir.labels as usize],
-            refusal: None,
         }
     }
 
-    fn finish(mut self) -> Result<Ptx, Refusal> {
+    fn finish(mut self) -> Ptx {
         self.b.ret();
-        if let Some(refusal) = self.refusal {
-            return Err(refusal);
-        }
         let mut kernel = PtxKernel::new(
             &identifier(&self.kir.name),
             self.options.target,
@@ -193,18 +170,13 @@ impl<'k> Lowering<'k> {
         kernel.body = self.b;
         let entry = kernel.name.clone();
         let module = PtxModule::new(self.options.target).with(kernel);
-        Ok(Ptx {
+        Ptx {
             version: module.version(),
             text: module.to_string(),
             entry,
             params: self.entry.params,
             dynamic_shared: self.entry.dynamic_shared,
-        })
-    }
-
-    /// Says that the target lacks something. The first refusal counts.
-    fn refuse(&mut self, what: &str, needs: u16) {
-        self.refusal.get_or_insert_with(|| Refusal { what: what.to_owned(), needs });
+        }
     }
 
     fn ty(&self, value: Value) -> Type {

@@ -7,7 +7,7 @@ use std::thread;
 
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, sabotage};
-use scry_ptx::{Param, Ptx, PtxOptions, Refusal, Target, translate};
+use scry_ptx::{Param, Ptx, PtxOptions, translate};
 
 use super::gpu::Gpu;
 use super::image::Image;
@@ -111,34 +111,18 @@ fn ptx(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Ptx> {
         bounded,
         ..PtxOptions::new(gpu.target)
     };
-    let translated = translated(job.program, job.checked, &options)?;
-    translated.map_err(|refusal| {
-        let kernel = &job.program.interface().entry_point;
-        gpu.refused("compile", unsupported(kernel, gpu.target, &refusal))
-    })
+    translated(job.program, job.checked, &options)
 }
 
 /// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
 /// to end the program.
-fn translated(
-    program: &Program,
-    checked: bool,
-    options: &PtxOptions,
-) -> Result<Result<Ptx, Refusal>> {
+fn translated(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
         sabotage::plant_as_asked(&mut kir, &caller);
         translate(&kir, options)
     });
     Ok(ptx?)
-}
-
-/// What to say of a kernel that the GPU cannot run.
-fn unsupported(kernel: &str, target: Target, refusal: &Refusal) -> String {
-    format!(
-        "kernel `{kernel}`: {refusal}, and this one is {target}; run it through Vulkan or on the \
-         CPU"
-    )
 }
 
 impl Kernel {
@@ -246,6 +230,8 @@ impl Drop for Kernel {
 
 #[cfg(test)]
 mod tests {
+    use scry_ptx::Target;
+
     use super::*;
 
     const DOUBLE: &str = "
@@ -259,20 +245,10 @@ mod tests {
     fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
         let program = Program::parse(DOUBLE).unwrap();
         let options = PtxOptions { folded: true, ..PtxOptions::new(Target::SM_80) };
-        let ptx = translated(&program, true, &options).unwrap().unwrap();
+        let ptx = translated(&program, true, &options).unwrap();
         assert_eq!(ptx.entry, "double");
         assert!(ptx.text.contains(".entry double("), "{}", ptx.text);
         let length = Param::Length { buffer: 0, offset: 0, stride: 4 };
         assert!([Param::Buffer(0), length, Param::Fold].iter().all(|p| ptx.params.contains(p)));
-    }
-
-    #[test]
-    fn a_refusal_says_what_is_missing_and_what_to_do() {
-        let refusal = Refusal { what: "a product of matrices".to_owned(), needs: 80 };
-        assert_eq!(
-            unsupported("k", Target::SM_75, &refusal),
-            "kernel `k`: a product of matrices takes a GPU of sm_80 or newer, and this one is \
-             sm_75; run it through Vulkan or on the CPU"
-        );
     }
 }

@@ -97,9 +97,18 @@ impl Floats<'_> {
         self.op("copysign", &[sign, size])
     }
 
-    /// `1 / a`: an `f32` within 1 ULP.
+    /// `1 / a`: an `f32` within 1 ULP, if neither is subnormal; those count as zero.
     pub(super) fn reciprocal(&mut self, a: Operand) -> Operand {
-        self.op(self.either("rcp.approx", "rcp.rn"), &[a])
+        self.op(self.either("rcp.approx.ftz", "rcp.rn"), &[a])
+    }
+
+    /// `a / b`: an `f32` within 2 ULP, if neither b nor its inverse is subnormal.
+    pub(super) fn quotient(&mut self, a: Operand, b: Operand) -> Operand {
+        if self.is_double() {
+            return self.div(a, b);
+        }
+        let inverse = self.reciprocal(b);
+        self.mul(a, inverse)
     }
 
     /// `a / b`: an `f32` within 2 ULP, whatever the operands.
@@ -110,6 +119,11 @@ impl Floats<'_> {
     /// Square root: an `f32` within 2^-23.
     pub(super) fn sqrt(&mut self, a: Operand) -> Operand {
         self.op(self.either("sqrt.approx", "sqrt.rn"), &[a])
+    }
+
+    /// The same of a number that is not subnormal; as an `f32`, such count as zero.
+    pub(super) fn sqrt_of_normal(&mut self, a: Operand) -> Operand {
+        self.op(self.either("sqrt.approx.ftz", "sqrt.rn"), &[a])
     }
 
     /// A comparison by its name.

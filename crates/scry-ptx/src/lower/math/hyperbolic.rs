@@ -28,16 +28,16 @@ impl Floats<'_> {
         self.fma(inverse, self.number(0.25), half)
     }
 
-    /// Hyperbolic tangent: by a polynomial up to 0.625, else `1 - 2 / (e^2x + 1)`.
+    /// Hyperbolic tangent: by a polynomial up to 0.625, else `1 - 1 / (e^2x / 2 + 1/2)`.
     pub(super) fn tanh(&mut self, x: Operand) -> Operand {
         let size = self.abs(x);
         let square = self.mul(size, size);
         let small = self.odd(size, square, &TANH);
         let twice = self.add(size, size);
-        let power = self.exp(twice);
-        let under = self.plus(power, 1.0);
+        let half = self.half_exp(twice);
+        let under = self.plus(half, 0.5);
         let inverse = self.reciprocal(under);
-        let large = self.fma(inverse, self.number(-2.0), self.number(1.0));
+        let large = self.sub(self.number(1.0), inverse);
         let is_small = self.is_below(size, 0.625);
         let value = self.select(is_small, small, large);
         self.with_sign(value, x)
@@ -53,7 +53,7 @@ impl Floats<'_> {
         let size = self.abs(x);
         let square = self.mul(size, size);
         let root = self.plus(square, 1.0);
-        let root = self.sqrt(root);
+        let root = self.sqrt_of_normal(root);
         let under = self.plus(root, 1.0);
         let inverse = self.reciprocal(under);
         let above_1 = self.fma(square, inverse, size);
@@ -67,7 +67,7 @@ impl Floats<'_> {
         let t = self.plus(x, -1.0);
         let more = self.plus(t, 2.0);
         let product = self.mul(t, more);
-        let root = self.sqrt(product);
+        let root = self.sqrt_of_normal(product);
         let above_1 = self.add(t, root);
         let value = self.log_above_1(above_1, x);
         let is_outside = self.is_below(x, 1.0);
@@ -79,7 +79,7 @@ impl Floats<'_> {
         let size = self.abs(x);
         let under = self.sub(self.number(1.0), size);
         let over = self.add(size, size);
-        let above_1 = self.div(over, under);
+        let above_1 = self.quotient(over, under);
         let twice = self.log_above_1(above_1, self.number(0.0));
         let value = self.times(twice, 0.5);
         self.with_sign(value, x)

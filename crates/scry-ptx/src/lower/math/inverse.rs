@@ -35,7 +35,7 @@ impl Floats<'_> {
         let square = self.mul(size, size);
         let rest = self.fma(size, self.number(-0.5), self.number(0.5));
         let square = self.select(is_large, rest, square);
-        let root = self.sqrt(rest);
+        let root = self.sqrt_of_normal(rest);
         let s = self.select(is_large, root, size);
         (self.odd(s, square, &ASIN), is_large)
     }

@@ -4,7 +4,7 @@
 use super::floats::Table;
 
 /// `sin r = r + r³ P(r²)`, for r in [-1.59, 1.59]: a little beyond a quarter of a turn.
-/// Those of `f32` are chosen, among neighbours, so that the sine of π/2 is 1 and no other exceeds it.
+/// Those of `f32` are chosen among neighbours so that the sine of π/2 is 1, and none is above.
 /// Errors 2^-25.7 and 2^-54.6.
 pub(super) const SIN: Table = Table {
     single: &[

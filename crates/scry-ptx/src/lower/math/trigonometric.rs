@@ -33,7 +33,7 @@ impl Floats<'_> {
     pub(super) fn tan(&mut self, x: Operand) -> Operand {
         let x = self.meaningful(x);
         let (sin, cos) = (self.sin_of(x), self.cos_of(x));
-        self.div(sin, cos)
+        self.quotient(sin, cos)
     }
 
     /// The angle, or zero if it is too large; of infinities and NaN, NaN.

@@ -136,7 +136,7 @@ fn round(ty: PtxType, value: f64) -> u64 {
 }
 
 /// The result of an instruction, with more bits than its register may have.
-fn compute(parts: &[&str], x: &[u64]) -> u64 {
+pub(super) fn compute(parts: &[&str], x: &[u64]) -> u64 {
     let last = parts[parts.len() - 1];
     match parts[0] {
         "mov" | "cvta" => x[0],
@@ -183,6 +183,7 @@ fn of_integers(parts: &[&str], ty: PtxType, x: &[u64]) -> u64 {
         ("mul", "hi") if is_signed(ty) => (i(0) * i(1)) >> ty.class().bits(),
         ("mul", "hi") => ((i(0) as u128 * i(1) as u128) >> ty.class().bits()) as i128,
         ("mul", "lo") => i(0).wrapping_mul(i(1)),
+        ("mad", "lo" | "wide") => i(0).wrapping_mul(i(1)) + i(2),
         ("min", _) => i(0).min(i(1)),
         ("max", _) => i(0).max(i(1)),
         ("div", _) => {

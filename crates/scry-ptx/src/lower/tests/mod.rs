@@ -4,5 +4,7 @@ mod arith;
 mod copies;
 mod divide;
 mod machine;
+mod subgroup;
 pub(super) mod support;
 mod text;
+mod warp;

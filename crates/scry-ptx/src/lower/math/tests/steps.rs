@@ -53,6 +53,17 @@ fn within_ulps(exact: f64, count: f64, push: Push) -> u64 {
     approximate(exact, count * ulp(exact), push)
 }
 
+/// Within 2^-23.
+fn sqrt(bits: u64, push: Push) -> u64 {
+    let exact = f64::from(single(bits)).sqrt();
+    approximate(exact, exact * 2f64.powi(-23), push)
+}
+
+/// Subnormal numbers become zero, and keep their sign.
+fn flush(bits: u64) -> u64 {
+    if single(bits).is_subnormal() { bits & 0x8000_0000 } else { bits }
+}
+
 /// 2^-22 between a half and 2, else 2 ULP.
 fn log2(x: f64, push: Push) -> u64 {
     let exact = x.log2();
@@ -93,16 +104,19 @@ fn on_single(operation: &str) -> Option<Step> {
         "copysign" => |[a, b, _], _| of_single(single(b).copysign(single(a))),
         "min" => |[a, b, _], _| of_single(single(a).min(single(b))),
         "max" => |[a, b, _], _| of_single(single(a).max(single(b))),
-        "rcp.approx" => |[a, ..], push| within_ulps(1.0 / f64::from(single(a)), 1.0, push),
+        "rcp.approx.ftz" => {
+            |[a, ..], push| flush(within_ulps(1.0 / f64::from(single(flush(a))), 1.0, push))
+        }
         "div.full" => {
             |[a, b, _], push| within_ulps(f64::from(single(a)) / f64::from(single(b)), 2.0, push)
         }
-        "sqrt.approx" => |[a, ..], push| {
-            let exact = f64::from(single(a)).sqrt();
-            approximate(exact, exact * 2f64.powi(-23), push)
-        },
+        "sqrt.approx" => |[a, ..], push| sqrt(a, push),
+        "sqrt.approx.ftz" => |[a, ..], push| sqrt(flush(a), push),
         "rsqrt.approx" => |[a, ..], push| within_ulps(1.0 / f64::from(single(a)).sqrt(), 2.0, push),
         "ex2.approx" => |[a, ..], push| within_ulps(f64::from(single(a)).exp2(), 2.0, push),
+        "ex2.approx.ftz" => {
+            |[a, ..], push| flush(within_ulps(f64::from(single(flush(a))).exp2(), 2.0, push))
+        }
         "lg2.approx" => |[a, ..], push| log2(single(a).into(), push),
         "setp.lt" => |[a, b, _], _| (single(a) < single(b)).into(),
         "setp.gt" => |[a, b, _], _| (single(a) > single(b)).into(),
