@@ -231,6 +231,13 @@ impl NativeInterface {
         self.immediates
     }
 
+    /// Bytes of all parameters.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        let bindings = &self.bindings.0;
+        let lengths = bindings.iter().filter(|binding| binding.length).count();
+        8 * (bindings.len() + lengths) + self.immediates as usize
+    }
+
     /// Number of buffers.
     pub(crate) fn binding_count(&self) -> usize {
         self.bindings.0.len()

@@ -52,14 +52,6 @@ impl Routine {
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|routine| routine.name() == name)
     }
-
-    /// Bytes of an element.
-    pub(crate) fn element_size(self) -> u64 {
-        match self {
-            Self::F32 | Self::Tf32 => 4,
-            Self::F16 | Self::Bf16 => 2,
-        }
-    }
 }
 
 /// What the matrices of [`Device::cublas_matmul`] may be made of: `f32`, `f16` or `bf16`.

@@ -151,6 +151,11 @@ fn what_the_compilers_refuse_is_told_with_their_words() {
         // SAFETY: nothing is run.
         let error = unsafe { gpu.compile_ptx(SCALE, "other", &line()) }.unwrap_err();
         assert!(error.to_string().contains("its kernels are scale"), "{error}");
+        // SAFETY: nothing is run.
+        match unsafe { gpu.compile_ptx(SCALE, "scale", &line().immediates(32)) } {
+            Err(error) => assert!(error.to_string().contains("takes 24 bytes"), "{error}"),
+            Ok(_) => eprintln!("this driver does not tell what parameters a kernel takes"),
+        }
         let wrong = CUDA_C.replace("fmaf(", "no_such_function(");
         // SAFETY: nothing is run.
         match unsafe { gpu.compile_cuda_with(&wrong, "scale", &line()) } {

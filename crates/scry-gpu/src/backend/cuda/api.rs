@@ -161,6 +161,11 @@ impl Api {
         self.library.name()
     }
 
+    /// Where a function begins that only newer drivers have.
+    pub(super) fn newer(&self, symbol: &'static CStr) -> Option<*const c_void> {
+        self.library.function(symbol).ok()
+    }
+
     /// The driver's name for a code and what it says of it.
     pub(super) fn describe(&self, code: Code) -> Option<(String, String)> {
         let mut texts = [std::ptr::null(); 2];

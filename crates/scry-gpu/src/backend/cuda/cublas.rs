@@ -170,7 +170,7 @@ impl Product {
         let [m, n, k] = [size(&m)?, size(&n)?, size(&k)?];
         let fits = |range: Range, rows: c_int, columns: c_int| {
             // Both are positive, and the product of two 31-bit numbers and a small one fits.
-            rows as u64 * columns as u64 * routine.element_size() <= range.size
+            rows as u64 * columns as u64 * element_size(routine) <= range.size
         };
         let all_fit = fits(a, m, k) && fits(b, k, n) && fits(c, m, n);
         all_fit.then_some(Self { routine, a: a.address, b: b.address, c: c.address, m, n, k })
@@ -260,6 +260,14 @@ impl Blas {
             Status::SUCCESS => Ok(()),
             _ => Err(failed(&self.gpu, call, status)),
         }
+    }
+}
+
+/// Bytes of an element.
+fn element_size(routine: Routine) -> u64 {
+    match routine {
+        Routine::F32 | Routine::Tf32 => 4,
+        Routine::F16 | Routine::Bf16 => 2,
     }
 }
 

@@ -177,8 +177,8 @@ impl<'a> Encoder<'a> {
                 let misfit = || self.gpu.refused("cublasGemmEx", misfit(dispatch, bindings));
                 return Ok(Op::Product(blas, product.ok_or_else(misfit)?));
             }
-            Some(Native::Packed(interface)) => {
-                packed.pack(interface, bindings, immediates);
+            Some(Native::Packed(interface, size)) => {
+                packed.pack(interface, *size, bindings, immediates);
                 Passed::Block(packed)
             }
             None => {

@@ -10,7 +10,7 @@ use super::image::Image;
 use super::jit;
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::Range;
-use super::types::{attribute, function_attribute};
+use super::types::{Code, Function, attribute, function_attribute};
 use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::driver::NativeJob;
 use crate::error::{GpuError, Result};
@@ -18,8 +18,8 @@ use crate::native::{Language, NativeInterface, Routine};
 
 /// How a kernel is launched that is not WGSL.
 pub(super) enum Native {
-    /// With its parameters in one block, as declared.
-    Packed(NativeInterface),
+    /// With its parameters in one block, as declared; so many bytes of it at most.
+    Packed(NativeInterface, usize),
     /// By cuBLAS.
     Product(Arc<Blas>, Routine),
 }
@@ -96,8 +96,58 @@ fn load(
     if threads > u64::from(most) {
         return Err(too_many_threads(gpu, job.entry, threads, most));
     }
-    kernel.native = Some(Native::Packed(interface.clone()));
+    let taken = parameter_bytes(gpu, kernel.function);
+    let declared = interface.parameter_bytes();
+    if let Some(taken) = taken.filter(|taken| !fits(*taken, declared)) {
+        return Err(misdeclared(job.entry, interface, taken));
+    }
+    kernel.native = Some(Native::Packed(interface.clone(), taken.unwrap_or(declared)));
     Ok(kernel)
+}
+
+/// Bytes of parameters that a kernel takes, where the driver tells.
+fn parameter_bytes(gpu: &Gpu, function: Function) -> Option<usize> {
+    /// More than any kernel has: they take 32 kibibytes at most.
+    const MOST: usize = 32 << 10;
+    let symbol = gpu.api.newer(c"cuFuncGetParamInfo")?;
+    // SAFETY: the driver's header declares the function so.
+    let ask: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
+        unsafe { std::mem::transmute(symbol) };
+    let mut bytes = 0;
+    for index in 0..MOST {
+        let (mut offset, mut size) = (0, 0);
+        // SAFETY: the function is alive; the driver writes two numbers.
+        match unsafe { ask(function, index, &raw mut offset, &raw mut size) } {
+            Code::SUCCESS => bytes = bytes.max(offset + size),
+            Code::INVALID_VALUE => return Some(bytes),
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// Whether a kernel that takes so many bytes can be given as many as declared: a structure may end
+/// in padding that single values do not have.
+fn fits(taken: usize, declared: usize) -> bool {
+    (taken..taken + 8).contains(&declared)
+}
+
+fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
+    GpuError::Argument {
+        kernel: entry.to_owned(),
+        argument: "parameters".to_owned(),
+        problem: format!(
+            "the kernel takes {taken} bytes, but {} are declared: {} for {} buffers and their \
+             lengths, {} of immediates",
+            interface.parameter_bytes(),
+            interface.parameter_bytes() - interface.immediate_bytes() as usize,
+            interface.binding_count(),
+            interface.immediate_bytes()
+        ),
+        remedy: "declare a binding for each pointer, with_length for each 64-bit number of \
+                 elements behind them, and all else as immediates"
+            .to_owned(),
+    }
 }
 
 fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError {
@@ -214,12 +264,13 @@ impl Packed {
     pub(super) fn pack(
         &mut self,
         interface: &NativeInterface,
+        most: usize,
         bindings: &[Range],
         immediates: &[u8],
     ) {
         let buffers: Vec<(u64, u64)> = bindings.iter().map(|it| (it.address, it.size)).collect();
         let bytes = interface.parameters(&buffers, immediates);
-        self.size = bytes.len();
+        self.size = bytes.len().min(most);
         self.words.clear();
         self.words.resize(bytes.len().div_ceil(8), 0);
         bytemuck::cast_slice_mut(&mut self.words)[..bytes.len()].copy_from_slice(&bytes);
@@ -260,9 +311,9 @@ mod tests {
         let interface = NativeInterface::new([x], [1; 3]).immediates(4);
         let mut packed = Packed::default();
         let range = Range { address: 0x7000_0000_1000, size: 20 };
-        packed.pack(&interface, &[range; 1], &[9; 4]);
+        packed.pack(&interface, 20, &[range], &[9; 4]);
         // A second launch takes the place of the first.
-        packed.pack(&interface, &[range], &[1, 2, 3, 4]);
+        packed.pack(&interface, 20, &[range], &[1, 2, 3, 4]);
         let extra = packed.extra();
         // SAFETY: five words are there.
         let [one, block, two, size, end] = unsafe { extra.cast::<[usize; 5]>().read() };
@@ -278,6 +329,17 @@ mod tests {
         expected.extend([1, 2, 3, 4]);
         assert_eq!(bytes, expected);
         assert!(block.is_multiple_of(8));
+    }
+
+    #[test]
+    fn parameters_that_were_not_declared_are_told_of() {
+        assert!(fits(36, 36) && fits(36, 40) && fits(0, 0));
+        assert!(!fits(36, 32) && !fits(36, 44) && !fits(8, 16));
+        let interface = NativeInterface::new(2, [1; 3]).immediates(12);
+        let text = misdeclared("k", &interface, 36).to_string();
+        let expected = "kernel `k`, parameters: the kernel takes 36 bytes, but 28 are declared: 16 \
+                        for 2 buffers and their lengths, 12 of immediates";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

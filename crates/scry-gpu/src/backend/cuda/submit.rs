@@ -231,7 +231,7 @@ impl Run<'_> {
     }
 
     fn issue(&mut self, command: &Command, lane: usize) -> Result<()> {
-        let lane = if self.tables.is_for_main(command) { 0 } else { lane };
+        let lane = if lane > 0 && self.tables.is_for_main(command) { 0 } else { lane };
         let Queue { gpu, timeline, .. } = self.queue;
         let State { sides, scratch, pool, .. } = &mut *self.state;
         let main = &timeline.main;

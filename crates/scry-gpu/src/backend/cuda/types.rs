@@ -11,6 +11,7 @@ pub(super) struct Code(pub(super) c_uint);
 
 impl Code {
     pub(super) const SUCCESS: Self = Self(0);
+    pub(super) const INVALID_VALUE: Self = Self(1);
     pub(super) const OUT_OF_MEMORY: Self = Self(2);
     pub(super) const NOT_INITIALIZED: Self = Self(3);
     pub(super) const STUB_LIBRARY: Self = Self(34);

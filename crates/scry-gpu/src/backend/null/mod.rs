@@ -6,6 +6,7 @@
 
 mod checker;
 mod info;
+mod native;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -140,6 +141,7 @@ impl Driver for NullDriver {
     }
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
+        native::check(&self.info, job).map_err(|why| self.refuse("compile", why))?;
         Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
     }
 

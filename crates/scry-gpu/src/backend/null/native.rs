@@ -1,0 +1,31 @@
+//! The rules for kernels that are not WGSL: what a driver may count on.
+
+use crate::driver::NativeJob;
+use crate::info::DeviceInfo;
+use crate::native::{Language, Routine};
+
+/// Checks that a kernel is one that a driver could compile. An error, in words, if it is not.
+pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {
+    let NativeJob { source, entry, spec, key, cache } = job;
+    if key.native.as_ref() != Some(*spec) || key.source != *source || source.contains('\0') {
+        return Err(format!("kernel `{entry}` has the key of another one, or a zero byte"));
+    }
+    if spec.language == Language::Cublas && Routine::named(entry).is_none() {
+        return Err(format!("there is no routine `{entry}`"));
+    }
+    let interface = &spec.interface;
+    let threads: u64 = interface.block().iter().map(|n| u64::from(*n)).product();
+    let fits = threads <= info.limits.max_workgroup_invocations.into()
+        && interface.shared_bytes() <= info.limits.max_workgroup_memory
+        && interface.immediate_bytes() <= info.limits.max_immediates;
+    if threads == 0 || !fits {
+        return Err(format!("kernel `{entry}` is beyond the device: {interface:?}"));
+    }
+    let immediates = vec![0; interface.immediate_bytes() as usize];
+    let block = interface.parameters(&vec![(0, 0); interface.binding_count()], &immediates);
+    if block.len() != interface.parameter_bytes() {
+        return Err(format!("kernel `{entry}` has {} bytes of parameters", block.len()));
+    }
+    log::trace!("null: {} `{entry}`, with a cache: {}", spec.language, cache.is_some());
+    Ok(())
+}
