@@ -2,17 +2,22 @@
 // C = A × B in tiles of 128×128: 256 invocations, each with 8×8 elements of C in registers.
 // Both operands pass through workgroup memory 8 deep, in two stages: while one is being
 // multiplied the next is on its way, and one barrier a step is enough. A is kept column by column,
-// so that the eight rows of an invocation are neighbours; four words behind each column keep the
-// invocations that write it apart. The eight columns of an invocation are two quads 64 apart, so
-// that neighbours read neighbouring words.
+// so that the eight rows of an invocation are neighbours; in every other four columns each 16 rows
+// change places with the next 16, so that no two invocations write to the same bank at once. The
+// eight columns of an invocation are two quads 64 apart, so that neighbours read neighbouring words.
 
 const DEPTH: u32 = 8u;
-const COLUMN: u32 = 132u;
+const COLUMN: u32 = 128u;
 const STAGE_A: u32 = DEPTH * COLUMN;
 const STAGE_B: u32 = DEPTH * 32u;
 
 var<workgroup> tile_a: array<f32, 2u * STAGE_A>;
 var<workgroup> tile_b: array<vec4<f32>, 2u * STAGE_B>;
+
+// Where A's column of a stage keeps eight rows: the place of the first.
+fn place_of(eight: u32, column: u32) -> u32 {
+    return (eight ^ ((column & 4u) / 2u)) * 8u;
+}
 
 fn keep_a(at: u32, value: vec4<f32>) {
     tile_a[at] = value.x;
@@ -31,7 +36,7 @@ fn main(
     // quad of either.
     let a_row = group.y * 128u + lane / 2u;
     let a_column = (lane % 2u) * 4u;
-    let a_place = a_column * COLUMN + lane / 2u;
+    let a_place = a_column * COLUMN + place_of(lane / 16u, a_column) + (lane / 2u) % 8u;
     let b_row = lane / 32u;
     let b_column = group.x * 128u + (lane % 32u) * 4u;
     let steps = (shape.k + DEPTH - 1u) / DEPTH;
@@ -63,7 +68,7 @@ fn main(
         let next_b = load_b(next + b_row, b_column);
 
         for (var depth = 0u; depth < DEPTH; depth++) {
-            let rows = here * STAGE_A + depth * COLUMN + local.y * 8u;
+            let rows = here * STAGE_A + depth * COLUMN + place_of(local.y, depth);
             let columns = here * STAGE_B + depth * 32u + local.x;
             let b0 = tile_b[columns];
             let b1 = tile_b[columns + 16u];
