@@ -1,6 +1,6 @@
 //! The queue: one submission a call, each with the next value of the timeline.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -40,8 +40,8 @@ struct State {
     free: Vec<Commands>,
     /// Command buffers in use until the timeline reaches a value, in the order of the values.
     busy: VecDeque<(u64, Commands)>,
-    /// Timers of timed submissions; `None` where there was nothing to time.
-    timers: BTreeMap<u64, Option<Timer>>,
+    /// Timers of timed submissions, in the order of their values; `None` where there was nothing to time.
+    timers: Vec<(u64, Option<Timer>)>,
     /// Room for the bindings of one dispatch.
     bindings: Vec<vk::DescriptorBufferInfo>,
 }
@@ -220,10 +220,13 @@ impl Queue {
             let why = format!("submission {value} is not done");
             return Err(self.gpu.refused("timings", why));
         }
-        let Some(timer) = lock(&self.state).timers.remove(&value) else {
+        let mut state = lock(&self.state);
+        let at = state.timers.iter().position(|(of, _)| *of == value);
+        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
             let why = format!("submission {value} was not timed, or was asked for already");
             return Err(self.gpu.refused("timings", why));
         };
+        drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())
     }
 }
@@ -251,12 +254,9 @@ impl State {
 
     /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
     fn keep_timer(&mut self, value: u64, timer: Option<Timer>, reached: u64) {
-        self.timers.insert(value, timer);
-        while self.timers.len() > TIMERS_KEPT {
-            match self.timers.first_entry() {
-                Some(oldest) if *oldest.key() <= reached => drop(oldest.remove()),
-                _ => break,
-            }
+        self.timers.push((value, timer));
+        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+            self.timers.remove(0);
         }
     }
 }
