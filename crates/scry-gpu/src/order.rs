@@ -1,5 +1,5 @@
-//! Sorting for lists on whose order little time depends: one sort for all types, which is built once
-//! and not for each.
+//! Sorting for lists that little time is spent on: one sort for all types, which is built once and
+//! not for each.
 
 /// Sorts; what comes neither before nor after stays in its order.
 pub(crate) fn sorted<T>(items: Vec<T>, before: &dyn Fn(&T, &T) -> bool) -> Vec<T> {

@@ -58,7 +58,7 @@ impl Upload<'_> {
     /// Copies a chunk into the ring, and submits if there are enough of them.
     fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
         let context = self.context;
-        let lease = context.staging.up.lease(context, chunk.len(), || self.submit(1))?;
+        let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
         let to = part(self.dst, index, chunk.len()).1;
@@ -182,7 +182,7 @@ fn fetch<'a>(
                     continue;
                 }
                 None if !group.is_empty() => break,
-                None => context.staging.down.lease(context, out.len(), || Ok(()))?,
+                None => context.staging.down.lease(context, out.len(), &mut || Ok(()))?,
             };
             group.extend(chunks.next().map(|(out, index)| (Arrival { lease, out }, index)));
         }

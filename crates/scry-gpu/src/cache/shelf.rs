@@ -42,7 +42,7 @@ impl Stored {
     pub(crate) fn entry_point(&self) -> Option<String> {
         let mut beginning = Vec::new();
         let file = File::open(&self.path).ok()?;
-        file.take(4096).read_to_end(&mut beginning).ok()?;
+        (&file).take(4096).read_to_end(&mut beginning).ok()?;
         format::entry_point(&beginning)
     }
 

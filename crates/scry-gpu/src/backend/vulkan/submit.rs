@@ -40,7 +40,8 @@ struct State {
     free: Vec<Commands>,
     /// Command buffers in use until the timeline reaches a value, in the order of the values.
     busy: VecDeque<(u64, Commands)>,
-    /// Timers of timed submissions, in the order of their values; `None` where there was nothing to time.
+    /// Timers of timed submissions, in the order of their values; `None` where there was nothing to
+    /// time.
     timers: Vec<(u64, Option<Timer>)>,
     /// Room for the bindings of one dispatch.
     bindings: Vec<vk::DescriptorBufferInfo>,

@@ -1,6 +1,7 @@
 //! Commands of an instance.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::transmute;
 use std::ptr;
 
 use super::device::{Device, DeviceCommands};
@@ -43,19 +44,20 @@ pub(super) struct InstanceCommands {
 }
 
 impl InstanceCommands {
+    #[expect(clippy::missing_transmute_annotations, reason = "the fields have the types")]
     pub(super) fn find(finder: &Finder<'_>) -> std::result::Result<Self, Result> {
         // SAFETY: each name's command has the field's type.
         unsafe {
             Ok(Self {
-                destroy: finder.get(c"vkDestroyInstance")?,
-                enumerate_devices: finder.get(c"vkEnumeratePhysicalDevices")?,
-                extensions: finder.get(c"vkEnumerateDeviceExtensionProperties")?,
-                properties: finder.get(c"vkGetPhysicalDeviceProperties2")?,
-                features: finder.get(c"vkGetPhysicalDeviceFeatures2")?,
-                memory: finder.get(c"vkGetPhysicalDeviceMemoryProperties2")?,
-                queue_families: finder.get(c"vkGetPhysicalDeviceQueueFamilyProperties")?,
-                create_device: finder.get(c"vkCreateDevice")?,
-                get_device_proc_addr: finder.get(c"vkGetDeviceProcAddr")?,
+                destroy: transmute(finder.get(c"vkDestroyInstance")?),
+                enumerate_devices: transmute(finder.get(c"vkEnumeratePhysicalDevices")?),
+                extensions: transmute(finder.get(c"vkEnumerateDeviceExtensionProperties")?),
+                properties: transmute(finder.get(c"vkGetPhysicalDeviceProperties2")?),
+                features: transmute(finder.get(c"vkGetPhysicalDeviceFeatures2")?),
+                memory: transmute(finder.get(c"vkGetPhysicalDeviceMemoryProperties2")?),
+                queue_families: transmute(finder.get(c"vkGetPhysicalDeviceQueueFamilyProperties")?),
+                create_device: transmute(finder.get(c"vkCreateDevice")?),
+                get_device_proc_addr: transmute(finder.get(c"vkGetDeviceProcAddr")?),
             })
         }
     }

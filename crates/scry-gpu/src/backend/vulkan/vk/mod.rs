@@ -127,13 +127,9 @@ impl Finder<'_> {
         (self.0)(name).map(|found| unsafe { std::mem::transmute_copy(&found) })
     }
 
-    /// A command that every driver has.
-    ///
-    /// # Safety
-    /// As of [`Finder::find`].
-    unsafe fn get<F: Copy>(&self, name: &CStr) -> std::result::Result<F, Result> {
-        // SAFETY: by the contract.
-        unsafe { self.find(name) }.ok_or_else(|| missing(name))
+    /// A command that every driver has, for the caller to say of what type.
+    fn get(&self, name: &CStr) -> std::result::Result<unsafe extern "system" fn(), Result> {
+        (self.0)(name).ok_or_else(|| missing(name))
     }
 }
 
