@@ -1,5 +1,7 @@
 //! GPU work as plain data.
 
+use std::ops::{BitOr, BitOrAssign};
+
 use crate::driver::{KernelId, MemoryId};
 
 /// A range of bytes in an allocation.
@@ -56,16 +58,40 @@ pub(crate) struct Dispatch {
     pub copies: bool,
 }
 
-bitflags::bitflags! {
-    /// The parts of a device that touch memory.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-    pub(crate) struct Stages: u8 {
-        /// Kernels.
-        const COMPUTE = 1;
-        /// Copies and fills.
-        const TRANSFER = 2;
-        /// The host, reading what the device wrote.
-        const HOST = 4;
+/// The parts of a device that touch memory: a set of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stages(u8);
+
+impl Stages {
+    /// Kernels.
+    pub(crate) const COMPUTE: Self = Self(1);
+    /// Copies and fills.
+    pub(crate) const TRANSFER: Self = Self(2);
+    /// The host, reading what the device wrote.
+    pub(crate) const HOST: Self = Self(4);
+
+    /// None of them.
+    pub(crate) const fn empty() -> Self {
+        Self(0)
+    }
+
+    /// Whether all of `other` are among these.
+    pub(crate) fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Stages {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl BitOrAssign for Stages {
+    fn bitor_assign(&mut self, other: Self) {
+        self.0 |= other.0;
     }
 }
 

@@ -7,8 +7,6 @@
 //!
 //! The sets outlive submissions, so ordering holds from one batch to the next on the same queue.
 
-use std::collections::BTreeMap;
-
 use crate::command::{Barrier, Command, Span, Stages, Step};
 use crate::driver::MemoryId;
 
@@ -47,7 +45,7 @@ impl Hazards {
 
     /// The barrier that makes everything so far wait-for-able by every command after it.
     pub(crate) fn order_all(&mut self) -> Barrier {
-        self.unordered = Default::default();
+        self.unordered.iter_mut().for_each(Unordered::clear);
         let all = Stages::COMPUTE | Stages::TRANSFER;
         Barrier { before: all, after: all }
     }
@@ -73,12 +71,18 @@ impl Hazards {
         if !conflict {
             return None;
         }
-        *unordered = Unordered::default();
+        unordered.clear();
         Some(Barrier { before, after: stage })
     }
 }
 
 impl Unordered {
+    fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.made_by = None;
+    }
+
     fn conflicts(&self, span: Span, writes: bool) -> bool {
         self.writes.overlap(span) || (writes && self.reads.overlap(span))
     }
@@ -89,38 +93,55 @@ impl Unordered {
     }
 }
 
-/// A set of bytes of allocations, as disjoint ranges that do not touch: (memory, start) → end.
+/// Lists that [`Ranges`] are spread over, by memory, so that each stays short.
+const LISTS: usize = 16;
+
+/// A set of bytes of allocations, as disjoint ranges that do not touch, sorted.
 #[derive(Debug, Clone, Default)]
-struct Ranges(BTreeMap<(MemoryId, u64), u64>);
+struct Ranges([Vec<Range>; LISTS]);
+
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    memory: MemoryId,
+    start: u64,
+    end: u64,
+}
 
 impl Ranges {
+    fn clear(&mut self) {
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+
     fn overlap(&self, span: Span) -> bool {
-        let before_end = ..(span.memory, span.end());
-        match self.0.range(before_end).next_back() {
-            Some((&(memory, _), &end)) => memory == span.memory && end > span.offset,
-            None => false,
-        }
+        let list = &self.0[span.memory.index() % LISTS];
+        let above = list.partition_point(|range| range.key() < (span.memory, span.end()));
+        let last = above.checked_sub(1).map(|last| list[last]);
+        last.is_some_and(|last| last.memory == span.memory && last.end > span.offset)
     }
 
     /// Adds a range, merged with those that it overlaps or touches.
     fn insert(&mut self, span: Span) {
-        let (mut start, mut end) = (span.offset, span.end());
-        loop {
-            let up_to_end = ..=(span.memory, end);
-            let Some((&key, &other_end)) = self.0.range(up_to_end).next_back() else {
-                break;
-            };
-            if key.0 != span.memory || other_end < start {
-                break;
-            }
-            if key.1 <= start && other_end >= end {
-                return;
-            }
-            self.0.remove(&key);
-            start = start.min(key.1);
-            end = end.max(other_end);
+        let list = &mut self.0[span.memory.index() % LISTS];
+        let (memory, mut start, mut end) = (span.memory, span.offset, span.end());
+        let above = list.partition_point(|range| range.key() <= (memory, end));
+        let touches = |range: &&Range| range.memory == memory && range.end >= start;
+        let count = list[..above].iter().rev().take_while(touches).count();
+        let merged = &mut list[above - count..above];
+        let Some(last) = merged.last() else {
+            return list.insert(above, Range { memory, start, end });
+        };
+        end = end.max(last.end);
+        start = start.min(merged[0].start);
+        merged[0] = Range { memory, start, end };
+        if count > 1 {
+            list.drain(above - count + 1..above);
         }
-        self.0.insert((span.memory, start), end);
+    }
+}
+
+impl Range {
+    fn key(&self) -> (MemoryId, u64) {
+        (self.memory, self.start)
     }
 }
 

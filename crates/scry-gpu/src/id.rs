@@ -11,6 +11,13 @@ pub(crate) struct Id<K> {
     kind: PhantomData<fn() -> K>,
 }
 
+impl<K> Id<K> {
+    /// Which slot; those in use at once have different ones.
+    pub(crate) fn index(self) -> usize {
+        self.index as usize
+    }
+}
+
 impl<K> Clone for Id<K> {
     fn clone(&self) -> Self {
         *self

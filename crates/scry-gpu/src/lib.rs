@@ -54,6 +54,7 @@ mod launch;
 mod list;
 mod memory;
 mod native;
+mod order;
 mod process;
 mod select;
 pub mod shaders;

@@ -4,6 +4,7 @@ use crate::backend::{BACKENDS, Backend};
 use crate::driver::{Adapter, Driver};
 use crate::error::{Attempt, GpuError, NoDevice, Result};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind};
+use crate::order::sorted;
 
 /// Every device present, the one to prefer first, and what became of backends without any.
 pub(crate) struct Found {
@@ -30,7 +31,9 @@ impl Found {
                 }),
             }
         }
-        found.adapters.sort_by_key(|adapter| rank(adapter.info()));
+        let rank_of = |adapter: &dyn Adapter| rank(adapter.info());
+        let before = |a: &_, b: &_| rank_of(Box::as_ref(a)) < rank_of(Box::as_ref(b));
+        found.adapters = sorted(found.adapters, &before);
         found
     }
 

@@ -102,7 +102,7 @@ impl Ring {
         &self,
         context: &Context,
         size: usize,
-        mut give_way: impl FnMut() -> Result<()>,
+        give_way: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Lease<'_>> {
         let mut gave_way = false;
         loop {

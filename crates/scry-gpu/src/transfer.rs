@@ -6,9 +6,8 @@
 //! share one.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, Builder, ScopedJoinHandle};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder};
 
 use crate::command::{Command, Span};
 use crate::context::Context;
@@ -43,14 +42,7 @@ pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<(
         }
         Ok(())
     };
-    let captured = thread::scope(|scope| {
-        // A thread that the system refuses is one less: the caller's own always works.
-        let others: Vec<_> =
-            (1..threads).filter_map(|_| Builder::new().spawn_scoped(scope, work).ok()).collect();
-        let mine = work();
-        first_error(mine, others)
-    });
-    captured?;
+    with_helpers(threads - 1, &work, |_| work())?;
     upload.submit(1)
 }
 
@@ -66,7 +58,7 @@ impl Upload<'_> {
     /// Copies a chunk into the ring, and submits if there are enough of them.
     fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
         let context = self.context;
-        let lease = context.staging.up.lease(context, chunk.len(), || self.submit(1))?;
+        let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
         let to = part(self.dst, index, chunk.len()).1;
@@ -102,21 +94,56 @@ struct Arrival<'a> {
 /// Copies device memory into `out`, after what was submitted before.
 pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u8]) -> Result<()> {
     let others = host_threads(context, out.len()) - 1;
-    let (send, arrived) = mpsc::channel();
-    let arrived = Mutex::new(arrived);
-    thread::scope(|scope| {
-        let copy = || copy_arrivals(context, &arrived);
-        let others: Vec<_> =
-            (0..others).filter_map(|_| Builder::new().spawn_scoped(scope, copy).ok()).collect();
-        let fetched = fetch(context, src, out, |arrival| match others.is_empty() {
-            true => arrival.copy(context),
-            // The receiver outlives the scope.
-            false => send.send(arrival).map_err(|_| unreachable!()),
-        });
-        // Ends the others' work.
-        drop(send);
-        first_error(fetched, others)
+    let arrivals = Arrivals::default();
+    with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
+        // Ends the others' work, however this ends.
+        let _end = End(&arrivals);
+        fetch(context, src, out, &mut |arrival| match helpers {
+            0 => arrival.copy(context),
+            _ => {
+                arrivals.lock().0.push_back(arrival);
+                arrivals.changed.notify_one();
+                Ok(())
+            }
+        })
     })
+}
+
+/// Chunks that wait to be copied out of the ring, and whether more may come.
+#[derive(Default)]
+struct Arrivals<'a> {
+    waiting: Mutex<(VecDeque<Arrival<'a>>, bool)>,
+    changed: Condvar,
+}
+
+/// Says at its drop that no more chunks come.
+struct End<'e, 'a>(&'e Arrivals<'a>);
+
+impl Drop for End<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().1 = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl<'a> Arrivals<'a> {
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<Arrival<'a>>, bool)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next chunk, waited for; none if no more come.
+    fn next(&self) -> Option<Arrival<'a>> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(arrival) = waiting.0.pop_front() {
+                return Some(arrival);
+            }
+            if waiting.1 {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
 }
 
 /// Chunks that one submission copies into the ring.
@@ -131,9 +158,9 @@ fn fetch<'a>(
     context: &'a Context,
     src: Place<'_>,
     out: &'a mut [u8],
-    mut hand_on: impl FnMut(Arrival<'a>) -> Result<()>,
+    hand_on: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
 ) -> Result<()> {
-    let mut ahead: VecDeque<Group<'a>> = VecDeque::with_capacity(AHEAD);
+    let mut ahead: Vec<Group<'a>> = Vec::with_capacity(AHEAD);
     let mut settle = |group: Group<'a>| -> Result<()> {
         context.wait(group.point)?;
         group.chunks.into_iter().try_for_each(|mut arrival| {
@@ -144,24 +171,22 @@ fn fetch<'a>(
     let mut chunks = out.chunks_mut(SLOT).zip(0u64..).peekable();
     while chunks.peek().is_some() {
         if ahead.len() == AHEAD {
-            ahead.pop_front().map_or(Ok(()), &mut settle)?;
+            settle(ahead.remove(0))?;
         }
         let mut group = Vec::with_capacity(GROUP);
         while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
             let lease = match context.staging.down.try_lease(context, out.len())? {
                 Some(lease) => lease,
-                None => match ahead.pop_front() {
-                    Some(oldest) => {
-                        settle(oldest)?;
-                        continue;
-                    }
-                    None if !group.is_empty() => break,
-                    None => context.staging.down.lease(context, out.len(), || Ok(()))?,
-                },
+                None if !ahead.is_empty() => {
+                    settle(ahead.remove(0))?;
+                    continue;
+                }
+                None if !group.is_empty() => break,
+                None => context.staging.down.lease(context, out.len(), &mut || Ok(()))?,
             };
             group.extend(chunks.next().map(|(out, index)| (Arrival { lease, out }, index)));
         }
-        ahead.push_back(submit_fetch(context, src, group)?);
+        ahead.push(submit_fetch(context, src, group)?);
     }
     ahead.into_iter().try_for_each(settle)
 }
@@ -191,10 +216,9 @@ impl Arrival<'_> {
 
 /// Copies what arrives until there is no more. After a failure the rest is only taken off the
 /// ring, so that nobody waits for it.
-fn copy_arrivals(context: &Context, arrived: &Mutex<Receiver<Arrival<'_>>>) -> Result<()> {
-    let next = || arrived.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
     let mut result = Ok(());
-    while let Some(arrival) = next() {
+    while let Some(arrival) = arrivals.next() {
         if result.is_ok() {
             result = arrival.copy(context);
         }
@@ -202,11 +226,25 @@ fn copy_arrivals(context: &Context, arrived: &Mutex<Receiver<Arrival<'_>>>) -> R
     result
 }
 
-/// Waits for the other threads; the first error of all.
-fn first_error(mine: Result<()>, others: Vec<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
-    let panic = |panic| std::panic::resume_unwind(panic);
-    let theirs = others.into_iter().map(|other| other.join().unwrap_or_else(panic));
-    theirs.fold(mine, |all, one| all.and(one))
+/// Does `mine`, which is told how many threads meanwhile do `theirs`; the first error of all.
+fn with_helpers(
+    threads: usize,
+    theirs: &(dyn Fn() -> Result<()> + Sync),
+    mine: impl FnOnce(usize) -> Result<()>,
+) -> Result<()> {
+    thread::scope(|scope| {
+        let mut helpers = Vec::new();
+        for _ in 0..threads {
+            // A thread that the system refuses is one less: the caller's own always works.
+            helpers.extend(Builder::new().spawn_scoped(scope, theirs).ok());
+        }
+        let mut result = mine(helpers.len());
+        for helper in helpers {
+            let outcome = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(outcome);
+        }
+        result
+    })
 }
 
 /// The part of a place that chunk number `index` of a transfer is copied to or from.

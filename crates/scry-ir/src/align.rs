@@ -1,13 +1,12 @@
 //! Refuses layouts that naga computes wrongly: it forgets the `@align` of a member when the
 //! struct of that member stands inside another type, in offsets, sizes and strides.
 
-use std::collections::HashMap;
-
 use naga::proc::Alignment;
 use naga::{AddressSpace, Handle, Module, Span, Type, TypeInner};
 
 use crate::ShaderErrorKind;
 use crate::declarations::Declarations;
+use crate::map::Map;
 use crate::report::Report;
 
 /// An `@align` attribute.
@@ -29,13 +28,13 @@ struct Demand {
 /// Checks every type that the host shares.
 pub(crate) fn check(module: &Module, outline: &Declarations<'_>) -> Result<(), Box<Report>> {
     let attributes = attributes(outline);
-    if attributes.is_empty() {
+    if attributes.iter().len() == 0 {
         return Ok(());
     }
     let (shared, nested) = shared_types(module);
     let mut demands: Vec<Demand> = Vec::with_capacity(module.types.len());
     for (handle, ty) in module.types.iter() {
-        let own = ty.name.as_ref().and_then(|name| attributes.get(name));
+        let own = ty.name.as_ref().and_then(|name| attributes.get(name.as_str()));
         let own = own.map_or(&[][..], Vec::as_slice);
         let demand = demand(&ty.inner, own, &demands);
         if shared[handle.index()] {
@@ -51,9 +50,9 @@ pub(crate) fn check(module: &Module, outline: &Declarations<'_>) -> Result<(), B
 }
 
 /// The `@align` attributes of each struct.
-fn attributes(outline: &Declarations<'_>) -> HashMap<String, Vec<Attribute>> {
-    let mut found: HashMap<String, Vec<Attribute>> = HashMap::new();
-    for (name, body) in &outline.structs {
+fn attributes<'a>(outline: &Declarations<'a>) -> Map<&'a str, Vec<Attribute>> {
+    let mut found: Map<&str, Vec<Attribute>> = Map::default();
+    for (name, body) in outline.structs.iter() {
         let mut pending = None;
         let mut at = body.start;
         while at < body.end {
@@ -72,7 +71,7 @@ fn attributes(outline: &Declarations<'_>) -> HashMap<String, Vec<Attribute>> {
             if outline.text(at + 1) == ":"
                 && let Some((value, span)) = pending.take()
             {
-                found.entry((*name).to_owned()).or_default().push(Attribute {
+                found.value_or_default(name).push(Attribute {
                     member: outline.text(at).to_owned(),
                     value,
                     span,

@@ -1,23 +1,23 @@
 //! The module-scope declarations of a source, found in its tokens: what the steps need that
 //! naga's module does not tell.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use naga::Span;
 
 use crate::lex::{Kind, Token};
+use crate::map::Map;
 
 /// The declarations at module scope.
 pub(crate) struct Declarations<'a> {
     pub(crate) source: &'a str,
     pub(crate) tokens: &'a [Token],
     /// The tokens of the initialiser of each `const`.
-    pub(crate) constants: HashMap<&'a str, Range<usize>>,
+    pub(crate) constants: Map<&'a str, Range<usize>>,
     /// The same of every `const` within a function; of one name there may be several.
-    pub(crate) local_constants: HashMap<&'a str, Vec<Range<usize>>>,
+    pub(crate) local_constants: Map<&'a str, Vec<Range<usize>>>,
     /// The tokens between the braces of each `struct`.
-    pub(crate) structs: HashMap<&'a str, Range<usize>>,
+    pub(crate) structs: Map<&'a str, Range<usize>>,
     /// The name of each `fn`, and the tokens between its braces; in source order.
     pub(crate) functions: Vec<(&'a str, Range<usize>)>,
 }
@@ -28,9 +28,9 @@ impl<'a> Declarations<'a> {
         let mut outline = Self {
             source,
             tokens,
-            constants: HashMap::new(),
-            local_constants: HashMap::new(),
-            structs: HashMap::new(),
+            constants: Map::default(),
+            local_constants: Map::default(),
+            structs: Map::default(),
             functions: Vec::new(),
         };
         let mut at = 0;
@@ -89,7 +89,7 @@ impl<'a> Declarations<'a> {
         for at in body {
             if self.text(at) == "const" {
                 let (name, value) = (self.text(at + 1), self.initialiser(at));
-                self.local_constants.entry(name).or_default().push(value);
+                self.local_constants.value_or_default(name).push(value);
             }
         }
     }

@@ -1,5 +1,6 @@
 //! `override` declarations: the values given for them are checked, then put in.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use naga::back::PipelineConstants;
@@ -46,7 +47,7 @@ pub(crate) type Values = HashMap<String, f64>;
 impl Declared {
     /// Lists the named overrides of a module, in source order.
     pub(crate) fn collect(module: &Module) -> Self {
-        let mut declared: Vec<Declaration> = module
+        let declared: Vec<Declaration> = module
             .overrides
             .iter()
             .filter_map(|(handle, declaration)| {
@@ -63,8 +64,14 @@ impl Declared {
                 })
             })
             .collect();
-        declared.sort_by_key(|d| d.span.to_range().map_or(usize::MAX, |range| range.start));
-        Self { list: declared }
+        // In the order of the source.
+        let start = |d: &Declaration| d.span.to_range().map_or(u32::MAX, |at| at.start as u32);
+        let places = declared.iter().zip(0u64..);
+        let mut order: Vec<u64> = places.map(|(d, at)| u64::from(start(d)) << 32 | at).collect();
+        order.sort_unstable();
+        let mut declared: Vec<_> = declared.into_iter().map(Some).collect();
+        let list = order.iter().filter_map(|at| declared[*at as u32 as usize].take()).collect();
+        Self { list }
     }
 
     /// Checks the values given.
@@ -199,9 +206,12 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
     let constants: PipelineConstants =
         declared.list.iter().filter_map(|d| Some((d.key(), *values.get(&d.key())?))).collect();
     let unused = ModuleInfo::default();
-    let (module, _) =
-        process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;
-    Ok(module.into_owned())
+    let changed = match process_overrides(&module, &unused, None, &constants) {
+        Ok((Cow::Owned(changed), _)) => Some(changed),
+        Ok((Cow::Borrowed(_), _)) => None,
+        Err(error) => return Err(explain(&error)),
+    };
+    Ok(changed.unwrap_or(module))
 }
 
 /// What naga says of values that fit their types, but not the kernel.

@@ -1,5 +1,6 @@
 //! A kernel: one entry point of a validated WGSL module, and its interface.
 
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
@@ -28,7 +29,19 @@ impl Default for Options {
 /// One entry point of a parsed and validated WGSL module, overrides applied. Cheap to clone.
 #[derive(Clone)]
 pub struct Program {
-    pub(crate) inner: Arc<Inner>,
+    inner: Arc<dyn Held>,
+}
+
+/// Holds the parts of a program where crates that use programs do not see them: so none of these
+/// crates has to be built with all that it takes to drop a module.
+trait Held: Send + Sync + UnwindSafe + RefUnwindSafe {
+    fn inner(&self) -> &Inner;
+}
+
+impl Held for Inner {
+    fn inner(&self) -> &Inner {
+        self
+    }
 }
 
 /// What a program holds.
@@ -118,6 +131,11 @@ impl Program {
     /// What the host has to know of the kernel.
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        &self.inner.interface
+        &self.inner().interface
+    }
+
+    /// What the program holds.
+    pub(crate) fn inner(&self) -> &Inner {
+        self.inner.inner()
     }
 }

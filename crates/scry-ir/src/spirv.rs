@@ -75,7 +75,7 @@ impl Program {
     /// kernel: their accesses cannot be clamped.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
-        let inner = &*self.inner;
+        let inner = self.inner();
         guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
     }
 }
@@ -158,16 +158,16 @@ fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Option
     } else {
         spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
     };
-    let slot = |(index, binding): (usize, &ResourceBinding)| {
-        let slot =
-            spv::BindingInfo { descriptor_set: 0, binding: index as u32, binding_array_size: None };
-        (*binding, slot)
-    };
+    let mut binding_map = spv::BindingMap::default();
+    for (resource, binding) in bindings.iter().zip(0..) {
+        let slot = spv::BindingInfo { descriptor_set: 0, binding, binding_array_size: None };
+        binding_map.insert(*resource, slot);
+    }
     spv::Options {
         lang_version: options.version,
         flags: spv::WriterFlags::DEBUG,
         fake_missing_bindings: false,
-        binding_map: bindings.iter().enumerate().map(slot).collect(),
+        binding_map,
         bounds_check_policies: BoundsCheckPolicies {
             index: policy,
             buffer: policy,

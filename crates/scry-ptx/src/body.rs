@@ -1,7 +1,5 @@
 //! What a kernel does, written instruction by instruction.
 
-use std::collections::BTreeMap;
-
 use crate::asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 use crate::module::SharedArray;
 use crate::target::{Target, Version};
@@ -23,7 +21,7 @@ pub struct Body {
     /// Arrays of each thread: name and bytes.
     pub(crate) locals: Vec<(String, u32)>,
     /// Numbers that instructions take only from registers, where they are at hand.
-    special: BTreeMap<&'static str, Reg>,
+    special: Vec<(&'static str, Reg)>,
 }
 
 impl Body {
@@ -38,7 +36,7 @@ impl Body {
             lines: Vec::new(),
             shared: Vec::new(),
             locals: Vec::new(),
-            special: BTreeMap::new(),
+            special: Vec::new(),
         }
     }
 
@@ -169,12 +167,12 @@ impl Body {
     /// A special register of 32 bits, such as `%tid.x`. It is read where this is called first, so
     /// that has to be at the beginning of the kernel.
     pub fn special(&mut self, name: &'static str) -> Reg {
-        if let Some(known) = self.special.get(name) {
+        if let Some((_, known)) = self.special.iter().find(|(of, _)| *of == name) {
             return *known;
         }
         let result = self.reg(PtxType::U32);
         self.emit(Opcode::new("mov.u32"), vec![result.into(), name.into()]);
-        self.special.insert(name, result);
+        self.special.push((name, result));
         result
     }
 

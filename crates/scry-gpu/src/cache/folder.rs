@@ -5,7 +5,6 @@
 //! of each file, of the handle that was opened. On Windows the folder lies in the user's profile,
 //! whose access list keeps others out.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::io::{self, Read as _};
@@ -184,9 +183,10 @@ pub(super) fn read_private(path: &Path, limit: u64) -> Option<(File, Vec<u8>)> {
 
 /// Says once in a process, for each folder, why it is not used.
 pub(super) fn warn_once(folder: &Path, problem: &io::Error) {
-    static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    static WARNED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
     let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
-    if warned.insert(folder.to_owned()) {
+    if !warned.iter().any(|known| known == folder) {
+        warned.push(folder.to_owned());
         log::warn!(
             "compiled kernels are not kept in {}: {problem}; set SCRY_CACHE_DIR to a folder that \
              only you can write to, or to `off`",

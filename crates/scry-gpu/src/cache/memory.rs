@@ -1,7 +1,7 @@
 //! Kernels of this process, by full key.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher as _, RandomState};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
@@ -19,19 +19,19 @@ pub(crate) struct MemoryCache<V> {
     clock: AtomicU64,
     kept: RwLock<Kept<V>>,
     /// Hashes of the keys that are being built.
-    building: Mutex<HashSet<u64>>,
+    building: Mutex<Vec<u64>>,
     built: Condvar,
 }
 
 #[derive(Debug)]
 struct Kept<V> {
-    /// By hash. Almost always there is one entry for a hash.
-    entries: HashMap<u64, Vec<Entry<V>>>,
-    count: usize,
+    /// Sorted by hash. Almost always there is one entry for a hash.
+    entries: Vec<Entry<V>>,
 }
 
 #[derive(Debug)]
 struct Entry<V> {
+    hash: u64,
     key: KernelKey,
     value: Arc<V>,
     used: AtomicU64,
@@ -49,8 +49,8 @@ impl<V> MemoryCache<V> {
             capacity,
             seed: RandomState::new().hash_one(0),
             clock: AtomicU64::new(0),
-            kept: RwLock::new(Kept { entries: HashMap::new(), count: 0 }),
-            building: Mutex::new(HashSet::new()),
+            kept: RwLock::new(Kept { entries: Vec::new() }),
+            building: Mutex::default(),
             built: Condvar::new(),
         }
     }
@@ -90,7 +90,7 @@ impl<V> MemoryCache<V> {
     /// Number of kernels kept.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner).count
+        self.kept.read().unwrap_or_else(PoisonError::into_inner).entries.len()
     }
 
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<Arc<V>> {
@@ -104,7 +104,8 @@ impl<V> MemoryCache<V> {
     /// waits once at most: after a failure many may build, none has to queue.
     fn wait_for_others(&self, hash: u64) -> Option<Turn<'_, V>> {
         let mut building = self.building.lock().unwrap_or_else(PoisonError::into_inner);
-        if building.insert(hash) {
+        if !building.contains(&hash) {
+            building.push(hash);
             return Some(Turn { cache: self, hash });
         }
         while building.contains(&hash) {
@@ -116,13 +117,13 @@ impl<V> MemoryCache<V> {
     /// Keeps a value, unless another thread kept one first: then that one is given.
     fn keep(&self, hash: u64, key: KernelKey, value: Arc<V>) -> Arc<V> {
         let mut kept = self.kept.write().unwrap_or_else(PoisonError::into_inner);
-        let bucket = kept.entries.entry(hash).or_default();
-        if let Some(entry) = bucket.iter().find(|entry| entry.key == key) {
+        let bucket = kept.bucket(hash);
+        if let Some(entry) = kept.entries[bucket.clone()].iter().find(|entry| entry.key == key) {
             return Arc::clone(&entry.value);
         }
-        bucket.push(Entry { key, value: Arc::clone(&value), used: AtomicU64::new(self.tick()) });
-        kept.count += 1;
-        let evicted = if kept.count > self.capacity { kept.remove_oldest() } else { None };
+        let used = AtomicU64::new(self.tick());
+        kept.entries.insert(bucket.end, Entry { hash, key, value: Arc::clone(&value), used });
+        let evicted = if kept.entries.len() > self.capacity { kept.remove_oldest() } else { None };
         // The value goes after the lock: letting go of a kernel may take a while.
         drop(kept);
         drop(evicted);
@@ -136,24 +137,25 @@ impl<V> MemoryCache<V> {
 
 impl<V> Kept<V> {
     fn find(&self, hash: u64, key: KeyRef<'_>) -> Option<&Entry<V>> {
-        let bucket = self.entries.get(&hash)?;
-        bucket.iter().find(|entry| key.matches(&entry.key))
+        self.entries[self.bucket(hash)].iter().find(|entry| key.matches(&entry.key))
+    }
+
+    /// Where the entries of a hash are, or would be.
+    fn bucket(&self, hash: u64) -> Range<usize> {
+        let start = self.entries.partition_point(|entry| entry.hash < hash);
+        let same = self.entries[start..].iter().take_while(|entry| entry.hash == hash);
+        start..start + same.count()
     }
 
     fn remove_oldest(&mut self) -> Option<Entry<V>> {
-        let used = |entry: &Entry<V>| entry.used.load(Ordering::Relaxed);
-        let (&hash, index) = self
-            .entries
-            .iter()
-            .flat_map(|(hash, bucket)| (0..bucket.len()).map(move |index| (hash, index)))
-            .min_by_key(|(hash, index)| used(&self.entries[*hash][*index]))?;
-        let bucket = self.entries.get_mut(&hash)?;
-        let entry = bucket.swap_remove(index);
-        if bucket.is_empty() {
-            self.entries.remove(&hash);
+        let mut oldest: Option<(u64, usize)> = None;
+        for (index, entry) in self.entries.iter().enumerate() {
+            let used = entry.used.load(Ordering::Relaxed);
+            if oldest.is_none_or(|oldest| used < oldest.0) {
+                oldest = Some((used, index));
+            }
         }
-        self.count -= 1;
-        Some(entry)
+        Some(self.entries.remove(oldest?.1))
     }
 }
 
@@ -167,7 +169,7 @@ impl<V> Drop for Turn<'_, V> {
     fn drop(&mut self) {
         let building = self.cache.building.lock();
         let mut building = building.unwrap_or_else(PoisonError::into_inner);
-        building.remove(&self.hash);
+        building.retain(|hash| *hash != self.hash);
         drop(building);
         self.cache.built.notify_all();
     }

@@ -1,12 +1,13 @@
 //! The files of the cache as a whole: listing, clearing, and bounding the sum of their sizes.
 
-use std::fs::{self, File};
+use std::fs::{self, DirEntry, File};
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use super::folder;
 use super::format::{self, MAX_FILE};
+use crate::order::sorted;
 
 /// Extension of entries.
 pub(super) const ENTRY: &str = "kernel";
@@ -41,7 +42,7 @@ impl Stored {
     pub(crate) fn entry_point(&self) -> Option<String> {
         let mut beginning = Vec::new();
         let file = File::open(&self.path).ok()?;
-        file.take(4096).read_to_end(&mut beginning).ok()?;
+        (&file).take(4096).read_to_end(&mut beginning).ok()?;
         format::entry_point(&beginning)
     }
 
@@ -53,10 +54,9 @@ impl Stored {
 /// Every file of ours below `root`, oldest first. Other files are passed over, and so are links
 /// and folders that could be somebody else's.
 pub(crate) fn list(root: &Path) -> Vec<Stored> {
-    let mut found: Vec<Stored> =
-        device_folders(root).iter().flat_map(|folder| files(folder)).collect();
-    found.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
-    found
+    let mut found = Vec::new();
+    device_folders(root).iter().for_each(|folder| found.append(&mut files(folder)));
+    sorted(found, &|a: &Stored, b: &Stored| (a.modified, &a.path) < (b.modified, &b.path))
 }
 
 /// Removes every file of ours below `root`, and the folders that are empty then. The number of
@@ -124,29 +124,35 @@ fn device_folders(root: &Path) -> Vec<PathBuf> {
     if folder::check_private(root).is_err() {
         return Vec::new();
     }
-    let folders = fs::read_dir(root).into_iter().flatten().flatten();
+    let mut folders = Vec::new();
+    for_each_item(root, &mut |item| {
+        if is_device_folder(&item.file_name().to_string_lossy()) {
+            folders.push(item.path());
+        }
+    });
+    folders.retain(|path| folder::check_private(path).is_ok());
     folders
-        .filter(|item| is_device_folder(&item.file_name().to_string_lossy()))
-        .map(|item| item.path())
-        .filter(|path| folder::check_private(path).is_ok())
-        .collect()
 }
 
 fn files(folder: &Path) -> Vec<Stored> {
-    let items = fs::read_dir(folder).into_iter().flatten().flatten();
-    items
-        .filter_map(|item| {
-            let kind = kind_of(&item.file_name().to_string_lossy())?;
-            // Of the link, if it is one.
-            let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;
-            Some(Stored {
-                path: item.path(),
-                kind,
-                bytes: metadata.len(),
-                modified: metadata.modified().ok()?,
-            })
-        })
-        .collect()
+    let mut files = Vec::new();
+    for_each_item(folder, &mut |item| files.extend(stored(item)));
+    files
+}
+
+/// Looks at all in a folder that can be looked at.
+fn for_each_item(folder: &Path, look: &mut dyn FnMut(&DirEntry)) {
+    let Ok(items) = fs::read_dir(folder) else { return };
+    items.flatten().for_each(|item| look(&item));
+}
+
+/// What is known of a file, if it is one of ours.
+fn stored(item: &DirEntry) -> Option<Stored> {
+    let kind = kind_of(&item.file_name().to_string_lossy())?;
+    // Of the link, if it is one.
+    let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;
+    let (path, bytes) = (item.path(), metadata.len());
+    Some(Stored { path, kind, bytes, modified: metadata.modified().ok()? })
 }
 
 /// Whether a name is one that [`DeviceIdentity`](super::DeviceIdentity) gives.

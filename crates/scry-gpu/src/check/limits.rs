@@ -54,7 +54,7 @@ impl Check<'_> {
                 });
             }
             self.at_most(
-                || format!("@workgroup_size along {}", AXES[axis]),
+                &|| format!("@workgroup_size along {}", AXES[axis]),
                 size[axis].into(),
                 "",
                 (limits.max_workgroup_size[axis].into(), "max_workgroup_size"),
@@ -62,7 +62,7 @@ impl Check<'_> {
             )?;
         }
         self.at_most(
-            || format!("@workgroup_size({}, {}, {})", size[0], size[1], size[2]),
+            &|| format!("@workgroup_size({}, {}, {})", size[0], size[1], size[2]),
             // Each is at most 2³²: their product fits.
             size.iter().map(|n| u128::from(*n)).product(),
             " invocations",
@@ -73,7 +73,7 @@ impl Check<'_> {
 
     fn workgroup_memory(&self) -> Result<()> {
         self.at_most(
-            || "workgroup memory".into(),
+            &|| "workgroup memory".into(),
             self.interface.workgroup_memory.into(),
             " bytes",
             (self.info.limits.max_workgroup_memory.into(), "max_workgroup_memory"),
@@ -85,14 +85,14 @@ impl Check<'_> {
         let limits = &self.info.limits;
         let count = |space| self.interface.bindings.iter().filter(|b| b.space == space).count();
         self.at_most(
-            || "number of var<storage> bindings".into(),
+            &|| "number of var<storage> bindings".into(),
             count(Space::Storage) as u128,
             "",
             (limits.max_storage_bindings.into(), "max_storage_bindings"),
             "put several arrays into one buffer",
         )?;
         self.at_most(
-            || "number of var<uniform> bindings".into(),
+            &|| "number of var<uniform> bindings".into(),
             count(Space::Uniform) as u128,
             "",
             (limits.max_uniform_bindings.into(), "max_uniform_bindings"),
@@ -114,7 +114,7 @@ impl Check<'_> {
             ),
         };
         self.at_most(
-            || place(binding),
+            &|| place(binding),
             binding.layout.min_binding_size().into(),
             " bytes",
             limit,
@@ -127,7 +127,7 @@ impl Check<'_> {
             return Ok(());
         };
         self.at_most(
-            || format!("`{}` (var<immediate>)", immediates.name),
+            &|| format!("`{}` (var<immediate>)", immediates.name),
             immediates.layout.fixed_size().into(),
             " bytes",
             (self.info.limits.max_immediates.into(), "max_immediates"),
@@ -137,7 +137,7 @@ impl Check<'_> {
 
     fn at_most(
         &self,
-        what: impl FnOnce() -> String,
+        what: &dyn Fn() -> String,
         requested: u128,
         unit: &str,
         (limit, limit_name): (u128, &'static str),

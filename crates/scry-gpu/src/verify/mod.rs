@@ -28,6 +28,7 @@ use crate::error::{GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
 use crate::kernel::CompileOptions;
 use crate::launch::{Invocations, Launch};
+use crate::order::sorted;
 use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
@@ -195,9 +196,9 @@ fn is_lacking(error: &GpuError) -> bool {
 pub fn devices() -> Result<Vec<Device>> {
     let infos = Device::list();
     let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
-    let mut devices: Vec<Device> = infos.iter().map(open).collect::<Result<_>>()?;
-    devices.sort_by_key(|device| device.backend_kind() != BackendKind::Cpu);
-    Ok(devices)
+    let devices: Vec<Device> = infos.iter().map(open).collect::<Result<_>>()?;
+    let is_reference = |device: &Device| device.backend_kind() == BackendKind::Cpu;
+    Ok(sorted(devices, &|a, b| is_reference(a) && !is_reference(b)))
 }
 
 /// Runs a kernel on every device present, and panics unless all compute what the reference

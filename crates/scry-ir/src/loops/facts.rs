@@ -1,7 +1,5 @@
 //! What happens anywhere inside a block: which locals are written, which expressions evaluated.
 
-use std::collections::{HashMap, HashSet};
-
 use naga::{Block, Expression, Function, Range, Statement};
 
 use super::{Expr, Local};
@@ -10,8 +8,9 @@ use super::{Expr, Local};
 #[derive(Default)]
 pub(super) struct Facts {
     emitted: Vec<Range<Expression>>,
-    stores: HashMap<Local, u32>,
-    escaped: HashSet<Local>,
+    /// By local; zero beyond the end.
+    stores: Vec<u32>,
+    escaped: Vec<Local>,
 }
 
 impl Facts {
@@ -22,7 +21,7 @@ impl Facts {
 
     /// How many statements store into the local or a part of it.
     pub(super) fn stores(&self, local: Local) -> u32 {
-        self.stores.get(&local).copied().unwrap_or(0)
+        self.stores.get(local.index()).copied().unwrap_or(0)
     }
 
     /// True if a pointer to the local goes where it may be written.
@@ -60,7 +59,9 @@ impl Facts {
             }
             Statement::Store { pointer, .. } => {
                 if let Some(local) = root_local(function, *pointer) {
-                    *self.stores.entry(local).or_default() += 1;
+                    let at = local.index();
+                    self.stores.resize(self.stores.len().max(at + 1), 0);
+                    self.stores[at] += 1;
                 }
             }
             Statement::Call { arguments, .. } => {

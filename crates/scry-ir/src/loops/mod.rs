@@ -203,7 +203,8 @@ impl<'a> Prover<'a> {
     }
 
     fn is_bool(&self, expression: Expr, value: bool) -> bool {
-        self.function.expressions[expression] == Expression::Literal(Literal::Bool(value))
+        let expression = &self.function.expressions[expression];
+        matches!(expression, Expression::Literal(Literal::Bool(it)) if *it == value)
     }
 
     /// The value that a block stores into a local, by a statement of its own.
@@ -388,7 +389,7 @@ impl<'a> Prover<'a> {
     }
 
     fn is_local(&self, pointer: Expr, local: Local) -> bool {
-        self.function.expressions[pointer] == Expression::LocalVariable(local)
+        matches!(self.function.expressions[pointer], Expression::LocalVariable(it) if it == local)
     }
 }
 

@@ -4,8 +4,6 @@
 //! condition that is the same for all threads keeps them together; what decides is never read from
 //! memory that somebody may write, for threads that race may read different values.
 
-use std::collections::HashSet;
-
 use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
 
 /// The statements at which all threads of a block arrive, or none.
@@ -14,7 +12,7 @@ pub(super) struct Convergence {
     /// By value: whether its statement is one. Empty if nobody is going to ask.
     values: Vec<bool>,
     /// The barriers that are, by where the kernel has them.
-    barriers: HashSet<*const Stmt>,
+    barriers: Vec<*const Stmt>,
 }
 
 impl Convergence {
@@ -26,7 +24,7 @@ impl Convergence {
         let mut walk = Walk {
             uniform: Uniform::of(kir),
             values: vec![false; kir.values.len()],
-            barriers: HashSet::new(),
+            barriers: Vec::new(),
         };
         walk.block(&kir.body, true);
         Self { values: walk.values, barriers: walk.barriers }
@@ -52,7 +50,7 @@ fn has_barrier(block: &Block) -> bool {
 struct Walk {
     uniform: Uniform,
     values: Vec<bool>,
-    barriers: HashSet<*const Stmt>,
+    barriers: Vec<*const Stmt>,
 }
 
 /// What is left by some threads only.
@@ -63,17 +61,17 @@ impl Walk {
     fn block(&mut self, block: &Block, mut together: bool) -> Left {
         let mut left = Left::new();
         for stmt in block {
-            let mut inside = match stmt {
+            let inside = match stmt {
                 Stmt::Let(value) => {
                     self.values[value.index()] = together;
                     continue;
                 }
                 Stmt::Barrier(_) => {
                     // What was said of a loop's first turn may not hold of the next ones.
-                    match together {
-                        true => self.barriers.insert(stmt),
-                        false => self.barriers.remove(&std::ptr::from_ref(stmt)),
-                    };
+                    self.barriers.retain(|other| !std::ptr::eq(*other, stmt));
+                    if together {
+                        self.barriers.push(stmt);
+                    }
                     continue;
                 }
                 Stmt::Leave(label) if !together => vec![*label],
@@ -92,10 +90,12 @@ impl Walk {
                 Stmt::Set(..) | Stmt::Store { .. } | Stmt::Leave(_) => continue,
             };
             together &= inside.is_empty();
-            left.append(&mut inside);
+            for label in inside {
+                if !left.contains(&label) {
+                    left.push(label);
+                }
+            }
         }
-        left.sort_unstable_by_key(|label| label.0);
-        left.dedup();
         left
     }
 

@@ -1,7 +1,5 @@
 //! What every thread does first, and where the kernel's memory lies.
 
-use std::collections::BTreeMap;
-
 use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type};
 
 use super::{Lowering, Param, ptx_type};
@@ -24,7 +22,7 @@ pub(super) struct Entry {
     pub(super) params: Vec<Param>,
     pub(super) dynamic_shared: u32,
     /// Addresses of the buffers in use, by position.
-    pub(super) buffers: BTreeMap<u32, Reg>,
+    pub(super) buffers: Vec<(u32, Reg)>,
     /// Elements of arrays that somebody asks for.
     pub(super) lengths: Vec<(Param, Reg)>,
     /// Where each workgroup array begins in shared memory.
@@ -33,9 +31,21 @@ pub(super) struct Entry {
     pub(super) shared: Option<(Reg, String)>,
     /// Names of the local arrays.
     pub(super) locals: Vec<String>,
-    pub(super) builtins: BTreeMap<Builtin, Reg>,
+    pub(super) builtins: Vec<(Builtin, Reg)>,
     /// What loops that may not end look at.
     pub(super) poll: Option<super::poll::Poll>,
+}
+
+impl Entry {
+    /// The address of a buffer in use.
+    pub(super) fn buffer(&self, nth: u32) -> Reg {
+        let known = self.buffers.iter().find(|(of, _)| *of == nth);
+        known.expect("the addresses of all buffers in use are read at the start").1
+    }
+
+    fn builtin(&self, builtin: Builtin) -> Option<Reg> {
+        self.builtins.iter().find(|(of, _)| *of == builtin).map(|(_, register)| *register)
+    }
 }
 
 /// What a kernel makes use of.
@@ -74,7 +84,7 @@ impl Lowering<'_> {
     fn parameters(&mut self, used: &Used) {
         for nth in &used.buffers {
             let address = self.pointer(Param::Buffer(*nth));
-            self.entry.buffers.insert(*nth, address);
+            self.entry.buffers.push((*nth, address));
         }
         for length in &used.lengths {
             let elements = self.parameter(*length, PtxType::U32);
@@ -104,9 +114,9 @@ impl Lowering<'_> {
             self.fold();
         }
         for builtin in &used.builtins {
-            if !self.entry.builtins.contains_key(builtin) {
+            if self.entry.builtin(*builtin).is_none() {
                 let position = self.position(*builtin);
-                self.entry.builtins.insert(*builtin, position);
+                self.entry.builtins.push((*builtin, position));
             }
         }
     }
@@ -161,7 +171,10 @@ impl Lowering<'_> {
     pub(super) fn builtin(&mut self, builtin: Builtin) -> Operand {
         match builtin {
             Builtin::SubgroupSize => Operand::u32(32),
-            _ => self.entry.builtins[&builtin].into(),
+            _ => {
+                let register = self.entry.builtin(builtin);
+                register.expect("what a kernel is told is read at its start").into()
+            }
         }
     }
 
@@ -282,8 +295,8 @@ impl Lowering<'_> {
         let y = self.b.typed("rem", PtxType::U32, &[rows.into(), h]);
         let z = self.b.typed("div", PtxType::U32, &[rows.into(), h]);
         for (axis, id) in (0..).zip([x, y, z]) {
-            self.entry.builtins.insert(Builtin::GroupId(axis), id);
-            self.entry.builtins.insert(Builtin::GroupCount(axis), groups[usize::from(axis)]);
+            self.entry.builtins.push((Builtin::GroupId(axis), id));
+            self.entry.builtins.push((Builtin::GroupCount(axis), groups[usize::from(axis)]));
         }
     }
 
@@ -319,8 +332,9 @@ impl Used {
             }
         }
         used.stores(&kir.body);
-        used.buffers.sort_unstable();
-        used.buffers.dedup();
+        let mut touched = vec![false; kir.buffers.len()];
+        used.buffers.iter().for_each(|nth| touched[*nth as usize] = true);
+        used.buffers = (0..).zip(touched).filter(|it| it.1).map(|it| it.0).collect();
         used
     }
 

@@ -160,7 +160,7 @@ impl Lowering<'_> {
     /// The address at which a space begins.
     fn base(&mut self, space: Where) -> Reg {
         match (space, self.symbol(space)) {
-            (Where::Binding(nth), _) => self.entry.buffers[&nth],
+            (Where::Binding(nth), _) => self.entry.buffer(nth),
             (_, symbol) => {
                 let base = self.b.reg(PtxType::U64);
                 let symbol = symbol.expect("what is no buffer has a name");

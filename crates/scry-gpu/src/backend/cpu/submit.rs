@@ -3,7 +3,7 @@
 //! A thread executes submissions one after the other. If it has nothing to do and a submission is
 //! small, the thread that submits executes it itself: to wake another one would take longer.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -58,7 +58,7 @@ struct State {
     first_stopped: Option<u64>,
     /// Threads that sleep until a submission is done.
     waiting: usize,
-    timings: BTreeMap<u64, Vec<Duration>>,
+    timings: Vec<(u64, Vec<Duration>)>,
     thread: Option<JoinHandle<()>>,
     ended: bool,
 }
@@ -143,7 +143,11 @@ impl Queue {
 
     /// The times of the launches of a submission that is done; once.
     pub(super) fn timings(&self, number: u64) -> Vec<Duration> {
-        self.shared.lock().timings.remove(&number).unwrap_or_default()
+        let timings = &mut self.shared.lock().timings;
+        match timings.binary_search_by_key(&number, |(of, _)| *of) {
+            Ok(at) => timings.remove(at).1,
+            Err(_) => Vec::new(),
+        }
     }
 
     /// Whether everything so far was done by those who submitted it.
@@ -263,7 +267,7 @@ impl Shared {
         let mut state = self.lock();
         state.busy = false;
         match outcome {
-            Ok(Ok(times)) if timed => drop(state.timings.insert(number, times)),
+            Ok(Ok(times)) if timed => state.timings.push((number, times)),
             Ok(Err(_)) => drop(state.first_stopped.get_or_insert(number)),
             Ok(Ok(_)) => {}
             Err(()) => return state,

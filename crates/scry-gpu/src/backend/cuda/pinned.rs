@@ -3,7 +3,6 @@
 //! To pin memory takes the driver long, and to let go of it longer: it waits for the device. So
 //! small blocks are cut from slabs, which are kept, and of large ones so many bytes are.
 
-use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
 use super::types::DevicePtr;
@@ -44,7 +43,8 @@ impl Place {
 /// Blocks that nobody uses, by size.
 #[derive(Default)]
 pub(super) struct Shelves {
-    free: BTreeMap<u64, Vec<Place>>,
+    /// Sorted by capacity, of which there are few.
+    free: Vec<(u64, Vec<Place>)>,
     /// Bytes of the large ones.
     large: u64,
     /// All slabs, whoever uses them.
@@ -60,7 +60,7 @@ pub(super) fn capacity(size: u64) -> u64 {
 impl Shelves {
     /// A block of a capacity, if there is one.
     pub(super) fn take(&mut self, capacity: u64) -> Option<Place> {
-        let place = self.free.get_mut(&capacity)?.pop()?;
+        let place = self.shelf(capacity).pop()?;
         if capacity > SMALL {
             self.large -= capacity;
         }
@@ -75,22 +75,35 @@ impl Shelves {
             }
             self.large += capacity;
         }
-        self.free.entry(capacity).or_default().push(place);
+        self.shelf(capacity).push(place);
         None
+    }
+
+    /// The free ones of a capacity.
+    fn shelf(&mut self, capacity: u64) -> &mut Vec<Place> {
+        let at = self.free.partition_point(|(of, _)| *of < capacity);
+        if self.free.get(at).is_none_or(|(of, _)| *of != capacity) {
+            self.free.insert(at, (capacity, Vec::new()));
+        }
+        &mut self.free[at].1
     }
 
     /// Cuts a slab into blocks, and gives the first.
     pub(super) fn cut(&mut self, slab: Place, capacity: u64) -> Place {
         self.slabs.push(slab);
         let others = (1..SLAB / capacity).rev().map(|nth| slab.behind(nth * capacity));
-        self.free.entry(capacity).or_default().extend(others);
+        self.shelf(capacity).extend(others);
         slab
     }
 
     /// Takes out large blocks that nobody uses.
     pub(super) fn empty(&mut self) -> Vec<Place> {
         self.large = 0;
-        self.free.split_off(&(SMALL + 1)).into_values().flatten().collect()
+        let mut large = Vec::new();
+        for (_, places) in self.free.iter_mut().filter(|(capacity, _)| *capacity > SMALL) {
+            large.append(places);
+        }
+        large
     }
 
     /// Takes out everything. Nobody uses any of it.

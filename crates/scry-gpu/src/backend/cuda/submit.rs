@@ -1,6 +1,5 @@
 //! The queue: one submission a call, each with the next number of the timeline.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ struct State {
     last: u64,
     /// Made when first needed.
     sides: Option<Sides>,
-    timers: BTreeMap<u64, Timer>,
+    timers: Vec<(u64, Timer)>,
     /// Events for timers.
     pool: Pool,
     scratch: Scratch,
@@ -162,10 +161,13 @@ impl Queue {
             let why = format!("submission {number} is not done");
             return Err(self.gpu.refused("timings", why));
         }
-        let Some(timer) = lock(&self.state).timers.remove(&number) else {
+        let mut state = lock(&self.state);
+        let at = state.timers.iter().position(|(of, _)| *of == number);
+        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
             let why = format!("submission {number} was not timed, or was asked for already");
             return Err(self.gpu.refused("timings", why));
         };
+        drop(state);
         let durations = timer.durations();
         timer.recycle(&mut lock(&self.state).pool);
         durations
@@ -250,14 +252,9 @@ impl Run<'_> {
 impl State {
     /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
     fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
-        self.timers.insert(number, timer);
-        while self.timers.len() > TIMERS_KEPT {
-            match self.timers.first_entry() {
-                Some(oldest) if *oldest.key() <= reached => {
-                    oldest.remove().recycle(&mut self.pool);
-                }
-                _ => break,
-            }
+        self.timers.push((number, timer));
+        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+            self.timers.remove(0).1.recycle(&mut self.pool);
         }
     }
 }

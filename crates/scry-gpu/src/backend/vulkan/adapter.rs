@@ -1,19 +1,19 @@
 //! Physical devices: what each is and can do, and the opening of one.
 
-use std::ffi::CStr;
+use std::ffi::c_char;
 use std::sync::Arc;
 
-use ash::vk;
 use scry_ir::Features;
 
 use super::features::{Extensions, FeatureChain};
 use super::gpu::Gpu;
 use super::instance::{self, Instance, version_text};
-use super::{VulkanDriver, error};
+use super::{VulkanDriver, error, vk};
 use crate::backend::Absence;
 use crate::driver::{Adapter, Driver};
 use crate::error::Result;
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+use crate::order::sorted;
 
 /// A physical device that can be opened.
 pub(super) struct VulkanAdapter {
@@ -78,7 +78,7 @@ pub(super) struct CacheIdentity {
 /// Every usable device: discrete ones first, then integrated, virtual, others, software.
 pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
     // SAFETY: a plain query.
-    let physical = unsafe { instance.raw.enumerate_physical_devices() };
+    let physical = unsafe { instance.raw.physical_devices() };
     let physical = physical.map_err(|code| Absence {
         reason: format!("vkEnumeratePhysicalDevices failed: {}", error::explain(code)),
         remedy: instance::driver_remedy(&[]),
@@ -97,8 +97,8 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     for reason in unusable {
         log::info!("vulkan: not used: {reason}");
     }
-    probes.sort_by_key(|probe| rank(probe.info.kind));
-    let adapters = probes.into_iter().enumerate().map(|(index, mut probe)| {
+    let before = |a: &Probe, b: &Probe| rank(a.info.kind) < rank(b.info.kind);
+    let adapters = sorted(probes, &before).into_iter().enumerate().map(|(index, mut probe)| {
         probe.info.index = index;
         let instance = Arc::clone(instance);
         VulkanAdapter { instance, probe }
@@ -132,17 +132,19 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
 /// Properties of a physical device, as Vulkan tells them.
 struct Properties {
     core: vk::PhysicalDeviceProperties,
-    v11: vk::PhysicalDeviceVulkan11Properties<'static>,
-    v12: vk::PhysicalDeviceVulkan12Properties<'static>,
+    v11: vk::PhysicalDeviceVulkan11Properties,
+    v12: vk::PhysicalDeviceVulkan12Properties,
     max_push_descriptors: u32,
     max_buffer_size: u64,
     pci: Option<PciAddress>,
 }
 
-fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
+fn probe(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
+    let mut core: vk::PhysicalDeviceProperties2 = vk::structure();
     // SAFETY: the physical device is one of the instance's.
-    let core = unsafe { instance.get_physical_device_properties(physical) };
-    let name = text(core.device_name_as_c_str());
+    unsafe { instance.properties(physical, &mut core) };
+    let core = core.properties;
+    let name = text(&core.device_name);
     if core.api_version < instance::OLDEST {
         let version = version_text(core.api_version);
         return Err(format!("{name} has Vulkan {version}, older than 1.2"));
@@ -174,9 +176,9 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
 }
 
 /// The queue family to compute on, and the valid bits of its timestamps.
-fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
+fn compute_queue(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
     // SAFETY: the physical device is one of the instance's.
-    let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    let families = unsafe { instance.queue_families(physical) };
     let computing = (0u32..)
         .zip(&families)
         .filter(|(_, family)| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
@@ -186,30 +188,32 @@ fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Opti
 }
 
 fn properties(
-    instance: &ash::Instance,
+    instance: &vk::Instance,
     physical: vk::PhysicalDevice,
     extensions: &Extensions,
     version: u32,
 ) -> Properties {
-    let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
-    let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
-    let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
-    let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
-    let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
-    let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
+    let mut v11: vk::PhysicalDeviceVulkan11Properties = vk::structure();
+    let mut v12: vk::PhysicalDeviceVulkan12Properties = vk::structure();
+    let mut push: vk::PhysicalDevicePushDescriptorProperties = vk::structure();
+    let mut sizes: vk::PhysicalDeviceMaintenance4Properties = vk::structure();
+    let mut place: vk::PhysicalDevicePCIBusInfoProperties = vk::structure();
+    let mut all: vk::PhysicalDeviceProperties2 = vk::structure();
+    vk::push_next(&mut all, &mut v11);
+    vk::push_next(&mut all, &mut v12);
     if extensions.push_descriptor {
-        all = all.push_next(&mut push);
+        vk::push_next(&mut all, &mut push);
     }
     if version >= vk::API_VERSION_1_3 {
-        all = all.push_next(&mut sizes);
+        vk::push_next(&mut all, &mut sizes);
     }
     if extensions.pci_bus_info {
-        all = all.push_next(&mut place);
+        vk::push_next(&mut all, &mut place);
     }
     // SAFETY: the structures chained belong to versions and extensions that the device has.
-    unsafe { instance.get_physical_device_properties2(physical, &mut all) };
+    unsafe { instance.properties(physical, &mut all) };
     let core = all.properties;
-    (v11.p_next, v12.p_next) = (std::ptr::null_mut(), std::ptr::null_mut());
+    (v11.head.next, v12.head.next) = (std::ptr::null(), std::ptr::null());
     Properties {
         core,
         v11,
@@ -229,7 +233,7 @@ fn properties(
 }
 
 fn info(
-    instance: &ash::Instance,
+    instance: &vk::Instance,
     physical: vk::PhysicalDevice,
     properties: &Properties,
     features: &FeatureChain,
@@ -241,10 +245,10 @@ fn info(
         .limits
         .min_storage_buffer_offset_alignment
         .max(core.limits.min_uniform_buffer_offset_alignment);
-    let driver = [text(v12.driver_name_as_c_str()), text(v12.driver_info_as_c_str())];
+    let driver = [text(&v12.driver_name), text(&v12.driver_info)];
     DeviceInfo {
         index: 0,
-        name: text(core.device_name_as_c_str()),
+        name: text(&core.device_name),
         backend: BackendKind::Vulkan,
         kind: kind(core.device_type),
         vendor_id: core.vendor_id,
@@ -263,8 +267,8 @@ fn info(
     }
 }
 
-fn text(vulkan: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
-    vulkan.map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
+fn text(vulkan: &[c_char]) -> String {
+    vk::text(vulkan).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
 fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
@@ -278,7 +282,7 @@ fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
 }
 
 /// WGSL's subgroup operations, which a device has all of or none.
-fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
+fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties) -> Features {
     use vk::SubgroupFeatureFlags as Group;
     let all = Group::BASIC
         | Group::VOTE
@@ -297,20 +301,21 @@ fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features 
 
 /// Bytes of device-local memory, and of those that this process may take.
 fn memory(
-    instance: &ash::Instance,
+    instance: &vk::Instance,
     physical: vk::PhysicalDevice,
     with_budget: bool,
 ) -> (u64, Option<u64>) {
-    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
-    let mut all = vk::PhysicalDeviceMemoryProperties2::default();
+    let mut budget: vk::PhysicalDeviceMemoryBudgetProperties = vk::structure();
+    let mut all: vk::PhysicalDeviceMemoryProperties2 = vk::structure();
     if with_budget {
-        all = all.push_next(&mut budget);
+        vk::push_next(&mut all, &mut budget);
     }
     // SAFETY: the budget is asked for only where the device has the extension.
-    unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
+    unsafe { instance.memory(physical, &mut all) };
     let heaps = all.memory_properties;
     let (mut size, mut free) = (0, 0);
-    for (heap, budget) in heaps.memory_heaps_as_slice().iter().zip(budget.heap_budget) {
+    let count = heaps.memory_heap_count as usize;
+    for (heap, budget) in heaps.memory_heaps.iter().take(count).zip(budget.heap_budget) {
         if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
             size += heap.size;
             free += budget;
@@ -321,7 +326,7 @@ fn memory(
 
 /// Bytes that this process may take of the device's memory at present, where the driver tells.
 pub(super) fn memory_budget(
-    instance: &ash::Instance,
+    instance: &vk::Instance,
     physical: vk::PhysicalDevice,
     extensions: &Extensions,
 ) -> Option<u64> {

@@ -1,7 +1,6 @@
 //! Vulkan's result codes as errors that say what happened and what to do.
 
-use ash::vk;
-
+use super::vk;
 use crate::error::GpuError;
 
 /// The error for a Vulkan call on `device` that returned `code`.

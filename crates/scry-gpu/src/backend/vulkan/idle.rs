@@ -3,14 +3,12 @@
 //! Drivers take their time over large allocations: a gigabyte costs as much as copying a gigabyte
 //! over the bus.
 
-use std::collections::VecDeque;
-
 /// Smaller buffers share blocks of memory, and are cheap anyway.
 const LEAST: u64 = 32 << 20;
 
 /// Values of a size, of which those unused for longest go first when there are too many.
 pub(super) struct Idle<T> {
-    entries: VecDeque<(u64, T)>,
+    entries: Vec<(u64, T)>,
     /// The most bytes to keep.
     limit: u64,
 }
@@ -18,7 +16,7 @@ pub(super) struct Idle<T> {
 impl<T> Idle<T> {
     /// Keeps at most `limit` bytes.
     pub(super) fn new(limit: u64) -> Self {
-        Self { entries: VecDeque::new(), limit }
+        Self { entries: Vec::new(), limit }
     }
 
     /// The smallest that has `size` bytes, unless it wastes more than an eighth.
@@ -26,7 +24,7 @@ impl<T> Idle<T> {
         let fits = |capacity: u64| capacity >= size && capacity - size <= size / 8;
         let candidates = self.entries.iter().map(|entry| entry.0).enumerate();
         let best = candidates.filter(|entry| fits(entry.1)).min_by_key(|entry| entry.1)?;
-        self.entries.remove(best.0)
+        Some(self.entries.remove(best.0))
     }
 
     /// Keeps a value of `size` bytes. Returns those that are not to be kept.
@@ -34,10 +32,10 @@ impl<T> Idle<T> {
         if size < LEAST || size > self.limit {
             return vec![value];
         }
-        self.entries.push_back((size, value));
+        self.entries.push((size, value));
         let mut dropped = Vec::new();
         while self.entries.iter().map(|entry| entry.0).sum::<u64>() > self.limit {
-            dropped.extend(self.entries.pop_front().map(|entry| entry.1));
+            dropped.push(self.entries.remove(0).1);
         }
         dropped
     }

@@ -3,9 +3,7 @@
 use std::ffi::{CStr, c_char};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ash::{ext, khr, vk};
-
-use super::{error, lock, validation};
+use super::{error, lock, validation, vk};
 use crate::backend::Absence;
 use crate::process::Process;
 
@@ -13,6 +11,10 @@ use crate::process::Process;
 pub(super) const OLDEST: u32 = vk::API_VERSION_1_2;
 /// The newest Vulkan that is made use of.
 pub(super) const NEWEST: u32 = vk::API_VERSION_1_3;
+
+const PORTABILITY: &CStr = c"VK_KHR_portability_enumeration";
+const DEBUG_UTILS: &CStr = c"VK_EXT_debug_utils";
+const VALIDATION_FEATURES: &CStr = c"VK_EXT_validation_features";
 
 const INSTALL_LOADER: &str = "install the Vulkan loader: package libvulkan1 on Debian and Ubuntu, \
     vulkan-loader on Fedora, the graphics driver on Windows, the Vulkan SDK or MoltenVK on macOS";
@@ -26,16 +28,16 @@ const MEND_DRIVER: &str = "install the libraries that the driver named above nee
 
 /// An instance.
 pub(super) struct Instance {
-    pub(super) raw: ash::Instance,
+    pub(super) raw: vk::Instance,
     /// Names objects in tools; there when validation is on.
-    pub(super) debug: Option<ext::debug_utils::Instance>,
+    pub(super) debug: Option<vk::Messengers>,
     /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
-    pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
+    pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, Arc<vk::Device>)>>,
     messenger: vk::DebugUtilsMessengerEXT,
     /// Where it was made.
     process: Process,
     /// Keeps the library loaded.
-    entry: ash::Entry,
+    entry: vk::Entry,
 }
 
 impl Instance {
@@ -54,18 +56,18 @@ impl Instance {
         Ok(instance)
     }
 
-    fn new(entry: ash::Entry) -> Result<Self, Absence> {
+    fn new(entry: vk::Entry) -> Result<Self, Absence> {
         let validate = validation::wanted();
         let extensions = available_extensions(&entry, validate)?;
         let raw = create(&entry, &extensions, validate, None)
             .map_err(|code| why_no_instance(&entry, &extensions, code))?;
-        let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
+        let debug = if validate { vk::Messengers::new(&raw) } else { None };
         let messenger = debug.as_ref().map(|debug| {
             let reporter = validation::reporter();
             // SAFETY: the extension is enabled; the callback is a function of this program.
-            unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
+            unsafe { debug.create(&reporter) }.ok()
         });
-        let messenger = messenger.unwrap_or_default();
+        let messenger = messenger.flatten().unwrap_or(vk::DebugUtilsMessengerEXT::null());
         Ok(Self {
             raw,
             debug,
@@ -90,60 +92,51 @@ impl Drop for Instance {
         // SAFETY: every child object holds an `Arc` of this, so none is left.
         unsafe {
             if let Some(debug) = &self.debug {
-                debug.destroy_debug_utils_messenger(self.messenger, None);
+                debug.destroy(self.messenger);
             }
-            self.raw.destroy_instance(None);
+            self.raw.destroy();
         }
     }
 }
 
 /// Opens the loader library.
-fn load() -> Result<ash::Entry, Absence> {
+fn load() -> Result<vk::Entry, Absence> {
     // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
-    unsafe { ash::Entry::load() }.map_err(|error| Absence {
+    unsafe { vk::Entry::load() }.map_err(|error| Absence {
         reason: format!("the Vulkan loader could not be opened: {error}"),
         remedy: INSTALL_LOADER.to_owned(),
     })
 }
 
 /// The extensions to enable, those that the loader and the layer have.
-fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
-    // SAFETY: plain queries of the loader.
-    let (version, present) = unsafe {
-        (
-            entry.try_enumerate_instance_version(),
-            entry.enumerate_instance_extension_properties(None),
-        )
-    };
-    let version = version.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
+fn available_extensions(entry: &vk::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
+    let version = entry.version();
     if version < OLDEST {
         return Err(Absence {
             reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
             remedy: INSTALL_LOADER.to_owned(),
         });
     }
-    let present = present.map_err(|code| Absence {
+    let present = entry.extensions().map_err(|code| Absence {
         reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
         remedy: INSTALL_LOADER.to_owned(),
     })?;
     let mut extensions = Vec::new();
-    let portability = khr::portability_enumeration::NAME;
-    if has_extension(&present, portability) {
-        extensions.push(portability);
+    if has_extension(&present, PORTABILITY) {
+        extensions.push(PORTABILITY);
     }
     if validate {
         require_layer(entry)?;
-        extensions.push(ext::debug_utils::NAME);
-        extensions.push(ext::validation_features::NAME);
+        extensions.push(DEBUG_UTILS);
+        extensions.push(VALIDATION_FEATURES);
     }
     Ok(extensions)
 }
 
 /// Refuses to go on without the validation layer that the environment asks for.
-fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
-    // SAFETY: a plain query of the loader.
-    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
-    let found = layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
+fn require_layer(entry: &vk::Entry) -> Result<(), Absence> {
+    let layers = entry.layers().unwrap_or_default();
+    let found = layers.iter().any(|layer| vk::text(&layer.layer_name) == Ok(validation::LAYER));
     if found {
         return Ok(());
     }
@@ -158,41 +151,54 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
 
 /// True if `name` is among the extensions.
 pub(super) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
-    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+    extensions.iter().any(|extension| vk::text(&extension.extension_name) == Ok(name))
 }
 
 /// Creates an instance whose creation `listener` hears of, besides the validation layer's reporter.
 fn create(
-    entry: &ash::Entry,
+    entry: &vk::Entry,
     extensions: &[&'static CStr],
     validate: bool,
-    listener: Option<vk::DebugUtilsMessengerCreateInfoEXT<'_>>,
-) -> Result<ash::Instance, vk::Result> {
-    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(NEWEST);
+    listener: Option<vk::MessengerCreateInfo>,
+) -> Result<vk::Instance, vk::Result> {
+    let application = vk::ApplicationInfo {
+        engine_name: c"scry".as_ptr(),
+        api_version: NEWEST,
+        ..vk::structure()
+    };
     let extension_names: Vec<*const c_char> = extensions.iter().map(|name| name.as_ptr()).collect();
     let layers = [validation::LAYER.as_ptr()];
-    let mut checks =
-        vk::ValidationFeaturesEXT::default().enabled_validation_features(validation::EXTRA_CHECKS);
+    let mut checks = vk::ValidationFeatures {
+        enabled_count: validation::EXTRA_CHECKS.len() as u32,
+        enabled: validation::EXTRA_CHECKS.as_ptr(),
+        ..vk::structure()
+    };
     let mut reporter = validation::reporter();
-    let mut info = vk::InstanceCreateInfo::default()
-        .application_info(&application)
-        .enabled_extension_names(&extension_names);
-    if extensions.contains(&khr::portability_enumeration::NAME) {
-        info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
+    let mut info = vk::InstanceCreateInfo {
+        application_info: &application,
+        enabled_extension_count: extension_names.len() as u32,
+        enabled_extension_names: extension_names.as_ptr(),
+        ..vk::structure()
+    };
+    if extensions.contains(&PORTABILITY) {
+        info.flags = vk::INSTANCE_ENUMERATE_PORTABILITY;
     }
     if validate {
-        info = info.enabled_layer_names(&layers).push_next(&mut checks).push_next(&mut reporter);
+        info.enabled_layer_count = layers.len() as u32;
+        info.enabled_layer_names = layers.as_ptr();
+        vk::push_next(&mut info, &mut checks);
+        vk::push_next(&mut info, &mut reporter);
     }
     let mut listener = listener;
     if let Some(listener) = &mut listener {
-        info = info.push_next(listener);
+        vk::push_next(&mut info, listener);
     }
     // SAFETY: all that `info` points to outlives the call.
-    unsafe { entry.create_instance(&info, None) }
+    unsafe { entry.create_instance(&info) }
 }
 
 /// Why there is no instance, in the loader's own words where it has any.
-fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
+fn why_no_instance(entry: &vk::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
     let said = complaints(entry);
     let mut reason = match code {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
@@ -244,19 +250,17 @@ pub(super) fn driver_remedy(said: &[String]) -> String {
 }
 
 /// Makes an instance once more, to listen to what the loader says meanwhile.
-fn complaints(entry: &ash::Entry) -> Vec<String> {
+fn complaints(entry: &vk::Entry) -> Vec<String> {
     let said = Mutex::new(Vec::new());
-    let mut extensions = vec![ext::debug_utils::NAME];
-    // SAFETY: a plain query of the loader.
-    let present = unsafe { entry.enumerate_instance_extension_properties(None) };
-    if has_extension(&present.unwrap_or_default(), khr::portability_enumeration::NAME) {
-        extensions.push(khr::portability_enumeration::NAME);
+    let mut extensions = vec![DEBUG_UTILS];
+    if has_extension(&entry.extensions().unwrap_or_default(), PORTABILITY) {
+        extensions.push(PORTABILITY);
     }
     if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&said))) {
         // SAFETY: the instance has no children, and `said` outlives it.
         unsafe {
-            let _ = instance.enumerate_physical_devices();
-            instance.destroy_instance(None);
+            let _ = instance.physical_devices();
+            instance.destroy();
         }
     }
     let mut said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -267,10 +271,6 @@ fn complaints(entry: &ash::Entry) -> Vec<String> {
 
 /// A Vulkan version as text.
 pub(super) fn version_text(version: u32) -> String {
-    format!(
-        "{}.{}.{}",
-        vk::api_version_major(version),
-        vk::api_version_minor(version),
-        vk::api_version_patch(version)
-    )
+    let [major, minor, patch] = vk::version_parts(version);
+    format!("{major}.{minor}.{patch}")
 }

@@ -1,17 +1,12 @@
-//! Allocations: one buffer each, in memory that is divided up by gpu-allocator.
+//! Allocations: one buffer each, in memory that `allocator` divides up.
 
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex};
 
-use ash::vk;
-use gpu_allocator::vulkan::{
-    Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
-};
-use gpu_allocator::{AllocationError, AllocationSizes, AllocatorDebugSettings, MemoryLocation};
-
+use super::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
 use super::gpu::Gpu;
 use super::idle::Idle;
-use super::lock;
+use super::{lock, vk};
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
 use crate::info::DeviceKind;
@@ -49,24 +44,13 @@ type Backed = (vk::Buffer, Allocation);
 
 impl Heap {
     /// An empty heap. Memory is taken from the device in blocks that grow as more is used.
-    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
-        let mut debug_settings = AllocatorDebugSettings::default();
-        debug_settings.log_leaks_on_shutdown = false;
-        let allocator = Allocator::new(&AllocatorCreateDesc {
-            instance: gpu.instance.raw.clone(),
-            device: gpu.raw.clone(),
-            physical_device: gpu.physical,
-            debug_settings,
-            buffer_device_address: false,
-            allocation_sizes: block_sizes(gpu.info.kind),
-        });
-        let allocator =
-            allocator.map_err(|error| gpu.refused("gpu-allocator", error.to_string()))?;
-        Ok(Arc::new(Self {
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Arc<Self> {
+        let allocator = Allocator::new(gpu, block_sizes(gpu.info.kind));
+        Arc::new(Self {
             allocator: Mutex::new(ManuallyDrop::new(allocator)),
             idle: Mutex::new(Idle::new(idle_limit(gpu.info.kind, gpu.info.memory))),
             gpu: Arc::clone(gpu),
-        }))
+        })
     }
 
     /// Makes a buffer of `size` bytes for every use, and its memory.
@@ -99,12 +83,9 @@ impl Heap {
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST;
-        let info = vk::BufferCreateInfo::default()
-            .size(capacity)
-            .usage(usage)
-            .sharing_mode(vk::SharingMode::EXCLUSIVE);
+        let info = vk::BufferCreateInfo { size: capacity, usage, ..vk::structure() };
         // SAFETY: the size is within the device's limit, and not zero.
-        let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
+        let buffer = unsafe { self.gpu.raw.create_buffer(&info) };
         let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
         let mut backed = self.back(buffer, kind, label);
         if backed.is_err() && self.destroy_idle() {
@@ -120,9 +101,9 @@ impl Heap {
         });
         if block.is_err() {
             // SAFETY: the buffer was just made, and nothing uses it.
-            unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
+            unsafe { self.gpu.raw.destroy_buffer(buffer) };
         }
-        let mut block = block.map_err(|error| self.not_allocated(size, label, &error))?;
+        let mut block = block.map_err(|refusal| self.not_allocated(size, label, refusal))?;
         if let Err(error) = block.bind() {
             // Too small to be kept: a buffer without memory is destroyed.
             block.capacity = 0;
@@ -135,8 +116,7 @@ impl Heap {
     /// Bytes that allocations hold.
     #[cfg(test)]
     pub(super) fn held(&self) -> u64 {
-        let report = lock(&self.allocator).generate_report();
-        report.total_allocated_bytes
+        lock(&self.allocator).held().iter().map(|held| held.size).sum()
     }
 
     /// Takes memory for a buffer.
@@ -145,21 +125,18 @@ impl Heap {
         buffer: vk::Buffer,
         kind: MemoryKind,
         label: &str,
-    ) -> Result<Allocation, AllocationError> {
+    ) -> Result<Allocation, Refusal> {
         // SAFETY: the buffer is the device's.
-        let requirements = unsafe { self.gpu.raw.get_buffer_memory_requirements(buffer) };
-        lock(&self.allocator).allocate(&AllocationCreateDesc {
-            name: label,
-            requirements,
-            // Both host-visible locations are coherent in gpu-allocator: no flush is ever needed.
-            location: match kind {
-                MemoryKind::Device => MemoryLocation::GpuOnly,
-                MemoryKind::Upload if requirements.size < STAGING => MemoryLocation::CpuToGpu,
-                MemoryKind::Upload | MemoryKind::Readback => MemoryLocation::GpuToCpu,
-            },
-            linear: true,
-            allocation_scheme: AllocationScheme::GpuAllocatorManaged,
-        })
+        let wanted = unsafe { self.gpu.raw.memory_requirements(buffer) };
+        let is_parameter = kind == MemoryKind::Upload && wanted.size < STAGING;
+        let flags: &[vk::MemoryPropertyFlags] = match kind {
+            MemoryKind::Device => &[vk::MemoryPropertyFlags::DEVICE_LOCAL],
+            _ if is_parameter => {
+                &[host_memory() | vk::MemoryPropertyFlags::DEVICE_LOCAL, host_memory()]
+            }
+            _ => &[host_memory() | vk::MemoryPropertyFlags::HOST_CACHED, host_memory()],
+        };
+        lock(&self.allocator).allocate(&wanted, flags, label)
     }
 
     /// Gives the memory of idle buffers back to the device; false if there were none.
@@ -174,10 +151,8 @@ impl Heap {
     fn destroy(&self, (buffer, allocation): Backed) {
         // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
         // gave it away.
-        unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
-        if let Err(error) = lock(&self.allocator).free(allocation) {
-            log::error!("vulkan: memory was not freed: {error}");
-        }
+        unsafe { self.gpu.raw.destroy_buffer(buffer) };
+        lock(&self.allocator).free(allocation);
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
@@ -200,17 +175,17 @@ impl Heap {
         }
     }
 
-    fn not_allocated(&self, size: u64, label: &str, error: &AllocationError) -> GpuError {
-        match error {
-            AllocationError::OutOfMemory => self.out_of_memory(size, label),
-            // The allocator keeps Vulkan's code as text only.
-            AllocationError::Internal(text) if text.contains("DEVICE_LOST") => {
-                self.gpu.lose(format!("vkAllocateMemory: {text}"))
+    fn not_allocated(&self, size: u64, label: &str, refusal: Refusal) -> GpuError {
+        let used_up =
+            [vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
+        match refusal {
+            Refusal::Full => self.out_of_memory(size, label),
+            Refusal::Call(_, code) if used_up.contains(&code) => self.out_of_memory(size, label),
+            Refusal::Call(call, code) => self.gpu.failed(call, code),
+            Refusal::NoType => {
+                let why = "the device has no type of memory that a buffer of this kind can be in";
+                self.gpu.refused("vkAllocateMemory", why.to_owned())
             }
-            AllocationError::Internal(text) if text.contains("OUT_OF_HOST_MEMORY") => {
-                self.out_of_memory(size, label)
-            }
-            error => self.gpu.refused("vkAllocateMemory", error.to_string()),
         }
     }
 
@@ -223,17 +198,12 @@ impl Heap {
             }
             None => format!("the device has {memory} bytes"),
         };
-        let report = lock(&self.allocator).generate_report();
-        let mut held = report.allocations;
-        held.sort_by_key(|allocation| std::cmp::Reverse(allocation.size));
-        let largest: Vec<String> = held
-            .iter()
-            .take(5)
-            .map(|allocation| format!("{} ({} bytes)", named(&allocation.name), allocation.size))
-            .collect();
-        let largest = match largest.is_empty() {
+        let allocator = lock(&self.allocator);
+        let held = allocator.held();
+        let bytes: u64 = held.iter().map(|held| held.size).sum();
+        let largest = match held.is_empty() {
             true => String::new(),
-            false => format!(", the largest: {}", largest.join(", ")),
+            false => format!(", the largest: {}", largest(&held).join(", ")),
         };
         GpuError::OutOfMemory {
             device: self.gpu.info.name.clone(),
@@ -243,22 +213,39 @@ impl Heap {
                 "{budget}, and {} allocations hold {} bytes{largest}; drop buffers that are no \
                  longer used, or work in parts",
                 held.len(),
-                report.total_allocated_bytes
+                bytes
             ),
         }
     }
 }
 
 /// Sizes of the blocks of device memory and of host memory. Those of a GPU grow as more is used.
-fn block_sizes(kind: DeviceKind) -> AllocationSizes {
+fn block_sizes(kind: DeviceKind) -> [BlockSizes; 2] {
     match kind {
         // The host takes memory page by page as it is touched: large blocks cost nothing, and
         // buffers that come and go find their pages again.
-        DeviceKind::Software => AllocationSizes::new(256 * MIB, 256 * MIB),
-        _ => AllocationSizes::new(32 * MIB, 16 * MIB)
-            .with_max_device_memblock_size(256 * MIB)
-            .with_max_host_memblock_size(64 * MIB),
+        DeviceKind::Software => [(256 * MIB, 256 * MIB); 2],
+        _ => [(32 * MIB, 256 * MIB), (16 * MIB, 64 * MIB)],
     }
+}
+
+/// What the host sees, and sees as the device does: no flush is ever needed.
+fn host_memory() -> vk::MemoryPropertyFlags {
+    vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT
+}
+
+/// The five largest of what is held, as text.
+fn largest(held: &[&Held]) -> Vec<String> {
+    let mut left = held.to_vec();
+    let mut told = Vec::new();
+    while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
+        told.push(format!("{} ({} bytes)", named(&of.label), of.size));
+        left.remove(at);
+        if told.len() == 5 {
+            break;
+        }
+    }
+    told
 }
 
 /// The most bytes of idle buffers to keep.
@@ -283,8 +270,8 @@ impl Block {
         let bound = unsafe {
             self.heap.gpu.raw.bind_buffer_memory(
                 self.buffer,
-                self.allocation.memory(),
-                self.allocation.offset(),
+                self.allocation.memory,
+                self.allocation.offset,
             )
         };
         bound.map_err(|code| self.heap.gpu.failed("vkBindBufferMemory", code))
@@ -316,11 +303,11 @@ impl Block {
         len: usize,
     ) -> Result<*mut u8> {
         let end = offset.checked_add(len as u64);
-        let mapping = self.allocation.mapped_ptr();
+        let mapping = self.allocation.mapped();
         match (mapping, end) {
             (Some(mapping), Some(end)) if end <= self.size && self.kind == kind => {
                 // SAFETY: the offset is within the mapping, so within the address space.
-                Ok(unsafe { mapping.cast::<u8>().add(offset as usize) }.as_ptr())
+                Ok(unsafe { mapping.add(offset as usize) }.as_ptr())
             }
             _ => Err(self.heap.gpu.refused(
                 call,

@@ -5,6 +5,7 @@
 //! one timeline that orders all submissions.
 
 mod adapter;
+mod allocator;
 mod commands;
 mod compile;
 mod encode;
@@ -14,11 +15,13 @@ mod gpu;
 mod idle;
 mod instance;
 mod memory;
+mod spans;
 mod submit;
 #[cfg(test)]
 mod tests;
 mod timing;
 mod validation;
+mod vk;
 mod wait;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -69,7 +72,7 @@ impl VulkanDriver {
             recordings: RwLock::default(),
             kernels: RwLock::default(),
             blocks: RwLock::default(),
-            heap: Heap::new(&gpu)?,
+            heap: Heap::new(&gpu),
             timeline: Timeline::new(&gpu)?,
             gpu,
         })

@@ -1,17 +1,15 @@
 //! The queue: one submission a call, each with the next value of the timeline.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use ash::vk;
 
 use super::commands::Commands;
 use super::encode::{Encoder, Tables};
 use super::gpu::Gpu;
-use super::lock;
 use super::timing::Timer;
 use super::wait::Timeline;
+use super::{lock, vk};
 use crate::command::{Command, Step};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceKind;
@@ -42,8 +40,9 @@ struct State {
     free: Vec<Commands>,
     /// Command buffers in use until the timeline reaches a value, in the order of the values.
     busy: VecDeque<(u64, Commands)>,
-    /// Timers of timed submissions; `None` where there was nothing to time.
-    timers: BTreeMap<u64, Option<Timer>>,
+    /// Timers of timed submissions, in the order of their values; `None` where there was nothing to
+    /// time.
+    timers: Vec<(u64, Option<Timer>)>,
     /// Room for the bindings of one dispatch.
     bindings: Vec<vk::DescriptorBufferInfo>,
 }
@@ -53,7 +52,7 @@ impl Queue {
     pub(super) fn new(gpu: &Arc<Gpu>) -> Self {
         Self {
             // SAFETY: the device was opened with one queue of this family.
-            raw: unsafe { gpu.raw.get_device_queue(gpu.queue_family, 0) },
+            raw: unsafe { gpu.raw.queue(gpu.queue_family, 0) },
             state: Mutex::default(),
             gpu: Arc::clone(gpu),
         }
@@ -195,17 +194,22 @@ impl Queue {
     ) -> Result<u64> {
         self.gpu.check_alive()?;
         let value = state.last + 1;
-        let (values, semaphores) = ([value], [timeline.semaphore]);
-        let mut signal =
-            vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-        let submission = [vk::SubmitInfo::default()
-            .command_buffers(commands)
-            .signal_semaphores(&semaphores)
-            .push_next(&mut signal)];
+        let mut signal = vk::TimelineSemaphoreSubmitInfo {
+            signal_count: 1,
+            signal_values: &value,
+            ..vk::structure()
+        };
+        let mut submission = vk::SubmitInfo {
+            command_buffer_count: commands.len() as u32,
+            command_buffers: commands.as_ptr(),
+            signal_semaphore_count: 1,
+            signal_semaphores: &timeline.semaphore,
+            ..vk::structure()
+        };
+        vk::push_next(&mut submission, &mut signal);
         // SAFETY: the state's mutex guards the queue; the commands are recorded, and by the
         // driver's contract all that they use stays alive until the timeline reaches `value`.
-        let submitted =
-            unsafe { self.gpu.raw.queue_submit(self.raw, &submission, vk::Fence::null()) };
+        let submitted = unsafe { self.gpu.raw.queue_submit(self.raw, &submission) };
         submitted.map_err(|code| self.gpu.failed("vkQueueSubmit", code))?;
         state.last = value;
         Ok(value)
@@ -217,10 +221,13 @@ impl Queue {
             let why = format!("submission {value} is not done");
             return Err(self.gpu.refused("timings", why));
         }
-        let Some(timer) = lock(&self.state).timers.remove(&value) else {
+        let mut state = lock(&self.state);
+        let at = state.timers.iter().position(|(of, _)| *of == value);
+        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
             let why = format!("submission {value} was not timed, or was asked for already");
             return Err(self.gpu.refused("timings", why));
         };
+        drop(state);
         timer.map_or(Ok(Vec::new()), |timer| timer.durations())
     }
 }
@@ -248,12 +255,9 @@ impl State {
 
     /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
     fn keep_timer(&mut self, value: u64, timer: Option<Timer>, reached: u64) {
-        self.timers.insert(value, timer);
-        while self.timers.len() > TIMERS_KEPT {
-            match self.timers.first_entry() {
-                Some(oldest) if *oldest.key() <= reached => drop(oldest.remove()),
-                _ => break,
-            }
+        self.timers.push((value, timer));
+        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+            self.timers.remove(0);
         }
     }
 }

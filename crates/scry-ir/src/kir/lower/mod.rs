@@ -31,7 +31,6 @@ mod tests;
 mod types;
 mod variables;
 
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use naga::valid::ModuleInfo;
@@ -43,6 +42,7 @@ use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
+use crate::map::Map;
 use crate::program::Inner;
 use crate::{Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
 
@@ -106,7 +106,7 @@ impl Program {
         options: &KirOptions,
         work: impl FnOnce(Kir) -> T + Send,
     ) -> Result<T, ShaderError> {
-        let inner = &*self.inner;
+        let inner = self.inner();
         guard::run(|| {
             let mut kir = lower(inner, options)?;
             optimise(&mut kir);
@@ -124,7 +124,7 @@ struct Lower<'m> {
     types: Types<'m>,
     indexed: Rc<Indexed>,
     /// Whether a loop is proven to end, by its body.
-    finite: HashMap<*const Block, bool>,
+    finite: Map<*const Block, bool>,
     checked: bool,
     /// The workgroup size.
     size: [u32; 3],
@@ -135,9 +135,9 @@ struct Lower<'m> {
     /// By global expression, once it is used.
     global_expressions: Vec<Option<Operand>>,
     /// The places of functions' local variables that are in memory.
-    local_arrays: HashMap<*const LocalVariable, Pointer>,
-    constants: HashMap<Const, Value>,
-    tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
+    local_arrays: Map<*const LocalVariable, Pointer>,
+    constants: Map<Const, Value>,
+    tables: Map<(Ty, Rc<[Value]>), Pointer>,
     /// By buffer: the length of its runtime-sized array, and the index of its last element.
     lengths: Vec<Option<(Value, Value)>>,
     /// How often each scope has been left, by label.
@@ -190,9 +190,9 @@ impl<'m> Lower<'m> {
             frame: Frame::new(&entry.function, info.get_entry_point(0), Vec::new()),
             globals: vec![None; module.global_variables.len()],
             global_expressions: vec![None; module.global_expressions.len()],
-            local_arrays: HashMap::new(),
-            constants: HashMap::new(),
-            tables: HashMap::new(),
+            local_arrays: Map::default(),
+            constants: Map::default(),
+            tables: Map::default(),
             lengths: vec![None; interface.bindings.len()],
             leaves: Vec::new(),
             depth: 0,
@@ -226,8 +226,8 @@ impl<'m> Lower<'m> {
 }
 
 /// The verdict on each loop, by its body.
-fn finite(module: &Module) -> HashMap<*const Block, bool> {
-    let mut found = HashMap::new();
+fn finite(module: &Module) -> Map<*const Block, bool> {
+    let mut found = Map::default();
     for (function, verdicts) in handles::functions(module).iter().zip(loops::verdicts(module)) {
         let mut verdicts = verdicts.into_iter();
         judge(&function.body, &mut verdicts, &mut found);
@@ -239,7 +239,7 @@ fn finite(module: &Module) -> HashMap<*const Block, bool> {
 fn judge(
     block: &Block,
     verdicts: &mut std::vec::IntoIter<bool>,
-    found: &mut HashMap<*const Block, bool>,
+    found: &mut Map<*const Block, bool>,
 ) {
     for statement in block.iter() {
         match statement {

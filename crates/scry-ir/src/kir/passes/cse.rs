@@ -10,10 +10,11 @@
 //! are written without any of these by others are data races, for which either value is right.
 
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
-use super::hash::Factor;
 use super::identity::commutes;
 use super::names::{Assigned, Names, diverges, escapes};
 use std::collections::HashMap;
+
+use crate::hash::Factor;
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {
@@ -72,19 +73,22 @@ struct Memory {
     /// Last change of everything, and of what is shared.
     everything: u32,
     shared: u32,
-    spaces: HashMap<Space, u32>,
+    spaces: Vec<(Space, u32)>,
 }
 
 impl Memory {
     fn state(&self, space: Space) -> u32 {
-        let own = self.spaces.get(&space).copied().unwrap_or(0);
+        let own = self.spaces.iter().find(|(of, _)| *of == space).map_or(0, |(_, at)| *at);
         let shared = if matches!(space, Space::Local(_)) { 0 } else { self.shared };
         own.max(shared).max(self.everything)
     }
 
     fn change(&mut self, space: Space) {
         self.clock += 1;
-        self.spaces.insert(space, self.clock);
+        match self.spaces.iter_mut().find(|(of, _)| *of == space) {
+            Some((_, at)) => *at = self.clock,
+            None => self.spaces.push((space, self.clock)),
+        }
     }
 
     fn change_shared(&mut self) {

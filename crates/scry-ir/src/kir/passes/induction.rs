@@ -11,7 +11,6 @@ use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var
 use super::bounds::{Bounds, allowed, mirrored, opposite};
 use super::names::diverges;
 use super::range::{self, Range};
-use std::collections::HashMap;
 
 /// How many instructions lie between what a variable held and what it is assigned, at most.
 const STEPS: u32 = 4;
@@ -33,32 +32,43 @@ struct Update {
 /// For the variables that a loop assigns, intervals that are right at the start of each turn, after
 /// the loop, and wherever else the loop reads them.
 pub(super) fn heads(bounds: &Bounds<'_>, label: Label, body: &Block) -> Vec<(Var, Range)> {
-    let mut updates = HashMap::new();
+    let vars = bounds.assigned.within_once(label);
+    let mut updates = Updates { found: vec![None; vars.len()], vars: &vars };
     for (at, stmt) in body.iter().enumerate() {
-        collect(stmt, at, false, &mut updates);
+        updates.collect(stmt, at, false);
     }
     let guards = guards(body);
-    let mut vars = bounds.assigned.within(label).to_vec();
-    vars.sort_unstable();
-    vars.dedup();
-    let head = |var| {
-        let update = updates.get(&var).copied().flatten();
+    let head = |(var, update): (&Var, &Option<Option<Update>>)| {
+        let (var, update) = (*var, update.flatten());
         let known =
             update.and_then(|update| Induction { bounds, guards: &guards, var, update }.range());
         (var, known.unwrap_or(Range::full(bounds.kir.vars[var.index()])))
     };
-    vars.into_iter().map(head).collect()
+    vars.iter().zip(&updates.found).map(head).collect()
 }
 
-/// Finds the assignments of variables, and forgets them where there is a second one.
-fn collect(stmt: &Stmt, at: usize, repeated: bool, updates: &mut HashMap<Var, Option<Update>>) {
-    if let Stmt::Set(var, value) = stmt {
-        let update = Update { value: *value, at, repeated };
-        updates.entry(*var).and_modify(|first| *first = None).or_insert(Some(update));
-    }
-    let repeated = repeated || matches!(stmt, Stmt::Loop { .. });
-    for stmt in stmt.blocks().flatten() {
-        collect(stmt, at, repeated, updates);
+/// The assignments of variables in a loop.
+struct Updates<'a> {
+    /// The variables assigned, sorted.
+    vars: &'a [Var],
+    /// Of each the assignment, if there is but one.
+    found: Vec<Option<Option<Update>>>,
+}
+
+impl Updates<'_> {
+    /// Finds assignments, and forgets them where there is a second one.
+    fn collect(&mut self, stmt: &Stmt, at: usize, repeated: bool) {
+        if let Stmt::Set(var, value) = stmt
+            && let Ok(place) = self.vars.binary_search(var)
+        {
+            let first = self.found[place].is_none();
+            let update = Update { value: *value, at, repeated };
+            self.found[place] = Some(first.then_some(update));
+        }
+        let repeated = repeated || matches!(stmt, Stmt::Loop { .. });
+        for stmt in stmt.blocks().flatten() {
+            self.collect(stmt, at, repeated);
+        }
     }
 }
 

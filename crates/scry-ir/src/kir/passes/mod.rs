@@ -11,7 +11,6 @@ pub(crate) mod eval;
 mod float;
 mod flow;
 mod fold;
-mod hash;
 mod identity;
 mod induction;
 mod motion;

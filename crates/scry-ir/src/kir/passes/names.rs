@@ -65,8 +65,8 @@ pub(super) struct Assigned {
     order: Vec<Var>,
     /// By label.
     loops: Vec<Range<usize>>,
-    /// The same, by variable.
-    places: Vec<(Var, usize)>,
+    /// Variable and place in `order`, sorted; see [`place`].
+    places: Vec<u64>,
 }
 
 impl Assigned {
@@ -74,7 +74,7 @@ impl Assigned {
     pub fn new(body: &Block) -> Self {
         let mut assigned = Self { order: Vec::new(), loops: Vec::new(), places: Vec::new() };
         assigned.block(body);
-        let places = assigned.order.iter().enumerate().map(|(place, var)| (*var, place));
+        let places = assigned.order.iter().zip(0..).map(|(var, at)| place(*var, at));
         assigned.places = places.collect();
         assigned.places.sort_unstable();
         assigned
@@ -103,11 +103,26 @@ impl Assigned {
         self.loops.get(label.0 as usize).map_or(&[], |range| &self.order[range.clone()])
     }
 
+    /// The variables that a loop assigns, each once, sorted.
+    pub fn within_once(&self, label: Label) -> Vec<Var> {
+        let mut places: Vec<u64> = self.within(label).iter().map(|var| place(*var, 0)).collect();
+        places.sort_unstable();
+        places.dedup();
+        places.into_iter().map(|place| Var((place >> 32) as u32)).collect()
+    }
+
     /// Statements of a loop that assign a variable.
     pub fn count(&self, label: Label, var: Var) -> usize {
         let Some(range) = self.loops.get(label.0 as usize) else { return 0 };
-        let first = self.places.partition_point(|place| *place < (var, range.start));
-        let end = self.places.partition_point(|place| *place < (var, range.end));
-        end - first
+        let below = |at: usize| {
+            let limit = place(var, at);
+            self.places.partition_point(|place| *place < limit)
+        };
+        below(range.end) - below(range.start)
     }
+}
+
+/// A variable and a place, to be sorted by both.
+fn place(var: Var, at: usize) -> u64 {
+    (var.index() as u64) << 32 | at as u64
 }

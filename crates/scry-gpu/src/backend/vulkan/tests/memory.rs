@@ -115,3 +115,29 @@ fn memory_is_taken_back() {
     }
     assert_eq!(driver.heap.held(), 0);
 }
+
+#[test]
+fn allocations_that_come_and_go_share_no_byte() {
+    let Some(driver) = driver() else { return };
+    let size = |i: u64| 16 + i % 13 * 4096 + i % 3 * 4;
+    let fill = |memory, i| {
+        let dst = span(memory, size(i));
+        run(Command::Fill { dst, pattern: i as u32 })
+    };
+    let mut held: Vec<(u64, MemoryId)> = Vec::new();
+    for i in 0..200 {
+        let memory = driver.device_memory(size(i));
+        driver.done(&[fill(memory, i)]);
+        held.push((i, memory));
+        if i % 3 == 2 {
+            let (_, gone) = held.swap_remove(i as usize % held.len());
+            driver.free(gone);
+        }
+    }
+    for (i, memory) in held {
+        let words = driver.words(span(memory, size(i)));
+        assert!(words.iter().all(|word| *word == i as u32), "allocation {i} was written to");
+        driver.free(memory);
+    }
+    assert_eq!(driver.heap.held(), 0);
+}

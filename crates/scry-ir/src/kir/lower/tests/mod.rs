@@ -17,7 +17,7 @@ use crate::{Program, guard};
 /// A kernel as it is before the passes over it.
 fn lowered(source: &str, checked: bool) -> Kir {
     let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
-    let kir = guard::run(|| lower(&program.inner, &KirOptions { checked }));
+    let kir = guard::run(|| lower(program.inner(), &KirOptions { checked }));
     kir.unwrap_or_else(|error| panic!("{error}"))
 }
 

@@ -1,4 +1,4 @@
-//! A quick hasher for instructions, which are a few small numbers each.
+//! A quick hasher for instructions and other keys, which are a few small numbers each.
 //!
 //! Every number is multiplied in, and both halves of the product count. The factor is another one
 //! in each process, so that no kernel can be made to collide.
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 /// Makes hashers of one factor.
 #[derive(Clone, Copy)]
-pub(super) struct Factor(u64);
+pub(crate) struct Factor(u64);
 
 impl Factor {
     /// The factor of this process.
@@ -28,7 +28,7 @@ impl BuildHasher for Factor {
 }
 
 /// A hash in the making.
-pub(super) struct Product {
+pub(crate) struct Product {
     factor: u64,
     product: u64,
 }

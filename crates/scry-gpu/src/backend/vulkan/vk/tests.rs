@@ -1,0 +1,4 @@
+//! Layouts and numbers of the bindings.
+
+mod layouts;
+mod numbers;
