@@ -4,15 +4,20 @@ use super::{Lowering, Param};
 use crate::asm::{Address, Arg, Label, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// Turns of a thread between two looks, a power of two: a look goes to the host's memory, which
-/// takes about a microsecond.
-const TURNS: u32 = 1 << 14;
+/// Turns of a thread after which it looks at the clock, a power of two.
+const TURNS: u32 = 64;
+
+/// Ticks of the clock between two looks at the host's memory, which take about a microsecond: some
+/// milliseconds. Turns alone say little: one may take nanoseconds, or wait for all other threads.
+const TICKS: u32 = 1 << 22;
 
 /// What polling takes.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
     /// Turns so far, of all such loops together.
     turns: Reg,
+    /// What the clock said at the last look.
+    looked: Reg,
     /// The number of the work being executed.
     epoch: Reg,
     /// Where the number is of the last work that has to end.
@@ -29,7 +34,15 @@ impl Lowering<'_> {
         let epoch = self.read(epoch, "ld.volatile.global.u64");
         let stop = self.pointer(Param::Stop);
         let turns = self.b.copy(PtxType::U32, Operand::u32(0));
-        self.entry.poll = Some(Poll { turns, epoch, stop });
+        let looked = self.clock();
+        self.entry.poll = Some(Poll { turns, looked, epoch, stop });
+    }
+
+    /// The low half of the multiprocessor's clock.
+    fn clock(&mut self) -> Reg {
+        let now = self.b.reg(PtxType::U32);
+        self.b.emit(Opcode::new("mov.u32"), vec![now.into(), "%clock".into()]);
+        now
     }
 
     fn read(&mut self, address: Reg, opcode: &str) -> Reg {
@@ -41,12 +54,17 @@ impl Lowering<'_> {
 
     /// At the end of a turn: goes on with the next one, or ends the thread if its work has to end.
     pub(super) fn poll(&mut self, top: Label) {
-        let Some(Poll { turns, epoch, stop }) = self.entry.poll else { return };
+        let Some(Poll { turns, looked, epoch, stop }) = self.entry.poll else { return };
         let one = [turns.into(), Operand::u32(1)];
         self.b.op_into(turns, Opcode::new("add.u32"), &one);
         let rest = self.b.typed("and", PtxType::B32, &[turns.into(), Operand::u32(TURNS - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
+        let now = self.clock();
+        let passed = self.b.typed("sub", PtxType::U32, &[now.into(), looked.into()]);
+        let is_early = self.b.compare("lt", PtxType::U32, passed.into(), Operand::u32(TICKS));
+        self.b.branch_if(is_early, top);
+        self.b.assign(looked, now.into());
         let stop = self.read(stop, "ld.volatile.global.u64");
         let ends = self.b.compare("le", PtxType::U64, epoch.into(), stop.into());
         self.b.ret_if(ends);
