@@ -4,17 +4,36 @@ use std::fmt::{self, Write};
 
 use crate::types::{Operand, PtxType, Reg, Space};
 
+/// Bytes of the longest opcode.
+const LONGEST: usize = 63;
+
 /// What an instruction does: a name with its qualifiers, such as `ld.global.nc.v4.f32`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opcode(String);
+///
+/// It is kept in place: a kernel has thousands, and memory of their own would take longer than all
+/// else about them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Opcode {
+    bytes: [u8; LONGEST],
+    len: u8,
+}
 
 impl Opcode {
     /// A name, which may have qualifiers: `bar.sync`.
+    ///
+    /// # Panics
+    /// If it has more than 63 bytes with all its qualifiers, as no opcode has.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut text = String::with_capacity(name.len() + 12);
-        text.push_str(name);
-        Self(text)
+        let mut opcode = Self { bytes: [0; LONGEST], len: 0 };
+        opcode.push(name);
+        opcode
+    }
+
+    fn push(&mut self, text: &str) {
+        let start = usize::from(self.len);
+        let end = start + text.len();
+        self.bytes[start..end].copy_from_slice(text.as_bytes());
+        self.len = end as u8;
     }
 
     /// A name and a type: `add.f32`.
@@ -26,8 +45,8 @@ impl Opcode {
     /// Adds a qualifier.
     #[must_use]
     pub fn with(mut self, qualifier: &str) -> Self {
-        self.0.push('.');
-        self.0.push_str(qualifier);
+        self.push(".");
+        self.push(qualifier);
         self
     }
 
@@ -52,7 +71,14 @@ impl Opcode {
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {
-        &self.0
+        let text = std::str::from_utf8(&self.bytes[..usize::from(self.len)]);
+        text.expect("it was put together from whole strings")
+    }
+}
+
+impl fmt::Debug for Opcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_str().fmt(f)
     }
 }
 

@@ -14,6 +14,9 @@ use crate::{Bench, median};
 /// Processes for each number.
 const PROCESSES: usize = 7;
 
+/// How often a kernel is translated.
+const EMISSIONS: usize = 101;
+
 /// The kernel whose compilation is compared: the 128×128 product.
 const GEMM: &str = shaders::matmul::COARSE_8X8_VEC4;
 
@@ -29,7 +32,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
 fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
     let program = Program::parse(source)?;
     let mut times = Vec::new();
-    for _ in 0..=bench.samples {
+    for _ in 0..EMISSIONS {
         let start = Instant::now();
         let translate = |kir| translate(&kir, &PtxOptions::new(Target::SM_90));
         program.with_kir(&KirOptions { checked: true }, translate)?;

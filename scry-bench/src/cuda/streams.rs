@@ -24,7 +24,8 @@ const NAMES: [(&str, usize); 3] = [("copy", 8), ("saxpy", 12), ("sum", 4)];
 /// The kernels, and what they work on.
 struct Streams {
     device: Device,
-    saxpy: Kernel,
+    /// For vectors, and for what is left.
+    saxpy: [Kernel; 2],
     copy: Kernel,
     sums: [Kernel; 2],
     x: Buffer<f32>,
@@ -84,7 +85,7 @@ impl Streams {
         let whole = x.len().is_multiple_of(4);
         let pick = |vec4, scalar| device.compile(if whole { vec4 } else { scalar });
         Ok(Self {
-            saxpy: pick(saxpy::SAXPY_VEC4, saxpy::SAXPY)?,
+            saxpy: [device.compile(saxpy::SAXPY_VEC4)?, device.compile(saxpy::SAXPY)?],
             copy: device.compile(COPY)?,
             sums: [pick(reduce::SUM_VEC4, reduce::SUM)?, device.compile(reduce::SUM)?],
             x: device.upload(x)?,
@@ -98,8 +99,12 @@ impl Streams {
     /// Seconds of one of [`NAMES`].
     fn measure(&self, nth: usize) -> Result<f64> {
         let mut batch = self.device.batch();
-        // A sum takes two.
-        let launches = if nth == 2 { 2 } else { 1 };
+        // A sum takes two, and saxpy one more for what is no whole vector.
+        let launches = match nth {
+            0 => 1,
+            1 => 1 + usize::from(!self.x.len().is_multiple_of(4)),
+            _ => 2,
+        };
         for _ in 0..REPEATS {
             match nth {
                 0 => self.add_copy(&mut batch)?,
@@ -121,9 +126,13 @@ impl Streams {
     }
 
     fn add_saxpy(&self, batch: &mut Batch) -> Result<()> {
-        let whole = self.x.len().is_multiple_of(4);
-        let invocations = if whole { self.x.len() / 4 } else { self.x.len() };
-        batch.run_with_push_constants(&self.saxpy, &[&self.x, &self.y], invocations, &0.5f32)?;
+        let whole = self.x.len() / 4 * 4;
+        let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
+        batch.run_with_push_constants(&self.saxpy[0], &[&x, &y], whole / 4, &0.5f32)?;
+        if whole < self.x.len() {
+            let (x, y) = (self.x.slice(whole..)?, self.y.slice(whole..)?);
+            batch.run_with_push_constants(&self.saxpy[1], &[&x, &y], x.len(), &0.5f32)?;
+        }
         Ok(())
     }
 
