@@ -160,6 +160,25 @@ pub(crate) struct Access {
     pub from: [Src; 4],
 }
 
+/// `a * b + c`, of `f32`, some of which is read and written where it lies.
+pub(crate) struct Stream {
+    /// The same on registers.
+    pub op: &'static dyn LaneOp,
+    pub operands: [Operand; 3],
+    /// Whether the product, and what is added to it, change signs.
+    pub negated: [bool; 2],
+    pub d: u32,
+    /// Where the result goes if not to its register, which this then stores from.
+    pub store: Option<Access>,
+}
+
+/// An operand of a [`Stream`].
+pub(crate) enum Operand {
+    Lanes(Src),
+    /// A load of one value.
+    Memory(Access),
+}
+
 /// An atomic operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Atomic {
@@ -259,6 +278,7 @@ pub(crate) enum Step {
     LoadScalar(Box<Access>),
     Load(Box<Access>),
     Store(Box<Access>),
+    Stream(Box<Stream>),
     Atomic(Box<Atomic>),
     Exchange {
         ty: Type,

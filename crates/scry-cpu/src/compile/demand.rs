@@ -72,9 +72,9 @@ impl Demand<'_> {
 
     fn want(&mut self, value: Value) {
         self.wanted[value.index()] = true;
-        if self.lives.fused[value.index()] {
+        if self.lives.left[value.index()] && !matches!(self.kir.inst(value), Inst::Load { .. }) {
             self.kir.inst(value).for_each_operand(|operand| self.wanted[operand.index()] = true);
         }
-        debug_assert!(self.kir.ty(value) != Type::Bool || !self.lives.fused[value.index()]);
+        debug_assert!(self.kir.ty(value) != Type::Bool || !self.lives.left[value.index()]);
     }
 }

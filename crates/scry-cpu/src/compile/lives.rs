@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use super::streams;
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
 
 /// The life of a value or a variable.
@@ -38,8 +39,8 @@ pub(crate) struct Lives {
     pub vars: Vec<VarLife>,
     /// How often each value is used.
     pub uses: Vec<u32>,
-    /// Products that are computed by the sum that uses them.
-    pub fused: Vec<bool>,
+    /// Values that are left to what uses them: products to sums, and what `streams` finds.
+    pub left: Vec<bool>,
     /// Reads of variables that need no copy: the variable does not change while they live.
     pub aliased: Vec<bool>,
     /// Where each loop ends, by the order of their starts.
@@ -63,11 +64,12 @@ pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
         values: vec![never; kir.values.len()],
         vars: vec![var; kir.vars.len()],
         uses: count_uses(kir),
-        fused: vec![false; kir.values.len()],
+        left: vec![false; kir.values.len()],
         aliased: vec![false; kir.values.len()],
         ends: Vec::new(),
     };
     fuse(kir, facts, &kir.body, &mut lives);
+    streams::leave(kir, facts, &mut lives);
     let mut walk = Walk {
         kir,
         lives,
@@ -116,7 +118,7 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
             Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
                 let product = [a, b].into_iter().find(|operand| products.remove(*operand));
                 if let Some(product) = product {
-                    lives.fused[product.index()] = true;
+                    lives.left[product.index()] = true;
                 }
             }
             _ => {}
@@ -150,7 +152,7 @@ impl Walk<'_> {
 
     fn stmt(&mut self, stmt: &Stmt, block: u32) {
         self.position += 1;
-        stmt.for_each_operand(|value| self.use_of(value));
+        stmt.for_each_operand(|value| self.operand(value));
         match stmt {
             Stmt::Let(value) => self.define(*value, block),
             Stmt::Set(var, _) => {
@@ -187,7 +189,7 @@ impl Walk<'_> {
             Inst::Load { count, .. } => u32::from(*count),
             _ => 1,
         };
-        if !self.lives.fused[value.index()] {
+        if !self.lives.left[value.index()] {
             self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
         }
         for nth in 0..results {
@@ -200,12 +202,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the use of an operand, or if it is fused, of its own operands.
+    /// Notes the use of an operand, and if that was left to its user, of its own operands.
     fn operand(&mut self, operand: Value) {
-        if self.lives.fused[operand.index()] {
-            self.kir.inst(operand).for_each_operand(|inner| self.use_of(inner));
-        } else {
-            self.use_of(operand);
+        self.use_of(operand);
+        if self.lives.left[operand.index()] {
+            self.kir.inst(operand).for_each_operand(|inner| self.operand(inner));
         }
     }
 

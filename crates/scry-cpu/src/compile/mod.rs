@@ -10,6 +10,7 @@ mod lives;
 mod memory;
 mod narrow;
 mod registers;
+mod streams;
 mod values;
 
 use std::sync::atomic::{AtomicU64, Ordering};

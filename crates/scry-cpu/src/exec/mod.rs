@@ -10,6 +10,7 @@ mod memory;
 mod rare;
 mod scratch;
 mod shared;
+mod stream;
 
 use std::ops::Range;
 
@@ -124,6 +125,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::LoadScalar(access) => frame.load_scalar(access),
         Step::Load(access) => frame.load(access),
         Step::Store(access) => frame.store(access),
+        Step::Stream(stream) => frame.stream(stream),
         Step::Atomic(atomic) => frame.atomic(atomic),
         Step::Exchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);

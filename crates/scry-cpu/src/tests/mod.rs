@@ -11,5 +11,6 @@ mod races;
 mod random;
 mod random_kernels;
 mod stopping;
+mod streams;
 mod subgroups;
 mod support;
