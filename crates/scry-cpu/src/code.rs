@@ -204,6 +204,19 @@ pub(crate) enum Exchange {
     QuadXor(u8),
 }
 
+/// Where lanes leave.
+pub(crate) struct Exit {
+    /// Register of the lanes that do not leave, or with `flip` do.
+    pub condition: u32,
+    pub flip: u8,
+    /// A scalar: if it is equal to `flip`, all leave.
+    pub all: Option<u32>,
+    /// The masks that they leave.
+    pub masks: Box<[u32]>,
+    /// Registers of words, and the scalars that become those of the lanes which leave.
+    pub keep: Box<[(u32, u32)]>,
+}
+
 /// A step of the machine. Numbers named `to` in jumps are positions of steps.
 pub(crate) enum Step {
     /// An operation on lanes.
@@ -338,12 +351,9 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Takes the lanes where a condition does not hold, or with `flip` holds, out of masks; jumps
-    /// if none is left.
+    /// Takes lanes out of masks; jumps if none is left.
     Drop {
-        condition: u32,
-        flip: u8,
-        masks: Box<[u32]>,
+        exit: Box<Exit>,
         none: u32,
     },
     /// Jumps back, unless there is a request to stop. Loops that are proven to end ask as well:

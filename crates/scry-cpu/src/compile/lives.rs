@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use super::streams;
+use super::{exits, streams};
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
 
 /// The life of a value or a variable.
@@ -39,7 +39,8 @@ pub(crate) struct Lives {
     pub vars: Vec<VarLife>,
     /// How often each value is used.
     pub uses: Vec<u32>,
-    /// Values that are left to what uses them: products to sums, and what `streams` finds.
+    /// Values that are left to what uses them: products to sums, conditions to exits, and what
+    /// `streams` finds.
     pub left: Vec<bool>,
     /// Reads of variables that need no copy: the variable does not change while they live.
     pub aliased: Vec<bool>,
@@ -103,11 +104,19 @@ pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
     }
 }
 
-/// Marks products that only one sum or difference in the same block uses.
+/// Marks products that only one sum or difference in the same block uses, and conditions that only
+/// lanes which leave use.
 fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
     let mut products = HashSet::new();
     for stmt in block {
         stmt.blocks().for_each(|inner| fuse(kir, facts, inner, lives));
+        if let Stmt::If { condition, accept, reject } = stmt
+            && lives.uses[condition.index()] == 1
+            && let Some(leaving) = exits::leaving(kir, facts, [accept, reject])
+            && exits::parts(kir, facts, &leaving, *condition).is_some()
+        {
+            lives.left[condition.index()] = true;
+        }
         let Stmt::Let(value) = stmt else { continue };
         let float = matches!(kir.ty(*value), Type::F32 | Type::F64)
             && facts.values[value.index()] == Class::Varying;

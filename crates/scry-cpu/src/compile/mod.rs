@@ -2,8 +2,10 @@
 
 mod affine;
 mod control;
+mod counters;
 mod demand;
 mod disjoint;
+mod exits;
 mod insts;
 mod limits;
 mod lives;
@@ -30,7 +32,13 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Compiles a kernel.
 pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
-    let Together { group, facts, parted } = limits::together(kir)?;
+    let together = limits::together(kir)?;
+    // Lanes only leave loops at different times where each workgroup is executed by itself.
+    let split = counters::split(kir, &together.facts, &together.parted);
+    let (kir, Together { group, facts, parted }) = match &split {
+        Some((kir, facts)) => (kir, together.with(kir, facts)),
+        None => (kir, together),
+    };
     let lives = lives::lives(kir, &facts);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;

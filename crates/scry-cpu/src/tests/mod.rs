@@ -5,6 +5,7 @@ mod affine;
 mod atomics;
 mod barriers;
 mod control;
+mod counters;
 mod memory;
 mod oracle;
 mod races;
