@@ -33,6 +33,8 @@ pub struct Code {
     pub(crate) writable: Vec<bool>,
     /// Depths of divergence.
     pub(crate) depths: usize,
+    /// Number of conditions that may be the same for all lanes.
+    pub(crate) conditions: usize,
     pub(crate) cost: Option<u64>,
 }
 
@@ -114,6 +116,17 @@ pub(crate) enum AffineOp {
     Shl,
     Min { signed: bool },
     Max { signed: bool },
+}
+
+/// A condition that may be the same for all lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Condition {
+    /// Its own among all conditions of the kernel.
+    pub number: u32,
+    /// Register of its lanes.
+    pub lanes: u32,
+    /// Whether somebody needs its lanes even if they are all the same.
+    pub fill: bool,
 }
 
 /// A comparison of affine values.
@@ -204,8 +217,24 @@ pub(crate) enum Exchange {
     QuadXor(u8),
 }
 
+/// A side of a branch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Side {
+    /// Register of the lanes where the condition holds.
+    pub condition: u32,
+    /// The condition's number, if it may be the same for all.
+    pub number: Option<u32>,
+    /// Masks outside and within.
+    pub from: u32,
+    pub into: u32,
+    /// Whether something within needs that mask even if it is the same.
+    pub parts: bool,
+}
+
 /// Where lanes leave.
 pub(crate) struct Exit {
+    /// The condition's number, if it may be the same for all.
+    pub number: Option<u32>,
     /// Register of the lanes that do not leave, or with `flip` do.
     pub condition: u32,
     pub flip: u8,
@@ -251,9 +280,16 @@ pub(crate) enum Step {
         comparison: Comparison,
         signed: bool,
         lanes: &'static dyn LaneOp,
-        d: u32,
+        d: Condition,
         a: AffineSrc,
         b: AffineSrc,
+    },
+    /// Whether both of two conditions hold, or without `and` one of them.
+    Both {
+        and: bool,
+        d: Condition,
+        a: Condition,
+        b: Condition,
     },
     /// Position of the workgroup along an axis.
     GroupId {
@@ -318,21 +354,15 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Goes on with the lanes where a condition holds, which may have been found out by comparing
-    /// affine values; jumps if there are none.
+    /// Goes on with the lanes where a condition holds; jumps if there are none.
     Split {
-        condition: u32,
-        compared: bool,
+        side: Side,
         depth: u32,
-        from: u32,
-        into: u32,
         none: u32,
     },
     /// Goes on with the other lanes; jumps if there are none.
     Otherwise {
-        condition: u32,
-        from: u32,
-        into: u32,
+        side: Side,
         none: u32,
     },
     /// Goes on with all lanes of a mask that are left; jumps if there are none.

@@ -8,8 +8,8 @@
 
 use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt, Type, Value};
 
-use super::{Emitter, affine, exits};
-use crate::code::Step;
+use super::{Emitter, exits};
+use crate::code::{Side, Step};
 
 /// What can be left, or where lanes wait.
 #[derive(Debug)]
@@ -115,16 +115,17 @@ impl Emitter<'_> {
         if let Some(leaving) = exits::leaving(self.kir, self.facts, [accept, reject]) {
             return self.drop_lanes(condition, &leaving);
         }
-        let compared = affine::comparison(self.kir, self.facts, condition).is_some();
+        let number = self.number(condition);
         let condition = self.lanes(condition);
         debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
         let condition = condition.start;
         let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
+        let side = |block| Side { condition, number, from, into, parts: parts(block) };
         let depth = self.depth as u32;
         self.open(None, true);
         self.depth += 1;
         let split = self.steps();
-        self.push(Step::Split { condition, compared, depth, from, into, none: 0 });
+        self.push(Step::Split { side: side(accept), depth, none: 0 });
         self.block(accept);
         self.advance();
         let mut waiting = vec![split];
@@ -133,7 +134,7 @@ impl Emitter<'_> {
             let otherwise = self.here();
             self.patch(&waiting, otherwise);
             waiting = vec![self.steps()];
-            self.push(Step::Otherwise { condition, from, into, none: 0 });
+            self.push(Step::Otherwise { side: side(reject), none: 0 });
             self.block(reject);
         }
         self.advance();
@@ -258,6 +259,14 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// Whether lanes may part in a block, or leave it.
+fn parts(block: &Block) -> bool {
+    let stays = |stmt: &Stmt| {
+        matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))
+    };
+    !block.iter().all(stays)
 }
 
 /// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands

@@ -67,6 +67,7 @@ impl Emitter<'_> {
             Some([all, some]) => (Some(self.uniform(all)), some),
             None => (None, condition),
         };
+        let number = self.number(condition);
         let condition = self.lanes(condition).start;
         let mut keep = Vec::new();
         for pair in leaving.kept.chunks(2) {
@@ -78,7 +79,7 @@ impl Emitter<'_> {
         }
         let (masks, keep) = (self.left_masks(leaving.label), keep.into());
         let step = self.steps();
-        let exit = Exit { condition, all, flip: leaving.when.into(), masks, keep };
+        let exit = Exit { number, condition, all, flip: leaving.when.into(), masks, keep };
         self.push(Step::Drop { exit: Box::new(exit), none: 0 });
         self.dies(step);
         // The branch has two sides and some statements, as `lives` counts.

@@ -46,7 +46,7 @@ impl Emitter<'_> {
                     self.operation(value, Reg::Scalar(d), true);
                 }
             }
-            Class::Varying if self.compare(value) => {}
+            Class::Varying if self.compare(value) || self.join(value) => {}
             Class::Varying => {
                 let d = match self.destination(value, rest) {
                     Some(start) => {

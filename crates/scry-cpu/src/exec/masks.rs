@@ -1,21 +1,18 @@
 //! Which lanes are active.
 
 use super::frame::{Frame, Lanes};
-use crate::code::{Exit, Step};
+use crate::code::{Exit, Side, Step};
 use crate::lanes::{BLOCK, Bits};
 
 impl Frame<'_> {
     /// A step at which lanes part or meet; where to go on, if not at the next step.
     pub(super) fn part(&mut self, step: &Step) -> Option<u32> {
         match step {
-            Step::Split { condition, compared, depth, from, into, none } => {
+            Step::Split { side, depth, none } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
-                self.split(*condition, *compared, *from, *into).then_some(*none)
+                self.take_side(side, true).then_some(*none)
             }
-            Step::Otherwise { condition, from, into, none } => {
-                self.restrict(*condition, *from, *into, 1);
-                self.look(*into).then_some(*none)
-            }
+            Step::Otherwise { side, none } => self.take_side(side, false).then_some(*none),
             Step::Join { depth, mask, none } => self.join(*depth, *mask).then_some(*none),
             Step::Enter { depth, into } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
@@ -32,18 +29,21 @@ impl Frame<'_> {
         }
     }
 
-    /// Goes on with the lanes where a condition holds; whether there are none.
-    fn split(&mut self, condition: u32, compared: bool, from: u32, into: u32) -> bool {
-        match self.decided.get() {
-            (decided, true) if compared && decided == condition => {
-                self.copy_mask(into);
-                self.lanes.mask = into;
+    /// Goes on with the lanes where a condition holds, or does not; whether there are none.
+    fn take_side(&mut self, side: &Side, accept: bool) -> bool {
+        match self.decided(side.number) {
+            // The other side has not changed which lanes are active: it was not taken.
+            Some(holds) if holds == accept => {
+                if side.parts {
+                    self.copy_mask(side.into);
+                    self.lanes.mask = side.into;
+                }
                 false
             }
-            (decided, false) if compared && decided == condition => true,
-            _ => {
-                self.restrict(condition, from, into, 0);
-                self.look(into)
+            Some(_) => true,
+            None => {
+                self.restrict(side.condition, side.from, side.into, (!accept).into());
+                self.look(side.into)
             }
         }
     }
@@ -95,7 +95,12 @@ impl Frame<'_> {
 
     /// Takes lanes out of masks; whether none is left.
     fn drop_lanes(&mut self, exit: &Exit) -> bool {
-        let all = exit.all.is_some_and(|all| self.scalar(all) == exit.flip.into());
+        let decided = self.decided(exit.number).map(|holds| u8::from(holds) == exit.flip);
+        let all = decided == Some(true)
+            || exit.all.is_some_and(|all| self.scalar(all) == exit.flip.into());
+        if decided == Some(false) && !all {
+            return false;
+        }
         // Whether a lane leaves, of all lanes of a block at once.
         let (stay, leave) = (spread(exit.flip ^ 1), spread(all.into()));
         let file = u8::file(self.files());

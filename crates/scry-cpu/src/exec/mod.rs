@@ -109,6 +109,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Compare { comparison, signed, lanes, d, a, b } => {
             frame.compare(*comparison, *signed, *lanes, *d, *a, *b);
         }
+        Step::Both { and, d, a, b } => frame.both(*and, *d, *a, *b),
         Step::GroupId { axis, d } => {
             frame.set_scalar(*d, frame.group[usize::from(*axis)].into());
         }
