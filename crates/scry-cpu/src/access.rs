@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 use crate::Span;
 use crate::lanes::{BLOCK, Bits, Block};
+use crate::words::Plain;
 
 /// A binding of a running kernel.
 #[derive(Debug, Clone, Copy)]
@@ -149,7 +150,7 @@ impl Shared for u64 {
 /// Has the processor fetch what the next group of workgroups will read: the runs of one group are
 /// too short for it to see by itself where they lead.
 #[inline(always)]
-fn soon<T>(at: *const T) {
+pub(crate) fn soon<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a hint, whatever the address; every processor of the target knows it.
     unsafe {
@@ -173,6 +174,13 @@ impl Region {
     /// Bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
+    }
+
+    /// The bytes that no other thread writes.
+    #[inline(always)]
+    pub(crate) fn plain(&self) -> Plain<'_> {
+        // SAFETY: as promised when this was made.
+        unsafe { Plain::new(self.start, self.plain) }
     }
 
     /// An element, if it lies within.

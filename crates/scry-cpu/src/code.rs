@@ -33,6 +33,8 @@ pub struct Code {
     pub(crate) writable: Vec<bool>,
     /// Depths of divergence.
     pub(crate) depths: usize,
+    /// Number of conditions that may be the same for all lanes.
+    pub(crate) conditions: usize,
     pub(crate) cost: Option<u64>,
 }
 
@@ -116,6 +118,17 @@ pub(crate) enum AffineOp {
     Max { signed: bool },
 }
 
+/// A condition that may be the same for all lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Condition {
+    /// Its own among all conditions of the kernel.
+    pub number: u32,
+    /// Register of its lanes.
+    pub lanes: u32,
+    /// Whether somebody needs its lanes even if they are all the same.
+    pub fill: bool,
+}
+
 /// A comparison of affine values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Comparison {
@@ -160,6 +173,25 @@ pub(crate) struct Access {
     pub from: [Src; 4],
 }
 
+/// `a * b + c`, of `f32`, some of which is read and written where it lies.
+pub(crate) struct Stream {
+    /// The same on registers.
+    pub op: &'static dyn LaneOp,
+    pub operands: [Operand; 3],
+    /// Whether the product, and what is added to it, change signs.
+    pub negated: [bool; 2],
+    pub d: u32,
+    /// Where the result goes if not to its register, which this then stores from.
+    pub store: Option<Access>,
+}
+
+/// An operand of a [`Stream`].
+pub(crate) enum Operand {
+    Lanes(Src),
+    /// A load of one value.
+    Memory(Access),
+}
+
 /// An atomic operation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Atomic {
@@ -198,6 +230,35 @@ pub(crate) struct Product {
     pub d: [u32; 4],
 }
 
+/// A side of a branch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Side {
+    /// Register of the lanes where the condition holds.
+    pub condition: u32,
+    /// The condition's number, if it may be the same for all.
+    pub number: Option<u32>,
+    /// Masks outside and within.
+    pub from: u32,
+    pub into: u32,
+    /// Whether something within needs that mask even if it is the same.
+    pub parts: bool,
+}
+
+/// Where lanes leave.
+pub(crate) struct Exit {
+    /// The condition's number, if it may be the same for all.
+    pub number: Option<u32>,
+    /// Register of the lanes that do not leave, or with `flip` do.
+    pub condition: u32,
+    pub flip: u8,
+    /// A scalar: if it is equal to `flip`, all leave.
+    pub all: Option<u32>,
+    /// The masks that they leave.
+    pub masks: Box<[u32]>,
+    /// Registers of words, and the scalars that become those of the lanes which leave.
+    pub keep: Box<[(u32, u32)]>,
+}
+
 /// A step of the machine. Numbers named `to` in jumps are positions of steps.
 pub(crate) enum Step {
     /// An operation on lanes.
@@ -232,9 +293,16 @@ pub(crate) enum Step {
         comparison: Comparison,
         signed: bool,
         lanes: &'static dyn LaneOp,
-        d: u32,
+        d: Condition,
         a: AffineSrc,
         b: AffineSrc,
+    },
+    /// Whether both of two conditions hold, or without `and` one of them.
+    Both {
+        and: bool,
+        d: Condition,
+        a: Condition,
+        b: Condition,
     },
     /// Position of the workgroup along an axis.
     GroupId {
@@ -272,6 +340,7 @@ pub(crate) enum Step {
     LoadScalar(Box<Access>),
     Load(Box<Access>),
     Store(Box<Access>),
+    Stream(Box<Stream>),
     Atomic(Box<Atomic>),
     Exchange {
         ty: Type,
@@ -299,21 +368,15 @@ pub(crate) enum Step {
         condition: u32,
         to: u32,
     },
-    /// Goes on with the lanes where a condition holds, which may have been found out by comparing
-    /// affine values; jumps if there are none.
+    /// Goes on with the lanes where a condition holds; jumps if there are none.
     Split {
-        condition: u32,
-        compared: bool,
+        side: Side,
         depth: u32,
-        from: u32,
-        into: u32,
         none: u32,
     },
     /// Goes on with the other lanes; jumps if there are none.
     Otherwise {
-        condition: u32,
-        from: u32,
-        into: u32,
+        side: Side,
         none: u32,
     },
     /// Goes on with all lanes of a mask that are left; jumps if there are none.
@@ -332,12 +395,9 @@ pub(crate) enum Step {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Takes the lanes where a condition does not hold, or with `flip` holds, out of masks; jumps
-    /// if none is left.
+    /// Takes lanes out of masks; jumps if none is left.
     Drop {
-        condition: u32,
-        flip: u8,
-        masks: Box<[u32]>,
+        exit: Box<Exit>,
         none: u32,
     },
     /// Jumps back, unless there is a request to stop. Loops that are proven to end ask as well:

@@ -91,6 +91,7 @@ impl Emitter<'_> {
         let (Some(lanes), Home::Lanes(d)) = (ops::binary(op, ty), self.define(value)) else {
             return false;
         };
+        let Some(d) = self.condition(value, d) else { return false };
         self.push(Step::Compare { comparison, signed, lanes, d, a, b });
         true
     }

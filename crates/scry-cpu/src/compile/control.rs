@@ -8,8 +8,8 @@
 
 use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt, Type, Value};
 
-use super::{Emitter, affine};
-use crate::code::Step;
+use super::{Emitter, exits};
+use crate::code::{Side, Step};
 
 /// What can be left, or where lanes wait.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Emitter<'_> {
     }
 
     /// Goes on to the next position, in step with `lives`.
-    fn advance(&mut self) {
+    pub(super) fn advance(&mut self) {
         self.registers.expire(self.position);
         self.position += 1;
     }
@@ -112,21 +112,20 @@ impl Emitter<'_> {
     }
 
     fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
-        match (accept.as_slice(), reject.as_slice()) {
-            ([], [Stmt::Leave(label)]) => return self.drop_lanes(condition, 0, *label),
-            ([Stmt::Leave(label)], []) => return self.drop_lanes(condition, 1, *label),
-            _ => {}
+        if let Some(leaving) = exits::leaving(self.kir, self.facts, [accept, reject]) {
+            return self.drop_lanes(condition, &leaving);
         }
-        let compared = affine::comparison(self.kir, self.facts, condition).is_some();
+        let number = self.number(condition);
         let condition = self.lanes(condition);
         debug_assert_eq!(condition.step, 1, "a condition that differs has lanes");
         let condition = condition.start;
         let (from, into) = (self.mask(self.depth), self.mask(self.depth + 1));
+        let side = |block| Side { condition, number, from, into, parts: parts(block) };
         let depth = self.depth as u32;
         self.open(None, true);
         self.depth += 1;
         let split = self.steps();
-        self.push(Step::Split { condition, compared, depth, from, into, none: 0 });
+        self.push(Step::Split { side: side(accept), depth, none: 0 });
         self.block(accept);
         self.advance();
         let mut waiting = vec![split];
@@ -135,7 +134,7 @@ impl Emitter<'_> {
             let otherwise = self.here();
             self.patch(&waiting, otherwise);
             waiting = vec![self.steps()];
-            self.push(Step::Otherwise { condition, from, into, none: 0 });
+            self.push(Step::Otherwise { side: side(reject), none: 0 });
             self.block(reject);
         }
         self.advance();
@@ -145,19 +144,8 @@ impl Emitter<'_> {
         self.close_parted();
     }
 
-    /// A condition under which lanes leave, and nothing else: the way out of most loops.
-    fn drop_lanes(&mut self, condition: Value, flip: u8, label: Label) {
-        let condition = self.lanes(condition).start;
-        let masks = self.left_masks(label);
-        let step = self.steps();
-        self.push(Step::Drop { condition, flip, masks, none: 0 });
-        self.dies(step);
-        // The branch has two sides and a statement, as `lives` counts.
-        (0..3).for_each(|_| self.advance());
-    }
-
     /// The masks out of which lanes are taken that leave a construct from here.
-    fn left_masks(&mut self, label: Label) -> Box<[u32]> {
+    pub(super) fn left_masks(&mut self, label: Label) -> Box<[u32]> {
         // Lanes that return are in no mask any more, not even in that of the kernel.
         let first = match self.constructs.iter().find(|open| open.label == Some(label)) {
             Some(open) if label != Label::KERNEL => open.depth + usize::from(open.parts),
@@ -186,7 +174,7 @@ impl Emitter<'_> {
     }
 
     /// Lets a step jump, if no lane is left, to where lanes may wait next.
-    fn dies(&mut self, step: usize) {
+    pub(super) fn dies(&mut self, step: usize) {
         let waiting = self.constructs.iter().rposition(|open| open.parts).unwrap_or(0);
         self.constructs[waiting].deaths.push(step);
     }
@@ -253,7 +241,7 @@ impl Emitter<'_> {
         self.dies(step);
     }
 
-    fn steps(&self) -> usize {
+    pub(super) fn steps(&self) -> usize {
         self.code.steps.len()
     }
 
@@ -271,6 +259,14 @@ impl Emitter<'_> {
             }
         }
     }
+}
+
+/// Whether lanes may part in a block, or leave it.
+fn parts(block: &Block) -> bool {
+    let stays = |stmt: &Stmt| {
+        matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))
+    };
+    !block.iter().all(stays)
 }
 
 /// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands

@@ -49,6 +49,7 @@ impl Demand<'_> {
         let varying = self.facts.values[value.index()] == Class::Varying;
         match inst {
             Inst::Get(_) | Inst::Extra(..) => {}
+            _ if self.lives.left[value.index()] && self.kir.ty(value) == Type::Bool => {}
             Inst::Load { place, .. } => self.index(place),
             Inst::Atomic { place, value, compare, .. } => {
                 self.index(place);
@@ -72,9 +73,15 @@ impl Demand<'_> {
 
     fn want(&mut self, value: Value) {
         self.wanted[value.index()] = true;
-        if self.lives.fused[value.index()] {
-            self.kir.inst(value).for_each_operand(|operand| self.wanted[operand.index()] = true);
+        let inst = self.kir.inst(value);
+        if !self.lives.left[value.index()] || matches!(inst, Inst::Load { .. }) {
+            return;
         }
-        debug_assert!(self.kir.ty(value) != Type::Bool || !self.lives.fused[value.index()]);
+        // Of a condition that was left to a branch, a uniform part needs no lanes.
+        let condition = self.kir.ty(value) == Type::Bool;
+        inst.for_each_operand(|operand| {
+            let uniform = self.facts.value(operand) == Class::Uniform;
+            self.wanted[operand.index()] |= !(condition && uniform);
+        });
     }
 }

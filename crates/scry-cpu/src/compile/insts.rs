@@ -12,6 +12,9 @@ use crate::ops;
 impl Emitter<'_> {
     /// Computes a value; `rest` is what follows in the block.
     pub(super) fn inst(&mut self, value: Value, rest: &[Stmt]) {
+        if self.lives.left[value.index()] {
+            return;
+        }
         match *self.kir.inst(value) {
             Inst::Const(constant) => self.constant(value, constant),
             Inst::Get(var) => self.read(value, var),
@@ -29,7 +32,6 @@ impl Emitter<'_> {
             }
             Inst::Subgroup(op) => self.subgroup(value, op),
             Inst::MultiplyAdd { a, b, c } => self.multiply_add(value, a, b, c),
-            _ if self.lives.fused[value.index()] => {}
             _ => self.pure(value, rest),
         }
     }
@@ -45,7 +47,7 @@ impl Emitter<'_> {
                     self.operation(value, Reg::Scalar(d), true);
                 }
             }
-            Class::Varying if self.compare(value) => {}
+            Class::Varying if self.compare(value) || self.join(value) => {}
             Class::Varying => {
                 let d = match self.destination(value, rest) {
                     Some(start) => {
@@ -65,6 +67,9 @@ impl Emitter<'_> {
 
     /// A pure instruction on scalars or on lanes.
     fn operation(&mut self, value: Value, d: Reg, uniform: bool) {
+        if self.stream(value, d) {
+            return;
+        }
         let inst = *self.kir.inst(value);
         if let Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = inst
             && self.fused_sum(op, a, b, d)
@@ -89,8 +94,8 @@ impl Emitter<'_> {
 
     /// A sum or difference with a product that was left to it; whether it is one.
     fn fused_sum(&mut self, op: BinaryOp, a: Value, b: Value, d: Reg) -> bool {
-        let product_first = self.lives.fused[a.index()];
-        if !product_first && !self.lives.fused[b.index()] {
+        let product_first = self.lives.left[a.index()];
+        if !product_first && !self.lives.left[b.index()] {
             return false;
         }
         let (product, other) = if product_first { (a, b) } else { (b, a) };
@@ -168,13 +173,13 @@ impl Emitter<'_> {
 }
 
 /// `a * b + c`.
-fn sum(double: bool) -> &'static dyn LaneOp {
+pub(super) fn sum(double: bool) -> &'static dyn LaneOp {
     ops::fma(if double { Type::F64 } else { Type::F32 })
         .unwrap_or_else(|| unreachable!("floats of 32 and 64 bits are multiplied and added"))
 }
 
 /// `a * b - c`.
-fn product_minus(double: bool) -> &'static dyn LaneOp {
+pub(super) fn product_minus(double: bool) -> &'static dyn LaneOp {
     if double {
         three_by_tier(|a: f64, b: f64, c: f64| a.mul_add(b, -c), |a: f64, b: f64, c: f64| a * b - c)
     } else {
@@ -183,7 +188,7 @@ fn product_minus(double: bool) -> &'static dyn LaneOp {
 }
 
 /// `c - a * b`.
-fn minus_product(double: bool) -> &'static dyn LaneOp {
+pub(super) fn minus_product(double: bool) -> &'static dyn LaneOp {
     if double {
         three_by_tier(
             |a: f64, b: f64, c: f64| (-a).mul_add(b, c),

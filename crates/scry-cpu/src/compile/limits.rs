@@ -40,6 +40,11 @@ impl Together {
         let parted = control::parted(kir, &facts);
         Self { group: Group { size: kir.workgroup_size, batch }, facts, parted }
     }
+
+    /// The same for another form of the kernel, which has these facts.
+    pub(super) fn with(self, kir: &Kir, facts: &Facts) -> Self {
+        Self { facts: facts.clone(), parted: control::parted(kir, facts), ..self }
+    }
 }
 
 /// How many neighbouring workgroups could be executed together: several if they fill blocks, and

@@ -7,6 +7,7 @@
 
 use std::collections::HashSet;
 
+use super::{exits, streams};
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
 
 /// The life of a value or a variable.
@@ -38,8 +39,9 @@ pub(crate) struct Lives {
     pub vars: Vec<VarLife>,
     /// How often each value is used.
     pub uses: Vec<u32>,
-    /// Products that are computed by the sum that uses them.
-    pub fused: Vec<bool>,
+    /// Values that are left to what uses them: products to sums, conditions to exits, and what
+    /// `streams` finds.
+    pub left: Vec<bool>,
     /// Reads of variables that need no copy: the variable does not change while they live.
     pub aliased: Vec<bool>,
     /// Where each loop ends, by the order of their starts.
@@ -63,11 +65,12 @@ pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
         values: vec![never; kir.values.len()],
         vars: vec![var; kir.vars.len()],
         uses: count_uses(kir),
-        fused: vec![false; kir.values.len()],
+        left: vec![false; kir.values.len()],
         aliased: vec![false; kir.values.len()],
         ends: Vec::new(),
     };
     fuse(kir, facts, &kir.body, &mut lives);
+    streams::leave(kir, facts, &mut lives);
     let mut walk = Walk {
         kir,
         lives,
@@ -101,11 +104,19 @@ pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
     }
 }
 
-/// Marks products that only one sum or difference in the same block uses.
+/// Marks products that only one sum or difference in the same block uses, and conditions that only
+/// lanes which leave use.
 fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
     let mut products = HashSet::new();
     for stmt in block {
         stmt.blocks().for_each(|inner| fuse(kir, facts, inner, lives));
+        if let Stmt::If { condition, accept, reject } = stmt
+            && lives.uses[condition.index()] == 1
+            && let Some(leaving) = exits::leaving(kir, facts, [accept, reject])
+            && exits::parts(kir, facts, &leaving, *condition).is_some()
+        {
+            lives.left[condition.index()] = true;
+        }
         let Stmt::Let(value) = stmt else { continue };
         let float = matches!(kir.ty(*value), Type::F32 | Type::F64)
             && facts.values[value.index()] == Class::Varying;
@@ -116,7 +127,7 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
             Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
                 let product = [a, b].into_iter().find(|operand| products.remove(*operand));
                 if let Some(product) = product {
-                    lives.fused[product.index()] = true;
+                    lives.left[product.index()] = true;
                 }
             }
             _ => {}
@@ -150,7 +161,7 @@ impl Walk<'_> {
 
     fn stmt(&mut self, stmt: &Stmt, block: u32) {
         self.position += 1;
-        stmt.for_each_operand(|value| self.use_of(value));
+        stmt.for_each_operand(|value| self.operand(value));
         match stmt {
             Stmt::Let(value) => self.define(*value, block),
             Stmt::Set(var, _) => {
@@ -184,7 +195,7 @@ impl Walk<'_> {
 
     fn define(&mut self, value: Value, block: u32) {
         let results = self.kir.inst(value).results();
-        if !self.lives.fused[value.index()] {
+        if !self.lives.left[value.index()] {
             self.kir.inst(value).for_each_operand(|operand| self.operand(operand));
         }
         for nth in 0..results {
@@ -197,12 +208,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Notes the use of an operand, or if it is fused, of its own operands.
+    /// Notes the use of an operand, and if that was left to its user, of its own operands.
     fn operand(&mut self, operand: Value) {
-        if self.lives.fused[operand.index()] {
-            self.kir.inst(operand).for_each_operand(|inner| self.use_of(inner));
-        } else {
-            self.use_of(operand);
+        self.use_of(operand);
+        if self.lives.left[operand.index()] {
+            self.kir.inst(operand).for_each_operand(|inner| self.operand(inner));
         }
     }
 

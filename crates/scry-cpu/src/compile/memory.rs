@@ -28,7 +28,8 @@ impl Emitter<'_> {
         At { area, index, stride: place.stride / unit, offset: place.offset / unit }
     }
 
-    pub(super) fn load(&mut self, value: Value, place: Place, count: u8) {
+    /// A load, with places for what it loads.
+    pub(super) fn load_access(&mut self, value: Value, place: Place, count: u8) -> Access {
         let ty = self.kir.ty(value);
         let at = self.at(place, ty.size());
         let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
@@ -40,6 +41,11 @@ impl Emitter<'_> {
                 Home::Affine(affine) => affine.lanes,
             };
         }
+        access
+    }
+
+    pub(super) fn load(&mut self, value: Value, place: Place, count: u8) {
+        let access = self.load_access(value, place, count);
         if self.class(value) == Class::Uniform {
             self.push(Step::LoadScalar(Box::new(access)));
         } else {
@@ -56,6 +62,9 @@ impl Emitter<'_> {
         let at = self.at(place, ty.size());
         let count = values.len() as u8;
         let mut access = Access { ty, at, count, to: [0; 4], from: [Src::default(); 4] };
+        if self.stream_to(*first, access) {
+            return;
+        }
         for (from, value) in access.from.iter_mut().zip(values) {
             *from = self.lanes(*value);
         }

@@ -1,21 +1,26 @@
 //! From the kernel IR to steps.
 
 mod affine;
+mod conditions;
 mod control;
+mod counters;
 mod demand;
 mod disjoint;
+mod exits;
 mod insts;
 mod limits;
 mod lives;
 mod memory;
 mod narrow;
 mod registers;
+mod streams;
 mod values;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use scry_ir::kir::{Class, Facts, Kir, Type};
 
+use self::conditions::Conditions;
 use self::control::Construct;
 use self::limits::Together;
 use self::lives::{Life, Lives};
@@ -29,8 +34,15 @@ static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
 /// Compiles a kernel.
 pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
-    let Together { group, facts, parted } = limits::together(kir)?;
+    let together = limits::together(kir)?;
+    // Lanes only leave loops at different times where each workgroup is executed by itself.
+    let split = counters::split(kir, &together.facts, &together.parted);
+    let (kir, Together { group, facts, parted }) = match &split {
+        Some((kir, facts)) => (kir, together.with(kir, facts)),
+        None => (kir, together),
+    };
     let lives = lives::lives(kir, &facts);
+    let conditions = conditions::conditions(kir, &facts, &lives);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
@@ -41,6 +53,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
         facts: &facts,
         lives: &lives,
         demand,
+        conditions,
         parted,
         homes: vec![None; kir.values.len()],
         splats: vec![None; kir.values.len()],
@@ -60,6 +73,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
             disjoint: disjoint::disjoint(kir),
             writable: kir.buffers.iter().map(|buffer| buffer.writable).collect(),
             depths: 0,
+            conditions: 0,
             cost: limits::cost(kir, blocks, group.batch),
         },
         registers,
@@ -74,6 +88,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
     emitter.kernel();
     emitter.code.files = emitter.registers.sizes();
     emitter.code.depths = emitter.masks.len();
+    emitter.code.conditions = emitter.conditions.count;
     limits::check(&emitter.code)?;
     Ok(emitter.code)
 }
@@ -85,6 +100,7 @@ struct Emitter<'a> {
     lives: &'a Lives,
     /// Values whose lanes somebody needs.
     demand: Vec<bool>,
+    conditions: Conditions,
     /// Loops and scopes that lanes may leave while others stay, by label.
     parted: Vec<bool>,
     homes: Vec<Option<Home>>,

@@ -1,11 +1,11 @@
 //! Values that are linear in the position of the invocation: computed from a few coefficients
 //! where possible, and lane by lane where not.
 
-use scry_ir::kir::Type;
+use scry_ir::kir::{BinaryOp, Type};
 
-use super::frame::{Frame, NOWHERE};
+use super::frame::Frame;
 use super::scratch::Coefficients;
-use crate::code::{Affine, AffineOp, AffineSrc, Comparison};
+use crate::code::{Affine, AffineOp, AffineSrc, Comparison, Condition};
 use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
 use crate::ops;
 
@@ -144,26 +144,62 @@ impl Frame<'_> {
         comparison: Comparison,
         signed: bool,
         lanes: &'static dyn LaneOp,
-        d: u32,
+        d: Condition,
         a: AffineSrc,
         b: AffineSrc,
     ) {
         let (x, y) = (self.linear(a), self.linear(b));
-        let decided =
-            if x.linear && y.linear { self.decide(comparison, signed, x, y) } else { None };
-        if let Some(holds) = decided {
-            let file = u8::file(self.files());
-            for block in self.blocks() {
-                file[d as usize + block].set([holds.into(); BLOCK]);
-            }
-            self.decided.set((d, holds));
+        let linear = x.linear && y.linear;
+        let decided = linear.then(|| self.decide(comparison, signed, x, y)).flatten();
+        self.note(d, decided);
+        if decided.is_none() {
+            let args =
+                Args { d: d.lanes, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
+            lanes.lanes(self.tier, self.files(), self.blocks(), &args);
+        }
+    }
+
+    /// Notes how a condition came out, if it did so for all lanes.
+    fn note(&self, condition: Condition, decided: Option<bool>) {
+        self.decided[condition.number as usize].set(decided);
+        if let Some(holds) = decided.filter(|_| condition.fill) {
+            self.fill(condition, holds);
+        }
+    }
+
+    fn fill(&self, condition: Condition, holds: bool) {
+        let blocks = &u8::file(self.files())[condition.lanes as usize..][self.blocks()];
+        blocks.iter().for_each(|block| block.set([holds.into(); BLOCK]));
+    }
+
+    /// How a condition came out, if it is known to be the same for all lanes.
+    pub(super) fn decided(&self, number: Option<u32>) -> Option<bool> {
+        self.decided[number? as usize].get()
+    }
+
+    pub(super) fn both(&self, and: bool, d: Condition, a: Condition, b: Condition) {
+        let of = |condition: Condition| self.decided[condition.number as usize].get();
+        let decided = match (of(a), of(b)) {
+            // One that is false decides a conjunction, one that is true a disjunction.
+            (Some(one), _) | (_, Some(one)) if one != and => Some(one),
+            (Some(_), Some(_)) => Some(and),
+            _ => None,
+        };
+        self.note(d, decided);
+        if decided.is_some() {
             return;
         }
-        if self.decided.get().0 == d {
-            self.decided.set((NOWHERE, false));
+        for condition in [a, b] {
+            if let Some(holds) = of(condition) {
+                self.fill(condition, holds);
+            }
         }
-        let args = Args { d, a: self.lanes_of(a), b: self.lanes_of(b), c: Src::default() };
-        lanes.lanes(self.tier, self.files(), self.blocks(), &args);
+        let op = if and { BinaryOp::And } else { BinaryOp::Or };
+        let [a, b] = [a, b].map(|condition| Src { start: condition.lanes, step: 1 });
+        if let Some(op) = ops::binary(op, Type::Bool) {
+            let args = Args { d: d.lanes, a, b, c: Src::default() };
+            op.lanes(self.tier, self.files(), self.blocks(), &args);
+        }
     }
 
     /// Whether a comparison holds for all lanes, or for none; none if that differs.

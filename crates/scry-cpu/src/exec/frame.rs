@@ -31,8 +31,8 @@ pub(super) struct Frame<'a> {
     pub depths: Vec<(Lanes, u64)>,
     /// How often lanes left something.
     pub leaves: u64,
-    /// The last comparison that came out the same for all lanes: its register, and how.
-    pub decided: Cell<(u32, bool)>,
+    /// How each condition came out that is the same for all lanes.
+    pub decided: Vec<Cell<Option<bool>>>,
     /// Lanes that the masks were made for; none if lanes have returned since.
     whole: usize,
     /// Whether a block of lanes lies in one row along x.
@@ -52,9 +52,6 @@ pub(super) struct Lanes {
     /// Whether all lanes of those blocks are active.
     pub dense: bool,
 }
-
-/// Stands for no register.
-pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl<'a> Frame<'a> {
     /// # Safety
@@ -88,7 +85,7 @@ impl<'a> Frame<'a> {
             lanes: Lanes { mask: code.masks.outer, first: 0, end: 0, full: true, dense: true },
             depths: Vec::new(),
             leaves: 0,
-            decided: Cell::new((NOWHERE, false)),
+            decided: vec![Cell::new(None); code.conditions],
             whole: 0,
             rows,
         }
@@ -109,7 +106,6 @@ impl<'a> Frame<'a> {
             dense: lanes.is_multiple_of(BLOCK),
         };
         self.leaves = 0;
-        self.decided.set((NOWHERE, false));
         self.depths.resize(self.code.depths, (self.lanes, 0));
         self.scratch.shared.clear();
         for (ty, start, blocks) in &self.code.locals {

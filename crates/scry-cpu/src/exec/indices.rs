@@ -67,6 +67,23 @@ impl Rows {
         (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
     }
 
+    /// Blocks that follow each other evenly, two to this power, and how far the first index of one
+    /// is from that of the next.
+    #[inline(always)]
+    pub(super) fn even(&self) -> (u32, u32) {
+        if self.power == 0 { (self.group, self.across) } else { (self.power, self.along) }
+    }
+
+    /// The first index of the first of some blocks that follow each other evenly, if none wraps.
+    #[inline(always)]
+    pub(super) fn evenly(&self, block: usize, count: usize) -> Option<u32> {
+        let first = self.origin(block);
+        let last = i64::from(first) + i64::from(self.even().1 as i32) * (count as i64 - 1);
+        let reach = i64::from(self.step as i32) * (BLOCK as i64 - 1);
+        let (low, high) = (i64::from(first).min(last), i64::from(first).max(last));
+        (low + reach.min(0) >= 0 && high + reach.max(0) <= i64::from(u32::MAX)).then_some(first)
+    }
+
     /// The indices of a block, whether they wrap or not.
     pub(super) fn indices(&self, block: usize) -> Indices {
         let (first, step) = (self.origin(block), self.step);

@@ -1,21 +1,18 @@
 //! Which lanes are active.
 
 use super::frame::{Frame, Lanes};
-use crate::code::Step;
+use crate::code::{Exit, Side, Step};
 use crate::lanes::{BLOCK, Bits};
 
 impl Frame<'_> {
     /// A step at which lanes part or meet; where to go on, if not at the next step.
     pub(super) fn part(&mut self, step: &Step) -> Option<u32> {
         match step {
-            Step::Split { condition, compared, depth, from, into, none } => {
+            Step::Split { side, depth, none } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
-                self.split(*condition, *compared, *from, *into).then_some(*none)
+                self.take_side(side, true).then_some(*none)
             }
-            Step::Otherwise { condition, from, into, none } => {
-                self.restrict(*condition, *from, *into, 1);
-                self.look(*into).then_some(*none)
-            }
+            Step::Otherwise { side, none } => self.take_side(side, false).then_some(*none),
             Step::Join { depth, mask, none } => self.join(*depth, *mask).then_some(*none),
             Step::Enter { depth, into } => {
                 self.depths[*depth as usize] = (self.lanes, self.leaves);
@@ -23,9 +20,7 @@ impl Frame<'_> {
                 self.lanes.mask = *into;
                 None
             }
-            Step::Drop { condition, flip, masks, none } => {
-                self.drop_lanes(*condition, *flip, masks).then_some(*none)
-            }
+            Step::Drop { exit, none } => self.drop_lanes(exit).then_some(*none),
             Step::Leave { masks, to } => {
                 self.remove(masks);
                 Some(*to)
@@ -34,18 +29,21 @@ impl Frame<'_> {
         }
     }
 
-    /// Goes on with the lanes where a condition holds; whether there are none.
-    fn split(&mut self, condition: u32, compared: bool, from: u32, into: u32) -> bool {
-        match self.decided.get() {
-            (decided, true) if compared && decided == condition => {
-                self.copy_mask(into);
-                self.lanes.mask = into;
+    /// Goes on with the lanes where a condition holds, or does not; whether there are none.
+    fn take_side(&mut self, side: &Side, accept: bool) -> bool {
+        match self.decided(side.number) {
+            // The other side has not changed which lanes are active: it was not taken.
+            Some(holds) if holds == accept => {
+                if side.parts {
+                    self.copy_mask(side.into);
+                    self.lanes.mask = side.into;
+                }
                 false
             }
-            (decided, false) if compared && decided == condition => true,
-            _ => {
-                self.restrict(condition, from, into, 0);
-                self.look(into)
+            Some(_) => true,
+            None => {
+                self.restrict(side.condition, side.from, side.into, (!accept).into());
+                self.look(side.into)
             }
         }
     }
@@ -96,29 +94,58 @@ impl Frame<'_> {
     }
 
     /// Takes lanes out of masks; whether none is left.
-    fn drop_lanes(&mut self, condition: u32, flip: u8, masks: &[u32]) -> bool {
-        let file = u8::file(self.files());
-        let mut left = false;
-        for block in self.blocks() {
-            let holds = file[condition as usize + block].get();
-            let active = self.active(block);
-            let leaving: [u8; BLOCK] =
-                std::array::from_fn(|lane| active[lane] & (holds[lane] ^ flip ^ 1));
-            if leaving == [0; BLOCK] {
-                continue;
-            }
-            left = true;
-            for mask in masks {
-                let place = &file[*mask as usize + block];
-                let there = place.get();
-                place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
-            }
-        }
-        if !left {
+    fn drop_lanes(&mut self, exit: &Exit) -> bool {
+        let decided = self.decided(exit.number).map(|holds| u8::from(holds) == exit.flip);
+        let all = decided == Some(true)
+            || exit.all.is_some_and(|all| self.scalar(all) == exit.flip.into());
+        if decided == Some(false) && !all {
             return false;
+        }
+        // Whether a lane leaves, of all lanes of a block at once.
+        let (stay, leave) = (spread(exit.flip ^ 1), spread(all.into()));
+        let file = u8::file(self.files());
+        let whole = |start: u32| {
+            file[start as usize..][self.blocks()]
+                .iter()
+                .map(|block| u128::from_ne_bytes(block.get()))
+        };
+        let leaving = |active: u128, holds: u128| active & ((holds ^ stay) | leave);
+        let lanes = || whole(self.lanes.mask).zip(whole(exit.condition));
+        if lanes().fold(0, |any, (active, holds)| any | leaving(active, holds)) == 0 {
+            return false;
+        }
+        for block in self.blocks() {
+            let (active, holds) = (self.active(block), file[exit.condition as usize + block].get());
+            let mut leaving = [0; BLOCK];
+            for lane in 0..BLOCK {
+                leaving[lane] = active[lane] & (holds[lane] ^ exit.flip ^ 1 | u8::from(all));
+            }
+            if leaving != [0; BLOCK] {
+                self.take_out(exit, block, leaving);
+            }
         }
         self.leaves += 1;
         self.look(self.lanes.mask)
+    }
+
+    /// Takes lanes of a block out of masks.
+    fn take_out(&self, exit: &Exit, block: usize, leaving: [u8; BLOCK]) {
+        let (masks, words) = (u8::file(self.files()), u32::file(self.files()));
+        for mask in &exit.masks {
+            let place = &masks[*mask as usize + block];
+            let there = place.get();
+            place.set(std::array::from_fn(|lane| there[lane] & (leaving[lane] ^ 1)));
+        }
+        for (to, from) in &exit.keep {
+            let (place, value) = (&words[*to as usize + block], self.scalar(*from) as u32);
+            let mut there = place.get();
+            for lane in 0..BLOCK {
+                // All bits of those that leave.
+                let mask = u32::from(leaving[lane]).wrapping_neg();
+                there[lane] = (value & mask) | (there[lane] & !mask);
+            }
+            place.set(there);
+        }
     }
 
     fn copy_mask(&self, into: u32) {
@@ -141,4 +168,9 @@ impl Frame<'_> {
             }
         }
     }
+}
+
+/// A byte in all lanes of a block.
+const fn spread(byte: u8) -> u128 {
+    u128::from_ne_bytes([byte; BLOCK])
 }

@@ -11,20 +11,20 @@ use crate::lanes::{BLOCK, Bits, Block, Tier};
 
 /// Where a memory begins, and how far it is to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
-struct Start {
+pub(super) struct Start {
     first: u64,
     apart: u64,
     /// Blocks of a workgroup: two to this power.
-    group: u32,
+    pub(super) group: u32,
 }
 
 impl Start {
     /// A binding, which all workgroups share.
-    const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
+    pub(super) const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
 
     /// Where it begins for the lanes of a block.
     #[inline(always)]
-    fn of(&self, block: usize) -> u64 {
+    pub(super) fn of(&self, block: usize) -> u64 {
         self.first + ((block as u32) >> self.group) as u64 * self.apart
     }
 }
@@ -346,7 +346,7 @@ impl Frame<'_> {
     }
 
     /// Where an array of workgroup memory begins.
-    fn shared_start<B: InShared>(&self, start: u32) -> Start {
+    pub(super) fn shared_start<B: InShared>(&self, start: u32) -> Start {
         if self.code.group.batch == 1 {
             return Start { first: start.into(), ..Start::BINDING };
         }

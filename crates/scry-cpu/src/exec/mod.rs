@@ -11,6 +11,7 @@ mod product;
 mod rare;
 mod scratch;
 mod shared;
+mod stream;
 
 use std::ops::Range;
 
@@ -109,6 +110,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Compare { comparison, signed, lanes, d, a, b } => {
             frame.compare(*comparison, *signed, *lanes, *d, *a, *b);
         }
+        Step::Both { and, d, a, b } => frame.both(*and, *d, *a, *b),
         Step::GroupId { axis, d } => {
             frame.set_scalar(*d, frame.group[usize::from(*axis)].into());
         }
@@ -125,6 +127,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::LoadScalar(access) => frame.load_scalar(access),
         Step::Load(access) => frame.load(access),
         Step::Store(access) => frame.store(access),
+        Step::Stream(stream) => frame.stream(stream),
         Step::Atomic(atomic) => frame.atomic(atomic),
         Step::Exchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use super::{BLOCK, Bits, Files, Lane};
+use super::{BLOCK, Bits, Block, Files, Lane};
 
 /// What the processor is used for. Code is compiled for each, and chosen when it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,19 +271,58 @@ fn lane_by_lane(
     }
 }
 
+/// The blocks of an operand or a result, one after the other.
+struct Walk<'a, B> {
+    next: *const Block<B>,
+    step: usize,
+    blocks: PhantomData<&'a Block<B>>,
+}
+
+impl<'a, B: Bits> Walk<'a, B> {
+    /// From the first of some blocks on. Registers are checked here, rather than for each block.
+    #[inline(always)]
+    fn new(file: &'a [Block<B>], source: Src, blocks: &Range<usize>) -> Self {
+        let step = source.step as usize;
+        // One block may stand for all, otherwise the last one ends where the blocks do.
+        assert!(source.at(blocks.end) < file.len() + step, "a register outside its file");
+        let next = file.as_ptr().wrapping_add(source.at(blocks.start));
+        Self { next, step, blocks: PhantomData }
+    }
+
+    /// The next block.
+    ///
+    /// # Safety
+    /// There are as many blocks as this is called times.
+    #[inline(always)]
+    unsafe fn next(&mut self) -> &'a Block<B> {
+        let block = self.next;
+        self.next = block.wrapping_add(self.step);
+        // SAFETY: as the caller promises; the last of them was found to be in the file.
+        unsafe { &*block }
+    }
+}
+
+/// Where an operation puts its result.
+#[inline(always)]
+fn result<'a, B: Bits>(files: &'a Files, args: &Args, blocks: &Range<usize>) -> Walk<'a, B> {
+    Walk::new(B::file(files), Src { start: args.d, step: 1 }, blocks)
+}
+
 #[inline(always)]
 fn apply_one<A: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<usize>, args: &Args)
 where
     F: Fn(A) -> R,
 {
-    let (from, to) = (A::Bits::file(files), R::Bits::file(files));
-    for block in blocks {
-        let a = from[args.a.at(block)].get();
+    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
+    let mut d = result::<R::Bits>(files, args, &blocks);
+    for _ in blocks {
+        // SAFETY: once for each block.
+        let (a, d) = unsafe { (a.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
             result[lane] = f(A::of(a[lane])).bits();
         }
-        to[args.d as usize + block].set(result);
+        d.set(result);
     }
 }
 
@@ -292,15 +331,17 @@ fn apply_two<A: Lane, B: Lane, R: Lane, F>(f: &F, files: &Files, blocks: Range<u
 where
     F: Fn(A, B) -> R,
 {
-    let (first, second) = (A::Bits::file(files), B::Bits::file(files));
-    let to = R::Bits::file(files);
-    for block in blocks {
-        let (a, b) = (first[args.a.at(block)].get(), second[args.b.at(block)].get());
+    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
+    let mut b = Walk::new(B::Bits::file(files), args.b, &blocks);
+    let mut d = result::<R::Bits>(files, args, &blocks);
+    for _ in blocks {
+        // SAFETY: once for each block.
+        let (a, b, d) = unsafe { (a.next().get(), b.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
             result[lane] = f(A::of(a[lane]), B::of(b[lane])).bits();
         }
-        to[args.d as usize + block].set(result);
+        d.set(result);
     }
 }
 
@@ -313,16 +354,18 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
 ) where
     F: Fn(A, B, C) -> R,
 {
-    let (first, second, third) = (A::Bits::file(files), B::Bits::file(files), C::Bits::file(files));
-    let to = R::Bits::file(files);
-    for block in blocks {
-        let (a, b) = (first[args.a.at(block)].get(), second[args.b.at(block)].get());
-        let c = third[args.c.at(block)].get();
+    let mut a = Walk::new(A::Bits::file(files), args.a, &blocks);
+    let mut b = Walk::new(B::Bits::file(files), args.b, &blocks);
+    let mut c = Walk::new(C::Bits::file(files), args.c, &blocks);
+    let mut d = result::<R::Bits>(files, args, &blocks);
+    for _ in blocks {
+        // SAFETY: once for each block.
+        let (a, b, c, d) = unsafe { (a.next().get(), b.next().get(), c.next().get(), d.next()) };
         let mut result = [R::Bits::ZERO; BLOCK];
         for lane in 0..BLOCK {
             result[lane] = f(A::of(a[lane]), B::of(b[lane]), C::of(c[lane])).bits();
         }
-        to[args.d as usize + block].set(result);
+        d.set(result);
     }
 }
 

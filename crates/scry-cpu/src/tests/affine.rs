@@ -1,6 +1,6 @@
 //! Values that grow evenly from lane to lane, and those that do so only in part.
 
-use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Type, UnaryOp, Value};
+use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Type, UnaryOp, Value};
 
 use super::support::{Launch, Make, SHAPES, bytes, noise};
 
@@ -147,6 +147,58 @@ fn comparisons_that_come_out_alike_and_those_that_do_not() {
             });
         }
     }
+}
+
+/// Calls `test` with conjunctions and disjunctions of conditions each of which is the same for all
+/// lanes, or not.
+fn joined(test: impl Fn(&mut Builder, Value) -> Value) {
+    for op in [BinaryOp::And, BinaryOp::Or] {
+        for (low, high) in [(0, 1 << 30), (0, 9), (9, 1 << 30), (3, 20), (1 << 30, 9), (9, 0)] {
+            agree(|b| {
+                let number = b.number();
+                let first = b.compare(BinaryOp::Ge, number, low);
+                let second = b.compare(BinaryOp::Lt, number, high);
+                let x = b.local_id(0);
+                let third = b.compare(BinaryOp::Ne, x, 70);
+                let both = b.binary(op, first, second);
+                let all = b.binary(BinaryOp::And, third, both);
+                test(b, all)
+            });
+        }
+    }
+}
+
+#[test]
+fn joined_conditions_that_come_out_alike_and_those_that_do_not() {
+    joined(|b, holds| {
+        let (result, number) = (b.var(Type::U32), b.number());
+        let (one, two) = (b.u32(1), b.u32(2));
+        b.if_else(
+            holds,
+            |b| {
+                let few = b.compare(BinaryOp::Lt, number, 12);
+                b.if_else(few, |b| b.set(result, number), |b| b.set(result, one));
+            },
+            |b| b.set(result, two),
+        );
+        b.get(result)
+    });
+    joined(|b, holds| {
+        let number = b.number();
+        let zero = b.u32(0);
+        let chosen = b.select(holds, number, zero);
+        b.if_then(holds, |b| b.leave(Label::KERNEL));
+        b.add(chosen, number)
+    });
+    joined(|b, holds| {
+        let result = b.var(Type::U32);
+        b.scope(|b, label| {
+            b.if_else(holds, |_| (), |b| b.leave(label));
+            let number = b.number();
+            b.set(result, number);
+        });
+        b.get(result)
+    });
 }
 
 #[test]

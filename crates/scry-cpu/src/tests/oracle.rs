@@ -148,6 +148,13 @@ impl Invocation<'_> {
                 size.saturating_sub(offset.into()) / u64::from(stride)
             }
             Inst::Unary(op, a) => unary(op, self.kir.ty(a), self.get(a)),
+            Inst::Binary(op, a, b) if self.kir.ty(a) == Type::F32 => {
+                exact(op, self.get(a), self.get(b))
+            }
+            Inst::Fma(a, b, c) => {
+                let product = exact(BinaryOp::Mul, self.get(a), self.get(b));
+                exact(BinaryOp::Add, product, self.get(c))
+            }
             Inst::Binary(op, a, b) => binary(op, self.kir.ty(a), self.get(a), self.get(b)),
             Inst::Select(condition, a, b) => self.get(if self.get(condition) != 0 { a } else { b }),
             Inst::Convert(a) => convert(ty, number(self.kir.ty(a), self.get(a))),
@@ -218,6 +225,19 @@ fn unary(op: UnaryOp, ty: Type, a: u64) -> u64 {
         UnaryOp::CountOnes => a.count_ones().into(),
         other => unreachable!("{other:?} needs other tests"),
     }
+}
+
+/// Of floats of 32 bits that stand for whole numbers, so small that nothing is rounded.
+fn exact(op: BinaryOp, a: u64, b: u64) -> u64 {
+    let (a, b) = (f32::from_bits(a as u32), f32::from_bits(b as u32));
+    let result = match op {
+        BinaryOp::Add => a + b,
+        BinaryOp::Sub => a - b,
+        BinaryOp::Mul => a * b,
+        other => unreachable!("{other:?} of floats needs other tests"),
+    };
+    assert!(result.abs() < (1 << 24) as f32, "a result that is not exact");
+    result.to_bits().into()
 }
 
 fn binary(op: BinaryOp, ty: Type, a: u64, b: u64) -> u64 {

@@ -44,19 +44,19 @@ pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
 }
 
 /// Numbers in which no pattern is seen.
-struct Random {
-    state: u64,
+pub(super) struct Random {
+    pub state: u64,
 }
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub fn below(&mut self, limit: usize) -> usize {
         self.state =
             self.state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let mixed = (self.state ^ (self.state >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         ((mixed >> 33) % limit as u64) as usize
     }
 
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
     }
 

@@ -1,0 +1,162 @@
+//! Variables that are the same for all lanes which are still in a loop, but are read after it.
+//!
+//! Lanes leave a loop at different times, each with another value of a counter: after the loop it
+//! differs from lane to lane. Within, all lanes that are left have counted alike. So the loop is
+//! given a variable of its own, of which lanes take a copy as they leave.
+
+use scry_ir::kir::{Block, Class, Definition, Facts, Inst, Kir, Label, Stmt, Value, Var};
+
+use super::lives::for_each_stmt;
+
+/// A variable, and the loop that is to have one of its own instead.
+#[derive(Debug, Clone, Copy)]
+struct Split {
+    label: Label,
+    outside: Var,
+    inside: Var,
+    /// What the variable is when the loop begins, if not zero.
+    first: Option<Value>,
+}
+
+/// The kernel with such variables, and its facts; none if there are none. `parted` are the loops
+/// that lanes may leave while others stay.
+pub(super) fn split(kir: &Kir, facts: &Facts, parted: &[bool]) -> Option<(Kir, Facts)> {
+    let mut splits = Search { kir, facts, parted }.splits();
+    while !splits.is_empty() {
+        let kir = apply(kir, &splits);
+        let facts = kir.facts();
+        let found = splits.len();
+        splits.retain(|split| facts.var(split.inside).class == Class::Uniform);
+        if splits.len() == found {
+            return Some((kir, facts));
+        }
+        number(&mut splits, kir.vars.len() - found);
+    }
+    None
+}
+
+/// Numbers the variables inside from `first` on.
+fn number(splits: &mut [Split], first: usize) {
+    for (split, number) in splits.iter_mut().zip(first as u32..) {
+        split.inside = Var(number);
+    }
+}
+
+struct Search<'a> {
+    kir: &'a Kir,
+    facts: &'a Facts,
+    parted: &'a [bool],
+}
+
+impl Search<'_> {
+    fn splits(&self) -> Vec<Split> {
+        let vars = (0..self.kir.vars.len() as u32).map(Var);
+        let differ = vars
+            .filter(|var| self.facts.var(*var).partial && self.kir.vars[var.index()].size() == 4);
+        let mut splits: Vec<_> = differ.filter_map(|var| self.find(&self.kir.body, var)).collect();
+        number(&mut splits, self.kir.vars.len());
+        splits
+    }
+
+    /// The outermost loop that can have a copy of a variable of its own: all assignments are within
+    /// it, or the last one before stands in the same block.
+    fn find(&self, block: &Block, var: Var) -> Option<Split> {
+        let mut first = None;
+        for stmt in block {
+            let within: usize = stmt.blocks().map(|inner| sets(inner, var)).sum();
+            if let Stmt::Set(set, value) = stmt
+                && *set == var
+            {
+                first = Some(*value);
+            }
+            if within == 0 {
+                continue;
+            }
+            if let Stmt::Loop { label, .. } = stmt
+                && self.parted[label.0 as usize]
+                && (first.is_some() || within == sets(&self.kir.body, var))
+            {
+                return Some(Split { label: *label, outside: var, inside: var, first });
+            }
+            first = None;
+            if let Some(split) = stmt.blocks().find_map(|inner| self.find(inner, var)) {
+                return Some(split);
+            }
+        }
+        None
+    }
+}
+
+/// How often a variable is assigned in a block.
+fn sets(block: &Block, var: Var) -> usize {
+    let mut count = 0;
+    for_each_stmt(block, &mut |stmt| {
+        count += usize::from(matches!(stmt, Stmt::Set(set, _) if *set == var));
+    });
+    count
+}
+
+fn apply(kir: &Kir, splits: &[Split]) -> Kir {
+    let mut kir = kir.clone();
+    let mut body = std::mem::take(&mut kir.body);
+    for split in splits {
+        kir.vars.push(kir.vars[split.outside.index()]);
+        Change { kir: &mut kir, split: *split, labels: Vec::new() }.block(&mut body, false);
+    }
+    kir.body = body;
+    kir
+}
+
+/// Gives a loop its variable.
+struct Change<'a> {
+    kir: &'a mut Kir,
+    split: Split,
+    /// What can be left without leaving the loop.
+    labels: Vec<Label>,
+}
+
+impl Change<'_> {
+    /// A block, in the loop or elsewhere.
+    fn block(&mut self, block: &mut Block, inside: bool) {
+        for mut stmt in std::mem::take(block) {
+            let label = match stmt {
+                Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => Some(label),
+                _ => None,
+            };
+            let enters = label == Some(self.split.label);
+            if inside {
+                self.within(&mut stmt, block);
+            } else if enters && let Some(first) = self.split.first {
+                block.push(Stmt::Set(self.split.inside, first));
+            }
+            let depth = self.labels.len();
+            self.labels.extend(label.filter(|_| inside));
+            for inner in stmt.blocks_mut() {
+                self.block(inner, inside || enters);
+            }
+            self.labels.truncate(depth);
+            block.push(stmt);
+        }
+    }
+
+    /// A statement in the loop, and what comes before it.
+    fn within(&mut self, stmt: &mut Stmt, block: &mut Block) {
+        let Split { outside, inside, .. } = self.split;
+        match stmt {
+            Stmt::Let(value) => {
+                let inst = &mut self.kir.values[value.index()].inst;
+                if *inst == Inst::Get(outside) {
+                    *inst = Inst::Get(inside);
+                }
+            }
+            Stmt::Set(var, _) if *var == outside => *var = inside,
+            Stmt::Leave(label) if *label != Label::KERNEL && !self.labels.contains(label) => {
+                let now = Value(self.kir.values.len() as u32);
+                let ty = self.kir.vars[outside.index()];
+                self.kir.values.push(Definition { ty, inst: Inst::Get(inside) });
+                block.extend([Stmt::Let(now), Stmt::Set(outside, now)]);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Variables that lanes count alike with as long as they are in a loop, and differ in afterwards.
+
+use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, Label, Stmt, Type, Value, Var};
+
+use super::support::{Launch, Make, SHAPES, bytes, noise};
+
+/// What a kernel is filled with: a number that looks random, one from 0 to 15, a variable for the
+/// result, and one more.
+struct Parts {
+    noise: Value,
+    few: Value,
+    result: Var,
+    other: Var,
+}
+
+fn kernel(shape: [u32; 3], fill: impl FnOnce(&mut Builder, &Parts)) -> Kir {
+    let mut b = Builder::new("counters", shape);
+    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (result, other) = (b.var(Type::U32), b.var(Type::U32));
+    let number = b.number();
+    let (noise, fifteen) = (b.word(input, number), b.u32(15));
+    let few = b.binary(BinaryOp::And, noise, fifteen);
+    fill(&mut b, &Parts { noise, few, result, other });
+    let [result, other] = [result, other].map(|var| b.get(var));
+    let both = b.binary(BinaryOp::Xor, result, other);
+    b.put(out, number, both);
+    b.finish()
+}
+
+fn agree(fill: impl Fn(&mut Builder, &Parts)) {
+    for shape in SHAPES {
+        let size = shape.iter().product::<u32>() as usize * 6;
+        let launch = Launch::new([3, 2, 1], &[bytes(&noise(size)), bytes(&vec![7; size])]);
+        launch.agree(&kernel(shape, &fill));
+    }
+}
+
+fn bump(b: &mut Builder, var: Var, by: u32) {
+    let (old, by) = (b.get(var), b.u32(by));
+    let new = b.add(old, by);
+    b.set(var, new);
+}
+
+/// A turn of a loop: lanes leave as soon as a variable is as large as their own number.
+fn leave_at(b: &mut Builder, var: Var, limit: Value, otherwise: impl FnOnce(&mut Builder)) {
+    let now = b.get(var);
+    let less = b.binary(BinaryOp::Lt, now, limit);
+    b.open();
+    otherwise(b);
+    let reject = b.close();
+    b.push(Stmt::If { condition: less, accept: Vec::new(), reject });
+}
+
+#[test]
+fn counters_that_begin_at_zero_or_elsewhere() {
+    for first in [None, Some(3)] {
+        agree(|b, parts| {
+            if let Some(first) = first {
+                let first = b.u32(first);
+                b.set(parts.result, first);
+            }
+            b.repeat(true, |b, label| {
+                leave_at(b, parts.result, parts.few, |b| b.leave(label));
+                bump(b, parts.result, 1);
+                bump(b, parts.other, 0x100);
+            });
+        });
+    }
+}
+
+#[test]
+fn counters_that_some_workgroups_change_first() {
+    agree(|b, parts| {
+        let (zero, three) = (b.u32(0), b.u32(3));
+        b.set(parts.result, zero);
+        let group = b.builtin(Builtin::GroupId(0));
+        let second = b.compare(BinaryOp::Eq, group, 1);
+        b.if_then(second, |b| b.set(parts.result, three));
+        b.repeat(true, |b, label| {
+            leave_at(b, parts.result, parts.few, |b| b.leave(label));
+            bump(b, parts.result, 1);
+        });
+    });
+}
+
+#[test]
+fn loops_that_all_lanes_leave_at_once_or_some_before() {
+    for (op, turned) in [(BinaryOp::And, false), (BinaryOp::Or, true)] {
+        for turns in [0, 1, 9, 40] {
+            agree(|b, parts| {
+                b.repeat(true, |b, label| {
+                    let now = b.get(parts.result);
+                    let (uniform, own) = if turned {
+                        (BinaryOp::Ge, BinaryOp::Gt)
+                    } else {
+                        (BinaryOp::Lt, BinaryOp::Le)
+                    };
+                    let all = b.compare(uniform, now, turns);
+                    let some = b.binary(own, now, parts.few);
+                    let condition = b.binary(op, some, all);
+                    b.open();
+                    b.leave(label);
+                    let (leave, stay) = (b.close(), Vec::new());
+                    let (accept, reject) = if turned { (leave, stay) } else { (stay, leave) };
+                    b.push(Stmt::If { condition, accept, reject });
+                    bump(b, parts.result, 1);
+                });
+            });
+        }
+    }
+}
+
+#[test]
+fn loops_in_loops_and_both_left_at_once() {
+    agree(|b, parts| {
+        let (three, zero) = (b.u32(3), b.u32(0));
+        let inner = b.var(Type::U32);
+        b.repeat(true, |b, outer| {
+            leave_at(b, parts.result, parts.few, |b| b.leave(outer));
+            b.set(inner, zero);
+            b.repeat(true, |b, label| {
+                leave_at(b, inner, three, |b| b.leave(label));
+                let bit = b.binary(BinaryOp::And, parts.noise, three);
+                leave_at(b, inner, bit, |b| b.leave(label));
+                leave_at(b, parts.other, parts.few, |b| b.leave(outer));
+                bump(b, inner, 1);
+                bump(b, parts.other, 1);
+            });
+            let turns = b.get(inner);
+            let sum = b.get(parts.result);
+            let one = b.u32(1);
+            let next = b.add(sum, turns);
+            let next = b.add(next, one);
+            b.set(parts.result, next);
+        });
+    });
+}
+
+#[test]
+fn counters_of_a_loop_that_is_entered_again() {
+    agree(|b, parts| {
+        let (turn, two) = (b.var(Type::U32), b.u32(2));
+        b.repeat(true, |b, outer| {
+            leave_at(b, turn, two, |b| b.leave(outer));
+            // Goes on with what it was, which differs from lane to lane in the second turn.
+            b.repeat(true, |b, label| {
+                let (limit, turns) = (b.get(turn), parts.few);
+                let limit = b.mul(limit, turns);
+                leave_at(b, parts.result, limit, |b| b.leave(label));
+                bump(b, parts.result, 1);
+            });
+            bump(b, turn, 1);
+        });
+    });
+}
+
+#[test]
+fn lanes_that_return_from_a_loop_and_what_is_assigned_in_branches() {
+    agree(|b, parts| {
+        b.repeat(true, |b, label| {
+            let now = b.get(parts.result);
+            let some = b.compare(BinaryOp::Gt, parts.few, 11);
+            b.if_then(some, |b| {
+                let late = b.compare(BinaryOp::Gt, now, 4);
+                b.if_then(late, |b| b.leave(Label::KERNEL));
+                bump(b, parts.other, 0x1000);
+            });
+            leave_at(b, parts.result, parts.few, |b| {
+                bump(b, parts.result, 0x100);
+                b.leave(label);
+            });
+            bump(b, parts.result, 1);
+        });
+    });
+}

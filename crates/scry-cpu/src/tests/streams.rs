@@ -1,0 +1,244 @@
+//! Sums of products whose operands and results are in memory, of every shape, and with writes in
+//! between. All numbers are whole and small, so that nothing is rounded.
+
+use std::ops::Range;
+
+use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Const, Kir, Place, Space, Stmt, Type, Value, Var};
+
+use super::oracle;
+use super::random_kernels::Random;
+use super::support::{Launch, Make, SHAPES, bytes, noise};
+
+/// Below this, whole numbers are exact.
+const EXACT: u32 = 1 << 24;
+
+/// Small whole numbers, others for each `first`.
+fn small(first: u32, count: usize) -> Vec<u8> {
+    let number = |bits: &u32| ((bits.wrapping_add(first) >> 7) % 17) as f32 - 8.0;
+    bytes(&noise(count).iter().map(|bits| number(bits).to_bits()).collect::<Vec<_>>())
+}
+
+/// A kernel of two buffers that are read and one that is written, and workgroup memory.
+struct Scene {
+    b: Builder,
+    random: Random,
+    shared: Space,
+    /// Indices, those of own elements first.
+    indices: Vec<Value>,
+    /// Values that are visible, none of which is larger than what stands beside it.
+    visible: Vec<(Value, u32)>,
+    sum: Var,
+    /// How large what is written, and what is in the variable, may be.
+    written: u32,
+    kept: u32,
+}
+
+impl Scene {
+    fn new(shape: [u32; 3], seed: u64) -> Self {
+        let mut b = Builder::new("sums", shape);
+        b.buffer(false);
+        b.buffer(false);
+        b.buffer(true);
+        let shared = b.workgroup_array(Type::F32, shape.iter().product());
+        let [number, own, x, y] = [b.number(), b.local_index(), b.local_id(0), b.local_id(1)];
+        let fifty = b.u32(50);
+        let back = b.binary(BinaryOp::Sub, fifty, number);
+        let rows = b.mul(y, fifty);
+        let row = b.add(rows, x);
+        let clamped = b.clamped(number, 0, 0, 4);
+        let one = b.constant(Const::f32(1.0));
+        let sum = b.var(Type::F32);
+        Self {
+            b,
+            random: Random { state: seed },
+            shared,
+            indices: vec![number, own, x, y, rows, row, back, clamped],
+            visible: vec![(one, 1)],
+            sum,
+            written: 8,
+            kept: 0,
+        }
+    }
+
+    fn load(&mut self) -> (Value, u32) {
+        let (space, index, bound) = match self.random.below(8) {
+            0 => (Space::Binding(2), self.indices[0], self.written),
+            1 => (self.shared, self.indices[1], self.written),
+            n => (Space::Binding(n as u32 % 2), self.random.pick(&self.indices), 8),
+        };
+        (self.b.load(Type::F32, Place::new(space, Some(index), 4, 0), 1)[0], bound)
+    }
+
+    fn term(&mut self) -> (Value, u32) {
+        match self.random.below(5) {
+            0 => self.random.pick(&self.visible[self.visible.len() - 1..]),
+            1 => self.random.pick(&self.visible),
+            2 => (self.b.get(self.sum), self.kept),
+            _ => self.load(),
+        }
+    }
+
+    /// A sum of a product, a product or a sum.
+    fn compute(&mut self) {
+        let [(x, of_x), (y, of_y), (z, of_z)] = [0; 3].map(|_| self.term());
+        let (product, whole) =
+            (of_x.saturating_mul(of_y), of_x.saturating_mul(of_y).saturating_add(of_z));
+        if whole >= EXACT {
+            return;
+        }
+        let value = match self.random.below(6) {
+            0 => (self.b.fma(x, y, z), whole),
+            1 => (self.b.mul(x, y), product),
+            2 => (self.b.binary(BinaryOp::Sub, x, z), of_x + of_z),
+            n => {
+                let product = self.b.mul(x, y);
+                let op = if n == 3 { BinaryOp::Add } else { BinaryOp::Sub };
+                let (a, b) = if n == 4 { (z, product) } else { (product, z) };
+                (self.b.binary(op, a, b), whole)
+            }
+        };
+        self.visible.push(value);
+    }
+
+    fn store(&mut self) {
+        let last = self.visible.len() - 1;
+        let (value, bound) = self.visible[last];
+        let own = [(Space::Binding(2), self.indices[0]), (self.shared, self.indices[1])];
+        let (space, index) = self.random.pick(&own);
+        self.b.store(Place::new(space, Some(index), 4, 0), vec![value]);
+        self.written = self.written.max(bound);
+    }
+
+    fn set(&mut self) {
+        let (value, bound) = self.random.pick(&self.visible);
+        self.b.set(self.sum, value);
+        self.kept = self.kept.max(bound);
+    }
+
+    /// Statements for some invocations only.
+    fn branch(&mut self) {
+        let limit = 1 + self.random.below(40) as u32;
+        let condition = self.b.compare(BinaryOp::Lt, self.indices[2], limit);
+        let visible = self.visible.len();
+        self.b.open();
+        self.statements(5);
+        let accept = self.b.close();
+        self.visible.truncate(visible);
+        self.b.push(Stmt::If { condition, accept, reject: Vec::new() });
+    }
+
+    fn statements(&mut self, count: u32) {
+        for _ in 0..count {
+            match self.random.below(10) {
+                0 | 1 => {
+                    let loaded = self.load();
+                    self.visible.push(loaded);
+                }
+                2..5 => self.compute(),
+                5..8 => self.store(),
+                8 => self.set(),
+                _ => self.branch(),
+            }
+        }
+    }
+
+    fn finish(mut self) -> Kir {
+        let sum = self.b.get(self.sum);
+        self.b.store(Place::new(Space::Binding(2), Some(self.indices[0]), 4, 0), vec![sum]);
+        self.b.finish()
+    }
+}
+
+/// A random kernel and its launch.
+fn random(seed: u64, shape: [u32; 3], statements: u32) -> (Kir, Launch) {
+    let mut scene = Scene::new(shape, seed);
+    scene.statements(statements);
+    let size = 4 * shape.iter().product::<u32>() as usize;
+    let own = size - [0, 3, 17][seed as usize % 3];
+    (
+        scene.finish(),
+        Launch::new([4, 1, 1], &[small(0, size), small(1 << 8, own), small(1 << 9, own)]),
+    )
+}
+
+fn agree(seeds: Range<u64>, statements: u32) {
+    for seed in seeds {
+        let shapes = [[16, 16, 1], [64, 1, 1], [32, 2, 1], [5, 3, 1], [16, 4, 2]];
+        let (kir, launch) = random(seed, shapes[seed as usize % 5], statements);
+        launch.agree(&kir);
+    }
+}
+
+#[test]
+fn random_sums_in_lines_rows_and_columns() {
+    agree(0..300, 12);
+    agree(1000..1060, 40);
+}
+
+#[test]
+fn miri_random_sums() {
+    for seed in 2000..2001 {
+        let (kir, launch) = random(seed, [16, 2, 1], 6);
+        assert_eq!(launch.run_split(&kir, 2), oracle::run(&kir, &launch));
+    }
+}
+
+/// Runs a kernel of one buffer that is read and one of which each invocation has its own element,
+/// in workgroups of every shape.
+fn own_elements(fill: impl Fn(&mut Builder, Value, Place, Place)) {
+    for shape in SHAPES {
+        let mut b = Builder::new("own", shape);
+        let (input, out) = (b.buffer(false), b.buffer(true));
+        let number = b.number();
+        let place = |buffer| Place::new(Space::Binding(buffer), Some(number), 4, 0);
+        fill(&mut b, number, place(input), place(out));
+        let kir = b.finish();
+        let size = 3 * shape.iter().product::<u32>() as usize;
+        for rest in [0, 1, 20] {
+            let buffers = [small(0, size), small(1 << 8, size.saturating_sub(rest))];
+            Launch::new([3, 1, 1], &buffers).agree(&kir);
+        }
+    }
+}
+
+#[test]
+fn what_was_read_before_a_write_stays_what_it_was() {
+    own_elements(|b, _, input, out| {
+        let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
+        b.store(out, vec![x]);
+        let sum = b.fma(x, x, old);
+        b.store(out, vec![sum]);
+    });
+    own_elements(|b, number, input, out| {
+        let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
+        b.atomic(Type::U32, AtomicOp::Exchange, out, Some(number), None);
+        let sum = b.fma(x, x, old);
+        b.store(out, vec![sum]);
+    });
+    own_elements(|b, number, input, out| {
+        let [old, x] = [out, input].map(|place| b.load(Type::F32, place, 1)[0]);
+        let few = b.compare(BinaryOp::Lt, number, 9);
+        b.if_then(few, |b| b.store(out, vec![x]));
+        let sum = b.fma(x, x, old);
+        b.store(out, vec![sum]);
+    });
+}
+
+#[test]
+fn indices_that_change_between_a_load_and_its_use() {
+    own_elements(|b, number, input, out| {
+        let index = b.var(Type::U32);
+        b.set(index, number);
+        b.repeat(true, |b, label| {
+            let (now, one) = (b.get(index), b.u32(1));
+            let x = b.load(Type::F32, Place { index: Some(now), ..input }, 1)[0];
+            let next = b.add(now, one);
+            b.set(index, next);
+            let later = b.get(index);
+            let y = b.load(Type::F32, Place { index: Some(later), ..input }, 1)[0];
+            let sum = b.binary(BinaryOp::Sub, y, x);
+            b.store(out, vec![sum]);
+            b.leave(label);
+        });
+    });
+}
