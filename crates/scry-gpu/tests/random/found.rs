@@ -44,6 +44,22 @@ fn what_grows_by_one_has_a_complement_and_a_negation() {
     }
 }
 
+#[test]
+fn integers_of_16_bits_wrap_before_they_are_widened() {
+    let expected = WORDS.map(|word| {
+        let x = (word.cast_signed() >> 16) as i16;
+        let product = x.wrapping_mul(x).wrapping_sub(x);
+        [x.wrapping_neg() % 20, x.wrapping_abs() / 3, x.wrapping_add(x), product].map(i32::from)
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/negated.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 16-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

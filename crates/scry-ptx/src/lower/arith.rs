@@ -30,9 +30,9 @@ impl Lowering<'_> {
     /// A function of two operands that is no comparison.
     pub(super) fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Reg {
         match op {
-            BinaryOp::Add => self.two("add", a, b),
-            BinaryOp::Sub => self.two("sub", a, b),
-            BinaryOp::Mul if self.ty(a).is_integer() => self.two("mul.lo", a, b),
+            BinaryOp::Add => self.wrapped("add", a, b),
+            BinaryOp::Sub => self.wrapped("sub", a, b),
+            BinaryOp::Mul if self.ty(a).is_integer() => self.wrapped("mul.lo", a, b),
             BinaryOp::Mul => self.two("mul", a, b),
             BinaryOp::Div if self.ty(a).is_integer() => self.quotient(a, b),
             BinaryOp::Div => self.float_quotient(a, b),
@@ -63,10 +63,25 @@ impl Lowering<'_> {
         self.b.typed(name, ptx_type(self.ty(a)), &operands)
     }
 
+    /// As [`Lowering::two`], of which integers wrap.
+    fn wrapped(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        let operands = [self.value(a), self.value(b)];
+        self.b.typed(name, wrapping(ptx_type(self.ty(a))), &operands)
+    }
+
     fn negation(&mut self, a: Value) -> Reg {
-        let ty = to_signed(ptx_type(self.ty(a)));
-        let a = self.value(a);
-        self.b.typed("neg", ty, &[a])
+        let (ty, a) = (ptx_type(self.ty(a)), self.value(a));
+        self.negated(ty, a)
+    }
+
+    fn negated(&mut self, ty: PtxType, a: Operand) -> Reg {
+        match wrapping(ty) {
+            integer @ (PtxType::U16 | PtxType::U32 | PtxType::U64) => {
+                let zero = Operand::Imm { bits: 0, ty: integer };
+                self.b.typed("sub", integer, &[zero, a])
+            }
+            float => self.b.typed("neg", float, &[a]),
+        }
     }
 
     fn magnitude(&mut self, a: Value) -> Reg {
@@ -79,7 +94,11 @@ impl Lowering<'_> {
         if ty == PtxType::F16 {
             self.b.require(6, 5);
         }
-        self.b.typed("abs", ty, &[a])
+        if wrapping(ty) == ty {
+            return self.b.typed("abs", ty, &[a]);
+        }
+        let negated = self.negated(ty, a);
+        self.b.typed("max", ty, &[negated.into(), a])
     }
 
     fn sign(&mut self, a: Value) -> Reg {
@@ -236,6 +255,17 @@ fn reciprocal(x: Operand) -> Option<Operand> {
 /// The integer with all bits set.
 pub(super) const fn minus_one(ty: PtxType) -> Operand {
     Operand::Imm { bits: u64::MAX >> (64 - ty.class().bits()), ty }
+}
+
+/// The type whose sums, differences and products wrap: what becomes of signed ones that are too
+/// large, the assembler takes for something that does not happen, and computes with more bits.
+pub(super) const fn wrapping(ty: PtxType) -> PtxType {
+    match ty {
+        PtxType::S16 => PtxType::U16,
+        PtxType::S32 => PtxType::U32,
+        PtxType::S64 => PtxType::U64,
+        other => other,
+    }
 }
 
 /// The signed integers of the size of unsigned ones; other types themselves.

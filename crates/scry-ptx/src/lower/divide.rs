@@ -5,7 +5,7 @@
 
 use scry_ir::kir::Value;
 
-use super::arith::{minus_one, to_signed};
+use super::arith::{minus_one, to_signed, wrapping};
 use super::{Lowering, ptx_type};
 use crate::asm::Opcode;
 use crate::body::Body;
@@ -94,7 +94,7 @@ impl Lowering<'_> {
         let one = Operand::Imm { bits: 1, ty };
         let is_bad = if kir.is_signed() {
             let unsigned = ptx_type(kir.to_unsigned());
-            let next = self.b.typed("add", ty, &[divisor, one]);
+            let next = self.b.typed("add", wrapping(ty), &[divisor, one]);
             self.b.compare("le", unsigned, next.into(), Operand::Imm { bits: 1, ty: unsigned })
         } else {
             self.b.compare("eq", ty, divisor, Operand::Imm { bits: 0, ty })
@@ -124,8 +124,8 @@ pub(super) fn remainder_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128)
     // The sign of the divisor has no influence.
     let divisor = divisor.abs();
     let quotient = quotient_by(b, ty, a.into(), divisor);
-    let product = b.typed("mul.lo", ty, &[quotient.into(), immediate(ty, divisor)]);
-    b.typed("sub", ty, &[a.into(), product.into()])
+    let product = b.typed("mul.lo", wrapping(ty), &[quotient.into(), immediate(ty, divisor)]);
+    b.typed("sub", wrapping(ty), &[a.into(), product.into()])
 }
 
 fn immediate(ty: PtxType, value: i128) -> Operand {
@@ -140,7 +140,7 @@ fn signed_shift(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
         let unsigned = if width == 32 { PtxType::U32 } else { PtxType::U64 };
         let sign = b.typed("shr", ty, &[a.into(), Operand::u32(width - 1)]);
         let raise = b.typed("shr", unsigned, &[sign.into(), Operand::u32(width - by)]);
-        let raised = b.typed("add", ty, &[a.into(), raise.into()]);
+        let raised = b.typed("add", wrapping(ty), &[a.into(), raise.into()]);
         result = b.typed("shr", ty, &[raised.into(), Operand::u32(by)]);
     }
     if divisor < 0 { b.typed("neg", ty, &[result.into()]) } else { result }
@@ -155,9 +155,9 @@ fn unsigned_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: u128) -> Reg {
         return shifted(b, ty, high, after);
     }
     // The factor's highest bit is missing: the dividend has to be added, which may carry.
-    let rest = b.typed("sub", ty, &[a.into(), high.into()]);
+    let rest = b.typed("sub", wrapping(ty), &[a.into(), high.into()]);
     let half = shifted(b, ty, rest, 1);
-    let sum = b.typed("add", ty, &[half.into(), high.into()]);
+    let sum = b.typed("add", wrapping(ty), &[half.into(), high.into()]);
     shifted(b, ty, sum, after - 1)
 }
 
@@ -172,13 +172,13 @@ fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: factor, ty }]);
     if factor >> (width - 1) == 1 {
         // As a signed number the factor is less by 2^width.
-        high = b.typed("add", ty, &[high.into(), a.into()]);
+        high = b.typed("add", wrapping(ty), &[high.into(), a.into()]);
     }
     let high = shifted(b, ty, high, after);
     let sign = b.typed("shr", ty, &[a.into(), Operand::u32(width - 1)]);
     match divisor < 0 {
-        false => b.typed("sub", ty, &[high.into(), sign.into()]),
-        true => b.typed("sub", ty, &[sign.into(), high.into()]),
+        false => b.typed("sub", wrapping(ty), &[high.into(), sign.into()]),
+        true => b.typed("sub", wrapping(ty), &[sign.into(), high.into()]),
     }
 }
 
