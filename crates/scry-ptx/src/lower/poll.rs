@@ -34,7 +34,9 @@ impl Lowering<'_> {
         let epoch = self.read(epoch, "ld.volatile.global.u64");
         let stop = self.pointer(Param::Stop);
         let turns = self.b.copy(PtxType::U32, Operand::u32(0));
-        let looked = self.clock();
+        // So that the first look is early: among many that have to end, each ends at once.
+        let now = self.clock();
+        let looked = self.b.typed("sub", PtxType::U32, &[now.into(), Operand::u32(TICKS)]);
         self.entry.poll = Some(Poll { turns, looked, epoch, stop });
     }
 
