@@ -36,7 +36,7 @@ fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
         let start = Instant::now();
         let written = program.with_kir(&KirOptions { checked: true }, |kir| {
             let lowered = start.elapsed();
-            translate(&kir, &PtxOptions::new(Target::SM_90));
+            std::hint::black_box(translate(&kir, &PtxOptions::new(Target::SM_90)));
             (lowered, start.elapsed())
         })?;
         lowering.push(written.0.as_secs_f64());
