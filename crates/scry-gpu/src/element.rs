@@ -7,8 +7,7 @@ use scry_ir::{Scalar, ScalarKind};
 
 /// A type whose values can be copied to a device and back, byte for byte.
 ///
-/// Implemented for `f32`, `f64`, with the feature `half` for its `f16` and `bf16`, for the integers
-/// of 8 to 64 bits and arrays of
+/// Implemented for `f16`, `bf16`, `f32`, `f64`, the integers of 8 to 64 bits and arrays of
 /// elements. For structures there is a derive, which also tells [`Element::LAYOUT`], so that each
 /// field is checked against the kernel's `struct` at launch:
 ///
@@ -61,8 +60,7 @@ use scry_ir::{Scalar, ScalarKind};
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the element of a buffer",
     label = "not an `Element`",
-    note = "elements are f32, f64, i8 to i64, u8 to u64, with the feature `half` f16 and bf16, and \
-            arrays of them",
+    note = "elements are f16, bf16, f32, f64, i8 to i64, u8 to u64 and arrays of them",
     note = "for a structure, write `#[derive(Clone, Copy, Element)] #[repr(C)]`"
 )]
 pub unsafe trait Element: Copy + Send + Sync + 'static {
@@ -189,7 +187,7 @@ impl ElementLayout {
         }
     }
 
-    pub(crate) const fn scalar(kind: ScalarKind, width: u8) -> Self {
+    const fn scalar(kind: ScalarKind, width: u8) -> Self {
         Self::Scalar(Scalar { kind, width })
     }
 }
@@ -206,6 +204,14 @@ impl fmt::Display for ElementLayout {
     }
 }
 
+// SAFETY: two bytes of plain data, every pattern a number.
+unsafe impl Element for half::f16 {
+    const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Float, 2);
+}
+// SAFETY: two bytes of plain data, every pattern a number.
+unsafe impl Element for half::bf16 {
+    const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Bfloat, 2);
+}
 // SAFETY: plain data, every pattern a number.
 unsafe impl Element for f32 {
     const LAYOUT: ElementLayout = ElementLayout::scalar(ScalarKind::Float, 4);
@@ -301,12 +307,13 @@ mod tests {
     #[test]
     fn layouts_are_written_as_rust_spells_them() {
         assert_eq!(<f32 as Element>::LAYOUT.to_string(), "f32");
+        assert_eq!(<half::bf16 as Element>::LAYOUT.to_string(), "bf16");
         assert_eq!(<[[u8; 3]; 2] as Element>::LAYOUT.to_string(), "[[u8; 3]; 2]");
     }
 
     #[test]
     fn layouts_know_their_size() {
-        assert_eq!(<[[u16; 3]; 5] as Element>::LAYOUT.size(), Some(30));
+        assert_eq!(<[[half::f16; 3]; 5] as Element>::LAYOUT.size(), Some(30));
         assert_eq!(<i64 as Element>::LAYOUT.size(), Some(8));
         assert_eq!(ElementLayout::Opaque.size(), None);
     }

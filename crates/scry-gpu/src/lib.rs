@@ -46,8 +46,6 @@ mod driver;
 mod element;
 mod encode;
 mod error;
-#[cfg(feature = "half")]
-mod halves;
 mod hazard;
 mod id;
 mod info;
@@ -74,7 +72,6 @@ pub use buffer::Buffer;
 pub use device::Device;
 pub use element::{Element, ElementLayout, Field};
 pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
-#[cfg(feature = "half")]
 pub use half::{bf16, f16};
 pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 pub use kernel::{CompileOptions, Kernel};

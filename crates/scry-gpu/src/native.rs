@@ -1,7 +1,7 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
 mod compile;
-pub(crate) mod multiply;
+mod multiply;
 #[cfg(test)]
 mod tests;
 

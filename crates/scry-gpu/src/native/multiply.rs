@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use scry_ir::ScalarKind;
 
 use super::{Language, NativeBinding, NativeInterface, NativeSpec};
@@ -53,16 +54,19 @@ impl Routine {
     }
 }
 
-/// What the matrices of [`Device::cublas_matmul`] may be made of: `f32` and, in builds with the
-/// feature `half`, `f16` or `bf16`.
+/// What the matrices of [`Device::cublas_matmul`] may be made of: `f32`, `f16` or `bf16`.
 pub trait Factor: Element + sealed::Sealed {}
 
-pub(crate) mod sealed {
+mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
+    impl Sealed for half::f16 {}
+    impl Sealed for half::bf16 {}
 }
 
 impl Factor for f32 {}
+impl Factor for f16 {}
+impl Factor for bf16 {}
 
 /// The routine that multiplies elements as exactly as it can be done.
 fn exact<T: Factor>() -> Routine {
