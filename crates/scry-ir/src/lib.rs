@@ -29,6 +29,7 @@ mod layout;
 mod lex;
 mod loops;
 mod map;
+mod mixes;
 mod naga_error;
 mod outline;
 mod overrides;

@@ -8,7 +8,9 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
-use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate, widen};
+use crate::{
+    bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
+};
 
 /// How to write SPIR-V.
 ///
@@ -122,6 +124,10 @@ fn rewrite(
     let mut info = Cow::Borrowed(info);
     if widen::needed(module, &info) {
         widen::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if mixes::needed(module) {
+        mixes::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

@@ -10,5 +10,6 @@ mod corpus;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
+mod mixes;
 mod support;
 mod writer;
