@@ -9,6 +9,7 @@
 
 mod advice;
 mod align;
+mod bools;
 mod bounding;
 mod budget;
 mod calls;
@@ -29,6 +30,7 @@ mod layout;
 mod lex;
 mod loops;
 mod map;
+mod mixes;
 mod naga_error;
 mod outline;
 mod overrides;

@@ -8,7 +8,9 @@ use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
-use crate::{bounding, cooperative, fold, guard, loops, pointers, shifts, validate, widen};
+use crate::{
+    bools, bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
+};
 
 /// How to write SPIR-V.
 ///
@@ -73,6 +75,8 @@ impl Program {
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
     /// kernel: their accesses cannot be clamped.
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of truth values in
+    /// workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = self.inner();
@@ -122,6 +126,14 @@ fn rewrite(
     let mut info = Cow::Borrowed(info);
     if widen::needed(module, &info) {
         widen::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if mixes::needed(module) {
+        mixes::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if bools::needed(module) {
+        bools::apply(module.to_mut(), &info)?;
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

@@ -5,10 +5,12 @@
     reason = "the helpers of these tests fail by panicking, as the tests do"
 )]
 
+mod bools;
 mod bounds;
 mod corpus;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
+mod mixes;
 mod support;
 mod writer;
