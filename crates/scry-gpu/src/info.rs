@@ -138,6 +138,8 @@ pub struct DeviceInfo {
     pub driver: String,
     /// Version of the backend's interface, such as `1.3.230` for Vulkan.
     pub api_version: String,
+    /// NVIDIA's compute capability, major and minor number, where CUDA tells: `[9, 0]` for an H200.
+    pub compute_capability: Option<[u16; 2]>,
     /// Bytes of the device's own memory.
     pub memory: u64,
     /// Bytes that this process may take at present, where the driver tells.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use scry_gpu::{Device, DeviceInfo, Limits};
 use serde_json::{Value, json};
 
-use super::{open, size_text};
+use super::{libraries, open, size_text};
 use crate::args::OnDevice;
 use crate::report::{Failure, Report};
 
@@ -62,6 +62,7 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "pci": info.pci.map(|pci| pci.to_string()),
         "driver": info.driver,
         "api_version": info.api_version,
+        "compute_capability": libraries::capability_text(info),
         "memory_bytes": info.memory,
         "memory_budget_bytes": info.memory_budget,
         "subgroup_size": info.subgroup_size,

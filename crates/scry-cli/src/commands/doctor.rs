@@ -3,15 +3,15 @@
 
 use std::fmt::Write;
 
-use scry_gpu::{Attempt, Device, DeviceInfo, GpuError};
+use scry_gpu::{Attempt, Device, DeviceInfo, GpuError, LibraryStatus};
 use serde_json::{Value, json};
 
-use super::devices;
+use super::{devices, libraries};
 use crate::args::OnDevice;
 use crate::report::{Failure, Report};
 
 /// The environment variables that change what Scry and the drivers below it do.
-const VARIABLES: [(&str, &str); 13] = [
+const VARIABLES: [(&str, &str); 15] = [
     ("SCRY_DEVICE", "the device to run on, a selector"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
@@ -24,6 +24,8 @@ const VARIABLES: [(&str, &str); 13] = [
     ("VK_INSTANCE_LAYERS", "Vulkan layers to load, such as validation"),
     ("MESA_VK_DEVICE_SELECT", "the device that Mesa lists first"),
     ("CUDA_VISIBLE_DEVICES", "the devices that CUDA shows"),
+    ("CUDA_PATH", "where NVIDIA's toolkit is: NVRTC and cuBLAS are looked for there too"),
+    ("CUDA_HOME", "another name of CUDA_PATH"),
     ("LD_LIBRARY_PATH", "where libraries are looked for first"),
 ];
 
@@ -51,11 +53,12 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
         None => Device::list().into_iter().map(examine).collect(),
     };
     let absent = if on.device.is_some() { Vec::new() } else { Device::absent_backends() };
+    let libraries = libraries::used_by(devices.iter().map(|examined| &examined.info));
     let sound = devices.iter().any(|examined| examined.problem.is_none());
     let faulty = devices.iter().any(|examined| examined.problem.is_some());
     Ok(Report {
-        text: text(&devices, &absent),
-        json: to_json(&devices, &absent),
+        text: text(&devices, &absent, &libraries),
+        json: to_json(&devices, &absent, &libraries),
         ok: sound && !faulty,
     })
 }
@@ -91,13 +94,16 @@ fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     })
 }
 
-fn text(devices: &[Examined], absent: &[Attempt]) -> String {
+fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     for Examined { info, problem, .. } in devices {
         let DeviceInfo { backend, index, name, .. } = info;
         let state = problem.as_deref().unwrap_or("works: a test kernel ran on it");
         let _ = writeln!(text, "{backend}:{index}  {name} ({})\n    {state}", info.driver);
+        if let Some(versions) = libraries::versions(info) {
+            let _ = writeln!(text, "    {versions}");
+        }
     }
     if let Some(info) = preferred(devices).filter(|_| devices.len() > 1) {
         let DeviceInfo { backend, index, name, .. } = info;
@@ -107,6 +113,7 @@ fn text(devices: &[Examined], absent: &[Attempt]) -> String {
     for Attempt { backend, reason, remedy } in absent {
         let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {remedy}");
     }
+    text += &libraries::text(libraries);
     match scry_gpu::disk_cache::directory() {
         Some(folder) => {
             let _ = writeln!(text, "compiled kernels are kept in {}", folder.display());
@@ -130,7 +137,7 @@ fn preferred(devices: &[Examined]) -> Option<&DeviceInfo> {
     devices.iter().find(|examined| examined.opened).map(|examined| &examined.info)
 }
 
-fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
+fn to_json(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -> Value {
     let device = |Examined { info, problem, .. }: &Examined| {
         json!({
             "device": devices::to_json(info),
@@ -152,6 +159,7 @@ fn to_json(devices: &[Examined], absent: &[Attempt]) -> Value {
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
         "preferred": preferred(devices).map(|info| format!("{}:{}", info.backend, info.index)),
         "absent": absent.iter().map(backend).collect::<Vec<_>>(),
+        "libraries": libraries.iter().map(libraries::to_json).collect::<Vec<_>>(),
         "cache_folder": folder.map(|folder| folder.display().to_string()),
         "environment": environment,
     })

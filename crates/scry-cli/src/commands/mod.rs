@@ -6,6 +6,7 @@ mod devices;
 mod doctor;
 mod emit;
 mod fuzz;
+mod libraries;
 mod reflect;
 mod run;
 mod verify;

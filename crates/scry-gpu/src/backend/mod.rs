@@ -16,6 +16,7 @@ mod vulkan;
 
 use crate::driver::Adapter;
 use crate::info::BackendKind;
+use crate::library::LibraryStatus;
 
 /// Why a backend has no device, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,15 @@ pub(crate) const HAS_NVRTC: bool = cfg!(feature = "nvrtc");
 /// Whether CUDA devices have matrix products by cuBLAS in this build.
 #[cfg(feature = "cuda")]
 pub(crate) const HAS_CUBLAS: bool = cfg!(feature = "cublas");
+
+/// The libraries that CUDA devices open when a call needs them.
+pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
+    #[cfg(feature = "cuda")]
+    let libraries = cuda::libraries();
+    #[cfg(not(feature = "cuda"))]
+    let libraries = Vec::new();
+    libraries
+}
 
 /// Every backend of this build.
 pub(crate) const BACKENDS: &[Backend] = &[

@@ -40,7 +40,7 @@ impl Lowering<'_> {
             loaded.extend(self.b.load(target.space, memory_type(ty), address, piece, constant));
         }
         for (nth, register) in (value.0..).zip(loaded) {
-            let held = self.from_memory(ptx_type(ty), register);
+            let held = self.decode_loaded(ptx_type(ty), register);
             self.values[nth as usize] = Some(held.into());
         }
         self.value(value)
@@ -50,7 +50,8 @@ impl Lowering<'_> {
     pub(super) fn store(&mut self, place: &Place, values: &[Value]) {
         let ty = self.ty(values[0]);
         let target = self.target(place);
-        let operands: Vec<Operand> = values.iter().map(|value| self.to_memory(*value)).collect();
+        let operands: Vec<Operand> =
+            values.iter().map(|value| self.encode_stored(*value)).collect();
         for (first, piece) in pieces(values.len() as u32, ty.size(), &target) {
             let address = target.at(first * ty.size());
             let some = &operands[first as usize..][..piece];
@@ -59,7 +60,7 @@ impl Lowering<'_> {
     }
 
     /// What was read, as a register of its type.
-    pub(super) fn from_memory(&mut self, ty: PtxType, register: Reg) -> Reg {
+    pub(super) fn decode_loaded(&mut self, ty: PtxType, register: Reg) -> Reg {
         match ty {
             PtxType::Pred => {
                 let zero = Operand::Imm { bits: 0, ty: PtxType::U16 };
@@ -70,7 +71,7 @@ impl Lowering<'_> {
     }
 
     /// A value as it is written.
-    fn to_memory(&mut self, value: Value) -> Operand {
+    fn encode_stored(&mut self, value: Value) -> Operand {
         match ptx_type(self.ty(value)) {
             PtxType::Pred => {
                 let pred = self.reg(value);

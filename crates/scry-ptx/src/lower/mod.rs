@@ -112,8 +112,8 @@ pub struct Ptx {
     pub version: Version,
 }
 
-/// Translates a kernel. Every target runs every kernel: what one has no instruction for, others stand
-/// in for.
+/// Translates a kernel. Every target runs every kernel: what one has no instruction for, others
+/// stand in for.
 #[must_use]
 pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);

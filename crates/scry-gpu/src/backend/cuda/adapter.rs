@@ -157,9 +157,14 @@ impl Asked {
         }
     }
 
+    /// The compute capability, major and minor number.
+    fn capability(&self) -> [u16; 2] {
+        [attribute::CAPABILITY_MAJOR, attribute::CAPABILITY_MINOR]
+            .map(|attribute| u16::try_from(self.attribute(attribute)).unwrap_or(0))
+    }
+
     fn target(&self, name: &str) -> Result<Target, String> {
-        let of = |attribute| u16::try_from(self.attribute(attribute)).unwrap_or(0);
-        let (major, minor) = (of(attribute::CAPABILITY_MAJOR), of(attribute::CAPABILITY_MINOR));
+        let [major, minor] = self.capability();
         let target = Target::for_capability(major, minor);
         target.ok_or_else(|| format!("{name} has compute capability {major}.{minor}, below 7.5"))
     }
@@ -206,6 +211,7 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
             None => format!("NVIDIA, for CUDA {version}"),
         },
         api_version: version,
+        compute_capability: Some(asked.capability()),
         memory,
         // Known once the device is open: to ask takes a context.
         memory_budget: None,

@@ -94,7 +94,7 @@ functions! {
     Api -> Status {
         create = c"cublasCreate_v2" (*mut BlasHandle);
         destroy = c"cublasDestroy_v2" (BlasHandle);
-        get_version = c"cublasGetVersion_v2" (BlasHandle, *mut c_int);
+        get_property = c"cublasGetProperty" (c_int, *mut c_int);
         set_stream = c"cublasSetStream_v2" (BlasHandle, Stream);
         set_workspace = c"cublasSetWorkspace_v2" (BlasHandle, *mut c_void, usize);
         gemm_ex = c"cublasGemmEx" (
@@ -116,6 +116,23 @@ fn shared(driver: c_int) -> Result<&'static Api> {
     let api = Api::of(library).map_err(|missing| CUBLAS.lacks(&name, missing))?;
     log::debug!("cuda: cuBLAS is {}", api.library.name());
     Ok(SHARED.get_or_init(|| api))
+}
+
+/// The file of the library, opened if it is not yet, and its version as people write it: `12.8.4`.
+pub(super) fn file_and_version(driver: c_int) -> Result<(String, String)> {
+    let api = shared(driver)?;
+    let file = api.library.name();
+    // Major number, minor number and patch are properties 0, 1 and 2.
+    let mut version = [0; 3];
+    for (property, value) in (0..).zip(&mut version) {
+        // SAFETY: cuBLAS writes a number.
+        let status = unsafe { (api.get_property)(property, value) };
+        if status != Status::SUCCESS {
+            let why = format!("cublasGetProperty of {file} failed with {}", status.name());
+            return Err(CUBLAS.broken(why));
+        }
+    }
+    Ok((file.to_owned(), version.map(|number| number.to_string()).join(".")))
 }
 
 /// cuBLAS on one device, made when it is first needed.
@@ -192,10 +209,6 @@ impl Blas {
         // SAFETY: the context is current; the driver writes an address.
         let code = unsafe { (gpu.api.mem_alloc)(&raw mut blas.workspace, WORKSPACE) };
         gpu.check("cuMemAlloc", code)?;
-        let mut version = 0;
-        // SAFETY: the handle is alive; cuBLAS writes a number.
-        blas.check("cublasGetVersion", unsafe { (api.get_version)(raw, &raw mut version) })?;
-        log::debug!("cuda: cuBLAS {version} on {}", gpu.info.name);
         Ok(blas)
     }
 

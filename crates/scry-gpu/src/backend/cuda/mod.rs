@@ -4,7 +4,7 @@
 //! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
 //! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
 //! `native` makes kernels of all else; `toolkit` opens the libraries that it takes, `nvrtc`
-//! compiles CUDA C, and `cublas` multiplies.
+//! compiles CUDA C, and `cublas` multiplies; `libraries` tells which of them are there.
 //!
 //! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
 //! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders
@@ -21,6 +21,7 @@ mod gpu;
 mod graph;
 mod image;
 mod jit;
+mod libraries;
 mod library;
 mod memory;
 mod native;
@@ -44,6 +45,7 @@ use self::api::Cuda;
 use self::encode::{Blocks, Kernels, Tables};
 use self::gpu::Gpu;
 use self::graph::Graph;
+pub(super) use self::libraries::libraries;
 use self::memory::{Block, Heap};
 use self::submit::Queue;
 use super::Absence;

@@ -65,12 +65,20 @@ pub(super) fn compile(
 }
 
 fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Native> {
-    if !HAS_CUBLAS {
-        return Err(not_built("cuBLAS", "cublas"));
-    }
+    built_with_cublas()?;
     let unknown = || gpu.refused("compile", format!("cuBLAS has no routine `{entry}` here"));
     let routine = Routine::named(entry).ok_or_else(unknown)?;
     Ok(Native::Product(blas.get(gpu, driver)?, routine))
+}
+
+/// An error in builds that do without NVRTC.
+pub(super) fn built_with_nvrtc() -> Result<()> {
+    if HAS_NVRTC { Ok(()) } else { Err(not_built("NVRTC", "nvrtc")) }
+}
+
+/// An error in builds that do without cuBLAS.
+pub(super) fn built_with_cublas() -> Result<()> {
+    if HAS_CUBLAS { Ok(()) } else { Err(not_built("cuBLAS", "cublas")) }
 }
 
 /// The error for a library that the build does without.
@@ -178,13 +186,11 @@ fn cubin(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
 
 /// CUDA C through NVRTC.
 fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
-    if !HAS_NVRTC {
-        return Err(not_built("NVRTC", "nvrtc"));
-    }
+    built_with_nvrtc()?;
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
     let device = Device { capability: (major * 10 + minor) as c_int, driver };
-    let nvrtc = Nvrtc::shared(device)?;
+    let nvrtc = Nvrtc::shared(driver)?;
     let built = nvrtc.compile(job.source, job.entry, device);
     built.map_err(|failure| match failure {
         Failure::Rejected(log) => {

@@ -114,14 +114,14 @@ pub(super) enum Failure {
 }
 
 impl Nvrtc {
-    /// NVRTC, opened at the first call that succeeds, and kept. The device's driver decides which
-    /// of several is taken.
-    pub(super) fn shared(device: Device) -> Result<&'static Self, GpuError> {
+    /// NVRTC, opened at the first call that succeeds, and kept. The newest CUDA that the driver
+    /// knows decides which of several is taken.
+    pub(super) fn shared(driver: c_int) -> Result<&'static Self, GpuError> {
         static SHARED: OnceLock<Nvrtc> = OnceLock::new();
         if let Some(nvrtc) = SHARED.get() {
             return Ok(nvrtc);
         }
-        let nvrtc = Self::open(device.driver)?;
+        let nvrtc = Self::open(driver)?;
         Ok(SHARED.get_or_init(|| nvrtc))
     }
 
@@ -143,6 +143,11 @@ impl Nvrtc {
             Some(status) => Err(NVRTC.broken(format!("{name} failed with {}", status.name()))),
             None => Ok(Self { api, version: major * 1000 + minor * 10, archs }),
         }
+    }
+
+    /// The file that was opened.
+    pub(super) fn file(&self) -> &str {
+        self.api.library.name()
     }
 
     /// The version as people write it: `12.8`.
@@ -296,7 +301,7 @@ mod tests {
 
     /// NVRTC, or the reason why it is not there.
     fn nvrtc() -> Option<&'static Nvrtc> {
-        match Nvrtc::shared(H100) {
+        match Nvrtc::shared(H100.driver) {
             Ok(nvrtc) => Some(nvrtc),
             Err(error) => {
                 let text = error.to_string();

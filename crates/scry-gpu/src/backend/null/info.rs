@@ -18,6 +18,7 @@ pub(crate) fn null_info() -> DeviceInfo {
         pci: None,
         driver: concat!("scry-gpu ", env!("CARGO_PKG_VERSION")).to_owned(),
         api_version: env!("CARGO_PKG_VERSION").to_owned(),
+        compute_capability: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

@@ -258,6 +258,7 @@ fn info(
         pci: properties.pci,
         driver: driver.join(" ").trim().to_owned(),
         api_version: version_text(core.api_version),
+        compute_capability: None,
         memory,
         memory_budget,
         subgroup_size: v11.subgroup_size,

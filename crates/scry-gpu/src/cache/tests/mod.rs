@@ -32,6 +32,7 @@ fn device() -> DeviceInfo {
         pci: None,
         driver: "Driver 1.2.3".to_owned(),
         api_version: "1.3.230".to_owned(),
+        compute_capability: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

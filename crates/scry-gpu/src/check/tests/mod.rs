@@ -96,6 +96,7 @@ pub(crate) fn device() -> DeviceInfo {
         pci: None,
         driver: String::new(),
         api_version: String::new(),
+        compute_capability: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

@@ -1,0 +1,114 @@
+//! What `scry doctor` tells of CUDA beyond its devices: versions, and libraries of the toolkit.
+
+use std::fmt::Write;
+
+use scry_gpu::{BackendKind, DeviceInfo, LibraryState, LibraryStatus};
+use serde_json::{Value, json};
+
+/// The libraries that CUDA devices use, if one of these devices is one: nothing else can use them.
+pub fn used_by<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> Vec<LibraryStatus> {
+    let has_cuda = devices.into_iter().any(|info| info.backend == BackendKind::Cuda);
+    if has_cuda { scry_gpu::cuda_libraries() } else { Vec::new() }
+}
+
+/// The versions that matter for CUDA: the newest that the driver knows, and the GPU's own.
+pub fn versions(info: &DeviceInfo) -> Option<String> {
+    let capability = capability_text(info)?;
+    Some(format!("CUDA {}, compute capability {capability}", info.api_version))
+}
+
+/// The compute capability as NVIDIA writes it: `9.0`.
+pub fn capability_text(info: &DeviceInfo) -> Option<String> {
+    info.compute_capability.map(|[major, minor]| format!("{major}.{minor}"))
+}
+
+/// Lines on each library.
+pub fn text(libraries: &[LibraryStatus]) -> String {
+    let mut text = String::new();
+    for LibraryStatus { name, needed_by, state } in libraries {
+        // Writing to a string cannot fail.
+        let _ = match state {
+            LibraryState::Found { file, version } => {
+                writeln!(text, "{name} {version}  found as {file}\n    needed by {needed_by}")
+            }
+            LibraryState::Absent { reason, remedy } => writeln!(
+                text,
+                "{name}  not available: {reason}\n    needed by {needed_by}, and by nothing \
+                 else\n    to have it: {remedy}"
+            ),
+        };
+    }
+    text
+}
+
+/// A library as the JSON document shows it.
+pub fn to_json(library: &LibraryStatus) -> Value {
+    let LibraryStatus { name, needed_by, state } = library;
+    match state {
+        LibraryState::Found { file, version } => json!({
+            "name": name, "needed_by": needed_by, "found": true, "file": file, "version": version,
+        }),
+        LibraryState::Absent { reason, remedy } => json!({
+            "name": name, "needed_by": needed_by, "found": false, "reason": reason,
+            "remedy": remedy,
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cuda_device() -> DeviceInfo {
+        let mut info = scry_gpu::testing::null_info();
+        info.backend = BackendKind::Cuda;
+        info.api_version = "12.8".to_owned();
+        info.compute_capability = Some([9, 0]);
+        info
+    }
+
+    fn library(state: LibraryState) -> LibraryStatus {
+        LibraryStatus { name: "NVRTC", needed_by: "Device::compile_cuda", state }
+    }
+
+    #[test]
+    fn libraries_are_looked_for_where_a_cuda_device_is() {
+        assert_eq!(used_by(&[scry_gpu::testing::null_info()]), []);
+        let found = used_by(&[scry_gpu::testing::null_info(), cuda_device()]);
+        let names: Vec<_> = found.iter().map(|library| library.name).collect();
+        assert_eq!(names, ["NVRTC", "cuBLAS"]);
+        // Whatever is the case here, it is not that this program was built without them.
+        assert!(!text(&found).contains("no feature"), "{}", text(&found));
+    }
+
+    #[test]
+    fn the_versions_of_a_cuda_device_are_told() {
+        let told = versions(&cuda_device());
+        assert_eq!(told.as_deref(), Some("CUDA 12.8, compute capability 9.0"));
+        assert_eq!(versions(&scry_gpu::testing::null_info()), None);
+    }
+
+    #[test]
+    fn a_library_that_is_found_is_told_with_its_version_and_place() {
+        let (file, version) = ("/cuda/lib64/libnvrtc.so.12".to_owned(), "12.8".to_owned());
+        let found = library(LibraryState::Found { file, version });
+        let expected = "NVRTC 12.8  found as /cuda/lib64/libnvrtc.so.12\n    needed by \
+                        Device::compile_cuda\n";
+        assert_eq!(text(std::slice::from_ref(&found)), expected);
+        let document = to_json(&found);
+        assert_eq!(document["found"], true);
+        assert_eq!(document["version"], "12.8");
+    }
+
+    #[test]
+    fn a_library_that_is_absent_is_told_with_what_was_tried_and_how_to_get_it() {
+        let (reason, remedy) = ("none of a, b was found".to_owned(), "install it".to_owned());
+        let absent = library(LibraryState::Absent { reason, remedy });
+        let expected = "NVRTC  not available: none of a, b was found\n    needed by \
+                        Device::compile_cuda, and by nothing else\n    to have it: install it\n";
+        assert_eq!(text(std::slice::from_ref(&absent)), expected);
+        let document = to_json(&absent);
+        assert_eq!(document["found"], false);
+        assert_eq!(document["remedy"], "install it");
+    }
+}

@@ -1,0 +1,98 @@
+//! Which of the toolkit's libraries are there, for those who ask before they need one.
+
+use std::ffi::c_int;
+
+use super::api::Cuda;
+use super::cublas;
+use super::native::{built_with_cublas, built_with_nvrtc};
+use super::nvrtc::Nvrtc;
+use crate::error::{GpuError, Result};
+use crate::library::{LibraryState, LibraryStatus};
+
+/// Opens each library as the first call that needs it would.
+pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
+    // Without a driver there is no version to prefer: the newest goes first.
+    let driver = Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version);
+    vec![
+        LibraryStatus {
+            name: "NVRTC",
+            needed_by: "Device::compile_cuda, for kernels in CUDA C",
+            state: state(built_with_nvrtc().and_then(|()| nvrtc(driver))),
+        },
+        LibraryStatus {
+            name: "cuBLAS",
+            needed_by: "Device::cublas_matmul, for matrix products",
+            state: state(built_with_cublas().and_then(|()| cublas::file_and_version(driver))),
+        },
+    ]
+}
+
+fn nvrtc(driver: c_int) -> Result<(String, String)> {
+    let nvrtc = Nvrtc::shared(driver)?;
+    Ok((nvrtc.file().to_owned(), nvrtc.version_text()))
+}
+
+/// What became of the opening, which gives file and version.
+fn state(opened: Result<(String, String)>) -> LibraryState {
+    match opened {
+        Ok((file, version)) => LibraryState::Found { file, version },
+        Err(GpuError::Library { problem, remedy, .. }) => {
+            LibraryState::Absent { reason: problem, remedy }
+        }
+        Err(other) => LibraryState::Absent {
+            reason: other.to_string(),
+            remedy: "install another version of the library".to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
+
+    /// What the status must say if the library is not there.
+    fn words(built: bool, feature: &'static str, file: &'static str) -> [&'static str; 2] {
+        match built {
+            true => [file, "install NVIDIA's CUDA toolkit"],
+            false => ["no feature `", feature],
+        }
+    }
+
+    #[test]
+    fn each_library_is_found_with_its_version_or_absent_with_what_was_tried() {
+        let found = libraries();
+        let names: Vec<_> = found.iter().map(|library| library.name).collect();
+        assert_eq!(names, ["NVRTC", "cuBLAS"]);
+        let expected =
+            [words(HAS_NVRTC, "nvrtc", "libnvrtc"), words(HAS_CUBLAS, "cublas", "libcublas")];
+        for (library, words) in found.into_iter().zip(expected) {
+            match library.state {
+                LibraryState::Found { file, version } => {
+                    assert!(file.contains(&library.name.to_lowercase()), "{file}");
+                    let (major, minor) = version.split_once('.').unwrap();
+                    assert!(major.parse::<u32>().unwrap() >= 11, "{version}");
+                    assert!(minor.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
+                }
+                LibraryState::Absent { reason, remedy } => {
+                    let told = format!("{reason}; {remedy}");
+                    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_absence_is_told_apart_from_other_errors() {
+        let absent = GpuError::Library {
+            library: "NVRTC",
+            problem: "none was found".to_owned(),
+            remedy: "get one".to_owned(),
+        };
+        let expected =
+            LibraryState::Absent { reason: "none was found".into(), remedy: "get one".into() };
+        assert_eq!(state(Err(absent)), expected);
+        let found = LibraryState::Found { file: "libnvrtc.so.12".into(), version: "12.8".into() };
+        assert_eq!(state(Ok(("libnvrtc.so.12".into(), "12.8".into()))), found);
+    }
+}
