@@ -12,6 +12,7 @@ mod atomics;
 mod barriers;
 mod batches;
 mod between_types;
+mod beyond_4_gib;
 mod bindings;
 mod bits;
 mod bounds;
