@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use scry_gpu::{BackendKind, Device, GpuError, Result};
@@ -34,6 +35,25 @@ fn report() {
     }
 }
 
+/// What a program hears that asks for CUDA where there is none, but perhaps another GPU.
+fn report_cuda() {
+    let devices = Device::list();
+    assert!(devices.iter().all(|info| info.backend != BackendKind::Cuda), "{devices:?}");
+    let rest: Vec<_> =
+        devices.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();
+    for selector in &rest {
+        check_works(&Device::open(selector).unwrap());
+    }
+    let rest: Vec<_> = rest.iter().map(String::as_str).collect();
+    is_absent(Device::with_backend(BackendKind::Cuda), &[]);
+    for selector in ["cuda", "cuda:0"] {
+        is_absent(Device::open(selector), &rest);
+    }
+    let absent = Device::absent_backends();
+    let cuda = absent.iter().find(|attempt| attempt.backend == BackendKind::Cuda).unwrap();
+    assert!(!cuda.reason.is_empty() && !cuda.remedy.is_empty(), "{cuda:?}");
+}
+
 /// There must be no such device, but the others that are named.
 fn is_absent(result: Result<Device>, others: &[&str]) {
     match result {
@@ -47,52 +67,132 @@ fn is_absent(result: Result<Device>, others: &[&str]) {
     }
 }
 
-fn without_devices(name: &str, variables: &[(&str, OsString)]) -> Outcome {
-    let mut all = vec![("SCRY_REQUIRE_VULKAN", OsString::from("0"))];
+/// Runs `body` in a child that these variables and this test's own say all about devices to.
+fn in_child_without(
+    name: &str,
+    variables: &[(&'static str, OsString)],
+    body: impl FnOnce(),
+) -> Outcome {
+    let required = ["SCRY_REQUIRE_VULKAN", "SCRY_REQUIRE_CUDA"];
+    let mut all = required.map(|name| (name, OsString::from("0"))).to_vec();
     all.extend(["SCRY_VALIDATE", "SCRY_DEVICE"].map(|name| (name, OsString::new())));
     all.extend_from_slice(variables);
-    in_child_with(name, Duration::from_secs(30), &all, report)
+    in_child_with(name, Duration::from_secs(30), &all, body)
+}
+
+/// A variable that has NVIDIA's driver show no GPU to CUDA; to Vulkan it goes on to show them.
+fn no_cuda_device() -> (&'static str, OsString) {
+    ("CUDA_VISIBLE_DEVICES", OsString::new())
+}
+
+/// Hides GPUs from Vulkan by these variables, and from CUDA.
+fn without_devices(name: &str, variables: &[(&'static str, OsString)]) -> Outcome {
+    in_child_without(name, &[variables, &[no_cuda_device()]].concat(), report)
 }
 
 /// The report must say that there is no such device, and these words.
 fn tells(outcome: Outcome, words: &[&str]) {
+    tells_of("vulkan", outcome, words);
+}
+
+fn tells_of(backend: &str, outcome: Outcome, words: &[&str]) {
     let told = outcome.ended_well();
-    let always = ["no device matches `vulkan`", "to mend it:"];
-    for word in always.iter().chain(words) {
+    let missing = format!("no device matches `{backend}`");
+    for word in [missing.as_str(), "to mend it:"].iter().chain(words) {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
 }
 
-/// Hides the loader behind a file of its name that is no library, or another one.
-fn without_loader(name: &str, make: impl FnOnce(&std::path::Path) -> std::io::Result<()>) {
+/// A folder with files of these names, which are no libraries, or other ones, and the variable that
+/// has the system find them first.
+fn in_the_way(
+    files: &[&str],
+    make: impl Fn(&Path) -> std::io::Result<()>,
+) -> (tempfile::TempDir, (&'static str, OsString)) {
     let folder = tempfile::tempdir().unwrap();
-    for file in ["libvulkan.so.1", "libvulkan.so"] {
-        let _ = fs::remove_file(folder.path().join(file));
+    for file in files {
+        make(&folder.path().join(file)).unwrap();
     }
-    make(&folder.path().join("libvulkan.so.1")).unwrap();
     let path = ("LD_LIBRARY_PATH", folder.path().as_os_str().to_owned());
+    (folder, path)
+}
+
+/// Hides the loader of Vulkan.
+fn without_loader(name: &str, make: impl Fn(&Path) -> std::io::Result<()>) {
+    let (_folder, path) = in_the_way(&["libvulkan.so.1"], make);
     tells(without_devices(name, &[path]), &["vulkan: ", "libvulkan"]);
+}
+
+/// Hides the library of NVIDIA's driver; the report must have these words.
+fn without_libcuda(name: &str, make: impl Fn(&Path) -> std::io::Result<()>, words: &[&str]) {
+    if fs::exists("/usr/lib/wsl/lib/libcuda.so.1").unwrap_or(false) {
+        eprintln!(
+            "skipped fault 29, no libcuda: it stands at a fixed place, where none can hide it"
+        );
+        return;
+    }
+    let (_folder, path) = in_the_way(&["libcuda.so.1", "libcuda.so"], make);
+    let outcome = in_child_without(name, &[path], report_cuda);
+    tells_of("cuda", outcome, &[&["cuda: ", "libcuda.so.1"], words].concat());
+}
+
+fn garbage(path: &Path) -> std::io::Result<()> {
+    fs::write(path, "this is no library")
+}
+
+/// A library, and a sound one, that has neither Vulkan's functions nor CUDA's.
+fn other_library() -> Option<&'static str> {
+    let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"];
+    other.into_iter().find(|path| fs::exists(path).unwrap_or(false))
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn fault_29_no_loader() {
-    let garbage = |path: &std::path::Path| fs::write(path, "this is no library");
     without_loader("absence::fault_29_no_loader", garbage);
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn fault_29_a_loader_that_is_none() {
-    // A library, and a sound one, but without Vulkan's functions.
-    let other = ["/lib/x86_64-linux-gnu/libm.so.6", "/usr/lib64/libm.so.6", "/lib/libm.so.6"];
-    let Some(other) = other.iter().find(|path| fs::exists(path).unwrap_or(false)) else {
+    let Some(other) = other_library() else {
         eprintln!("skipped fault 29, a loader that is none: no other library was found");
         return;
     };
     without_loader("absence::fault_29_a_loader_that_is_none", |path| {
         std::os::unix::fs::symlink(other, path)
     });
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn fault_29_no_libcuda() {
+    let words = ["could not be opened", "install NVIDIA's driver"];
+    without_libcuda("absence::fault_29_no_libcuda", garbage, &words);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn fault_29_a_libcuda_that_is_none() {
+    let Some(other) = other_library() else {
+        eprintln!("skipped fault 29, a libcuda that is none: no other library was found");
+        return;
+    };
+    let make = |path: &Path| std::os::unix::fs::symlink(other, path);
+    let words = ["has no function cuDriverGetVersion", "update NVIDIA's driver"];
+    without_libcuda("absence::fault_29_a_libcuda_that_is_none", make, &words);
+}
+
+#[test]
+fn fault_29_cuda_alone_has_no_device() {
+    let name = "absence::fault_29_cuda_alone_has_no_device";
+    let outcome = in_child_without(name, &[no_cuda_device()], report_cuda);
+    if outcome.told.contains("NVIDIA's driver library could not be opened") {
+        println!("skipped fault 29, a driver that shows no device to CUDA: there is no driver");
+        return tells_of("cuda", outcome, &["cuda: ", "install NVIDIA's driver"]);
+    }
+    let words = ["cuda: ", "CUDA_VISIBLE_DEVICES= restricts which devices there are"];
+    tells_of("cuda", outcome, &words);
 }
 
 #[test]
@@ -133,11 +233,9 @@ fn fault_29_a_backend_that_is_asked_for_in_the_environment() {
         ("VK_DRIVER_FILES", nowhere.clone()),
         ("VK_ICD_FILENAMES", nowhere),
         ("SCRY_DEVICE", OsString::from("vulkan")),
-        ("SCRY_REQUIRE_VULKAN", OsString::from("0")),
-        ("SCRY_VALIDATE", OsString::new()),
     ];
     let name = "absence::fault_29_a_backend_that_is_asked_for_in_the_environment";
-    let outcome = in_child_with(name, Duration::from_secs(30), &variables, || {
+    let outcome = in_child_without(name, &variables, || {
         let rest = Device::list();
         let rest: Vec<_> =
             rest.iter().map(|info| format!("{}:{}", info.backend, info.index)).collect();

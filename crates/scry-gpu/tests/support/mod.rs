@@ -14,7 +14,7 @@ pub use root::root;
 /// `SCRY_DEVICE` in the environment the one that it selects.
 ///
 /// Names each backend that is skipped and why. With `SCRY_REQUIRE_VULKAN=1` in the environment a
-/// missing Vulkan device fails the test instead.
+/// missing Vulkan device fails the test instead, with `SCRY_REQUIRE_CUDA=1` a missing CUDA device.
 pub fn devices() -> Vec<Device> {
     static OPEN: OnceLock<Vec<Device>> = OnceLock::new();
     OPEN.get_or_init(open_all).clone()
@@ -37,13 +37,19 @@ fn open_all() -> Vec<Device> {
     for Attempt { backend, reason, remedy } in Device::absent_backends() {
         eprintln!("skipped {backend}: {reason}; {remedy}");
     }
-    let required = env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
-    let has_vulkan = devices.iter().any(|device| device.backend_kind() == BackendKind::Vulkan);
-    assert!(has_vulkan || !required, "SCRY_REQUIRE_VULKAN is set, but no Vulkan device is present");
+    require(&devices, BackendKind::Vulkan, "SCRY_REQUIRE_VULKAN");
+    require(&devices, BackendKind::Cuda, "SCRY_REQUIRE_CUDA");
     if devices.is_empty() {
         eprintln!("skipped: no device is present, nothing is run");
     }
     devices
+}
+
+/// Fails if the variable asks for a device of a backend that has none.
+fn require(devices: &[Device], backend: BackendKind, variable: &str) {
+    let required = env::var(variable).is_ok_and(|value| value != "0");
+    let is_there = devices.iter().any(|device| device.backend_kind() == backend);
+    assert!(is_there || !required, "{variable} is set, but no device of {backend} is present");
 }
 
 /// `n` numbers between -1 and 1, none of them zero, the same for the same seed (splitmix64).

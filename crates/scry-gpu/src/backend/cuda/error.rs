@@ -80,6 +80,10 @@ fn advice(code: Code) -> &'static str {
             "; the driver cannot compile: install libnvidia-ptxjitcompiler, and unset \
              CUDA_DISABLE_PTX_JIT"
         }
+        304 => {
+            "; check that this process may open more files (ulimit -n) and more threads \
+             (ulimit -u), and that this user may use /dev/nvidia*"
+        }
         700 | 716..=718 => "; a kernel touched memory that is not its own: compile it checked",
         701 => "; use smaller workgroups",
         702 => "; the system ends kernels that take long: divide the work among several launches",
@@ -115,6 +119,12 @@ mod tests {
             assert!(matches!(error, GpuError::Driver { .. }), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
         }
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_told_with_the_limits_to_look_at() {
+        assert!(advice(Code(304)).contains("ulimit -n"));
+        assert!(matches!(of(304), GpuError::Driver { .. }));
     }
 
     #[test]
