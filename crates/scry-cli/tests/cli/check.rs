@@ -118,7 +118,7 @@ fn a_kernel_is_reflected_in_full() {
 
 #[test]
 fn check_can_ask_a_device_too() {
-    let Some(place) = Workplace::with_vulkan("check_can_ask_a_device_too") else {
+    let Some(place) = Workplace::with_backend("vulkan", "check_can_ask_a_device_too") else {
         return;
     };
     place.write("good.wgsl", GOOD);

@@ -24,6 +24,7 @@ fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do()
 
     let document = place.scry(&["doctor", "--json"]).ends(0).json();
     assert_eq!(document["result"]["preferred"], "cpu:0");
+    assert_eq!(document["result"]["libraries"], serde_json::json!([]), "CUDA alone needs them");
     let absent = document["result"]["absent"].as_array().unwrap();
     let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
     assert!(!vulkan["reason"].as_str().unwrap().is_empty());
@@ -55,15 +56,35 @@ fn devices_can_be_selected_by_what_is_listed() {
 
 #[test]
 fn the_doctor_runs_a_kernel_on_each_device() {
-    let Some(place) = Workplace::with_vulkan("the_doctor_runs_a_kernel_on_each_device") else {
-        return;
-    };
+    let name = "the_doctor_runs_a_kernel_on_each_device";
+    let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let told = ["vulkan:0", "cpu:0", "works", "unless told otherwise", "SCRY_CACHE_DIR="];
     place.scry(&["doctor"]).ends(0).says(&told);
     let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).ends(0).json();
     assert_eq!(document["result"]["devices"][0]["works"], true);
     // The null device takes kernels and computes nothing: exactly what a doctor must notice.
     place.scry(&["doctor", "--device", "null"]).ends(1).says(&["wrong results"]);
+}
+
+#[test]
+fn the_doctor_tells_of_cuda_its_versions_and_libraries() {
+    let name = "the_doctor_tells_of_cuda_its_versions_and_libraries";
+    let Some(place) = Workplace::with_backend("cuda", name) else { return };
+    let told = ["cuda:0", "CUDA 1", "compute capability ", "NVRTC", "cuBLAS", "needed by"];
+    place.scry(&["doctor"]).ends(0).says(&told);
+    let document = place.scry(&["doctor", "--device", "cuda", "--json"]).ends(0).json();
+    let device = &document["result"]["devices"][0]["device"];
+    let capability = device["compute_capability"].as_str().unwrap();
+    let (major, minor) = capability.split_once('.').unwrap();
+    assert!(major.parse::<u32>().unwrap() >= 7 && minor.parse::<u32>().is_ok(), "{capability}");
+    let libraries = document["result"]["libraries"].as_array().unwrap();
+    let names: Vec<_> = libraries.iter().map(|library| &library["name"]).collect();
+    assert_eq!(names, ["NVRTC", "cuBLAS"]);
+    for library in libraries {
+        let told =
+            if library["found"] == true { ["file", "version"] } else { ["reason", "remedy"] };
+        assert!(told.iter().all(|field| library[field].is_string()), "{library}");
+    }
 }
 
 #[test]

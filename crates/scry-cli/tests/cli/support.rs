@@ -32,7 +32,7 @@ impl Workplace {
         }
     }
 
-    /// A machine without any Vulkan driver.
+    /// A machine without any Vulkan driver, and without a GPU that CUDA knows of.
     pub fn without_driver() -> Self {
         Self { without_driver: true, ..Self::new() }
     }
@@ -52,17 +52,18 @@ impl Workplace {
         &self.device
     }
 
-    /// A workplace with a Vulkan device; names the skipped test if there is none.
-    pub fn with_vulkan(test: &str) -> Option<Self> {
+    /// A workplace with a device of this backend; names the skipped test if there is none.
+    pub fn with_backend(backend: &str, test: &str) -> Option<Self> {
         let place = Self::new();
         let devices = place.scry(&["devices", "--json"]).json();
         let devices = devices["result"]["devices"].as_array().cloned().unwrap_or_default();
-        if devices.iter().any(|device| device["backend"] == "vulkan") {
+        if devices.iter().any(|device| device["backend"] == backend) {
             return Some(place);
         }
-        let required = std::env::var("SCRY_REQUIRE_VULKAN").is_ok_and(|value| value != "0");
-        assert!(!required, "SCRY_REQUIRE_VULKAN is set, but there is no Vulkan device");
-        eprintln!("skipped {test}: no Vulkan device");
+        let variable = format!("SCRY_REQUIRE_{}", backend.to_uppercase());
+        let required = std::env::var(&variable).is_ok_and(|value| value != "0");
+        assert!(!required, "{variable} is set, but there is no device of {backend}");
+        eprintln!("skipped {test}: no device of {backend}");
         None
     }
 
@@ -91,6 +92,7 @@ impl Workplace {
             for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
                 command.env(name, "/nonexistent");
             }
+            command.env("CUDA_VISIBLE_DEVICES", "");
             // A loader without drivers is an error to the validation layer; here it is the point.
             command.env_remove("SCRY_VALIDATE");
         }
