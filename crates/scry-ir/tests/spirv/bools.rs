@@ -37,7 +37,8 @@ const BODIES: [&str; 9] = [
     let m = workgroupUniformLoad(&mixed[2]); if m.inner.deep[1].x { workgroupBarrier(); }",
     "loop { if shelf[i] { break; } switch out[i] { case 1u: { one = !one; } default: {} }
         continuing { shelf[i] = helper(i); break if any(mixed[0].v); } }
-    out[0] = u32(mixed[3].v[i % 3u]) + 1u << (u32(one) + 3u); out[1] = u32(mix(1.5f, f32(i), 3.0));",
+    out[0] = u32(mixed[3].v[i % 3u]) + 1u << (u32(one) + 3u);
+    out[1] = u32(mix(1.5f, f32(i), 3.0));",
 ];
 
 /// The ids of all types that are, or are made of, `OpTypeBool`, whatever pointers lie between.

@@ -32,40 +32,42 @@ pub fn bias_add() -> NativeInterface {
     NativeInterface::new([read("x"), read("bias"), y], [256, 1, 1])
 }
 
-/// `y` = max(x, 0); a NaN stays one. Interface: [`unary`](0).
+/// `y` = max(x, 0); a NaN stays one. Interface: [`unary(0)`](unary).
 pub const RELU: &str =
     concat!(include_str!("elementwise/relu.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = 1 / (1 + e⁻ˣ), finite for every x. Interface: [`unary`](0).
+/// `y` = 1 / (1 + e⁻ˣ), finite for every x. Interface: [`unary(0)`](unary).
 pub const SIGMOID: &str =
     concat!(include_str!("elementwise/sigmoid.cu"), include_str!("elementwise/unary.cu"));
 
-/// The hyperbolic tangent. Interface: [`unary`](0).
+/// The hyperbolic tangent. Interface: [`unary(0)`](unary).
 pub const TANH: &str =
     concat!(include_str!("elementwise/tanh.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x / (1 + e⁻ˣ), also called swish. Interface: [`unary`](0).
+/// `y` = x / (1 + e⁻ˣ), also called swish. Interface: [`unary(0)`](unary).
 pub const SILU: &str =
     concat!(include_str!("elementwise/silu.cu"), include_str!("elementwise/unary.cu"));
 
-/// The Gaussian error linear unit in its tanh form. Interface: [`unary`](0).
+/// The Gaussian error linear unit in its tanh form. Interface: [`unary(0)`](unary).
 pub const GELU: &str =
     concat!(include_str!("elementwise/gelu.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = factor · x. Parameter: `factor`. Interface: [`unary`](1).
+/// `y` = factor · x. Parameter: `factor`. Interface: [`unary(1)`](unary).
 pub const SCALE: &str =
     concat!(include_str!("elementwise/scale.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x where it is positive, else slope · x. Parameter: `slope`. Interface: [`unary`](1).
+/// `y` = x where it is positive, else slope · x. Parameter: `slope`.
+/// Interface: [`unary(1)`](unary).
 pub const LEAKY_RELU: &str =
     concat!(include_str!("elementwise/leaky_relu.cu"), include_str!("elementwise/unary.cu"));
 
 /// `y` = x where it is positive, else alpha · (eˣ − 1). Parameter: `alpha`. Interface:
-/// [`unary`](1).
+/// [`unary(1)`](unary).
 pub const ELU: &str =
     concat!(include_str!("elementwise/elu.cu"), include_str!("elementwise/unary.cu"));
 
-/// `y` = x, but at least low and at most high. Parameters: low and high. Interface: [`unary`](2).
+/// `y` = x, but at least low and at most high. Parameters: low and high.
+/// Interface: [`unary(2)`](unary).
 pub const CLAMP: &str =
     concat!(include_str!("elementwise/clamp.cu"), include_str!("elementwise/unary.cu"));
 
