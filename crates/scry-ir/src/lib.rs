@@ -9,6 +9,7 @@
 
 mod advice;
 mod align;
+mod bools;
 mod bounding;
 mod budget;
 mod calls;

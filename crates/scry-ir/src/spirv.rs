@@ -9,7 +9,7 @@ use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
-    bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
+    bools, bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
 };
 
 /// How to write SPIR-V.
@@ -75,6 +75,8 @@ impl Program {
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
     /// kernel: their accesses cannot be clamped.
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of truth values in
+    /// workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
         let inner = self.inner();
@@ -128,6 +130,10 @@ fn rewrite(
     }
     if mixes::needed(module) {
         mixes::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if bools::needed(module) {
+        bools::apply(module.to_mut(), &info)?;
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

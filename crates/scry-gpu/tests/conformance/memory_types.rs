@@ -272,3 +272,58 @@ fn truth_values_in_memory() {
         assert_eq!(run_words(gpu, source, &[&input], N, one_workgroup()), want);
     });
 }
+
+/// Truth values in vectors, structures and nested arrays that a workgroup shares, stored and loaded
+/// part by part and as a whole.
+#[test]
+fn truth_values_of_every_shape_in_workgroup_memory() {
+    let source = "
+        struct Row { n: u32, flags: vec3<bool>, last: bool, deep: array<vec2<bool>, 2> }
+        @group(0) @binding(0) var<storage, read> input: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+        var<workgroup> vectors: array<vec4<bool>, 64>;
+        var<workgroup> rows: array<Row, 64>;
+        var<workgroup> copies: array<Row, 64>;
+        var<workgroup> any_odd: bool;
+        var<workgroup> few: array<bool, 4>;
+        var<workgroup> untouched: array<Row, 2>;
+        fn bit(x: u32, n: u32) -> bool { return (x >> n & 1u) == 1u; }
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            let x = input[i];
+            vectors[i] = vec4(bit(x, 4u), bit(x, 5u), false, bit(x, 7u));
+            vectors[i][2u + x % 1u] = bit(x, 6u);
+            rows[i].n = x;
+            rows[i].flags = vec3(bit(x, 8u), bit(x, 9u), bit(x, 10u));
+            rows[i].last = bit(x, 11u);
+            rows[i].deep[i % 2u] = vec2(bit(x, 12u), bit(x, 13u));
+            if i == 9u { any_odd = true; few = array<bool, 4>(true, false, bit(x, 14u), true); }
+            workgroupBarrier();
+            copies[63u - i] = rows[(i + 1u) % 64u];
+            let all = few;
+            if workgroupUniformLoad(&any_odd) { workgroupBarrier(); }
+            let v = vectors[(i * 5u) % 64u];
+            let row = copies[(i * 3u) % 64u];
+            var sum = u32(v.x) + 2u * u32(v.y) + 4u * u32(v.z) + 8u * u32(v.w);
+            sum += 16u * u32(row.flags.x) + 32u * u32(row.flags[1u + row.n % 1u])
+                + 64u * u32(row.flags.z) + 128u * u32(row.last);
+            for (var n = 0u; n < 2u; n++) {
+                sum += (u32(row.deep[n].x) + 2u * u32(row.deep[n].y)) << (8u + 2u * n);
+            }
+            sum += u32(all[i % 4u]) << 12u;
+            sum += u32(any(untouched[i % 2u].flags) || untouched[1].last) << 13u;
+            out[i] = sum;
+        }";
+    let input: Vec<u32> = Words(61).take(N).collect();
+    let want = (0..N).map(|i| {
+        let far = (63 - (i * 3) % N + 1) % N;
+        let (v, row) = (input[(i * 5) % N], input[far]);
+        let deep = (row >> 12 & 3) << (8 + 2 * (far % 2));
+        let few = [1, 0, input[9] >> 14 & 1, 1][i % 4];
+        (v >> 4 & 15) + (row >> 8 & 15) * 16 + deep + (few << 12)
+    });
+    let want: Vec<u32> = want.collect();
+    on_each_device(|gpu| {
+        assert_eq!(run_words(gpu, source, &[&input], N, one_workgroup()), want);
+    });
+}
