@@ -132,7 +132,20 @@ impl Lowering<'_> {
     }
 
     /// The smaller or the larger. Instructions give the number of a number and NaN.
+    ///
+    /// Integers of 16 bits are compared as 32: of `clamp(0, min(~b, x), max(~b, x))` the compiler of
+    /// driver 580 makes a pair instruction that gives -2 for b = 1 and x = 0, where 0 is right.
     fn extremum(&mut self, name: &str, a: Value, b: Value) -> Reg {
+        if let ty @ (Type::I16 | Type::U16) = self.ty(a) {
+            let (from, to) =
+                (ptx_type(ty), if ty == Type::I16 { PtxType::S32 } else { PtxType::U32 });
+            let operands = [a, b].map(|value| {
+                let operand = self.value(value);
+                self.b.convert("", to, from, operand).into()
+            });
+            let result = self.b.typed(name, to, &operands);
+            return self.b.convert("", from, to, result.into());
+        }
         if self.ty(a) != Type::F16 || self.b.target().has(80) {
             return self.two(name, a, b);
         }

@@ -62,6 +62,9 @@ impl PtxOptions {
     }
 }
 
+/// Blocks that every multiprocessor holds, if their resources allow it.
+const MAX_BLOCKS: u32 = 16;
+
 /// What a launch passes as a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param {
@@ -165,7 +168,8 @@ impl<'k> Lowering<'k> {
         kernel.params = self.entry.params.iter().map(declare).collect();
         if self.options.bounded {
             let threads: u32 = self.kir.workgroup_size.iter().product();
-            kernel.min_blocks = Some(RESIDENT / threads).filter(|blocks| *blocks > 1);
+            let blocks = (RESIDENT / threads).min(MAX_BLOCKS);
+            kernel.min_blocks = Some(blocks).filter(|blocks| *blocks > 1);
         }
         kernel.body = self.b;
         let entry = kernel.name.clone();
