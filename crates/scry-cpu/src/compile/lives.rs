@@ -5,8 +5,6 @@
 //! first assignment to its last access in the same way, if that assignment dominates all accesses;
 //! otherwise it lives all the time, and is zero at the start.
 
-use std::collections::HashSet;
-
 use super::{exits, streams};
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
 
@@ -69,7 +67,7 @@ pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
         aliased: vec![false; kir.values.len()],
         ends: Vec::new(),
     };
-    fuse(kir, facts, &kir.body, &mut lives);
+    fuse(kir, facts, &kir.body, &mut vec![0; kir.values.len()], &mut lives);
     streams::leave(kir, facts, &mut lives);
     let mut walk = Walk {
         kir,
@@ -105,11 +103,12 @@ pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
 }
 
 /// Marks products that only one sum or difference in the same block uses, and conditions that only
-/// lanes which leave use.
-fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
-    let mut products = HashSet::new();
+/// lanes which leave use. For each value, `products` holds the address of the block in which it is a
+/// product that no sum has taken yet.
+fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: &mut Lives) {
+    let here = std::ptr::from_ref(block).addr();
     for stmt in block {
-        stmt.blocks().for_each(|inner| fuse(kir, facts, inner, lives));
+        stmt.blocks().for_each(|inner| fuse(kir, facts, inner, products, lives));
         if let Stmt::If { condition, accept, reject } = stmt
             && lives.uses[condition.index()] == 1
             && let Some(leaving) = exits::leaving(kir, facts, [accept, reject])
@@ -122,11 +121,12 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, lives: &mut Lives) {
             && facts.values[value.index()] == Class::Varying;
         match kir.inst(*value) {
             Inst::Binary(BinaryOp::Mul, ..) if float && lives.uses[value.index()] == 1 => {
-                products.insert(*value);
+                products[value.index()] = here;
             }
             Inst::Binary(BinaryOp::Add | BinaryOp::Sub, a, b) if float => {
-                let product = [a, b].into_iter().find(|operand| products.remove(*operand));
-                if let Some(product) = product {
+                let free = |operand: &&Value| products[operand.index()] == here;
+                if let Some(product) = [a, b].into_iter().find(free) {
+                    products[product.index()] = 0;
                     lives.left[product.index()] = true;
                 }
             }
