@@ -31,7 +31,7 @@ impl Lowering<'_> {
         let pred = self.reg(a);
         let bits = if ty.is_float() { arith::one(ty) } else { 1 };
         let imm = ptx_type(ty.to_unsigned());
-        let [one, zero] = [bits, 0].map(|bits| Operand::Imm { bits, ty: imm });
+        let (one, zero) = (Operand::Imm { bits, ty: imm }, Operand::Imm { bits: 0, ty: imm });
         self.b.select(ptx_type(ty), pred, one, zero)
     }
 

@@ -267,13 +267,13 @@ impl Lowering<'_> {
     /// Computes the grid that the kernel is to see, and leaves where this block is in excess.
     fn fold(&mut self) {
         let base = self.pointer(Param::Fold);
-        let words = [0i64, 16];
-        let [first, second] = words.map(|offset| {
-            self.b.load(Space::Global, PtxType::U32, Address::reg(base, offset), 4, true)
-        });
+        let mut words =
+            |offset| self.b.load(Space::Global, PtxType::U32, Address::reg(base, offset), 4, true);
+        let (first, second) = (words(0), words(16));
         let (groups, width) = (&first[..3], first[3]);
         let (height, rows, last_row) = (second[0], second[1], second[2]);
-        let [x, y, z] = ["%ctaid.x", "%ctaid.y", "%ctaid.z"].map(|name| self.b.special(name));
+        let (x, y) = (self.b.special("%ctaid.x"), self.b.special("%ctaid.y"));
+        let z = self.b.special("%ctaid.z");
         // The physical block's row; rows fill z after y.
         let row = self.b.typed("mad.lo", PtxType::U32, &[z.into(), height.into(), y.into()]);
         let beyond = self.b.compare("ge", PtxType::U32, row.into(), rows.into());

@@ -75,7 +75,8 @@ impl Lowering<'_> {
         match ptx_type(self.ty(value)) {
             PtxType::Pred => {
                 let pred = self.reg(value);
-                let [one, zero] = [1, 0].map(|bits| Operand::Imm { bits, ty: PtxType::U16 });
+                let one = Operand::Imm { bits: 1, ty: PtxType::U16 };
+                let zero = Operand::Imm { bits: 0, ty: PtxType::U16 };
                 self.b.select(PtxType::U16, pred, one, zero).into()
             }
             _ => self.value(value),

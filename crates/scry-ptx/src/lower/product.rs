@@ -67,7 +67,7 @@ impl Lowering<'_> {
     /// By tensor cores if the whole warp is there.
     fn by_whoever_is_there(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
         let ty = ptx_type(self.ty(steps[0].c[0]));
-        let results = [(); 4].map(|()| self.b.reg(ty));
+        let results = self.four(ty);
         let (some, end) = (self.b.label(), self.b.label());
         let not_all = self.b.compare("ne", PtxType::U32, mask, EVERYONE);
         self.b.branch_if(not_all, some);
@@ -93,16 +93,16 @@ impl Lowering<'_> {
         let right = self.packed(&steps.iter().flat_map(|step| step.b).collect::<Vec<_>>());
         let added = match sum {
             Type::F16 => self.packed(&steps[0].c),
-            _ => steps[0].c.map(|c| self.reg(c)).to_vec(),
+            _ => steps[0].c.iter().map(|c| self.reg(*c)).collect(),
         };
         let results: Vec<Reg> = added.iter().map(|_| self.b.reg(PtxType::B32)).collect();
         let shape = if steps.len() == 1 { "m16n8k8" } else { "m16n8k16" };
         let opcode = Opcode::new("mma.sync.aligned").with(shape).with("row.col");
-        let types = [sum, Type::F16, Type::F16, sum].map(ptx_type);
-        let opcode = types.into_iter().fold(opcode, Opcode::ty);
-        let args = [&results, &left, &right, &added].map(|registers| vector(registers));
+        let (sums, factors) = (ptx_type(sum), ptx_type(Type::F16));
+        let opcode = opcode.ty(sums).ty(factors).ty(factors).ty(sums);
+        let args = vec![vector(&results), vector(&left), vector(&right), vector(&added)];
         self.b.require(6, 5);
-        self.b.emit(opcode, args.to_vec());
+        self.b.emit(opcode, args);
         match sum {
             Type::F16 => self.unpacked([results[0], results[1]]),
             _ => [results[0], results[1], results[2], results[3]],
@@ -122,7 +122,7 @@ impl Lowering<'_> {
     }
 
     fn unpacked(&mut self, registers: [Reg; 2]) -> [Reg; 4] {
-        let halves = [(); 4].map(|()| self.b.reg(PtxType::F16));
+        let halves = self.four(PtxType::F16);
         for (pair, register) in halves.chunks(2).zip(registers) {
             self.b.emit(Opcode::new("mov.b32"), vec![vector(pair), register.into()]);
         }
@@ -134,19 +134,23 @@ impl Lowering<'_> {
         let sum = self.ty(steps[0].c[0]);
         let lane = self.b.reg(PtxType::U32);
         self.b.emit(Opcode::new("mov.u32"), vec![lane.into(), "%laneid".into()]);
-        let mut sums = steps[0].c.map(|c| self.float(c));
+        let mut sums = self.floats(steps[0].c);
         for step in steps {
-            let (a, b) = (step.a.map(|a| self.float(a)), step.b.map(|b| self.float(b)));
+            let (a, b) = (self.floats(step.a), [self.float(step.b[0]), self.float(step.b[1])]);
             for pair in 0..4 {
                 let (rows, columns) = (self.row(lane, pair, mask), self.columns(lane, pair, mask));
                 for nth in 0..2 {
-                    let left = [a[nth], a[nth + 2]].map(|a| self.fetch(a, rows, mask));
-                    let right = columns.map(|column| self.fetch(b[nth], column, mask));
+                    let mut fetch = |register, from| self.fetch(register, from, mask);
+                    let left = [fetch(a[nth], rows), fetch(a[nth + 2], rows)];
+                    let right = [fetch(b[nth], columns[0]), fetch(b[nth], columns[1])];
                     self.add_products(&mut sums, left, right);
                 }
             }
         }
-        sums.map(|value| self.narrow(sum, value))
+        for value in &mut sums {
+            *value = self.narrow(sum, *value);
+        }
+        sums
     }
 
     /// Adds the products of two rows and two columns.
@@ -155,6 +159,15 @@ impl Lowering<'_> {
             let operands = [left[nth / 2].into(), right[nth % 2].into(), (*sum).into()];
             *sum = self.b.typed("fma.rn", PtxType::F32, &operands);
         }
+    }
+
+    fn four(&mut self, ty: PtxType) -> [Reg; 4] {
+        [self.b.reg(ty), self.b.reg(ty), self.b.reg(ty), self.b.reg(ty)]
+    }
+
+    fn floats(&mut self, values: [Value; 4]) -> [Reg; 4] {
+        let [a, b, c, d] = values;
+        [self.float(a), self.float(b), self.float(c), self.float(d)]
     }
 
     /// A number as a float of 32 bits.
@@ -176,13 +189,14 @@ impl Lowering<'_> {
 
     /// The lanes that hold a pair of the right factor's two columns.
     fn columns(&mut self, lane: Reg, pair: u32, mask: Operand) -> [Source; 2] {
-        [pair, pair + 4].map(|at| {
+        let mut column = |at| {
             let within = self.b.typed("and", PtxType::B32, &[lane.into(), Operand::u32(3)]);
             let sizes = [within.into(), Operand::u32(8), Operand::u32(at)];
             let from = self.b.typed("mad.lo", PtxType::U32, &sizes);
             let is_there = (mask != EVERYONE).then(|| self.is_in(from, mask));
             Source { route: Route::lane(from.into()), is_there }
-        })
+        };
+        [column(pair), column(pair + 4)]
     }
 
     /// Whether a lane is in a set.

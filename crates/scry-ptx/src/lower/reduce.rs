@@ -134,7 +134,10 @@ impl Lowering<'_> {
 
     /// Sums up a whole warp.
     fn in_steps(&mut self, sum: &Sum, extent: Extent, value: Reg) -> Reg {
-        let steps = [1, 2, 4, 8, 16].map(Operand::u32);
+        let mut steps = [Operand::u32(1); 5];
+        for (nth, step) in steps.iter_mut().enumerate() {
+            *step = Operand::u32(1 << nth);
+        }
         if extent == Extent::All {
             return steps.into_iter().fold(value, |value, step| {
                 let other = self.shuffle_wide(sum.ty, value, Route::xor(step), EVERYONE);

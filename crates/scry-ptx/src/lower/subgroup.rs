@@ -122,9 +122,10 @@ impl Lowering<'_> {
         if ty.size() == 4 {
             return self.shuffle_word(None, value, route, mask);
         }
-        let halves = self.halves(value);
-        let halves = halves.map(|half| self.shuffle_word(None, half, route, mask));
-        self.join(halves)
+        let [low, high] = self.halves(value);
+        let low = self.shuffle_word(None, low, route, mask);
+        let high = self.shuffle_word(None, high, route, mask);
+        self.join([low, high])
     }
 
     /// Another lane's value, and whether there is that lane.
@@ -178,7 +179,7 @@ impl Lowering<'_> {
     pub(super) fn widen(&mut self, ty: Type, register: Reg) -> Reg {
         match ty {
             Type::Bool => {
-                let [one, zero] = [1, 0].map(Operand::u32);
+                let (one, zero) = (Operand::u32(1), Operand::u32(0));
                 self.b.select(PtxType::U32, register, one, zero)
             }
             Type::I16 | Type::U16 | Type::F16 => {

@@ -171,7 +171,7 @@ impl Floats<'_> {
     /// The logarithm of x, given what it is where it is finite.
     pub(super) fn log_at_edges(&mut self, x: Operand, log: Operand) -> Operand {
         let is_zero = self.is(x, 0.0);
-        let [lowest, nan] = [f64::NEG_INFINITY, f64::NAN].map(|edge| self.number(edge));
+        let (lowest, nan) = (self.number(f64::NEG_INFINITY), self.number(f64::NAN));
         let edge = self.select(is_zero, lowest, nan);
         let is_positive = self.is_above(x, 0.0);
         let log = self.select(is_positive, log, edge);

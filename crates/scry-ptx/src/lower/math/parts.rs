@@ -75,7 +75,7 @@ impl Floats<'_> {
 
     /// Takes 1023 or -969 off an exponent that is no normal number's.
     fn ldexp_step(&mut self, x: Operand, e: Operand) -> (Operand, Operand) {
-        let [zero, up, down] = [0, 1023, -969].map(Operand::s32);
+        let (zero, up, down) = (Operand::s32(0), Operand::s32(1023), Operand::s32(-969));
         let is_high = self.b.compare("gt", PtxType::S32, e, up);
         let is_low = self.b.compare("lt", PtxType::S32, e, Operand::s32(-1022));
         let step = self.b.select(PtxType::S32, is_high, up, zero);
@@ -122,7 +122,7 @@ impl Floats<'_> {
             true => self.low_word(biased),
             false => biased,
         };
-        let [usual, small] = [bias, bias + added].map(Operand::s32);
+        let (usual, small) = (Operand::s32(bias), Operand::s32(bias + added));
         let bias = self.b.select(PtxType::S32, is_small, small, usual);
         let exponent = self.b.typed("sub", PtxType::S32, &[biased, bias.into()]);
         let has_exponent = self.has_exponent(x);
