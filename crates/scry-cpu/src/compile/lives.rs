@@ -103,8 +103,8 @@ pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
 }
 
 /// Marks products that only one sum or difference in the same block uses, and conditions that only
-/// lanes which leave use. For each value, `products` holds the address of the block in which it is a
-/// product that no sum has taken yet.
+/// lanes which leave use. For each value, `products` holds the address of the block in which it is
+/// a product that no sum has taken yet.
 fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: &mut Lives) {
     let here = std::ptr::from_ref(block).addr();
     for stmt in block {
