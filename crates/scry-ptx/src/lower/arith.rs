@@ -134,7 +134,8 @@ impl Lowering<'_> {
     /// The smaller or the larger. Instructions give the number of a number and NaN.
     ///
     /// Integers of 16 bits are compared as 32: of `clamp(0, min(~b, x), max(~b, x))` the compiler
-    /// of driver 580 makes an instruction for pairs that gives -2 for b = 1 and x = 0, where 0 is right.
+    /// of driver 580 makes an instruction for pairs that gives -2 for b = 1 and x = 0, where 0 is
+    /// right.
     fn extremum(&mut self, name: &str, a: Value, b: Value) -> Reg {
         if let ty @ (Type::I16 | Type::U16) = self.ty(a) {
             let (from, to) =
