@@ -289,8 +289,10 @@ impl Device {
     ///
     /// On the CPU everything that was waited for is ended: kernels stop where they are, so that
     /// what they write is incomplete, and those that follow are not begun. All waits in progress
-    /// for it, or for what comes after it, fail alike, and the device goes on. Vulkan cannot stop a
-    /// running kernel; there the device is given up, and later calls fail at once.
+    /// for it, or for what comes after it, fail alike, and the device goes on. So it is on CUDA
+    /// with kernels that run long in loops which are not proven to end: these notice; others run
+    /// to their end, for which half a second is waited. Vulkan cannot stop a running kernel; there,
+    /// and where CUDA's does not end, the device is given up, and later calls fail at once.
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         self.context.set_time_limit(limit);
     }
