@@ -30,15 +30,17 @@ impl Wait {
 
     /// The time that is left, unless it is up.
     pub(super) fn left(&self) -> Option<Duration> {
-        self.timeout.checked_sub(self.waited()).filter(|left| !left.is_zero())
+        self.left_after(self.waited())
+    }
+
+    fn left_after(&self, waited: Duration) -> Option<Duration> {
+        self.timeout.checked_sub(waited).filter(|left| !left.is_zero())
     }
 
     /// Passes the time until the next look; false if the time is up.
     pub(super) fn pause(&self) -> bool {
         let waited = self.waited();
-        let Some(left) = self.timeout.checked_sub(waited).filter(|left| !left.is_zero()) else {
-            return false;
-        };
+        let Some(left) = self.left_after(waited) else { return false };
         match pause_after(waited) {
             None => std::hint::spin_loop(),
             Some(pause) => std::thread::sleep(pause.min(left)),

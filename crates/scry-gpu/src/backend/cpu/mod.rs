@@ -13,7 +13,7 @@ mod submit;
 mod tests;
 
 use std::any::Any;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use scry_cpu::{Machine, Span};
@@ -23,6 +23,7 @@ use self::memory::{Block, Heap};
 use self::steps::{Operations, Tables};
 use self::submit::Queue;
 use super::Absence;
+use super::locks::{lock, read, write};
 use crate::command::Step;
 use crate::driver::{
     Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
@@ -210,14 +211,4 @@ impl Drop for CpuDriver {
 fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
-}
-
-/// Locks for reading; a panic elsewhere under the lock left nothing half done.
-fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    table.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for writing, as [`read`].
-fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    table.write().unwrap_or_else(PoisonError::into_inner)
 }

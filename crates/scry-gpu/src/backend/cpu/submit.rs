@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use scry_cpu::{Machine, Stop};
 
-use super::panic_text;
 use super::steps::Operations;
+use super::{lock, panic_text};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
 
@@ -198,9 +198,8 @@ impl Queue {
 }
 
 impl Shared {
-    // What panics under the lock is nothing that leaves the state half changed.
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn has_reached(&self, number: u64) -> bool {

@@ -12,6 +12,7 @@ use super::memory::Block;
 use super::native::{Native, Packed};
 use super::params::{Given, Parameters, Polled, Range};
 use super::types::{DevicePtr, Function};
+use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
 use crate::command::{Command, Dispatch, Span};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::error::Result;
@@ -145,21 +146,11 @@ impl<'a> Encoder<'a> {
 
     /// The addresses of a span that lies within its allocation.
     fn range(&self, call: &'static str, span: Span) -> Result<Range> {
-        let Span { memory, offset, size } = span;
-        let Some(block) = self.tables.blocks.get(memory) else {
-            let why = format!("allocation {memory:?} does not exist, or was freed");
-            return Err(self.gpu.refused(call, why));
+        let Some(block) = self.tables.blocks.get(span.memory) else {
+            return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };
-        match offset.checked_add(size) {
-            Some(end) if size > 0 && end <= block.size => {
-                Ok(Range { address: block.address + offset, size })
-            }
-            _ => {
-                let whole = block.size;
-                let why = format!("{size} bytes at {offset} are not in an allocation of {whole}");
-                Err(self.gpu.refused(call, why))
-            }
-        }
+        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        Ok(Range { address: block.address + span.offset, size: span.size })
     }
 
     fn dispatch(&mut self, dispatch: &Dispatch) -> Result<Op<'_>> {
@@ -203,18 +194,8 @@ impl<'a> Encoder<'a> {
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
         let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
         let id = dispatch.kernel;
-        let Some(kernel) = self.tables.kernels.get(id) else {
-            let why = format!("kernel {id:?} does not exist, or was released");
-            return Err(refused(why));
-        };
-        let (bindings, immediates) = (dispatch.bindings.len(), dispatch.immediates.len());
-        if (bindings, immediates) != (kernel.bindings, kernel.immediates) {
-            return Err(refused(format!(
-                "kernel {id:?} takes {} bindings and {} bytes of immediates, and was given \
-                 {bindings} and {immediates}",
-                kernel.bindings, kernel.immediates
-            )));
-        }
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
+        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
         Ok(kernel)
     }
 }

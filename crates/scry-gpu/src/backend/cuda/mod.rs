@@ -38,7 +38,7 @@ mod toolkit;
 mod types;
 mod wait;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use self::api::Cuda;
@@ -49,6 +49,8 @@ pub(super) use self::libraries::libraries;
 use self::memory::{Block, Heap};
 use self::submit::Queue;
 use super::Absence;
+use super::locks::{lock, read, write};
+use super::named::no_allocation;
 use crate::command::Step;
 use crate::driver::{
     Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
@@ -95,10 +97,7 @@ impl CudaDriver {
     fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
         self.gpu.check_alive()?;
         let block = read(&self.blocks).get(id).cloned();
-        block.ok_or_else(|| {
-            let why = format!("allocation {id:?} does not exist, or was freed");
-            self.gpu.refused(call, why)
-        })
+        block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
     }
 
     /// Calls `work` with the tables, which do not change meanwhile.
@@ -223,19 +222,4 @@ impl Drop for CudaDriver {
             }
         }
     }
-}
-
-/// Locks; a panic elsewhere under the lock left nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for reading, as [`lock`].
-fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    table.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for writing, as [`lock`].
-fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    table.write().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,6 +9,7 @@ use super::gpu::Gpu;
 use super::memory::Block;
 use super::timing::Timer;
 use super::vk;
+use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
 use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::error::Result;
@@ -141,19 +142,11 @@ impl<'a> Encoder<'a> {
 
     /// The buffer of a span that lies within its allocation.
     fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
-        let Span { memory, offset, size } = span;
-        let Some(block) = self.tables.blocks.get(memory) else {
-            let why = format!("allocation {memory:?} does not exist, or was freed");
-            return Err(self.gpu.refused(call, why));
+        let Some(block) = self.tables.blocks.get(span.memory) else {
+            return Err(self.gpu.refused(call, no_allocation(span.memory)));
         };
-        match offset.checked_add(size) {
-            Some(end) if size > 0 && end <= block.size => Ok(block.buffer),
-            _ => {
-                let whole = block.size;
-                let why = format!("{size} bytes at {offset} are not in an allocation of {whole}");
-                Err(self.gpu.refused(call, why))
-            }
-        }
+        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        Ok(block.buffer)
     }
 
     /// Writes a launch. What the one before it bound stays bound: copies, fills and barriers
@@ -185,18 +178,8 @@ impl<'a> Encoder<'a> {
     fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
         let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
         let id = dispatch.kernel;
-        let Some(kernel) = self.tables.kernels.get(id) else {
-            let why = format!("kernel {id:?} does not exist, or was released");
-            return Err(refused(why));
-        };
-        let (bindings, immediates) = (dispatch.bindings.len(), dispatch.immediates.len());
-        if (bindings, immediates) != (kernel.bindings, kernel.immediates) {
-            return Err(refused(format!(
-                "kernel {id:?} takes {} bindings and {} bytes of immediates, and was given \
-                 {bindings} and {immediates}",
-                kernel.bindings, kernel.immediates
-            )));
-        }
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
+        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
         Ok(kernel)
     }
 

@@ -24,7 +24,7 @@ mod validation;
 mod vk;
 mod wait;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use self::commands::Commands;
@@ -35,6 +35,8 @@ use self::memory::{Block, Heap};
 use self::submit::Queue;
 use self::wait::Timeline;
 use super::Absence;
+use super::locks::{lock, read, write};
+use super::named::no_allocation;
 use crate::DeviceInfo;
 use crate::command::Step;
 use crate::driver::{
@@ -80,10 +82,7 @@ impl VulkanDriver {
 
     fn block(&self, call: &'static str, id: MemoryId) -> Result<Arc<Block>> {
         let block = read(&self.blocks).get(id).cloned();
-        block.ok_or_else(|| {
-            let why = format!("allocation {id:?} does not exist, or was freed");
-            self.gpu.refused(call, why)
-        })
+        block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
     }
 
     /// Calls `work` with the tables, which do not change meanwhile.
@@ -197,19 +196,4 @@ impl Drop for VulkanDriver {
             }
         }
     }
-}
-
-/// Locks; a panic elsewhere under the lock left nothing half done.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for reading, as [`lock`].
-fn read<T>(table: &RwLock<T>) -> RwLockReadGuard<'_, T> {
-    table.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Locks for writing, as [`lock`].
-fn write<T>(table: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
-    table.write().unwrap_or_else(PoisonError::into_inner)
 }
