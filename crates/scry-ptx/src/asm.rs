@@ -15,18 +15,26 @@ const LONGEST: usize = 63;
 pub struct Opcode {
     bytes: [u8; LONGEST],
     len: u8,
+    /// What comes before the bytes.
+    first: &'static str,
 }
 
 impl Opcode {
     /// A name, which may have qualifiers: `bar.sync`.
     ///
     /// # Panics
-    /// If it has more than 63 bytes with all its qualifiers, as no opcode has.
+    /// If it has more than 63 bytes with all its qualifiers: see [`Opcode::long`].
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let mut opcode = Self { bytes: [0; LONGEST], len: 0 };
+        let mut opcode = Self::long("");
         opcode.push(name);
         opcode
+    }
+
+    /// A name that may be longer than 63 bytes, as those of bulk copies are.
+    #[must_use]
+    pub fn long(name: &'static str) -> Self {
+        Self { bytes: [0; LONGEST], len: 0, first: name }
     }
 
     fn push(&mut self, text: &str) {
@@ -68,17 +76,23 @@ impl Opcode {
         self.with(ty.name())
     }
 
-    /// The text.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
+    /// The qualifiers that were added, and the name unless it is a long one.
+    fn added(&self) -> &str {
         let text = std::str::from_utf8(&self.bytes[..usize::from(self.len)]);
         text.expect("it was put together from whole strings")
     }
 }
 
+impl fmt::Display for Opcode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.first)?;
+        f.write_str(self.added())
+    }
+}
+
 impl fmt::Debug for Opcode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_str().fmt(f)
+        write!(f, "{self}")
     }
 }
 
@@ -125,6 +139,8 @@ pub enum Arg {
     Operand(Operand),
     /// Memory.
     Address(Address),
+    /// A part of a tensor: the address of its map, and coordinates, innermost first.
+    Tile(Reg, Vec<Operand>),
     /// Several registers or numbers that belong together.
     Vector(Vec<Operand>),
     /// Two results of one instruction, or the second alone: `p|q`, `_|q`.
@@ -244,6 +260,11 @@ impl fmt::Display for Arg {
         match self {
             Self::Operand(operand) => operand.fmt(f),
             Self::Address(address) => address.fmt(f),
+            Self::Tile(map, coordinates) => {
+                write!(f, "[{map}, {{")?;
+                separated(f, coordinates)?;
+                f.write_str("}]")
+            }
             Self::Vector(operands) => {
                 f.write_char('{')?;
                 separated(f, operands)?;
@@ -272,7 +293,7 @@ impl fmt::Display for Inst {
         if let Some(Guard { pred, holds }) = self.guard {
             write!(f, "@{}{pred} ", if holds { "" } else { "!" })?;
         }
-        f.write_str(self.opcode.as_str())?;
+        fmt::Display::fmt(&self.opcode, f)?;
         if !self.args.is_empty() {
             f.write_char(' ')?;
             separated(f, &self.args)?;

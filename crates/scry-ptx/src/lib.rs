@@ -23,14 +23,23 @@
 //!
 //! Beneath it, [`PtxKernel`] writes kernels by hand, instruction by instruction: registers are
 //! allocated, operands are typed, and loops leave as the assembler wants it.
+//!
+//! With the feature `kernels` there are ready-made kernels (`kernels`), and what they are written
+//! with (`typed`).
 
 #![forbid(unsafe_code)]
 
 mod asm;
+#[cfg(test)]
+mod assembler;
 mod body;
+#[cfg(feature = "kernels")]
+pub mod kernels;
 mod lower;
 mod module;
 mod target;
+#[cfg(feature = "kernels")]
+pub mod typed;
 mod types;
 
 pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};

@@ -28,6 +28,11 @@ pub enum KernelParam {
         /// How many.
         bytes: u32,
     },
+    /// A tensor map, as the driver encodes it.
+    TensorMap {
+        /// Its name.
+        name: String,
+    },
 }
 
 /// Memory that the threads of a block share.
@@ -52,6 +57,8 @@ pub struct PtxKernel {
     pub block: [u32; 3],
     /// Blocks that at least fit one multiprocessor at once: a bound on registers.
     pub min_blocks: Option<u32>,
+    /// Blocks along x, y and z that run together and reach each other's shared memory (`sm_90`).
+    pub cluster: Option<[u32; 3]>,
     /// What it does.
     pub body: Body,
 }
@@ -61,7 +68,14 @@ impl PtxKernel {
     #[must_use]
     pub fn new(name: &str, target: Target, block: [u32; 3]) -> Self {
         let body = Body::new(target);
-        Self { name: name.to_owned(), params: Vec::new(), block, min_blocks: None, body }
+        Self {
+            name: name.to_owned(),
+            params: Vec::new(),
+            block,
+            min_blocks: None,
+            cluster: None,
+            body,
+        }
     }
 }
 
@@ -107,6 +121,7 @@ impl fmt::Display for KernelParam {
             Self::Pointer { name } => write!(f, ".param .u64 .ptr .global .align 16 {name}"),
             Self::Scalar { name, ty } => write!(f, ".param .{} {name}", ty.name()),
             Self::Block { name, bytes } => write!(f, ".param .align 16 .b8 {name}[{bytes}]"),
+            Self::TensorMap { name } => write!(f, ".param .align 64 .b8 {name}[128]"),
         }
     }
 }
@@ -134,6 +149,9 @@ impl fmt::Display for PtxKernel {
         writeln!(f, ")\n.reqntid {x}, {y}, {z}")?;
         if let Some(blocks) = self.min_blocks {
             writeln!(f, ".minnctapersm {blocks}")?;
+        }
+        if let Some([x, y, z]) = self.cluster {
+            writeln!(f, ".reqnctapercluster {x}, {y}, {z}")?;
         }
         f.write_str("{\n")?;
         self.declarations(f)?;

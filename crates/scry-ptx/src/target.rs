@@ -79,6 +79,12 @@ impl Target {
         self.specific
     }
 
+    /// Whether code for this target may use all that code for an older one may.
+    #[must_use]
+    pub const fn runs(self, older: Self) -> bool {
+        if older.specific { self.specific && self.sm == older.sm } else { self.sm >= older.sm }
+    }
+
     /// The oldest version of the language that knows the target.
     #[must_use]
     pub const fn version(self) -> Version {

@@ -41,7 +41,8 @@ impl<'m> Machine<'m> {
     }
 
     fn execute(&mut self, inst: &Inst) {
-        let parts: Vec<&str> = inst.opcode.as_str().split('.').collect();
+        let opcode = inst.opcode.to_string();
+        let parts: Vec<&str> = opcode.split('.').collect();
         match (parts[0], inst.args.as_slice()) {
             ("ret", []) => {}
             ("ld", [Arg::Operand(Operand::Reg(result)), Arg::Address(_)])

@@ -1,11 +1,10 @@
 //! What tests of the translation share: the assembler, where there is one, and small kernels.
 
-use std::process::Command;
-
 use scry_ir::kir::{Builder, Const, Kir, Place, Space, Stmt, Type, Value, optimise, verify};
 
 use super::machine::Machine;
 use crate::asm::Line;
+use crate::assembler::assemble;
 use crate::lower::{Lowering, PtxOptions, translate};
 use crate::target::Target;
 
@@ -22,19 +21,6 @@ pub(crate) fn text(kir: &Kir, target: Target) -> String {
 /// Translates a kernel for every target, and assembles it where there is an assembler.
 pub(crate) fn assembles(kir: &Kir) {
     TARGETS.into_iter().for_each(|target| assemble(&text(kir, target), target));
-}
-
-/// Has `ptxas` check a module, if the environment variable `SCRY_PTXAS` names that program.
-pub(crate) fn assemble(text: &str, target: Target) {
-    let Some(program) = std::env::var_os("SCRY_PTXAS") else { return };
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (input, output) = (folder.path().join("x.ptx"), folder.path().join("x.cubin"));
-    std::fs::write(&input, text).expect("the temporary folder can be written to");
-    let mut command = Command::new(program);
-    command.arg(format!("-arch={target}")).arg("-o").arg(output).arg(input);
-    let result = command.output().expect("SCRY_PTXAS names a program");
-    let said = [result.stdout, result.stderr].concat();
-    assert!(result.status.success(), "{}\n{text}", String::from_utf8_lossy(&said));
 }
 
 /// An operand of a kernel that computes one thing.

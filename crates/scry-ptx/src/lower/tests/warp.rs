@@ -61,7 +61,8 @@ impl<'m> Warp<'m> {
     }
 
     fn execute(&mut self, inst: &Inst, threads: &[usize]) {
-        let parts: Vec<&str> = inst.opcode.as_str().split('.').collect();
+        let opcode = inst.opcode.to_string();
+        let parts: Vec<&str> = opcode.split('.').collect();
         match (parts[0], inst.args.as_slice()) {
             ("ret", []) => threads.iter().for_each(|thread| self.next[*thread] = None),
             ("bra", [Arg::Label(label)]) => {

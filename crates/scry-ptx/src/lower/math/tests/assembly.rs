@@ -4,8 +4,9 @@ use scry_ir::kir::Type;
 
 use super::{ALL, Function, lowered};
 use crate::asm::Address;
+use crate::assembler::assemble;
 use crate::lower::ptx_type;
-use crate::lower::tests::support::{TARGETS, assemble};
+use crate::lower::tests::support::TARGETS;
 use crate::module::{KernelParam, PtxKernel, PtxModule};
 use crate::target::Target;
 use crate::types::{PtxType, Space};

@@ -65,7 +65,8 @@ fn slot(begins: &[usize; 4], reg: Reg) -> usize {
 fn read(line: &Line, begins: &[usize; 4]) -> Inst {
     let Line::Inst(inst) = line else { panic!("{line} is not straight code") };
     assert!(inst.guard.is_none(), "{line} is conditional");
-    let name = inst.opcode.as_str();
+    let opcode = inst.opcode.to_string();
+    let name = opcode.as_str();
     let step = step(name).unwrap_or_else(|| panic!("the model knows no {name}"));
     let [to, operands @ ..] = &inst.args[..] else { panic!("{line} has no result") };
     let Arg::Operand(Operand::Reg(to)) = to else { panic!("{line} has no register as its result") };

@@ -1,0 +1,134 @@
+//! What a launch of a kernel takes, as data.
+
+use crate::typed::hopper::Swizzle;
+use crate::types::PtxType;
+
+use super::Kernel;
+
+/// How many threads are launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct LaunchShape {
+    /// Blocks along x, y and z: multiples of the cluster, if there is one.
+    pub grid: [u32; 3],
+    /// Threads of a block along x, y and z.
+    pub block: [u32; 3],
+    /// Bytes of shared memory of a block, beside what the kernel declares itself.
+    pub dynamic_shared: u32,
+}
+
+/// Whether a kernel reads or writes a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// It reads only.
+    Read,
+    /// It writes, and may read.
+    Write,
+}
+
+/// A buffer that a kernel takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Buffer {
+    /// Its name, for errors.
+    pub name: &'static str,
+    /// What the kernel does with it.
+    pub access: Access,
+    /// What it holds: a scalar type, or [`PtxType::B8`] for blocks of bytes.
+    pub element: PtxType,
+    /// Elements that it must have at least.
+    pub len: u64,
+}
+
+/// A parameter of a kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Parameter {
+    /// The address of a buffer, by its place in [`Interface::buffers`].
+    Pointer(usize),
+    /// A number.
+    U32(u32),
+    /// A number.
+    U64(u64),
+    /// A number.
+    F32(f32),
+    /// A tensor map of a buffer, by its place in [`Interface::buffers`].
+    Map(usize, TensorMap),
+}
+
+/// Which buffers a kernel takes, and its parameters in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Interface {
+    /// The buffers.
+    pub buffers: Vec<Buffer>,
+    /// The parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// What a tensor holds, as far as copies of tiles care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TensorElement {
+    /// Bytes.
+    U8,
+    /// Binary16.
+    F16,
+    /// Bfloat16.
+    Bf16,
+    /// Binary32.
+    F32,
+}
+
+/// How a buffer is copied tile by tile: a tensor of 2 to 5 dimensions, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMap {
+    /// What it holds.
+    pub element: TensorElement,
+    /// Bytes from the begin of the buffer: a multiple of 16.
+    pub offset: u64,
+    /// Elements along each dimension.
+    pub dims: Vec<u64>,
+    /// Bytes from one to the next along each dimension but the first: multiples of 16.
+    pub strides: Vec<u64>,
+    /// Elements of a tile along each dimension: at most 256; of the first, at most the bytes of
+    /// the swizzle.
+    pub tile: Vec<u32>,
+    /// How a tile lies in shared memory.
+    pub swizzle: Swizzle,
+}
+
+/// Where a step finds a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// Among the buffers that the plan is given.
+    Argument(usize),
+    /// Among the memory for what passes between steps.
+    Scratch(usize),
+}
+
+/// A launch of a kernel.
+#[derive(Debug)]
+pub struct Step {
+    /// The kernel.
+    pub kernel: Box<dyn Kernel>,
+    /// Its buffers, in the order of its interface.
+    pub buffers: Vec<Place>,
+}
+
+/// Launches that together compute something, each one after those before it.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// The buffers that it is given.
+    pub arguments: Vec<Buffer>,
+    /// Bytes of each piece of memory for what passes between steps. What is in it at first is
+    /// anything.
+    pub scratch: Vec<u64>,
+    /// The launches.
+    pub steps: Vec<Step>,
+}
+
+impl Plan {
+    /// A plan of one launch.
+    #[must_use]
+    pub fn single(kernel: Box<dyn Kernel>) -> Self {
+        let arguments = kernel.interface().buffers;
+        let buffers = (0..arguments.len()).map(Place::Argument).collect();
+        Self { arguments, scratch: Vec::new(), steps: vec![Step { kernel, buffers }] }
+    }
+}

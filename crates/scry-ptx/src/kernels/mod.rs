@@ -1,0 +1,55 @@
+//! Ready-made kernels for what no portable kernel can say.
+//!
+//! A [`Kernel`] is code for one variant together with the sizes that it is launched for; making its
+//! text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory for
+//! what passes between them.
+
+mod error;
+mod launch;
+
+use std::fmt::Debug;
+
+pub use error::KernelError;
+pub use launch::{
+    Access, Buffer, Interface, LaunchShape, Parameter, Place, Plan, Step, TensorElement, TensorMap,
+};
+
+use crate::module::{PtxKernel, PtxModule};
+use crate::target::Target;
+
+/// A kernel with the sizes that it is launched for.
+pub trait Kernel: Debug + Send + Sync {
+    /// The name of the entry point. Kernels of the same name and target have the same text,
+    /// whatever they are launched for: who compiles kernels may keep them by it.
+    fn name(&self) -> String;
+
+    /// The oldest target that has all that the kernel uses.
+    fn default_target(&self) -> Target;
+
+    /// The kernel for a target, which has all that it uses.
+    fn write(&self, target: Target) -> PtxKernel;
+
+    /// How many threads are launched.
+    fn launch(&self) -> LaunchShape;
+
+    /// Which buffers it takes, and its parameters in order.
+    fn interface(&self) -> Interface;
+
+    /// The kernel's text for its default target.
+    fn emit_ptx(&self) -> String {
+        let target = self.default_target();
+        PtxModule::new(target).with(self.write(target)).to_string()
+    }
+
+    /// The kernel's text for a target.
+    ///
+    /// # Errors
+    /// [`KernelError::Target`] if the target lacks something that the kernel uses.
+    fn emit_ptx_for(&self, target: Target) -> Result<String, KernelError> {
+        let needed = self.default_target();
+        if !target.runs(needed) {
+            return Err(KernelError::Target { kernel: self.name(), needed, target });
+        }
+        Ok(PtxModule::new(target).with(self.write(target)).to_string())
+    }
+}

@@ -1,0 +1,155 @@
+//! Control flow, and threads that wait for each other or exchange values.
+
+use super::Code;
+use super::value::{Arg, Element, Val};
+use crate::asm::{self, Label, Opcode};
+use crate::types::{Operand, PtxType};
+
+/// All lanes of a warp.
+const EVERYONE: u32 = u32::MAX;
+
+/// How a loop is left.
+#[derive(Debug, Clone, Copy)]
+pub struct Exit<'k> {
+    k: &'k Code,
+    label: Label,
+}
+
+impl Exit<'_> {
+    /// Leaves the loop if the condition holds.
+    pub fn when(self, condition: Val<'_, bool>) {
+        let pred = condition.reg();
+        self.k.edit(|body| body.leave_if(pred, self.label));
+    }
+}
+
+/// Control flow.
+impl Code {
+    /// What is done where a condition holds.
+    pub fn when(&self, condition: Val<'_, bool>, accept: impl FnOnce()) {
+        let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
+        self.edit(|body| body.branch_unless(pred, end));
+        accept();
+        self.edit(|body| body.place(end));
+    }
+
+    /// What is done where a condition holds, and where it does not.
+    pub fn either(&self, condition: Val<'_, bool>, accept: impl FnOnce(), reject: impl FnOnce()) {
+        let pred = condition.reg();
+        let (other, end) = self.edit(|body| (body.label(), body.label()));
+        self.edit(|body| body.branch_unless(pred, other));
+        accept();
+        self.edit(|body| {
+            body.branch(end);
+            body.place(other);
+        });
+        reject();
+        self.edit(|body| body.place(end));
+    }
+
+    /// A loop that goes on until it is left.
+    pub fn repeat(&self, write: impl FnOnce(Exit<'_>)) {
+        let (top, end) = self.edit(|body| (body.label(), body.label()));
+        self.edit(|body| body.place(top));
+        write(Exit { k: self, label: end });
+        self.edit(|body| {
+            body.branch(top);
+            body.place(end);
+        });
+    }
+
+    /// A loop of a counter over `from`, `from + step`, … below `to`.
+    pub fn for_range(
+        &self,
+        from: impl Arg<u32>,
+        to: impl Arg<u32>,
+        step: impl Arg<u32>,
+        write: impl FnOnce(Val<'_, u32>),
+    ) {
+        let counter = self.var::<u32>(from);
+        self.repeat(|exit| {
+            exit.when(counter.get().ge(to));
+            write(counter.get());
+            self.edit(|body| {
+                let add = Opcode::typed("add", PtxType::U32);
+                body.op_into(counter.reg(), add, &[counter.reg().into(), step.operand()]);
+            });
+        });
+    }
+
+    /// Ends the thread.
+    pub fn ret(&self) {
+        self.edit(crate::body::Body::ret);
+    }
+}
+
+/// Threads that wait for each other.
+impl Code {
+    /// Waits for all threads of the block; all come here together.
+    pub fn sync(&self) {
+        self.emit(Opcode::new("bar.sync"), [Operand::u32(0).into()]);
+    }
+
+    /// Waits until so many threads, a multiple of 32, have come to barrier `id` (1 to 15).
+    pub fn sync_some(&self, id: impl Arg<u32>, threads: u32) {
+        let args = [id.operand().into(), Operand::u32(threads).into()];
+        self.emit(Opcode::new("bar.sync"), args);
+    }
+
+    /// Comes to barrier `id` without waiting.
+    pub fn arrive(&self, id: impl Arg<u32>, threads: u32) {
+        let args = [id.operand().into(), Operand::u32(threads).into()];
+        self.emit(Opcode::new("bar.arrive"), args);
+    }
+
+    /// Waits for all threads of the warp.
+    pub fn sync_warp(&self) {
+        self.emit(Opcode::new("bar.warp.sync"), [Operand::u32(EVERYONE).into()]);
+    }
+}
+
+/// Exchange within a warp, of which all lanes are here.
+impl Code {
+    /// The value of another lane: `how` is `idx`, `up`, `down` or `bfly`. 32 bits.
+    #[must_use]
+    pub fn shuffle<'k, T: Element>(
+        &'k self,
+        how: &str,
+        value: Val<'k, T>,
+        by: impl Arg<u32>,
+    ) -> Val<'k, T> {
+        let bound = if how == "up" { 0 } else { 31 };
+        let operands = [value.operand(), by.operand(), Operand::u32(bound), Operand::u32(EVERYONE)];
+        self.op(Opcode::new("shfl.sync").with(how).with("b32"), &operands)
+    }
+
+    /// Combines the values of all lanes, or of each group of `width` neighbours, a power of two;
+    /// each lane has the result. `combine` has to be associative and commutative.
+    #[must_use]
+    pub fn reduce_warp<'k, T: Element>(
+        &'k self,
+        value: Val<'k, T>,
+        width: u32,
+        combine: impl Fn(Val<'k, T>, Val<'k, T>) -> Val<'k, T>,
+    ) -> Val<'k, T> {
+        let mut result = value;
+        let mut distance = width / 2;
+        while distance > 0 {
+            result = combine(result, self.shuffle("bfly", result, distance));
+            distance /= 2;
+        }
+        result
+    }
+
+    /// One lane of the warp, of which all are here, for each of them alike (`sm_90`).
+    #[must_use]
+    pub fn elected(&self) -> Val<'_, bool> {
+        let pred = self.edit(|body| {
+            body.require(8, 0);
+            body.reg(PtxType::Pred)
+        });
+        let lane = asm::Arg::Pair(None, pred);
+        self.emit(Opcode::new("elect.sync"), [lane, Operand::u32(EVERYONE).into()]);
+        self.wrap(pred)
+    }
+}

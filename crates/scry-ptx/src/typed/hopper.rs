@@ -1,0 +1,368 @@
+//! What Hopper brought (`sm_90`, the tensor cores `sm_90a`): barriers in shared memory that count
+//! bytes, copies of whole tiles, clusters of blocks, and tensor cores that read shared memory.
+
+use super::value::{Arg, Element, Val};
+use super::{Code, Ptr, Shared};
+use crate::asm::{self, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+/// A barrier in shared memory: 8 bytes, of threads that arrive and of bytes that copies bring.
+#[derive(Debug, Clone, Copy)]
+pub struct Barrier<'k> {
+    at: Ptr<'k, Shared, u64>,
+}
+
+impl<'k> Barrier<'k> {
+    /// The barrier at an address, a multiple of 8.
+    #[must_use]
+    pub fn at(at: Ptr<'k, Shared, u64>) -> Self {
+        Self { at }
+    }
+
+    fn k(self) -> &'k Code {
+        self.at.k
+    }
+
+    /// Prepares it: so many arrivals complete a phase. One thread does this, followed by
+    /// [`Code::fence_barriers`] and a barrier of the block or cluster.
+    pub fn init(self, arrivals: u32) {
+        let args = [self.at.address().into(), Operand::u32(arrivals).into()];
+        self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
+    }
+
+    /// Arrives.
+    pub fn arrive(self) {
+        let args = ["_".into(), self.at.address().into()];
+        self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
+    }
+
+    /// Arrives, and says how many bytes copies will bring before the phase is complete.
+    pub fn arrive_expecting(self, bytes: impl Arg<u32>) {
+        let args = ["_".into(), self.at.address().into(), bytes.operand().into()];
+        self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
+    }
+
+    /// Arrives at the same barrier of another block of the cluster.
+    pub fn arrive_in(self, block: impl Arg<u32>) {
+        let at = self.at.to_bits().operand();
+        let opcode = Opcode::new("mapa.shared::cluster.u32");
+        let there: Val<'_, u32> = self.k().op(opcode, &[at, block.operand()]);
+        let args = ["_".into(), asm::Address::reg(there.reg(), 0).into()];
+        self.k().emit(Opcode::new("mbarrier.arrive.release.cluster.shared::cluster.b64"), args);
+    }
+
+    /// Waits until the phase of this parity (0 for the first one) is complete.
+    pub fn wait(self, parity: impl Arg<u32>) {
+        let done = self.k().edit(|body| body.reg(PtxType::Pred));
+        self.k().repeat(|exit| {
+            let opcode = Opcode::new("mbarrier.try_wait.parity.shared::cta.b64");
+            let args = [done.into(), self.at.address().into(), parity.operand().into()];
+            self.k().emit(opcode, args);
+            exit.when(self.k().wrap(done));
+        });
+    }
+}
+
+/// Order between threads, and between them and copies.
+impl Code {
+    /// Makes prepared barriers known to copies and to other blocks.
+    pub fn fence_barriers(&self) {
+        self.emit(Opcode::new("fence.mbarrier_init.release.cluster"), []);
+        self.fence_async();
+    }
+
+    /// Orders what this thread did in shared memory before what copies and tensor cores do.
+    pub fn fence_async(&self) {
+        self.emit(Opcode::new("fence.proxy.async.shared::cta"), []);
+    }
+
+    /// Waits for all threads of the cluster.
+    pub fn sync_cluster(&self) {
+        self.emit(Opcode::new("barrier.cluster.arrive.release.aligned"), []);
+        self.emit(Opcode::new("barrier.cluster.wait.acquire.aligned"), []);
+    }
+
+    /// The block's number in its cluster.
+    #[must_use]
+    pub fn cluster_rank(&self) -> Val<'_, u32> {
+        self.special("%cluster_ctarank")
+    }
+
+    /// Gives registers up, so that each thread of the warpgroup has so many left: a multiple of 8.
+    pub fn release_registers(&self, left: u32) {
+        let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
+        self.emit(opcode, [Operand::u32(left).into()]);
+    }
+
+    /// Waits for registers, so that each thread of the warpgroup has so many: a multiple of 8.
+    pub fn claim_registers(&self, wanted: u32) {
+        let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
+        self.emit(opcode, [Operand::u32(wanted).into()]);
+    }
+}
+
+/// Copies of tiles. One thread asks for each.
+impl Code {
+    /// Fetches a tensor map that is soon used.
+    pub fn prefetch_map(&self, map: Val<'_, u64>) {
+        let args = [asm::Address::reg(map.reg(), 0).into()];
+        self.emit(Opcode::new("prefetch.tensormap"), args);
+    }
+
+    /// Copies a tile of a tensor into shared memory; `at` are its coordinates, innermost first
+    /// (2 or 3 of them). What lies outside of the tensor is zero, and counts among the bytes.
+    pub fn fetch_tile<T: Element, const N: usize>(
+        &self,
+        to: Ptr<'_, Shared, T>,
+        map: Val<'_, u64>,
+        at: [Val<'_, u32>; N],
+        done: Barrier<'_>,
+    ) {
+        let opcode = match N {
+            2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            _ => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        };
+        let args = [to.address().into(), tile(map, at), done.at.address().into()];
+        self.emit(Opcode::long(opcode), args);
+    }
+
+    /// The same, into all blocks of the cluster whose bit is set in `blocks`, at the same place of
+    /// their shared memory; each of them is told by its own barrier.
+    pub fn fetch_tile_for<T: Element, const N: usize>(
+        &self,
+        to: Ptr<'_, Shared, T>,
+        map: Val<'_, u64>,
+        at: [Val<'_, u32>; N],
+        done: Barrier<'_>,
+        blocks: Val<'_, u16>,
+    ) {
+        let opcode = match N {
+            2 => {
+                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes\
+                 .multicast::cluster"
+            }
+            _ => {
+                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes\
+                 .multicast::cluster"
+            }
+        };
+        let done = done.at.address().into();
+        let args = [to.address().into(), tile(map, at), done, blocks.reg().into()];
+        self.emit(Opcode::long(opcode), args);
+    }
+
+    /// Copies a tile from shared memory into a tensor; what lies outside of it is dropped.
+    pub fn write_tile<T: Element, const N: usize>(
+        &self,
+        from: Ptr<'_, Shared, T>,
+        map: Val<'_, u64>,
+        at: [Val<'_, u32>; N],
+    ) {
+        let opcode = match N {
+            2 => "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
+            _ => "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group",
+        };
+        self.emit(Opcode::new(opcode), [tile(map, at), from.address().into()]);
+    }
+
+    /// Ends a group of tiles that are written.
+    pub fn commit_tiles(&self) {
+        self.emit(Opcode::new("cp.async.bulk.commit_group"), []);
+    }
+
+    /// Waits until at most so many groups of this thread are still being read from shared memory.
+    pub fn wait_tiles(&self, pending: u32) {
+        let opcode = Opcode::new("cp.async.bulk.wait_group.read");
+        self.emit(opcode, [Operand::u32(pending).into()]);
+    }
+}
+
+fn tile<const N: usize>(map: Val<'_, u64>, at: [Val<'_, u32>; N]) -> asm::Arg {
+    asm::Arg::Tile(map.reg(), at.map(Arg::operand).into())
+}
+
+/// How 16-byte pieces of a tile are exchanged in shared memory, so that columns are read without
+/// waiting: within so many bytes. Tiles begin at multiples of eight times that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Swizzle {
+    /// Not at all.
+    None,
+    /// Within 32 bytes.
+    B32,
+    /// Within 64 bytes.
+    B64,
+    /// Within 128 bytes.
+    B128,
+}
+
+impl Swizzle {
+    /// Bits 62 and 63 of a descriptor.
+    const fn code(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::B128 => 1,
+            Self::B64 => 2,
+            Self::B32 => 3,
+        }
+    }
+}
+
+/// Where tensor cores find a matrix in shared memory: `leading` and `stride` are the distances in
+/// bytes between its 8-row, 16-byte cores along each direction, as the manual defines them for
+/// this swizzle and major-ness; both are multiples of 16.
+#[must_use]
+pub fn descriptor<'k, T: Element>(
+    at: Ptr<'k, Shared, T>,
+    leading: u32,
+    stride: u32,
+    swizzle: Swizzle,
+) -> Val<'k, u64> {
+    let fixed = u64::from(leading >> 4) << 16 | u64::from(stride >> 4) << 32;
+    let address: Val<'_, u64> = ((at.to_bits() & 0x3ffff) >> 4).convert("");
+    address | (fixed | swizzle.code() << 62)
+}
+
+/// The sums of a warpgroup's matrix of 64 rows and `columns` columns. Thread `t` holds, for each
+/// pair of 8 columns `c`, at `[4 * c ..]`: row `16 * (t / 32) + t % 32 / 4`, columns
+/// `8 * c + 2 * (t % 4)` and the next one; then the same, 8 rows further down.
+#[derive(Debug, Clone)]
+pub struct Sums<'k> {
+    k: &'k Code,
+    regs: Vec<Reg>,
+}
+
+/// What tensor cores multiply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Factors {
+    /// Binary16.
+    F16,
+    /// Bfloat16.
+    Bf16,
+    /// Binary32, of which the upper 19 bits count.
+    Tf32,
+}
+
+impl Factors {
+    /// The common dimension of one instruction.
+    #[must_use]
+    pub const fn depth(self) -> u32 {
+        match self {
+            Self::F16 | Self::Bf16 => 16,
+            Self::Tf32 => 8,
+        }
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+            Self::Tf32 => "tf32",
+        }
+    }
+}
+
+/// The left factor of a product.
+#[derive(Debug, Clone, Copy)]
+pub enum Left<'k> {
+    /// In shared memory, by its descriptor.
+    Shared(Val<'k, u64>),
+    /// In registers: two halves in each of the first two rows of 8 columns, then of the next 8.
+    Registers([Val<'k, u32>; 4]),
+}
+
+/// Which of two factors in shared memory lie with the common dimension not innermost; only halves
+/// can.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Transposed {
+    /// The left one.
+    pub left: bool,
+    /// The right one.
+    pub right: bool,
+}
+
+impl<'k> Sums<'k> {
+    /// Sums of 64 rows and a multiple of 8 columns (8 to 256), which hold nothing yet.
+    #[must_use]
+    pub fn new(k: &'k Code, columns: u32) -> Self {
+        let regs = k.edit(|body| (0..columns / 2).map(|_| body.reg(PtxType::F32)).collect());
+        Self { k, regs }
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn columns(&self) -> u32 {
+        2 * self.regs.len() as u32
+    }
+
+    /// The sum in the `nth` register.
+    #[must_use]
+    pub fn get(&self, nth: usize) -> Val<'k, f32> {
+        self.k.wrap(self.regs[nth])
+    }
+
+    /// Assigns the sum in the `nth` register.
+    pub fn set(&self, nth: usize, value: impl Arg<f32>) {
+        self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
+    }
+
+    /// Adds a product of the depth of one instruction, or replaces the sums by it where `added`
+    /// does not hold. Between [`Code::begin_products`] and [`Code::commit_products`].
+    pub fn multiply(
+        &self,
+        factors: Factors,
+        left: Left<'_>,
+        right: Val<'_, u64>,
+        added: Val<'_, bool>,
+        transposed: Transposed,
+    ) {
+        let shape = format!("m64n{}k{}", self.columns(), factors.depth());
+        let name = factors.name();
+        let opcode = Opcode::new("wgmma.mma_async.sync.aligned").with(&shape).with("f32");
+        let sums = self.regs.iter().map(|reg| (*reg).into()).collect();
+        let mut args = vec![asm::Arg::Vector(sums), left.arg(), right.reg().into()];
+        args.extend([added.reg().into(), Operand::s32(1).into(), Operand::s32(1).into()]);
+        if factors != Factors::Tf32 {
+            if matches!(left, Left::Shared(_)) {
+                args.push(Operand::u32(transposed.left.into()).into());
+            }
+            args.push(Operand::u32(transposed.right.into()).into());
+        }
+        self.k.edit(|body| body.emit(opcode.with(name).with(name), args));
+    }
+}
+
+impl Left<'_> {
+    fn arg(self) -> asm::Arg {
+        match self {
+            Self::Shared(descriptor) => descriptor.reg().into(),
+            Self::Registers(values) => asm::Arg::Vector(values.map(Arg::operand).into()),
+        }
+    }
+}
+
+/// Products of a warpgroup.
+impl Code {
+    /// Orders registers and shared memory before the products that follow.
+    pub fn begin_products(&self) {
+        self.emit(Opcode::new("wgmma.fence.sync.aligned"), []);
+    }
+
+    /// Ends a group of products.
+    pub fn commit_products(&self) {
+        self.emit(Opcode::new("wgmma.commit_group.sync.aligned"), []);
+    }
+
+    /// Waits until at most so many groups of products are pending.
+    pub fn wait_products(&self, pending: u32) {
+        let opcode = Opcode::new("wgmma.wait_group.sync.aligned");
+        self.emit(opcode, [Operand::u32(pending).into()]);
+    }
+
+    /// Writes four matrices of 8 rows of 8 halves, as sums lie in registers: each lane gives the
+    /// address of one row.
+    pub fn store_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>, matrices: [Val<'_, u32>; 4]) {
+        let values = asm::Arg::Vector(matrices.map(Arg::operand).into());
+        let opcode = Opcode::new("stmatrix.sync.aligned.m8n8.x4.shared.b16");
+        self.emit(opcode, [row.address().into(), values]);
+    }
+}

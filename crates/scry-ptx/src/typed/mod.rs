@@ -1,0 +1,206 @@
+//! Kernels written by hand, with values that know their type: arithmetic by operators, memory by
+//! typed pointers, control flow by closures.
+//!
+//! ```
+//! use scry_ptx::{PtxModule, Target, typed::{self, Global}};
+//!
+//! let saxpy = typed::kernel("saxpy", Target::SM_80, [256, 1, 1], |k| {
+//!     let (x, y) = (k.pointer::<f32>("x"), k.pointer::<f32>("y"));
+//!     let (a, n) = (k.number::<f32>("a"), k.number::<u32>("n"));
+//!     let i = k.block_id(0) * 256 + k.thread_id();
+//!     k.when(i.lt(n), || {
+//!         let y = y.at(i);
+//!         y.store(a.mul_add(x.at(i).load_constant(), y.load()));
+//!     });
+//! });
+//! let text = PtxModule::new(Target::SM_80).with(saxpy).to_string();
+//! assert!(text.contains("fma.rn.f32"));
+//! ```
+//!
+//! A loop of Rust writes its body out; [`Code::for_range`] and [`Code::repeat`] write loops.
+
+mod flow;
+pub mod hopper;
+mod pointer;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::cell::RefCell;
+use std::marker::PhantomData;
+
+pub use flow::Exit;
+pub use pointer::{Global, Memory, Ptr, Shared};
+pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, pack};
+
+use crate::asm::{self, Address, Opcode};
+use crate::body::Body;
+use crate::module::{KernelParam, PtxKernel};
+use crate::target::Target;
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// Writes a kernel that is launched in blocks of so many threads along x, y and z.
+#[must_use]
+pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxKernel {
+    let code = Code { body: RefCell::new(Body::new(target)), params: RefCell::default() };
+    write(&code);
+    let mut kernel = PtxKernel::new(name, target, block);
+    kernel.params = code.params.into_inner();
+    kernel.body = code.body.into_inner();
+    kernel
+}
+
+/// A kernel being written.
+#[derive(Debug)]
+pub struct Code {
+    body: RefCell<Body>,
+    params: RefCell<Vec<KernelParam>>,
+}
+
+/// What everything is made of.
+impl Code {
+    /// Writes instructions below the types.
+    pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
+        write(&mut self.body.borrow_mut())
+    }
+
+    /// What the code is for.
+    #[must_use]
+    pub fn target(&self) -> Target {
+        self.body.borrow().target()
+    }
+
+    /// A register as a value.
+    #[must_use]
+    pub fn wrap<T: Element>(&self, reg: Reg) -> Val<'_, T> {
+        Val { k: self, operand: reg.into(), element: PhantomData }
+    }
+
+    /// An instruction with one result.
+    #[must_use]
+    pub fn op<T: Element>(&self, opcode: Opcode, operands: &[Operand]) -> Val<'_, T> {
+        let result = self.edit(|body| body.op(T::TYPE, opcode, operands));
+        self.wrap(result)
+    }
+
+    /// An instruction without a result that is a value.
+    pub fn emit<const N: usize>(&self, opcode: Opcode, args: [asm::Arg; N]) {
+        self.edit(|body| body.emit(opcode, args.into()));
+    }
+
+    /// A number of Rust as a value.
+    #[must_use]
+    pub fn constant<T: Element + Arg<T>>(&self, number: T) -> Val<'_, T> {
+        Val { k: self, operand: number.operand(), element: PhantomData }
+    }
+
+    /// A variable that holds `initial`.
+    #[must_use]
+    pub fn var<T: Element>(&self, initial: impl Arg<T>) -> Var<'_, T> {
+        let reg = self.edit(|body| body.copy(T::TYPE, initial.operand()));
+        Var { k: self, reg, element: PhantomData }
+    }
+
+    /// A remark in the text.
+    pub fn comment(&self, text: &str) {
+        self.edit(|body| body.comment(text));
+    }
+}
+
+/// Parameters, in the order of these calls, and memory of the block.
+impl Code {
+    fn parameter(&self, param: KernelParam) {
+        self.params.borrow_mut().push(param);
+    }
+
+    fn loaded(&self, name: &str, ty: PtxType) -> Reg {
+        self.edit(|body| body.load(Space::Param, ty, Address::symbol(name, 0), 1, false)[0])
+    }
+
+    /// A parameter: the address of memory of the device.
+    #[must_use]
+    pub fn pointer<T: Element>(&self, name: &str) -> Ptr<'_, Global, T> {
+        self.parameter(KernelParam::Pointer { name: name.to_owned() });
+        let generic = self.loaded(name, PtxType::U64);
+        let opcode = Opcode::new("cvta.to.global.u64");
+        let base = self.edit(|body| body.op(PtxType::U64, opcode, &[generic.into()]));
+        Ptr { k: self, base, bytes: 0, leads_to: PhantomData }
+    }
+
+    /// A parameter: a number.
+    #[must_use]
+    pub fn number<T: Number>(&self, name: &str) -> Val<'_, T> {
+        self.parameter(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
+        self.wrap(self.loaded(name, T::TYPE))
+    }
+
+    /// A parameter: a tensor map, given back as its address.
+    #[must_use]
+    pub fn tensor_map(&self, name: &str) -> Val<'_, u64> {
+        self.parameter(KernelParam::TensorMap { name: name.to_owned() });
+        let address = self.edit(|body| body.reg(PtxType::U64));
+        self.emit(Opcode::new("mov.b64"), [address.into(), name.into()]);
+        self.op(Opcode::new("cvta.param.u64"), &[address.into()])
+    }
+
+    /// Memory that the threads of a block share: so many elements.
+    #[must_use]
+    pub fn shared<T: Element>(&self, count: u32, align: u32) -> Ptr<'_, Shared, T> {
+        self.shared_bytes(count * T::TYPE.size(), align)
+    }
+
+    /// Memory that the threads of a block share, as much as the launch says.
+    #[must_use]
+    pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
+        self.shared_bytes(0, align)
+    }
+
+    fn shared_bytes<T: Element>(&self, bytes: u32, align: u32) -> Ptr<'_, Shared, T> {
+        let name = self.edit(|body| body.shared(bytes, align));
+        let base = self.edit(|body| body.reg(PtxType::U32));
+        self.emit(Opcode::new("mov.u32"), [base.into(), name.as_str().into()]);
+        Ptr { k: self, base, bytes: 0, leads_to: PhantomData }
+    }
+}
+
+/// Who a thread is.
+impl Code {
+    /// A special register of 32 bits.
+    #[must_use]
+    pub fn special(&self, name: &'static str) -> Val<'_, u32> {
+        let reg = self.edit(|body| body.reg(PtxType::U32));
+        self.emit(Opcode::new("mov.u32"), [reg.into(), name.into()]);
+        self.wrap(reg)
+    }
+
+    /// The thread's number along x in its block.
+    #[must_use]
+    pub fn thread_id(&self) -> Val<'_, u32> {
+        self.special("%tid.x")
+    }
+
+    /// The block's number along an axis.
+    #[must_use]
+    pub fn block_id(&self, axis: usize) -> Val<'_, u32> {
+        self.special(["%ctaid.x", "%ctaid.y", "%ctaid.z"][axis])
+    }
+
+    /// Blocks of the launch along an axis.
+    #[must_use]
+    pub fn block_count(&self, axis: usize) -> Val<'_, u32> {
+        self.special(["%nctaid.x", "%nctaid.y", "%nctaid.z"][axis])
+    }
+
+    /// The thread's number in its warp, for blocks along x.
+    #[must_use]
+    pub fn lane(&self) -> Val<'_, u32> {
+        self.thread_id() & 31
+    }
+
+    /// The warp's number in its block, the same register for all of its threads.
+    #[must_use]
+    pub fn warp(&self) -> Val<'_, u32> {
+        let warp = self.thread_id() >> 5;
+        self.shuffle("idx", warp, 0u32)
+    }
+}

@@ -1,0 +1,178 @@
+//! What the typed layer writes, as text, and whether NVIDIA's assembler takes it.
+
+use super::hopper::{Barrier, Factors, Left, Sums, Swizzle, Transposed, descriptor};
+use super::{Bf16x2, Code, kernel, pack};
+use crate::assembler::assemble;
+use crate::{PtxKernel, PtxModule, Target};
+
+fn text(target: Target, kernel: PtxKernel) -> String {
+    let text = PtxModule::new(target).with(kernel).to_string();
+    assemble(&text, target);
+    text
+}
+
+/// The instructions of a kernel, without its head.
+fn instructions(write: impl FnOnce(&Code)) -> Vec<String> {
+    let kernel = kernel("k", Target::SM_80, [32, 1, 1], write);
+    assemble(&PtxModule::new(Target::SM_80).with(kernel.clone()).to_string(), Target::SM_80);
+    kernel.body.lines().iter().map(|line| line.to_string().trim().to_owned()).collect()
+}
+
+#[test]
+fn operators_follow_the_type() {
+    let lines = instructions(|k| {
+        let (i, x) = (k.number::<u32>("i"), k.number::<f32>("x"));
+        let _ = ((i + 3) * i) >> 2;
+        let _ = x.mul_add(x, 1.5) / x;
+        let _ = (i.lt(7) & x.differs(x)).select(x, 0.0f32);
+        let _ = i.convert::<f32>("rn").cast::<u32>() ^ 1;
+        let _ = pack::<Bf16x2>(x, x);
+    });
+    let expected = [
+        "ld.param.b32 %r0, [i];",
+        "ld.param.b32 %r1, [x];",
+        "add.u32 %r2, %r0, 3;",
+        "mul.lo.u32 %r3, %r2, %r0;",
+        "shr.u32 %r4, %r3, 2;",
+        "fma.rn.f32 %r5, %r1, %r1, 0f3FC00000;",
+        "div.full.f32 %r6, %r5, %r1;",
+        "setp.lt.u32 %p0, %r0, 7;",
+        "setp.neu.f32 %p1, %r1, %r1;",
+        "and.pred %p2, %p0, %p1;",
+        "selp.b32 %r7, %r1, 0f00000000, %p2;",
+        "cvt.rn.f32.u32 %r8, %r0;",
+        "xor.b32 %r9, %r8, 1;",
+        "cvt.rn.bf16x2.f32 %r10, %r1, %r1;",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn pointers_fold_what_is_known_and_scale_what_is_not() {
+    let lines = instructions(|k| {
+        let x = k.pointer::<f32>("x");
+        let tile = k.shared::<f32>(64, 16);
+        let i = k.thread_id();
+        let [a, b] = x.at(i).at(2).load_constant_vector();
+        tile.at(i).offset(4).store_vector([a, b]);
+        x.at_wide(i.convert::<u64>("")).store(tile.load());
+    });
+    let expected = [
+        "ld.param.b64 %d0, [x];",
+        "cvta.to.global.u64 %d1, %d0;",
+        "mov.u32 %r0, shared0;",
+        "mov.u32 %r1, %tid.x;",
+        "mad.wide.u32 %d2, %r1, 4, %d1;",
+        "ld.global.nc.v2.b32 {%r2, %r3}, [%d2+8];",
+        "mad.lo.u32 %r4, %r1, 4, %r0;",
+        "st.shared.v2.b32 [%r4+4], {%r2, %r3};",
+        "cvt.u64.u32 %d3, %r1;",
+        "mad.lo.u64 %d4, %d3, 4, %d1;",
+        "ld.shared.b32 %r5, [%r0];",
+        "st.global.b32 [%d4], %r5;",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_loop_is_left_by_a_condition_that_holds() {
+    let lines = instructions(|k| {
+        let sum = k.var(0u32);
+        k.for_range(0, k.number::<u32>("n"), 2, |i| {
+            k.either(i.equals(4), || sum.set(sum.get() + i), || sum.set(7));
+        });
+    });
+    let expected = [
+        "mov.b32 %r0, 0;",
+        "ld.param.b32 %r1, [n];",
+        "mov.b32 %r2, 0;",
+        "$L0:",
+        "setp.ge.u32 %p0, %r2, %r1;",
+        "@%p0 bra $L1;",
+        "setp.eq.u32 %p1, %r2, 4;",
+        "@!%p1 bra $L2;",
+        "add.u32 %r3, %r0, %r2;",
+        "mov.b32 %r0, %r3;",
+        "bra $L3;",
+        "$L2:",
+        "mov.b32 %r0, 7;",
+        "$L3:",
+        "add.u32 %r2, %r2, 2;",
+        "bra $L0;",
+        "$L1:",
+    ];
+    assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_warp_reduces_in_steps_of_two() {
+    let lines = instructions(|k| {
+        let _ = k.reduce_warp(k.number::<f32>("x"), 4, |a, b| a.max(b));
+    });
+    let expected = [
+        "ld.param.b32 %r0, [x];",
+        "shfl.sync.bfly.b32 %r1, %r0, 2, 31, 4294967295;",
+        "max.f32 %r2, %r0, %r1;",
+        "shfl.sync.bfly.b32 %r3, %r2, 1, 31, 4294967295;",
+        "max.f32 %r4, %r2, %r3;",
+    ];
+    assert_eq!(lines, expected);
+}
+
+/// A product of two tiles that copies bring, in a cluster of two blocks.
+fn product(k: &Code) {
+    let map = k.tensor_map("a");
+    let y = k.pointer::<f32>("y");
+    let tiles = k.dynamic_shared::<u16>(1024);
+    let full = Barrier::at(k.shared::<u64>(1, 8));
+    let first = k.thread_id().equals(0);
+    k.when(first, || {
+        k.prefetch_map(map);
+        full.init(1);
+        k.fence_barriers();
+    });
+    k.sync_cluster();
+    k.when(first & k.elected(), || {
+        full.arrive_expecting(32768);
+        let zero = k.constant(0u32).copied();
+        k.fetch_tile(tiles, map, [zero, zero], full);
+        let both = k.constant(3u32).convert::<u16>("");
+        k.fetch_tile_for(tiles.at(8192), map, [zero, zero, zero], full, both);
+    });
+    full.wait(0u32);
+    let sums = Sums::new(k, 64);
+    let (a, b) = (descriptor(tiles, 16, 1024, Swizzle::B128), tiles.at(8192));
+    let b = descriptor(b, 16, 1024, Swizzle::B128);
+    k.begin_products();
+    let fresh = k.constant(0u32).differs(0);
+    sums.multiply(Factors::Bf16, Left::Shared(a), b, fresh, Transposed::default());
+    k.commit_products();
+    k.wait_products(0);
+    (0..sums.columns() as usize / 2).for_each(|nth| y.at(nth as u32).store(sums.get(nth)));
+    full.arrive_in(k.cluster_rank() ^ 1);
+    k.write_tile(tiles, map, [k.thread_id(), k.thread_id()]);
+    k.commit_tiles();
+    k.wait_tiles(0);
+}
+
+#[test]
+fn what_hopper_brought_is_written_as_its_assembler_takes_it() {
+    let target = Target::SM_90A;
+    let mut kernel = kernel("product", target, [128, 1, 1], product);
+    kernel.cluster = Some([2, 1, 1]);
+    let text = text(target, kernel);
+    for line in [
+        ".version 8.0\n.target sm_90a",
+        ".param .align 64 .b8 a[128]",
+        ".reqnctapercluster 2, 1, 1",
+        "cvta.param.u64",
+        "mbarrier.init.shared::cta.b64 [%r1], 1;",
+        "global.mbarrier::complete_tx::bytes [%r0], [%d1, {",
+        "complete_tx::bytes.multicast::cluster [%r0+16384], [%d1, {",
+        "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {",
+        ", 1, 1, 0, 0;",
+        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [",
+    ] {
+        assert!(text.contains(line), "no {line} in {text}");
+    }
+}

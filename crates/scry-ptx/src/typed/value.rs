@@ -1,0 +1,445 @@
+//! Typed values and variables, and arithmetic with them.
+
+use std::marker::PhantomData;
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
+
+use super::Code;
+use crate::asm::Opcode;
+use crate::types::{Operand, PtxType, Reg};
+
+/// What a register can hold: the numbers of Rust, `bool`, and those below.
+pub trait Element: Copy {
+    /// The type in instructions.
+    const TYPE: PtxType;
+}
+
+/// IEEE 754 binary16.
+#[derive(Debug, Clone, Copy)]
+pub struct F16;
+/// The upper half of a binary32.
+#[derive(Debug, Clone, Copy)]
+pub struct Bf16;
+/// Two binary16, the first in the low half.
+#[derive(Debug, Clone, Copy)]
+pub struct F16x2;
+/// Two bfloat16, the first in the low half.
+#[derive(Debug, Clone, Copy)]
+pub struct Bf16x2;
+
+impl Element for bool {
+    const TYPE: PtxType = PtxType::Pred;
+}
+impl Element for u8 {
+    const TYPE: PtxType = PtxType::U8;
+}
+impl Element for u16 {
+    const TYPE: PtxType = PtxType::U16;
+}
+impl Element for u32 {
+    const TYPE: PtxType = PtxType::U32;
+}
+impl Element for i32 {
+    const TYPE: PtxType = PtxType::S32;
+}
+impl Element for u64 {
+    const TYPE: PtxType = PtxType::U64;
+}
+impl Element for f32 {
+    const TYPE: PtxType = PtxType::F32;
+}
+impl Element for f64 {
+    const TYPE: PtxType = PtxType::F64;
+}
+impl Element for F16 {
+    const TYPE: PtxType = PtxType::F16;
+}
+impl Element for Bf16 {
+    const TYPE: PtxType = PtxType::Bf16;
+}
+impl Element for F16x2 {
+    const TYPE: PtxType = PtxType::F16x2;
+}
+impl Element for Bf16x2 {
+    const TYPE: PtxType = PtxType::Bf16x2;
+}
+
+/// What can be computed with.
+pub trait Number: Element {}
+
+impl Number for u16 {}
+impl Number for u32 {}
+impl Number for i32 {}
+impl Number for u64 {}
+impl Number for f32 {}
+impl Number for f64 {}
+impl Number for F16 {}
+impl Number for Bf16 {}
+impl Number for F16x2 {}
+impl Number for Bf16x2 {}
+
+/// Integers, whose bits can be computed with.
+pub trait Bits: Number {}
+
+impl Bits for u16 {}
+impl Bits for u32 {}
+impl Bits for i32 {}
+impl Bits for u64 {}
+
+/// What an instruction can be given as a `T`: a value, or a number of Rust.
+pub trait Arg<T: Element>: Copy {
+    /// As instructions take it.
+    fn operand(self) -> Operand;
+}
+
+impl Arg<u32> for u32 {
+    fn operand(self) -> Operand {
+        Operand::u32(self)
+    }
+}
+impl Arg<i32> for i32 {
+    fn operand(self) -> Operand {
+        Operand::s32(self)
+    }
+}
+impl Arg<u64> for u64 {
+    fn operand(self) -> Operand {
+        Operand::u64(self)
+    }
+}
+impl Arg<f32> for f32 {
+    fn operand(self) -> Operand {
+        Operand::f32(self)
+    }
+}
+impl Arg<f64> for f64 {
+    fn operand(self) -> Operand {
+        Operand::f64(self)
+    }
+}
+
+/// A value of a kernel: the result of an instruction, which nothing changes.
+#[derive(Debug)]
+pub struct Val<'k, T> {
+    pub(super) k: &'k Code,
+    pub(super) operand: Operand,
+    pub(super) element: PhantomData<T>,
+}
+
+impl<T> Clone for Val<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Val<'_, T> {}
+
+impl<T: Element> Arg<T> for Val<'_, T> {
+    fn operand(self) -> Operand {
+        self.operand
+    }
+}
+
+impl<'k, T: Element> Val<'k, T> {
+    /// The kernel that it belongs to.
+    #[must_use]
+    pub fn code(self) -> &'k Code {
+        self.k
+    }
+
+    /// The register that it is in.
+    #[must_use]
+    pub fn reg(self) -> Reg {
+        self.k.edit(|body| body.in_register(self.operand))
+    }
+
+    /// The same bits as another type of the same size.
+    #[must_use]
+    pub fn cast<U: Element>(self) -> Val<'k, U> {
+        self.k.wrap(self.reg())
+    }
+
+    /// The number as another type, `rounding` being empty or such as `rn`, `rzi`.
+    #[must_use]
+    pub fn convert<U: Element>(self, rounding: &str) -> Val<'k, U> {
+        let result = self.k.edit(|body| body.convert(rounding, U::TYPE, T::TYPE, self.operand));
+        self.k.wrap(result)
+    }
+
+    /// `name.type self`.
+    #[must_use]
+    pub fn unary(self, name: &str) -> Self {
+        self.k.op(Opcode::typed(name, T::TYPE), &[self.operand])
+    }
+
+    /// `name.type self, other`.
+    #[must_use]
+    pub fn binary(self, name: &str, other: impl Arg<T>) -> Self {
+        self.k.op(Opcode::typed(name, T::TYPE), &[self.operand, other.operand()])
+    }
+
+    fn bitwise(self, name: &str, other: Operand) -> Self {
+        self.k.op(Opcode::typed(name, T::TYPE.to_bits()), &[self.operand, other])
+    }
+
+    fn compare(self, comparison: &str, other: impl Arg<T>) -> Val<'k, bool> {
+        let (a, b) = (self.operand, other.operand());
+        let result = self.k.edit(|body| body.compare(comparison, T::TYPE, a, b));
+        self.k.wrap(result)
+    }
+}
+
+/// Comparisons and the rest of what all numbers have.
+impl<'k, T: Number> Val<'k, T> {
+    /// Whether it is less.
+    #[must_use]
+    pub fn lt(self, other: impl Arg<T>) -> Val<'k, bool> {
+        self.compare("lt", other)
+    }
+
+    /// Whether it is less or equal.
+    #[must_use]
+    pub fn le(self, other: impl Arg<T>) -> Val<'k, bool> {
+        self.compare("le", other)
+    }
+
+    /// Whether it is greater.
+    #[must_use]
+    pub fn gt(self, other: impl Arg<T>) -> Val<'k, bool> {
+        self.compare("gt", other)
+    }
+
+    /// Whether it is greater or equal.
+    #[must_use]
+    pub fn ge(self, other: impl Arg<T>) -> Val<'k, bool> {
+        self.compare("ge", other)
+    }
+
+    /// Whether both are equal.
+    #[must_use]
+    pub fn equals(self, other: impl Arg<T>) -> Val<'k, bool> {
+        self.compare("eq", other)
+    }
+
+    /// Whether they differ; for floats also where one is not a number.
+    #[must_use]
+    pub fn differs(self, other: impl Arg<T>) -> Val<'k, bool> {
+        let float = matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
+        self.compare(if float { "neu" } else { "ne" }, other)
+    }
+
+    /// The smaller one; of floats the one that is a number.
+    #[must_use]
+    pub fn min(self, other: impl Arg<T>) -> Self {
+        self.binary("min", other)
+    }
+
+    /// The greater one; of floats the one that is a number.
+    #[must_use]
+    pub fn max(self, other: impl Arg<T>) -> Self {
+        self.binary("max", other)
+    }
+
+    /// `self * factor + summand`: of floats rounded once, of integers the low bits.
+    #[must_use]
+    pub fn mul_add(self, factor: impl Arg<T>, summand: impl Arg<T>) -> Self {
+        let name = match T::TYPE {
+            PtxType::U16 | PtxType::U32 | PtxType::S32 | PtxType::U64 => "mad.lo",
+            _ => "fma.rn",
+        };
+        let operands = [self.operand, factor.operand(), summand.operand()];
+        self.k.op(Opcode::typed(name, T::TYPE), &operands)
+    }
+}
+
+impl<'k> Val<'k, bool> {
+    /// One of two values.
+    #[must_use]
+    pub fn select<T: Element>(self, holds: impl Arg<T>, otherwise: impl Arg<T>) -> Val<'k, T> {
+        let (pred, holds, otherwise) = (self.reg(), holds.operand(), otherwise.operand());
+        let result = self.k.edit(|body| body.select(T::TYPE, pred, holds, otherwise));
+        self.k.wrap(result)
+    }
+}
+
+/// Functions that the hardware approximates.
+impl Val<'_, f32> {
+    /// 2 to this power, within 2 units in the last place; subnormal results are 0.
+    #[must_use]
+    pub fn exp2(self) -> Self {
+        self.unary("ex2.approx.ftz")
+    }
+
+    /// The logarithm to base 2.
+    #[must_use]
+    pub fn log2(self) -> Self {
+        self.unary("lg2.approx.ftz")
+    }
+
+    /// The reciprocal, within 1 unit in the last place.
+    #[must_use]
+    pub fn recip(self) -> Self {
+        self.unary("rcp.approx.ftz")
+    }
+
+    /// The reciprocal of the square root.
+    #[must_use]
+    pub fn rsqrt(self) -> Self {
+        self.unary("rsqrt.approx.ftz")
+    }
+}
+
+/// Two floats as two halves in one register, `low` in the low one.
+#[must_use]
+pub fn pack<'k, P: Element>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, P> {
+    let opcode = Opcode::new("cvt.rn").ty(P::TYPE).ty(PtxType::F32);
+    low.k.op(opcode, &[high.operand, low.operand])
+}
+
+impl<'k, T: Number, R: Arg<T>> Add<R> for Val<'k, T> {
+    type Output = Self;
+    fn add(self, other: R) -> Self {
+        self.binary("add", other)
+    }
+}
+
+impl<'k, T: Number, R: Arg<T>> Sub<R> for Val<'k, T> {
+    type Output = Self;
+    fn sub(self, other: R) -> Self {
+        self.binary("sub", other)
+    }
+}
+
+impl<'k, T: Number, R: Arg<T>> Mul<R> for Val<'k, T> {
+    type Output = Self;
+    fn mul(self, other: R) -> Self {
+        let name = match T::TYPE {
+            PtxType::U16 | PtxType::U32 | PtxType::S32 | PtxType::U64 => "mul.lo",
+            _ => "mul",
+        };
+        self.binary(name, other)
+    }
+}
+
+/// Of integers the whole part, of floats within 2 units in the last place.
+impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
+    type Output = Self;
+    fn div(self, other: R) -> Self {
+        self.binary(if T::TYPE == PtxType::F32 { "div.full" } else { "div" }, other)
+    }
+}
+
+impl<'k, T: Bits, R: Arg<T>> Rem<R> for Val<'k, T> {
+    type Output = Self;
+    fn rem(self, other: R) -> Self {
+        self.binary("rem", other)
+    }
+}
+
+impl<'k, T: Bits, R: Arg<T>> BitAnd<R> for Val<'k, T> {
+    type Output = Self;
+    fn bitand(self, other: R) -> Self {
+        self.bitwise("and", other.operand())
+    }
+}
+
+impl<'k, T: Bits, R: Arg<T>> BitOr<R> for Val<'k, T> {
+    type Output = Self;
+    fn bitor(self, other: R) -> Self {
+        self.bitwise("or", other.operand())
+    }
+}
+
+impl<'k, T: Bits, R: Arg<T>> BitXor<R> for Val<'k, T> {
+    type Output = Self;
+    fn bitxor(self, other: R) -> Self {
+        self.bitwise("xor", other.operand())
+    }
+}
+
+impl<'k, T: Bits, R: Arg<u32>> Shl<R> for Val<'k, T> {
+    type Output = Self;
+    fn shl(self, by: R) -> Self {
+        self.bitwise("shl", by.operand())
+    }
+}
+
+/// Signed integers are filled with their sign.
+impl<'k, T: Bits, R: Arg<u32>> Shr<R> for Val<'k, T> {
+    type Output = Self;
+    fn shr(self, by: R) -> Self {
+        self.k.op(Opcode::typed("shr", T::TYPE), &[self.operand, by.operand()])
+    }
+}
+
+impl<T: Number> Neg for Val<'_, T> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self.unary("neg")
+    }
+}
+
+impl BitAnd for Val<'_, bool> {
+    type Output = Self;
+    fn bitand(self, other: Self) -> Self {
+        self.bitwise("and", other.operand)
+    }
+}
+
+impl BitOr for Val<'_, bool> {
+    type Output = Self;
+    fn bitor(self, other: Self) -> Self {
+        self.bitwise("or", other.operand)
+    }
+}
+
+impl Not for Val<'_, bool> {
+    type Output = Self;
+    fn not(self) -> Self {
+        self.k.op(Opcode::new("not.pred"), &[self.operand])
+    }
+}
+
+/// A variable of each thread, in a register.
+#[derive(Debug)]
+pub struct Var<'k, T> {
+    pub(super) k: &'k Code,
+    pub(super) reg: Reg,
+    pub(super) element: PhantomData<T>,
+}
+
+impl<T> Clone for Var<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Var<'_, T> {}
+
+impl<'k, T: Element> Var<'k, T> {
+    /// What it holds, under a name that follows later assignments: to keep the value of now, use
+    /// [`Val::copied`].
+    #[must_use]
+    pub fn get(self) -> Val<'k, T> {
+        self.k.wrap(self.reg)
+    }
+
+    /// Assigns a value.
+    pub fn set(self, value: impl Arg<T>) {
+        self.k.edit(|body| body.assign(self.reg, value.operand()));
+    }
+
+    /// The register.
+    #[must_use]
+    pub fn reg(self) -> Reg {
+        self.reg
+    }
+}
+
+impl<T: Element> Val<'_, T> {
+    /// The value of now, in a register of its own.
+    #[must_use]
+    pub fn copied(self) -> Self {
+        let result = self.k.edit(|body| body.copy(T::TYPE, self.operand));
+        self.k.wrap(result)
+    }
+}
