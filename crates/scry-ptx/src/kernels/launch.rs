@@ -1,9 +1,19 @@
 //! What a launch of a kernel takes, as data.
 
+use crate::target::Target;
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
 use super::Kernel;
+
+/// A device, as far as the choice of kernels depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Machine {
+    /// The newest target that it runs.
+    pub target: Target,
+    /// Number of its multiprocessors.
+    pub multiprocessors: u32,
+}
 
 /// How many threads are launched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,13 +5,15 @@
 //! what passes between them.
 
 mod error;
+pub mod gemm;
 mod launch;
 
 use std::fmt::Debug;
 
 pub use error::KernelError;
 pub use launch::{
-    Access, Buffer, Interface, LaunchShape, Parameter, Place, Plan, Step, TensorElement, TensorMap,
+    Access, Buffer, Interface, LaunchShape, Machine, Parameter, Place, Plan, Step, TensorElement,
+    TensorMap,
 };
 
 use crate::module::{PtxKernel, PtxModule};
