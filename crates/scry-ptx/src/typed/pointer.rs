@@ -49,6 +49,12 @@ impl<S, T> Clone for Ptr<'_, S, T> {
 impl<S, T> Copy for Ptr<'_, S, T> {}
 
 impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
+    /// The kernel that it belongs to.
+    #[must_use]
+    pub fn code(self) -> &'k super::Code {
+        self.k
+    }
+
     /// So many elements further on.
     #[must_use]
     pub fn at(self, index: impl Arg<u32>) -> Self {

@@ -16,6 +16,18 @@ pub enum Activation {
     Silu,
 }
 
+impl Activation {
+    /// What names of kernels say about it.
+    pub(crate) const fn tag(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Relu => "_relu",
+            Self::Gelu => "_gelu",
+            Self::Silu => "_silu",
+        }
+    }
+}
+
 /// What becomes of the sums of a product:
 /// `activation(alpha * sum + beta * what was there + bias of the column)`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,15 +56,9 @@ impl Epilogue {
     /// What names of kernels say about it: what is in their text. `alpha` and `beta` are
     /// parameters.
     pub(crate) fn tag(&self) -> String {
-        let activation = match self.activation {
-            Activation::None => "",
-            Activation::Relu => "_relu",
-            Activation::Gelu => "_gelu",
-            Activation::Silu => "_silu",
-        };
         let beta = if self.reads() { "_beta" } else { "" };
         let bias = if self.bias { "_bias" } else { "" };
-        format!("{beta}{bias}{activation}")
+        format!("{beta}{bias}{}", self.activation.tag())
     }
 }
 

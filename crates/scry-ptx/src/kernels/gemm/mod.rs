@@ -1,6 +1,8 @@
 //! Products of matrices: what is computed, for all kernels that do.
 
 mod epilogue;
+pub mod hopper;
+mod memory;
 
 pub use epilogue::{Activation, Epilogue};
 

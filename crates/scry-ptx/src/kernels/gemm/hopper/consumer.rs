@@ -1,0 +1,108 @@
+//! The warpgroups that multiply.
+
+use super::ring::Ring;
+use super::schedule::{Part, Schedule};
+use super::store::Results;
+use super::variant::{GROUP_ROWS, LINE, Major, Variant, WARPGROUP};
+use crate::typed::hopper::{Left, Sums, Swizzle, Transposed, descriptor};
+use crate::typed::{Code, Ptr, Shared, Val};
+
+/// Bytes of eight lines, within which they are swizzled.
+const ATOM: u32 = 8 * LINE;
+
+/// What a warpgroup multiplies with, in the first stage.
+struct Tiles<'k> {
+    variant: Variant,
+    sums: Sums<'k>,
+    a: Val<'k, u64>,
+    b: Val<'k, u64>,
+    /// Holds.
+    always: Val<'k, bool>,
+}
+
+/// Writes what a thread of the warpgroups does.
+pub(super) fn write(
+    k: &Code,
+    variant: Variant,
+    memory: Ptr<'_, Shared, u8>,
+    schedule: &Schedule<'_>,
+    results: &Results<'_>,
+) {
+    let ring = Ring::of_reader(k, variant, memory);
+    let tiles = Tiles::new(k, variant, memory);
+    schedule.each(|part| {
+        accumulate(k, &tiles, &ring, &part);
+        results.write(&tiles.sums, &part);
+    });
+    results.finish();
+}
+
+/// Sums the products of a part up. Those of a stage are computed while the next one is waited for.
+fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
+    let before = k.var::<u32>(0);
+    tiles.clear();
+    k.for_range(part.begin, part.end, 1, |nth| {
+        ring.wait_full();
+        k.begin_products();
+        tiles.multiply(ring.index());
+        k.commit_products();
+        k.wait_products(1);
+        k.when(nth.differs(part.begin), || ring.release(before.get()));
+        before.set(ring.index());
+        ring.advance();
+    });
+    k.wait_products(0);
+    ring.release(before.get());
+}
+
+impl<'k> Tiles<'k> {
+    fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        let group = k.warp() / (WARPGROUP / 32);
+        let rows = memory.plus_bytes(group * (GROUP_ROWS * LINE));
+        let columns = memory.offset(variant.a_bytes().into());
+        Self {
+            variant,
+            sums: Sums::new(k, variant.tile.columns),
+            a: matrix(rows, variant.a),
+            b: matrix(columns, variant.b),
+            always: k.constant(0u32).equals(0),
+        }
+    }
+
+    fn clear(&self) {
+        (0..self.sums.columns() as usize / 2).for_each(|nth| self.sums.set(nth, 0.0));
+    }
+
+    /// Adds the products of what is in a stage.
+    fn multiply(&self, stage: Val<'k, u32>) {
+        let Self { variant, a, b, .. } = *self;
+        let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
+        let transposed =
+            Transposed { left: variant.a == Major::Outer, right: variant.b == Major::Outer };
+        let (a, b): (Val<'_, u64>, Val<'_, u64>) = (a + offset, b + offset);
+        for step in 0..variant.depth() / variant.factors().depth() {
+            let left = Left::Shared(a + advance(variant.a, step));
+            let right = b + advance(variant.b, step);
+            self.sums.multiply(variant.factors(), left, right, self.always, transposed);
+        }
+    }
+}
+
+/// A matrix of lines of 128 bytes: along the common dimension, or of 64 elements along the other
+/// one, of which there are slabs one after the other.
+fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
+    let slab = match major {
+        Major::Inner => 16,
+        Major::Outer => GROUP_ROWS * LINE,
+    };
+    descriptor(at, slab, ATOM, Swizzle::B128)
+}
+
+/// How far in a descriptor, which counts in 16 bytes, the factors of an instruction are apart.
+const fn advance(major: Major, step: u32) -> u64 {
+    let bytes = match major {
+        Major::Inner => 32,
+        Major::Outer => 16 * LINE,
+    };
+    (step * bytes / 16) as u64
+}

@@ -1,0 +1,86 @@
+//! Results that no copy engine can write, because lines begin anywhere, or because what was there
+//! is read: each lane writes a column, so that a warp writes neighbours.
+
+use super::store::{Lines, Results, Warp, put_floats};
+use super::variant::{Bias, LINE, WARP_ROWS};
+use crate::kernels::gemm::memory::{load_number, store_number};
+use crate::typed::hopper::Sums;
+use crate::typed::{Global, Ptr, Shared, Val};
+
+impl<'k> Results<'k> {
+    /// Results are arranged as they are summed, and finished by the lane that writes them.
+    pub(super) fn write_lanes<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+        let (k, columns) = (self.k, self.variant.staged_columns());
+        let wide = |value: Val<'a, u32>| value.convert::<u64>("");
+        let size = u64::from(self.variant.output.size());
+        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.leading;
+        let rows = lines.start.at_wide(first * size);
+        let between = lines.leading * size;
+        for slab in 0..sums.columns().div_ceil(columns) {
+            let eights = slab * columns / 8..sums.columns().min((slab + 1) * columns) / 8;
+            let width = 8 * eights.len() as u32;
+            k.sync_warp();
+            for eight in eights {
+                let values = std::array::from_fn(|nth| sums.get(4 * eight as usize + nth));
+                put_floats(warp.staging, eight % (columns / 8), values);
+            }
+            k.sync_warp();
+            let column = warp.column + k.lane() + slab * columns;
+            let here = rows.at_wide(wide(column) * size);
+            let within = column.lt(self.n) & k.lane().lt(width);
+            k.when(within, || self.write_column(here, between, column, warp));
+        }
+    }
+
+    /// Writes what is arranged of a column.
+    fn write_column<'a>(
+        &'a self,
+        to: Ptr<'a, Global, u8>,
+        between: Val<'a, u64>,
+        column: Val<'a, u32>,
+        warp: &Warp<'a>,
+    ) {
+        let bias = match self.variant.finish.bias {
+            Bias::Columns => self.bias.map(|bias| self.number(bias, column)),
+            _ => None,
+        };
+        let mut to = to;
+        for nth in 0..WARP_ROWS {
+            let row = warp.row + nth;
+            let sum = arranged(warp.staging, nth);
+            self.k.when(row.lt(self.m), || {
+                let bias = match self.variant.finish.bias {
+                    Bias::Rows => self.bias.map(|bias| self.number(bias, row)),
+                    _ => bias,
+                };
+                self.write_one(to, sum, bias);
+            });
+            to = to.at_wide(between);
+        }
+    }
+
+    fn write_one<'a>(
+        &'a self,
+        to: Ptr<'a, Global, u8>,
+        sum: Val<'a, f32>,
+        bias: Option<Val<'a, f32>>,
+    ) {
+        let (finish, element) = (self.variant.finish, self.variant.output);
+        let was = finish.reads.then(|| load_number(to, element, false));
+        store_number(to, element, self.factors.finish(finish.activation, sum, was, bias));
+    }
+
+    fn number<'a>(&'a self, from: Ptr<'a, Global, u8>, index: Val<'a, u32>) -> Val<'a, f32> {
+        let element = self.variant.output;
+        let at = from.at_wide(index.convert::<u64>("") * u64::from(element.size()));
+        load_number(at, element, true)
+    }
+}
+
+/// The lane's column of an arranged row.
+fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, f32> {
+    let lane = staging.code().lane();
+    let piece = (lane >> 2) ^ (row % 8);
+    let at = staging.plus_bytes((piece << 4) + ((lane & 3) << 2)).offset((row * LINE).into());
+    at.cast::<f32>().load()
+}

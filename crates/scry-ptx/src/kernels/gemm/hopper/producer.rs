@@ -1,0 +1,140 @@
+//! The thread that has operands copied into shared memory.
+
+use super::ring::Ring;
+use super::schedule::{Part, Schedule};
+use super::variant::{GROUP_ROWS, LINE, Major, Variant};
+use crate::typed::hopper::Barrier;
+use crate::typed::{Code, Ptr, Shared, Val};
+
+/// Elements along the outer dimension of what one copy brings where that is the dense one.
+const SLAB: u32 = GROUP_ROWS;
+
+/// What is read: tensor maps, and whether they have a matrix for each product of the batch.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Operands<'k> {
+    a: Val<'k, u64>,
+    b: Val<'k, u64>,
+    a_batched: Val<'k, u32>,
+    b_batched: Val<'k, u32>,
+}
+
+/// What is copied into a stage.
+struct Copy<'k> {
+    to: Ptr<'k, Shared, u8>,
+    depth: Val<'k, u32>,
+    full: Barrier<'k>,
+}
+
+impl<'k> Operands<'k> {
+    /// Declares the parameters.
+    pub(super) fn new(k: &'k Code) -> Self {
+        Self {
+            a: k.tensor_map("a"),
+            b: k.tensor_map("b"),
+            a_batched: k.number("a_batched"),
+            b_batched: k.number("b_batched"),
+        }
+    }
+
+    /// Fetches the tensor maps.
+    pub(super) fn prefetch(&self, k: &Code) {
+        k.prefetch_map(self.a);
+        k.prefetch_map(self.b);
+    }
+}
+
+/// Writes what the one thread does.
+pub(super) fn write(
+    k: &Code,
+    variant: Variant,
+    memory: Ptr<'_, Shared, u8>,
+    schedule: &Schedule<'_>,
+    operands: &Operands<'_>,
+) {
+    let ring = Ring::of_filler(k, variant, memory);
+    schedule.each(|part| {
+        let a_batch = part.batch * operands.a_batched;
+        let b_batch = part.batch * operands.b_batched;
+        k.for_range(part.begin, part.end, 1, |nth| {
+            let full = ring.expect();
+            let depth = nth * variant.depth();
+            let a = Copy { to: ring.stage(), depth, full };
+            a.whole(variant.a, variant.tile.rows(), operands.a, part.row, a_batch);
+            let b = Copy { to: ring.stage().offset(variant.a_bytes().into()), depth, full };
+            b.columns(&variant, schedule, operands.b, &part, b_batch);
+            ring.advance();
+        });
+    });
+}
+
+impl<'k> Copy<'k> {
+    /// A block's own operand.
+    fn whole(
+        &self,
+        major: Major,
+        extent: u32,
+        map: Val<'k, u64>,
+        first: Val<'k, u32>,
+        batch: Val<'k, u32>,
+    ) {
+        let k = first.code();
+        match major {
+            Major::Inner => k.fetch_tile(self.to, map, [self.depth, first, batch], self.full),
+            Major::Outer => (0..extent / SLAB).for_each(|slab| {
+                let to = self.to.offset((slab * SLAB * LINE).into());
+                k.fetch_tile(to, map, [first + slab * SLAB, self.depth, batch], self.full);
+            }),
+        }
+    }
+
+    /// The operand of which each block of a cluster has a part copied for all.
+    fn columns(
+        &self,
+        variant: &Variant,
+        schedule: &Schedule<'k>,
+        map: Val<'k, u64>,
+        part: &Part<'k>,
+        batch: Val<'k, u32>,
+    ) {
+        let Variant { tile, b: major, .. } = *variant;
+        if tile.cluster == 1 {
+            return self.whole(major, tile.columns, map, part.column, batch);
+        }
+        let (k, rank) = (batch.code(), schedule.rank());
+        let everyone = k.constant((1u32 << tile.cluster) - 1).convert::<u16>("");
+        let share = tile.columns / tile.cluster;
+        match major {
+            Major::Inner => {
+                let to = self.to.plus_bytes(rank * (share * LINE));
+                let at = [self.depth, part.column + rank * share, batch];
+                k.fetch_tile_for(to, map, at, self.full, everyone);
+            }
+            Major::Outer => {
+                let lines = SLAB / tile.cluster;
+                (0..tile.columns / SLAB).for_each(|slab| {
+                    let to = self.to.offset((slab * SLAB * LINE).into());
+                    let to = to.plus_bytes(rank * (lines * LINE));
+                    let at = [part.column + slab * SLAB, self.depth + rank * lines, batch];
+                    k.fetch_tile_for(to, map, at, self.full, everyone);
+                });
+            }
+        }
+    }
+}
+
+/// Elements of a tile of `a` along the dense and the other dimension.
+pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
+    match variant.a {
+        Major::Inner => [variant.depth(), variant.tile.rows()],
+        Major::Outer => [SLAB, variant.depth()],
+    }
+}
+
+/// Elements of a tile of `b` along the dense and the other dimension.
+pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
+    let Variant { tile, .. } = variant;
+    match variant.b {
+        Major::Inner => [variant.depth(), tile.columns / tile.cluster],
+        Major::Outer => [SLAB, variant.depth() / tile.cluster],
+    }
+}

@@ -1,0 +1,88 @@
+//! Stages of shared memory, used in turn by the thread that has them filled and by those that read
+//! them.
+
+use super::variant::Variant;
+use crate::typed::hopper::Barrier;
+use crate::typed::{Code, Ptr, Shared, Val, Var};
+
+/// The stages, as one side sees them.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ring<'k> {
+    k: &'k Code,
+    variant: Variant,
+    memory: Ptr<'k, Shared, u8>,
+    /// The stage whose turn it is.
+    index: Var<'k, u32>,
+    /// The parity of the phase that this side waits for.
+    parity: Var<'k, u32>,
+}
+
+impl<'k> Ring<'k> {
+    /// The ring of who fills stages, all of which are empty at first.
+    pub(super) fn of_filler(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        Self { k, variant, memory, index: k.var(0), parity: k.var(1) }
+    }
+
+    /// The ring of who reads stages.
+    pub(super) fn of_reader(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        Self { parity: k.var(0), ..Self::of_filler(k, variant, memory) }
+    }
+
+    /// Prepares the barriers: a stage is full when its bytes have come, and empty when each warp
+    /// that reads it, of all blocks of the cluster, has said so.
+    pub(super) fn init(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+        let barriers = memory.offset(variant.barriers_at().into()).cast::<u64>();
+        let Variant { tile, .. } = variant;
+        for stage in 0..variant.stages() {
+            Barrier::at(barriers.at(stage)).init(1);
+            Barrier::at(barriers.at(variant.stages() + stage)).init(4 * tile.groups * tile.cluster);
+        }
+        k.fence_barriers();
+    }
+
+    fn barrier(&self, kind: u32, index: Val<'k, u32>) -> Barrier<'k> {
+        let first = self.variant.barriers_at() + 8 * kind * self.variant.stages();
+        Barrier::at(self.memory.cast::<u64>().at(index).offset(first.into()))
+    }
+
+    /// The stage whose turn it is.
+    pub(super) fn index(&self) -> Val<'k, u32> {
+        self.index.get()
+    }
+
+    /// The memory of the stage whose turn it is.
+    pub(super) fn stage(&self) -> Ptr<'k, Shared, u8> {
+        self.memory.plus_bytes(self.index.get() * self.variant.stage_bytes())
+    }
+
+    /// Waits until the stage is empty; says how many bytes will come, and where to report them.
+    pub(super) fn expect(&self) -> Barrier<'k> {
+        self.barrier(1, self.index.get()).wait(self.parity.get());
+        let full = self.barrier(0, self.index.get());
+        full.arrive_expecting(self.variant.copied_bytes());
+        full
+    }
+
+    /// Waits until the stage is full.
+    pub(super) fn wait_full(&self) {
+        self.barrier(0, self.index.get()).wait(self.parity.get());
+    }
+
+    /// Says that the warp has read stage `index`, which is told to all blocks that fill it.
+    pub(super) fn release(&self, index: Val<'k, u32>) {
+        let (lane, cluster) = (self.k.lane(), self.variant.tile.cluster);
+        let empty = self.barrier(1, index);
+        self.k.when(lane.lt(cluster), || match cluster {
+            1 => empty.arrive(),
+            _ => empty.arrive_in(lane),
+        });
+    }
+
+    /// Goes on to the next stage.
+    pub(super) fn advance(&self) {
+        let next = self.index.get() + 1;
+        let around = next.equals(self.variant.stages());
+        self.parity.set(around.select(self.parity.get() ^ 1, self.parity.get()));
+        self.index.set(around.select(0, next));
+    }
+}

@@ -1,0 +1,186 @@
+//! Results on their way from registers to memory, through shared memory that belongs to a warp.
+
+use super::schedule::Part;
+use super::variant::{Bias, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
+use crate::kernels::gemm::epilogue::Factors;
+use crate::kernels::gemm::memory::load_number;
+use crate::typed::hopper::Sums;
+use crate::typed::{Bf16x2, Code, F16x2, Global, Ptr, Shared, Val, pack};
+use crate::types::PtxType;
+
+/// Where results go, and what becomes of them: parameters of the kernel.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Results<'k> {
+    pub k: &'k Code,
+    pub variant: Variant,
+    place: Place<'k>,
+    pub bias: Option<Ptr<'k, Global, u8>>,
+    pub factors: Factors<'k>,
+    pub m: Val<'k, u32>,
+    pub n: Val<'k, u32>,
+    /// Where the block arranges results; in [`Warp`], where a warp does.
+    staging: Ptr<'k, Shared, u8>,
+}
+
+/// Where results go.
+#[derive(Debug, Clone, Copy)]
+enum Place<'k> {
+    /// A tensor.
+    Map(Val<'k, u64>),
+    /// Memory.
+    Memory(Lines<'k>),
+}
+
+/// Rows of results in memory, with the elements between rows and between results.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lines<'k> {
+    pub start: Ptr<'k, Global, u8>,
+    pub leading: Val<'k, u64>,
+    pub stride: Val<'k, u64>,
+}
+
+/// The results of a warp.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Warp<'k> {
+    /// Where it arranges them.
+    pub staging: Ptr<'k, Shared, u8>,
+    /// Its first row.
+    pub row: Val<'k, u32>,
+    /// Its first column.
+    pub column: Val<'k, u32>,
+    /// Which result.
+    pub result: Val<'k, u32>,
+}
+
+impl<'k> Results<'k> {
+    /// Declares the parameters.
+    pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        let place = match variant.store {
+            Store::Tiles => Place::Map(k.tensor_map("out")),
+            Store::Lanes => Place::Memory(Lines {
+                start: k.pointer("out"),
+                leading: k.number("out_leading"),
+                stride: k.number("out_stride"),
+            }),
+        };
+        let bias = (variant.finish.bias != Bias::None).then(|| k.pointer("bias"));
+        let factors = Factors { alpha: k.number("alpha"), beta: k.number("beta") };
+        let (m, n) = (k.number("m"), k.number("n"));
+        let staging = memory.offset(variant.staging_at().into());
+        Self { k, variant, place, bias, factors, m, n, staging }
+    }
+
+    /// Writes the sums of a part.
+    pub(super) fn write(&self, sums: &Sums<'_>, part: &Part<'_>) {
+        let number = self.k.warp();
+        let warp = Warp {
+            staging: self.staging.plus_bytes(number * (STAGING * STAGINGS)),
+            row: part.row + (number / 4) * GROUP_ROWS + (number & 3) * WARP_ROWS,
+            column: part.column,
+            result: part.result,
+        };
+        match self.place {
+            Place::Map(map) => self.write_tiles(map, sums, &warp),
+            Place::Memory(lines) => self.write_lanes(&lines, sums, &warp),
+        }
+    }
+
+    /// Waits until shared memory is no longer read, so that the block can end.
+    pub(super) fn finish(&self) {
+        if self.variant.store == Store::Tiles {
+            self.k.when(self.k.lane().equals(0), || self.k.wait_tiles(0));
+        }
+    }
+
+    /// Results go through the copy engine, slab by slab; one is arranged while another is read.
+    fn write_tiles<'a>(&'a self, map: Val<'a, u64>, sums: &Sums<'a>, warp: &Warp<'a>) {
+        let (k, columns) = (self.k, self.variant.staged_columns());
+        let leader = k.lane().equals(0);
+        for slab in 0..sums.columns() / columns {
+            let staging = warp.staging.offset((slab % STAGINGS * STAGING).into());
+            k.when(leader, || k.wait_tiles(STAGINGS - 1));
+            k.sync_warp();
+            for eight in slab * columns / 8..(slab + 1) * columns / 8 {
+                self.arrange(staging, sums, warp, eight);
+            }
+            k.fence_async();
+            k.sync_warp();
+            k.when(leader, || {
+                let at = [warp.column + slab * columns, warp.row, warp.result];
+                k.write_tile(staging, map, at);
+                k.commit_tiles();
+            });
+        }
+    }
+
+    /// Puts the results of 8 columns where a tile is copied from; of halves 16 at a time.
+    fn arrange<'a>(
+        &'a self,
+        staging: Ptr<'a, Shared, u8>,
+        sums: &Sums<'a>,
+        warp: &Warp<'a>,
+        eight: u32,
+    ) {
+        let local = eight % (self.variant.staged_columns() / 8);
+        if self.variant.output == PtxType::F32 {
+            put_floats(staging, local, self.finished(sums, warp, eight));
+        } else if eight % 2 == 0 {
+            let [a, b] = self.halves(self.finished(sums, warp, eight));
+            let [c, d] = self.halves(self.finished(sums, warp, eight + 1));
+            self.k.store_matrices(matrix_line(staging, local), [a, b, c, d]);
+        }
+    }
+
+    fn halves<'a>(&self, [a, b, c, d]: [Val<'a, f32>; 4]) -> [Val<'a, u32>; 2] {
+        match self.variant.output {
+            PtxType::F16 => [pack::<F16x2>(a, b).cast(), pack::<F16x2>(c, d).cast()],
+            _ => [pack::<Bf16x2>(a, b).cast(), pack::<Bf16x2>(c, d).cast()],
+        }
+    }
+
+    /// The results in the registers for 8 columns: two of a row, two of the row 8 further down.
+    fn finished<'a>(&'a self, sums: &Sums<'a>, warp: &Warp<'a>, eight: u32) -> [Val<'a, f32>; 4] {
+        let lane = self.k.lane();
+        let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + eight * 8);
+        let bias = |nth: u32| match self.variant.finish.bias {
+            Bias::None => None,
+            Bias::Columns => Some(self.bias_at(column + nth % 2, self.n)),
+            Bias::Rows => Some(self.bias_at(row + nth / 2 * 8, self.m)),
+        };
+        let activation = self.variant.finish.activation;
+        std::array::from_fn(|nth| {
+            let sum = sums.get(4 * eight as usize + nth);
+            self.factors.finish(activation, sum, None, bias(nth as u32))
+        })
+    }
+
+    /// The bias of a row or column; 0 behind the last one.
+    fn bias_at<'a>(&'a self, index: Val<'a, u32>, len: Val<'a, u32>) -> Val<'a, f32> {
+        let value = self.k.var::<f32>(0.0);
+        if let Some(bias) = self.bias {
+            let element = self.variant.output;
+            let at = bias.at_wide(index.convert::<u64>("") * u64::from(element.size()));
+            self.k.when(index.lt(len), || value.set(load_number(at, element, true)));
+        }
+        value.get()
+    }
+}
+
+/// Where a lane stores for instruction `stmatrix` the line of one of four matrices of 8 by 8
+/// halves: two below each other, then two to the right.
+fn matrix_line<'k>(staging: Ptr<'k, Shared, u8>, eight: u32) -> Ptr<'k, Shared, u8> {
+    let lane = staging.code().lane();
+    let piece = ((lane >> 4) ^ (lane & 7)) ^ eight;
+    staging.plus_bytes((lane & 15) * LINE + (piece << 4))
+}
+
+/// Puts results as registers hold them into swizzled lines of 32 floats.
+pub(super) fn put_floats<'k>(staging: Ptr<'k, Shared, u8>, eight: u32, values: [Val<'k, f32>; 4]) {
+    let lane = staging.code().lane();
+    let row = lane >> 2;
+    let piece = (((lane >> 1) & 1) ^ row) ^ (2 * eight);
+    let to = staging.plus_bytes(row * LINE + (piece << 4) + ((lane & 1) << 3)).cast::<f32>();
+    let [a, b, c, d] = values;
+    to.store_vector([a, b]);
+    to.offset((8 * LINE).into()).store_vector([c, d]);
+}

@@ -1,0 +1,234 @@
+//! What is fixed in the text of a kernel: types, the tile, and how results are written.
+
+use crate::kernels::TensorElement;
+use crate::kernels::gemm::{Activation, Epilogue};
+use crate::typed::hopper::Factors;
+use crate::types::PtxType;
+
+/// Bytes of shared memory that a block can have.
+const SHARED: u32 = 227 * 1024;
+/// Threads of a warpgroup.
+pub(super) const WARPGROUP: u32 = 128;
+/// Rows that a warpgroup multiplies with one instruction.
+pub(super) const GROUP_ROWS: u32 = 64;
+/// Bytes of a line of a tile in shared memory, within which it is swizzled.
+pub(super) const LINE: u32 = 128;
+/// Rows of results that a warp holds.
+pub(super) const WARP_ROWS: u32 = 16;
+/// Bytes that a warp arranges results in, before they are written.
+pub(super) const STAGING: u32 = WARP_ROWS * LINE;
+/// Places of that size, in turn, that each warp has.
+pub(super) const STAGINGS: u32 = 2;
+
+/// How an operand lies in memory: which of its neighbours are next to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Major {
+    /// Those along the common dimension.
+    Inner,
+    /// Those along the rows or columns of the result; only halves can be read so.
+    Outer,
+}
+
+/// What a block computes at a time, and with how many hands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Tile {
+    /// Warpgroups that multiply 64 rows each: 1 to 3.
+    pub groups: u32,
+    /// Columns: a multiple of 8, at most 256; of 64 where `b` lies along them.
+    pub columns: u32,
+    /// Neighbours down the rows that share what they read of `b`: 1 or 2.
+    pub cluster: u32,
+}
+
+impl Tile {
+    /// A tile.
+    #[must_use]
+    pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
+        Self { groups, columns, cluster }
+    }
+
+    /// Rows.
+    #[must_use]
+    pub const fn rows(&self) -> u32 {
+        self.groups * GROUP_ROWS
+    }
+}
+
+/// How results are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Store {
+    /// As tiles, by the copy engine: lines begin at multiples of 16 bytes.
+    Tiles,
+    /// By each lane: lines begin anywhere, and what was there may be read.
+    Lanes,
+}
+
+/// What the sums of a kernel are followed by, as far as the text goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Finish {
+    /// Whether what was there is read.
+    pub reads: bool,
+    /// Along what there is a bias.
+    pub bias: Bias,
+    /// What is applied last.
+    pub activation: Activation,
+}
+
+/// Along what there is a bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Bias {
+    /// There is none.
+    None,
+    /// One for each column.
+    Columns,
+    /// One for each row.
+    Rows,
+}
+
+/// All that is fixed in the text of a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// Type of the operands.
+    pub element: PtxType,
+    /// Type of the results.
+    pub output: PtxType,
+    /// How `a` lies.
+    pub a: Major,
+    /// How `b` lies.
+    pub b: Major,
+    /// What a block computes at a time.
+    pub tile: Tile,
+    /// How results are written.
+    pub store: Store,
+    /// What the sums are followed by.
+    pub finish: Finish,
+}
+
+impl Finish {
+    /// The sums as they are.
+    pub const NONE: Self = Self { reads: false, bias: Bias::None, activation: Activation::None };
+
+    /// What an epilogue takes, its bias lying along the columns or, of a transposed product, rows.
+    #[must_use]
+    pub fn of(epilogue: &Epilogue, flipped: bool) -> Self {
+        let bias = match (epilogue.bias, flipped) {
+            (false, _) => Bias::None,
+            (true, false) => Bias::Columns,
+            (true, true) => Bias::Rows,
+        };
+        Self { reads: epilogue.reads(), bias, activation: epilogue.activation }
+    }
+
+    fn tag(&self) -> String {
+        let bias = match self.bias {
+            Bias::None => "",
+            Bias::Columns => "_bias",
+            Bias::Rows => "_rowbias",
+        };
+        let beta = if self.reads { "_beta" } else { "" };
+        format!("{beta}{bias}{}", self.activation.tag())
+    }
+}
+
+impl Variant {
+    /// What tensor cores are told.
+    pub(super) const fn factors(&self) -> Factors {
+        match self.element {
+            PtxType::F16 => Factors::F16,
+            PtxType::Bf16 => Factors::Bf16,
+            _ => Factors::Tf32,
+        }
+    }
+
+    /// Elements of the common dimension in a stage.
+    #[must_use]
+    pub const fn depth(&self) -> u32 {
+        LINE / self.element.size()
+    }
+
+    /// Bytes of `a` in a stage.
+    pub(super) const fn a_bytes(&self) -> u32 {
+        self.tile.rows() * LINE
+    }
+
+    /// Bytes of `b` in a stage. What copies bring begins at multiples of 1024.
+    pub(super) const fn b_bytes(&self) -> u32 {
+        (self.tile.columns * LINE).next_multiple_of(1024)
+    }
+
+    /// Bytes of a stage.
+    pub(super) const fn stage_bytes(&self) -> u32 {
+        self.a_bytes() + self.b_bytes()
+    }
+
+    /// Bytes that copies bring for a stage.
+    pub(super) const fn copied_bytes(&self) -> u32 {
+        self.a_bytes() + self.tile.columns * LINE
+    }
+
+    /// Bytes for results on their way out.
+    const fn staging_bytes(&self) -> u32 {
+        self.tile.groups * 4 * STAGING * STAGINGS
+    }
+
+    /// As many stages as fit, but no more than help.
+    pub(super) const fn stages(&self) -> u32 {
+        let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
+        if fit < 8 { fit } else { 8 }
+    }
+
+    /// Where the results on their way out lie.
+    pub(super) const fn staging_at(&self) -> u32 {
+        self.stages() * self.stage_bytes()
+    }
+
+    /// Where the barriers lie.
+    pub(super) const fn barriers_at(&self) -> u32 {
+        self.staging_at() + self.staging_bytes()
+    }
+
+    /// Bytes of shared memory.
+    pub(super) const fn shared_bytes(&self) -> u32 {
+        self.barriers_at() + 16 * self.stages()
+    }
+
+    /// Threads of a block: those that multiply, and a warpgroup that has operands copied.
+    pub(super) const fn threads(&self) -> u32 {
+        (self.tile.groups + 1) * WARPGROUP
+    }
+
+    /// Columns of results that a warp arranges at a time.
+    pub(super) const fn staged_columns(&self) -> u32 {
+        match self.store {
+            Store::Tiles => LINE / self.output.size(),
+            Store::Lanes => LINE / 4,
+        }
+    }
+
+    /// The name of the kernel.
+    pub(super) fn name(&self) -> String {
+        let Self { element, output, a, b, tile, store, finish } = self;
+        let letter = |major: Major| if major == Major::Inner { 'i' } else { 'o' };
+        let store = if *store == Store::Tiles { "" } else { "_lanes" };
+        format!(
+            "gemm_sm90_{}_{}_{}{}_{}x{}_c{}{store}{}",
+            element.name(),
+            output.name(),
+            letter(*a),
+            letter(*b),
+            tile.rows(),
+            tile.columns,
+            tile.cluster,
+            finish.tag()
+        )
+    }
+}
+
+/// The element of a tensor map.
+pub(super) const fn tensor_element(ty: PtxType) -> TensorElement {
+    match ty {
+        PtxType::F16 => TensorElement::F16,
+        PtxType::Bf16 => TensorElement::Bf16,
+        _ => TensorElement::F32,
+    }
+}

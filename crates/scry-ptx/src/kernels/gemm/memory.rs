@@ -1,0 +1,36 @@
+//! Numbers of any type in memory, as binary32 in registers.
+
+use crate::typed::{Bf16, F16, Global, Ptr, Val};
+use crate::types::PtxType;
+
+/// Reads a number; `constant` says that nobody writes it while the kernel runs.
+pub(crate) fn load_number<'k>(
+    at: Ptr<'k, Global, u8>,
+    element: PtxType,
+    constant: bool,
+) -> Val<'k, f32> {
+    match element {
+        PtxType::F16 => load::<F16>(at, constant).convert(""),
+        PtxType::Bf16 => {
+            let bits: Val<'_, u32> = load::<u16>(at, constant).convert("");
+            (bits << 16).cast()
+        }
+        _ => load::<f32>(at, constant),
+    }
+}
+
+fn load<'k, T: crate::typed::Element>(at: Ptr<'k, Global, u8>, constant: bool) -> Val<'k, T> {
+    match constant {
+        true => at.cast::<T>().load_constant(),
+        false => at.cast::<T>().load(),
+    }
+}
+
+/// Writes a number, rounded to the nearest.
+pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val<'_, f32>) {
+    match element {
+        PtxType::F16 => at.cast::<F16>().store(value.convert::<F16>("rn")),
+        PtxType::Bf16 => at.cast::<Bf16>().store(value.convert::<Bf16>("rn")),
+        _ => at.cast::<f32>().store(value),
+    }
+}
