@@ -42,13 +42,15 @@ impl<'k> Barrier<'k> {
         self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
     }
 
-    /// Arrives at the same barrier of another block of the cluster.
+    /// Arrives at the same barrier of another block of the cluster, to say that memory has been
+    /// read. What this thread has written need not be seen there: that would take a fence, for
+    /// which everything waits.
     pub fn arrive_in(self, block: impl Arg<u32>) {
         let at = self.at.to_bits().operand();
         let opcode = Opcode::new("mapa.shared::cluster.u32");
         let there: Val<'_, u32> = self.k().op(opcode, &[at, block.operand()]);
         let args = ["_".into(), asm::Address::reg(there.reg(), 0).into()];
-        self.k().emit(Opcode::new("mbarrier.arrive.release.cluster.shared::cluster.b64"), args);
+        self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
     }
 
     /// Waits until the phase of this parity (0 for the first one) is complete.
