@@ -34,3 +34,8 @@ pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val
         _ => at.cast::<f32>().store(value),
     }
 }
+
+/// The same number in 64 bits.
+pub(crate) fn wide(value: Val<'_, u32>) -> Val<'_, u64> {
+    value.convert("")
+}

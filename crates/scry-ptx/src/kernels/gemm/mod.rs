@@ -1,8 +1,11 @@
 //! Products of matrices: what is computed, for all kernels that do.
 
+mod align;
 mod epilogue;
 pub mod hopper;
 mod memory;
+mod plan;
+mod reduce;
 
 pub use epilogue::{Activation, Epilogue};
 

@@ -7,6 +7,7 @@
 //!
 //! Neighbours down the rows may form a cluster, in which each block reads a share of `b` for all.
 
+mod choice;
 mod consumer;
 mod lanes;
 mod producer;
@@ -15,6 +16,8 @@ mod schedule;
 mod store;
 mod variant;
 
+pub use choice::Choice;
+pub(super) use choice::Task;
 pub use variant::{Bias, Finish, Major, Store, Tile, Variant};
 
 use ring::Ring;
@@ -22,8 +25,10 @@ use schedule::Schedule;
 use store::Results;
 use variant::{WARP_ROWS, tensor_element};
 
-use crate::kernels::gemm::{Gemm, Layout};
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter, TensorMap};
+use crate::kernels::gemm::{Gemm, Layout, refusal};
+use crate::kernels::{
+    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Machine, Parameter, TensorMap,
+};
 use crate::module::PtxKernel;
 use crate::target::Target;
 use crate::typed::hopper::Swizzle;
@@ -62,7 +67,44 @@ fn tiles(gemm: &Gemm, tile: &Tile) -> (u32, u32) {
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
 }
 
+/// Elements of the common dimension in a stage.
+pub(super) const fn depth(element: PtxType) -> u32 {
+    variant::LINE / element.size()
+}
+
 impl HopperGemm {
+    /// A product in so many parts of the common dimension.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] if there are too many tiles to count.
+    pub fn new(
+        gemm: Gemm,
+        variant: Variant,
+        splits: u32,
+        machine: Machine,
+    ) -> Result<Self, KernelError> {
+        let Tile { columns, cluster, .. } = variant.tile;
+        let rows = variant.tile.rows();
+        // As many rows as columns are computed at the same time.
+        let area = machine.multiprocessors * rows * columns;
+        let band = f64::from(area).sqrt() as u32 / (rows * cluster);
+        let (down, across) = tiles(&gemm, &variant.tile);
+        let parts = [down, across, splits, gemm.batch as u32].map(u64::from);
+        let parts = parts.into_iter().try_fold(1u64, u64::checked_mul);
+        match parts.filter(|parts| *parts < 1 << 31) {
+            None => {
+                let problem = format!("{down} by {across} tiles in {splits} parts, too many");
+                Err(refusal("out", problem, "compute the product in parts"))
+            }
+            Some(parts) => {
+                let clusters = (machine.multiprocessors / cluster).max(1).min(parts as u32);
+                let band = band.clamp(1, down);
+                let cut = Cut { splits, band, blocks: clusters * cluster };
+                Ok(Self { gemm, variant, cut })
+            }
+        }
+    }
+
     fn stages(&self) -> u32 {
         self.gemm.k.div_ceil(self.variant.depth().into()) as u32
     }

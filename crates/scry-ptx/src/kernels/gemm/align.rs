@@ -1,0 +1,239 @@
+//! Copies of operands to where lines begin at multiples of 16 bytes, as the copy engine needs them.
+//!
+//! Halves are moved in words of 32 bits: a line that begins in the middle of a word is put together
+//! from the halves of neighbouring words. One launch copies one or two operands.
+
+use super::Layout;
+use super::memory::wide;
+use crate::asm::Opcode;
+use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Arg, Code, Global, Ptr, Val};
+use crate::types::PtxType;
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Words that each lane copies of a line.
+const WORDS: u32 = 8;
+/// Halves that a warp copies of a line.
+const PIECE: u32 = 2 * 32 * WORDS;
+
+/// An operand that is copied: matrices of `rows` by `columns`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    /// Where it lies.
+    pub layout: Layout,
+    /// Elements along the dense dimension.
+    pub line: u64,
+    /// Lines of a matrix.
+    pub lines: u64,
+    /// Matrices.
+    pub batch: u64,
+    /// Elements of the buffer.
+    pub len: u64,
+}
+
+impl Source {
+    /// The operand of this size; of a batch without distance there is one matrix.
+    pub(super) fn new(layout: Layout, rows: u64, columns: u64, batch: u64) -> Self {
+        let (line, lines) = layout.lines(rows, columns);
+        let batch = if layout.stride == 0 { 1 } else { batch };
+        let len = layout.extent(rows, columns, batch).expect("the product's buffers were checked");
+        Self { layout, line, lines, batch, len }
+    }
+
+    /// Where it lies after that: lines are multiples of 128 bytes apart.
+    pub(super) fn target(&self) -> Layout {
+        let leading = self.line.next_multiple_of(64);
+        let stride = if self.layout.stride == 0 { 0 } else { leading * self.lines };
+        Layout { leading, stride, ..self.layout }
+    }
+
+    /// Bytes that it then takes.
+    pub(super) fn bytes(&self) -> u64 {
+        2 * self.line.next_multiple_of(64) * self.lines * self.batch
+    }
+
+    fn pieces(&self) -> u64 {
+        self.line.div_ceil(PIECE.into())
+    }
+
+    /// Pieces of lines, of which a warp copies one; none if there are too many to count.
+    pub(super) fn items(&self) -> Option<u32> {
+        let all = u128::from(self.pieces()) * u128::from(self.lines) * u128::from(self.batch);
+        u32::try_from(all).ok().filter(|items| *items < u32::MAX / 32)
+    }
+
+    fn parameters(&self, at: usize) -> [Parameter; 8] {
+        [
+            Parameter::Pointer(at),
+            Parameter::Pointer(at + 1),
+            Parameter::U64(self.layout.leading),
+            Parameter::U64(self.layout.stride),
+            Parameter::U64(self.len),
+            Parameter::U32(self.line as u32),
+            Parameter::U32(self.lines as u32),
+            Parameter::U32(self.items().expect("the plan was made for what can be counted")),
+        ]
+    }
+}
+
+/// Copies one or two operands of 16-bit elements.
+#[derive(Debug, Clone)]
+pub(super) struct Align {
+    /// The operands.
+    pub sources: Vec<Source>,
+    /// Type of their elements.
+    pub element: PtxType,
+}
+
+/// An operand as the kernel sees it.
+struct Side<'k> {
+    from: Ptr<'k, Global, u32>,
+    to: Ptr<'k, Global, u32>,
+    leading: Val<'k, u64>,
+    stride: Val<'k, u64>,
+    len: Val<'k, u64>,
+    line: Val<'k, u32>,
+    lines: Val<'k, u32>,
+    items: Val<'k, u32>,
+}
+
+impl Kernel for Align {
+    fn name(&self) -> String {
+        format!("gemm_align16_{}", self.sources.len())
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_80
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
+            let sides: Vec<_> = (0..self.sources.len()).map(|nth| Side::new(k, nth)).collect();
+            match sides.as_slice() {
+                [one] => one.copy(k),
+                [one, other, ..] => {
+                    k.either(k.block_id(1).equals(0), || one.copy(k), || other.copy(k));
+                }
+                [] => {}
+            }
+        })
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let items = self.sources.iter().filter_map(Source::items).max().unwrap_or(0);
+        let blocks = items.div_ceil(THREADS / 32);
+        LaunchShape {
+            grid: [blocks, self.sources.len() as u32, 1],
+            block: [THREADS, 1, 1],
+            dynamic_shared: 0,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let mut interface = Interface::default();
+        for (nth, source) in self.sources.iter().enumerate() {
+            let element = self.element;
+            let read = Access::Read;
+            interface.buffers.extend([
+                Buffer { name: "operand", access: read, element, len: source.len },
+                Buffer {
+                    name: "copy",
+                    access: Access::Write,
+                    element: PtxType::B8,
+                    len: source.bytes(),
+                },
+            ]);
+            interface.parameters.extend(source.parameters(2 * nth));
+        }
+        interface
+    }
+}
+
+impl<'k> Side<'k> {
+    /// Declares the parameters.
+    fn new(k: &'k Code, nth: usize) -> Self {
+        Self {
+            from: k.pointer(&format!("from{nth}")),
+            to: k.pointer(&format!("to{nth}")),
+            leading: k.number(&format!("leading{nth}")),
+            stride: k.number(&format!("stride{nth}")),
+            len: k.number(&format!("len{nth}")),
+            line: k.number(&format!("line{nth}")),
+            lines: k.number(&format!("lines{nth}")),
+            items: k.number(&format!("items{nth}")),
+        }
+    }
+
+    /// Copies the warp's piece of a line.
+    fn copy(&self, k: &'k Code) {
+        let item = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
+        k.when(item.lt(self.items), || {
+            let pieces = (self.line + (PIECE - 1)) / PIECE;
+            let nth_line = item / pieces;
+            let first = (item - nth_line * pieces) * PIECE;
+            let matrix = nth_line / self.lines;
+            let start = wide(matrix) * self.stride
+                + wide(nth_line - matrix * self.lines) * self.leading
+                + wide(first);
+            let padded = (self.line + 63) & !63;
+            let to = wide(nth_line) * wide(padded) + wide(first);
+            self.move_words(start, self.to.at_wide(to >> 1), self.line - first);
+        });
+    }
+
+    /// Copies up to [`PIECE`] halves from element `start`. All are read before one is written.
+    fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
+        let lane = start.code().lane();
+        let shift = ((start & 1) << 4).convert::<u32>("");
+        let from = self.from.at_wide(start >> 1);
+        // Halves from the begin of the first word to the end of the buffer, or so many that it
+        // makes no difference.
+        let left = (self.len - (start & !1)).min(u64::from(2 * PIECE)).convert::<u32>("");
+        let words: Vec<_> = (0..WORDS)
+            .map(|nth| {
+                let word = lane + 32 * nth;
+                let wanted = (word * 2).lt(count);
+                let low = load_word(from, word, left, wanted);
+                let high = load_word(from, word + 1, left, wanted & shift.differs(0));
+                (word, wanted, low, high)
+            })
+            .collect();
+        for (word, wanted, low, high) in words {
+            let value = funnel(low, high, shift);
+            low.code().when(wanted, || to.at(word).store(value));
+        }
+    }
+}
+
+/// A word if it is wanted; of one that ends behind the buffer only the half before that.
+fn load_word<'k>(
+    from: Ptr<'k, Global, u32>,
+    word: Val<'k, u32>,
+    left: Val<'k, u32>,
+    wanted: Val<'k, bool>,
+) -> Val<'k, u32> {
+    let (k, at) = (word.code(), from.at(word));
+    let value = k.var::<u32>(0);
+    let half = word * 2 + 1;
+    k.when(wanted & half.lt(left), || value.set(at.load_constant()));
+    k.when(wanted & half.equals(left), || {
+        value.set(at.cast::<u16>().load_constant().convert::<u32>(""));
+    });
+    value.get()
+}
+
+/// The low word of two, moved down by so many bits.
+fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
+    let opcode = Opcode::new("shf.r.wrap.b32");
+    low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
+}
+
+/// Whether the copy engine takes an operand or result as it lies.
+pub(super) fn fits(layout: &Layout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
+    let (_, lines) = layout.lines(rows, columns);
+    let whole = |distance: u64| distance * size % 16 == 0 && distance * size < 1 << 40;
+    (lines <= 1 || whole(layout.leading)) && (batch <= 1 || whole(layout.stride))
+}

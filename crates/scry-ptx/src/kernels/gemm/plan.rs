@@ -1,0 +1,214 @@
+//! From a product to launches.
+
+use super::align::{Align, Source, fits};
+use super::hopper::{
+    Bias, Choice, Cut, Finish, HopperGemm, Major, Store, Task, Tile, Variant, depth,
+};
+use super::reduce::Reduce;
+use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
+use crate::kernels::{Kernel, KernelError, Machine, Place, Plan, Step};
+use crate::target::Target;
+use crate::types::PtxType;
+
+impl Gemm {
+    /// Launches that compute the product on a machine.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] for a product that is no product, see [`Gemm::buffers`], or whose
+    /// parts cannot be counted; [`KernelError::Target`] if the machine has no tensor cores that
+    /// take it.
+    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+        self.plan_with(machine, None)
+    }
+
+    /// The same, in a way that is given instead of chosen.
+    ///
+    /// # Errors
+    /// As [`Gemm::plan`].
+    pub fn plan_with(&self, machine: Machine, choice: Option<Choice>) -> Result<Plan, KernelError> {
+        let arguments = self.buffers()?;
+        let mut plan = Plan { arguments, ..Plan::default() };
+        if self.is_empty() {
+            return Ok(plan);
+        }
+        if self.k == 0 {
+            let nothing = Reduce { gemm: *self, splits: 0, partial: 0, row: 0, column: 0 };
+            return finish(plan, self, nothing, None);
+        }
+        check_machine(self, machine)?;
+        let mut product = Product::new(self);
+        product.align(&mut plan)?;
+        let choice = choice.unwrap_or_else(|| product.task(machine).choose());
+        product.launch(plan, machine, &choice)
+    }
+}
+
+fn check_machine(gemm: &Gemm, machine: Machine) -> Result<(), KernelError> {
+    let needed = Target::SM_90A;
+    if !machine.target.runs(needed) {
+        let (kernel, target) = ("gemm_sm90".to_owned(), machine.target);
+        return Err(KernelError::Target { kernel, needed, target });
+    }
+    if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
+        let remedy = "ask for a precision that tensor cores have";
+        return Err(refusal("precision", "that of binary32".to_owned(), remedy));
+    }
+    Ok(())
+}
+
+/// A product on its way to launches: where its operands are now.
+struct Product {
+    /// What was asked for.
+    asked: Gemm,
+    /// The same or its transposed product, so that results lie row by row.
+    gemm: Gemm,
+    flipped: bool,
+    /// Where `a`, `b`, the bias and `out` of `gemm` are.
+    a: Place,
+    b: Place,
+}
+
+impl Product {
+    fn new(asked: &Gemm) -> Self {
+        let product = Self {
+            asked: *asked,
+            gemm: *asked,
+            flipped: false,
+            a: Place::Argument(0),
+            b: Place::Argument(1),
+        };
+        if asked.out.order == Order::Columns { product.turned() } else { product }
+    }
+
+    /// The transposed product.
+    fn turned(&self) -> Self {
+        Self {
+            asked: self.asked,
+            gemm: self.gemm.flipped(),
+            flipped: !self.flipped,
+            a: self.b,
+            b: self.a,
+        }
+    }
+
+    /// Has operands copied that cannot be copied by tiles as they lie.
+    fn align(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+        let Gemm { m, n, k, batch, element, .. } = self.gemm;
+        let size = u64::from(element.size());
+        let (mut sources, mut buffers) = (Vec::new(), Vec::new());
+        let operands =
+            [(&mut self.gemm.a, &mut self.a, m, k), (&mut self.gemm.b, &mut self.b, k, n)];
+        for (layout, place, rows, columns) in operands {
+            if fits(layout, rows, columns, batch, size) {
+                continue;
+            }
+            let source = Source::new(*layout, rows, columns, batch);
+            if source.items().is_none() {
+                let problem = format!("{} lines, not 16 bytes apart,", source.lines);
+                return Err(refusal("operand", problem, "align lines, or multiply in parts"));
+            }
+            buffers.extend([*place, Place::Scratch(plan.scratch.len())]);
+            *place = Place::Scratch(plan.scratch.len());
+            *layout = source.target();
+            plan.scratch.push(source.bytes());
+            sources.push(source);
+        }
+        if !sources.is_empty() {
+            let kernel: Box<dyn Kernel> = Box::new(Align { sources, element });
+            plan.steps.push(Step { kernel, buffers });
+        }
+        Ok(())
+    }
+
+    fn task(&self, machine: Machine) -> Task {
+        let outer = (self.gemm.a.order == Order::Columns, self.gemm.b.order == Order::Rows);
+        Task { gemm: self.gemm, outer, depth: depth(self.gemm.element), machine }
+    }
+
+    fn variant(&self, tile: Tile, output: PtxType, store: Store, finish: Finish) -> Variant {
+        let major = |order, inner| if order == inner { Major::Inner } else { Major::Outer };
+        Variant {
+            element: self.gemm.element,
+            output,
+            a: major(self.gemm.a.order, Order::Rows),
+            b: major(self.gemm.b.order, Order::Columns),
+            tile,
+            store,
+            finish,
+        }
+    }
+
+    /// The launch of the product, and one for adding partial results up.
+    fn launch(
+        &self,
+        mut plan: Plan,
+        machine: Machine,
+        choice: &Choice,
+    ) -> Result<Plan, KernelError> {
+        if !choice.is_partial() {
+            let kernel = self.whole(machine, choice.tile)?;
+            let bias = kernel.variant.finish.bias != Bias::None;
+            let mut buffers = vec![self.a, self.b];
+            buffers.extend(bias.then_some(Place::Argument(2)));
+            buffers.push(Place::Argument(plan.arguments.len() - 1));
+            plan.steps.push(Step { kernel: Box::new(kernel), buffers });
+            return Ok(plan);
+        }
+        let product = if choice.flipped { self.turned() } else { Self { ..*self } };
+        let kernel = product.partial(machine, choice)?;
+        let reduce = product.reduce(&kernel);
+        let scratch = Place::Scratch(plan.scratch.len());
+        plan.scratch.push(4 * reduce.partial * u64::from(choice.splits) * self.gemm.batch);
+        let buffers = vec![product.a, product.b, scratch];
+        plan.steps.push(Step { kernel: Box::new(kernel), buffers });
+        finish(plan, &self.asked, reduce, Some(scratch))
+    }
+
+    /// The kernel that computes the results themselves.
+    fn whole(&self, machine: Machine, tile: Tile) -> Result<HopperGemm, KernelError> {
+        let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
+        let tiles = !epilogue.reads() && fits(&out, m, n, batch, output.size().into());
+        let store = if tiles && tile.columns % (128 / output.size()) == 0 {
+            Store::Tiles
+        } else {
+            Store::Lanes
+        };
+        let finish = Finish::of(&epilogue, self.flipped);
+        HopperGemm::new(self.gemm, self.variant(tile, output, store, finish), 1, machine)
+    }
+
+    /// The kernel that computes partial results.
+    fn partial(&self, machine: Machine, choice: &Choice) -> Result<HopperGemm, KernelError> {
+        let store = if choice.tile.columns % 32 == 0 { Store::Tiles } else { Store::Lanes };
+        let variant = self.variant(choice.tile, PtxType::F32, store, Finish::NONE);
+        let leading = self.gemm.n.next_multiple_of(4);
+        let out = Layout { order: Order::Rows, leading, stride: leading * self.gemm.m };
+        let gemm = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
+        HopperGemm::new(gemm, variant, choice.splits, machine)
+    }
+
+    /// What adds the partial results of a kernel up.
+    fn reduce(&self, kernel: &HopperGemm) -> Reduce {
+        let Layout { leading, stride, .. } = kernel.gemm.out;
+        let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
+        let Cut { splits, .. } = kernel.cut;
+        Reduce { gemm: self.asked, splits, partial: stride, row, column }
+    }
+}
+
+/// Ends a plan with what makes results of partial ones, if there are any.
+fn finish(
+    mut plan: Plan,
+    gemm: &Gemm,
+    reduce: Reduce,
+    partials: Option<Place>,
+) -> Result<Plan, KernelError> {
+    if !reduce.fits() {
+        let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
+        return Err(refusal("out", problem, "compute the product in parts"));
+    }
+    let mut buffers: Vec<_> = partials.into_iter().collect();
+    buffers.extend((2..plan.arguments.len()).map(Place::Argument));
+    plan.steps.push(Step { kernel: Box::new(reduce), buffers });
+    Ok(plan)
+}

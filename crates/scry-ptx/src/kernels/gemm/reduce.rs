@@ -1,0 +1,172 @@
+//! Sums of the results of parts of the common dimension, always in the same order, and what becomes
+//! of them.
+
+use super::epilogue::Factors;
+use super::memory::{load_number, store_number, wide};
+use super::{Gemm, Order};
+use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code, Global, Ptr, Val};
+use crate::types::PtxType;
+
+/// Threads of a block.
+const THREADS: u32 = 256;
+/// Results of a launch along x, so that they can be counted in 32 bits.
+const MOST: u64 = 1 << 30;
+
+/// Adds partial results and finishes them. The first buffer holds the partial results, if there
+/// are any, then come bias and `out` of the product.
+#[derive(Debug, Clone)]
+pub(super) struct Reduce {
+    /// The product.
+    pub gemm: Gemm,
+    /// Parts of the common dimension.
+    pub splits: u32,
+    /// Elements from one partial result to the next.
+    pub partial: u64,
+    /// Elements from one row of a partial result to the next.
+    pub row: u64,
+    /// Elements from one column of a partial result to the next.
+    pub column: u64,
+}
+
+impl Reduce {
+    fn output(&self) -> PtxType {
+        self.gemm.output
+    }
+
+    /// Rows that are computed along x.
+    fn slice(&self) -> u64 {
+        (MOST / self.gemm.n).clamp(1, self.gemm.m)
+    }
+
+    /// Whether the grid can hold all that is computed.
+    pub(super) fn fits(&self) -> bool {
+        self.gemm.m.div_ceil(self.slice()) <= 65535 && self.gemm.batch <= 65535
+    }
+
+    fn len(&self) -> u64 {
+        self.partial * u64::from(self.splits) * self.gemm.batch
+    }
+}
+
+/// The parameters.
+struct Terms<'k> {
+    k: &'k Code,
+    partials: Option<Ptr<'k, Global, f32>>,
+    bias: Option<Ptr<'k, Global, u8>>,
+    out: Ptr<'k, Global, u8>,
+    splits: Val<'k, u32>,
+    /// Elements between partial results, their rows and columns.
+    from: [Val<'k, u64>; 3],
+    /// Elements between results, their rows and columns.
+    to: [Val<'k, u64>; 3],
+    m: Val<'k, u32>,
+    n: Val<'k, u32>,
+    slice: Val<'k, u32>,
+    factors: Factors<'k>,
+}
+
+impl Kernel for Reduce {
+    fn name(&self) -> String {
+        let none = if self.splits == 0 { "_none" } else { "" };
+        format!("gemm_reduce{none}_{}{}", self.output().name(), self.gemm.epilogue.tag())
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_80
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
+            let terms = Terms::new(k, self);
+            let flat = k.block_id(0) * THREADS + k.thread_id();
+            let below = flat / terms.n;
+            let row = k.block_id(1) * terms.slice + below;
+            let column = flat - below * terms.n;
+            k.when(below.lt(terms.slice) & row.lt(terms.m), || self.one(&terms, row, column));
+        })
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let Gemm { m, n, batch, .. } = self.gemm;
+        let slice = self.slice();
+        let blocks = (slice * n).div_ceil(THREADS.into());
+        LaunchShape {
+            grid: [blocks as u32, m.div_ceil(slice) as u32, batch as u32],
+            block: [THREADS, 1, 1],
+            dynamic_shared: 0,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let Gemm { m, n, out, epilogue, .. } = self.gemm;
+        let product = self.gemm.buffers().expect("the product's buffers were checked");
+        let element = PtxType::F32;
+        let partials = Buffer { name: "partials", access: Access::Read, element, len: self.len() };
+        let mut buffers: Vec<_> = (self.splits > 0).then_some(partials).into_iter().collect();
+        buffers.extend(product.into_iter().skip(2));
+        let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
+        let (row, column) = match out.order {
+            Order::Rows => (out.leading, 1),
+            Order::Columns => (1, out.leading),
+        };
+        parameters.push(Parameter::U32(self.splits));
+        let distances = [self.partial, self.row, self.column, out.stride, row, column];
+        parameters.extend(distances.map(Parameter::U64));
+        parameters.extend([m, n, self.slice()].map(|size| Parameter::U32(size as u32)));
+        parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
+        Interface { buffers, parameters }
+    }
+}
+
+impl<'k> Terms<'k> {
+    fn new(k: &'k Code, reduce: &Reduce) -> Self {
+        Self {
+            k,
+            partials: (reduce.splits > 0).then(|| k.pointer("partials")),
+            bias: reduce.gemm.epilogue.bias.then(|| k.pointer("bias")),
+            out: k.pointer("out"),
+            splits: k.number("splits"),
+            from: ["from_result", "from_row", "from_column"].map(|name| k.number(name)),
+            to: ["to_result", "to_row", "to_column"].map(|name| k.number(name)),
+            m: k.number("m"),
+            n: k.number("n"),
+            slice: k.number("slice"),
+            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+        }
+    }
+
+    /// The sum over the parts.
+    fn sum<'a>(&'a self, row: Val<'a, u32>, column: Val<'a, u32>) -> Val<'a, f32> {
+        let sum = self.k.var::<f32>(0.0);
+        if let Some(partials) = self.partials {
+            let [result, of_row, of_column] = self.from;
+            let first = wide(self.k.block_id(2) * self.splits) * result;
+            let at = first + wide(row) * of_row + wide(column) * of_column;
+            let at = partials.at_wide(at);
+            self.k.for_range(0, self.splits, 1, |nth| {
+                sum.set(sum.get() + at.at_wide(wide(nth) * result).load_constant());
+            });
+        }
+        sum.get()
+    }
+}
+
+impl Reduce {
+    /// Computes a result.
+    fn one<'a>(&self, terms: &'a Terms<'a>, row: Val<'a, u32>, column: Val<'a, u32>) {
+        let (element, epilogue) = (self.output(), &self.gemm.epilogue);
+        let size = u64::from(element.size());
+        let sum = terms.sum(row, column);
+        let [result, of_row, of_column] = terms.to;
+        let to = wide(terms.k.block_id(2)) * result + wide(row) * of_row + wide(column) * of_column;
+        let to = terms.out.at_wide(to * size);
+        let bias =
+            terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, true));
+        let was = epilogue.reads().then(|| load_number(to, element, false));
+        let value = terms.factors.finish(epilogue.activation, sum, was, bias);
+        store_number(to, element, value);
+    }
+}
