@@ -9,6 +9,7 @@
 
 mod advice;
 mod align;
+mod bits;
 mod bools;
 mod bounding;
 mod budget;
@@ -37,6 +38,7 @@ mod overrides;
 mod pipeline;
 mod pointers;
 mod program;
+mod rebuild;
 mod reflect;
 mod report;
 mod scan;

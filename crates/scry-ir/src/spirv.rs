@@ -9,7 +9,8 @@ use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
-    bools, bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
+    bits, bools, bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate,
+    widen,
 };
 
 /// How to write SPIR-V.
@@ -134,6 +135,10 @@ fn rewrite(
     }
     if bools::needed(module) {
         bools::apply(module.to_mut(), &info)?;
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if bits::needed(module, &info) {
+        bits::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

@@ -5,6 +5,7 @@
     reason = "the helpers of these tests fail by panicking, as the tests do"
 )]
 
+mod bits;
 mod bools;
 mod bounds;
 mod corpus;
