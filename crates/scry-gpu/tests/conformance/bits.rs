@@ -138,19 +138,21 @@ fn fields_of_words_that_are_the_same_for_all() {
 /// There is no such bit in zero: what follows from the position has to know of that too.
 #[test]
 fn positions_of_bits_that_may_be_missing() {
-    let remainder = |x: u32| (first_leading_signed(x).cast_signed() % 5).cast_unsigned();
-    let cases: [(&str, &dyn Fn(u32, u32) -> u32); 9] = [
-        ("bitcast<u32>(firstLeadingBit(bitcast<i32>(x)) % 5)", &|x, _| remainder(x)),
-        ("bitcast<u32>((firstLeadingBit(vec2(bitcast<i32>(y))) % 5i).y)", &|_, y| remainder(y)),
-        ("bitcast<u32>(firstLeadingBit(vec2<i32>(0i)).x % 5)", &|_, _| u32::MAX),
-        ("bitcast<u32>(firstLeadingBit(vec2<i32>(-1i)).x / 2)", &|_, _| 0),
-        ("select(7u, 8u, firstLeadingBit(x) > 31u)", &|x, _| if x == 0 { 8 } else { 7 }),
-        ("select(7u, 8u, firstTrailingBit(x & y) > 31u)", &|x, y| if x & y == 0 { 8 } else { 7 }),
-        ("countLeadingZeros(x & y) >> 5u", &|x, y| u32::from(x & y == 0)),
-        ("countTrailingZeros(vec3(x & y)).z / 32u", &|x, y| u32::from(x & y == 0)),
-        ("countTrailingZeros(firstTrailingBit(vec4(0u)).w & 32u)", &|_, _| 5),
+    fn remainder(x: u32) -> u32 {
+        (first_leading_signed(x).cast_signed() % 5).cast_unsigned()
+    }
+    const CASES: [Case; 9] = [
+        ("bitcast<u32>(firstLeadingBit(bitcast<i32>(x)) % 5)", |x, _| remainder(x)),
+        ("bitcast<u32>((firstLeadingBit(vec2(bitcast<i32>(y))) % 5i).y)", |_, y| remainder(y)),
+        ("bitcast<u32>(firstLeadingBit(vec2<i32>(0i)).x % 5)", |_, _| u32::MAX),
+        ("bitcast<u32>(firstLeadingBit(vec2<i32>(-1i)).x / 2)", |_, _| 0),
+        ("select(7u, 8u, firstLeadingBit(x) > 31u)", |x, _| if x == 0 { 8 } else { 7 }),
+        ("select(7u, 8u, firstTrailingBit(x & y) > 31u)", |x, y| if x & y == 0 { 8 } else { 7 }),
+        ("countLeadingZeros(x & y) >> 5u", |x, y| u32::from(x & y == 0)),
+        ("countTrailingZeros(vec3(x & y)).z / 32u", |x, y| u32::from(x & y == 0)),
+        ("countTrailingZeros(firstTrailingBit(vec4(0u)).w & 32u)", |_, _| 5),
     ];
-    check_table("", &cases, &pairs());
+    check_table("", &CASES, &pairs());
 }
 
 fn bytes(word: u32) -> [u8; 4] {
