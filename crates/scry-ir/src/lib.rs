@@ -17,6 +17,7 @@ mod calls;
 mod cooperative;
 mod declarations;
 mod directives;
+mod divisions;
 mod entry;
 mod error;
 mod features;

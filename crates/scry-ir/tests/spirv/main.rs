@@ -9,6 +9,7 @@ mod bits;
 mod bools;
 mod bounds;
 mod corpus;
+mod divisions;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
