@@ -90,6 +90,18 @@ fn no_bit_is_found_at_minus_one() {
     }
 }
 
+#[test]
+fn quotients_are_added_to_bits_of_floats() {
+    let expected = WORDS.map(|word| {
+        let sum = 1f32.to_bits() + word / 6;
+        [sum, sum, word / 6, word % 6]
+    });
+    for gpu in support::devices() {
+        let results = run::<[u32; 4]>(&gpu, "fuzz/quotient.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {
