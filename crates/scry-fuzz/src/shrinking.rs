@@ -30,8 +30,27 @@ struct Search<'a> {
     fails: &'a mut dyn FnMut(&Kernel) -> bool,
 }
 
-/// A change of the statement at an index of a block; false if it does not apply.
-type Change = fn(&mut Vec<Stmt>, usize) -> bool;
+/// A change of a statement.
+#[derive(Clone, Copy)]
+enum Change {
+    Remove,
+    /// One of the blocks in it stands in its place, by number.
+    Unwrap(usize),
+    /// A loop turns once.
+    OneRound,
+}
+
+/// Changes in the order in which they are tried; no statement drawn has more blocks in it.
+const CHANGES: [Change; 8] = [
+    Change::Remove,
+    Change::Unwrap(0),
+    Change::Unwrap(1),
+    Change::Unwrap(2),
+    Change::Unwrap(3),
+    Change::Unwrap(4),
+    Change::Unwrap(5),
+    Change::OneRound,
+];
 
 impl Search<'_> {
     /// Takes the candidate if it is another kernel that still fails.
@@ -50,8 +69,6 @@ impl Search<'_> {
     /// Leaves out statements, or puts what is inside in their place; last ones first, since
     /// earlier ones declare what later ones use.
     fn statements(&mut self) {
-        const CHANGES: [Change; 4] =
-            [remove, unwrap_first, unwrap_last, |block, at| one_round(&mut block[at])];
         let blocks = count_blocks(&mut self.best.clone());
         for block in (0..blocks).rev() {
             let mut at = block_len(&mut self.best.clone(), block);
@@ -122,34 +139,27 @@ fn change_block(kernel: &mut Kernel, wanted: usize, index: usize, change: Change
     let (mut at, mut changed) = (0, false);
     walk::for_each_block(kernel, &mut |block| {
         if at == wanted && index < block.len() {
-            changed = change(block, index);
+            changed = change_statement(block, index, change);
         }
         at += 1;
     });
     changed
 }
 
-fn remove(block: &mut Vec<Stmt>, at: usize) -> bool {
-    block.remove(at);
-    true
-}
-
-fn unwrap_first(block: &mut Vec<Stmt>, at: usize) -> bool {
-    let inner = walk::inner_blocks(&mut block[at]).into_iter().next().map(std::mem::take);
-    unwrap(block, at, inner)
-}
-
-fn unwrap_last(block: &mut Vec<Stmt>, at: usize) -> bool {
-    let inner = walk::inner_blocks(&mut block[at]).pop().map(std::mem::take);
-    unwrap(block, at, inner)
-}
-
-fn unwrap(block: &mut Vec<Stmt>, at: usize, inner: Option<Vec<Stmt>>) -> bool {
-    let Some(inner) = inner else {
-        return false;
-    };
-    block.splice(at..=at, inner);
-    true
+/// False if the change does not apply to the statement.
+fn change_statement(block: &mut Vec<Stmt>, at: usize, change: Change) -> bool {
+    match change {
+        Change::Remove => {
+            block.remove(at);
+            true
+        }
+        Change::Unwrap(number) => {
+            let inner = walk::inner_blocks(&mut block[at]).into_iter().nth(number);
+            let inner = inner.map(std::mem::take);
+            inner.is_some_and(|inner| block.splice(at..=at, inner).count() == 1)
+        }
+        Change::OneRound => one_round(&mut block[at]),
+    }
 }
 
 fn one_round(stmt: &mut Stmt) -> bool {
@@ -233,5 +243,19 @@ mod tests {
         assert!(source.contains("reverseBits"));
         assert!(source.lines().count() < 25, "{source}");
         assert_eq!((shrunk.groups, shrunk.workgroup_size), ([1; 3], [1; 3]));
+    }
+
+    #[test]
+    fn any_block_of_a_statement_can_stand_in_its_place() {
+        let is_kept = |kernel: &Kernel| kernel.case().source.contains("f64");
+        let features = Features { f64: true, ..Features::default() };
+        let is_deep = |source: &str| source.contains("switch") && source.len() < 5000;
+        let kernels = (0..100).map(|seed| crate::kernel(seed, features)).filter(is_kept);
+        let deep = kernels.filter(|kernel| is_deep(&kernel.case().source)).take(3);
+        let shrunk: Vec<_> = deep.map(|kernel| shrink(&kernel, 5000, is_kept).case()).collect();
+        assert_eq!(shrunk.len(), 3);
+        for case in shrunk {
+            assert!(!case.source.contains("switch"), "seed {}: {}", case.seed, case.source);
+        }
     }
 }

@@ -9,6 +9,7 @@
 
 mod advice;
 mod align;
+mod bits;
 mod bools;
 mod bounding;
 mod budget;
@@ -16,6 +17,7 @@ mod calls;
 mod cooperative;
 mod declarations;
 mod directives;
+mod divisions;
 mod entry;
 mod error;
 mod features;
@@ -37,6 +39,7 @@ mod overrides;
 mod pipeline;
 mod pointers;
 mod program;
+mod rebuild;
 mod reflect;
 mod report;
 mod scan;

@@ -9,7 +9,8 @@ use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
-    bools, bounding, cooperative, fold, guard, loops, mixes, pointers, shifts, validate, widen,
+    bits, bools, bounding, cooperative, divisions, fold, guard, loops, mixes, pointers, shifts,
+    validate, widen,
 };
 
 /// How to write SPIR-V.
@@ -136,6 +137,14 @@ fn rewrite(
         bools::apply(module.to_mut(), &info)?;
         info = Cow::Owned(revalidate(module)?);
     }
+    if bits::needed(module, &info) {
+        bits::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if divisions::needed(module, &info) {
+        divisions::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
     if shifts::needed(module, &info) {
         shifts::apply(module.to_mut(), &info);
     }
@@ -189,7 +198,8 @@ fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Option
         zero_initialize_workgroup_memory: zeroing,
         // The loops that need it have been bounded one by one.
         force_loop_bounding: false,
-        emit_int_div_checks: true,
+        // Divisors have been guarded one by one.
+        emit_int_div_checks: false,
         // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
         use_storage_input_output_16: false,
         ..spv::Options::default()

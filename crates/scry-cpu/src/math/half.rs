@@ -14,6 +14,19 @@ pub(crate) fn f16_bits(x: f32) -> u16 {
     (bits >> 16 & 0x8000 | magnitude) as u16
 }
 
+/// The bits of the nearest `f16`, ties to even.
+///
+/// An `f32` on the way must not become a tie that the number is not: where it is not exact, it is
+/// rounded to zero and its last bit set, which says that there was more.
+#[inline(always)]
+pub(crate) fn f16_bits_of_f64(x: f64) -> u16 {
+    let near = x as f32;
+    let back = f64::from(near);
+    let towards_zero = near.to_bits() - u32::from(back.abs() > x.abs());
+    let rounded = if back == x { near.to_bits() } else { towards_zero | 1 };
+    f16_bits(f32::from_bits(rounded))
+}
+
 /// Of a size below 2^-14: in the sum with a half, a unit in the last place is the least `f16`.
 #[inline(always)]
 fn subnormal_bits(size: u32) -> u32 {

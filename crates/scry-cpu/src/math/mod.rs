@@ -24,7 +24,7 @@ mod wide;
 mod tests;
 
 pub(crate) use exponential::{exp, exp2, inverse_sqrt, log, log2, pow};
-pub(crate) use half::{f16_bits, f32_of_f16, quantize_f16};
+pub(crate) use half::{f16_bits, f16_bits_of_f64, f32_of_f16, quantize_f16};
 pub(crate) use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan, atan2};
 pub(crate) use parts::{frexp_exponent, frexp_fraction, ldexp, max, min, sign};

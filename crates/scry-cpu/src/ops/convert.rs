@@ -174,6 +174,7 @@ fn from_f64(to: Type) -> Option<&'static dyn LaneOp> {
             rare_one(|a: f64| (if a > I64_MAX_DOUBLE { I64_MAX_DOUBLE } else { a }) as i64)
         }
         Type::F32 => plain_one(|a: f64| a as f32),
-        Type::F64 | Type::F16 => return None,
+        Type::F16 => rare_one(|a: f64| F16(math::f16_bits_of_f64(a))),
+        Type::F64 => return None,
     })
 }

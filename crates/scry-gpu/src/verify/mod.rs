@@ -18,6 +18,7 @@
 //! ```
 
 mod compare;
+mod failure;
 mod ulps;
 
 use crate::binding::Binding;
@@ -32,6 +33,7 @@ use crate::order::sorted;
 use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
+pub use failure::is_same_failure;
 pub use ulps::FAR;
 
 /// What a buffer holds when a kernel starts: a slice, array or vector of elements.

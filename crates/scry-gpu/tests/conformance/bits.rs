@@ -106,6 +106,55 @@ fn fields() {
     check_table("", &CASES, &pairs());
 }
 
+/// Devices may have instructions of their own for what is the same for all invocations, and
+/// compilers a rule for what they know.
+#[test]
+fn fields_of_words_that_are_the_same_for_all() {
+    const WORD: u32 = 0xb2d4_c8e1;
+    fn length() -> u32 {
+        pairs().len() as u32
+    }
+    const CASES: [Case; 10] = [
+        ("extractBits(arrayLength(&pairs), y, 1u)", |_, y| extract(length(), y, 1)),
+        ("extractBits(arrayLength(&pairs), y % 33u, arrayLength(&pairs) % 33u)", |_, y| {
+            extract(length(), y % 33, length() % 33)
+        }),
+        ("bitcast<u32>(extractBits(1i >> (arrayLength(&pairs) / 1024u), y, 1u))", |_, y| {
+            extract_signed(1, y, 1)
+        }),
+        ("extractBits(0xb2d4c8e1u, y, 9u)", |_, y| extract(WORD, y, 9)),
+        ("extractBits(x, 9u, 30u)", |x, _| extract(x, 9, 30)),
+        ("bitcast<u32>(extractBits(vec2(bitcast<i32>(x)), 9u, 30u).y)", |x, _| {
+            extract_signed(x, 9, 30)
+        }),
+        ("extractBits(x, 40u, 4u) + extractBits(y, 4u, 0u)", |_, _| 0),
+        ("insertBits(arrayLength(&pairs), 0x2d5u, y, 1u)", |_, y| insert(length(), 0x2d5, y, 1)),
+        ("insertBits(1u, 0x5555u, y, arrayLength(&pairs))", |_, y| insert(1, 0x5555, y, length())),
+        ("insertBits(x, y, 30u, 7u) ^ insertBits(x, y, 32u, 0u)", |x, y| x ^ insert(x, y, 30, 7)),
+    ];
+    check_table("", &CASES, &pairs());
+}
+
+/// There is no such bit in zero: what follows from the position has to know of that too.
+#[test]
+fn positions_of_bits_that_may_be_missing() {
+    fn remainder(x: u32) -> u32 {
+        (first_leading_signed(x).cast_signed() % 5).cast_unsigned()
+    }
+    const CASES: [Case; 9] = [
+        ("bitcast<u32>(firstLeadingBit(bitcast<i32>(x)) % 5)", |x, _| remainder(x)),
+        ("bitcast<u32>((firstLeadingBit(vec2(bitcast<i32>(y))) % 5i).y)", |_, y| remainder(y)),
+        ("bitcast<u32>(firstLeadingBit(vec2<i32>(0i)).x % 5)", |_, _| u32::MAX),
+        ("bitcast<u32>(firstLeadingBit(vec2<i32>(-1i)).x / 2)", |_, _| 0),
+        ("select(7u, 8u, firstLeadingBit(x) > 31u)", |x, _| if x == 0 { 8 } else { 7 }),
+        ("select(7u, 8u, firstTrailingBit(x & y) > 31u)", |x, y| if x & y == 0 { 8 } else { 7 }),
+        ("countLeadingZeros(x & y) >> 5u", |x, y| u32::from(x & y == 0)),
+        ("countTrailingZeros(vec3(x & y)).z / 32u", |x, y| u32::from(x & y == 0)),
+        ("countTrailingZeros(firstTrailingBit(vec4(0u)).w & 32u)", |_, _| 5),
+    ];
+    check_table("", &CASES, &pairs());
+}
+
 fn bytes(word: u32) -> [u8; 4] {
     word.to_le_bytes()
 }

@@ -1,6 +1,6 @@
 //! Optional features: right where the device reports them, refused by name where it does not.
 
-use scry_gpu::{Device, Features, GpuError, Launch, f16};
+use scry_gpu::{BackendKind, Device, Features, GpuError, Launch, f16};
 
 use crate::harness::{assert_says, on_each_device, one_workgroup, refused, run_words, succeed};
 
@@ -200,6 +200,58 @@ fn double_precision_floats() {
         assert!((got[1] - a[0].mul_add(a[1], 0.1)).abs() < 0.1);
         assert!((got[6] - 2f64.mul_add(a[1], a[0])).abs() <= 0.25);
     });
+}
+
+/// Converts each number to 16 bits, and what it becomes to 32.
+const F64_TO_F16: &str = "
+    enable f16;
+    @group(0) @binding(0) var<storage, read> a: array<f64>;
+    @group(0) @binding(1) var<storage, read_write> out: array<f32>;
+
+    @compute @workgroup_size(32)
+    fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+        if id.x < arrayLength(&a) { out[id.x] = f32(f16(a[id.x])); }
+    }";
+
+/// The nearest number of 16 bits, with ties to even, by its distance.
+fn nearest_half(x: f64) -> f64 {
+    let about = f16::from_f32(x as f32).to_bits();
+    let around = [about.saturating_sub(1), about, about + 1];
+    let distance = |bits: &u16| (f16::from_bits(*bits).to_f64() - x).abs();
+    let nearer = |a: &u16, b: &u16| distance(a).total_cmp(&distance(b)).then((a & 1).cmp(&(b & 1)));
+    let nearest = around.into_iter().min_by(nearer).expect("there are three");
+    f16::from_bits(nearest).to_f64()
+}
+
+/// Where the compiler is our own the nearest number is wanted, with ties to even; a driver may take
+/// the one on the other side.
+#[test]
+fn doubles_become_halves_in_one_step() {
+    // Hardly more and hardly less than what lies in the middle between two numbers of 16 bits:
+    // 32 bits cannot tell it from that.
+    let middles = [1.0 + 2f64.powi(-11), 1.0 + 3.0 * 2f64.powi(-11), 4101.0 / 2.0, 1e-3];
+    let near = |x: f64| [x, x * (1.0 + 2f64.powi(-40)), x * (1.0 - 2f64.powi(-40))];
+    let mut numbers: Vec<f64> = middles.into_iter().flat_map(near).collect();
+    numbers.extend([0.0, 1.0, 0.1, 65504.0, 65503.9]);
+    numbers.extend(numbers.clone().iter().map(|x| -x));
+    let want: Vec<f64> = numbers.iter().copied().map(nearest_half).collect();
+    let twice = numbers.iter().map(|x| f16::from_f32(*x as f32).to_f64());
+    assert_ne!(want, twice.collect::<Vec<f64>>());
+    where_present(Features::F64 | Features::F16, F64_TO_F16, |gpu| {
+        let input = succeed(gpu.upload(&numbers));
+        let out = succeed(gpu.alloc::<f32>(numbers.len()));
+        succeed(gpu.dispatch(F64_TO_F16, &[&input, &out], numbers.len()));
+        for ((x, got), want) in numbers.iter().zip(succeed(out.download())).zip(&want) {
+            let got = f64::from(got);
+            let is_near = (got - x).abs() < x.abs() * 2f64.powi(-10);
+            let is_right = if is_compiled_by_us(gpu) { got == *want } else { is_near || got == *x };
+            assert!(is_right, "{x:e} is {got:e}, not {want:e}");
+        }
+    });
+}
+
+fn is_compiled_by_us(gpu: &Device) -> bool {
+    matches!(gpu.backend_kind(), BackendKind::Cpu | BackendKind::Cuda)
 }
 
 const F32_ATOMICS: &str = "

@@ -60,6 +60,48 @@ fn integers_of_16_bits_wrap_before_they_are_widened() {
     }
 }
 
+#[test]
+fn fields_lie_at_their_offset() {
+    // A field of one bit at an offset, of 200 and four more and of what is made of 768.
+    let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
+        let bit = |at: u32| 204u32.checked_shr(at).unwrap_or(0) & 1;
+        let low = |x: u32| x & !(15 << i);
+        let inserted = [low(1) | (402 & 15) << i, low(1)];
+        let signed = if i == 0 { u32::MAX } else { 0 };
+        [bit(WORDS[i].wrapping_add(3)), signed, (772 >> inserted[1]) & 511, inserted[0]]
+    });
+    for gpu in support::devices() {
+        let results = run::<[u32; 4]>(&gpu, "fuzz/fields.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn no_bit_is_found_at_minus_one() {
+    let expected = WORDS.map(|word| {
+        let differing = word ^ (word.cast_signed() >> 31).cast_unsigned();
+        let leading = 31 - differing.leading_zeros() as i32;
+        let trailing = if word == 0 { -1 } else { word.trailing_zeros() as i32 };
+        [-1, leading % 5, trailing / 2, 1]
+    });
+    for gpu in support::devices() {
+        let results = run::<[i32; 4]>(&gpu, "fuzz/found.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn quotients_are_added_to_bits_of_floats() {
+    let expected = WORDS.map(|word| {
+        let sum = 1f32.to_bits() + word / 6;
+        [sum, sum, word / 6, word % 6]
+    });
+    for gpu in support::devices() {
+        let results = run::<[u32; 4]>(&gpu, "fuzz/quotient.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

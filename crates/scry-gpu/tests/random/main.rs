@@ -8,7 +8,8 @@ mod found;
 mod support;
 
 use scry_fuzz::{Case, Kernel, kernel, shrink};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain};
+use scry_gpu::testing::{null_info, observed};
+use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 
 /// Kernels that are run if nothing else is said: half a minute on a software device.
@@ -32,10 +33,10 @@ fn every_device_computes_the_same() {
     for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
         let kernel = kernel(seed, features.for_seed(seed));
         for device in others {
-            if let Some(problem) = disagreement(&kernel.case(), reference, device) {
-                let small = smallest(&kernel, reference, device);
-                let shown = disagreement(&small.case(), reference, device).unwrap_or(problem);
-                panic!("seed {seed}: {shown}\n{:?}", small.case());
+            if let Some(problem) = problem(&kernel.case(), reference, device) {
+                let small = smallest(&kernel, &problem, reference, device);
+                let shown = self::problem(&small.case(), reference, device).unwrap_or(problem);
+                panic!("seed {seed}: {shown}\n{}\n{:?}", small.case().source, small.case());
             }
         }
     }
@@ -57,25 +58,44 @@ fn common_features(devices: &[Device]) -> scry_fuzz::Features {
     }
 }
 
-fn smallest(kernel: &Kernel, reference: &Device, device: &Device) -> Kernel {
+/// What is wrong with a kernel on a device.
+enum Problem {
+    /// The device computed other bytes than the reference.
+    Difference(String),
+    /// One of the two does not run it.
+    Failure(GpuError),
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Difference(text) => f.write_str(text),
+            Self::Failure(error) => write!(f, "refused: {error}"),
+        }
+    }
+}
+
+impl Problem {
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Failure(one), Self::Failure(other)) => is_same_failure(one, other),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
+    }
+}
+
+/// The smallest kernel found that has the same problem.
+fn smallest(kernel: &Kernel, wanted: &Problem, reference: &Device, device: &Device) -> Kernel {
     shrink(kernel, ATTEMPTS, |smaller| {
-        disagreement(&smaller.case(), reference, device).is_some_and(|text| !is_refusal(&text))
+        let found = problem(&smaller.case(), reference, device);
+        found.is_some_and(|found| found.is_like(wanted))
     })
 }
 
-const REFUSED: &str = "refused: ";
-
-fn is_refusal(text: &str) -> bool {
-    text.starts_with(REFUSED)
-}
-
-/// How a device disagrees with the reference, or why one of them does not run the kernel.
-fn disagreement(case: &Case, reference: &Device, device: &Device) -> Option<String> {
+fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> {
     match compared(case, reference, device) {
-        Ok(Verdict::Ran(outputs)) => explain(&outputs, reference, device),
-        Ok(Verdict::Unable(error)) | Err(error) => {
-            Some(format!("{REFUSED}{error}\n{}", case.source))
-        }
+        Ok(Verdict::Ran(outputs)) => explain(&outputs, reference, device).map(Problem::Difference),
+        Ok(Verdict::Unable(error)) | Err(error) => Some(Problem::Failure(error)),
     }
 }
 
@@ -89,4 +109,22 @@ fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict,
     let options = CompileOptions::default();
     let work = Work { wgsl: &case.source, options: &options, contents: &contents, launch: &launch };
     work.verify(device, &work.run(reference)?, 0)
+}
+
+/// A kernel that a device does not run is made small as one on which it disagrees.
+#[test]
+fn what_a_device_refuses_is_made_small() {
+    let mut lacking = null_info();
+    lacking.features -= Features::F64;
+    let [reference, device] = [null_info(), lacking].map(|info| observed(info).0);
+    let only = scry_fuzz::Features { f64: true, ..scry_fuzz::Features::default() };
+    let refused = (0..20).find_map(|seed| {
+        let kernel = kernel(seed, only);
+        problem(&kernel.case(), &reference, &device).map(|problem| (kernel, problem))
+    });
+    let (kernel, found) = refused.expect("some of the kernels have 64-bit floats");
+    assert!(matches!(found, Problem::Failure(GpuError::Unsupported { .. })), "{found}");
+    let small = smallest(&kernel, &found, &reference, &device).case().source;
+    assert!(small.lines().count() < 20, "{small}");
+    assert!(small.contains("f64"), "{small}");
 }

@@ -5,9 +5,11 @@
     reason = "the helpers of these tests fail by panicking, as the tests do"
 )]
 
+mod bits;
 mod bools;
 mod bounds;
 mod corpus;
+mod divisions;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use scry_fuzz::{Case, Kernel, shrink};
-use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain};
+use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
 
 /// Candidates that are run to make a kernel smaller.
@@ -13,10 +13,8 @@ const ATTEMPTS: usize = 3000;
 pub enum Problem {
     /// The devices computed different bytes.
     Difference(String),
-    /// The source was refused before a device saw it.
-    Shader(String),
-    /// A device does not run it.
-    Refused(String),
+    /// The kernel was refused, or a device does not run it.
+    Refused(GpuError),
     /// A defect that ended in a panic.
     Panic,
 }
@@ -26,22 +24,24 @@ impl Problem {
     pub fn text(&self) -> String {
         match self {
             Self::Difference(text) => text.clone(),
-            Self::Shader(text) => format!("the kernel is refused: {text}"),
-            Self::Refused(text) => format!("a device refuses the kernel: {text}"),
+            Self::Refused(GpuError::Shader(error)) => format!("the kernel is refused: {error}"),
+            Self::Refused(error) => format!("a device refuses the kernel: {error}"),
             Self::Panic => "a defect of scry: running the kernel ends in a panic".to_owned(),
         }
     }
 
     fn is_like(&self, other: &Self) -> bool {
-        std::mem::discriminant(self) == std::mem::discriminant(other)
+        match (self, other) {
+            (Self::Refused(one), Self::Refused(other)) => is_same_failure(one, other),
+            _ => std::mem::discriminant(self) == std::mem::discriminant(other),
+        }
     }
 }
 
 /// What is wrong with a kernel on a device, and the smallest kernel with which that is wrong.
 pub fn try_one(kernel: &Kernel, reference: &Device, device: &Device) -> Option<(Problem, Case)> {
     let problem = problem(&kernel.case(), reference, device)?;
-    if matches!(problem, Problem::Shader(_)) {
-        // Most of what is left out of a kernel has it refused, for reasons of its own.
+    if !problem.is_like(&problem) {
         return Some((problem, kernel.case()));
     }
     let small = shrink(kernel, ATTEMPTS, |smaller| {
@@ -59,8 +59,7 @@ fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> 
         Ok(Ok(Verdict::Ran(outputs))) => {
             explain(&outputs, reference, device).map(Problem::Difference)
         }
-        Ok(Err(GpuError::Shader(error))) => Some(Problem::Shader(error.to_string())),
-        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Refused(error.to_string())),
+        Ok(Ok(Verdict::Unable(error)) | Err(error)) => Some(Problem::Refused(error)),
         Err(_) => Some(Problem::Panic),
     }
 }

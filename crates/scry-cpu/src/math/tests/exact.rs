@@ -154,6 +154,31 @@ fn floats_round_to_the_nearest_f16_and_ties_to_even() {
 }
 
 #[test]
+fn doubles_round_to_f16_once() {
+    for half in 0..0x7c00u16 {
+        let (low, next) = (meaning(half), meaning(half + 1).min(65536.0));
+        let middle = (low + next) / 2.0;
+        let even = half + half % 2;
+        let cases = [
+            (low, half),
+            (low.next_up(), half),
+            (middle.next_down(), half),
+            (middle, even),
+            (middle.next_up(), half + 1),
+            (middle * (1.0 + 2f64.powi(-30)), half + 1),
+        ];
+        for (x, want) in cases {
+            assert_eq!(math::f16_bits_of_f64(x), want, "of {x:e}");
+            assert_eq!(math::f16_bits_of_f64(-x), want | 0x8000, "of -{x:e}");
+        }
+    }
+    let infinite = [f64::MAX, f64::INFINITY, 65520.0, 1e39];
+    assert_eq!(infinite.map(math::f16_bits_of_f64), [0x7c00; 4]);
+    assert_eq!([5e-324, 1e-40, 1e-300].map(math::f16_bits_of_f64), [0; 3]);
+    assert!(math::f32_of_f16(math::f16_bits_of_f64(f64::NAN)).is_nan());
+}
+
+#[test]
 fn doubles_have_the_same_edges() {
     let exponents = [-2200, -1100, -1075, -1074, -1022, -600, 0, 600, 1023, 2098];
     for x in [1.5, 1.0 + f64::EPSILON, f64::MAX, f64::MIN_POSITIVE, 5e-324, -3.0] {

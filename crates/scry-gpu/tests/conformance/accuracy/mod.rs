@@ -183,3 +183,21 @@ fn ranges_are_as_narrow_as_the_rules() {
     // A product too small for a normal number may be flushed.
     assert!(F16.mul(Range::of(0.001), Range::of(0.001)).holds(0.0));
 }
+
+#[test]
+fn products_that_share_a_factor_may_be_one() {
+    let numbers = [1.562_661_2, -1.633_787, 1.435_456_9_f32];
+    let [a, b, c] = numbers.map(f64::from);
+    let rounded = |x: f64| f64::from(x as f32);
+    // Fused, and not.
+    let factored = [rounded(b * rounded(a + c) + rounded(c * a)), -2.655_153_274_536_133];
+    let (x, y) = ([a, b, c].map(Range::of), [b, c, a].map(Range::of));
+    let allowed = F32.dot(x, y);
+    assert!(factored.into_iter().all(|sum| allowed.holds(sum)), "{allowed:?}");
+    assert!(allowed.high - allowed.low < 8.0 * F32.ulp(2.6), "{allowed:?}");
+    let products = |y: [Range; 3]| F32.sum([0, 1, 2].map(|i| F32.mul(x[i], y[i])));
+    assert!(!products(y).holds(factored[1]));
+    // Nothing is shared here.
+    let apart = [0.3, 0.7, 1.1].map(Range::of);
+    assert_eq!(F32.dot(x, apart), products(apart));
+}

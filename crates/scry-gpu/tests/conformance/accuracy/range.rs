@@ -279,8 +279,27 @@ impl Format {
         sums[0].or(sums[1]).or(sums[2])
     }
 
+    /// A sum of products. WGSL lets an implementation reassociate, which is to compute in any other
+    /// order what would be the same if nothing were rounded, and it sets no bound to the error of
+    /// that. So products that share a factor, as `a * b + b * c`, may be `b * (a + c)`.
     pub fn dot(self, x: [Range; 3], y: [Range; 3]) -> Range {
-        self.sum([0, 1, 2].map(|i| self.mul(x[i], y[i])))
+        let products = self.sum([0, 1, 2].map(|i| self.mul(x[i], y[i])));
+        let factored = [[0, 1, 2], [0, 2, 1], [1, 2, 0]].map(|[i, j, rest]| {
+            let rest = self.mul(x[rest], y[rest]);
+            self.factored([x[i], y[i]], [x[j], y[j]], rest)
+        });
+        factored.into_iter().flatten().fold(products, Range::or)
+    }
+
+    /// The sum of two products and something else, with a factor that they share in front.
+    fn factored(self, one: [Range; 2], other: [Range; 2], rest: Range) -> Option<Range> {
+        let ways = [(0, 0), (0, 1), (1, 0), (1, 1)];
+        let shared = ways.into_iter().filter(|(i, j)| one[*i] == other[*j]);
+        let sums = shared.map(|(i, j)| {
+            let sum = self.add(one[1 - i], other[1 - j]);
+            self.add(self.mul(one[i], sum), rest)
+        });
+        sums.reduce(Range::or)
     }
 
     pub fn length(self, x: [Range; 3]) -> Range {
