@@ -6,6 +6,7 @@ pub mod hopper;
 mod memory;
 mod plan;
 mod reduce;
+mod split;
 
 pub use epilogue::{Activation, Epilogue};
 
@@ -84,7 +85,7 @@ pub enum Precision {
     /// As binary32.
     #[default]
     Full,
-    /// Rounded to 11 significant bits before.
+    /// Cut or rounded to 11 significant bits before.
     Tf32,
     /// Each as a sum of two numbers of 11 significant bits, of which the product of the small
     /// ones is left out: about as exact as binary32.

@@ -1,10 +1,9 @@
 //! From a product to launches.
 
 use super::align::{Align, Source, fits};
-use super::hopper::{
-    Bias, Choice, Cut, Finish, HopperGemm, Major, Store, Task, Tile, Variant, depth,
-};
+use super::hopper::{Bias, Choice, Cut, Finish, HopperGemm, Major, Store, Task, Tile, Variant};
 use super::reduce::Reduce;
+use super::split::Split;
 use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
 use crate::kernels::{Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
@@ -91,26 +90,26 @@ impl Product {
         }
     }
 
-    /// Has operands copied that cannot be copied by tiles as they lie.
+    /// Has operands copied that tensor cores or the copy engine do not take as they lie.
     fn align(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+        if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_halves(plan) }
+    }
+
+    fn align_halves(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        let size = u64::from(element.size());
         let (mut sources, mut buffers) = (Vec::new(), Vec::new());
         let operands =
             [(&mut self.gemm.a, &mut self.a, m, k), (&mut self.gemm.b, &mut self.b, k, n)];
         for (layout, place, rows, columns) in operands {
-            if fits(layout, rows, columns, batch, size) {
+            if fits(layout, rows, columns, batch, 2) {
                 continue;
             }
             let source = Source::new(*layout, rows, columns, batch);
             if source.items().is_none() {
-                let problem = format!("{} lines, not 16 bytes apart,", source.lines);
-                return Err(refusal("operand", problem, "align lines, or multiply in parts"));
+                return Err(too_many_lines(source.lines));
             }
-            buffers.extend([*place, Place::Scratch(plan.scratch.len())]);
-            *place = Place::Scratch(plan.scratch.len());
             *layout = source.target();
-            plan.scratch.push(source.bytes());
+            buffers.extend([*place, moved(place, plan, source.bytes())]);
             sources.push(source);
         }
         if !sources.is_empty() {
@@ -120,15 +119,45 @@ impl Product {
         Ok(())
     }
 
+    /// Binary32 is read along the common dimension only; and in parts, if it is to be exact.
+    fn split(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+        let Gemm { m, n, k, batch, .. } = self.gemm;
+        let parts = self.parts();
+        let operands = [
+            (&mut self.gemm.a, &mut self.a, [m, k], Order::Rows),
+            (&mut self.gemm.b, &mut self.b, [n, k], Order::Columns),
+        ];
+        for (layout, place, [outer, depth], order) in operands {
+            let inner = layout.order == order;
+            if inner && parts == 1 && fits(layout, outer, depth, batch, 4) {
+                continue;
+            }
+            let split = Split { parts, ..Split::new(*layout, [outer, depth], inner, batch) };
+            if !split.fits() {
+                return Err(too_many_lines(outer));
+            }
+            *layout = split.target();
+            let buffers = vec![*place, moved(place, plan, split.bytes())];
+            plan.steps.push(Step { kernel: Box::new(split), buffers });
+        }
+        Ok(())
+    }
+
+    /// Parts that numbers are taken apart into.
+    fn parts(&self) -> u32 {
+        if self.gemm.precision == Precision::Tf32x3 { 2 } else { 1 }
+    }
+
     fn task(&self, machine: Machine) -> Task {
         let outer = (self.gemm.a.order == Order::Columns, self.gemm.b.order == Order::Rows);
-        Task { gemm: self.gemm, outer, depth: depth(self.gemm.element), machine }
+        Task { gemm: self.gemm, outer, parts: self.parts(), machine }
     }
 
     fn variant(&self, tile: Tile, output: PtxType, store: Store, finish: Finish) -> Variant {
         let major = |order, inner| if order == inner { Major::Inner } else { Major::Outer };
         Variant {
             element: self.gemm.element,
+            parts: self.parts(),
             output,
             a: major(self.gemm.a.order, Order::Rows),
             b: major(self.gemm.b.order, Order::Columns),
@@ -194,6 +223,18 @@ impl Product {
         let Cut { splits, .. } = kernel.cut;
         Reduce { gemm: self.asked, splits, partial: stride, row, column }
     }
+}
+
+/// Takes scratch memory for an operand, which is there from now on.
+fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
+    *place = Place::Scratch(plan.scratch.len());
+    plan.scratch.push(bytes);
+    *place
+}
+
+fn too_many_lines(lines: u64) -> KernelError {
+    let problem = format!("{lines} lines that have to be moved, too many to count");
+    refusal("operand", problem, "align lines to 16 bytes, or multiply in parts")
 }
 
 /// Ends a plan with what makes results of partial ones, if there are any.

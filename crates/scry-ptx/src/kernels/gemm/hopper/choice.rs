@@ -46,8 +46,8 @@ pub(in crate::kernels::gemm) struct Task {
     pub gemm: Gemm,
     /// Whether `a` can only lie along the rows, and `b` along the columns.
     pub outer: (bool, bool),
-    /// Bytes of a line along the common dimension.
-    pub depth: u32,
+    /// Parts that numbers are taken apart into.
+    pub parts: u32,
     /// The device.
     pub machine: Machine,
 }
@@ -71,15 +71,18 @@ impl Task {
     }
 
     fn tiles(&self, flipped: bool) -> impl Iterator<Item = Tile> {
+        let widest = if self.parts == 2 { 128 } else { 256 };
         let outer = if flipped { self.outer.0 } else { self.outer.1 };
-        let columns = COLUMNS.into_iter().filter(move |columns| !outer || columns % 64 == 0);
+        let columns = COLUMNS
+            .into_iter()
+            .filter(move |columns| *columns <= widest && (!outer || columns % 64 == 0));
         let shapes = columns.flat_map(|columns| [1, 2].map(|groups| (groups, columns)));
         shapes
             .flat_map(|(groups, columns)| [1, 2].map(|cluster| Tile::new(groups, columns, cluster)))
     }
 
     fn stages(&self) -> u64 {
-        self.gemm.k.div_ceil(self.depth.into())
+        self.gemm.k.div_ceil((LINE / self.gemm.element.size()).into())
     }
 
     fn can_split(&self, splits: u32) -> bool {
@@ -103,13 +106,13 @@ impl Task {
         let depth = self.stages().div_ceil(splits.into());
         let size = if choice.is_partial() { 4 } else { self.gemm.output.size() };
         let results = RESULTS + u64::from(tile.rows() * tile.columns * size) / CACHE_BYTES;
-        let computing = waves * (depth * stage_cycles(&tile) + results);
+        let computing = waves * (depth * stage_cycles(&tile, self.parts) + results);
         LAUNCH + computing.max(self.memory_cycles()) + self.adding_cycles(choice)
     }
 
     fn memory_cycles(&self) -> u64 {
         let Gemm { m, n, k, batch, element, output, .. } = self.gemm;
-        let operands = (m * k + k * n) * u64::from(element.size());
+        let operands = (m * k + k * n) * u64::from(element.size() * self.parts);
         let bytes = operands + m * n * u64::from(output.size());
         batch.saturating_mul(bytes / MEMORY_BYTES)
     }
@@ -126,9 +129,10 @@ impl Task {
 
 /// Cycles of a stage: those of tensor cores, which have to read `b` from shared memory too, or
 /// those until it is there.
-fn stage_cycles(tile: &Tile) -> u64 {
+fn stage_cycles(tile: &Tile, parts: u32) -> u64 {
     let product = (tile.columns / 2).max(16 + tile.columns / 4);
-    let products = 4 * tile.groups * product;
-    let bytes = (tile.rows() + tile.columns / tile.cluster) * LINE;
+    // Of two parts each there are three products.
+    let products = 4 * tile.groups * product * (2 * parts - 1);
+    let bytes = parts * (tile.rows() + tile.columns / tile.cluster) * LINE;
     u64::from(products + products / 16).max(u64::from(bytes) / CACHE_BYTES)
 }

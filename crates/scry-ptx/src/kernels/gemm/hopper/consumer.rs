@@ -14,10 +14,15 @@ const ATOM: u32 = 8 * LINE;
 struct Tiles<'k> {
     variant: Variant,
     sums: Sums<'k>,
+    /// Of numbers in parts the sums of a stage, which are added to the others as binary32: what
+    /// tensor cores add up is cut off rather than rounded, and that would add up too.
+    stage_sums: Option<Sums<'k>>,
     a: Val<'k, u64>,
     b: Val<'k, u64>,
     /// Holds.
     always: Val<'k, bool>,
+    /// Does not.
+    never: Val<'k, bool>,
 }
 
 /// Writes what a thread of the warpgroups does.
@@ -31,7 +36,11 @@ pub(super) fn write(
     let ring = Ring::of_reader(k, variant, memory);
     let tiles = Tiles::new(k, variant, memory);
     schedule.each(|part| {
-        accumulate(k, &tiles, &ring, &part);
+        tiles.clear();
+        match &tiles.stage_sums {
+            None => accumulate(k, &tiles, &ring, &part),
+            Some(sums) => accumulate_parts(k, &tiles, sums, &ring, &part),
+        }
         results.write(&tiles.sums, &part);
     });
     results.finish();
@@ -40,7 +49,6 @@ pub(super) fn write(
 /// Sums the products of a part up. Those of a stage are computed while the next one is waited for.
 fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
     let before = k.var::<u32>(0);
-    tiles.clear();
     k.for_range(part.begin, part.end, 1, |nth| {
         ring.wait_full();
         k.begin_products();
@@ -55,6 +63,28 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
     ring.release(before.get());
 }
 
+/// The same for numbers in parts. While one warpgroup adds up, another one multiplies.
+fn accumulate_parts(
+    k: &Code,
+    tiles: &Tiles<'_>,
+    sums: &Sums<'_>,
+    ring: &Ring<'_>,
+    part: &Part<'_>,
+) {
+    k.for_range(part.begin, part.end, 1, |_| {
+        ring.wait_full();
+        k.begin_products();
+        tiles.multiply_parts(sums, ring.index());
+        k.commit_products();
+        k.wait_products(0);
+        ring.release(ring.index());
+        for nth in 0..sums.columns() as usize / 2 {
+            tiles.sums.set(nth, tiles.sums.get(nth) + sums.get(nth));
+        }
+        ring.advance();
+    });
+}
+
 impl<'k> Tiles<'k> {
     fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let group = k.warp() / (WARPGROUP / 32);
@@ -63,14 +93,35 @@ impl<'k> Tiles<'k> {
         Self {
             variant,
             sums: Sums::new(k, variant.tile.columns),
+            stage_sums: (variant.parts == 2).then(|| Sums::new(k, variant.tile.columns)),
             a: matrix(rows, variant.a),
             b: matrix(columns, variant.b),
             always: k.constant(0u32).equals(0),
+            never: k.constant(0u32).differs(0),
         }
     }
 
     fn clear(&self) {
         (0..self.sums.columns() as usize / 2).for_each(|nth| self.sums.set(nth, 0.0));
+    }
+
+    /// The sums of what is in a stage: first what is small.
+    fn multiply_parts(&self, sums: &Sums<'k>, stage: Val<'k, u32>) {
+        let Self { variant, a, b, .. } = *self;
+        let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
+        let transposed = Transposed::default();
+        let mut added = self.never;
+        for (left, right) in [(1, 0), (0, 1), (0, 0)] {
+            let (a, b) = (a + offset, b + offset);
+            let a = a + u64::from(left * (variant.a_part() >> 4));
+            let b = b + u64::from(right * (variant.b_part() >> 4));
+            for step in 0..variant.depth() / variant.factors().depth() {
+                let left = Left::Shared(a + advance(Major::Inner, step));
+                let right = b + advance(Major::Inner, step);
+                sums.multiply(variant.factors(), left, right, added, transposed);
+                added = self.always;
+            }
+        }
     }
 
     /// Adds the products of what is in a stage.

@@ -10,6 +10,7 @@
 mod choice;
 mod consumer;
 mod lanes;
+mod parameters;
 mod producer;
 mod ring;
 mod schedule;
@@ -23,17 +24,12 @@ pub use variant::{Bias, Finish, Major, Store, Tile, Variant};
 use ring::Ring;
 use schedule::Schedule;
 use store::Results;
-use variant::{WARP_ROWS, tensor_element};
 
-use crate::kernels::gemm::{Gemm, Layout, refusal};
-use crate::kernels::{
-    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Machine, Parameter, TensorMap,
-};
+use crate::kernels::gemm::{Gemm, refusal};
+use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Machine};
 use crate::module::PtxKernel;
 use crate::target::Target;
-use crate::typed::hopper::Swizzle;
 use crate::typed::{self, Code};
-use crate::types::PtxType;
 
 /// Registers of a thread that has operands copied, and of one that multiplies, by the number of
 /// warpgroups that do.
@@ -65,11 +61,6 @@ pub struct Cut {
 fn tiles(gemm: &Gemm, tile: &Tile) -> (u32, u32) {
     let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster));
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
-}
-
-/// Elements of the common dimension in a stage.
-pub(super) const fn depth(element: PtxType) -> u32 {
-    variant::LINE / element.size()
 }
 
 impl HopperGemm {
@@ -104,78 +95,6 @@ impl HopperGemm {
             }
         }
     }
-
-    fn stages(&self) -> u32 {
-        self.gemm.k.div_ceil(self.variant.depth().into()) as u32
-    }
-
-    fn parts(&self) -> u32 {
-        let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
-        rows * columns * self.cut.splits * self.gemm.batch as u32
-    }
-
-    /// The map of an operand: `outer` elements along the rows or columns of the result.
-    fn operand(&self, layout: &Layout, major: Major, outer: u64, tile: [u32; 2]) -> TensorMap {
-        let inner = self.gemm.k;
-        let (line, lines) = if major == Major::Inner { (inner, outer) } else { (outer, inner) };
-        let batch = if layout.stride == 0 { 1 } else { self.gemm.batch };
-        map(layout, self.variant.element, [line, lines, batch], tile)
-    }
-
-    fn out_parameters(&self, at: usize) -> Vec<Parameter> {
-        let Gemm { m, n, batch, out, .. } = self.gemm;
-        match self.variant.store {
-            Store::Tiles => {
-                let size = [n, m, batch * u64::from(self.cut.splits)];
-                let tile = [self.variant.staged_columns(), WARP_ROWS];
-                vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
-            }
-            Store::Lanes => vec![
-                Parameter::Pointer(at),
-                Parameter::U64(out.leading),
-                Parameter::U64(out.stride),
-            ],
-        }
-    }
-
-    fn cut_parameters(&self) -> [Parameter; 7] {
-        let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
-        let (stages, Cut { splits, band, .. }) = (self.stages(), self.cut);
-        [rows, columns, splits, self.parts(), band, stages, stages.div_ceil(splits)]
-            .map(Parameter::U32)
-    }
-
-    fn parameters(&self) -> Vec<Parameter> {
-        let Self { gemm, variant, .. } = self;
-        let a = self.operand(&gemm.a, variant.a, gemm.m, producer::a_box(variant));
-        let b = self.operand(&gemm.b, variant.b, gemm.n, producer::b_box(variant));
-        let batched = |layout: &Layout| Parameter::U32((layout.stride != 0).into());
-        let mut parameters = self.cut_parameters().to_vec();
-        parameters.extend([Parameter::Map(0, a), Parameter::Map(1, b)]);
-        parameters.extend([batched(&gemm.a), batched(&gemm.b)]);
-        let bias = variant.finish.bias != Bias::None;
-        parameters.extend(self.out_parameters(if bias { 3 } else { 2 }));
-        parameters.extend(bias.then_some(Parameter::Pointer(2)));
-        let epilogue = &gemm.epilogue;
-        parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
-        parameters.extend([gemm.m as u32, gemm.n as u32].map(Parameter::U32));
-        parameters
-    }
-}
-
-/// A map of matrices whose lines are copied by tiles.
-fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMap {
-    let bytes = u64::from(element.size());
-    // A single line, or matrix, may be followed by anything: its distance is never used.
-    let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
-    TensorMap {
-        element: tensor_element(element),
-        offset: 0,
-        dims: size.to_vec(),
-        strides: vec![apart(layout.leading, size[1]), apart(layout.stride, size[2])],
-        tile: vec![tile[0], tile[1], 1],
-        swizzle: Swizzle::B128,
-    }
 }
 
 impl Kernel for HopperGemm {
@@ -205,25 +124,7 @@ impl Kernel for HopperGemm {
     }
 
     fn interface(&self) -> Interface {
-        let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        let read = |name, len| Buffer { name, access: Access::Read, element, len };
-        let len = |layout: &Layout, rows, columns, count| {
-            layout.extent(rows, columns, count).expect("the product's buffers were checked")
-        };
-        let mut buffers = vec![
-            read("a", len(&self.gemm.a, m, k, batch)),
-            read("b", len(&self.gemm.b, k, n, batch)),
-        ];
-        let element = self.variant.output;
-        match self.variant.finish.bias {
-            Bias::None => {}
-            Bias::Columns => buffers.push(Buffer { element, ..read("bias", n) }),
-            Bias::Rows => buffers.push(Buffer { element, ..read("bias", m) }),
-        }
-        let results = batch * u64::from(self.cut.splits);
-        let len = len(&self.gemm.out, m, n, results);
-        buffers.push(Buffer { name: "out", access: Access::Write, element, len });
-        Interface { buffers, parameters: self.parameters() }
+        Interface { buffers: self.buffers(), parameters: self.parameters() }
     }
 }
 

@@ -16,6 +16,9 @@ pub(super) struct Operands<'k> {
     b: Val<'k, u64>,
     a_batched: Val<'k, u32>,
     b_batched: Val<'k, u32>,
+    /// Matrices of each part.
+    a_matrices: Val<'k, u32>,
+    b_matrices: Val<'k, u32>,
 }
 
 /// What is copied into a stage.
@@ -33,6 +36,8 @@ impl<'k> Operands<'k> {
             b: k.tensor_map("b"),
             a_batched: k.number("a_batched"),
             b_batched: k.number("b_batched"),
+            a_matrices: k.number("a_matrices"),
+            b_matrices: k.number("b_matrices"),
         }
     }
 
@@ -58,10 +63,15 @@ pub(super) fn write(
         k.for_range(part.begin, part.end, 1, |nth| {
             let full = ring.expect();
             let depth = nth * variant.depth();
-            let a = Copy { to: ring.stage(), depth, full };
-            a.whole(variant.a, variant.tile.rows(), operands.a, part.row, a_batch);
-            let b = Copy { to: ring.stage().offset(variant.a_bytes().into()), depth, full };
-            b.columns(&variant, schedule, operands.b, &part, b_batch);
+            for nth in 0..variant.parts {
+                let to = ring.stage().offset((nth * variant.a_part()).into());
+                let matrix = a_batch + operands.a_matrices * nth;
+                let a = Copy { to, depth, full };
+                a.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
+                let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
+                let matrix = b_batch + operands.b_matrices * nth;
+                Copy { to, ..a }.columns(&variant, schedule, operands.b, &part, matrix);
+            }
             ring.advance();
         });
     });

@@ -90,6 +90,9 @@ pub enum Bias {
 pub struct Variant {
     /// Type of the operands.
     pub element: PtxType,
+    /// Parts that numbers are sums of: 1, or 2 of which the products are added up, but for the
+    /// one of the small parts.
+    pub parts: u32,
     /// Type of the results.
     pub output: PtxType,
     /// How `a` lies.
@@ -148,22 +151,27 @@ impl Variant {
 
     /// Bytes of `a` in a stage.
     pub(super) const fn a_bytes(&self) -> u32 {
+        self.parts * self.a_part()
+    }
+
+    /// Bytes of a part of `a` in a stage.
+    pub(super) const fn a_part(&self) -> u32 {
         self.tile.rows() * LINE
     }
 
-    /// Bytes of `b` in a stage. What copies bring begins at multiples of 1024.
-    pub(super) const fn b_bytes(&self) -> u32 {
+    /// Bytes of a part of `b` in a stage. What copies bring begins at multiples of 1024.
+    pub(super) const fn b_part(&self) -> u32 {
         (self.tile.columns * LINE).next_multiple_of(1024)
     }
 
     /// Bytes of a stage.
     pub(super) const fn stage_bytes(&self) -> u32 {
-        self.a_bytes() + self.b_bytes()
+        self.a_bytes() + self.parts * self.b_part()
     }
 
     /// Bytes that copies bring for a stage.
     pub(super) const fn copied_bytes(&self) -> u32 {
-        self.a_bytes() + self.tile.columns * LINE
+        self.parts * (self.a_part() + self.tile.columns * LINE)
     }
 
     /// Bytes for results on their way out.
@@ -207,12 +215,13 @@ impl Variant {
 
     /// The name of the kernel.
     pub(super) fn name(&self) -> String {
-        let Self { element, output, a, b, tile, store, finish } = self;
+        let Self { element, parts, output, a, b, tile, store, finish } = self;
         let letter = |major: Major| if major == Major::Inner { 'i' } else { 'o' };
         let store = if *store == Store::Tiles { "" } else { "_lanes" };
         format!(
-            "gemm_sm90_{}_{}_{}{}_{}x{}_c{}{store}{}",
-            element.name(),
+            "gemm_sm90_{}{}_{}_{}{}_{}x{}_c{}{store}{}",
+            if *element == PtxType::F32 { "tf32" } else { element.name() },
+            if *parts == 2 { "x3" } else { "" },
             output.name(),
             letter(*a),
             letter(*b),

@@ -1,0 +1,130 @@
+//! What a launch is given: the other side of what the kernel declares, in the same order.
+
+use super::variant::{Store, WARP_ROWS, tensor_element};
+use super::{Bias, Cut, HopperGemm, Major, producer, tiles};
+use crate::kernels::gemm::{Gemm, Layout, Order};
+use crate::kernels::{Access, Buffer, Parameter, TensorMap};
+use crate::typed::hopper::Swizzle;
+use crate::types::PtxType;
+
+/// An operand: matrices of lines, and of numbers in parts those of the other part after them.
+struct Operand {
+    layout: Layout,
+    line: u64,
+    lines: u64,
+    /// Matrices of each part.
+    matrices: u64,
+    /// Matrices in all.
+    count: u64,
+    /// Whether there is one for each product of the batch.
+    batched: bool,
+    /// Elements of a tile along the dense and the other dimension.
+    tile: [u32; 2],
+}
+
+impl HopperGemm {
+    fn operand(&self, layout: &Layout, major: Major, outer: u64, tile: [u32; 2]) -> Operand {
+        let Gemm { k: inner, batch, .. } = self.gemm;
+        let (line, lines) = if major == Major::Inner { (inner, outer) } else { (outer, inner) };
+        let batched = layout.stride != 0;
+        let matrices = if batched { batch } else { 1 };
+        let stride = if batched { layout.stride } else { layout.leading * lines };
+        let layout = Layout { stride, ..*layout };
+        let count = matrices * u64::from(self.variant.parts);
+        Operand { layout, line, lines, matrices, count, batched, tile }
+    }
+
+    fn operands(&self) -> [Operand; 2] {
+        let Self { gemm, variant, .. } = self;
+        [
+            self.operand(&gemm.a, variant.a, gemm.m, producer::a_box(variant)),
+            self.operand(&gemm.b, variant.b, gemm.n, producer::b_box(variant)),
+        ]
+    }
+
+    /// The buffers of the kernel.
+    pub(super) fn buffers(&self) -> Vec<Buffer> {
+        let Gemm { m, n, batch, element, out, .. } = self.gemm;
+        let read = |name, element, len| Buffer { name, access: Access::Read, element, len };
+        let [a, b] = self
+            .operands()
+            .map(|operand| extent(&operand.layout, operand.lines, operand.line, operand.count));
+        let mut buffers = vec![read("a", element, a), read("b", element, b)];
+        let element = self.variant.output;
+        match self.variant.finish.bias {
+            Bias::None => {}
+            Bias::Columns => buffers.push(read("bias", element, n)),
+            Bias::Rows => buffers.push(read("bias", element, m)),
+        }
+        let len = extent(&out, m, n, batch * u64::from(self.cut.splits));
+        buffers.push(Buffer { name: "out", access: Access::Write, element, len });
+        buffers
+    }
+
+    /// The parameters of the kernel.
+    pub(super) fn parameters(&self) -> Vec<Parameter> {
+        let Self { gemm, variant, .. } = self;
+        let mut parameters = self.cut_parameters().to_vec();
+        let operands = self.operands();
+        for (nth, operand) in operands.iter().enumerate() {
+            let Operand { layout, line, lines, count, tile, .. } = operand;
+            let map = map(layout, variant.element, [*line, *lines, *count], *tile);
+            parameters.push(Parameter::Map(nth, map));
+        }
+        parameters.extend(operands.iter().map(|operand| Parameter::U32(operand.batched.into())));
+        let matrices = operands.iter().map(|operand| Parameter::U32(operand.matrices as u32));
+        parameters.extend(matrices);
+        let bias = variant.finish.bias != Bias::None;
+        parameters.extend(self.out_parameters(if bias { 3 } else { 2 }));
+        parameters.extend(bias.then_some(Parameter::Pointer(2)));
+        let epilogue = &gemm.epilogue;
+        parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
+        parameters.extend([gemm.m as u32, gemm.n as u32].map(Parameter::U32));
+        parameters
+    }
+
+    fn cut_parameters(&self) -> [Parameter; 7] {
+        let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
+        let stages = self.gemm.k.div_ceil(self.variant.depth().into()) as u32;
+        let Cut { splits, band, .. } = self.cut;
+        let parts = rows * columns * splits * self.gemm.batch as u32;
+        [rows, columns, splits, parts, band, stages, stages.div_ceil(splits)].map(Parameter::U32)
+    }
+
+    fn out_parameters(&self, at: usize) -> Vec<Parameter> {
+        let Gemm { m, n, batch, out, .. } = self.gemm;
+        match self.variant.store {
+            Store::Tiles => {
+                let size = [n, m, batch * u64::from(self.cut.splits)];
+                let tile = [self.variant.staged_columns(), WARP_ROWS];
+                vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
+            }
+            Store::Lanes => vec![
+                Parameter::Pointer(at),
+                Parameter::U64(out.leading),
+                Parameter::U64(out.stride),
+            ],
+        }
+    }
+}
+
+/// Elements of `count` matrices of so many lines.
+fn extent(layout: &Layout, lines: u64, line: u64, count: u64) -> u64 {
+    let layout = Layout { order: Order::Rows, ..*layout };
+    layout.extent(lines, line, count).expect("the product's buffers were checked")
+}
+
+/// A map of matrices whose lines are copied by tiles.
+fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMap {
+    let bytes = u64::from(element.size());
+    // A single line, or matrix, may be followed by anything: its distance is never used.
+    let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
+    TensorMap {
+        element: tensor_element(element),
+        offset: 0,
+        dims: size.to_vec(),
+        strides: vec![apart(layout.leading, size[1]), apart(layout.stride, size[2])],
+        tile: vec![tile[0], tile[1], 1],
+        swizzle: Swizzle::B128,
+    }
+}

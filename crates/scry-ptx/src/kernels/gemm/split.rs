@@ -1,0 +1,254 @@
+//! Operands in binary32 as tensor cores take them: along the common dimension, and of numbers with
+//! 11 significant bits, or each as the sum of two of those.
+
+use super::memory::wide;
+use super::{Layout, Order};
+use crate::asm::Opcode;
+use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Arg, Code, Global, Ptr, Shared, Val};
+use crate::types::PtxType;
+
+/// Rows and columns of a tile, which a block moves.
+const SIDE: u32 = 32;
+/// Rows of a tile that are moved at the same time.
+const AT_ONCE: u32 = 8;
+/// Distance of rows in shared memory, so that columns are read without waiting.
+const PADDED: u32 = SIDE + 1;
+
+/// Rounds an operand, or takes its numbers apart, so that the common dimension is the dense one.
+#[derive(Debug, Clone)]
+pub(super) struct Split {
+    /// Where it lies.
+    pub layout: Layout,
+    /// Whether the common dimension is the dense one.
+    pub inner: bool,
+    /// Elements along the common dimension.
+    pub depth: u64,
+    /// Elements along the other one.
+    pub outer: u64,
+    /// Matrices.
+    pub batch: u64,
+    /// Parts of numbers: 1 or 2.
+    pub parts: u32,
+}
+
+impl Split {
+    /// The operand with its rows along `depth`, or its columns.
+    pub(super) fn new(layout: Layout, [outer, depth]: [u64; 2], inner: bool, batch: u64) -> Self {
+        let batch = if layout.stride == 0 { 1 } else { batch };
+        Self { layout, inner, depth, outer, batch, parts: 1 }
+    }
+
+    /// Elements from one line to the next after that.
+    fn leading(&self) -> u64 {
+        self.depth.next_multiple_of(SIDE.into())
+    }
+
+    /// Where it lies after that, as the matrices of the first part and then those of the second.
+    pub(super) fn target(&self) -> Layout {
+        let inner = if self.inner { self.layout.order } else { self.layout.order.flipped() };
+        let stride = if self.layout.stride == 0 { 0 } else { self.matrix() };
+        Layout { order: inner, leading: self.leading(), stride }
+    }
+
+    fn matrix(&self) -> u64 {
+        self.leading() * self.outer
+    }
+
+    /// Bytes that it then takes.
+    pub(super) fn bytes(&self) -> u64 {
+        4 * self.matrix() * self.batch * u64::from(self.parts)
+    }
+
+    fn tiles(&self) -> [u64; 2] {
+        [self.depth, self.outer].map(|side| side.div_ceil(SIDE.into()))
+    }
+
+    /// Whether tiles can be counted.
+    pub(super) fn fits(&self) -> bool {
+        let [across, down] = self.tiles();
+        across * down < 1 << 31 && self.batch <= 65535
+    }
+
+    fn len(&self) -> u64 {
+        let (line, lines) =
+            if self.inner { (self.depth, self.outer) } else { (self.outer, self.depth) };
+        let packed = Layout { order: Order::Rows, ..self.layout };
+        packed.extent(lines, line, self.batch).expect("the product's buffers were checked")
+    }
+}
+
+/// The parameters, and the tile of the block.
+struct Move<'k> {
+    k: &'k Code,
+    from: Ptr<'k, Global, f32>,
+    to: Ptr<'k, Global, f32>,
+    leading: Val<'k, u64>,
+    stride: Val<'k, u64>,
+    to_leading: Val<'k, u64>,
+    to_matrix: Val<'k, u64>,
+    to_part: Val<'k, u64>,
+    depth: Val<'k, u32>,
+    outer: Val<'k, u32>,
+    /// First element along the common dimension.
+    first_depth: Val<'k, u32>,
+    /// First element along the other one.
+    first_outer: Val<'k, u32>,
+}
+
+impl Kernel for Split {
+    fn name(&self) -> String {
+        format!("gemm_split{}_{}", self.parts, if self.inner { 'i' } else { 'o' })
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_80
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [SIDE, AT_ONCE, 1], |k| {
+            let it = Move::new(k);
+            match self.inner {
+                true => it.lines(self.parts),
+                false => it.turned(self.parts),
+            }
+        })
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let [across, down] = self.tiles();
+        LaunchShape {
+            grid: [(across * down) as u32, 1, self.batch as u32],
+            block: [SIDE, AT_ONCE, 1],
+            dynamic_shared: 0,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let (element, bytes) = (PtxType::F32, self.bytes());
+        let buffers = vec![
+            Buffer { name: "operand", access: Access::Read, element, len: self.len() },
+            Buffer { name: "parts", access: Access::Write, element: PtxType::B8, len: bytes },
+        ];
+        let matrix = self.matrix();
+        let sizes =
+            [self.layout.leading, self.layout.stride, self.leading(), matrix, matrix * self.batch];
+        let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
+        parameters.extend(sizes.map(Parameter::U64));
+        parameters.extend([self.depth, self.outer].map(|side| Parameter::U32(side as u32)));
+        Interface { buffers, parameters }
+    }
+}
+
+impl<'k> Move<'k> {
+    fn new(k: &'k Code) -> Self {
+        let (from, to) = (k.pointer("from"), k.pointer("to"));
+        let [leading, stride, to_leading, to_matrix, to_part] =
+            ["leading", "stride", "to_leading", "to_matrix", "to_part"].map(|name| k.number(name));
+        let (depth, outer): (Val<'_, u32>, _) = (k.number("depth"), k.number("outer"));
+        let across = (depth + (SIDE - 1)) / SIDE;
+        let down = k.block_id(0) / across;
+        let first_depth = (k.block_id(0) - down * across) * SIDE;
+        Self {
+            k,
+            from,
+            to,
+            leading,
+            stride,
+            to_leading,
+            to_matrix,
+            to_part,
+            depth,
+            outer,
+            first_depth,
+            first_outer: down * SIDE,
+        }
+    }
+
+    fn row(&self) -> Val<'k, u32> {
+        self.k.special("%tid.y")
+    }
+
+    /// The element in a line of memory; 0 where there is none.
+    fn read<'a>(
+        &'a self,
+        line: Val<'a, u32>,
+        nth: Val<'a, u32>,
+        within: Val<'a, bool>,
+    ) -> Val<'a, f32> {
+        let at = wide(self.k.block_id(2)) * self.stride + wide(line) * self.leading + wide(nth);
+        let value = self.k.var::<f32>(0.0);
+        self.k.when(within, || value.set(self.from.at_wide(at).load_constant()));
+        value.get()
+    }
+
+    /// Moves a tile whose lines stay lines.
+    fn lines(&self, parts: u32) {
+        let depth = self.first_depth + self.k.thread_id();
+        let outer = self.first_outer + self.row();
+        let values: Vec<_> = (0..SIDE / AT_ONCE)
+            .map(|nth| {
+                let outer = outer + nth * AT_ONCE;
+                let within = depth.lt(self.depth) & outer.lt(self.outer);
+                (outer, within, self.read(outer, depth, within))
+            })
+            .collect();
+        for (outer, within, value) in values {
+            self.k.when(within, || self.write(outer, depth, value, parts));
+        }
+    }
+
+    /// Moves a tile whose columns become lines, through shared memory.
+    fn turned(&self, parts: u32) {
+        let (k, x, y) = (self.k, self.k.thread_id(), self.row());
+        let tile = k.shared::<f32>(SIDE * PADDED, 4);
+        for nth in 0..SIDE / AT_ONCE {
+            let (outer, line) = (self.first_outer + x, self.first_depth + y + nth * AT_ONCE);
+            let within = outer.lt(self.outer) & line.lt(self.depth);
+            let value = self.read(line, outer, within);
+            place(tile, y + nth * AT_ONCE, x).store(value);
+        }
+        k.sync();
+        for nth in 0..SIDE / AT_ONCE {
+            let (depth, outer) = (self.first_depth + x, self.first_outer + y + nth * AT_ONCE);
+            let value = place(tile, x, y + nth * AT_ONCE).load();
+            let within = depth.lt(self.depth) & outer.lt(self.outer);
+            k.when(within, || self.write(outer, depth, value, parts));
+        }
+    }
+
+    fn write<'a>(
+        &'a self,
+        outer: Val<'a, u32>,
+        depth: Val<'a, u32>,
+        value: Val<'a, f32>,
+        parts: u32,
+    ) {
+        let matrix = wide(self.k.block_id(2)) * self.to_matrix;
+        let at = matrix + wide(outer) * self.to_leading + wide(depth);
+        let big = rounded(value);
+        self.to.at_wide(at).store(big);
+        if parts == 2 {
+            self.to.at_wide(at + self.to_part).store(rounded(value - big));
+        }
+    }
+}
+
+fn place<'k>(
+    tile: Ptr<'k, Shared, f32>,
+    row: Val<'k, u32>,
+    column: Val<'k, u32>,
+) -> Ptr<'k, Shared, f32> {
+    tile.at(row * PADDED + column)
+}
+
+/// The nearest number of 11 significant bits; of those that are too large for that, the one that
+/// is nearer to zero.
+fn rounded(value: Val<'_, f32>) -> Val<'_, f32> {
+    let k = value.code();
+    let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);
+    let overflown = (nearest & 0x7fff_ffff).equals(0x7f80_0000);
+    overflown.select(value.cast::<u32>() & 0xffff_e000, nearest).cast()
+}
