@@ -46,27 +46,30 @@ impl<'k> Side<'k> {
             true => (lane & 15, lane >> 4),
             false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
         };
+        // The first fragment's place; others of a line are where one or two bits of it differ.
         if self.lines.along {
             let line = self.start + line;
-            let at = self.lines.place(piece + 2 * step, line) * 16;
-            let first = stage.plus_bytes(line.mul_add(self.pitch, at));
-            self.k.load_matrices(first.offset((side * self.pitch).into()))
+            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
+            self.k.load_matrices(
+                Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()),
+            )
         } else {
-            let piece = self.start / 8 + piece + side / 8;
-            let at = self.lines.place(piece, line) * 16;
-            let first = stage.plus_bytes(line.mul_add(self.pitch, at));
+            let piece = self.start / 8 + piece;
+            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
+            let first = Ptr::<Shared, u8>::from_bits(first);
             self.k.load_matrices_transposed(first.offset((16 * step * self.pitch).into()))
         }
     }
 
     /// Word by word, from lines that lie across the depth.
     fn by_words(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
-        let (line, at) = (self.k.lane() % 4, self.start + self.k.lane() / 4 + side);
+        let lane = self.k.lane();
+        let at = (lane % 4).mul_add(self.pitch, (self.start + lane / 4) * 4);
+        let first = stage.plus_bytes(at).cast::<u32>().at(side);
         let word = |eight: u32, half: u32| {
-            let at = at + 8 * eight;
-            let place = self.lines.place(at / 4, line) * 16 + at % 4 * 4;
-            let first = stage.plus_bytes(line.mul_add(self.pitch, place)).cast::<u32>();
-            first.offset(((8 * step + 4 * half) * self.pitch).into()).load()
+            first.at(8 * eight).offset(((8 * step + 4 * half) * self.pitch).into()).load()
         };
         match self.left {
             true => [word(0, 0), word(1, 0), word(0, 1), word(1, 1)],
@@ -133,10 +136,10 @@ impl<'k> Block<'k> {
                 self.turn();
             }
             let next = self.read((nth + 1) % steps);
+            self.multiply(&fragments);
             if nth == 0 {
                 self.copy(self.stages.plus_bytes(self.copied.get()));
             }
-            self.multiply(&fragments);
             fragments = next;
         }
         let all = current.iter().flatten().flatten().zip(fragments.iter().flatten().flatten());
