@@ -254,7 +254,7 @@ impl Factors {
         }
     }
 
-    const fn name(self) -> &'static str {
+    pub(super) const fn name(self) -> &'static str {
         match self {
             Self::F16 => "f16",
             Self::Bf16 => "bf16",

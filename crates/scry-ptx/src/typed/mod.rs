@@ -19,6 +19,7 @@
 //!
 //! A loop of Rust writes its body out; [`Code::for_range`] and [`Code::repeat`] write loops.
 
+pub mod ampere;
 mod flow;
 pub mod hopper;
 mod pointer;

@@ -152,6 +152,12 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
     pub fn to_bits(self) -> Val<'k, u64> {
         self.k.wrap::<u64>(self.base) + self.bytes as u64
     }
+
+    /// The pointer to an address.
+    #[must_use]
+    pub fn from_bits(address: Val<'k, u64>) -> Self {
+        Self { k: address.k, base: address.reg(), bytes: 0, leads_to: PhantomData }
+    }
 }
 
 impl<'k, T: Element> Ptr<'k, Shared, T> {

@@ -176,3 +176,31 @@ fn what_hopper_brought_is_written_as_its_assembler_takes_it() {
         assert!(text.contains(line), "no {line} in {text}");
     }
 }
+
+#[test]
+fn what_ampere_brought_is_written_as_its_assembler_takes_it() {
+    let lines = instructions(|k| {
+        let (x, tile) = (k.pointer::<f32>("x"), k.shared::<f32>(256, 16));
+        k.copy_async(tile, x, 16);
+        k.copy_async_if(k.thread_id().lt(3), tile.at(4), x.at(1), 4);
+        k.copy_async_or_zero(tile.at(8), x, 8, k.number("read"));
+        k.commit_copies();
+        k.wait_copies(2);
+        let (a, b) = (k.load_matrices(tile), k.load_matrices_transposed(tile));
+        let sums = std::array::from_fn(|_| k.var(0.0f32));
+        k.multiply_add(Factors::Tf32, &sums, a, [b[0], b[1]]);
+        k.multiply_add(Factors::Bf16, &sums, a, [b[2], b[3]]);
+    });
+    for line in [
+        "cp.async.cg.shared.global [%r0], [%d1], 16;",
+        "@%p0 cp.async.ca.shared.global [%r0+16], [%d1+4], 4;",
+        "cp.async.ca.shared.global [%r0+32], [%d1], 8, %r2;",
+        "cp.async.wait_group 2;",
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r0];",
+        "ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%r7, %r8, %r9, %r10}, [%r0];",
+        "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%r11, %r12, %r13, %r14}, \
+         {%r3, %r4, %r5, %r6}, {%r7, %r8}, {%r11, %r12, %r13, %r14};",
+    ] {
+        assert!(lines.iter().any(|written| written == line), "no {line} in {lines:#?}");
+    }
+}

@@ -2,11 +2,15 @@
 
 mod align;
 mod epilogue;
+pub mod ffma;
 pub mod hopper;
 mod memory;
+pub mod mma;
+mod order;
 mod plan;
 mod reduce;
 mod split;
+mod store;
 
 pub use epilogue::{Activation, Epilogue};
 

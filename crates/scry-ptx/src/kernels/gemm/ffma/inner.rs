@@ -1,0 +1,202 @@
+//! The loop over the depth: copies of the stage after next, and a multiply-add for each sum.
+
+use super::Tile;
+use super::stage::{Copier, Copying};
+use crate::asm::Opcode;
+use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::types::PtxType;
+
+/// What a thread reads of a stage.
+pub(super) struct Reading<'k> {
+    /// Its first row and column in the tile.
+    pub row: Val<'k, u32>,
+    pub column: Val<'k, u32>,
+    sides: [Side<'k>; 2],
+}
+
+/// What a thread reads of an operand: quads, so many lanes side by side.
+struct Side<'k> {
+    quads: u32,
+    lanes: u32,
+    /// Elements from one depth to the next.
+    pitch: u32,
+    /// The first quad in the first stage.
+    first: Ptr<'k, Shared, f32>,
+}
+
+impl<'k> Reading<'k> {
+    pub(super) fn new(
+        k: &'k Code,
+        tile: &Tile,
+        copying: [Copying; 2],
+        stages: Ptr<'k, Shared, f32>,
+    ) -> Self {
+        let lanes = lane_places(k.lane(), tile.lanes);
+        let (warp, [rows, columns]) = (k.warp(), tile.thread());
+        let warps = [warp / tile.warps[1], warp % tile.warps[1]];
+        let [row, column] = [(0, rows), (1, columns)]
+            .map(|(side, count)| warps[side].mul_add(count * tile.lanes[side], lanes[side] * 4));
+        let pitches = [copying[0].pitch(tile.rows), copying[1].pitch(tile.columns)];
+        let columns_at = stages.at(tile.depth * pitches[0]);
+        let side = |nth: usize, count: u32, first: Ptr<'k, Shared, f32>| Side {
+            quads: count / 4,
+            lanes: tile.lanes[nth],
+            pitch: pitches[nth],
+            first,
+        };
+        let sides = [side(0, rows, stages.at(row)), side(1, columns, columns_at.at(column))];
+        Self { row, column, sides }
+    }
+}
+
+/// Where a lane is from top to bottom and from left to right. Neighbours differ in one of them,
+/// those two apart in the other one, so that half a warp reads each operand in one go.
+fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
+    let short = (lane & 1) | (lane >> 1 & 2);
+    let long = (lane >> 1 & 1) | (lane >> 2 & 6);
+    if lanes[0] == 8 { [long, short] } else { [short, long] }
+}
+
+impl<'k> Side<'k> {
+    /// What is multiplied at a depth of the stage that is so many bytes behind the first one.
+    fn read(&self, stage: Val<'k, u32>, depth: u32) -> Vec<Val<'k, f32>> {
+        let first = self.first.plus_bytes(stage).at(depth * self.pitch);
+        let quad = |nth: u32| first.at(nth * 4 * self.lanes).load_vector::<4>();
+        (0..self.quads).flat_map(quad).collect()
+    }
+}
+
+/// A block at work on its tile.
+pub(super) struct Block<'k> {
+    k: &'k Code,
+    tile: Tile,
+    copiers: [Copier<'k>; 2],
+    pub reading: Reading<'k>,
+    stages: Ptr<'k, Shared, f32>,
+    stage_bytes: u32,
+    /// Of each row of the thread, each column.
+    pub sums: Vec<Var<'k, f32>>,
+    /// Bytes before the stage that is multiplied, and before the one that is copied.
+    multiplied: Var<'k, u32>,
+    copied: Var<'k, u32>,
+}
+
+/// The operands of a thread at one depth.
+type Fragments<'k> = [Vec<Val<'k, f32>>; 2];
+
+impl<'k> Block<'k> {
+    pub(super) fn new(
+        k: &'k Code,
+        tile: &Tile,
+        copiers: [Copier<'k>; 2],
+        reading: Reading<'k>,
+        stages: Ptr<'k, Shared, f32>,
+        stage_bytes: u32,
+    ) -> Self {
+        let [rows, columns] = tile.thread();
+        Self {
+            k,
+            tile: *tile,
+            copiers,
+            reading,
+            stages,
+            stage_bytes,
+            sums: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
+            multiplied: k.var(0u32),
+            copied: k.var((tile.stages - 1) * stage_bytes),
+        }
+    }
+
+    /// Sums over the whole depth.
+    pub(super) fn run(&self, depth: Val<'k, u32>) {
+        let (k, tile) = (self.k, &self.tile);
+        let steps = (depth + (tile.depth - 1)) / tile.depth;
+        self.begin(depth, steps);
+        let current = self.read(0).map(|side| side.into_iter().map(|x| k.var(x)).collect());
+        k.for_range(0, steps, 1, |step| self.step(&current, (step + (tile.stages - 1)).lt(steps)));
+        k.wait_copies(0);
+    }
+
+    /// Starts the copies of all stages but one. The first is the one that may not be full, so that
+    /// the others need no checks.
+    fn begin(&self, depth: Val<'k, u32>, steps: Val<'k, u32>) {
+        let (k, tile) = (self.k, &self.tile);
+        let first = depth - (steps.max(1) - 1) * tile.depth;
+        for copier in &self.copiers {
+            copier.copy_first(self.stages, first);
+            copier.advance(first);
+        }
+        k.commit_copies();
+        for stage in 1..tile.stages - 1 {
+            let (to, wanted) =
+                (self.stages.offset((stage * self.stage_bytes).into()), steps.gt(stage));
+            self.copiers.iter().for_each(|copier| {
+                (0..copier.len()).for_each(|nth| copier.copy(nth, to, wanted));
+                copier.advance_stage();
+            });
+            k.commit_copies();
+        }
+        k.wait_copies(tile.stages - 2);
+        k.sync();
+    }
+
+    /// Multiplies a stage, of which `current` is the first depth, and starts the copies of another
+    /// one if there is more. Behind it `current` is of the next stage.
+    fn step(&self, current: &[Vec<Var<'k, f32>>; 2], more: Val<'k, bool>) {
+        let depth = self.tile.depth;
+        let mut fragments = current.each_ref().map(|side| side.iter().map(|x| x.get()).collect());
+        for nth in 0..depth {
+            if nth + 1 == depth {
+                self.turn();
+            }
+            let next = self.read((nth + 1) % depth);
+            if nth == 0 {
+                self.copy(more);
+            }
+            self.multiply(&fragments);
+            fragments = next;
+        }
+        let all = current.iter().flatten().zip(fragments.iter().flatten());
+        all.for_each(|(current, next)| current.set(*next));
+    }
+
+    /// Goes on to the next stage when it has come.
+    fn turn(&self) {
+        self.copiers.iter().for_each(Copier::advance_stage);
+        self.k.commit_copies();
+        for stage in [self.multiplied, self.copied] {
+            let next = stage.get() + self.stage_bytes;
+            let end = next.equals(self.tile.stages * self.stage_bytes);
+            stage.set(end.select(0u32, next));
+        }
+        self.k.wait_copies(self.tile.stages - 2);
+        self.k.sync();
+    }
+
+    fn read(&self, depth: u32) -> Fragments<'k> {
+        self.reading.sides.each_ref().map(|side| side.read(self.multiplied.get(), depth))
+    }
+
+    /// Starts the copies of another stage. They are close together, as the assembler separates
+    /// each that follows a read of shared memory by instructions of its own.
+    fn copy(&self, condition: Val<'k, bool>) {
+        let to = self.stages.plus_bytes(self.copied.get());
+        for copier in &self.copiers {
+            (0..copier.len()).for_each(|nth| copier.copy(nth, to, condition));
+        }
+    }
+
+    /// Multiplies what was read of one depth: row by row, to and fro, so that each multiply-add
+    /// has an operand in common with the one before.
+    fn multiply(&self, [left, right]: &Fragments<'k>) {
+        for (row, a) in left.iter().enumerate() {
+            for nth in 0..right.len() {
+                let column = if row % 2 == 0 { nth } else { right.len() - 1 - nth };
+                let sum = self.sums[row * right.len() + column].reg();
+                let operands = [a.reg().into(), right[column].reg().into(), sum.into()];
+                let fma = Opcode::typed("fma.rn", PtxType::F32);
+                self.k.edit(|body| body.op_into(sum, fma, &operands));
+            }
+        }
+    }
+}

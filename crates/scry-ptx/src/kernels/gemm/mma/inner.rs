@@ -1,0 +1,188 @@
+//! The loop over the depth: fragments from shared memory into registers, and products of them.
+
+use super::Tile;
+use super::stage::{Copier, Lines};
+use crate::asm::Opcode;
+use crate::typed::hopper::Factors;
+use crate::typed::{Code, Ptr, Shared, Val, Var};
+
+/// What a warp reads of an operand in a stage.
+pub(super) struct Side<'k> {
+    pub k: &'k Code,
+    pub lines: Lines,
+    /// Whether it is the left operand.
+    pub left: bool,
+    /// Bytes of a line.
+    pub pitch: u32,
+    /// Where the operand is in the first stage.
+    pub first: Ptr<'k, Shared, u8>,
+    /// Where the warp begins on the side of the tile.
+    pub start: Val<'k, u32>,
+    /// Fragments of 16 rows, or columns.
+    pub count: u32,
+}
+
+/// 16 rows, or columns, of an operand at one step of the depth, in four parts: each of two eights
+/// with each of two halves of the depth. Of the left operand the eights are innermost, of the right
+/// one the halves, so that two of its registers are what an instruction takes.
+type Fragment<'k> = [Val<'k, u32>; 4];
+
+impl<'k> Side<'k> {
+    /// Fragments at a step of the depth of a stage, so many bytes behind the first one.
+    fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
+        let stage = self.first.plus_bytes(stage);
+        let by_words = !self.lines.along && self.lines.size == 4;
+        let one = |nth: u32| match by_words {
+            true => self.by_words(stage, 16 * nth, step),
+            false => self.by_matrices(stage, 16 * nth, step),
+        };
+        (0..self.count).map(one).collect()
+    }
+
+    /// By the instruction that reads four matrices of eight lines, whose addresses lanes give.
+    fn by_matrices(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
+        let lane = self.k.lane();
+        let (line, piece) = match self.left == self.lines.along {
+            true => (lane & 15, lane >> 4),
+            false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
+        };
+        // The first fragment's place; others of a line are where one or two bits of it differ.
+        if self.lines.along {
+            let line = self.start + line;
+            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let first = stage.plus_bytes(at).to_bits() ^ (32 * step);
+            self.k.load_matrices(
+                Ptr::<Shared, u8>::from_bits(first).offset((side * self.pitch).into()),
+            )
+        } else {
+            let piece = self.start / 8 + piece;
+            let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
+            let first = stage.plus_bytes(at).to_bits() ^ (2 * side);
+            let first = Ptr::<Shared, u8>::from_bits(first);
+            self.k.load_matrices_transposed(first.offset((16 * step * self.pitch).into()))
+        }
+    }
+
+    /// Word by word, from lines that lie across the depth.
+    fn by_words(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
+        let lane = self.k.lane();
+        let at = (lane % 4).mul_add(self.pitch, (self.start + lane / 4) * 4);
+        let first = stage.plus_bytes(at).cast::<u32>().at(side);
+        let word = |eight: u32, half: u32| {
+            first.at(8 * eight).offset(((8 * step + 4 * half) * self.pitch).into()).load()
+        };
+        match self.left {
+            true => [word(0, 0), word(1, 0), word(0, 1), word(1, 1)],
+            false => [word(0, 0), word(0, 1), word(1, 0), word(1, 1)],
+        }
+    }
+}
+
+/// A block at work on its tile.
+pub(super) struct Block<'k> {
+    pub k: &'k Code,
+    pub tile: Tile,
+    pub factors: Factors,
+    pub copiers: [Copier<'k>; 2],
+    pub sides: [Side<'k>; 2],
+    pub stages: Ptr<'k, Shared, u8>,
+    pub stage_bytes: u32,
+    /// Of each 16 rows of the warp, each 8 columns.
+    pub sums: Vec<[Var<'k, f32>; 4]>,
+    /// Bytes before the stage that is multiplied, and before the one that is copied.
+    pub multiplied: Var<'k, u32>,
+    pub copied: Var<'k, u32>,
+}
+
+/// The operands of a warp at one step of the depth.
+type Fragments<'k> = [Vec<Fragment<'k>>; 2];
+/// The same in variables.
+type Current<'k> = [Vec<[Var<'k, u32>; 4]>; 2];
+
+impl<'k> Block<'k> {
+    /// Sums over the whole depth.
+    pub(super) fn run(&self, depth: Val<'k, u32>) {
+        let (k, ahead) = (self.k, self.tile.stages - 1);
+        for stage in 0..ahead {
+            self.copy(self.stages.offset((stage * self.stage_bytes).into()));
+            k.commit_copies();
+        }
+        k.wait_copies(ahead - 1);
+        k.sync();
+        let current =
+            self.read(0).map(|side| side.into_iter().map(|f| f.map(|x| k.var(x))).collect());
+        let steps = (depth + (self.depth() - 1)) / self.depth();
+        k.for_range(0, steps, 1, |_| self.step(&current));
+        k.wait_copies(0);
+    }
+
+    /// Depth of a stage.
+    fn depth(&self) -> u32 {
+        self.sides[0].lines.depth()
+    }
+
+    fn copy(&self, stage: Ptr<'k, Shared, u8>) {
+        self.copiers.iter().for_each(|copier| copier.copy(stage));
+    }
+
+    /// Multiplies a stage, of which `current` is the first step, and starts the copies of another
+    /// one. Behind it `current` is of the next stage.
+    fn step(&self, current: &Current<'k>) {
+        let steps = self.depth() / self.factors.depth();
+        let mut fragments: Fragments<'k> =
+            current.each_ref().map(|side| side.iter().map(|f| f.map(Var::get)).collect());
+        for nth in 0..steps {
+            if nth + 1 == steps {
+                self.turn();
+            }
+            let next = self.read((nth + 1) % steps);
+            self.multiply(&fragments);
+            if nth == 0 {
+                self.copy(self.stages.plus_bytes(self.copied.get()));
+            }
+            fragments = next;
+        }
+        let all = current.iter().flatten().flatten().zip(fragments.iter().flatten().flatten());
+        all.for_each(|(current, next)| current.set(*next));
+    }
+
+    /// Goes on to the next stage when it has come.
+    fn turn(&self) {
+        self.k.commit_copies();
+        for stage in [self.multiplied, self.copied] {
+            let next = stage.get() + self.stage_bytes;
+            let end = next.equals(self.tile.stages * self.stage_bytes);
+            stage.set(end.select(0u32, next));
+        }
+        self.k.wait_copies(self.tile.stages - 2);
+        self.k.sync();
+    }
+
+    fn read(&self, step: u32) -> Fragments<'k> {
+        let read = |side: &Side<'k>| side.read(self.multiplied.get(), step);
+        let fragments = self.sides.each_ref().map(read);
+        match self.factors {
+            Factors::Tf32 => {
+                fragments.map(|side| side.into_iter().map(|f| f.map(rounded)).collect())
+            }
+            _ => fragments,
+        }
+    }
+
+    fn multiply(&self, [left, right]: &Fragments<'k>) {
+        for (row, left) in left.iter().enumerate() {
+            for column in 0..2 * right.len() {
+                let right = right[column / 2];
+                let eight =
+                    if column % 2 == 0 { [right[0], right[1]] } else { [right[2], right[3]] };
+                let sums = &self.sums[row * 2 * self.sides[1].count as usize + column];
+                self.k.multiply_add(self.factors, sums, *left, eight);
+            }
+        }
+    }
+}
+
+/// Binary32 with as many bits as tensor cores take, rounded to the nearest.
+fn rounded(value: Val<'_, u32>) -> Val<'_, u32> {
+    value.code().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
+}

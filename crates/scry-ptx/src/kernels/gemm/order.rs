@@ -1,0 +1,94 @@
+//! Which block computes which tile.
+
+use super::Gemm;
+use crate::kernels::Parameter;
+use crate::typed::{Code, Val};
+
+/// Rows of tiles that are walked through together, so that blocks at work at one time share
+/// operands.
+const PANEL: u32 = 8;
+/// Blocks along y, at most.
+const GRID_Y: u32 = 65535;
+
+/// A product divided into tiles, and their depth into parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Division {
+    /// Tiles from top to bottom, and from left to right.
+    pub tiles: [u32; 2],
+    /// Parts of the depth, each of which but the last is so deep.
+    pub parts: u32,
+    pub part_depth: u32,
+    pub batch: u32,
+}
+
+impl Division {
+    /// Of a product into tiles of this size, with about so many parts, each a multiple of `depth`.
+    pub(super) fn new(gemm: &Gemm, tile: [u32; 2], depth: u32, parts: u32) -> Self {
+        let steps = gemm.k.div_ceil(depth.into()).max(1);
+        let part_steps = steps.div_ceil(parts.into());
+        Self {
+            tiles: [gemm.m.div_ceil(tile[0].into()) as u32, gemm.n.div_ceil(tile[1].into()) as u32],
+            parts: steps.div_ceil(part_steps) as u32,
+            part_depth: (part_steps * u64::from(depth)) as u32,
+            batch: gemm.batch as u32,
+        }
+    }
+
+    /// Blocks of a launch, or none if they are too many for one.
+    pub(super) fn grid(&self) -> Option<[u32; 3]> {
+        let tiles = u64::from(self.tiles[0]) * u64::from(self.tiles[1]);
+        let x = tiles.checked_mul(self.parts.into()).filter(|x| *x < 1 << 31)?;
+        let y = self.batch.min(GRID_Y);
+        Some([x as u32, y, self.batch.div_ceil(y.max(1))])
+    }
+
+    /// Elements from the sums of one part to those of the next, if there are several.
+    pub(super) const fn part_stride(&self, gemm: &Gemm) -> u64 {
+        if self.parts == 1 { 0 } else { gemm.out.stride * gemm.batch }
+    }
+
+    /// What [`TileOrder::declare`] declares.
+    pub(super) fn parameters(&self) -> [Parameter; 4] {
+        [self.tiles[0], self.tiles[1], self.part_depth, self.batch].map(Parameter::U32)
+    }
+}
+
+/// The division in a kernel.
+pub(super) struct TileOrder<'k> {
+    tiles: [Val<'k, u32>; 2],
+    /// Depth of a part.
+    pub part_depth: Val<'k, u32>,
+    batch: Val<'k, u32>,
+}
+
+impl<'k> TileOrder<'k> {
+    pub(super) fn declare(k: &'k Code) -> Self {
+        let tiles = ["tile_rows", "tile_columns"].map(|name| k.number(name));
+        Self { tiles, part_depth: k.number("part_depth"), batch: k.number("batch") }
+    }
+}
+
+/// What a block computes.
+pub(super) struct Place<'k> {
+    /// First row and column of the tile.
+    pub row: Val<'k, u32>,
+    pub column: Val<'k, u32>,
+    /// Which part of the depth.
+    pub part: Val<'k, u32>,
+    /// Which product.
+    pub batch: Val<'k, u32>,
+}
+
+/// The tile of this block, which ends if it has none.
+pub(super) fn tile_of<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) -> Place<'k> {
+    let [down, across] = order.tiles;
+    let batch = k.block_id(2).mul_add(k.block_count(1), k.block_id(1));
+    k.when(batch.ge(order.batch), || k.ret());
+    let tiles = down * across;
+    let (tile, part) = (k.block_id(0) % tiles, k.block_id(0) / tiles);
+    let panel = across * PANEL;
+    let first = tile / panel * PANEL;
+    let (within, height) = (tile % panel, (down - first).min(PANEL));
+    let row = (first + within % height) * size[0];
+    Place { row, column: within / height * size[1], part, batch }
+}

@@ -1,0 +1,217 @@
+//! How results leave registers: neighbours of a row at a time, through the epilogue.
+
+use super::epilogue::Factors;
+use super::{Activation, Gemm};
+use crate::kernels::Parameter;
+use crate::typed::{Bf16, Code, F16, Global, Number, Ptr, Val};
+use crate::types::PtxType;
+
+/// What the bias is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Bias {
+    None,
+    Columns,
+    /// Of a product that was transposed.
+    Rows,
+}
+
+/// What is in the text of a kernel about its results, which lie row by row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Sink {
+    pub output: PtxType,
+    pub reads: bool,
+    pub bias: Bias,
+    pub activation: Activation,
+    /// Whether four neighbours are all there or all beyond the end, and begin at a multiple of
+    /// their size.
+    pub quads: bool,
+}
+
+impl Sink {
+    /// Of a product, which may be a transposed one.
+    pub(super) fn new(gemm: &Gemm, flipped: bool) -> Self {
+        let epilogue = &gemm.epilogue;
+        let bias = match (epilogue.bias, flipped) {
+            (false, _) => Bias::None,
+            (true, false) => Bias::Columns,
+            (true, true) => Bias::Rows,
+        };
+        Self {
+            output: gemm.output,
+            reads: epilogue.reads(),
+            bias,
+            activation: epilogue.activation,
+            quads: [gemm.n, gemm.out.leading, gemm.out.stride].iter().all(|n| n % 4 == 0),
+        }
+    }
+
+    /// Of sums that another kernel goes on with.
+    pub(super) fn sums(gemm: &Gemm) -> Self {
+        Self {
+            output: PtxType::F32,
+            reads: false,
+            bias: Bias::None,
+            activation: Activation::None,
+            quads: gemm.n % 4 == 0,
+        }
+    }
+
+    pub(super) fn tag(&self) -> String {
+        let bias = match self.bias {
+            Bias::None => "",
+            Bias::Columns => "_bias",
+            Bias::Rows => "_bias_rows",
+        };
+        let activation = match self.activation {
+            Activation::None => "",
+            Activation::Relu => "_relu",
+            Activation::Gelu => "_gelu",
+            Activation::Silu => "_silu",
+        };
+        let (reads, quads) =
+            (if self.reads { "_beta" } else { "" }, if self.quads { "4" } else { "1" });
+        format!("{}x{quads}{reads}{bias}{activation}", self.output.name())
+    }
+
+    /// What [`Results::declare`] declares, behind the buffers' addresses.
+    pub(super) fn parameters(gemm: &Gemm, part_stride: u64) -> [Parameter; 5] {
+        let epilogue = &gemm.epilogue;
+        [
+            Parameter::U32(gemm.out.leading as u32),
+            Parameter::U64(gemm.out.stride),
+            Parameter::U64(part_stride),
+            Parameter::F32(epilogue.alpha),
+            Parameter::F32(epilogue.beta),
+        ]
+    }
+}
+
+/// The results in a kernel.
+pub(super) struct Results<'k> {
+    k: &'k Code,
+    sink: Sink,
+    bias: Option<Ptr<'k, Global, u8>>,
+    out: Ptr<'k, Global, u8>,
+    leading: Val<'k, u32>,
+    stride: Val<'k, u64>,
+    part_stride: Val<'k, u64>,
+    factors: Factors<'k>,
+}
+
+impl<'k> Results<'k> {
+    pub(super) fn declare(k: &'k Code, sink: Sink) -> Self {
+        let bias = (sink.bias != Bias::None).then(|| k.pointer("bias"));
+        Self {
+            k,
+            sink,
+            bias,
+            out: k.pointer("out"),
+            leading: k.number("out_leading"),
+            stride: k.number("out_stride"),
+            part_stride: k.number("part_stride"),
+            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+        }
+    }
+
+    /// For a thread whose results begin at this row and column of a product that ends at `ends`.
+    pub(super) fn writer(
+        &self,
+        first: [Val<'k, u32>; 2],
+        ends: [Val<'k, u32>; 2],
+        batch: Val<'k, u32>,
+        part: Val<'k, u32>,
+    ) -> Writer<'_, 'k> {
+        let wide = |x: Val<'k, u32>| x.convert::<u64>("");
+        let matrix = wide(batch) * self.stride + wide(part) * self.part_stride;
+        Writer { results: self, first, ends, matrix }
+    }
+}
+
+/// Writes the results of a thread.
+pub(super) struct Writer<'a, 'k> {
+    results: &'a Results<'k>,
+    first: [Val<'k, u32>; 2],
+    ends: [Val<'k, u32>; 2],
+    /// Elements before the product's own.
+    matrix: Val<'k, u64>,
+}
+
+/// A row of a writer's results.
+pub(super) struct Row<'a, 'k> {
+    writer: &'a Writer<'a, 'k>,
+    row: Val<'k, u32>,
+    /// Element of the first result.
+    element: Val<'k, u64>,
+}
+
+impl<'k> Writer<'_, 'k> {
+    /// Writes the row so many behind the first one, if the product has it.
+    pub(super) fn row(&self, offset: u32, write: impl FnOnce(&Row<'_, 'k>)) {
+        let (k, row) = (self.results.k, self.first[0] + offset);
+        k.when(row.lt(self.ends[0]), || {
+            let wide = |x: Val<'k, u32>| x.convert::<u64>("");
+            let line = wide(row) * wide(self.results.leading) + wide(self.first[1]);
+            write(&Row { writer: self, row, element: self.matrix + line });
+        });
+    }
+}
+
+impl<'k> Row<'_, 'k> {
+    /// Writes 2 or 4 neighbours, so many columns behind the first one, as far as the product has
+    /// them.
+    pub(super) fn write<const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
+        match self.writer.results.sink.output {
+            PtxType::F16 => self.write_as::<F16, N>(offset, sums),
+            PtxType::Bf16 => self.write_as::<Bf16, N>(offset, sums),
+            _ => self.write_as::<f32, N>(offset, sums),
+        }
+    }
+
+    fn write_as<T: Number, const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
+        let (results, end) = (self.writer.results, self.writer.ends[1]);
+        let (k, column) = (results.k, self.writer.first[1] + offset);
+        let at = results.out.cast::<T>().at_wide(self.element).at(offset);
+        if results.sink.quads {
+            k.when(column.lt(end), || self.neighbours::<T, N>(column, at, sums));
+            return;
+        }
+        for (nth, sum) in sums.into_iter().enumerate() {
+            let column = column + nth as u32;
+            k.when(column.lt(end), || self.neighbours::<T, 1>(column, at.at(nth as u32), [sum]));
+        }
+    }
+
+    fn neighbours<T: Number, const N: usize>(
+        &self,
+        column: Val<'k, u32>,
+        at: Ptr<'k, Global, T>,
+        sums: [Val<'k, f32>; N],
+    ) {
+        let results = self.writer.results;
+        let sink = results.sink;
+        let was = sink.reads.then(|| at.load_vector::<N>().map(widened));
+        let bias = self.bias::<T, N>(column);
+        let done: [Val<'k, T>; N] = std::array::from_fn(|nth| {
+            let (was, bias) = (was.map(|was| was[nth]), bias.map(|bias| bias[nth]));
+            narrowed(results.factors.finish(sink.activation, sums[nth], was, bias))
+        });
+        at.store_vector(done);
+    }
+
+    fn bias<T: Number, const N: usize>(&self, column: Val<'k, u32>) -> Option<[Val<'k, f32>; N]> {
+        let results = self.writer.results;
+        let bias = results.bias?.cast::<T>();
+        Some(match results.sink.bias {
+            Bias::Rows => [widened(bias.at(self.row).load_constant()); N],
+            _ => bias.at(column).load_constant_vector::<N>().map(widened),
+        })
+    }
+}
+
+fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
+    if T::TYPE == PtxType::F32 { value.cast() } else { value.convert("") }
+}
+
+fn narrowed<T: Number>(value: Val<'_, f32>) -> Val<'_, T> {
+    if T::TYPE == PtxType::F32 { value.cast() } else { value.convert("rn") }
+}
