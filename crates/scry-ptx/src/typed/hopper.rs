@@ -80,8 +80,8 @@ impl Code {
 
     /// Waits for all threads of the cluster.
     pub fn sync_cluster(&self) {
-        self.emit(Opcode::new("barrier.cluster.arrive.release.aligned"), []);
-        self.emit(Opcode::new("barrier.cluster.wait.acquire.aligned"), []);
+        self.arrive_cluster();
+        self.wait_cluster();
     }
 
     /// The block's number in its cluster.

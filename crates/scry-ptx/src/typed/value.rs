@@ -91,6 +91,11 @@ pub trait Arg<T: Element>: Copy {
     fn operand(self) -> Operand;
 }
 
+impl Arg<u16> for u16 {
+    fn operand(self) -> Operand {
+        Operand::Imm { bits: self.into(), ty: PtxType::U16 }
+    }
+}
 impl Arg<u32> for u32 {
     fn operand(self) -> Operand {
         Operand::u32(self)

@@ -1,0 +1,130 @@
+//! Memory that passes by once, and is there only where a condition holds.
+
+use super::value::{Arg, Element, F16, Val};
+use super::{Code, Global, Memory, Ptr};
+use crate::asm::{self, Opcode};
+use crate::types::{Operand, PtxType, Reg};
+
+impl<'k, T: Element> Ptr<'k, Global, T> {
+    /// Reads 1, 2 or 4 elements that nobody writes while the kernel runs. Where `only` does not
+    /// hold nothing is read, and each is `otherwise`.
+    #[must_use]
+    pub fn load_where<const N: usize>(
+        self,
+        only: Option<Val<'k, bool>>,
+        otherwise: impl Arg<T>,
+    ) -> [Val<'k, T>; N] {
+        self.load_by("ld.global.nc", only, otherwise)
+    }
+
+    /// The same for what is not read again soon: the first cache does not keep it.
+    #[must_use]
+    pub fn load_once<const N: usize>(
+        self,
+        only: Option<Val<'k, bool>>,
+        otherwise: impl Arg<T>,
+    ) -> [Val<'k, T>; N] {
+        self.k.edit(|body| body.require(7, 4));
+        self.load_by("ld.global.nc.L1::no_allocate", only, otherwise)
+    }
+
+    fn load_by<const N: usize>(
+        self,
+        opcode: &str,
+        only: Option<Val<'k, bool>>,
+        otherwise: impl Arg<T>,
+    ) -> [Val<'k, T>; N] {
+        let regs: [Reg; N] = std::array::from_fn(|_| match only {
+            None => self.k.edit(|body| body.reg(T::TYPE)),
+            Some(_) => self.k.var(otherwise).reg(),
+        });
+        let args = vec![group(&regs.map(Operand::Reg)), self.address().into()];
+        write(self.k, only, vector(Opcode::new(opcode), N, T::TYPE), args);
+        regs.map(|reg| self.k.wrap(reg))
+    }
+}
+
+impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
+    /// Writes 1, 2 or 4 elements where `only` holds.
+    pub fn store_where<const N: usize>(
+        self,
+        only: Option<Val<'k, bool>>,
+        values: [impl Arg<T>; N],
+    ) {
+        let values = values.map(Arg::operand);
+        let opcode = vector(Opcode::new("st").space(S::SPACE), N, T::TYPE);
+        write(self.k, only, opcode, vec![self.address().into(), group(&values)]);
+    }
+}
+
+/// Two binary16 in one register, each as a binary32, the low one first.
+#[must_use]
+pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
+    let k = pair.code();
+    let [low, high] = [0, 1].map(|_| k.edit(|body| body.reg(F16::TYPE)));
+    let parts = asm::Arg::Vector(vec![low.into(), high.into()]);
+    k.emit(Opcode::new("mov.b32"), [parts, pair.operand().into()]);
+    [low, high].map(|half| k.wrap::<F16>(half).convert(""))
+}
+
+/// Two bfloat16 in one register, each as a binary32, the low one first.
+#[must_use]
+pub fn bfloats(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
+    [(pair << 16).cast(), (pair & 0xffff_0000).cast()]
+}
+
+fn vector(opcode: Opcode, count: usize, ty: PtxType) -> Opcode {
+    let opcode = opcode.with_if(count > 1, if count == 2 { "v2" } else { "v4" });
+    opcode.ty(ty.to_bits())
+}
+
+fn group(operands: &[Operand]) -> asm::Arg {
+    match operands {
+        [one] => (*one).into(),
+        several => asm::Arg::Vector(several.to_vec()),
+    }
+}
+
+fn write(k: &Code, only: Option<Val<'_, bool>>, opcode: Opcode, args: Vec<asm::Arg>) {
+    match only.map(Val::reg) {
+        None => k.edit(|body| body.emit(opcode, args)),
+        Some(pred) => k.edit(|body| body.emit_if(pred, true, opcode, args)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel;
+    use super::*;
+    use crate::assembler::assemble;
+    use crate::{PtxModule, Target};
+
+    #[test]
+    fn what_is_not_there_is_neither_read_nor_written() {
+        let kernel = kernel("k", Target::SM_80, [32, 1, 1], |k| {
+            let (x, y, n) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"), k.number::<u32>("n"));
+            let some = n.lt(7);
+            let [a, b] = x.load_once(Some(some), 9);
+            let [c] = x.cast::<u16>().load_where(None, 0);
+            y.store_where(Some(some), [a, b]);
+            y.cast::<u16>().offset(8).store_where(None, [c]);
+            let sums = [halves(a), bfloats(b)].map(|[low, high]| (low + high).cast());
+            y.store_where(None, sums);
+        });
+        let text = PtxModule::new(Target::SM_80).with(kernel).to_string();
+        assemble(&text, Target::SM_80);
+        for line in [
+            ".version 7.4",
+            "mov.b32 %r1, 9;",
+            "@%p0 ld.global.nc.L1::no_allocate.v2.b32 {%r1, %r2}, [%d1];",
+            "\tld.global.nc.b16 %h0, [%d1];",
+            "@%p0 st.global.v2.b32 [%d3], {%r1, %r2};",
+            "\tst.global.b16 [%d3+8], %h0;",
+            "mov.b32 {%h1, %h2}, %r1;",
+            "cvt.f32.f16 %r4, %h2;",
+            "and.b32 %r6, %r2, 4294901760;",
+        ] {
+            assert!(text.contains(line), "no {line} in {text}");
+        }
+    }
+}
