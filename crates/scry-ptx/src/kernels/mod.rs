@@ -7,6 +7,9 @@
 mod error;
 pub mod gemm;
 mod launch;
+pub mod norm;
+pub mod rows;
+pub mod softmax;
 
 use std::fmt::Debug;
 

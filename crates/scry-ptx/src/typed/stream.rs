@@ -57,6 +57,16 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     }
 }
 
+impl Code {
+    /// Has the second cache fetch memory from this address on: so many bytes, a multiple of 16, as
+    /// is the address (`sm_90`). One thread asks.
+    pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl Arg<u32>) {
+        self.edit(|body| body.require(8, 0));
+        let args = [from.address().into(), bytes.operand().into()];
+        self.emit(Opcode::new("cp.async.bulk.prefetch.L2.global"), args);
+    }
+}
+
 /// Two binary16 in one register, each as a binary32, the low one first.
 #[must_use]
 pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {

@@ -1,0 +1,171 @@
+//! Layer norm and RMS norm, of each row of a matrix:
+//! `(x - mean) / sqrt(variance + epsilon) * weight + bias` and
+//! `x / sqrt(mean(x^2) + epsilon) * weight`.
+//!
+//! `x` and `y` are `count` rows of `length` elements without gaps, `weight` and `bias` have
+//! `length` elements, all in binary32, binary16 or bfloat16; arithmetic is binary32. The variance
+//! is that of the row (divided by `length`), summed around its mean. All of it is computed relative
+//! to the first element, so that rows far from zero lose nothing.
+//! Memory is the roof: one read and one write (see [`rows`](super::rows) for rows too long for that).
+
+use std::sync::Arc;
+
+use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
+use super::{KernelError, Machine, Plan};
+use crate::typed::Val;
+
+/// What rows are divided by, and what follows.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Norm {
+    /// The kind.
+    pub kind: NormKind,
+    /// What is added below the root, against rows of equal numbers.
+    pub epsilon: f32,
+}
+
+/// A kind of norm, with the operands that it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NormKind {
+    /// Layer norm.
+    Layer,
+    /// Layer norm, times `weight`.
+    LayerWeight,
+    /// Layer norm, times `weight`, plus `bias`.
+    LayerWeightBias,
+    /// Root mean square.
+    Rms,
+    /// Root mean square, times `weight`.
+    RmsWeight,
+}
+
+impl NormKind {
+    fn is_rms(self) -> bool {
+        matches!(self, Self::Rms | Self::RmsWeight)
+    }
+}
+
+/// Launches that compute it, with the variant for these rows on this device. The buffers are `x`,
+/// `weight` and `bias` where the kind has them, and `y`.
+///
+/// # Errors
+/// [`KernelError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
+/// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
+pub fn plan(norm: Norm, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+    super::rows::plan(Arc::new(norm), rows, machine)
+}
+
+/// The same, by one launch of teams of this size.
+///
+/// # Errors
+/// As [`plan`], and if the team cannot hold a row.
+pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: Machine) -> Result<Plan, KernelError> {
+    super::rows::plan_for(Arc::new(norm), rows, team, machine)
+}
+
+/// Of layer norm, the numbers of a part are its mean relative to the row's first element, the sum
+/// of squares around that mean, and how many elements there are; of RMS norm the sum of squares.
+impl RowOp for Norm {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            NormKind::Layer => "layer_norm",
+            NormKind::LayerWeight => "layer_norm_weight",
+            NormKind::LayerWeightBias => "layer_norm_weight_bias",
+            NormKind::Rms => "rms_norm",
+            NormKind::RmsWeight => "rms_norm_weight",
+        }
+    }
+
+    fn columns(&self) -> &'static [&'static str] {
+        match self.kind {
+            NormKind::Layer | NormKind::Rms => &[],
+            NormKind::LayerWeight | NormKind::RmsWeight => &["weight"],
+            NormKind::LayerWeightBias => &["weight", "bias"],
+        }
+    }
+
+    fn number(&self) -> Option<(&'static str, f32)> {
+        Some(("epsilon", self.epsilon))
+    }
+
+    fn wants_first(&self) -> bool {
+        !self.kind.is_rms()
+    }
+
+    fn nothing(&self) -> &'static [f32] {
+        if self.kind.is_rms() { &[0.0] } else { &[0.0, 0.0, 0.0] }
+    }
+
+    fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k> {
+        if self.kind.is_rms() {
+            let squares = items.iter().map(|item| item.x * item.x);
+            return vec![context.sum(combined(squares, |a, b| a + b), context.lanes)];
+        }
+        let differences = items.iter().map(|item| item.or_zero(relative(context, item.x)));
+        let sum = context.sum(combined(differences, |a, b| a + b), context.lanes);
+        let count = context.sum(counted(context, items), context.lanes);
+        let mean = sum * count.max(1.0).recip();
+        let squares = items.iter().map(|item| {
+            let around = item.or_zero(relative(context, item.x) - mean);
+            around * around
+        });
+        vec![mean, context.sum(combined(squares, |a, b| a + b), context.lanes), count]
+    }
+
+    fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k> {
+        let total = |number: &dyn Fn(&Stats<'k>) -> Val<'k, f32>| {
+            context.sum(combined(parts.iter().map(number), |a, b| a + b), lanes)
+        };
+        if self.kind.is_rms() {
+            return vec![total(&|part| part[0])];
+        }
+        let count = total(&|part| part[2]);
+        let mean = total(&|part| part[0] * part[2]) * count.max(1.0).recip();
+        let squares = total(&|part| {
+            let shift = part[0] - mean;
+            (shift * part[2]).mul_add(shift, part[1])
+        });
+        vec![mean, squares, count]
+    }
+
+    /// The factor, and the mean of layer norm.
+    fn finish<'k>(
+        &self,
+        context: &Context<'k>,
+        row: &[Val<'k, f32>],
+        _: &[Val<'k, f32>],
+    ) -> Stats<'k> {
+        let share = context.length.convert::<f32>("rn").recip();
+        let epsilon = context.number.expect("a norm has an epsilon");
+        let squares = if self.kind.is_rms() { row[0] } else { row[1] };
+        vec![squares.mul_add(share, epsilon).rsqrt(), row[0]]
+    }
+
+    fn apply<'k>(
+        &self,
+        context: &Context<'k>,
+        x: Val<'k, f32>,
+        row: &[Val<'k, f32>],
+        columns: &[Val<'k, f32>],
+    ) -> Val<'k, f32> {
+        let centred = if self.kind.is_rms() { x } else { relative(context, x) - row[1] };
+        let normal = centred * row[0];
+        match *columns {
+            [weight, bias] => normal.mul_add(weight, bias),
+            [weight] => normal * weight,
+            _ => normal,
+        }
+    }
+}
+
+/// An element relative to the first one of its row.
+fn relative<'k>(context: &Context<'k>, x: Val<'k, f32>) -> Val<'k, f32> {
+    x - context.first.expect("layer norm asks for the first element")
+}
+
+/// How many of the items are there.
+fn counted<'k>(context: &Context<'k>, items: &[Item<'k>]) -> Val<'k, f32> {
+    let certain = items.iter().filter(|item| item.present.is_none()).count();
+    let certain = context.k.constant(certain as f32).copied();
+    let perhaps = items.iter().filter_map(|item| item.present);
+    perhaps.fold(certain, |count, present| count + present.select(1.0, 0.0f32))
+}

@@ -1,0 +1,91 @@
+//! How threads learn of the rest of their row.
+
+use super::team::Team;
+use super::{Context, RowOp, Stats};
+use crate::typed::{Global, Memory, Ptr, Shared, Val};
+
+/// Parts of a row whose numbers become those of the row.
+pub(super) struct Exchange<'k, 'a> {
+    pub op: &'a dyn RowOp,
+    pub context: Context<'k>,
+    pub team: Team,
+    /// Numbers of a part in memory: 2 or 4.
+    pub slot: u32,
+}
+
+impl<'k> Exchange<'k, '_> {
+    /// The numbers of all that the team holds, from those of each warp.
+    pub fn team(&self, warp: &Stats<'k>) -> Stats<'k> {
+        let (k, team) = (self.context.k, self.team);
+        if team.size() <= 32 {
+            return warp.clone();
+        }
+        let slots = team.warps() * team.blocks;
+        let all = k.shared::<f32>(slots * self.slot, 16);
+        if team.blocks > 1 {
+            self.tell_cluster(all, warp);
+        } else {
+            let own = all.at(k.warp() * self.slot);
+            k.when(k.lane().equals(0), || self.put(own, warp));
+            k.sync();
+        }
+        let lanes = slots.min(32);
+        let own = all.at((k.lane() & (lanes - 1)) * self.slot);
+        let distance = i64::from(32 * self.slot * 4);
+        let parts =
+            (0..slots.div_ceil(32)).map(|nth| self.get(own.offset(i64::from(nth) * distance)));
+        self.op.merge(&self.context, &parts.collect::<Vec<_>>(), lanes)
+    }
+
+    /// Each warp tells all blocks, one by each lane.
+    fn tell_cluster(&self, all: Ptr<'k, Shared, f32>, warp: &Stats<'k>) {
+        let (k, team) = (self.context.k, self.team);
+        let slot = k.cluster_rank().mul_add(team.warps(), k.warp());
+        let slot = all.at(slot * self.slot);
+        k.wait_cluster();
+        k.when(k.lane().lt(team.blocks), || match self.slot {
+            2 => slot.store_in(k.lane(), self.padded::<2>(warp)),
+            _ => slot.store_in(k.lane(), self.padded::<4>(warp)),
+        });
+        k.sync_cluster();
+    }
+
+    /// Leaves the numbers of the team in memory of the device.
+    pub fn leave(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
+        let k = self.context.k;
+        k.when(k.thread_id().equals(0), || self.put(at, stats));
+    }
+
+    /// The numbers of a row from those of its parts in memory of the device.
+    pub fn collect(&self, slots: Ptr<'k, Global, f32>, parts: Val<'k, u32>) -> Stats<'k> {
+        let k = self.context.k;
+        let sums: Vec<_> = self.op.nothing().iter().map(|number| k.var(*number)).collect();
+        let now = || sums.iter().map(|sum| sum.get()).collect::<Stats<'k>>();
+        k.for_range(k.lane(), parts, 32, |part| {
+            let next = self.get(slots.at(part * self.slot));
+            let merged = self.op.merge(&self.context, &[now(), next], 1);
+            sums.iter().zip(merged).for_each(|(sum, value)| sum.set(value));
+        });
+        self.op.merge(&self.context, &[now()], 32)
+    }
+
+    fn put<S: Memory>(&self, at: Ptr<'k, S, f32>, stats: &Stats<'k>) {
+        match self.slot {
+            2 => at.store_vector(self.padded::<2>(stats)),
+            _ => at.store_vector(self.padded::<4>(stats)),
+        }
+    }
+
+    fn get<S: Memory>(&self, at: Ptr<'k, S, f32>) -> Stats<'k> {
+        let mut numbers: Stats<'k> = match self.slot {
+            2 => at.load_vector::<2>().into(),
+            _ => at.load_vector::<4>().into(),
+        };
+        numbers.truncate(self.op.nothing().len());
+        numbers
+    }
+
+    fn padded<const N: usize>(&self, stats: &Stats<'k>) -> [Val<'k, f32>; N] {
+        std::array::from_fn(|nth| stats.get(nth).copied().unwrap_or(stats[0]))
+    }
+}

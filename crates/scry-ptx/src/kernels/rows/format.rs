@@ -1,0 +1,123 @@
+//! Elements of each type in words of 32 bits, as they are read and written.
+
+use crate::typed::{Bf16x2, F16x2, Global, Ptr, Val, bfloats, halves, pack};
+use crate::types::PtxType;
+
+/// How elements lie in words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Format {
+    F32,
+    F16,
+    Bf16,
+}
+
+/// A pointer to elements of any format.
+pub(super) type Elements<'k> = Ptr<'k, Global, u32>;
+
+impl Format {
+    /// None for types that rows cannot have.
+    pub(super) fn of(element: PtxType) -> Option<Self> {
+        match element {
+            PtxType::F32 => Some(Self::F32),
+            PtxType::F16 => Some(Self::F16),
+            PtxType::Bf16 => Some(Self::Bf16),
+            _ => None,
+        }
+    }
+
+    /// Elements of a word.
+    pub(super) const fn per_word(self) -> u32 {
+        match self {
+            Self::F32 => 1,
+            Self::F16 | Self::Bf16 => 2,
+        }
+    }
+
+    /// Elements of a vector of 16 bytes.
+    pub(super) const fn per_vector(self) -> u32 {
+        4 * self.per_word()
+    }
+
+    /// A word with nothing but this number, which is 0 or infinite.
+    pub(super) fn filled(self, number: f32) -> u32 {
+        let bits = number.to_bits();
+        match self {
+            Self::F32 => bits,
+            Self::Bf16 => bits >> 16 | bits & 0xffff_0000,
+            Self::F16 => {
+                // The upper bits of an infinity, with a shorter exponent.
+                let half = bits >> 16 & 0xfc00;
+                half << 16 | half
+            }
+        }
+    }
+
+    /// The numbers of a word.
+    pub(super) fn unpack(self, word: Val<'_, u32>) -> Vec<Val<'_, f32>> {
+        match self {
+            Self::F32 => vec![word.cast()],
+            Self::F16 => halves(word).into(),
+            Self::Bf16 => bfloats(word).into(),
+        }
+    }
+
+    /// A word of numbers; of halves, rounded to the nearest.
+    pub(super) fn pack<'k>(self, numbers: &[Val<'k, f32>]) -> Val<'k, u32> {
+        let last = numbers[numbers.len() - 1];
+        match self {
+            Self::F32 => numbers[0].cast(),
+            Self::F16 => pack::<F16x2>(numbers[0], last).cast(),
+            Self::Bf16 => pack::<Bf16x2>(numbers[0], last).cast(),
+        }
+    }
+
+    /// So many elements further on.
+    pub(super) fn at<'k>(self, base: Elements<'k>, index: Val<'k, u32>) -> Elements<'k> {
+        match self {
+            Self::F32 => base.at(index),
+            Self::F16 | Self::Bf16 => base.cast::<u16>().at(index).cast(),
+        }
+    }
+
+    /// So many elements further on, where that takes 64 bits.
+    pub(super) fn at_wide<'k>(self, base: Elements<'k>, index: Val<'k, u64>) -> Elements<'k> {
+        match self {
+            Self::F32 => base.at_wide(index),
+            Self::F16 | Self::Bf16 => base.cast::<u16>().at_wide(index).cast(),
+        }
+    }
+
+    /// So many bytes for elements.
+    pub(super) const fn bytes(self, elements: u32) -> i64 {
+        (elements * 4 / self.per_word()) as i64
+    }
+
+    /// Reads one element where `only` holds, as the low part of a word that `otherwise` fills.
+    pub(super) fn load_one<'k>(
+        self,
+        at: Elements<'k>,
+        only: Option<Val<'k, bool>>,
+        otherwise: u32,
+    ) -> Val<'k, u32> {
+        if self == Self::F32 {
+            let [word] = at.load_where(only, otherwise);
+            return word;
+        }
+        let [half] = at.cast::<u16>().load_where(only, otherwise as u16);
+        half.convert("")
+    }
+
+    /// Writes one number where `only` holds.
+    pub(super) fn store_one<'k>(
+        self,
+        at: Elements<'k>,
+        only: Option<Val<'k, bool>>,
+        number: Val<'k, f32>,
+    ) {
+        let word = self.pack(&[number]);
+        match self {
+            Self::F32 => at.store_where(only, [word]),
+            _ => at.cast::<u16>().store_where(only, [word.convert::<u16>("")]),
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The kernels: which threads do what, in what order.
+
+use std::sync::Arc;
+
+use super::exchange::Exchange;
+use super::format::{Elements, Format};
+use super::part::{Cut, Part};
+use super::team::Team;
+use super::{Context, KernelError, Machine, RowOp, Rows, argument};
+use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code, Val};
+use crate::types::PtxType;
+
+/// What a launch does with rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Everything; a team holds a row.
+    Whole,
+    /// The first half, for rows in parts: numbers of each part.
+    Gather,
+    /// The second half: results from the numbers of all parts.
+    Apply,
+}
+
+/// A launch.
+#[derive(Debug)]
+pub(super) struct RowKernel {
+    op: Arc<dyn RowOp>,
+    rows: Rows,
+    format: Format,
+    team: Team,
+    role: Role,
+    /// Teams that share a row.
+    parts: u32,
+    /// Blocks.
+    grid: u32,
+    /// How many rows further on other blocks begin when this one ends; 0 if nothing is prefetched.
+    ahead: u32,
+}
+
+impl RowKernel {
+    pub fn new(
+        op: Arc<dyn RowOp>,
+        rows: Rows,
+        format: Format,
+        team: Team,
+        role: Role,
+        machine: Machine,
+    ) -> Result<Self, KernelError> {
+        let vectors = (rows.length / u64::from(format.per_vector())) as u32;
+        let parts = if role == Role::Whole { 1 } else { vectors.div_ceil(team.capacity()).max(1) };
+        let blocks = rows.count.div_ceil(team.rows().into()) * u64::from(team.blocks * parts);
+        if blocks >= 1 << 31 || rows.count >= 1 << 32 {
+            let problem = format!("{} rows of {} elements", rows.count, rows.length);
+            let remedy = "compute several parts of the matrix, of fewer rows";
+            return Err(argument(&*op, "count", problem, remedy));
+        }
+        let ahead = machine.multiprocessors * team.prefetching(format, &*op);
+        Ok(Self { op, rows, format, team, role, parts, grid: blocks as u32, ahead })
+    }
+
+    /// Numbers of a part in memory: 2 or 4, of which some may be unused.
+    fn slot(&self) -> u32 {
+        self.op.nothing().len().next_power_of_two().max(2) as u32
+    }
+
+    /// Bytes for the numbers of all parts.
+    pub fn scratch_bytes(&self) -> u64 {
+        self.scratch_len() * 4
+    }
+
+    fn scratch_len(&self) -> u64 {
+        self.rows.count * u64::from(self.parts * self.slot())
+    }
+
+    /// The buffers that it takes.
+    pub fn buffers(&self) -> Vec<Buffer> {
+        let Rows { count, length, element } = self.rows;
+        let columns = self.op.columns().iter();
+        let column =
+            |name: &&'static str| Buffer { name, access: Access::Read, element, len: length };
+        let len = count * length;
+        let mut buffers = vec![Buffer { name: "x", access: Access::Read, element, len }];
+        if self.role != Role::Gather {
+            buffers.extend(columns.map(column));
+            buffers.push(Buffer { name: "y", access: Access::Write, element, len });
+        }
+        if self.role != Role::Whole {
+            let access = if self.role == Role::Gather { Access::Write } else { Access::Read };
+            let (len, element) = (self.scratch_len(), PtxType::F32);
+            buffers.push(Buffer { name: "parts", access, element, len });
+        }
+        buffers
+    }
+
+    fn ragged(&self) -> bool {
+        !self.rows.aligned(self.format)
+    }
+}
+
+impl Kernel for RowKernel {
+    fn name(&self) -> String {
+        let role = match self.role {
+            Role::Whole => "",
+            Role::Gather => "_gather",
+            Role::Apply => "_apply",
+        };
+        let Team { threads, blocks, vectors } = self.team;
+        let ragged = if self.ragged() { "_ragged" } else { "" };
+        let (op, element) = (self.op.name(), self.rows.element.name());
+        format!("{op}{role}_{element}_{blocks}x{threads}x{vectors}{ragged}")
+    }
+
+    fn default_target(&self) -> Target {
+        if self.team.blocks > 1 { Target::SM_90 } else { Target::SM_80 }
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        let block = [self.team.block(), 1, 1];
+        let mut kernel =
+            typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
+        let blocks = self.team.blocks;
+        kernel.min_blocks = self.team.residents(self.format, &*self.op);
+        kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
+        kernel
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let block = [self.team.block(), 1, 1];
+        LaunchShape { grid: [self.grid, 1, 1], block, dynamic_shared: 0 }
+    }
+
+    fn interface(&self) -> Interface {
+        let buffers = self.buffers();
+        let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
+        parameters.push(Parameter::U32(self.rows.count as u32));
+        parameters.push(Parameter::U32(self.rows.length as u32));
+        if self.role != Role::Whole {
+            parameters.push(Parameter::U32(self.parts));
+        }
+        if self.role != Role::Gather {
+            parameters.extend(self.op.number().map(|(_, number)| Parameter::F32(number)));
+        }
+        if self.role == Role::Whole {
+            parameters.push(Parameter::U32(self.ahead));
+        }
+        Interface { buffers, parameters }
+    }
+}
+
+/// A kernel being written, with its parameters.
+struct Writer<'k, 'a> {
+    k: &'k Code,
+    kernel: &'a RowKernel,
+    x: Elements<'k>,
+    columns: Vec<Elements<'k>>,
+    y: Option<Elements<'k>>,
+    scratch: Option<typed::Ptr<'k, typed::Global, f32>>,
+    count: Val<'k, u32>,
+    length: Val<'k, u32>,
+    parts: Option<Val<'k, u32>>,
+    number: Option<Val<'k, f32>>,
+    ahead: Option<Val<'k, u32>>,
+}
+
+impl<'k, 'a> Writer<'k, 'a> {
+    /// Declares the parameters, in the order of the interface.
+    fn new(k: &'k Code, kernel: &'a RowKernel) -> Self {
+        let (op, writes) = (&kernel.op, kernel.role != Role::Gather);
+        let split = kernel.role != Role::Whole;
+        let columns = if writes { op.columns() } else { &[] };
+        Self {
+            k,
+            kernel,
+            x: k.pointer("x"),
+            columns: columns.iter().map(|name| k.pointer(name)).collect(),
+            y: writes.then(|| k.pointer("y")),
+            scratch: split.then(|| k.pointer("parts")),
+            count: k.number("count"),
+            length: k.number("length"),
+            parts: split.then(|| k.number("parts_of_row")),
+            number: op.number().filter(|_| writes).map(|(name, _)| k.number(name)),
+            ahead: (!split).then(|| k.number("ahead")),
+        }
+    }
+
+    fn write(&self) {
+        let team = self.kernel.team;
+        if team.blocks > 1 {
+            self.k.arrive_cluster();
+        }
+        let (row, nth) = self.place();
+        let cut = self.cut(row, nth);
+        let mut part = Part::load(&cut, self.x, self.kernel.op.absent());
+        if let Some(ahead) = self.ahead.filter(|_| self.k.target().has(90)) {
+            self.prefetch(row, ahead);
+        }
+        let context = self.context(&cut);
+        let exchange = Exchange { op: &*self.kernel.op, context, team, slot: self.kernel.slot() };
+        match self.kernel.role {
+            Role::Whole => {
+                let group = self.kernel.op.stats(&context, &mut part.items);
+                let stats = exchange.team(&group);
+                self.finish(&context, &cut, &part, [&stats, &group]);
+            }
+            Role::Gather => {
+                let stats = exchange.team(&self.kernel.op.stats(&context, &mut part.items));
+                exchange.leave(self.slots(row).at(nth * self.kernel.slot()), &stats);
+            }
+            Role::Apply => {
+                let parts = self.parts.expect("rows are in parts");
+                let stats = exchange.collect(self.slots(row), parts);
+                self.finish(&context, &cut, &part, [&stats, &[]]);
+            }
+        }
+    }
+
+    /// The row of this thread's team, and which part of it.
+    fn place(&self) -> (Val<'k, u32>, Val<'k, u32>) {
+        let (k, team) = (self.k, self.kernel.team);
+        let block = k.block_id(0);
+        let Some(parts) = self.parts else {
+            let row = (block >> team.blocks.ilog2()) * team.rows();
+            let row =
+                if team.rows() > 1 { row + (k.thread_id() >> team.threads.ilog2()) } else { row };
+            return (row, k.constant(0u32));
+        };
+        // What the first launch read last is read first: some of it is still in the cache.
+        let last = k.block_count(0) - 1;
+        let block = if self.kernel.role == Role::Apply { last - block } else { block };
+        let row = block / parts;
+        (row, block - row * parts)
+    }
+
+    /// Has the second cache fetch a row that some later block reads, so that memory is not idle
+    /// while this block computes.
+    fn prefetch(&self, row: Val<'k, u32>, ahead: Val<'k, u32>) {
+        let k = self.k;
+        let one = (k.thread_id() & (self.kernel.team.threads - 1)).equals(0);
+        k.when(one & (row + ahead).lt(self.count) & ahead.gt(0), || {
+            self.cut(row + ahead, k.constant(0u32)).prefetch(self.x);
+        });
+    }
+
+    fn cut(&self, row: Val<'k, u32>, nth: Val<'k, u32>) -> Cut<'k> {
+        let kernel = self.kernel;
+        let one = kernel.team.rows() == 1;
+        Cut {
+            k: self.k,
+            format: kernel.format,
+            team: kernel.team,
+            ragged: kernel.ragged(),
+            split: kernel.role != Role::Whole,
+            alive: (!one).then(|| row.lt(self.count)),
+            row: if one { row } else { row.min(self.count - 1) },
+            nth,
+            length: self.length,
+        }
+    }
+
+    fn context(&self, cut: &Cut<'k>) -> Context<'k> {
+        let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
+        let lanes = self.kernel.team.lanes();
+        // Halves are better unpacked twice than held as binary32.
+        let replaces = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
+        Context { k: self.k, lanes, length: self.length, first, replaces, number: self.number }
+    }
+
+    /// Where the numbers of a row's parts are.
+    fn slots(&self, row: Val<'k, u32>) -> typed::Ptr<'k, typed::Global, f32> {
+        let (scratch, parts) = (self.scratch, self.parts);
+        let (scratch, parts) = scratch.zip(parts).expect("rows are in parts");
+        let wide = |value: Val<'k, u32>| value.convert::<u64>("");
+        scratch.at_wide(wide(row) * wide(parts * self.kernel.slot()))
+    }
+
+    fn finish(
+        &self,
+        context: &Context<'k>,
+        cut: &Cut<'k>,
+        part: &Part<'k>,
+        [row, group]: [&[Val<'k, f32>]; 2],
+    ) {
+        let op = &self.kernel.op;
+        let row = op.finish(context, row, group);
+        let y = self.y.expect("results are written");
+        part.store(cut, y, &self.columns, |x, columns| op.apply(context, x, &row, columns));
+    }
+}

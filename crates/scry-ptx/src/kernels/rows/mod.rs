@@ -1,0 +1,128 @@
+//! Functions of rows, read once and written once: what softmax and norms share.
+//!
+//! A *team* of threads holds a row in registers: some lanes of a warp, a block, or a cluster of
+//! blocks on `sm_90`, each thread up to 32 elements in vectors of 16 bytes. The threads of a warp combine what
+//! they know of their elements by shuffles, warps by shared memory (that of the other blocks of the
+//! cluster, too), in one exchange; then each thread computes and writes its part.
+//!
+//! Rows need not begin at a multiple of 16 bytes. What lies between is held in vectors anyway; the
+//! few elements before and behind those are the *edges*, one for each of the first threads. Rows
+//! longer than any team are *split*: a first launch leaves the numbers of each part in memory, a
+//! second one reads the row once more.
+
+mod exchange;
+mod format;
+mod kernel;
+mod op;
+mod part;
+mod team;
+
+use std::sync::Arc;
+
+pub(crate) use op::{Context, Item, RowOp, Stats, combined};
+pub use team::Team;
+
+use super::{KernelError, Machine, Place, Plan, Step};
+use crate::types::PtxType;
+use format::Format;
+use kernel::{Role, RowKernel};
+
+/// A matrix of rows without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rows {
+    /// How many there are.
+    pub count: u64,
+    /// Elements of each: 1 to 2^31 - 2^16.
+    pub length: u64,
+    /// Type of the elements: `F32`, `F16` or `Bf16`.
+    pub element: PtxType,
+}
+
+/// No row is longer: places in a row are numbers of 32 bits, and so are a row's parts.
+const LONGEST: u64 = (1 << 31) - (1 << 16);
+
+impl Rows {
+    /// Elements of all rows.
+    fn elements(&self, op: &dyn RowOp) -> Result<u64, KernelError> {
+        let problem = || format!("{} rows of {} elements", self.count, self.length);
+        let remedy = "compute several parts of the matrix, of less than 2^60 elements each";
+        let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
+        elements.ok_or_else(|| argument(op, "count", problem(), remedy))
+    }
+
+    /// Whether an element lies wherever a vector begins, in all rows.
+    fn aligned(&self, format: Format) -> bool {
+        self.length.is_multiple_of(format.per_vector().into())
+    }
+
+    fn format(&self, op: &dyn RowOp) -> Result<Format, KernelError> {
+        let remedy = "use F32, F16 or Bf16";
+        let problem = || format!("{:?}", self.element);
+        Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), remedy))
+    }
+
+    fn check(&self, op: &dyn RowOp) -> Result<(), KernelError> {
+        self.format(op)?;
+        self.elements(op)?;
+        if self.length == 0 || self.length > LONGEST {
+            let remedy = "use rows of 1 to 2^31 - 2^16 elements";
+            return Err(argument(op, "length", self.length.to_string(), remedy));
+        }
+        Ok(())
+    }
+}
+
+fn argument(
+    op: &dyn RowOp,
+    argument: &'static str,
+    problem: String,
+    remedy: &'static str,
+) -> KernelError {
+    KernelError::Argument { kernel: op.name().to_owned(), argument, problem, remedy }
+}
+
+/// The launches for these rows on this device.
+pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+    rows.check(&*op)?;
+    match Team::choose(&*op, rows, machine) {
+        Some(team) => plan_for(op, rows, team, machine),
+        None => split(op, rows, machine),
+    }
+}
+
+/// One launch of teams of this size.
+pub(crate) fn plan_for(
+    op: Arc<dyn RowOp>,
+    rows: Rows,
+    team: Team,
+    machine: Machine,
+) -> Result<Plan, KernelError> {
+    rows.check(&*op)?;
+    let format = rows.format(&*op)?;
+    team.check(&*op, rows, format)?;
+    let kernel = RowKernel::new(op, rows, format, team, Role::Whole, machine)?;
+    if rows.count == 0 {
+        return Ok(Plan { arguments: kernel.buffers(), ..Plan::default() });
+    }
+    Ok(Plan::single(Box::new(kernel)))
+}
+
+/// Two launches, with the numbers of each part of each row between them.
+fn split(op: Arc<dyn RowOp>, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+    let format = rows.format(&*op)?;
+    let team = Team::part(format, &*op);
+    let gather = RowKernel::new(op.clone(), rows, format, team, Role::Gather, machine)?;
+    let apply = RowKernel::new(op, rows, format, team, Role::Apply, machine)?;
+    let arguments = apply.buffers();
+    let arguments = arguments[..arguments.len() - 1].to_vec();
+    if rows.count == 0 {
+        return Ok(Plan { arguments, ..Plan::default() });
+    }
+    let mut places: Vec<_> = (0..arguments.len()).map(Place::Argument).collect();
+    places.push(Place::Scratch(0));
+    let first =
+        Step { buffers: vec![Place::Argument(0), Place::Scratch(0)], kernel: Box::new(gather) };
+    let scratch = vec![apply.scratch_bytes()];
+    let second = Step { kernel: Box::new(apply), buffers: places };
+    Ok(Plan { arguments, scratch, steps: vec![first, second] })
+}

@@ -1,0 +1,245 @@
+//! What a thread holds of a row.
+
+use super::Item;
+use super::format::{Elements, Format};
+use super::team::Team;
+use crate::typed::{Code, Val};
+
+/// Which elements of a row a thread has. The row's vectors are dealt out one by one to the threads
+/// of the team, round by round.
+pub(super) struct Cut<'k> {
+    pub k: &'k Code,
+    pub format: Format,
+    pub team: Team,
+    /// Whether rows begin anywhere.
+    pub ragged: bool,
+    /// Whether a row is more than the team holds.
+    pub split: bool,
+    /// Whether there is such a row at all, unless that is certain; if not it is the last one, of
+    /// which nothing is written.
+    pub alive: Option<Val<'k, bool>>,
+    pub row: Val<'k, u32>,
+    /// Which part of the row.
+    pub nth: Val<'k, u32>,
+    pub length: Val<'k, u32>,
+}
+
+/// Where the vectors of a row are.
+#[derive(Clone, Copy)]
+struct Middle<'k> {
+    /// Elements before the first one, if there may be any.
+    head: Option<Val<'k, u32>>,
+    vectors: Val<'k, u32>,
+}
+
+/// Elements in the thread's registers.
+pub(super) struct Part<'k> {
+    format: Format,
+    /// The elements: those of the vectors, then the edges.
+    pub items: Vec<Item<'k>>,
+    /// Whether there is such a vector.
+    vectors: Vec<Option<Val<'k, bool>>>,
+    edges: Vec<Edge<'k>>,
+    /// Elements between the begin of the row and the thread's first vector.
+    first: Val<'k, u32>,
+}
+
+struct Edge<'k> {
+    present: Val<'k, bool>,
+    /// Its place in the row.
+    column: Val<'k, u32>,
+}
+
+impl<'k> Cut<'k> {
+    /// The begin of the row in a matrix.
+    fn row_of(&self, matrix: Elements<'k>) -> Elements<'k> {
+        self.format.at_wide(matrix, self.before())
+    }
+
+    /// Elements before the row.
+    fn before(&self) -> Val<'k, u64> {
+        self.row.convert::<u64>("") * self.length.convert::<u64>("")
+    }
+
+    /// The first element of the row.
+    pub fn first(&self, matrix: Elements<'k>) -> Val<'k, f32> {
+        let word = self.format.load_one(self.row_of(matrix), None, 0);
+        self.format.unpack(word)[0]
+    }
+
+    fn middle(&self) -> Middle<'k> {
+        let size = self.format.per_vector();
+        if !self.ragged {
+            return Middle { head: None, vectors: self.length >> size.ilog2() };
+        }
+        let over = self.before().convert::<u32>("");
+        let head = ((self.k.constant(0u32).copied() - over) & (size - 1)).min(self.length);
+        Middle { head: Some(head), vectors: (self.length - head) >> size.ilog2() }
+    }
+
+    /// The thread's first vector, or edge.
+    fn start(&self) -> Val<'k, u32> {
+        let (k, team) = (self.k, self.team);
+        let mut start = k.thread_id();
+        if team.rows() > 1 {
+            start = start & (team.threads - 1);
+        }
+        if team.blocks > 1 {
+            start = k.cluster_rank().mul_add(team.threads, start);
+        }
+        if self.split { self.nth.mul_add(team.capacity(), start) } else { start }
+    }
+
+    /// Whether the thread has a vector in a round: certain in all but the last one, if a team has
+    /// as many rounds as a row takes.
+    fn present(
+        &self,
+        middle: Middle<'k>,
+        start: Val<'k, u32>,
+        round: u32,
+    ) -> Option<Val<'k, bool>> {
+        let uncertain = self.split || round + 1 == self.team.vectors;
+        uncertain.then(|| (start + round * self.team.size()).lt(middle.vectors))
+    }
+
+    /// Elements from a thread's vector to the one in a later round.
+    fn distance(&self, rounds: u32) -> u32 {
+        rounds * self.team.size() * self.format.per_vector()
+    }
+
+    /// The thread's edge in a round: where it is, and whether there is one. Those before the
+    /// vectors come first, then those behind.
+    fn edge(
+        &self,
+        middle: Middle<'k>,
+        start: Val<'k, u32>,
+        round: u32,
+    ) -> (Val<'k, u32>, Val<'k, bool>) {
+        let nth = start + round * self.team.size();
+        let inside = middle.vectors * self.format.per_vector();
+        let head = middle.head.expect("only ragged rows have edges");
+        let column = nth.lt(head).select(nth, nth + inside);
+        (column, nth.lt(self.length - inside))
+    }
+}
+
+impl<'k> Cut<'k> {
+    /// Has the second cache fetch the block's share of the row, all but its edges.
+    pub fn prefetch(&self, x: Elements<'k>) {
+        let (k, middle) = (self.k, self.middle());
+        let share = middle.vectors >> self.team.blocks.ilog2();
+        let start = if self.team.blocks > 1 { k.cluster_rank() * share } else { k.constant(0u32) };
+        let first = start << self.format.per_vector().ilog2();
+        let first = middle.head.map_or(first, |head| first + head);
+        k.prefetch(self.format.at(self.row_of(x), first), share << 4);
+    }
+}
+
+impl<'k> Part<'k> {
+    /// Reads all that the thread has of its row; the rest are numbers that are `absent`.
+    pub fn load(cut: &Cut<'k>, x: Elements<'k>, absent: f32) -> Self {
+        let (format, row) = (cut.format, cut.row_of(x));
+        let (middle, start) = (cut.middle(), cut.start());
+        let first = start << format.per_vector().ilog2();
+        let first = middle.head.map_or(first, |head| first + head);
+        let mut part = Self { format, items: vec![], vectors: vec![], edges: vec![], first };
+        let (own, absent) = (format.at(row, first), format.filled(absent));
+        for round in 0..cut.team.vectors {
+            let present = cut.present(middle, start, round);
+            let at = own.offset(format.bytes(cut.distance(round)));
+            part.add_vector(at.load_once(present, absent), present);
+        }
+        for round in 0..if cut.ragged { cut.team.edges(format) } else { 0 } {
+            let (column, present) = cut.edge(middle, start, round);
+            let word = format.load_one(format.at(row, column), Some(present), absent);
+            part.add_edge(word, Edge { present, column });
+        }
+        part
+    }
+
+    fn add_vector(&mut self, words: [Val<'k, u32>; 4], present: Option<Val<'k, bool>>) {
+        let values = words.into_iter().flat_map(|word| self.format.unpack(word));
+        self.items.extend(values.map(|x| Item { x, present }));
+        self.vectors.push(present);
+    }
+
+    fn add_edge(&mut self, word: Val<'k, u32>, edge: Edge<'k>) {
+        let x = self.format.unpack(word)[0];
+        self.items.push(Item { x, present: Some(edge.present) });
+        self.edges.push(edge);
+    }
+
+    /// Writes a function of each element and of the numbers of its column.
+    pub fn store(
+        &self,
+        cut: &Cut<'k>,
+        y: Elements<'k>,
+        columns: &[Elements<'k>],
+        apply: impl Fn(Val<'k, f32>, &[Val<'k, f32>]) -> Val<'k, f32>,
+    ) {
+        let (format, row) = (self.format, cut.row_of(y));
+        let (vectors, edges) = self.items.split_at(self.items.len() - self.edges.len());
+        let own = format.at(row, self.first);
+        let beside: Vec<_> = columns.iter().map(|of| format.at(*of, self.first)).collect();
+        let vectors = vectors.chunks(format.per_vector() as usize).zip(&self.vectors);
+        for (round, (items, present)) in (0..).zip(vectors) {
+            let bytes = format.bytes(cut.distance(round));
+            let numbers = beside.iter().map(|at| self.beside(cut, at.offset(bytes), *present));
+            let words = self.results(items, &numbers.collect::<Vec<_>>(), &apply);
+            own.offset(bytes).store_where(both(*present, cut.alive), words);
+        }
+        for (item, edge) in edges.iter().zip(&self.edges) {
+            let numbers: Vec<_> = columns.iter().map(|of| self.beside_edge(*of, edge)).collect();
+            let only = both(item.present, cut.alive);
+            format.store_one(format.at(row, edge.column), only, apply(item.x, &numbers));
+        }
+    }
+
+    /// The words of a vector of results.
+    fn results(
+        &self,
+        items: &[Item<'k>],
+        columns: &[Vec<Val<'k, f32>>],
+        apply: impl Fn(Val<'k, f32>, &[Val<'k, f32>]) -> Val<'k, f32>,
+    ) -> [Val<'k, u32>; 4] {
+        let result = |nth: usize| {
+            let numbers: Vec<_> = columns.iter().map(|column| column[nth]).collect();
+            apply(items[nth].x, &numbers)
+        };
+        let each = self.format.per_word() as usize;
+        std::array::from_fn(|word| {
+            let results: Vec<_> = (0..each).map(|nth| result(word * each + nth)).collect();
+            self.format.pack(&results)
+        })
+    }
+
+    /// The number of an edge's column.
+    fn beside_edge(&self, column: Elements<'k>, edge: &Edge<'k>) -> Val<'k, f32> {
+        let at = self.format.at(column, edge.column);
+        self.format.unpack(self.format.load_one(at, Some(edge.present), 0))[0]
+    }
+
+    /// The numbers of the columns of a vector: one by one where they are not aligned.
+    fn beside(
+        &self,
+        cut: &Cut<'k>,
+        at: Elements<'k>,
+        only: Option<Val<'k, bool>>,
+    ) -> Vec<Val<'k, f32>> {
+        let format = self.format;
+        if !cut.ragged {
+            let words: [_; 4] = at.load_where(only, 0);
+            return words.into_iter().flat_map(|word| format.unpack(word)).collect();
+        }
+        let one = |nth| format.load_one(at.offset(format.bytes(nth)), only, 0);
+        (0..format.per_vector()).map(|nth| format.unpack(one(nth))[0]).collect()
+    }
+}
+
+/// Both conditions, where there are any.
+fn both<'k>(a: Option<Val<'k, bool>>, b: Option<Val<'k, bool>>) -> Option<Val<'k, bool>> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a & b),
+        _ => a.or(b),
+    }
+}

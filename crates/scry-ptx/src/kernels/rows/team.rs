@@ -1,0 +1,154 @@
+//! How many threads hold a row.
+
+use super::format::Format;
+use super::{KernelError, RowOp, Rows, argument};
+use crate::kernels::Machine;
+
+/// The threads that hold a row together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Team {
+    /// Threads in each block: a power of two, 1 to 1024, or to 512 with operands for columns.
+    /// Several teams share a block if there are at most 32.
+    pub threads: u32,
+    /// Blocks of a cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
+    pub blocks: u32,
+    /// Vectors of 16 bytes that each thread holds, of at most 32 elements.
+    pub vectors: u32,
+}
+
+/// Elements that a thread can hold.
+const MOST_ELEMENTS: u32 = 32;
+/// Blocks that a cluster can have on every device.
+const MOST_BLOCKS: u32 = 8;
+/// Threads of a block, if teams are smaller.
+const SMALL_BLOCK: u32 = 128;
+
+impl Team {
+    /// The threads for a part of a row that is split. They hold less than they could: which of
+    /// their elements are there takes registers, too.
+    pub(super) fn part(format: Format, op: &dyn RowOp) -> Self {
+        let vectors = Self::most_vectors(format) * 3 / 4;
+        Self { threads: Self::most_threads(op), blocks: 1, vectors }
+    }
+
+    /// Vectors that a thread can hold.
+    const fn most_vectors(format: Format) -> u32 {
+        MOST_ELEMENTS / format.per_vector()
+    }
+
+    /// Threads that a block can have: with operands for columns beside its elements, a thread takes
+    /// more registers than it has in a block of 1024.
+    fn most_threads(op: &dyn RowOp) -> u32 {
+        if op.columns().is_empty() { 1024 } else { 512 }
+    }
+
+    /// Blocks that share a multiprocessor at least: a bound on registers. Halves with operands for
+    /// their columns get more of them; a team within a warp as many as it likes.
+    pub(super) fn residents(self, format: Format, op: &dyn RowOp) -> Option<u32> {
+        match self.threads {
+            ..=32 => None,
+            64..=512 if format.per_word() > 1 && !op.columns().is_empty() => {
+                Some(768 / self.threads)
+            }
+            _ => Some(1024 / self.threads),
+        }
+    }
+
+    /// Blocks of a multiprocessor that prefetch for those that follow. Blocks of a cluster begin
+    /// together, and others of few threads so often that memory is never idle.
+    pub(super) fn prefetching(self, format: Format, op: &dyn RowOp) -> u32 {
+        if self.blocks == 1 { self.residents(format, op).unwrap_or(0) } else { 0 }
+    }
+
+    /// All threads.
+    pub(super) const fn size(self) -> u32 {
+        self.threads * self.blocks
+    }
+
+    /// Threads of a block.
+    pub(super) const fn block(self) -> u32 {
+        if self.threads <= 32 { SMALL_BLOCK } else { self.threads }
+    }
+
+    /// Rows of a block.
+    pub(super) const fn rows(self) -> u32 {
+        self.block() / self.threads
+    }
+
+    /// Lanes of a warp that belong to it.
+    pub(super) const fn lanes(self) -> u32 {
+        if self.threads < 32 { self.threads } else { 32 }
+    }
+
+    /// Warps in each block, if they are its own.
+    pub(super) const fn warps(self) -> u32 {
+        self.threads / 32
+    }
+
+    /// Vectors that it can hold.
+    pub(super) const fn capacity(self) -> u32 {
+        self.size() * self.vectors
+    }
+
+    /// Edges that each thread holds where rows are not aligned: all before the first vector and
+    /// behind the last one, less than a vector each.
+    pub(super) const fn edges(self, format: Format) -> u32 {
+        (2 * format.per_vector() - 2).div_ceil(self.size())
+    }
+
+    /// The team with so many threads that holds so many vectors, and no thread more than it must.
+    fn tight(threads: u32, blocks: u32, vectors: u32) -> Self {
+        Self { threads, blocks, vectors: vectors.div_ceil(threads * blocks).max(1) }
+    }
+
+    /// The team for these rows; none if they are too long for any.
+    pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: Machine) -> Option<Self> {
+        let format = Format::of(rows.element)?;
+        let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
+        let each = Self::most_vectors(format);
+        if vectors <= 32 * each {
+            return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
+        }
+        let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
+        let spread = Self::spread(rows, vectors, machine).min(most);
+        let blocks = vectors.div_ceil(512 * each).next_power_of_two().clamp(spread, most);
+        let rounds = if spread > 1 { 2 } else { each };
+        let threads = vectors.div_ceil(blocks * rounds).next_power_of_two();
+        let threads = threads.clamp(64, if vectors > blocks * 512 * each { 1024 } else { 512 });
+        let team = Self::tight(threads, blocks, vectors);
+        Some(team).filter(|team| team.vectors <= each && threads <= Self::most_threads(op))
+    }
+
+    /// Blocks for each row, so that few rows keep the device busy: as long as each has 4 KiB.
+    fn spread(rows: Rows, vectors: u32, machine: Machine) -> u32 {
+        let blocks = u64::from(machine.multiprocessors) / rows.count.max(1);
+        let blocks = blocks.min((vectors / 256).into()).max(1);
+        1 << blocks.ilog2().min(MOST_BLOCKS.ilog2())
+    }
+
+    /// Whether it is one, and holds these rows.
+    pub(super) fn check(
+        self,
+        op: &dyn RowOp,
+        rows: Rows,
+        format: Format,
+    ) -> Result<(), KernelError> {
+        let Self { threads, blocks, vectors } = self;
+        let known = threads.is_power_of_two() && threads <= Self::most_threads(op);
+        let cluster = [2, 4, MOST_BLOCKS].contains(&blocks) && threads >= 64;
+        let rounds = 1..=Self::most_vectors(format);
+        if !known || !(blocks == 1 || cluster) || !rounds.contains(&vectors) {
+            let remedy = "see the limits of a team";
+            return Err(argument(op, "team", format!("{self:?}"), remedy));
+        }
+        let wanted = rows.length / u64::from(format.per_vector());
+        let certain = u64::from(self.size() * (vectors - 1));
+        let fits = wanted <= self.capacity().into() && (vectors == 1 || wanted > certain);
+        if !fits {
+            let problem = format!("{self:?}, for rows of {wanted} vectors");
+            let remedy = "as many vectors for each thread as a row takes, rounded up";
+            return Err(argument(op, "team", problem, remedy));
+        }
+        Ok(())
+    }
+}

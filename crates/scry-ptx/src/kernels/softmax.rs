@@ -1,0 +1,131 @@
+//! Softmax and its logarithm, of each row of a matrix:
+//! `exp(x - max) / sum(exp(x - max))` and `x - max - ln(sum(exp(x - max)))`.
+//!
+//! `x` and `y` are `count` rows of `length` elements without gaps, in binary32, binary16 or
+//! bfloat16; arithmetic is binary32. A row that is -inf only, or has +inf or NaN, gives NaN.
+//! Memory is the roof: one read and one write (see [`rows`](super::rows) for rows too long for that).
+
+use std::f32::consts::{LN_2, LOG2_E};
+use std::sync::Arc;
+
+use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
+use super::{KernelError, Machine, Plan};
+use crate::typed::Val;
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Softmax {
+    /// The exponentials, divided by their sum.
+    Linear,
+    /// The logarithm of that.
+    Log,
+}
+
+/// Launches that compute it, with the variant for these rows on this device. The buffers are `x`
+/// and `y`, of `count * length` elements each.
+///
+/// # Errors
+/// [`KernelError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
+/// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
+pub fn plan(softmax: Softmax, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+    super::rows::plan(Arc::new(softmax), rows, machine)
+}
+
+/// The same, by one launch of teams of this size.
+///
+/// # Errors
+/// As [`plan`], and if the team cannot hold a row.
+pub fn plan_for(
+    softmax: Softmax,
+    rows: Rows,
+    team: Team,
+    machine: Machine,
+) -> Result<Plan, KernelError> {
+    super::rows::plan_for(Arc::new(softmax), rows, team, machine)
+}
+
+/// A maximum to subtract: 0 instead of -inf, whose difference to itself is no number.
+fn pivot(max: Val<'_, f32>) -> Val<'_, f32> {
+    max.equals(f32::NEG_INFINITY).select(0.0, max)
+}
+
+fn exponential<'k>(x: Val<'k, f32>, max: Val<'k, f32>) -> Val<'k, f32> {
+    ((x - max) * LOG2_E).exp2()
+}
+
+/// The numbers of a part: its maximum, and the sum of exponentials relative to that.
+impl RowOp for Softmax {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Linear => "softmax",
+            Self::Log => "log_softmax",
+        }
+    }
+
+    fn absent(&self) -> f32 {
+        f32::NEG_INFINITY
+    }
+
+    fn nothing(&self) -> &'static [f32] {
+        &[f32::NEG_INFINITY, 0.0]
+    }
+
+    fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k> {
+        let values = items.iter().map(|item| item.x);
+        let max = context.max(combined(values, |a, b| a.max(b)), context.lanes);
+        let (zero, keeps) = (pivot(max), self.keeps(context));
+        let exponentials = items.iter_mut().map(|item| {
+            let result = exponential(item.x, zero);
+            item.x = if keeps { result } else { item.x };
+            result
+        });
+        vec![max, context.sum(combined(exponentials, |a, b| a + b), context.lanes)]
+    }
+
+    fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k> {
+        let values = parts.iter().map(|part| part[0]);
+        let max = context.max(combined(values, |a, b| a.max(b)), lanes);
+        let zero = pivot(max);
+        let values = parts.iter().map(|part| part[1] * exponential(part[0], zero));
+        vec![max, context.sum(combined(values, |a, b| a + b), lanes)]
+    }
+
+    /// What is subtracted, and what follows.
+    fn finish<'k>(
+        &self,
+        context: &Context<'k>,
+        row: &[Val<'k, f32>],
+        group: &[Val<'k, f32>],
+    ) -> Stats<'k> {
+        let max = pivot(row[0]);
+        let last = match self {
+            Self::Linear if self.keeps(context) => {
+                exponential(pivot(group[0]), max) * row[1].recip()
+            }
+            Self::Linear => row[1].recip(),
+            Self::Log => row[1].log2() * LN_2,
+        };
+        vec![max, last]
+    }
+
+    fn apply<'k>(
+        &self,
+        context: &Context<'k>,
+        x: Val<'k, f32>,
+        row: &[Val<'k, f32>],
+        _: &[Val<'k, f32>],
+    ) -> Val<'k, f32> {
+        match self {
+            Self::Linear if self.keeps(context) => x * row[1],
+            Self::Linear => exponential(x, row[0]) * row[1],
+            Self::Log => x - row[0] - row[1],
+        }
+    }
+}
+
+impl Softmax {
+    /// Whether elements are replaced by their exponentials, relative to the maximum of the group.
+    fn keeps(self, context: &Context<'_>) -> bool {
+        self == Self::Linear && context.replaces
+    }
+}

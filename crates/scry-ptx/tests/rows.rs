@@ -1,0 +1,217 @@
+//! Softmax and norms: which kernels are chosen, what they are made of, and what is refused.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use scry_ptx::kernels::norm::{self, Norm, NormKind};
+use scry_ptx::kernels::rows::{Rows, Team};
+use scry_ptx::kernels::softmax::{self, Softmax};
+use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan};
+use scry_ptx::{PtxType, Target};
+
+const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const LAYER: Norm = Norm { kind: NormKind::LayerWeightBias, epsilon: 1e-5 };
+const RMS: Norm = Norm { kind: NormKind::RmsWeight, epsilon: 1e-6 };
+const TYPES: [PtxType; 3] = [PtxType::F32, PtxType::F16, PtxType::Bf16];
+
+fn rows(count: u64, length: u64, element: PtxType) -> Rows {
+    Rows { count, length, element }
+}
+
+fn softmax(count: u64, length: u64, machine: Machine) -> Plan {
+    softmax::plan(Softmax::Linear, rows(count, length, PtxType::F32), machine).unwrap()
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.kernel.name()).collect()
+}
+
+fn text(plan: &Plan) -> String {
+    plan.steps[0].kernel.emit_ptx_for(HOPPER.target).unwrap()
+}
+
+/// Lengths of rows that take every kind of team, aligned and not.
+fn lengths(element: PtxType) -> Vec<u64> {
+    let vector = u64::from(16 / element.size());
+    let warps = [1, 6, 33, 230].map(|vectors| vectors * vector);
+    let elements = [2048, 4096, 8192, 15000, 30000, 60000, 131_072, 196_000, 262_144, 524_288];
+    let aligned = warps.into_iter().chain(elements.map(|length| length / vector * vector));
+    aligned.flat_map(|length| [length, length + 1]).collect()
+}
+
+/// Every kind of kernel.
+fn all() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for element in TYPES {
+        for length in lengths(element) {
+            let few = rows(7, length, element);
+            for rows in [few, rows(1000, length, element)] {
+                plans.push(softmax::plan(Softmax::Linear, rows, HOPPER).unwrap());
+                plans.push(norm::plan(LAYER, rows, HOPPER).unwrap());
+            }
+            plans.push(softmax::plan(Softmax::Log, few, AMPERE).unwrap());
+            plans.push(norm::plan(RMS, few, AMPERE).unwrap());
+        }
+    }
+    plans
+}
+
+#[test]
+fn kernels_of_one_name_have_one_text() {
+    let mut known = BTreeMap::new();
+    let others = [(3, 1000), (5000, 1004), (9, 1 << 20)].map(|(a, b)| softmax(a, b, HOPPER));
+    for step in all().iter().chain(&others).flat_map(|plan| &plan.steps) {
+        let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
+        assert!(text.contains(&format!(".entry {name}(")));
+        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+    }
+    assert!(known.len() > 200, "{}", known.len());
+}
+
+#[test]
+fn nothing_is_spilled() {
+    ledger::compare("rows.txt", &all());
+}
+
+#[test]
+fn the_length_chooses_the_team() {
+    let chosen = |count, length, machine| names(&softmax(count, length, machine)).join(" ");
+    assert_eq!(chosen(65536, 32, HOPPER), "softmax_f32_1x8x1");
+    assert_eq!(chosen(65536, 128, HOPPER), "softmax_f32_1x32x1");
+    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x32x8_ragged");
+    assert_eq!(chosen(16384, 4096, HOPPER), "softmax_f32_1x128x8");
+    assert_eq!(chosen(1000, 32768, HOPPER), "softmax_f32_2x512x8");
+    assert_eq!(chosen(128, 131_072, HOPPER), "softmax_f32_8x512x8");
+    assert_eq!(chosen(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
+    let split = "softmax_gather_f32_1x1024x6_ragged softmax_apply_f32_1x1024x6_ragged";
+    assert_eq!(chosen(1000, 131_071, AMPERE), split);
+    assert_eq!(chosen(9, 1_000_001, HOPPER), split);
+}
+
+#[test]
+fn few_rows_are_spread_over_blocks() {
+    assert_eq!(names(&softmax(1, 65536, HOPPER)), ["softmax_f32_8x512x4"]);
+    assert_eq!(names(&softmax(30, 16384, HOPPER)), ["softmax_f32_4x512x2"]);
+    assert_eq!(names(&softmax(30, 16384, AMPERE)), ["softmax_f32_1x512x8"]);
+}
+
+#[test]
+fn a_row_is_read_once_and_written_once() {
+    for (length, edges) in [(4096, 0), (4099, 1)] {
+        let text = text(&softmax(1000, length, HOPPER));
+        assert_eq!(text.matches("ld.global.nc.L1::no_allocate.v4.b32").count(), 8);
+        assert_eq!(text.matches("st.global.v4.b32").count(), 8);
+        assert_eq!(text.matches("ld.global").count(), 8 + edges);
+        assert_eq!(text.matches("st.global").count(), 8 + edges);
+        assert_eq!(text.matches("bar.sync").count(), 1);
+        // Each element's, that of the merge, and that of the warp's share.
+        assert_eq!(text.matches("ex2").count(), 32 + edges + 2);
+    }
+}
+
+#[test]
+fn operands_for_columns_are_vectors_where_rows_are_aligned() {
+    let loads = |length| {
+        let plan = norm::plan(LAYER, rows(1000, length, PtxType::Bf16), HOPPER).unwrap();
+        let text = text(&plan);
+        let vectors = text.matches("ld.global.nc.v4.b32").count();
+        (vectors, text.matches("ld.global.nc.b16").count())
+    };
+    // Beside the first element of the row.
+    assert_eq!(loads(4096), (2 * 4, 1));
+    assert_eq!(loads(4097), (0, 1 + 2 * 4 * 8 + 3));
+}
+
+#[test]
+fn blocks_of_a_cluster_exchange_once() {
+    let plan = softmax(128, 131_072, HOPPER);
+    let text = text(&plan);
+    assert!(text.contains(".reqnctapercluster 8, 1, 1"));
+    assert_eq!(text.matches("st.shared::cluster.v2.b32").count(), 1);
+    assert_eq!(text.matches("barrier.cluster.wait").count(), 2);
+    assert_eq!(plan.steps[0].kernel.launch().grid, [1024, 1, 1]);
+    let error = plan.steps[0].kernel.emit_ptx_for(Target::SM_80).unwrap_err();
+    assert!(matches!(error, KernelError::Target { needed: Target::SM_90, .. }), "{error}");
+}
+
+#[test]
+fn numbers_of_parts_pass_between_two_launches() {
+    let plan = norm::plan(LAYER, rows(5, 1_000_001, PtxType::F32), HOPPER).unwrap();
+    let part = 512 * 6 * 4;
+    let parts = 1_000_001_u64.div_ceil(part);
+    assert_eq!(plan.scratch, [5 * parts * 4 * 4]);
+    let buffers: Vec<_> = plan.arguments.iter().map(|buffer| buffer.name).collect();
+    assert_eq!(buffers, ["x", "weight", "bias", "y"]);
+    assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
+    let all = (0..4).map(Place::Argument).chain([Place::Scratch(0)]);
+    assert_eq!(plan.steps[1].buffers, all.collect::<Vec<_>>());
+    for step in &plan.steps {
+        assert_eq!(step.kernel.launch().grid, [5 * parts as u32, 1, 1]);
+        assert!(step.kernel.interface().parameters.contains(&Parameter::U32(parts as u32)));
+    }
+}
+
+#[test]
+fn the_buffers_are_those_of_the_function() {
+    let buffers = |plan: Plan| {
+        let buffers = plan.arguments.iter();
+        buffers.map(|buffer| (buffer.name, buffer.len)).collect::<Vec<_>>()
+    };
+    let rows = rows(6, 10, PtxType::F16);
+    let softmax = softmax::plan(Softmax::Log, rows, AMPERE).unwrap();
+    assert_eq!(buffers(softmax), [("x", 60), ("y", 60)]);
+    let layer = norm::plan(LAYER, rows, AMPERE).unwrap();
+    assert_eq!(buffers(layer), [("x", 60), ("weight", 10), ("bias", 10), ("y", 60)]);
+    let rms = norm::plan(RMS, rows, AMPERE).unwrap();
+    assert_eq!(buffers(rms), [("x", 60), ("weight", 10), ("y", 60)]);
+}
+
+#[test]
+fn no_rows_take_no_launch() {
+    for length in [1, 4096, 1 << 20] {
+        let plan = softmax(0, length, HOPPER);
+        assert!(plan.steps.is_empty());
+        assert_eq!(plan.arguments.len(), 2);
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let refused = |count, length, element| {
+        let rows = rows(count, length, element);
+        softmax::plan(Softmax::Linear, rows, HOPPER).unwrap_err().to_string()
+    };
+    let error = refused(3, 0, PtxType::F32);
+    let expected = "kernel `softmax`: length is 0; use rows of 1 to 2^31 - 2^16 elements";
+    assert_eq!(error, expected);
+    assert!(refused(3, 1 << 31, PtxType::F32).contains("length is 2147483648"));
+    assert!(refused(3, 10, PtxType::F64).contains("element is F64; use F32, F16 or Bf16"));
+    assert!(refused(1 << 33, 10, PtxType::F32).contains("fewer rows"));
+    assert!(refused(1 << 31, 1 << 31, PtxType::F32).contains("less than 2^60"));
+    assert!(refused(1 << 26, 1 << 20, PtxType::F32).contains("fewer rows"));
+}
+
+#[test]
+fn a_team_holds_the_row_or_is_refused() {
+    let plan = |threads, blocks, vectors| {
+        let team = Team { threads, blocks, vectors };
+        softmax::plan_for(Softmax::Linear, rows(9, 4096, PtxType::F32), team, HOPPER)
+    };
+    assert_eq!(names(&plan(256, 1, 4).unwrap()), ["softmax_f32_1x256x4"]);
+    assert_eq!(names(&plan(128, 2, 4).unwrap()), ["softmax_f32_2x128x4"]);
+    for (threads, blocks, vectors) in
+        [(0, 1, 8), (96, 1, 8), (2048, 1, 1), (128, 3, 4), (32, 2, 8), (64, 1, 16), (64, 16, 1)]
+    {
+        let error = plan(threads, blocks, vectors).unwrap_err().to_string();
+        assert!(error.contains("see the limits of a team"), "{error}");
+    }
+    for (threads, vectors) in [(128, 7), (512, 3)] {
+        let error = plan(threads, 1, vectors).unwrap_err().to_string();
+        assert!(error.contains("for rows of 1024 vectors"), "{error}");
+    }
+}

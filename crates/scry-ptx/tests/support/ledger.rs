@@ -1,0 +1,75 @@
+//! What the assembler makes of kernels, as a golden file: registers, shared memory, spills.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+use scry_ptx::Target;
+use scry_ptx::kernels::{Kernel, Plan};
+
+/// Compares what the assembler says about the kernels of some plans with a ledger, if the
+/// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` writes the ledger anew.
+/// No kernel may spill registers or use local memory.
+pub fn compare(file: &str, plans: &[Plan]) {
+    let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
+        eprintln!("skipped: SCRY_PTXAS names no assembler");
+        return;
+    };
+    let mut kernels: Vec<&dyn Kernel> =
+        plans.iter().flat_map(|plan| plan.steps.iter().map(|step| &*step.kernel)).collect();
+    kernels.sort_by_key(|kernel| kernel.name());
+    kernels.dedup_by_key(|kernel| kernel.name());
+    let mut text = String::from("kernel, target, registers, shared bytes, spilled bytes\n");
+    for kernel in kernels {
+        let entry = entry(kernel, Path::new(&assembler));
+        assert!(entry.ends_with(" 0"), "{entry}: registers are spilled");
+        writeln!(text, "{entry}").unwrap();
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/out/kernels").join(file);
+    if std::env::var_os("SCRY_BLESS").is_some_and(|v| v == "1") {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let blessed = std::fs::read_to_string(&path)
+        .unwrap_or_else(|e| panic!("{}: {e}; SCRY_BLESS=1 writes it", path.display()));
+    let change = blessed.lines().zip(text.lines()).find(|(old, new)| old != new);
+    assert_eq!(change, None, "{}: SCRY_BLESS=1 accepts the change", path.display());
+    assert_eq!(blessed.lines().count(), text.lines().count(), "{}", path.display());
+}
+
+fn entry(kernel: &dyn Kernel, assembler: &Path) -> String {
+    let target = kernel.default_target();
+    let said = assemble(&kernel.emit_ptx(), target, assembler);
+    let number = |before: &str| {
+        let behind = said.split(before).nth(1).unwrap_or("0");
+        let digits = behind.trim_start().split(|c: char| !c.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse::<u32>().ok()).unwrap_or(0)
+    };
+    let ahead = |after: &str| {
+        let before = said.split(after).next().filter(|before| before.len() < said.len());
+        let word = before.and_then(|before| before.split_whitespace().last());
+        word.and_then(|word| word.parse::<u32>().ok()).unwrap_or(0)
+    };
+    assert!(!said.contains("serialized"), "{}: {said}", kernel.name());
+    let shared = ahead(" bytes smem") + kernel.launch().dynamic_shared;
+    let spilled = ahead(" bytes stack frame") + ahead(" bytes spill stores");
+    let name = kernel.name();
+    format!("{name}, {target}, {}, {shared}, {spilled}", number("Used"))
+}
+
+/// What the assembler reports.
+fn assemble(text: &str, target: Target, assembler: &Path) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kernel.ptx");
+    std::fs::write(&file, text).unwrap();
+    let output = Command::new(assembler)
+        .args(["-v", &format!("-arch={target}"), "-o"])
+        .arg(folder.path().join("kernel.cubin"))
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8(said).unwrap();
+    assert!(output.status.success(), "{said}\n{text}");
+    said
+}
