@@ -2,17 +2,19 @@
 
 mod align;
 mod epilogue;
-pub mod ffma;
+mod ffma;
 pub mod hopper;
 mod memory;
-pub mod mma;
+mod mma;
 mod order;
 mod plan;
 mod reduce;
+mod simple;
 mod split;
 mod store;
 
 pub use epilogue::{Activation, Epilogue};
+pub use simple::GemmKernel;
 
 use super::KernelError;
 use super::launch::{Access, Buffer};

@@ -12,7 +12,7 @@ const GRID_Y: u32 = 65535;
 
 /// A product divided into tiles, and their depth into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Division {
+pub(in crate::kernels) struct Division {
     /// Tiles from top to bottom, and from left to right.
     pub tiles: [u32; 2],
     /// Parts of the depth, each of which but the last is so deep.
@@ -42,9 +42,10 @@ impl Division {
         Some([x as u32, y, self.batch.div_ceil(y.max(1))])
     }
 
-    /// Elements from the sums of one part to those of the next, if there are several.
+    /// Elements from the sums of one part to those of the next: those of a product lie one after
+    /// the other.
     pub(super) const fn part_stride(&self, gemm: &Gemm) -> u64 {
-        if self.parts == 1 { 0 } else { gemm.out.stride * gemm.batch }
+        gemm.out.stride / self.parts as u64
     }
 
     /// What [`TileOrder::declare`] declares.

@@ -1,5 +1,7 @@
 //! From a product to launches.
 
+mod portable;
+
 use super::align::{Align, Source, fits};
 use super::hopper::{Bias, Choice, Cut, Finish, HopperGemm, Major, Store, Task, Tile, Variant};
 use super::reduce::Reduce;
@@ -33,6 +35,9 @@ impl Gemm {
         if self.k == 0 {
             let nothing = Reduce { gemm: *self, splits: 0, partial: 0, row: 0, column: 0 };
             return finish(plan, self, nothing, None);
+        }
+        if choice.is_none() && portable::serves(self, machine) {
+            return portable::plan(plan, self, machine);
         }
         check_machine(self, machine)?;
         let mut product = Product::new(self);

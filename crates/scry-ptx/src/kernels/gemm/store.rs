@@ -45,14 +45,14 @@ impl Sink {
         }
     }
 
-    /// Of sums that another kernel goes on with.
-    pub(super) fn sums(gemm: &Gemm) -> Self {
+    /// Of sums that another kernel goes on with, in lines of whole quads.
+    pub(super) const fn sums() -> Self {
         Self {
             output: PtxType::F32,
             reads: false,
             bias: Bias::None,
             activation: Activation::None,
-            quads: gemm.n % 4 == 0,
+            quads: true,
         }
     }
 
@@ -62,15 +62,9 @@ impl Sink {
             Bias::Columns => "_bias",
             Bias::Rows => "_bias_rows",
         };
-        let activation = match self.activation {
-            Activation::None => "",
-            Activation::Relu => "_relu",
-            Activation::Gelu => "_gelu",
-            Activation::Silu => "_silu",
-        };
         let (reads, quads) =
             (if self.reads { "_beta" } else { "" }, if self.quads { "4" } else { "1" });
-        format!("{}x{quads}{reads}{bias}{activation}", self.output.name())
+        format!("{}x{quads}{reads}{bias}{}", self.output.name(), self.activation.tag())
     }
 
     /// What [`Results::declare`] declares, behind the buffers' addresses.
@@ -208,8 +202,13 @@ impl<'k> Row<'_, 'k> {
     }
 }
 
+/// As binary32. Of bfloat16 it is the upper half, for which Ampere has no conversion.
 fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
-    if T::TYPE == PtxType::F32 { value.cast() } else { value.convert("") }
+    match T::TYPE {
+        PtxType::F32 => value.cast(),
+        PtxType::Bf16 => (value.cast::<u16>().convert::<u32>("") << 16).cast(),
+        _ => value.convert(""),
+    }
 }
 
 fn narrowed<T: Number>(value: Val<'_, f32>) -> Val<'_, T> {

@@ -1,28 +1,44 @@
-//! Which tile for which product.
+//! The tiles that there are.
 
 use super::{Copying, Division, Ffma, Sink, Tile};
+use crate::kernels::Buffer;
 use crate::kernels::gemm::{Gemm, Order};
-use crate::kernels::{KernelError, Plan};
 
-impl Ffma {
-    /// A product whose result lies row by row, with a tile.
-    pub(crate) fn with(gemm: &Gemm, tile: Tile, flipped: bool) -> Result<Self, KernelError> {
-        let division = Division::new(gemm, [tile.rows, tile.columns], tile.depth, 1);
-        Ok(Self {
-            gemm: *gemm,
-            buffers: gemm.buffers()?,
-            tile,
-            a: Copying::new(&gemm.a, Order::Columns, gemm.m),
-            b: Copying::new(&gemm.b, Order::Rows, gemm.n),
-            sink: Sink::new(gemm, flipped),
-            division,
-        })
-    }
+/// Large tiles need fewer loads for each multiply-add; small ones divide small products among all
+/// multiprocessors. Long ones are for products that are narrow.
+pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
+    tile([128, 256], 8, [2, 4], [4, 8], 1, 100),
+    tile([128, 128], 8, [2, 2], [4, 8], 2, 97),
+    tile([64, 64], 16, [2, 2], [8, 4], 4, 88),
+    tile([32, 128], 8, [1, 2], [4, 8], 4, 80),
+    tile([16, 256], 8, [1, 2], [2, 16], 6, 70),
+    tile([8, 256], 8, [1, 2], [2, 16], 6, 40),
+    tile([256, 16], 8, [2, 1], [16, 2], 6, 70),
+    tile([256, 8], 8, [2, 1], [16, 2], 6, 40),
+];
+
+const fn tile(
+    [rows, columns]: [u32; 2],
+    depth: u32,
+    warps: [u32; 2],
+    lanes: [u32; 2],
+    blocks: u32,
+    rate: u32,
+) -> Tile {
+    Tile { rows, columns, depth, stages: 4, warps, lanes, blocks, rate }
 }
 
-/// x
-pub fn plan(gemm: &Gemm, tile: [u32; 9]) -> Result<Plan, KernelError> {
-    let [rows, columns, depth, stages, w0, w1, l0, l1, blocks] = tile;
-    let tile = Tile { rows, columns, depth, stages, warps: [w0, w1], lanes: [l0, l1], blocks };
-    Ok(Plan::single(Box::new(Ffma::with(gemm, tile, false)?)))
+impl Ffma {
+    /// A product whose result lies row by row.
+    pub(in crate::kernels::gemm) fn new(
+        gemm: &Gemm,
+        buffers: Vec<Buffer>,
+        tile: Tile,
+        sink: Sink,
+        division: Division,
+    ) -> Self {
+        let a = Copying::new(&gemm.a, Order::Columns, gemm.m);
+        let b = Copying::new(&gemm.b, Order::Rows, gemm.n);
+        Self { gemm: *gemm, buffers, tile, a, b, sink, division }
+    }
 }

@@ -49,12 +49,14 @@ impl<'k> Reading<'k> {
     }
 }
 
-/// Where a lane is from top to bottom and from left to right. Neighbours differ in one of them,
-/// those two apart in the other one, so that half a warp reads each operand in one go.
+/// Where a lane is from top to bottom and from left to right. Neighbours differ along the shorter
+/// side, those two apart along the longer one, so that half a warp reads each operand in one go.
 fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
-    let short = (lane & 1) | (lane >> 1 & 2);
-    let long = (lane >> 1 & 1) | (lane >> 2 & 6);
-    if lanes[0] == 8 { [long, short] } else { [short, long] }
+    let (short, long) = match lanes[0].min(lanes[1]) {
+        2 => (lane & 1, lane >> 1),
+        _ => ((lane & 1) | (lane >> 1 & 2), (lane >> 1 & 1) | (lane >> 2 & 6)),
+    };
+    if lanes[0] > lanes[1] { [long, short] } else { [short, long] }
 }
 
 impl<'k> Side<'k> {

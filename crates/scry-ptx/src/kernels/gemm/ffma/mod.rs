@@ -13,7 +13,7 @@ mod stage;
 use inner::{Block, Reading};
 use stage::{Copier, Copying, Operand};
 
-pub use choice::plan;
+pub(super) use choice::TILES;
 
 use super::Gemm;
 use super::order::{Division, TileOrder, tile_of};
@@ -35,10 +35,12 @@ pub(crate) struct Tile {
     pub stages: u32,
     /// Warps from top to bottom, and from left to right.
     pub warps: [u32; 2],
-    /// Lanes of a warp, the same way: 8 and 4, or 4 and 8.
+    /// Lanes of a warp, the same way: 2 and 16, 4 and 8, or turned.
     pub lanes: [u32; 2],
     /// Blocks that share a multiprocessor.
     pub blocks: u32,
+    /// Multiply-adds of a multiprocessor in a cycle, as measured on one H200.
+    pub rate: u32,
 }
 
 impl Tile {
@@ -113,12 +115,11 @@ impl Ffma {
         let reading = Reading::new(k, &self.tile, [self.a, self.b], stages);
         let block = Block::new(k, &self.tile, copiers, reading, stages, self.stage_bytes());
         block.run(depth);
-        self.store(k, &results, &block, [at.row, at.column], [m, n], at.batch, at.part);
+        self.store(&results, &block, [at.row, at.column], [m, n], at.batch, at.part);
     }
 
     fn store<'k>(
         &self,
-        k: &'k Code,
         results: &Results<'k>,
         block: &Block<'k>,
         tile: [Val<'k, u32>; 2],

@@ -1,14 +1,43 @@
-//! Which tile for which product.
+//! The tiles that there are.
 
 use super::{Division, Lines, Mma, Sink, Tile};
+use crate::kernels::Buffer;
 use crate::kernels::gemm::{Gemm, Order};
-use crate::kernels::{KernelError, Plan};
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
 
+/// Large tiles need fewer reads of shared memory for each product, which limit all of them; small
+/// ones divide small products among all multiprocessors.
+pub(in crate::kernels::gemm) const TILES: [Tile; 3] = [
+    tile([128, 256], 3, [2, 4], 1, 950),
+    tile([128, 128], 3, [2, 2], 2, 940),
+    tile([64, 64], 4, [2, 2], 3, 600),
+];
+
+const fn tile(
+    [rows, columns]: [u32; 2],
+    stages: u32,
+    warps: [u32; 2],
+    blocks: u32,
+    rate: u32,
+) -> Tile {
+    Tile { rows, columns, stages, warps, blocks, rate }
+}
+
+/// Depth of a stage of elements of so many bytes.
+pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
+    Lines { along: true, size }.depth()
+}
+
 impl Mma {
-    /// A product whose result lies row by row, with a tile.
-    pub(crate) fn with(gemm: &Gemm, tile: Tile, flipped: bool) -> Result<Self, KernelError> {
+    /// A product whose result lies row by row, and whose lines begin at multiples of 16 bytes.
+    pub(in crate::kernels::gemm) fn new(
+        gemm: &Gemm,
+        buffers: Vec<Buffer>,
+        tile: Tile,
+        sink: Sink,
+        division: Division,
+    ) -> Self {
         let factors = match gemm.element {
             PtxType::F16 => Factors::F16,
             PtxType::Bf16 => Factors::Bf16,
@@ -17,15 +46,6 @@ impl Mma {
         let size = gemm.element.size();
         let lines =
             [Lines::new(&gemm.a, Order::Columns, size), Lines::new(&gemm.b, Order::Rows, size)];
-        let division = Division::new(gemm, [tile.rows, tile.columns], lines[0].depth(), 1);
-        let sink = Sink::new(gemm, flipped);
-        Ok(Self { gemm: *gemm, buffers: gemm.buffers()?, tile, factors, lines, sink, division })
+        Self { gemm: *gemm, buffers, tile, factors, lines, sink, division }
     }
-}
-
-/// x
-pub fn plan(gemm: &Gemm, tile: [u32; 6]) -> Result<Plan, KernelError> {
-    let [rows, columns, stages, w0, w1, blocks] = tile;
-    let tile = Tile { rows, columns, stages, warps: [w0, w1], blocks };
-    Ok(Plan::single(Box::new(Mma::with(gemm, tile, false)?)))
 }

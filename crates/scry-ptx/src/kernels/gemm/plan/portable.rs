@@ -1,0 +1,274 @@
+//! Products without Hopper's tensor cores: in true binary32 everywhere, and on Ampere's tensor
+//! cores elsewhere.
+
+use super::{Product, finish, moved, too_many_lines};
+use crate::kernels::gemm::align::fits;
+use crate::kernels::gemm::ffma::{self, Ffma};
+use crate::kernels::gemm::mma::{self, Mma};
+use crate::kernels::gemm::order::Division;
+use crate::kernels::gemm::reduce::Reduce;
+use crate::kernels::gemm::simple::GemmKernel;
+use crate::kernels::gemm::split::Split;
+use crate::kernels::gemm::store::Sink;
+use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
+use crate::kernels::{Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
+use crate::target::Target;
+use crate::types::PtxType;
+
+/// What computes the sums of a tile.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Unit {
+    /// CUDA cores, in binary32.
+    Ffma(&'static ffma::Tile),
+    /// Ampere's tensor cores.
+    Mma(&'static mma::Tile),
+}
+
+/// How a product is computed.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    unit: Unit,
+    /// Parts of the common dimension, whose sums are added up later.
+    parts: u32,
+}
+
+/// Numbers of parts to choose from.
+const PARTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
+/// Bytes that the device gets in a cycle from its memory.
+const MEMORY_BYTES: u64 = 2400;
+/// Cycles from the launch of a kernel to its first product, and from its last one to its end.
+const LAUNCH: u64 = 4000;
+/// Cycles of a block beside those that grow with the depth.
+const BLOCK: u64 = 1500;
+/// Lines are farther apart at most in tiles, whose elements are counted in 32 bits.
+const FARTHEST: u64 = 1 << 24;
+
+/// Whether a product is computed as here rather than on Hopper's tensor cores.
+pub(super) fn serves(gemm: &Gemm, machine: Machine) -> bool {
+    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A)
+}
+
+/// Parts of numbers, as Hopper multiplies them, are no more exact than binary32.
+fn in_binary32(gemm: &Gemm, machine: Machine) -> bool {
+    let hopper = machine.target.runs(Target::SM_90A);
+    gemm.element == PtxType::F32
+        && match gemm.precision {
+            Precision::Full => true,
+            Precision::Tf32x3 => !hopper,
+            Precision::Tf32 => false,
+        }
+}
+
+/// The launches of a product that is not empty.
+pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan, KernelError> {
+    let mut product = Product::new(gemm);
+    let exact = in_binary32(gemm, machine);
+    if !machine.target.runs(Target::SM_80) || !product.is_near() {
+        return product.launch_simple(plan);
+    }
+    if !exact {
+        product.align_lines(&mut plan)?;
+    }
+    let choice = product.choose(exact, machine);
+    product.launch_portable(plan, choice)
+}
+
+impl Unit {
+    fn tile(self) -> [u32; 2] {
+        match self {
+            Self::Ffma(tile) => [tile.rows, tile.columns],
+            Self::Mma(tile) => [tile.rows, tile.columns],
+        }
+    }
+
+    fn blocks(self) -> u64 {
+        match self {
+            Self::Ffma(tile) => tile.blocks.into(),
+            Self::Mma(tile) => tile.blocks.into(),
+        }
+    }
+
+    /// Multiply-adds of a multiprocessor in a cycle, as measured with as many blocks as fit.
+    fn rate(self, size: u32) -> u64 {
+        match (self, size) {
+            (Self::Ffma(tile), _) => tile.rate.into(),
+            (Self::Mma(tile), 2) => tile.rate.into(),
+            (Self::Mma(tile), _) => u64::from(tile.rate) / 2,
+        }
+    }
+
+    /// Depth of a stage.
+    fn depth(self, size: u32) -> u32 {
+        match self {
+            Self::Ffma(tile) => tile.depth,
+            Self::Mma(_) => mma::depth(size),
+        }
+    }
+}
+
+impl Product {
+    /// Whether elements of a tile can be counted in 32 bits.
+    fn is_near(&self) -> bool {
+        let near = |layout: &Layout| layout.leading < FARTHEST;
+        near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.leading < 1 << 32
+    }
+
+    /// Has operands copied whose lines do not begin at multiples of 16 bytes.
+    fn align_lines(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+        let Gemm { m, n, k, batch, element, .. } = self.gemm;
+        if element != PtxType::F32 {
+            return self.align_halves(plan);
+        }
+        let operands = [
+            (&mut self.gemm.a, &mut self.a, [m, k], Order::Rows),
+            (&mut self.gemm.b, &mut self.b, [n, k], Order::Columns),
+        ];
+        for (layout, place, [outer, depth], order) in operands {
+            let inner = layout.order == order;
+            let (rows, columns) =
+                if order == Order::Rows { (outer, depth) } else { (depth, outer) };
+            if fits(layout, rows, columns, batch, 4) {
+                continue;
+            }
+            let split = Split::new(*layout, [outer, depth], inner, batch);
+            if !split.fits() {
+                return Err(too_many_lines(outer));
+            }
+            *layout = split.target();
+            let buffers = vec![*place, moved(place, plan, split.bytes())];
+            plan.steps.push(Step { kernel: Box::new(split), buffers });
+        }
+        Ok(())
+    }
+
+    /// The way that takes the fewest cycles by a model of the device.
+    fn choose(&self, exact: bool, machine: Machine) -> Choice {
+        let units: Vec<_> = match exact {
+            true => ffma::TILES.iter().map(Unit::Ffma).collect(),
+            false => mma::TILES.iter().map(Unit::Mma).collect(),
+        };
+        let choices = units
+            .into_iter()
+            .flat_map(|unit| PARTS.into_iter().map(move |parts| Choice { unit, parts }));
+        let possible = choices.filter(|choice| choice.parts == 1 || self.can_divide(choice));
+        possible
+            .min_by_key(|choice| self.cycles(choice, machine))
+            .expect("there are tiles, and one part is always possible")
+    }
+
+    fn division(&self, choice: &Choice) -> Division {
+        let depth = choice.unit.depth(self.gemm.element.size());
+        Division::new(&self.gemm, choice.unit.tile(), depth, choice.parts)
+    }
+
+    /// Whether no part is empty, or so short that it is not worth its sums.
+    fn can_divide(&self, choice: &Choice) -> bool {
+        let division = self.division(choice);
+        let depth = choice.unit.depth(self.gemm.element.size());
+        division.parts == choice.parts && division.part_depth >= 4 * depth
+    }
+
+    fn cycles(&self, choice: &Choice, machine: Machine) -> u64 {
+        let division = self.division(choice);
+        let [rows, columns] = choice.unit.tile().map(u64::from);
+        let all = division.tiles.map(u64::from).iter().product::<u64>()
+            * u64::from(choice.parts)
+            * self.gemm.batch;
+        let load = all.div_ceil(u64::from(machine.multiprocessors).max(1));
+        let (most, rate) = (choice.unit.blocks(), choice.unit.rate(self.gemm.element.size()));
+        // Few blocks do not fill a multiprocessor, but more than their share of it.
+        let (work, share) =
+            (rows * columns * u64::from(division.part_depth), most + load.min(most));
+        let computing = load * work * 2 * most / (rate * share) + load.div_ceil(most) * BLOCK;
+        LAUNCH + computing.max(self.memory_cycles()) + self.adding_cycles(choice)
+    }
+
+    fn memory_cycles(&self) -> u64 {
+        let Gemm { m, n, k, batch, element, output, .. } = self.gemm;
+        let operands = (m * k + k * n) * u64::from(element.size());
+        batch.saturating_mul((operands + m * n * u64::from(output.size())) / MEMORY_BYTES)
+    }
+
+    fn adding_cycles(&self, choice: &Choice) -> u64 {
+        let bytes = self.gemm.m * self.gemm.n * self.gemm.batch * 4;
+        match choice.parts {
+            1 => 0,
+            parts => LAUNCH + bytes * u64::from(2 * parts + 1) / MEMORY_BYTES,
+        }
+    }
+
+    /// The launch of the product, and one for adding sums of parts up.
+    fn launch_portable(&self, mut plan: Plan, choice: Choice) -> Result<Plan, KernelError> {
+        let division = self.division(&choice);
+        if division.grid().is_none() {
+            return Err(too_many_tiles(&division));
+        }
+        if choice.parts == 1 {
+            let sink = Sink::new(&self.gemm, self.flipped);
+            let kernel = self.kernel(&self.gemm, choice.unit, sink, division)?;
+            plan.steps.push(Step { kernel, buffers: self.places(&plan) });
+            return Ok(plan);
+        }
+        let Gemm { m, n, batch, .. } = self.gemm;
+        let leading = n.next_multiple_of(4);
+        let (partial, parts) = (leading * m, u64::from(choice.parts));
+        let out = Layout { order: Order::Rows, leading, stride: partial * parts };
+        let sums = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
+        let kernel = self.kernel(&sums, choice.unit, Sink::sums(), division)?;
+        let scratch = Place::Scratch(plan.scratch.len());
+        plan.scratch.push(4 * partial * parts * batch);
+        plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
+        let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
+        let reduce = Reduce { gemm: self.asked, splits: choice.parts, partial, row, column };
+        finish(plan, &self.asked, reduce, Some(scratch))
+    }
+
+    /// Where a kernel finds the buffers of the product.
+    fn places(&self, plan: &Plan) -> Vec<Place> {
+        let mut places = vec![self.a, self.b];
+        places.extend((2..plan.arguments.len()).map(Place::Argument));
+        places
+    }
+
+    fn kernel(
+        &self,
+        gemm: &Gemm,
+        unit: Unit,
+        sink: Sink,
+        division: Division,
+    ) -> Result<Box<dyn Kernel>, KernelError> {
+        let buffers = self.buffers_of(gemm, &division)?;
+        Ok(match unit {
+            Unit::Ffma(tile) => Box::new(Ffma::new(gemm, buffers, *tile, sink, division)),
+            Unit::Mma(tile) => Box::new(Mma::new(gemm, buffers, *tile, sink, division)),
+        })
+    }
+
+    /// The buffers of a kernel: of a transposed product the bias is one of rows, and sums of parts
+    /// lie one after the other.
+    fn buffers_of(&self, gemm: &Gemm, division: &Division) -> Result<Vec<Buffer>, KernelError> {
+        let mut buffers = gemm.buffers()?;
+        for buffer in &mut buffers {
+            match buffer.name {
+                "bias" => buffer.len = self.asked.n,
+                "out" if division.parts > 1 => buffer.len = gemm.out.stride * gemm.batch,
+                _ => {}
+            }
+        }
+        Ok(buffers)
+    }
+
+    /// One launch of the kernel that takes everything, result by result.
+    fn launch_simple(&self, mut plan: Plan) -> Result<Plan, KernelError> {
+        let kernel = GemmKernel::of(&self.asked, Some(16))?;
+        let buffers = (0..plan.arguments.len()).map(Place::Argument).collect();
+        plan.steps.push(Step { kernel: Box::new(kernel), buffers });
+        Ok(plan)
+    }
+}
+
+fn too_many_tiles(division: &Division) -> KernelError {
+    let [down, across] = division.tiles;
+    let problem = format!("{down} by {across} tiles in {} parts, too many", division.parts);
+    refusal("out", problem, "compute the product in parts")
+}

@@ -1,0 +1,291 @@
+//! Products as they are taught: one result for each thread. They take all types, orders and
+//! distances, and are what the fast kernels are checked against.
+//!
+//! The naive kernel reads a row and a column from memory for each result; what keeps it from being
+//! far slower is the cache. The tiled one has the threads of a block bring square tiles of both
+//! operands into shared memory together, so that each element is read once for a whole row or
+//! column of the tile.
+
+use super::epilogue::Factors;
+use super::memory::{load_number, store_number, wide};
+use super::order::{Division, Place, TileOrder, tile_of};
+use super::{Gemm, Layout, Order, refusal};
+use crate::kernels::{Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code, Global, Ptr, Val};
+use crate::types::PtxType;
+
+/// Rows and columns of the results of a block of the naive kernel.
+const NAIVE: [u32; 2] = [8, 32];
+
+/// A product with one result for each thread.
+///
+/// ```
+/// use scry_ptx::kernels::{Kernel, gemm::GemmKernel};
+///
+/// let kernel = GemmKernel::tiled(1000, 500, 300, 16)?;
+/// assert_eq!(kernel.launch().grid, [63 * 32, 1, 1]);
+/// assert!(kernel.emit_ptx().contains(".visible .entry gemm_tiled16_f32"));
+/// # Ok::<(), scry_ptx::kernels::KernelError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct GemmKernel {
+    gemm: Gemm,
+    buffers: Vec<Buffer>,
+    /// Side of the tiles in shared memory, if there are any.
+    tile: Option<u32>,
+}
+
+impl GemmKernel {
+    /// `out = a * b` in binary32: `m` rows of `k` columns by `k` rows of `n` columns, all row by
+    /// row, each result by a thread of its own.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] if a side does not fit.
+    pub fn naive(m: u64, n: u64, k: u64) -> Result<Self, KernelError> {
+        Self::of(&Gemm::new(m, n, k, PtxType::F32), None)
+    }
+
+    /// The same through square tiles in shared memory, of 8, 16 or 32 elements a side.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] if a side does not fit, or the tile has none of these sizes.
+    pub fn tiled(m: u64, n: u64, k: u64, tile: u32) -> Result<Self, KernelError> {
+        Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
+    }
+
+    /// Any product, naive or with tiles of a size. Precisions below binary32 are not used.
+    ///
+    /// # Errors
+    /// As [`GemmKernel::tiled`], and as [`Gemm::buffers`].
+    pub fn of(gemm: &Gemm, tile: Option<u32>) -> Result<Self, KernelError> {
+        if let Some(tile) = tile.filter(|tile| !matches!(tile, 8 | 16 | 32)) {
+            return Err(refusal(
+                "tile",
+                tile.to_string(),
+                "a tile has 8, 16 or 32 elements a side",
+            ));
+        }
+        let kernel = Self { gemm: *gemm, buffers: gemm.buffers()?, tile };
+        match kernel.division().grid() {
+            Some(_) => Ok(kernel),
+            None => {
+                let problem = format!("{} by {}, too many blocks", gemm.m, gemm.n);
+                Err(refusal("out", problem, "compute the product in parts"))
+            }
+        }
+    }
+
+    /// Rows and columns of a block.
+    fn block(&self) -> [u32; 2] {
+        self.tile.map_or(NAIVE, |tile| [tile, tile])
+    }
+
+    fn division(&self) -> Division {
+        Division::new(&self.gemm, self.block(), 1, 1)
+    }
+}
+
+/// Elements from one row to the next, from one column, and from one matrix.
+fn distances(layout: &Layout) -> [u64; 3] {
+    match layout.order {
+        Order::Rows => [layout.leading, 1, layout.stride],
+        Order::Columns => [1, layout.leading, layout.stride],
+    }
+}
+
+impl Kernel for GemmKernel {
+    fn name(&self) -> String {
+        let Gemm { element, output, epilogue, .. } = &self.gemm;
+        let how = self.tile.map_or("naive".to_owned(), |tile| format!("tiled{tile}"));
+        let to = if element == output { "" } else { "_to_f32" };
+        format!("gemm_{how}_{}{to}{}", element.name(), epilogue.tag())
+    }
+
+    fn default_target(&self) -> Target {
+        if self.gemm.output == PtxType::Bf16 { Target::SM_80 } else { Target::SM_75 }
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        let [rows, columns] = self.block();
+        typed::kernel(&self.name(), target, [rows * columns, 1, 1], |k| {
+            let terms = Terms::declare(k, self);
+            let at = tile_of(k, &terms.order, self.block());
+            let (row, column) = (k.thread_id() / columns, k.thread_id() % columns);
+            let sum = match self.tile {
+                Some(tile) => terms.sum_of_tiles(&at, row, column, tile),
+                None => terms.sum(&at, row, column),
+            };
+            terms.finish(self, &at, [at.row + row, at.column + column], sum);
+        })
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let [rows, columns] = self.block();
+        LaunchShape {
+            grid: self.division().grid().expect("it was checked when the kernel was made"),
+            block: [rows * columns, 1, 1],
+            dynamic_shared: 0,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
+        let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
+        parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
+        let distances = [a, b, out].map(distances);
+        parameters.extend(distances.as_flattened().iter().map(|n| Parameter::U64(*n)));
+        parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
+        parameters.extend(self.division().parameters());
+        Interface { buffers: self.buffers.clone(), parameters }
+    }
+}
+
+/// A matrix in a kernel.
+#[derive(Clone, Copy)]
+struct Matrix<'k> {
+    base: Ptr<'k, Global, u8>,
+    element: PtxType,
+    /// Elements from one row to the next, from one column, and from one matrix.
+    distances: [Val<'k, u64>; 3],
+}
+
+impl<'k> Matrix<'k> {
+    fn at(
+        &self,
+        batch: Val<'k, u32>,
+        row: Val<'k, u32>,
+        column: Val<'k, u32>,
+    ) -> Ptr<'k, Global, u8> {
+        let [of_row, of_column, of_matrix] = self.distances;
+        let element = wide(batch) * of_matrix + wide(row) * of_row + wide(column) * of_column;
+        self.base.at_wide(element * u64::from(self.element.size()))
+    }
+
+    fn read(&self, batch: Val<'k, u32>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
+        load_number(self.at(batch, row, column), self.element, true)
+    }
+}
+
+/// The parameters.
+struct Terms<'k> {
+    k: &'k Code,
+    a: Matrix<'k>,
+    b: Matrix<'k>,
+    bias: Option<Ptr<'k, Global, u8>>,
+    out: Matrix<'k>,
+    m: Val<'k, u32>,
+    n: Val<'k, u32>,
+    depth: Val<'k, u32>,
+    factors: Factors<'k>,
+    order: TileOrder<'k>,
+}
+
+impl<'k> Terms<'k> {
+    fn declare(k: &'k Code, kernel: &GemmKernel) -> Self {
+        let Gemm { element, output, epilogue, .. } = kernel.gemm;
+        let (a, b) = (k.pointer("a"), k.pointer("b"));
+        let bias = epilogue.bias.then(|| k.pointer("bias"));
+        let out = k.pointer("out");
+        let [m, n, depth] = ["m", "n", "k"].map(|name| k.number(name));
+        let matrix = |name: &str, base, element| {
+            let distance = |of: &str| k.number(&format!("{name}_{of}"));
+            Matrix { base, element, distances: ["row", "column", "matrix"].map(distance) }
+        };
+        Self {
+            k,
+            a: matrix("a", a, element),
+            b: matrix("b", b, element),
+            bias,
+            out: matrix("out", out, output),
+            m,
+            n,
+            depth,
+            factors: Factors { alpha: k.number("alpha"), beta: k.number("beta") },
+            order: TileOrder::declare(k),
+        }
+    }
+
+    /// The sum of a result, straight from memory. Beyond the end it is that of the last one.
+    fn sum(&self, at: &Place<'k>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
+        let (row, column) = ((at.row + row).min(self.m - 1), (at.column + column).min(self.n - 1));
+        let sum = self.k.var::<f32>(0.0);
+        self.k.for_range(0, self.depth, 1, |depth| {
+            let a = self.a.read(at.batch, row, depth);
+            sum.set(a.mul_add(self.b.read(at.batch, depth, column), sum.get()));
+        });
+        sum.get()
+    }
+
+    /// The sum of a result, tile by tile of the operands.
+    fn sum_of_tiles(
+        &self,
+        at: &Place<'k>,
+        row: Val<'k, u32>,
+        column: Val<'k, u32>,
+        tile: u32,
+    ) -> Val<'k, f32> {
+        let k = self.k;
+        let (a, b) = (k.shared::<f32>(tile * tile, 16), k.shared::<f32>(tile * tile, 16));
+        let mine = row * tile + column;
+        let sum = k.var::<f32>(0.0);
+        k.for_range(0, self.depth, tile, |first| {
+            a.at(mine).store(self.bring(
+                &self.a,
+                at,
+                [at.row + row, first + column],
+                [self.m, self.depth],
+            ));
+            b.at(mine).store(self.bring(
+                &self.b,
+                at,
+                [first + row, at.column + column],
+                [self.depth, self.n],
+            ));
+            k.sync();
+            for depth in 0..tile {
+                let (a, b) = (a.at(row * tile).at(depth), b.at(column).at(depth * tile));
+                sum.set(a.load().mul_add(b.load(), sum.get()));
+            }
+            k.sync();
+        });
+        sum.get()
+    }
+
+    /// An element of a matrix, or 0 beyond its ends.
+    fn bring(
+        &self,
+        matrix: &Matrix<'k>,
+        at: &Place<'k>,
+        [row, column]: [Val<'k, u32>; 2],
+        [rows, columns]: [Val<'k, u32>; 2],
+    ) -> Val<'k, f32> {
+        let value = self.k.var::<f32>(0.0);
+        self.k.when(row.lt(rows) & column.lt(columns), || {
+            value.set(matrix.read(at.batch, row, column));
+        });
+        value.get()
+    }
+
+    /// Writes a result, if the product has it.
+    fn finish(
+        &self,
+        kernel: &GemmKernel,
+        at: &Place<'k>,
+        [row, column]: [Val<'k, u32>; 2],
+        sum: Val<'k, f32>,
+    ) {
+        let (Matrix { element, .. }, epilogue) = (self.out, &kernel.gemm.epilogue);
+        self.k.when(row.lt(self.m) & column.lt(self.n), || {
+            let to = self.out.at(at.batch, row, column);
+            let bias = self.bias.map(|bias| {
+                let bytes = wide(column) * u64::from(element.size());
+                load_number(bias.at_wide(bytes), element, true)
+            });
+            let was = epilogue.reads().then(|| load_number(to, element, false));
+            let value = self.factors.finish(epilogue.activation, sum, was, bias);
+            store_number(to, element, value);
+        });
+    }
+}
