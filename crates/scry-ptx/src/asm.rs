@@ -45,6 +45,7 @@ impl Opcode {
     }
 
     /// A name and a type: `add.f32`.
+    #[inline(never)]
     #[must_use]
     pub fn typed(name: &str, ty: PtxType) -> Self {
         Self::new(name).ty(ty)

@@ -97,9 +97,11 @@ impl Body {
     }
 }
 
+// These stay calls: there are hundreds, and copies at each would be half of the crate's code.
 /// Instructions.
 impl Body {
     /// Writes an instruction.
+    #[inline(never)]
     pub fn emit(&mut self, opcode: Opcode, args: Vec<Arg>) {
         self.lines.push(Line::Inst(Inst { guard: None, opcode, args }));
     }
@@ -111,6 +113,7 @@ impl Body {
     }
 
     /// Writes an instruction with one result of type `ty`, and gives that.
+    #[inline(never)]
     pub fn op(&mut self, ty: PtxType, opcode: Opcode, operands: &[Operand]) -> Reg {
         let result = self.reg(ty);
         self.op_into(result, opcode, operands);
@@ -118,6 +121,7 @@ impl Body {
     }
 
     /// Writes an instruction whose result goes to a register that exists.
+    #[inline(never)]
     pub fn op_into(&mut self, result: Reg, opcode: Opcode, operands: &[Operand]) {
         let mut args = Vec::with_capacity(operands.len() + 1);
         args.push(result.into());
@@ -126,27 +130,32 @@ impl Body {
     }
 
     /// `name.ty result, operands…`: an instruction of one type.
+    #[inline(never)]
     pub fn typed(&mut self, name: &str, ty: PtxType, operands: &[Operand]) -> Reg {
         self.op(ty, Opcode::typed(name, ty), operands)
     }
 
     /// `setp.comparison.ty`: compares two operands.
+    #[inline(never)]
     pub fn compare(&mut self, comparison: &str, ty: PtxType, a: Operand, b: Operand) -> Reg {
         self.op(PtxType::Pred, Opcode::new("setp").with(comparison).ty(ty), &[a, b])
     }
 
     /// `a` where `pred` holds, else `b`.
+    #[inline(never)]
     pub fn select(&mut self, ty: PtxType, pred: Reg, a: Operand, b: Operand) -> Reg {
         self.op(ty, Opcode::typed("selp", ty.to_bits()), &[a, b, pred.into()])
     }
 
     /// Converts; `rounding` is empty or such as `rn`, `rzi`.
+    #[inline(never)]
     pub fn convert(&mut self, rounding: &str, to: PtxType, from: PtxType, a: Operand) -> Reg {
         let opcode = Opcode::new("cvt").with_if(!rounding.is_empty(), rounding).ty(to).ty(from);
         self.op(to, opcode, &[a])
     }
 
     /// Copies an operand into a new register.
+    #[inline(never)]
     pub fn copy(&mut self, ty: PtxType, a: Operand) -> Reg {
         self.op(ty, Opcode::typed("mov", ty.to_bits()), &[a])
     }

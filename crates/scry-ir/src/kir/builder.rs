@@ -118,9 +118,11 @@ impl Builder {
     }
 }
 
+// The commonest of these stay calls: copies at each of a hundred places take long to build.
 /// Values.
 impl Builder {
     /// Computes a value of type `ty` here.
+    #[inline(never)]
     pub fn value(&mut self, ty: Type, inst: Inst) -> Value {
         let value = self.define(ty, inst);
         self.push(Stmt::Let(value));
@@ -148,11 +150,13 @@ impl Builder {
     }
 
     /// A function of one operand.
+    #[inline(never)]
     pub fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
         self.value(op.result(self.ty(a)), Inst::Unary(op, a))
     }
 
     /// A function of two operands.
+    #[inline(never)]
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         self.value(op.result(self.ty(a)), Inst::Binary(op, a, b))
     }
@@ -232,6 +236,7 @@ impl Builder {
 /// Statements.
 impl Builder {
     /// Adds a statement to the innermost open block, unless that block has been left already.
+    #[inline(never)]
     pub fn push(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut()
             && !matches!(block.last(), Some(Stmt::Leave(_)))

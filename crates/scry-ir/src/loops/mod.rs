@@ -139,6 +139,7 @@ impl<'a> Prover<'a> {
     }
 
     /// Collects what else holds when `expression` is `value` at its test.
+    #[inline(never)]
     fn imply(&self, turn: &Turn<'a>, expression: Expr, value: bool, out: &mut Vec<Condition>) {
         let Some(budget) = turn.budget.get().checked_sub(1) else {
             return;

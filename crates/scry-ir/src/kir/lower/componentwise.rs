@@ -73,6 +73,7 @@ impl Shape {
 }
 
 /// A number as a constant of type `ty`, rounded if that is a float. Halves must be normal or zero.
+#[inline(never)]
 pub(super) fn number(b: &mut Builder, ty: Type, value: f64) -> Value {
     let bits = match ty {
         Type::F64 => value.to_bits(),

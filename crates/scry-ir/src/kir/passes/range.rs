@@ -60,6 +60,7 @@ impl Range {
     }
 
     /// The same, or anything of a type that does not hold it all.
+    #[inline(never)]
     fn or_wrapped(self, ty: Type) -> Self {
         if self.is_within(Self::full(ty)) { self } else { Self::full(ty) }
     }

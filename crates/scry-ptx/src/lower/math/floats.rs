@@ -18,6 +18,7 @@ pub(super) struct Table {
     pub(super) double: &'static [f64],
 }
 
+// The commonest of these stay calls: copies at each would be a third of the crate's code.
 impl Floats<'_> {
     pub(super) fn is_double(&self) -> bool {
         self.ty == PtxType::F64
@@ -28,6 +29,7 @@ impl Floats<'_> {
         if self.is_double() { double } else { single }
     }
 
+    #[inline(never)]
     pub(super) fn number(&self, x: f64) -> Operand {
         self.either(Operand::f32(x as f32), Operand::f64(x))
     }
@@ -43,6 +45,7 @@ impl Floats<'_> {
     }
 
     /// An instruction on floats.
+    #[inline(never)]
     pub(super) fn op(&mut self, name: &str, operands: &[Operand]) -> Operand {
         self.b.typed(name, self.ty, operands).into()
     }
@@ -57,6 +60,7 @@ impl Floats<'_> {
         self.b.typed(name, self.ty.to_bits(), operands).into()
     }
 
+    #[inline(never)]
     pub(super) fn add(&mut self, a: Operand, b: Operand) -> Operand {
         self.op("add.rn", &[a, b])
     }
@@ -65,6 +69,7 @@ impl Floats<'_> {
         self.op("sub.rn", &[a, b])
     }
 
+    #[inline(never)]
     pub(super) fn mul(&mut self, a: Operand, b: Operand) -> Operand {
         self.op("mul.rn", &[a, b])
     }
@@ -80,6 +85,7 @@ impl Floats<'_> {
     }
 
     /// `a * b + c`, rounded once.
+    #[inline(never)]
     pub(super) fn fma(&mut self, a: Operand, b: Operand, c: Operand) -> Operand {
         self.op("fma.rn", &[a, b, c])
     }
