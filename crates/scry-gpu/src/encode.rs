@@ -161,6 +161,7 @@ pub(crate) fn dispatch(
         return check::signature(interface, &arguments);
     }
     check::arguments(interface, &context.info, &arguments)?;
+    kernel.check_maps(bindings, &immediates)?;
     let mut bound = Vec::with_capacity(bindings.len() + usize::from(grid.fold.is_some()));
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
@@ -185,7 +186,8 @@ pub(crate) fn dispatch(
     Ok(())
 }
 
-fn argument(view: View<'_>) -> Argument<'_> {
+/// Bytes of a buffer as an argument.
+pub(crate) fn argument(view: View<'_>) -> Argument<'_> {
     Argument {
         label: view.label,
         element_size: view.element_size,

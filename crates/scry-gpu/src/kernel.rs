@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use scry_ir::{Interface, Program};
 
+use crate::binding::Binding;
 use crate::cache::{KernelKey, KeyRef};
 use crate::check;
 use crate::context::Context;
@@ -158,6 +159,22 @@ impl Kernel {
         }
     }
 
+    /// Refuses tensor maps among the immediates that reach beyond their buffers.
+    pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
+        match &self.inner.key.native {
+            Some(spec) if spec.interface.listed().is_some() => {
+                let sizes: Vec<u64> = bindings.iter().map(|it| it.view().size).collect();
+                native::parameters::check_maps(
+                    self.entry_point(),
+                    &spec.interface,
+                    immediates,
+                    &sizes,
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn check_device(&self, context: &Arc<Context>) -> Result<()> {
         if Arc::ptr_eq(&self.inner.driver, &context.driver) {
             return Ok(());
@@ -204,7 +221,12 @@ impl KernelInner {
     fn compile_native(context: &Context, key: KernelKey, spec: &NativeSpec) -> Result<Self> {
         let entry = key.entry.as_deref().unwrap_or_default();
         let interface = spec.interface.reflect(entry);
-        check::kernel_limits(&interface, &context.info, device::who_has)?;
+        let limited = match spec.interface.listed() {
+            // Their parameters have a limit of their own.
+            Some(_) => &Interface { immediates: None, ..interface.clone() },
+            None => &interface,
+        };
+        check::kernel_limits(limited, &context.info, device::who_has)?;
         let cache = context.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = context.note_loss(context.driver.compile_native(&job))?;

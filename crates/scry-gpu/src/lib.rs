@@ -79,7 +79,10 @@ pub use kernel::{CompileOptions, Kernel};
 pub use launch::{Count, Invocations, Launch};
 pub use library::{LibraryState, LibraryStatus, cuda_libraries};
 pub use memory::MemoryUsage;
-pub use native::{Factor, Language, NativeBinding, NativeBindings, NativeInterface};
+pub use native::{
+    Factor, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
+    TensorElement, TensorMap, TensorSwizzle,
+};
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError, TypeLayout};
 pub use slice::Slice;

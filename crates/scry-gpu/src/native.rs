@@ -2,6 +2,8 @@
 
 mod compile;
 mod multiply;
+pub(crate) mod parameters;
+mod tensor_map;
 #[cfg(test)]
 mod tests;
 
@@ -11,6 +13,8 @@ use scry_ir::{
 
 pub use multiply::Factor;
 pub(crate) use multiply::Routine;
+pub use parameters::NativeParameter;
+pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
 use crate::error::{GpuError, Result};
 
@@ -150,6 +154,9 @@ impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
 ///    structure or as parameters of its own for each field. The fields stand where C would put
 ///    them if none had an alignment of more than 8 bytes.
 ///
+/// Kernels with other parameters, or with tensor maps, list them one by one:
+/// [`NativeInterface::with_parameters`].
+///
 /// ```
 /// use scry_gpu::{NativeBinding, NativeInterface, Scalar};
 ///
@@ -167,13 +174,16 @@ pub struct NativeInterface {
     block: [u32; 3],
     immediates: u32,
     dynamic_shared: u32,
+    /// The parameters, where they are listed.
+    listed: Option<Vec<NativeParameter>>,
 }
 
 impl NativeInterface {
     /// A kernel with these buffers, launched in blocks of so many threads along x, y and z.
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
-        Self { bindings: bindings.into(), block, immediates: 0, dynamic_shared: 0 }
+        let bindings = bindings.into();
+        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None }
     }
 
     /// The kernel takes so many bytes of immediates, a multiple of 4.
@@ -233,6 +243,9 @@ impl NativeInterface {
 
     /// Bytes of all parameters.
     pub(crate) fn parameter_bytes(&self) -> usize {
+        if let Some(listed) = &self.listed {
+            return parameters::size(listed);
+        }
         let bindings = &self.bindings.0;
         let lengths = bindings.iter().filter(|binding| binding.length).count();
         8 * (bindings.len() + lengths) + self.immediates as usize
@@ -285,7 +298,8 @@ impl NativeSpec {
     /// Everything, as part of a key: different specifications never give the same bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let NativeInterface { bindings, block, immediates, dynamic_shared } = &self.interface;
+        let NativeInterface { bindings, block, immediates, dynamic_shared, listed } =
+            &self.interface;
         let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
         for number in block.iter().chain(&numbers) {
             out.extend_from_slice(&number.to_le_bytes());
@@ -296,6 +310,10 @@ impl NativeSpec {
             text(&mut out, &element.map_or_else(String::new, |scalar| scalar.to_string()));
             out.push(u8::from(*writes) | u8::from(*length) << 1);
         }
+        for parameter in listed.iter().flatten() {
+            text(&mut out, &format!("{parameter:?}"));
+        }
+        out.push(u8::from(listed.is_some()));
         out
     }
 }
@@ -325,6 +343,7 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
         let problem = format!("byte {at} of the source is 0, where it would be cut off");
         return refuse("source", problem, "give text without zero bytes");
     }
+    parameters::validate(entry, &spec.interface)?;
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {
         let problem = format!("{bytes} bytes, which is no multiple of 4");

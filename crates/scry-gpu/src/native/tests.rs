@@ -2,7 +2,9 @@
 
 use scry_ir::{Access, Scalar};
 
-use super::{Language, NativeBinding, NativeBindings, NativeInterface, NativeSpec};
+use super::{
+    Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter, NativeSpec,
+};
 use crate::backend::null::null_info;
 use crate::device::Device;
 use crate::error::{ErrorKind, GpuError};
@@ -158,6 +160,20 @@ fn parameters_are_pointers_then_lengths_then_immediates() {
 }
 
 #[test]
+fn listed_parameters_stand_where_c_would_put_them() {
+    let [pointer, map] = [NativeParameter::Pointer(0), NativeParameter::Map(0)];
+    let [word, long] = [NativeParameter::Word, NativeParameter::Long];
+    let of = |list: &[NativeParameter]| {
+        let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
+        (interface.parameter_bytes(), interface.immediate_bytes())
+    };
+    assert_eq!(of(&[]), (0, 0));
+    assert_eq!(of(&[word, pointer, word]), (20, 8));
+    assert_eq!(of(&[word, long, word, word]), (24, 20));
+    assert_eq!(of(&[pointer, map, word, map]), (64 + 128 + 64 + 128, 2 * 128 + 4));
+}
+
+#[test]
 fn each_part_of_a_declaration_is_part_of_the_key() {
     let original = NativeSpec { language: Language::Ptx, interface: saxpy() };
     let of = |interface| NativeSpec { language: Language::Ptx, interface };
@@ -171,6 +187,10 @@ fn each_part_of_a_declaration_is_part_of_the_key() {
         of(saxpy().immediates(12)),
         of(saxpy().dynamic_shared(0)),
         of(NativeInterface { block: [64, 1, 2], ..saxpy() }),
+        of(NativeInterface { listed: Some(Vec::new()), ..saxpy() }),
+        of(NativeInterface { listed: Some(vec![NativeParameter::Long]), ..saxpy() }),
+        of(NativeInterface { listed: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),
+        of(NativeInterface { listed: Some(vec![NativeParameter::Map(0)]), ..saxpy() }),
         of(NativeInterface { bindings: NativeBindings::from(2), ..saxpy() }),
         binding(|it| it.name.push('z')),
         binding(|it| it.writes = false),

@@ -212,6 +212,7 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
         },
         api_version: version,
         compute_capability: Some(asked.capability()),
+        multiprocessors: Some(asked.attribute(attribute::MULTIPROCESSORS)),
         memory,
         // Known once the device is open: to ask takes a context.
         memory_budget: None,

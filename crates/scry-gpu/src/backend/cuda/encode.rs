@@ -172,6 +172,10 @@ impl<'a> Encoder<'a> {
                 packed.pack(interface, *size, bindings, immediates);
                 Passed::Block(packed)
             }
+            Some(Native::Listed(listed)) => {
+                listed.pack(self.gpu, parameters, bindings, immediates)?;
+                Passed::List(parameters.pointers())
+            }
             None => {
                 let given = Given { bindings, immediates, polled };
                 if parameters.pack(&kernel.params, given).is_none() {

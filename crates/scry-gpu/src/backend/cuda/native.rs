@@ -8,6 +8,7 @@ use super::cublas::{Blas, Slot};
 use super::gpu::Gpu;
 use super::image::Image;
 use super::jit;
+use super::listed::Listed;
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::Range;
 use super::types::{Code, Function, attribute, function_attribute};
@@ -20,6 +21,8 @@ use crate::native::{Language, NativeInterface, Routine};
 pub(super) enum Native {
     /// With its parameters in one block, as declared; so many bytes of it at most.
     Packed(NativeInterface, usize),
+    /// With its parameters one by one, as listed.
+    Listed(Listed),
     /// By cuBLAS.
     Product(Arc<Blas>, Routine),
 }
@@ -44,7 +47,7 @@ pub(super) fn compile(
     }
     let known = job.cache.and_then(|disk| disk.load(job.key, false));
     if let Some(image) = known.and_then(|bytes| Image::decode(&bytes)) {
-        match load(gpu, &image, job, signature) {
+        match load(gpu, driver, &image, job, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
         }
@@ -57,7 +60,7 @@ pub(super) fn compile(
         dynamic_shared: interface.shared_bytes(),
         cubin: cubin(gpu, driver, job)?,
     };
-    let kernel = load(gpu, &image, job, signature)?;
+    let kernel = load(gpu, driver, &image, job, signature)?;
     if let Some(disk) = job.cache {
         disk.store(job.key, false, &image.encode());
     }
@@ -93,6 +96,7 @@ fn not_built(library: &'static str, feature: &str) -> GpuError {
 /// Loads a compiled kernel, if the device takes it with blocks of this size.
 fn load(
     gpu: &Arc<Gpu>,
+    driver: c_int,
     image: &Image,
     job: &NativeJob<'_>,
     signature: Signature,
@@ -109,7 +113,10 @@ fn load(
     if let Some(taken) = taken.filter(|taken| !fits(*taken, declared)) {
         return Err(misdeclared(job.entry, interface, taken));
     }
-    kernel.native = Some(Native::Packed(interface.clone(), taken.unwrap_or(declared)));
+    kernel.native = Some(match interface.listed() {
+        Some(_) => Native::Listed(Listed::new(gpu, driver, interface)?),
+        None => Native::Packed(interface.clone(), taken.unwrap_or(declared)),
+    });
     Ok(kernel)
 }
 
@@ -141,20 +148,27 @@ fn fits(taken: usize, declared: usize) -> bool {
 }
 
 fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
+    let declared = interface.parameter_bytes();
+    let (of_what, remedy) = match interface.listed() {
+        Some(listed) => {
+            (format!("{listed:?}"), "list the parameters as the kernel declares them, in order")
+        }
+        None => (
+            format!(
+                "{} for {} buffers and their lengths, {} of immediates",
+                declared - interface.immediate_bytes() as usize,
+                interface.binding_count(),
+                interface.immediate_bytes()
+            ),
+            "declare a binding for each pointer, with_length for each 64-bit number of elements \
+             behind them, and all else as immediates",
+        ),
+    };
     GpuError::Argument {
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
-        problem: format!(
-            "the kernel takes {taken} bytes, but {} are declared: {} for {} buffers and their \
-             lengths, {} of immediates",
-            interface.parameter_bytes(),
-            interface.parameter_bytes() - interface.immediate_bytes() as usize,
-            interface.binding_count(),
-            interface.immediate_bytes()
-        ),
-        remedy: "declare a binding for each pointer, with_length for each 64-bit number of \
-                 elements behind them, and all else as immediates"
-            .to_owned(),
+        problem: format!("the kernel takes {taken} bytes, but {declared} are declared: {of_what}"),
+        remedy: remedy.to_owned(),
     }
 }
 

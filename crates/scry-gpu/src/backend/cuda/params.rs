@@ -44,8 +44,7 @@ impl Parameters {
     /// Puts the parameters of a launch in the place of those before. `None` if the kernel asks for
     /// a binding that it is not given, or for fewer immediates.
     pub(super) fn pack(&mut self, params: &[Param], given: Given<'_>) -> Option<()> {
-        self.words.clear();
-        self.starts.clear();
+        self.clear();
         for param in params {
             self.starts.push(self.words.len());
             match *param {
@@ -54,6 +53,18 @@ impl Parameters {
             }
         }
         Some(())
+    }
+
+    /// Forgets the parameters of the launch before.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.starts.clear();
+    }
+
+    /// Adds a parameter of so many words.
+    pub(super) fn push(&mut self, words: &[u64]) {
+        self.starts.push(self.words.len());
+        self.words.extend_from_slice(words);
     }
 
     /// A pointer to each parameter, for the driver to read.

@@ -19,6 +19,7 @@ pub(crate) fn null_info() -> DeviceInfo {
         driver: concat!("scry-gpu ", env!("CARGO_PKG_VERSION")).to_owned(),
         api_version: env!("CARGO_PKG_VERSION").to_owned(),
         compute_capability: None,
+        multiprocessors: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

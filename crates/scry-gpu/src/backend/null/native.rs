@@ -2,7 +2,7 @@
 
 use crate::driver::NativeJob;
 use crate::info::DeviceInfo;
-use crate::native::{Language, Routine};
+use crate::native::{Language, NativeParameter, Routine};
 
 /// Checks that a kernel is one that a driver could compile. An error, in words, if it is not.
 pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {
@@ -17,9 +17,22 @@ pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String
     let threads: u64 = interface.block().iter().map(|n| u64::from(*n)).product();
     let fits = threads <= info.limits.max_workgroup_invocations.into()
         && interface.shared_bytes() <= info.limits.max_workgroup_memory
-        && interface.immediate_bytes() <= info.limits.max_immediates;
+        && (interface.immediate_bytes() <= info.limits.max_immediates
+            || interface.listed().is_some());
     if threads == 0 || !fits {
         return Err(format!("kernel `{entry}` is beyond the device: {interface:?}"));
+    }
+    if let Some(listed) = interface.listed() {
+        let strays = |parameter: &NativeParameter| match parameter {
+            NativeParameter::Pointer(at) | NativeParameter::Map(at) => {
+                *at >= interface.binding_count()
+            }
+            NativeParameter::Word | NativeParameter::Long => false,
+        };
+        return match listed.iter().any(strays) {
+            true => Err(format!("kernel `{entry}` lists parameters of no binding: {listed:?}")),
+            false => Ok(()),
+        };
     }
     let immediates = vec![0; interface.immediate_bytes() as usize];
     let block = interface.parameters(&vec![(0, 0); interface.binding_count()], &immediates);

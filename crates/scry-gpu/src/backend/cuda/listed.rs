@@ -1,0 +1,184 @@
+//! Parameters that a kernel lists one by one, tensor maps among them.
+
+use std::ffi::{c_int, c_uint};
+
+use super::gpu::Gpu;
+use super::params::{Parameters, Range};
+use super::types::{Code, DevicePtr};
+use crate::error::{GpuError, Result};
+use crate::native::parameters::given;
+use crate::native::{NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle};
+
+/// `cuTensorMapEncodeTiled`: the map, what its elements are, how many dimensions it has, the
+/// address, elements along each, strides, elements of a tile, from one to the next of them, how
+/// channels lie, the swizzle, how much the second-level cache fetches, what lies outside.
+type Encode = unsafe extern "C" fn(
+    *mut Encoded,
+    c_uint,
+    u32,
+    DevicePtr,
+    *const u64,
+    *const u64,
+    *const u32,
+    *const u32,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+) -> Code;
+
+/// A tensor map as the device reads it.
+#[repr(C, align(64))]
+struct Encoded([u64; 16]);
+
+/// How a kernel with listed parameters is launched.
+pub(super) struct Listed {
+    interface: NativeInterface,
+    /// There if tensor maps are among the parameters.
+    encode: Option<Encode>,
+}
+
+impl Listed {
+    /// For a kernel of this interface; an error if the driver is too old for its parameters.
+    pub(super) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
+        let parameters = interface.listed().unwrap_or_default();
+        let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
+        let encode = if has_maps { Some(find_encode(gpu, driver)?) } else { None };
+        Ok(Self { interface: interface.clone(), encode })
+    }
+
+    /// Puts the parameters of a launch in the place of those before.
+    pub(super) fn pack(
+        &self,
+        gpu: &Gpu,
+        parameters: &mut Parameters,
+        bindings: &[Range],
+        immediates: &[u8],
+    ) -> Result<()> {
+        parameters.clear();
+        for (_, parameter, bytes) in given(&self.interface, immediates) {
+            match parameter {
+                NativeParameter::Pointer(binding) => parameters.push(&[bindings[binding].address]),
+                NativeParameter::Word | NativeParameter::Long => parameters.push(&[word(bytes)]),
+                NativeParameter::Map(binding) => {
+                    parameters.push(&self.map(gpu, bindings[binding], bytes)?.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&self, gpu: &Gpu, buffer: Range, bytes: &[u8]) -> Result<Encoded> {
+        let refused = |why: String| gpu.refused("cuTensorMapEncodeTiled", why);
+        let map = TensorMap::from_bytes(bytes);
+        let (Some(map), Some(encode)) = (map, self.encode) else {
+            return Err(refused("there is no description of the tensor map".to_owned()));
+        };
+        map.check(buffer.size).map_err(refused)?;
+        encoded(gpu, encode, buffer.address + map.offset, &map)
+    }
+}
+
+/// A number of 4 or 8 bytes as a word, which begins with it.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}
+
+fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Result<Encoded> {
+    /// From one element of a tile to the next, along each dimension.
+    const STEPS: [u32; 5] = [1; 5];
+    /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
+    const PLAIN: c_uint = 0;
+    /// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`.
+    const FETCHED: c_uint = 3;
+    /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: zeros.
+    const OUTSIDE: c_uint = 0;
+    let mut out = Encoded([0; 16]);
+    let (element, swizzle) = (element_code(map.element), swizzle_code(map.swizzle));
+    let TensorMap { dims, strides, tile, .. } = map;
+    // SAFETY: the driver's header declares the function so; it reads as many numbers as there are
+    // dimensions, of strides one less, and writes the map, which is aligned as it wants.
+    let code = unsafe {
+        encode(
+            &raw mut out,
+            element,
+            dims.len() as u32,
+            address,
+            dims.as_ptr(),
+            strides.as_ptr(),
+            tile.as_ptr(),
+            STEPS.as_ptr(),
+            PLAIN,
+            swizzle,
+            FETCHED,
+            OUTSIDE,
+        )
+    };
+    gpu.check("cuTensorMapEncodeTiled", code)?;
+    Ok(out)
+}
+
+/// `CUtensorMapDataType`.
+fn element_code(element: TensorElement) -> c_uint {
+    match element {
+        TensorElement::U8 => 0,
+        TensorElement::F16 => 6,
+        TensorElement::F32 => 7,
+        TensorElement::Bf16 => 9,
+    }
+}
+
+/// `CUtensorMapSwizzle`.
+fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
+    match swizzle {
+        TensorSwizzle::None => 0,
+        TensorSwizzle::B32 => 1,
+        TensorSwizzle::B64 => 2,
+        TensorSwizzle::B128 => 3,
+    }
+}
+
+/// The driver's function, which came with Hopper.
+fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
+    let Some(symbol) = gpu.api.newer(c"cuTensorMapEncodeTiled") else {
+        return Err(too_old(gpu.api.library_name(), driver));
+    };
+    // SAFETY: the driver's header declares the function so.
+    Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, Encode>(symbol) })
+}
+
+fn too_old(library: &str, driver: c_int) -> GpuError {
+    GpuError::Library {
+        library: "cuTensorMapEncodeTiled",
+        problem: format!(
+            "{library}, for CUDA {}.{}, has no such function, which kernels with tensor maps need",
+            driver / 1000,
+            driver % 1000 / 10
+        ),
+        remedy: "update NVIDIA's driver to 525 or newer, or use a kernel without tensor maps"
+            .to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_driver_is_told_by_the_function_that_it_lacks() {
+        let text = too_old("libcuda.so.1", 12000).to_string();
+        let expected = "cuTensorMapEncodeTiled is not available: libcuda.so.1, for CUDA 12.0, has";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("update NVIDIA's driver"), "{text}");
+    }
+
+    #[test]
+    fn numbers_begin_their_word() {
+        let read = |bytes: &[u8]| word(bytes).to_ne_bytes();
+        assert_eq!(read(&[1, 2, 3, 4]), [1, 2, 3, 4, 0, 0, 0, 0]);
+        assert_eq!(read(&[1, 2, 3, 4, 5, 6, 7, 8]), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(align_of::<Encoded>(), 64);
+    }
+}

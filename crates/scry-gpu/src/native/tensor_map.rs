@@ -1,0 +1,223 @@
+//! Tensor maps: how Hopper's copy engine sees a buffer.
+
+/// What a tensor holds, as far as copies of tiles care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TensorElement {
+    /// Bytes.
+    U8,
+    /// Binary16.
+    F16,
+    /// Bfloat16.
+    Bf16,
+    /// Binary32.
+    F32,
+}
+
+impl TensorElement {
+    const ALL: [Self; 4] = [Self::U8, Self::F16, Self::Bf16, Self::F32];
+
+    /// Bytes of one.
+    #[must_use]
+    pub const fn size(self) -> u64 {
+        match self {
+            Self::U8 => 1,
+            Self::F16 | Self::Bf16 => 2,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// How 16-byte pieces of a tile are exchanged in shared memory: within so many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TensorSwizzle {
+    /// Not at all.
+    None,
+    /// Within 32 bytes.
+    B32,
+    /// Within 64 bytes.
+    B64,
+    /// Within 128 bytes.
+    B128,
+}
+
+impl TensorSwizzle {
+    const ALL: [Self; 4] = [Self::None, Self::B32, Self::B64, Self::B128];
+
+    /// Most bytes of a tile along the first dimension.
+    const fn most(self) -> u64 {
+        match self {
+            Self::None => u64::MAX,
+            Self::B32 => 32,
+            Self::B64 => 64,
+            Self::B128 => 128,
+        }
+    }
+}
+
+/// How a kernel copies a buffer tile by tile (`CUtensorMap`): a tensor of 2 to 5 dimensions,
+/// innermost first, on GPUs of compute capability 9.0 and newer. What of a tile lies outside of the
+/// tensor is read as zero and not written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TensorMap {
+    /// What it holds.
+    pub element: TensorElement,
+    /// Bytes from the begin of the buffer: a multiple of 16.
+    pub offset: u64,
+    /// Elements along each dimension, 1 to 2^32.
+    pub dims: Vec<u64>,
+    /// Bytes from one to the next along each dimension but the first: multiples of 16, below 2^40.
+    pub strides: Vec<u64>,
+    /// Elements of a tile along each dimension, 1 to 256; those of the first are a multiple of 16
+    /// bytes, and no more than the swizzle's.
+    pub tile: Vec<u32>,
+    /// How a tile lies in shared memory.
+    pub swizzle: TensorSwizzle,
+}
+
+impl TensorMap {
+    /// Bytes of a description.
+    pub(crate) const BYTES: usize = 128;
+
+    /// The description as bytes, for the immediates of a launch. Without the dimensions beyond the
+    /// fifth, with which it is refused anyway.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 128] {
+        let code = |index: Option<usize>| index.unwrap_or(usize::MAX) as u64;
+        let mut words = [0u64; 16];
+        words[0] = self.dims.len() as u64
+            | code(TensorElement::ALL.iter().position(|it| *it == self.element)) << 8
+            | code(TensorSwizzle::ALL.iter().position(|it| *it == self.swizzle)) << 16
+            | (self.strides.len() as u64 & 0xff) << 24
+            | (self.tile.len() as u64 & 0xff) << 32;
+        words[1] = self.offset;
+        self.dims.iter().zip(&mut words[2..7]).for_each(|(from, to)| *to = *from);
+        self.strides.iter().zip(&mut words[7..11]).for_each(|(from, to)| *to = *from);
+        self.tile.iter().zip(&mut words[11..]).for_each(|(from, to)| *to = u64::from(*from));
+        let mut bytes = [0; Self::BYTES];
+        for (to, word) in bytes.as_chunks_mut::<8>().0.iter_mut().zip(words) {
+            *to = word.to_le_bytes();
+        }
+        bytes
+    }
+
+    /// Reads what [`TensorMap::to_bytes`] wrote; nothing else that is no description.
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; Self::BYTES] = bytes.try_into().ok()?;
+        let (chunks, _) = bytes.as_chunks::<8>();
+        let word = |at: usize| u64::from_le_bytes(chunks[at]);
+        let [rank, element, swizzle, strides, tile, rest @ ..] = word(0).to_le_bytes();
+        let rank = usize::from(rank);
+        let counts = [usize::from(strides) + 1, usize::from(tile)];
+        if !(2..=5).contains(&rank) || counts != [rank; 2] || rest != [0; 3] {
+            return None;
+        }
+        let tile = (11..11 + rank).map(|at| u32::try_from(word(at)).ok());
+        Some(Self {
+            element: *TensorElement::ALL.get(usize::from(element))?,
+            offset: word(1),
+            dims: (2..2 + rank).map(word).collect(),
+            strides: (7..6 + rank).map(word).collect(),
+            tile: tile.collect::<Option<_>>()?,
+            swizzle: *TensorSwizzle::ALL.get(usize::from(swizzle))?,
+        })
+    }
+
+    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes.
+    pub(crate) fn check(&self, size: u64) -> Result<(), String> {
+        self.check_shape()?;
+        let rows = self.dims[1..].iter().zip(&self.strides);
+        let last = rows.map(|(count, stride)| u128::from(count - 1) * u128::from(*stride));
+        let row = u128::from(self.dims[0]) * u128::from(self.element.size());
+        let end = u128::from(self.offset) + last.sum::<u128>() + row;
+        if end > u128::from(size) {
+            return Err(format!("it ends at byte {end} of a buffer of {size}"));
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self) -> Result<(), String> {
+        let each = |ok: bool, what: &dyn Fn() -> String| if ok { Ok(()) } else { Err(what()) };
+        let Self { offset, dims, strides, tile, .. } = self;
+        each(offset.is_multiple_of(16), &|| {
+            format!("it begins at byte {offset}, which is no multiple of 16")
+        })?;
+        each(dims.iter().all(|n| (1..=1 << 32).contains(n)), &|| {
+            format!("it has {dims:?} elements along its dimensions, each of 1 to 2^32")
+        })?;
+        each(strides.iter().all(|n| n.is_multiple_of(16) && *n < 1 << 40), &|| {
+            format!("its strides are {strides:?} bytes, each a multiple of 16 below 2^40")
+        })?;
+        each(tile.iter().all(|n| (1..=256).contains(n)), &|| {
+            format!("a tile has {tile:?} elements along its dimensions, each of 1 to 256")
+        })?;
+        let line = u64::from(tile[0]) * self.element.size();
+        each(line.is_multiple_of(16) && line <= self.swizzle.most(), &|| {
+            format!("a tile has lines of {line} bytes with the swizzle {:?}", self.swizzle)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map() -> TensorMap {
+        TensorMap {
+            element: TensorElement::Bf16,
+            offset: 32,
+            dims: vec![100, 7, 3],
+            strides: vec![208, 208 * 7],
+            tile: vec![64, 4, 1],
+            swizzle: TensorSwizzle::B128,
+        }
+    }
+
+    #[test]
+    fn a_description_is_read_as_it_was_written() {
+        assert_eq!(TensorMap::from_bytes(&map().to_bytes()), Some(map()));
+        let flat = TensorMap { dims: vec![9, 5], strides: vec![16], tile: vec![8, 1], ..map() };
+        assert_eq!(TensorMap::from_bytes(&flat.to_bytes()), Some(flat));
+        for (element, swizzle) in TensorElement::ALL.into_iter().zip(TensorSwizzle::ALL) {
+            let other = TensorMap { element, swizzle, ..map() };
+            assert_eq!(TensorMap::from_bytes(&other.to_bytes()), Some(other));
+        }
+    }
+
+    #[test]
+    fn what_is_no_description_is_none() {
+        assert_eq!(TensorMap::from_bytes(&[0; 128]), None);
+        assert_eq!(TensorMap::from_bytes(&[0xff; 128]), None);
+        assert_eq!(TensorMap::from_bytes(&map().to_bytes()[1..]), None);
+        for lame in [
+            TensorMap { dims: vec![4], strides: vec![], tile: vec![16], ..map() },
+            TensorMap { dims: vec![4; 6], strides: vec![16; 5], tile: vec![16; 6], ..map() },
+            TensorMap { strides: vec![208], ..map() },
+            TensorMap { tile: vec![64, 4], ..map() },
+        ] {
+            assert_eq!(TensorMap::from_bytes(&lame.to_bytes()), None, "{lame:?}");
+        }
+    }
+
+    #[test]
+    fn a_tensor_ends_with_its_last_element() {
+        let end = 32 + 6 * 208 + 2 * 208 * 7 + 200;
+        assert_eq!(map().check(end), Ok(()));
+        let beyond = map().check(end - 1).unwrap_err();
+        assert_eq!(beyond, format!("it ends at byte {end} of a buffer of {}", end - 1));
+        let huge = TensorMap { dims: vec![1 << 32; 3], strides: vec![(1 << 40) - 16; 2], ..map() };
+        assert!(huge.check(u64::MAX).unwrap_err().contains("it ends at byte"), "it does not wrap");
+    }
+
+    #[test]
+    fn what_the_copy_engine_does_not_take_is_told() {
+        let told = |map: TensorMap| map.check(1 << 20).unwrap_err();
+        assert!(told(TensorMap { offset: 8, ..map() }).contains("begins at byte 8"));
+        assert!(told(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));
+        assert!(told(TensorMap { strides: vec![200, 1456], ..map() }).contains("[200, 1456]"));
+        assert!(told(TensorMap { tile: vec![64, 257, 1], ..map() }).contains("[64, 257, 1]"));
+        assert!(told(TensorMap { tile: vec![128, 4, 1], ..map() }).contains("256 bytes"));
+        assert!(told(TensorMap { tile: vec![60, 4, 1], ..map() }).contains("120 bytes"));
+        let flat = TensorMap { tile: vec![128, 4, 1], swizzle: TensorSwizzle::None, ..map() };
+        assert_eq!(flat.check(1 << 20), Ok(()));
+    }
+}
