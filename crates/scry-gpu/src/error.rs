@@ -51,6 +51,21 @@ pub enum GpuError {
         remedy: String,
     },
 
+    /// A ready-made kernel uses instructions that the device lacks.
+    #[error("kernel `{kernel}` needs {needed}, but {device} has {present}; {remedy}")]
+    Capability {
+        /// Name of the kernel.
+        kernel: String,
+        /// What it needs, such as `compute capability 9.0`.
+        needed: String,
+        /// Name of the device.
+        device: String,
+        /// What the device has.
+        present: String,
+        /// What to do.
+        remedy: String,
+    },
+
     /// The kernel is not WGSL, and the device runs nothing else.
     #[error(
         "kernel `{kernel}` is written in {language}, but this backend runs WGSL only: {device}; \
@@ -214,6 +229,7 @@ impl GpuError {
             | Self::WrongDevice { .. } => ErrorKind::Usage,
             Self::Shader(_)
             | Self::Unsupported { .. }
+            | Self::Capability { .. }
             | Self::Language { .. }
             | Self::Source { .. } => ErrorKind::Shader,
             _ => ErrorKind::Device,

@@ -140,6 +140,8 @@ pub struct DeviceInfo {
     pub api_version: String,
     /// NVIDIA's compute capability, major and minor number, where CUDA tells: `[9, 0]` for an H200.
     pub compute_capability: Option<[u16; 2]>,
+    /// Multiprocessors of an NVIDIA GPU, where CUDA tells.
+    pub multiprocessors: Option<u32>,
     /// Bytes of the device's own memory.
     pub memory: u64,
     /// Bytes that this process may take at present, where the driver tells.

@@ -67,6 +67,7 @@ mod ticket;
 mod transfer;
 pub mod verify;
 
+pub use backend::only_cuda as cuda;
 pub use batch::Batch;
 pub use binding::Binding;
 pub use buffer::Buffer;

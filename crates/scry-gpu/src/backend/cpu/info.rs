@@ -35,6 +35,7 @@ pub(super) fn info() -> DeviceInfo {
         driver: concat!("scry-cpu ", env!("CARGO_PKG_VERSION")).to_owned(),
         api_version: env!("CARGO_PKG_VERSION").to_owned(),
         compute_capability: None,
+        multiprocessors: None,
         memory,
         memory_budget: available_memory(),
         subgroup_size: scry_cpu::SUBGROUP_SIZE,

@@ -259,6 +259,7 @@ fn info(
         driver: driver.join(" ").trim().to_owned(),
         api_version: version_text(core.api_version),
         compute_capability: None,
+        multiprocessors: None,
         memory,
         memory_budget,
         subgroup_size: v11.subgroup_size,

@@ -33,6 +33,7 @@ fn device() -> DeviceInfo {
         driver: "Driver 1.2.3".to_owned(),
         api_version: "1.3.230".to_owned(),
         compute_capability: None,
+        multiprocessors: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

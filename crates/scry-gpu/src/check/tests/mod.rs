@@ -97,6 +97,7 @@ pub(crate) fn device() -> DeviceInfo {
         driver: String::new(),
         api_version: String::new(),
         compute_capability: None,
+        multiprocessors: None,
         memory: 1 << 30,
         memory_budget: None,
         subgroup_size: 32,

@@ -1,0 +1,67 @@
+//! What scry-ptx refuses, as errors of a device.
+
+use scry_ptx::Target;
+use scry_ptx::kernels::{Kernel, KernelError};
+
+use crate::error::GpuError;
+use crate::info::DeviceInfo;
+
+/// The error for what scry-ptx has no kernel for.
+pub(super) fn refused(info: &DeviceInfo, error: KernelError) -> GpuError {
+    match error {
+        KernelError::Target { kernel, needed, .. } => lacking(info, kernel, needed),
+        KernelError::Argument { kernel, argument, problem, remedy } => GpuError::Argument {
+            kernel,
+            argument: argument.to_owned(),
+            problem,
+            remedy: remedy.to_owned(),
+        },
+        // There are no others at present.
+        other => GpuError::Argument {
+            kernel: "scry_gpu::cuda::kernels".to_owned(),
+            argument: "arguments".to_owned(),
+            problem: other.to_string(),
+            remedy: "ask for something else".to_owned(),
+        },
+    }
+}
+
+/// The error for a device that lacks what a kernel uses.
+pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuError {
+    let (major, minor) = (needed.sm() / 10, needed.sm() % 10);
+    let (rest, remedy) = match needed.is_specific() {
+        true => (
+            format!(", no other ({needed})"),
+            "run it on such a GPU (Device::list shows those present), or ask for a variant for \
+             older ones",
+        ),
+        false => (
+            format!(" or newer ({needed})"),
+            "run it on such a GPU (Device::list shows those present)",
+        ),
+    };
+    GpuError::Capability {
+        kernel,
+        needed: format!("compute capability {major}.{minor}{rest}"),
+        device: info.title(),
+        present: info.compute_capability.map_or_else(
+            || "none".to_owned(),
+            |[major, minor]| format!("compute capability {major}.{minor}"),
+        ),
+        remedy: remedy.to_owned(),
+    }
+}
+
+/// The error for a launch that is no whole number of clusters, or has no blocks.
+pub(super) fn misshapen(kernel: &dyn Kernel, cluster: [u32; 3]) -> GpuError {
+    let [x, y, z] = kernel.launch().grid;
+    let [a, b, c] = cluster;
+    GpuError::Argument {
+        kernel: kernel.name(),
+        argument: "grid".to_owned(),
+        problem: format!(
+            "{x} x {y} x {z} blocks, which are no whole clusters of {a} x {b} x {c} blocks"
+        ),
+        remedy: "launch at least one block on each axis, and a multiple of the cluster".to_owned(),
+    }
+}

@@ -1,0 +1,143 @@
+//! Ready-made kernels for NVIDIA GPUs, on buffers: what no WGSL can express. They are written in
+//! Rust and compiled by the driver; nothing needs to be installed.
+//!
+//! [`Kernels`] picks the variant that suits the shape and the device, and gives it [`Prepared`]: to
+//! be run at once, or added to a batch or a recording, as often as you like.
+
+mod check;
+mod error;
+mod prepared;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use prepared::Prepared;
+pub use scry_ptx::Target;
+pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
+
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::error::Result;
+use crate::info::DeviceInfo;
+use crate::native::{self, Language};
+
+/// The ready-made kernels of one device: compiled when first needed, and kept.
+///
+/// Cheap to clone, usable from any thread.
+#[derive(Clone)]
+pub struct Kernels {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    device: Device,
+    machine: Machine,
+    /// By name and bytes of dynamic shared memory.
+    compiled: Mutex<HashMap<(String, u32), Compiled>>,
+    /// Memory for what passes between the steps of plans: the first piece of each, the second one,
+    /// and so on. Plans share it: the order of their commands follows from that.
+    scratch: Mutex<Vec<Arc<Buffer<u8>>>>,
+}
+
+/// A kernel that is ready to be launched.
+#[derive(Clone)]
+struct Compiled {
+    kernel: crate::Kernel,
+    /// Blocks of a cluster along x, y and z.
+    cluster: [u32; 3],
+}
+
+impl Kernels {
+    /// The kernels of a CUDA device.
+    ///
+    /// # Errors
+    /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends.
+    pub fn new(device: &Device) -> Result<Self> {
+        let info = device.info();
+        let machine = machine(info)
+            .ok_or_else(|| native::refusal("scry_gpu::cuda", Language::Ptx, &info.title()))?;
+        let shared = Shared {
+            device: device.clone(),
+            machine,
+            compiled: Mutex::default(),
+            scratch: Mutex::default(),
+        };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The device.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.shared.device
+    }
+
+    /// What the choice of variants depends on.
+    #[must_use]
+    pub fn machine(&self) -> Machine {
+        self.shared.machine
+    }
+
+    /// Prepares a plan of your own; `name` stands in errors. Buffers are given in the order of its
+    /// arguments; they may be longer than it needs.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for buffers that are too short, of other
+    /// elements, or that overlap where one is written;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks what a kernel
+    /// uses; as [`Device::compile_ptx`] and [`Device::alloc`].
+    ///
+    /// # Safety
+    /// Each kernel of the plan takes the parameters that its interface lists. It accesses nothing
+    /// but its buffers, as far as its interface says that they reach, writes only those that are
+    /// declared to be written, and ends.
+    pub unsafe fn prepare<'a>(
+        &self,
+        name: &str,
+        plan: &Plan,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        check::arguments(&self.shared.device, name, plan, buffers)?;
+        // SAFETY: the caller's.
+        unsafe { Prepared::new(self, plan, buffers) }
+    }
+
+    /// Memory for what passes between steps: the `nth` piece, of at least so many bytes.
+    fn scratch(&self, nth: usize, bytes: u64) -> Result<Arc<Buffer<u8>>> {
+        let mut pieces = lock(&self.shared.scratch);
+        let device = &self.shared.device;
+        while pieces.len() <= nth {
+            pieces.push(Arc::new(device.alloc(16)?));
+        }
+        if pieces[nth].byte_size() < bytes {
+            let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+            pieces[nth] = Arc::new(device.alloc(bytes)?.with_label("scratch memory of a plan"));
+        }
+        Ok(Arc::clone(&pieces[nth]))
+    }
+}
+
+/// What kernels are chosen for; none if the device does not run PTX.
+fn machine(info: &DeviceInfo) -> Option<Machine> {
+    let (capability, multiprocessors) = (info.compute_capability?, info.multiprocessors?);
+    let target = match capability {
+        [9, 0] => Target::SM_90A,
+        [major, minor] => Target::for_capability(major, minor)?,
+    };
+    Some(Machine { target, multiprocessors })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl fmt::Debug for Kernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let device = self.shared.device.name();
+        f.debug_struct("Kernels")
+            .field("device", &device)
+            .field("machine", &self.machine())
+            .finish()
+    }
+}

@@ -1,0 +1,230 @@
+//! A plan with its buffers, compiled: ready to be run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use scry_ptx::PtxModule;
+use scry_ptx::kernels::{Access, Kernel, Parameter, Place, Plan, Step};
+use scry_ptx::typed::hopper::Swizzle;
+
+use super::{Compiled, Kernels, error, lock};
+use crate::batch::Batch;
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::context::Context;
+use crate::encode;
+use crate::error::Result;
+use crate::launch::Launch;
+use crate::list::CommandList;
+use crate::native::{
+    NativeBinding, NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
+};
+
+/// A computation by ready-made kernels, checked and compiled: run it as often as you like.
+#[must_use = "nothing is computed until it is run or added to a batch"]
+pub struct Prepared<'a> {
+    context: Arc<Context>,
+    launches: Vec<Launched<'a>>,
+}
+
+/// A launch of one kernel.
+struct Launched<'a> {
+    kernel: crate::Kernel,
+    buffers: Vec<Given<'a>>,
+    launch: Launch,
+}
+
+/// What a kernel is given.
+enum Given<'a> {
+    Argument(&'a dyn Binding),
+    Scratch(Arc<Buffer<u8>>),
+}
+
+impl<'a> Given<'a> {
+    fn binding(&self) -> &dyn Binding {
+        match self {
+            Self::Argument(binding) => *binding,
+            Self::Scratch(buffer) => &**buffer,
+        }
+    }
+}
+
+impl<'a> Prepared<'a> {
+    /// Computes it now. Returns before it is done; who reads the results waits for them.
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run(&self) -> Result<()> {
+        let mut list = CommandList::default();
+        self.append(&self.context, &mut list)?;
+        self.context.submit_unless_empty(list)
+    }
+
+    /// Adds it to a batch.
+    ///
+    /// # Errors
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;
+    /// as [`Device::run`](crate::Device::run).
+    pub fn add_to(&self, batch: &mut Batch) -> Result<()> {
+        batch.add(|context, list| self.append(context, list)).map(|_| ())
+    }
+
+    /// Names of the kernels, in the order of their launches; none if there is nothing to compute.
+    #[must_use]
+    pub fn kernels(&self) -> Vec<&str> {
+        self.launches.iter().map(|launched| launched.kernel.entry_point()).collect()
+    }
+
+    fn append(&self, context: &Arc<Context>, list: &mut CommandList) -> Result<()> {
+        self.launches.iter().try_for_each(|launched| {
+            let bindings: Vec<_> = launched.buffers.iter().map(Given::binding).collect();
+            encode::dispatch(context, list, &launched.kernel, &bindings, &launched.launch)
+        })
+    }
+
+    /// Compiles the kernels of a plan whose buffers were checked.
+    ///
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    pub(super) unsafe fn new(
+        kernels: &Kernels,
+        plan: &Plan,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Self> {
+        let sizes = plan.scratch.iter().enumerate();
+        let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
+        let room = Room { kernels, buffers, scratch: scratch.collect::<Result<_>>()? };
+        // SAFETY: the caller's.
+        let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
+        let context = Arc::clone(&kernels.shared.device.context);
+        Ok(Self { context, launches: launches.collect::<Result<_>>()? })
+    }
+}
+
+/// What the steps of a plan find their buffers in.
+struct Room<'r, 'a> {
+    kernels: &'r Kernels,
+    buffers: &'r [&'a dyn Binding],
+    scratch: Vec<Arc<Buffer<u8>>>,
+}
+
+impl<'a> Room<'_, 'a> {
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    unsafe fn launched(&self, step: &Step) -> Result<Launched<'a>> {
+        let kernel = &*step.kernel;
+        // SAFETY: the caller's.
+        let Compiled { kernel: compiled, cluster } = unsafe { self.kernels.compiled(kernel) }?;
+        let grid = kernel.launch().grid;
+        let whole = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
+        if !whole {
+            return Err(error::misshapen(kernel, cluster));
+        }
+        let buffers = step.buffers.iter().map(|place| self.given(*place));
+        let launch = Launch::workgroups(grid).push_constant_bytes(values(kernel));
+        Ok(Launched { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
+    }
+
+    fn given(&self, place: Place) -> Result<Given<'a>> {
+        match place {
+            Place::Scratch(nth) => Ok(Given::Scratch(Arc::clone(&self.scratch[nth]))),
+            // A kernel that takes nothing of a buffer is given another address all the same.
+            Place::Argument(nth) if self.buffers[nth].view().size == 0 => {
+                let nothing = self.kernels.shared.device.alloc(16)?;
+                Ok(Given::Scratch(Arc::new(nothing)))
+            }
+            Place::Argument(nth) => Ok(Given::Argument(self.buffers[nth])),
+        }
+    }
+}
+
+impl Kernels {
+    /// A kernel for the device, compiled when it is first asked for.
+    ///
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    unsafe fn compiled(&self, kernel: &dyn Kernel) -> Result<Compiled> {
+        let key = (kernel.name(), kernel.launch().dynamic_shared);
+        if let Some(known) = lock(&self.shared.compiled).get(&key) {
+            return Ok(known.clone());
+        }
+        let (device, target) = (&self.shared.device, self.machine().target);
+        let needed = kernel.default_target();
+        if !target.runs(needed) {
+            return Err(error::lacking(device.info(), key.0, needed));
+        }
+        let written = kernel.write(target);
+        let cluster = written.cluster.unwrap_or([1; 3]);
+        let text = PtxModule::new(target).with(written).to_string();
+        // SAFETY: the caller's.
+        let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel))? };
+        let compiled = Compiled { kernel: compiled, cluster };
+        lock(&self.shared.compiled).insert(key, compiled.clone());
+        Ok(compiled)
+    }
+}
+
+/// A kernel's interface as the core knows it. What the buffers hold was checked with the plan.
+fn interface(kernel: &dyn Kernel) -> NativeInterface {
+    let (launch, interface) = (kernel.launch(), kernel.interface());
+    let bindings: Vec<_> = interface
+        .buffers
+        .iter()
+        .map(|buffer| match buffer.access {
+            Access::Read => NativeBinding::read_bytes(buffer.name),
+            Access::Write => NativeBinding::read_write_bytes(buffer.name),
+        })
+        .collect();
+    let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
+    NativeInterface::new(bindings, launch.block)
+        .dynamic_shared(launch.dynamic_shared)
+        .with_parameters(parameters)
+}
+
+fn parameter(parameter: &Parameter) -> NativeParameter {
+    match parameter {
+        Parameter::Pointer(buffer) => NativeParameter::Pointer(*buffer),
+        Parameter::U32(_) | Parameter::F32(_) => NativeParameter::Word,
+        Parameter::U64(_) => NativeParameter::Long,
+        Parameter::Map(buffer, _) => NativeParameter::Map(*buffer),
+    }
+}
+
+/// The values of a kernel's parameters, as its launch gives them.
+fn values(kernel: &dyn Kernel) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for parameter in kernel.interface().parameters {
+        match parameter {
+            Parameter::Pointer(_) => {}
+            Parameter::U32(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::F32(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::U64(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::Map(_, map) => bytes.extend(tensor_map(map).to_bytes()),
+        }
+    }
+    bytes
+}
+
+fn tensor_map(map: scry_ptx::kernels::TensorMap) -> TensorMap {
+    use scry_ptx::kernels::TensorElement as From;
+    let scry_ptx::kernels::TensorMap { element, offset, dims, strides, tile, swizzle } = map;
+    let element = match element {
+        From::U8 => TensorElement::U8,
+        From::F16 => TensorElement::F16,
+        From::Bf16 => TensorElement::Bf16,
+        From::F32 => TensorElement::F32,
+    };
+    let swizzle = match swizzle {
+        Swizzle::None => TensorSwizzle::None,
+        Swizzle::B32 => TensorSwizzle::B32,
+        Swizzle::B64 => TensorSwizzle::B64,
+        Swizzle::B128 => TensorSwizzle::B128,
+    };
+    TensorMap { element, offset, dims, strides, tile, swizzle }
+}
+
+impl fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("kernels", &self.kernels()).finish()
+    }
+}

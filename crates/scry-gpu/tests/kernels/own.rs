@@ -1,0 +1,270 @@
+//! Kernels of a program's own, written with scry-ptx: parameters of every kind, tensor maps,
+//! clusters, memory between steps.
+
+use scry_gpu::cuda::kernels::{Kernel, Kernels, Plan, Prepared, Target};
+use scry_gpu::{Binding, Buffer};
+use scry_ptx::PtxKernel;
+use scry_ptx::PtxType;
+use scry_ptx::kernels::{
+    Access, Interface, LaunchShape, Parameter, Place, Step, TensorElement, TensorMap,
+};
+use scry_ptx::typed::hopper::{Barrier, Swizzle};
+use scry_ptx::typed::{self, Code};
+
+use crate::harness::{kernels, succeed};
+use crate::support::random_f32;
+
+/// A buffer of 32-bit floats.
+pub fn floats(name: &'static str, access: Access, len: u64) -> scry_ptx::kernels::Buffer {
+    scry_ptx::kernels::Buffer { name, access, element: PtxType::F32, len }
+}
+
+/// `y[i] += a * x[i]` for `i < n`, with numbers of every kind.
+#[derive(Debug, Clone)]
+pub struct Saxpy {
+    /// The factor.
+    pub a: f32,
+    /// How many.
+    pub n: u32,
+}
+
+impl Kernel for Saxpy {
+    fn name(&self) -> String {
+        "test_saxpy".to_owned()
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_80
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel("test_saxpy", target, [128, 1, 1], |k| {
+            let a = k.number::<f32>("a");
+            let x = k.pointer::<f32>("x");
+            let n = k.number::<u64>("n").convert::<u32>("");
+            let y = k.pointer::<f32>("y");
+            let first = k.number::<u32>("first");
+            let i = k.block_id(0) * 128 + k.thread_id() + first;
+            k.when(i.lt(n), || y.at(i).store(a.mul_add(x.at(i).load(), y.at(i).load())));
+        })
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let blocks = self.n.div_ceil(128);
+        LaunchShape { grid: [blocks, 1, 1], block: [128, 1, 1], dynamic_shared: 0 }
+    }
+
+    fn interface(&self) -> Interface {
+        let n = u64::from(self.n);
+        Interface {
+            buffers: vec![floats("y", Access::Write, n), floats("x", Access::Read, n)],
+            parameters: vec![
+                Parameter::F32(self.a),
+                Parameter::Pointer(1),
+                Parameter::U64(n),
+                Parameter::Pointer(0),
+                Parameter::U32(0),
+            ],
+        }
+    }
+}
+
+/// Copies a matrix tile by tile, by two tensor maps. Lines begin every `pitch` elements.
+#[derive(Debug, Clone)]
+pub struct TileCopy {
+    /// Lines.
+    pub rows: u64,
+    /// Elements of a line.
+    pub columns: u64,
+    /// From one line to the next.
+    pub pitch: u64,
+    /// Blocks of a cluster.
+    pub cluster: u32,
+}
+
+/// Lines and elements of a line of a tile.
+const TILE: [u32; 2] = [8, 32];
+
+impl TileCopy {
+    fn map(&self) -> TensorMap {
+        TensorMap {
+            element: TensorElement::F32,
+            offset: 0,
+            dims: vec![self.columns, self.rows],
+            strides: vec![self.pitch * 4],
+            tile: vec![TILE[1], TILE[0]],
+            swizzle: Swizzle::None,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        (self.rows - 1) * self.pitch + self.columns
+    }
+}
+
+impl Kernel for TileCopy {
+    fn name(&self) -> String {
+        format!("test_tile_copy_{}", self.cluster)
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_90A
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        let mut kernel = typed::kernel(&self.name(), target, [32, 1, 1], copy_tile);
+        kernel.cluster = (self.cluster > 1).then_some([self.cluster, 1, 1]);
+        kernel
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let across = (self.columns as u32).div_ceil(TILE[1]).next_multiple_of(self.cluster);
+        let down = (self.rows as u32).div_ceil(TILE[0]);
+        // More than blocks have unless they ask for it.
+        LaunchShape { grid: [across, down, 1], block: [32, 1, 1], dynamic_shared: 64 << 10 }
+    }
+
+    fn interface(&self) -> Interface {
+        let (read, write) = (Access::Read, Access::Write);
+        Interface {
+            buffers: vec![floats("from", read, self.len()), floats("to", write, self.len())],
+            parameters: vec![
+                Parameter::U32(TILE[0] * TILE[1] * 4),
+                Parameter::Map(0, self.map()),
+                Parameter::Map(1, self.map()),
+            ],
+        }
+    }
+}
+
+fn copy_tile(k: &Code) {
+    let bytes = k.number::<u32>("bytes");
+    let (from, to) = (k.tensor_map("from"), k.tensor_map("to"));
+    let tile = k.dynamic_shared::<f32>(1024).offset(32 << 10);
+    let full = Barrier::at(k.shared::<u64>(1, 8));
+    let at = [k.block_id(0) * TILE[1], k.block_id(1) * TILE[0]];
+    k.when(k.thread_id().equals(0), || {
+        full.init(1);
+        k.fence_barriers();
+        full.arrive_expecting(bytes);
+        k.fetch_tile(tile, from, at, full);
+        full.wait(0u32);
+        k.write_tile(tile, to, at);
+        k.commit_tiles();
+        k.wait_tiles(0);
+    });
+}
+
+/// Prepares a plan of the kernels above.
+pub fn prepared<'a>(
+    kernels: &Kernels,
+    plan: &Plan,
+    buffers: &[&'a dyn Binding],
+) -> scry_gpu::Result<Prepared<'a>> {
+    // SAFETY: each kernel touches no element beyond the sizes that its interface names.
+    unsafe { kernels.prepare("own", plan, buffers) }
+}
+
+/// `y += a * x` by way of memory between steps, which begins as anything: `x` goes there and back.
+fn by_way_of_scratch(copy: &TileCopy) -> Plan {
+    let (there, back) = (Place::Argument(0), Place::Scratch(0));
+    let step = |buffers: Vec<Place>| Step { kernel: Box::new(copy.clone()), buffers };
+    Plan {
+        arguments: copy.interface().buffers,
+        scratch: vec![copy.len() * 4],
+        steps: vec![step(vec![there, back]), step(vec![back, Place::Argument(1)])],
+    }
+}
+
+fn saxpy(a: f32, n: usize) -> Plan {
+    Plan::single(Box::new(Saxpy { a, n: n as u32 }))
+}
+
+#[test]
+fn numbers_and_pointers_arrive_in_the_order_of_the_list() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        for n in [1, 7, 127, 128, 4097] {
+            let (x, y) = (random_f32(1, n), random_f32(2, n));
+            // Longer than it needs: what is behind stays as it is.
+            let (to, from) =
+                (succeed(gpu.upload(&[&y[..], &[5.0]].concat())), succeed(gpu.upload(&x)));
+            let prepared = succeed(prepared(&kernels, &saxpy(0.5, n), &[&to, &from]));
+            assert_eq!(prepared.kernels(), ["test_saxpy"]);
+            succeed(prepared.run());
+            let mut expected: Vec<f32> =
+                x.iter().zip(&y).map(|(x, y)| 0.5f32.mul_add(*x, *y)).collect();
+            expected.push(5.0);
+            assert_eq!(succeed(to.download()), expected, "{n}");
+        }
+    }
+}
+
+/// A matrix with gaps between its lines, and what a copy of it leaves in a buffer of NaN.
+fn matrix(copy: &TileCopy) -> (Vec<f32>, Vec<u32>) {
+    let data = random_f32(3, copy.len() as usize);
+    let is_gap = |at: usize| at as u64 % copy.pitch >= copy.columns;
+    let kept = data.iter().enumerate();
+    let expected = kept.map(|(at, x)| if is_gap(at) { f32::NAN } else { *x }.to_bits()).collect();
+    (data, expected)
+}
+
+fn bits(buffer: &Buffer<f32>) -> Vec<u32> {
+    succeed(buffer.download()).iter().map(|x| x.to_bits()).collect()
+}
+
+#[test]
+fn tensor_maps_reach_all_of_a_matrix_and_nothing_else() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        for (rows, columns, pitch) in [(1, 1, 4), (7, 33, 36), (127, 129, 132), (1023, 7, 8)] {
+            for cluster in [1, 2, 8] {
+                let copy = TileCopy { rows, columns, pitch, cluster };
+                let (data, expected) = matrix(&copy);
+                let from = succeed(gpu.upload(&data));
+                let to = succeed(gpu.upload(&vec![f32::NAN; data.len()]));
+                let plan = Plan::single(Box::new(copy));
+                succeed(succeed(prepared(&kernels, &plan, &[&from, &to])).run());
+                assert!(bits(&to) == expected, "{rows} x {columns}, cluster of {cluster}");
+            }
+        }
+    }
+}
+
+#[test]
+fn steps_follow_each_other_through_memory_between_them() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let copy = TileCopy { rows: 257, columns: 1001, pitch: 1004, cluster: 1 };
+        let (data, expected) = matrix(&copy);
+        let (from, to) = (succeed(gpu.upload(&data)), succeed(gpu.alloc::<f32>(data.len())));
+        let prepared = succeed(prepared(&kernels, &by_way_of_scratch(&copy), &[&from, &to]));
+        for _ in 0..10 {
+            succeed(to.fill(f32::NAN));
+            succeed(prepared.run());
+            assert!(bits(&to) == expected);
+        }
+    }
+}
+
+#[test]
+fn a_recording_replays_plans_with_tensor_maps() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let copy = TileCopy { rows: 33, columns: 100, pitch: 100, cluster: 1 };
+        let (data, _) = matrix(&copy);
+        let from = succeed(gpu.upload(&data));
+        let [to, sum] = [(); 2].map(|()| succeed(gpu.alloc::<f32>(data.len())));
+        let mut batch = gpu.batch();
+        let through = succeed(prepared(&kernels, &by_way_of_scratch(&copy), &[&from, &to]));
+        succeed(through.add_to(&mut batch));
+        let add = succeed(prepared(&kernels, &saxpy(1.0, data.len()), &[&sum, &to]));
+        succeed(add.add_to(&mut batch));
+        let recording = succeed(batch.record());
+        for _ in 0..3 {
+            succeed(succeed(recording.replay()).wait());
+        }
+        let three: Vec<f32> = data.iter().map(|x| x + x + x).collect();
+        assert_eq!(succeed(sum.download()), three);
+    }
+}

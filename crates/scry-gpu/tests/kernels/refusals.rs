@@ -1,0 +1,252 @@
+//! What is refused, in the words that users see; on a device that computes nothing.
+
+use scry_gpu::cuda::kernels::{Kernels, Plan};
+use scry_gpu::{Binding, Device, GpuError, TensorMap, testing};
+
+use crate::harness::{checked, pretended, succeed};
+use crate::own::{Saxpy, TileCopy, prepared};
+
+const COPY: TileCopy = TileCopy { rows: 9, columns: 33, pitch: 36, cluster: 1 };
+
+fn plan(copy: &TileCopy) -> Plan {
+    Plan::single(Box::new(copy.clone()))
+}
+
+/// What a plan of ten elements says of its buffers.
+fn refusal(kernels: &Kernels, buffers: &[&dyn Binding]) -> String {
+    let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
+    prepared(kernels, &plan, buffers).expect_err("it is refused").to_string()
+}
+
+#[test]
+fn buffers_that_do_not_fit_are_refused() {
+    let kernels = checked();
+    let gpu = kernels.device();
+    let ten = succeed(gpu.alloc::<f32>(10)).with_label("ten");
+    let nine = succeed(gpu.alloc::<f32>(9)).with_label("nine");
+    let words = succeed(gpu.alloc::<u32>(10)).with_label("words");
+    assert_eq!(
+        refusal(&kernels, &[&ten, &nine]),
+        "kernel `own`, `x` (given buffer `nine`): 9 elements were given, but these sizes take 10; \
+         give a buffer of that length at least, or smaller sizes"
+    );
+    assert_eq!(
+        refusal(&kernels, &[&ten]),
+        "kernel `own`, buffers: the kernel uses 2, but 1 was given; in order, give `y` at \
+         @group(0) @binding(0): array<f32>, read_write; `x` at @group(0) @binding(1): array<f32>, \
+         read"
+    );
+    let text = refusal(&kernels, &[&ten, &words]);
+    assert!(text.starts_with("kernel `own`, `x` at @group(0) @binding(1) (given buffer `words`"));
+    assert!(text.contains("u32"), "{text}");
+    let text = refusal(&kernels, &[&ten, &ten]);
+    assert!(text.contains("it shares bytes 0 to 39 of its buffer with `y`"), "{text}");
+    assert!(text.contains("the kernel writes `y`"), "{text}");
+}
+
+#[test]
+fn parts_of_one_buffer_may_be_given_where_they_do_not_overlap() {
+    let (kernels, log) = pretended([9, 0]);
+    let both = succeed(kernels.device().upload(&[1.0f32; 22]));
+    let (y, x) = (succeed(both.slice(..12)), succeed(both.slice(12..)));
+    let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
+    let _ = log.take();
+    succeed(succeed(prepared(&kernels, &plan, &[&y, &x])).run());
+    assert_eq!(log.take().dispatches, 1);
+}
+
+#[test]
+fn another_devices_buffers_and_batches_are_refused() {
+    let (one, other) = (checked(), checked());
+    let here = succeed(one.device().alloc::<f32>(10));
+    let there = succeed(other.device().alloc::<f32>(10));
+    assert!(refusal(&one, &[&here, &there]).contains("clone the Device instead"));
+    let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
+    let x = succeed(one.device().alloc::<f32>(10));
+    let prepared = succeed(prepared(&one, &plan, &[&here, &x]));
+    let error = prepared.add_to(&mut other.device().batch()).unwrap_err();
+    assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+}
+
+#[test]
+fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
+    for (capability, present) in [([8, 6], "8.6"), ([10, 0], "10.0")] {
+        let (kernels, log) = pretended(capability);
+        let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
+        let error = prepared(&kernels, &plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "kernel `test_tile_copy_1` needs compute capability 9.0, no other (sm_90a), but \
+                 null:0 null device has compute capability {present}; run it on such a GPU \
+                 (Device::list shows those present), or ask for a variant for older ones"
+            )
+        );
+        assert_eq!(log.take().dispatches, 0);
+        let saxpy = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
+        succeed(succeed(prepared(&kernels, &saxpy, &[&buffer(), &buffer()])).run());
+    }
+    let (old, _) = pretended([7, 5]);
+    let buffer = || succeed(old.device().alloc::<f32>(10));
+    let text = refusal(&old, &[&buffer(), &buffer()]);
+    assert!(text.contains("needs compute capability 8.0 or newer (sm_80)"), "{text}");
+}
+
+#[test]
+fn devices_of_other_backends_are_refused() {
+    let error = Kernels::new(&succeed(Device::open("null"))).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `scry_gpu::cuda` is written in PTX, but this backend runs WGSL only: null:0 null \
+         device; open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the \
+         kernel in WGSL, which runs on every device"
+    );
+}
+
+#[test]
+fn shared_memory_beyond_the_device_is_refused() {
+    let mut info = testing::null_info();
+    (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(1));
+    let kernels = succeed(Kernels::new(&testing::observed(info).0));
+    let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
+    let error = prepared(&kernels, &plan(&COPY), &[&buffer(), &buffer()]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, but null device takes at \
+         most 32768 bytes (max_workgroup_memory); make its var<workgroup> arrays smaller"
+    );
+}
+
+/// A kernel whose grid is no whole number of clusters, or whose map reaches too far.
+mod misshapen {
+    use scry_gpu::cuda::kernels::{Kernel, Target};
+    use scry_ptx::PtxKernel;
+    use scry_ptx::kernels::{Interface, LaunchShape, Parameter};
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Misshapen {
+        grid: [u32; 3],
+        cluster: u32,
+        rows: u64,
+    }
+
+    impl Kernel for Misshapen {
+        fn name(&self) -> String {
+            TileCopy { cluster: self.cluster, ..COPY }.name()
+        }
+
+        fn default_target(&self) -> Target {
+            COPY.default_target()
+        }
+
+        fn write(&self, target: Target) -> PtxKernel {
+            TileCopy { cluster: self.cluster, ..COPY }.write(target)
+        }
+
+        fn launch(&self) -> LaunchShape {
+            LaunchShape { grid: self.grid, ..COPY.launch() }
+        }
+
+        fn interface(&self) -> Interface {
+            let mut interface = COPY.interface();
+            let Parameter::Map(_, map) = &mut interface.parameters[2] else { unreachable!() };
+            map.dims[1] = self.rows;
+            interface
+        }
+    }
+
+    fn refusal(kernel: Misshapen) -> String {
+        let kernels = checked();
+        let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36 - 3));
+        let buffers = [buffer(), buffer()];
+        let plan = Plan::single(Box::new(kernel));
+        let prepared = prepared(&kernels, &plan, &[&buffers[0], &buffers[1]]);
+        let outcome = prepared.and_then(|prepared| prepared.run());
+        outcome.expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn grids_that_are_no_whole_clusters_are_refused() {
+        assert_eq!(
+            refusal(Misshapen { grid: [3, 1, 1], cluster: 2, rows: 9 }),
+            "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, which are no whole clusters of 2 x \
+             1 x 1 blocks; launch at least one block on each axis, and a multiple of the cluster"
+        );
+        let none = refusal(Misshapen { grid: [2, 0, 1], cluster: 1, rows: 9 });
+        assert!(none.contains("2 x 0 x 1 blocks"), "{none}");
+        let many = refusal(Misshapen { grid: [2, 70000, 1], cluster: 1, rows: 9 });
+        assert!(many.contains("2 x 70000 x 1 workgroups"), "{many}");
+    }
+
+    #[test]
+    fn tensor_maps_that_reach_beyond_their_buffer_are_refused() {
+        assert_eq!(
+            refusal(Misshapen { grid: [2, 2, 1], cluster: 1, rows: 10 }),
+            "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
+             1428 of a buffer of 1284; describe a tensor that lies within the buffer, as TensorMap \
+             says"
+        );
+    }
+}
+
+/// Kernels in PTX, whose parameters a program lists itself.
+mod listed {
+    use scry_gpu::{Launch, NativeInterface, NativeParameter};
+
+    use super::*;
+
+    fn compiled(
+        parameters: Vec<NativeParameter>,
+        bindings: usize,
+    ) -> scry_gpu::Result<scry_gpu::Kernel> {
+        let interface = NativeInterface::new(bindings, [1; 3]).with_parameters(parameters);
+        // SAFETY: the device computes nothing.
+        unsafe { checked().device().compile_ptx("anything", "k", &interface) }
+    }
+
+    #[test]
+    fn lists_that_no_launch_could_follow_are_refused() {
+        let text = |parameters, bindings| compiled(parameters, bindings).unwrap_err().to_string();
+        assert_eq!(
+            text(vec![NativeParameter::Pointer(1)], 1),
+            "kernel `k`, parameters: Pointer(1) is of a binding, of which there are 1; declare the \
+             binding, or count them from 0"
+        );
+        assert_eq!(
+            text(vec![NativeParameter::Map(0); 33], 1),
+            "kernel `k`, parameters: 4224 bytes, beyond the 4096 of a launch; put some of them \
+             into a buffer"
+        );
+        succeed(compiled(vec![NativeParameter::Map(0); 32], 1));
+    }
+
+    #[test]
+    fn a_launch_gives_each_value_and_nothing_else() {
+        let kernels = checked();
+        let gpu = kernels.device();
+        let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Long];
+        let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
+        // SAFETY: the device computes nothing.
+        let kernel = succeed(unsafe { gpu.compile_ptx("anything", "k", &interface) });
+        let data = succeed(gpu.upload(&[0u8; 64]));
+        let run = |values: &[&[u8]]| {
+            let launch = Launch::workgroups([1; 3]).push_constant_bytes(values.concat());
+            gpu.run_configured(&kernel, &[&data], launch)
+        };
+        let map = TensorMap {
+            element: scry_gpu::TensorElement::U8,
+            offset: 0,
+            dims: vec![16, 4],
+            strides: vec![16],
+            tile: vec![16, 1],
+            swizzle: scry_gpu::TensorSwizzle::None,
+        };
+        succeed(run(&[&[0; 4], &map.to_bytes(), &[0; 8]]));
+        let short = run(&[&[0; 4], &map.to_bytes(), &[0; 4]]).unwrap_err().to_string();
+        assert!(short.contains("136 bytes were given, but parameters has 140"), "{short}");
+        let none = run(&[&[0; 140]]).unwrap_err().to_string();
+        assert!(none.contains("parameter 1, of binding 0: is no tensor map"), "{none}");
+    }
+}
