@@ -31,13 +31,18 @@ impl NativeParameter {
         }
     }
 
-    /// Bytes that it takes among the parameters, and what its place is a multiple of.
-    const fn layout(self) -> (usize, usize) {
+    /// Bytes that it takes among the parameters.
+    pub(crate) const fn size(self) -> usize {
         match self {
-            Self::Word => (4, 4),
-            Self::Pointer(_) | Self::Long => (8, 8),
-            Self::Map(_) => (128, 64),
+            Self::Word => 4,
+            Self::Pointer(_) | Self::Long => 8,
+            Self::Map(_) => 128,
         }
+    }
+
+    /// What its place is a multiple of.
+    const fn align(self) -> usize {
+        if let Self::Map(_) = self { 64 } else { self.size() }
     }
 
     /// The binding that it is of.
@@ -73,10 +78,9 @@ impl NativeInterface {
 
 /// Bytes of all parameters, each at the next place that it may have.
 pub(super) fn size(listed: &[NativeParameter]) -> usize {
-    listed.iter().fold(0, |end, parameter| {
-        let (size, align) = parameter.layout();
-        end.next_multiple_of(align) + size
-    })
+    listed
+        .iter()
+        .fold(0, |end: usize, parameter| end.next_multiple_of(parameter.align()) + parameter.size())
 }
 
 /// Refuses lists that no launch could follow.

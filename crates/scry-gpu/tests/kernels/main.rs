@@ -8,6 +8,5 @@ mod harness;
 mod own;
 mod refusals;
 
-#[expect(dead_code, unused_imports, reason = "these tests need no data of the repository")]
 #[path = "../support/mod.rs"]
 mod support;

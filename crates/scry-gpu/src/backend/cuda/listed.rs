@@ -79,6 +79,30 @@ impl Listed {
     }
 }
 
+/// Refuses a kernel that takes other parameters than are listed; the driver tells offset and bytes
+/// of each, where it does. It knows best where they stand.
+pub(super) fn check(
+    entry: &str,
+    interface: &NativeInterface,
+    taken: Option<&[(usize, usize)]>,
+) -> Result<()> {
+    let listed = interface.listed().unwrap_or_default();
+    let sizes = |taken: &[(usize, usize)]| taken.iter().map(|(_, size)| *size).collect::<Vec<_>>();
+    let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
+    match taken.map(sizes) {
+        Some(taken) if taken != declared => Err(GpuError::Argument {
+            kernel: entry.to_owned(),
+            argument: "parameters".to_owned(),
+            problem: format!(
+                "the kernel takes parameters of {taken:?} bytes, but those of {declared:?} are \
+                 listed: {listed:?}"
+            ),
+            remedy: "list the parameters as the kernel declares them, in order".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// A number of 4 or 8 bytes as a word, which begins with it.
 fn word(bytes: &[u8]) -> u64 {
     let mut word = [0; 8];
@@ -172,6 +196,19 @@ mod tests {
         let expected = "cuTensorMapEncodeTiled is not available: libcuda.so.1, for CUDA 12.0, has";
         assert!(text.starts_with(expected), "{text}");
         assert!(text.contains("update NVIDIA's driver"), "{text}");
+    }
+
+    #[test]
+    fn parameters_other_than_those_listed_are_told_of() {
+        let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Pointer(0)];
+        let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
+        let told = |taken| check("k", &interface, taken);
+        assert_eq!(told(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
+        assert_eq!(told(None), Ok(()));
+        let text = told(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
+        let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
+                        those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; list the";
+        assert!(text.starts_with(expected), "{text}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::cublas::{Blas, Slot};
 use super::gpu::Gpu;
 use super::image::Image;
 use super::jit;
-use super::listed::Listed;
+use super::listed::{self, Listed};
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::Range;
 use super::types::{Code, Function, attribute, function_attribute};
@@ -108,33 +108,46 @@ fn load(
     if threads > u64::from(most) {
         return Err(too_many_threads(gpu, job.entry, threads, most));
     }
-    let taken = parameter_bytes(gpu, kernel.function);
-    let declared = interface.parameter_bytes();
-    if let Some(taken) = taken.filter(|taken| !fits(*taken, declared)) {
-        return Err(misdeclared(job.entry, interface, taken));
-    }
+    let taken = parameters(gpu, kernel.function);
     kernel.native = Some(match interface.listed() {
-        Some(_) => Native::Listed(Listed::new(gpu, driver, interface)?),
-        None => Native::Packed(interface.clone(), taken.unwrap_or(declared)),
+        Some(_) => {
+            listed::check(job.entry, interface, taken.as_deref())?;
+            Native::Listed(Listed::new(gpu, driver, interface)?)
+        }
+        None => Native::Packed(interface.clone(), block_size(job.entry, interface, taken)?),
     });
     Ok(kernel)
 }
 
-/// Bytes of parameters that a kernel takes, where the driver tells.
-fn parameter_bytes(gpu: &Gpu, function: Function) -> Option<usize> {
+/// Bytes of all parameters; an error if the kernel takes others than are declared.
+fn block_size(
+    entry: &str,
+    interface: &NativeInterface,
+    taken: Option<Vec<(usize, usize)>>,
+) -> Result<usize> {
+    let declared = interface.parameter_bytes();
+    let ends = |taken: Vec<(usize, usize)>| taken.iter().map(|(at, size)| at + size).max();
+    match taken.map(|taken| ends(taken).unwrap_or(0)) {
+        Some(taken) if !fits(taken, declared) => Err(misdeclared(entry, interface, taken)),
+        taken => Ok(taken.unwrap_or(declared)),
+    }
+}
+
+/// Offset and bytes of each parameter that a kernel takes, where the driver tells.
+fn parameters(gpu: &Gpu, function: Function) -> Option<Vec<(usize, usize)>> {
     /// More than any kernel has: they take 32 kibibytes at most.
     const MOST: usize = 32 << 10;
     let symbol = gpu.api.newer(c"cuFuncGetParamInfo")?;
     // SAFETY: the driver's header declares the function so.
     let ask: unsafe extern "C" fn(Function, usize, *mut usize, *mut usize) -> Code =
         unsafe { std::mem::transmute(symbol) };
-    let mut bytes = 0;
+    let mut found = Vec::new();
     for index in 0..MOST {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: the function is alive; the driver writes two numbers.
         match unsafe { ask(function, index, &raw mut offset, &raw mut size) } {
-            Code::SUCCESS => bytes = bytes.max(offset + size),
-            Code::INVALID_VALUE => return Some(bytes),
+            Code::SUCCESS => found.push((offset, size)),
+            Code::INVALID_VALUE => return Some(found),
             _ => return None,
         }
     }
@@ -148,27 +161,20 @@ fn fits(taken: usize, declared: usize) -> bool {
 }
 
 fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
-    let declared = interface.parameter_bytes();
-    let (of_what, remedy) = match interface.listed() {
-        Some(listed) => {
-            (format!("{listed:?}"), "list the parameters as the kernel declares them, in order")
-        }
-        None => (
-            format!(
-                "{} for {} buffers and their lengths, {} of immediates",
-                declared - interface.immediate_bytes() as usize,
-                interface.binding_count(),
-                interface.immediate_bytes()
-            ),
-            "declare a binding for each pointer, with_length for each 64-bit number of elements \
-             behind them, and all else as immediates",
-        ),
-    };
     GpuError::Argument {
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
-        problem: format!("the kernel takes {taken} bytes, but {declared} are declared: {of_what}"),
-        remedy: remedy.to_owned(),
+        problem: format!(
+            "the kernel takes {taken} bytes, but {} are declared: {} for {} buffers and their \
+             lengths, {} of immediates",
+            interface.parameter_bytes(),
+            interface.parameter_bytes() - interface.immediate_bytes() as usize,
+            interface.binding_count(),
+            interface.immediate_bytes()
+        ),
+        remedy: "declare a binding for each pointer, with_length for each 64-bit number of \
+                 elements behind them, and all else as immediates"
+            .to_owned(),
     }
 }
 
