@@ -1,7 +1,7 @@
 //! WGSL programs as kernels: translated to PTX, which the driver compiles, or taken from the disk
 //! cache as the driver compiled them before.
 
-use std::ffi::{CString, c_int};
+use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
 use std::thread;
 
@@ -133,7 +133,10 @@ impl Kernel {
         kernel.block = image.workgroup;
         kernel.dynamic_shared = image.dynamic_shared;
         // From here on the drop unloads it.
-        kernel.module = load_module(gpu, &image.cubin)?;
+        kernel.module = match CStr::from_bytes_with_nul(&image.cubin) {
+            Ok(ptx) if !image.is_compiled() => jit::module(gpu, &image.entry, ptx)?,
+            _ => load_module(gpu, &image.cubin)?,
+        };
         kernel.find_function(&image.entry)?;
         kernel.prepare()?;
         let Self { registers, local_bytes, .. } = kernel;

@@ -22,11 +22,16 @@ pub(super) struct Image {
     pub(super) workgroup: [u32; 3],
     /// Bytes of shared memory that a launch asks for.
     pub(super) dynamic_shared: u32,
-    /// The code of the device.
+    /// The code of the device; or PTX with a zero at the end, which is in no cache.
     pub(super) cubin: Vec<u8>,
 }
 
 impl Image {
+    /// Whether there is the code of the device.
+    pub(super) fn is_compiled(&self) -> bool {
+        self.cubin.starts_with(ELF)
+    }
+
     /// The image as bytes.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();

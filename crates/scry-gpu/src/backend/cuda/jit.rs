@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 
 use super::gpu::Gpu;
-use super::types::{Code, LinkState, jit};
+use super::types::{Code, LinkState, Module, jit};
 use crate::error::{GpuError, Result};
 
 /// Bytes of what the compiler may say.
@@ -58,6 +58,23 @@ pub(super) fn cubin(gpu: &Gpu, kernel: &str, ptx: String) -> Result<Vec<u8>> {
         log::debug!("cuda: kernel `{kernel}`: {said}");
     }
     Ok(cubin)
+}
+
+/// Compiles PTX for the device as it is loaded, without the linker. The context must be current.
+pub(super) fn module(gpu: &Gpu, kernel: &str, ptx: &CStr) -> Result<Module> {
+    let mut logs = Logs::new();
+    let (mut keys, mut values) = logs.options();
+    let mut module = Module::NULL;
+    // SAFETY: the driver reads a text that ends with a zero, writes a handle, and writes to the
+    // logs until it returns.
+    let code = unsafe {
+        let (text, count) = (ptx.as_ptr().cast(), keys.len() as u32);
+        let (keys, values) = (keys.as_mut_ptr(), values.as_mut_ptr());
+        (gpu.api.module_load_data)(&raw mut module, text, count, keys, values)
+    };
+    let loaded = gpu.check("cuModuleLoadDataEx", code);
+    loaded.map_err(|error| explained(error, kernel, &text(&logs.error)))?;
+    Ok(module)
 }
 
 impl<'a> Linker<'a> {

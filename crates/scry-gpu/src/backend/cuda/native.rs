@@ -58,10 +58,11 @@ pub(super) fn compile(
         params: Vec::new(),
         workgroup: interface.block(),
         dynamic_shared: interface.shared_bytes(),
-        cubin: cubin(gpu, driver, job)?,
+        cubin: code(gpu, driver, job)?,
     };
-    let kernel = load(gpu, driver, &image, job, signature)?;
-    if let Some(disk) = job.cache {
+    let loaded = load(gpu, driver, &image, job, signature);
+    let kernel = loaded.map_err(|error| refused_by_jit(job, error))?;
+    if let Some(disk) = job.cache.filter(|_| image.is_compiled()) {
         disk.store(job.key, false, &image.encode());
     }
     Ok(kernel)
@@ -191,8 +192,8 @@ fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError
     }
 }
 
-/// The device's code for a source.
-fn cubin(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
+/// The device's code for a source; or PTX with a zero at the end, to be compiled as it is loaded.
+fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
     let ptx = match job.spec.language {
         Language::CudaC => match cuda_c(gpu, driver, job)? {
             Built::Ptx(ptx) => ptx,
@@ -201,7 +202,22 @@ fn cubin(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
         _ => job.source.to_owned(),
     };
     check_entry(gpu, job, &ptx)?;
+    if aligns_shared(&ptx) {
+        return Ok([ptx.as_bytes(), b"\0"].concat());
+    }
     jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
+}
+
+/// Whether PTX has shared memory that begins at multiples of more than 16 bytes, of a size that
+/// only its launch knows. The driver's linker forgets about that, and has it begin behind whatever
+/// else there is.
+fn aligns_shared(ptx: &str) -> bool {
+    let lines = ptx.split(".extern").skip(1).filter_map(|rest| rest.split(';').next());
+    let mut shared = lines.filter(|line| line.trim_start().starts_with(".shared"));
+    shared.any(|line| {
+        let align = line.split(".align").nth(1).and_then(|rest| rest.split_whitespace().next());
+        align.and_then(|number| number.parse::<u32>().ok()).is_some_and(|align| align > 16)
+    })
 }
 
 /// CUDA C through NVRTC.
@@ -234,15 +250,17 @@ fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, remedy: String) -> 
 /// What the driver's compiler refuses is the source's fault.
 fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
     match error {
-        GpuError::Driver { device, call: "cuLinkAddData" | "cuLinkComplete", code } => {
-            GpuError::Source {
-                kernel: job.entry.to_owned(),
-                language: job.spec.language,
-                device,
-                log: code,
-                remedy: "mend the source; the driver says".to_owned(),
-            }
-        }
+        GpuError::Driver {
+            device,
+            call: "cuLinkAddData" | "cuLinkComplete" | "cuModuleLoadDataEx",
+            code,
+        } => GpuError::Source {
+            kernel: job.entry.to_owned(),
+            language: job.spec.language,
+            device,
+            log: code,
+            remedy: "mend the source; the driver says".to_owned(),
+        },
         other => other,
     }
 }
@@ -329,6 +347,16 @@ mod tests {
         let ptx = ".visible .entry one(.param .u64 x) { ret; }\n.entry\n  _Z3two$1 (\n)\n{ ret; }";
         assert_eq!(entries(ptx), ["one", "_Z3two$1"]);
         assert_eq!(entries(".func f() { ret; }"), [""; 0]);
+    }
+
+    #[test]
+    fn shared_memory_that_the_linker_would_move_is_noticed() {
+        assert!(aligns_shared("\n.extern .shared .align 1024 .b8 shared0[];\n"));
+        assert!(aligns_shared(".extern .func f;\n.extern\t.shared .align 32 .b8 s[];"));
+        assert!(!aligns_shared(".extern .shared .align 16 .b8 s[];"));
+        assert!(!aligns_shared(".extern .shared .b8 s[];"));
+        assert!(!aligns_shared(".extern .func f;\n.shared .align 128 .b8 s[64];"));
+        assert!(!aligns_shared(".extern .global .align 128 .b8 g[64];"));
     }
 
     #[test]
