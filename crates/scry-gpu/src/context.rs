@@ -39,6 +39,8 @@ pub(crate) struct Context {
     pub staging: Staging,
     pub copier: Copier,
     pub account: Arc<Account>,
+    /// Launches handed to the driver so far.
+    pub launches: AtomicU64,
     /// Where it was opened.
     process: Process,
     queue: Mutex<Queue>,
@@ -99,6 +101,7 @@ impl Context {
             disk,
             staging: Staging::default(),
             account: Arc::default(),
+            launches: AtomicU64::new(0),
             process: Process::current(),
             queue: Mutex::default(),
             lost: OnceLock::new(),
@@ -152,12 +155,14 @@ impl Context {
         self.make_room_in_flight()?;
         let mut queue = self.lock_queue();
         let fills = list.zero_fills();
+        let launches = list.launches();
         let CommandList { commands, memories, retained, read_by_host } = list;
         let mut steps = queue.schedule(fills.into_iter().chain(commands));
         if read_by_host {
             steps.push(Step::Barrier(TO_HOST));
         }
         let point = self.submit_once(&mut queue, &steps, timed)?;
+        self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.set_defined());
         queue.push(InFlight { point, _retained: retained, _memories: memories });
         Ok(point)
@@ -192,6 +197,7 @@ impl Context {
             recorded.defined.get_or_init(|| ());
         }
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        self.launches.fetch_add(recorded.list.launches(), Ordering::Relaxed);
         // The recording begins by ordering all that came before it.
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;

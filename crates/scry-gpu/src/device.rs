@@ -1,5 +1,6 @@
 //! A device: where everything begins.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
@@ -307,6 +308,22 @@ impl Device {
     #[must_use]
     pub fn memory_usage(&self) -> MemoryUsage {
         self.context.account.usage()
+    }
+
+    /// Bytes of the device's memory that nobody holds at present, this process or another; of
+    /// [`DeviceInfo::memory`] in all. None where the backend cannot tell: CUDA can.
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
+    pub fn free_memory(&self) -> Result<Option<u64>> {
+        self.context.check_alive()?;
+        self.context.note_loss(self.context.driver.free_memory())
+    }
+
+    /// How many launches the device was handed since it was opened, each replay's included.
+    #[must_use]
+    pub fn launch_count(&self) -> u64 {
+        self.context.launches.load(Ordering::Relaxed)
     }
 }
 

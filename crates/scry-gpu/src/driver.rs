@@ -140,6 +140,11 @@ pub(crate) trait Driver: Send + Sync {
     /// device has no timestamps. Can be asked for once.
     fn timings(&self, point: Point) -> Result<Vec<Duration>>;
 
+    /// Bytes of the device's memory that nobody holds at present, where the backend can tell.
+    fn free_memory(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// Gives the device up: it hangs or is lost. From now on nothing waits for it, and what it may
     /// still be using is leaked rather than freed under it.
     fn abandon(&self);

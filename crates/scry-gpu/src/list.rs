@@ -48,6 +48,15 @@ impl CommandList {
         }
     }
 
+    /// How many launches the list has. Copies that a kernel makes are none.
+    pub(crate) fn launches(&self) -> u64 {
+        let is_launch = |command: &&Command| match command {
+            Command::Dispatch(dispatch) => !dispatch.copies,
+            _ => false,
+        };
+        self.commands.iter().filter(is_launch).count() as u64
+    }
+
     /// How much the list holds, for [`CommandList::truncate`].
     pub(crate) fn lengths(&self) -> [usize; 3] {
         [self.commands.len(), self.memories.len(), self.retained.len()]

@@ -186,6 +186,11 @@ impl Driver for FaultDriver {
         self.inner.timings(point)
     }
 
+    fn free_memory(&self) -> Result<Option<u64>> {
+        self.count("free_memory")?;
+        self.inner.free_memory()
+    }
+
     fn abandon(&self) {
         self.inner.abandon();
     }

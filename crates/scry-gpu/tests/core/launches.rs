@@ -96,3 +96,23 @@ fn fault_15_the_same_bad_kernel_from_16_threads_gives_the_same_error() {
         }
     });
 }
+
+#[test]
+fn launches_are_counted_when_they_are_handed_over() {
+    let gpu = null();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    gpu.run(&kernel, &[&a, &b], 8).unwrap();
+    gpu.run(&kernel, &[&a, &b], 0).unwrap();
+    a.copy_to(&b).unwrap();
+    assert_eq!(gpu.launch_count(), 1);
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[&a, &b], 8).unwrap().run(&kernel, &[&b, &a], 8).unwrap();
+    let recording = batch.record().unwrap();
+    assert_eq!(gpu.launch_count(), 1);
+    for _ in 0..3 {
+        recording.replay().unwrap().wait().unwrap();
+    }
+    assert_eq!(gpu.launch_count(), 7);
+    assert_eq!(gpu.free_memory(), Ok(None), "this device has no memory");
+}

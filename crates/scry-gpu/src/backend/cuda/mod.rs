@@ -200,6 +200,10 @@ impl Driver for CudaDriver {
         self.queue.timings(point.0)
     }
 
+    fn free_memory(&self) -> Result<Option<u64>> {
+        self.gpu.memory().map(|(free, _)| Some(free))
+    }
+
     fn abandon(&self) {
         self.queue.stop_all();
         self.gpu.give_up();
