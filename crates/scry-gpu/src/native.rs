@@ -12,7 +12,7 @@ use scry_ir::{
 };
 
 pub use multiply::Factor;
-pub(crate) use multiply::Routine;
+pub(crate) use multiply::{Routine, product};
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 

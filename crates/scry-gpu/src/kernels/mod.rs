@@ -7,21 +7,27 @@
 mod check;
 mod error;
 mod prepared;
+mod products;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use prepared::Prepared;
+pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
 pub use scry_ptx::Target;
 pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
+
+use scry_ir::ScalarKind;
+use scry_ptx::PtxType;
 
 use crate::binding::Binding;
 use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::error::Result;
+use crate::element::ElementLayout;
+use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
-use crate::native::{self, Language};
+use crate::native::{self, Factor, Language};
 
 /// The ready-made kernels of one device: compiled when first needed, and kept.
 ///
@@ -103,6 +109,19 @@ impl Kernels {
         unsafe { Prepared::new(self, plan, buffers) }
     }
 
+    /// Prepares a plan of this crate's, whose kernels keep to their buffers.
+    fn planned<'a>(
+        &self,
+        name: &str,
+        plan: Result<Plan, KernelError>,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let plan = plan.map_err(|error| error::refused(self.shared.device.info(), error))?;
+        // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
+        // of which the buffers are checked to be, and end.
+        unsafe { self.prepare(name, &plan, buffers) }
+    }
+
     /// Memory for what passes between steps: the `nth` piece, of at least so many bytes.
     fn scratch(&self, nth: usize, bytes: u64) -> Result<Arc<Buffer<u8>>> {
         let mut pieces = lock(&self.shared.scratch);
@@ -126,6 +145,30 @@ fn machine(info: &DeviceInfo) -> Option<Machine> {
         [major, minor] => Target::for_capability(major, minor)?,
     };
     Some(Machine { target, multiprocessors })
+}
+
+/// Sizes of an operation by their names, as kernels count them.
+fn sizes<const N: usize>(operation: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
+    let refused = |(name, size): (&str, i128)| GpuError::Argument {
+        kernel: operation.to_owned(),
+        argument: name.to_owned(),
+        problem: format!("{size} is no number of elements"),
+        remedy: "give a number from 0 on".to_owned(),
+    };
+    if let Some(wrong) = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err()) {
+        return Err(refused(wrong));
+    }
+    // All of them fit.
+    Ok(sizes.map(|(_, size)| size as u64))
+}
+
+/// The type of elements.
+fn element<T: Factor>() -> PtxType {
+    match T::LAYOUT {
+        ElementLayout::Scalar(it) if it.kind == ScalarKind::Bfloat => PtxType::Bf16,
+        ElementLayout::Scalar(it) if it.width == 2 => PtxType::F16,
+        _ => PtxType::F32,
+    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,6 +12,7 @@ use crate::batch::Batch;
 use crate::binding::Binding;
 use crate::buffer::Buffer;
 use crate::context::Context;
+use crate::device::Device;
 use crate::encode;
 use crate::error::Result;
 use crate::launch::Launch;
@@ -73,6 +74,18 @@ impl<'a> Prepared<'a> {
     #[must_use]
     pub fn kernels(&self) -> Vec<&str> {
         self.launches.iter().map(|launched| launched.kernel.entry_point()).collect()
+    }
+
+    /// A launch of one kernel, which the core checks.
+    pub(super) fn of_one(
+        device: &Device,
+        kernel: crate::Kernel,
+        buffers: &[&'a dyn Binding],
+        launch: Launch,
+    ) -> Self {
+        let buffers = buffers.iter().map(|buffer| Given::Argument(*buffer)).collect();
+        let launches = vec![Launched { kernel, buffers, launch }];
+        Self { context: Arc::clone(&device.context), launches }
     }
 
     fn append(&self, context: &Arc<Context>, list: &mut CommandList) -> Result<()> {

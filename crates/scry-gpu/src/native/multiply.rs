@@ -183,10 +183,10 @@ fn append<T: Factor>(
     for buffer in [a, b, c] {
         encode::same_device(context, &buffer.context, buffer.label())?;
     }
-    let kernel = kernel(context, routine)?;
     let sizes = [("m", m), ("n", n), ("k", k)];
     let [m, n, k] = sizes.map(|(name, size)| self::size(context, routine, name, size));
     let (m, n, k) = (m?, n?, k?);
+    let (kernel, launch) = product(context, routine, [m, n, k])?;
     let a = matrix(a, ("a", "m × k"), m, k)?;
     let b = matrix(b, ("b", "k × n"), k, n)?;
     let c = matrix(c, ("c", "m × n"), m, n)?;
@@ -196,8 +196,17 @@ fn append<T: Factor>(
     if k == 0 {
         return encode::fill(context, list, c.view(), &[0; 8][..size_of::<T>()]);
     }
-    let launch = Launch::workgroups([1; 3]).push_constants(&[m, n, k]);
     encode::dispatch(context, list, &kernel, &[&a, &b, &c], &launch)
+}
+
+/// A routine, and its launch for a product of these sizes.
+pub(crate) fn product(
+    context: &Arc<Context>,
+    routine: Routine,
+    sizes: [u32; 3],
+) -> Result<(Kernel, Launch)> {
+    let launch = Launch::workgroups([1; 3]).push_constants(&sizes);
+    Ok((kernel(context, routine)?, launch))
 }
 
 /// The routine as a kernel of the device.

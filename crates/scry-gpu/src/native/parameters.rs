@@ -122,7 +122,8 @@ pub(crate) fn check_maps(
     for (index, parameter, bytes) in given(interface, immediates) {
         let NativeParameter::Map(binding) = parameter else { continue };
         let map = TensorMap::from_bytes(bytes).ok_or("is no tensor map".to_owned());
-        let checked = map.and_then(|map| map.check(sizes[binding]));
+        let writes = interface.bindings.0[binding].writes;
+        let checked = map.and_then(|map| map.check(sizes[binding], writes));
         checked.map_err(|problem| GpuError::Argument {
             kernel: kernel.to_owned(),
             argument: format!("tensor map at parameter {index}, of binding {binding}"),

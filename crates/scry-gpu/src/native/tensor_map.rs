@@ -56,7 +56,8 @@ impl TensorSwizzle {
 
 /// How a kernel copies a buffer tile by tile (`CUtensorMap`): a tensor of 2 to 5 dimensions,
 /// innermost first, on GPUs of compute capability 9.0 and newer. What of a tile lies outside of the
-/// tensor is read as zero and not written.
+/// tensor is read as zero and not written, except that lines are written in pieces of 16 bytes, the
+/// last of which is filled up with zeros.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
     /// What it holds.
@@ -122,17 +123,23 @@ impl TensorMap {
         })
     }
 
-    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes.
-    pub(crate) fn check(&self, size: u64) -> Result<(), String> {
+    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes. What
+    /// is written are whole pieces of 16 bytes: zeros behind the last element of a line.
+    pub(crate) fn check(&self, size: u64, writes: bool) -> Result<(), String> {
         self.check_shape()?;
-        let rows = self.dims[1..].iter().zip(&self.strides);
-        let last = rows.map(|(count, stride)| u128::from(count - 1) * u128::from(*stride));
-        let row = u128::from(self.dims[0]) * u128::from(self.element.size());
-        let end = u128::from(self.offset) + last.sum::<u128>() + row;
-        if end > u128::from(size) {
-            return Err(format!("it ends at byte {end} of a buffer of {size}"));
+        let lines = self.dims[1..].iter().zip(&self.strides);
+        let last = lines.map(|(count, stride)| u128::from(count - 1) * u128::from(*stride));
+        let line = u128::from(self.dims[0]) * u128::from(self.element.size());
+        let line = if writes { line.next_multiple_of(16) } else { line };
+        let end = u128::from(self.offset) + last.sum::<u128>() + line;
+        match (end > u128::from(size), writes) {
+            (false, _) => Ok(()),
+            (true, false) => Err(format!("it ends at byte {end} of a buffer of {size}")),
+            (true, true) => Err(format!(
+                "it ends at byte {end}, in pieces of 16 bytes, of a buffer of {size} that is \
+                 written"
+            )),
         }
-        Ok(())
     }
 
     fn check_shape(&self) -> Result<(), String> {
@@ -201,16 +208,22 @@ mod tests {
     #[test]
     fn a_tensor_ends_with_its_last_element() {
         let end = 32 + 6 * 208 + 2 * 208 * 7 + 200;
-        assert_eq!(map().check(end), Ok(()));
-        let beyond = map().check(end - 1).unwrap_err();
+        assert_eq!(map().check(end, false), Ok(()));
+        let beyond = map().check(end - 1, false).unwrap_err();
         assert_eq!(beyond, format!("it ends at byte {end} of a buffer of {}", end - 1));
+        assert_eq!(map().check(end + 8, true), Ok(()), "200 bytes are 12 pieces and a half");
+        let text = map().check(end + 7, true).unwrap_err();
+        assert!(text.starts_with(&format!("it ends at byte {}, in pieces", end + 8)), "{text}");
         let huge = TensorMap { dims: vec![1 << 32; 3], strides: vec![(1 << 40) - 16; 2], ..map() };
-        assert!(huge.check(u64::MAX).unwrap_err().contains("it ends at byte"), "it does not wrap");
+        assert!(
+            huge.check(u64::MAX, false).unwrap_err().contains("it ends at byte"),
+            "it does not wrap"
+        );
     }
 
     #[test]
     fn what_the_copy_engine_does_not_take_is_told() {
-        let told = |map: TensorMap| map.check(1 << 20).unwrap_err();
+        let told = |map: TensorMap| map.check(1 << 20, false).unwrap_err();
         assert!(told(TensorMap { offset: 8, ..map() }).contains("begins at byte 8"));
         assert!(told(TensorMap { dims: vec![100, 0, 3], ..map() }).contains("[100, 0, 3]"));
         assert!(told(TensorMap { strides: vec![200, 1456], ..map() }).contains("[200, 1456]"));
@@ -218,6 +231,6 @@ mod tests {
         assert!(told(TensorMap { tile: vec![128, 4, 1], ..map() }).contains("256 bytes"));
         assert!(told(TensorMap { tile: vec![60, 4, 1], ..map() }).contains("120 bytes"));
         let flat = TensorMap { tile: vec![128, 4, 1], swizzle: TensorSwizzle::None, ..map() };
-        assert_eq!(flat.check(1 << 20), Ok(()));
+        assert_eq!(flat.check(1 << 20, true), Ok(()));
     }
 }

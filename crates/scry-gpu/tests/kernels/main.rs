@@ -6,6 +6,7 @@
 
 mod harness;
 mod own;
+mod products;
 mod refusals;
 
 #[path = "../support/mod.rs"]

@@ -69,7 +69,8 @@ impl Kernel for Saxpy {
     }
 }
 
-/// Copies a matrix tile by tile, by two tensor maps. Lines begin every `pitch` elements.
+/// Copies a matrix tile by tile, by two tensor maps. Lines begin every `pitch` elements; those
+/// that are written are filled up to 16 bytes with what lies outside of the others: zeros.
 #[derive(Debug, Clone)]
 pub struct TileCopy {
     /// Lines.
@@ -86,19 +87,23 @@ pub struct TileCopy {
 const TILE: [u32; 2] = [8, 32];
 
 impl TileCopy {
-    fn map(&self) -> TensorMap {
+    fn map(&self, columns: u64) -> TensorMap {
         TensorMap {
             element: TensorElement::F32,
             offset: 0,
-            dims: vec![self.columns, self.rows],
+            dims: vec![columns, self.rows],
             strides: vec![self.pitch * 4],
             tile: vec![TILE[1], TILE[0]],
             swizzle: Swizzle::None,
         }
     }
 
+    fn written(&self) -> u64 {
+        self.columns.next_multiple_of(4)
+    }
+
     fn len(&self) -> u64 {
-        (self.rows - 1) * self.pitch + self.columns
+        (self.rows - 1) * self.pitch + self.written()
     }
 }
 
@@ -130,8 +135,8 @@ impl Kernel for TileCopy {
             buffers: vec![floats("from", read, self.len()), floats("to", write, self.len())],
             parameters: vec![
                 Parameter::U32(TILE[0] * TILE[1] * 4),
-                Parameter::Map(0, self.map()),
-                Parameter::Map(1, self.map()),
+                Parameter::Map(0, self.map(self.columns)),
+                Parameter::Map(1, self.map(self.written())),
             ],
         }
     }
@@ -203,9 +208,12 @@ fn numbers_and_pointers_arrive_in_the_order_of_the_list() {
 /// A matrix with gaps between its lines, and what a copy of it leaves in a buffer of NaN.
 fn matrix(copy: &TileCopy) -> (Vec<f32>, Vec<u32>) {
     let data = random_f32(3, copy.len() as usize);
-    let is_gap = |at: usize| at as u64 % copy.pitch >= copy.columns;
-    let kept = data.iter().enumerate();
-    let expected = kept.map(|(at, x)| if is_gap(at) { f32::NAN } else { *x }.to_bits()).collect();
+    let copied = |(at, x): (usize, &f32)| match at as u64 % copy.pitch {
+        column if column < copy.columns => *x,
+        column if column < copy.written() => 0.0,
+        _ => f32::NAN,
+    };
+    let expected = data.iter().enumerate().map(|it| copied(it).to_bits()).collect();
     (data, expected)
 }
 
@@ -217,7 +225,7 @@ fn bits(buffer: &Buffer<f32>) -> Vec<u32> {
 fn tensor_maps_reach_all_of_a_matrix_and_nothing_else() {
     for kernels in kernels() {
         let gpu = kernels.device();
-        for (rows, columns, pitch) in [(1, 1, 4), (7, 33, 36), (127, 129, 132), (1023, 7, 8)] {
+        for (rows, columns, pitch) in [(1, 1, 4), (7, 33, 40), (127, 129, 132), (1023, 7, 16)] {
             for cluster in [1, 2, 8] {
                 let copy = TileCopy { rows, columns, pitch, cluster };
                 let (data, expected) = matrix(&copy);

@@ -159,7 +159,7 @@ mod misshapen {
 
     fn refusal(kernel: Misshapen) -> String {
         let kernels = checked();
-        let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36 - 3));
+        let buffer = || succeed(kernels.device().alloc::<f32>(9 * 36));
         let buffers = [buffer(), buffer()];
         let plan = Plan::single(Box::new(kernel));
         let prepared = prepared(&kernels, &plan, &[&buffers[0], &buffers[1]]);
@@ -185,8 +185,8 @@ mod misshapen {
         assert_eq!(
             refusal(Misshapen { grid: [2, 2, 1], cluster: 1, rows: 10 }),
             "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
-             1428 of a buffer of 1284; describe a tensor that lies within the buffer, as TensorMap \
-             says"
+             1440, in pieces of 16 bytes, of a buffer of 1296 that is written; describe a tensor \
+             that lies within the buffer, as TensorMap says"
         );
     }
 }

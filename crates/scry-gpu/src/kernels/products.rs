@@ -1,0 +1,125 @@
+//! Products of matrices.
+
+use scry_ptx::PtxType;
+pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+
+use super::error::refused;
+use super::{Kernels, Plan, Prepared, check, element, sizes};
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::error::Result;
+use crate::launch::Count;
+use crate::native::{self, Factor, Routine};
+
+/// Who multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Engine {
+    /// The kernels of this crate.
+    #[default]
+    Scry,
+    /// NVIDIA's cuBLAS, where it is installed and the feature `cublas` is on. Batches with it can
+    /// be submitted, and not recorded.
+    Cublas,
+}
+
+/// Products of matrices.
+impl Kernels {
+    /// Prepares `out = a × b`, with `a` of m × k, `b` of k × n and `out` of m × n elements, row
+    /// after row without gaps, of `f32`, `f16` or `bf16`. Sums are `f32`, rounded once at the end;
+    /// `f32` is multiplied as `f32`.
+    ///
+    /// ```no_run
+    /// use scry_gpu::cuda::kernels::Kernels;
+    /// use scry_gpu::{BackendKind, Device, bf16};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let a = gpu.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(bf16::from_f32))?; // 2 × 3
+    /// let b = gpu.upload(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0].map(bf16::from_f32))?; // 3 × 2
+    /// let out = gpu.alloc::<bf16>(4)?;
+    /// kernels.matmul(&a, &b, &out, 2, 2, 3)?.run()?;
+    /// assert_eq!(out.download()?, [4.0, 5.0, 10.0, 11.0].map(bf16::from_f32));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::gemm`].
+    pub fn matmul<'a, T: Factor>(
+        &self,
+        a: &'a Buffer<T>,
+        b: &'a Buffer<T>,
+        out: &'a Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<Prepared<'a>> {
+        self.matmul_by(Engine::Scry, a, b, out, m, n, k)
+    }
+
+    /// [`Kernels::matmul`] by an engine of your choice.
+    ///
+    /// # Errors
+    /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
+    #[expect(clippy::too_many_arguments, reason = "they are those of every matrix product")]
+    pub fn matmul_by<'a, T: Factor>(
+        &self,
+        engine: Engine,
+        a: &'a Buffer<T>,
+        b: &'a Buffer<T>,
+        out: &'a Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("matmul", sides)?;
+        let buffers: [&'a dyn Binding; 3] = [a, b, out];
+        let gemm = Gemm::new(m, n, k, element::<T>());
+        match engine {
+            // Where nothing is added up there is nothing for cuBLAS to do.
+            Engine::Cublas if !gemm.is_empty() && k > 0 => {
+                self.by_cublas(&gemm, buffers, [m, n, k])
+            }
+            _ => self.gemm(&gemm, &buffers),
+        }
+    }
+
+    /// Prepares a product in full: batched and strided, operands by rows or by columns, with
+    /// factors, a bias and an activation, see [`Gemm`]. Buffers are `a`, `b`, the bias if there is
+    /// one, and `out`; they may be longer than the matrices.
+    ///
+    /// Tensor cores multiply `f16`, `bf16`, and `f32` as [`Precision`] says; what has lines that
+    /// the copy engine does not take is copied first, into memory that is kept.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no product's,
+    /// and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
+    pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<Prepared<'a>> {
+        self.planned("gemm", gemm.plan(self.machine()), buffers)
+    }
+
+    fn by_cublas<'a>(
+        &self,
+        gemm: &Gemm,
+        buffers: [&'a dyn Binding; 3],
+        sizes: [u64; 3],
+    ) -> Result<Prepared<'a>> {
+        let device = &self.shared.device;
+        let arguments = gemm.buffers().map_err(|error| refused(device.info(), error))?;
+        let plan = Plan { arguments, ..Plan::default() };
+        check::arguments(device, "cublas_matmul", &plan, &buffers)?;
+        let routine = match gemm.element {
+            PtxType::F16 => Routine::F16,
+            PtxType::Bf16 => Routine::Bf16,
+            _ => Routine::F32,
+        };
+        // What has buffers has sides of less than 2^31.
+        let sizes = sizes.map(|side| side as u32);
+        let (kernel, launch) = native::product(&device.context, routine, sizes)?;
+        Ok(Prepared::of_one(device, kernel, &buffers, launch))
+    }
+}

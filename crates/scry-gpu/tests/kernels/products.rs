@@ -1,0 +1,158 @@
+//! Products of matrices.
+
+use scry_gpu::cuda::kernels::{Activation, Engine, Epilogue, Gemm, Kernels, Order};
+use scry_gpu::{Binding, GpuError, bf16, f16};
+use scry_ptx::PtxType;
+
+use crate::harness::{Number, assert_close, kernels, poisoned, random, succeed};
+
+/// m, n and k, around tiles and pieces of 16 bytes, tall, wide and flat.
+const SHAPES: [[usize; 3]; 12] = [
+    [1, 1, 1],
+    [7, 33, 5],
+    [33, 7, 127],
+    [64, 128, 64],
+    [127, 129, 65],
+    [1, 1023, 4097],
+    [16, 256, 512],
+    [4097, 1, 33],
+    [5, 4097, 7],
+    [129, 33, 1023],
+    [1023, 127, 256],
+    [512, 512, 512],
+];
+
+/// A product, and its operands row by row.
+struct Case<T> {
+    sides: [usize; 3],
+    a: Vec<T>,
+    b: Vec<T>,
+}
+
+impl<T: Number> Case<T> {
+    fn new(sides: [usize; 3]) -> Self {
+        let [m, n, k] = sides;
+        Self { sides, a: random(1, m * k), b: random(2, k * n) }
+    }
+
+    /// Results spread over all tiles, the last among them: places, sums, sums of absolute values.
+    fn sums(&self) -> Vec<(usize, f64, f64)> {
+        let [m, n, k] = self.sides;
+        let step = (m * n).div_ceil(1500).max(1) | 1;
+        let places = (0..m * n).step_by(step).chain([m * n - 1]);
+        let sum = |at: usize| {
+            let products =
+                (0..k).map(|l| self.a[at / n * k + l].wide() * self.b[l * n + at % n].wide());
+            products.fold((at, 0.0, 0.0), |(at, sum, size), it| (at, sum + it, size + it.abs()))
+        };
+        places.map(sum).collect()
+    }
+}
+
+/// Multiplies, and compares.
+fn check<T: Number>(kernels: &Kernels, engine: Engine, sides: [usize; 3]) {
+    let ([m, n, k], gpu, case) = (sides, kernels.device(), Case::<T>::new(sides));
+    let (a, b) = (succeed(gpu.upload(&case.a)), succeed(gpu.upload(&case.b)));
+    let out = poisoned::<T>(gpu, m * n);
+    succeed(succeed(kernels.matmul_by(engine, &a, &b, &out, m, n, k)).run());
+    let (out, sums) = (succeed(out.download()), case.sums());
+    let scale = sums.iter().fold(0.0, |scale: f64, (_, _, size)| scale.max(*size));
+    let what = format!("{engine:?}, {} {m} x {n} x {k}", std::any::type_name::<T>());
+    assert!(out.iter().all(|x| x.wide().is_finite()), "{what}: not all was written");
+    let results: Vec<_> = sums.iter().map(|(at, sum, _)| (out[*at], *sum)).collect();
+    assert_close(&what, scale, &results);
+}
+
+#[test]
+fn products_of_every_type_are_those_of_the_reference() {
+    for kernels in kernels() {
+        for sides in SHAPES {
+            check::<bf16>(&kernels, Engine::Scry, sides);
+            check::<f16>(&kernels, Engine::Scry, sides);
+            check::<f32>(&kernels, Engine::Scry, sides);
+        }
+    }
+}
+
+#[test]
+fn cublas_multiplies_where_it_is_asked_to() {
+    for kernels in kernels() {
+        let one = poisoned::<f32>(kernels.device(), 1);
+        let by = |out| kernels.matmul_by(Engine::Cublas, &one, &one, out, 1, 1, 1);
+        let out = poisoned::<f32>(kernels.device(), 1);
+        if let Err(missing @ GpuError::Library { .. }) = by(&out) {
+            eprintln!("skipped: {missing}");
+            return;
+        }
+        for sides in SHAPES {
+            check::<bf16>(&kernels, Engine::Cublas, sides);
+            check::<f32>(&kernels, Engine::Cublas, sides);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_multiplied_where_there_is_nothing() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let (none, out) = (succeed(gpu.alloc::<bf16>(0)), poisoned::<bf16>(gpu, 6));
+        for engine in [Engine::Scry, Engine::Cublas] {
+            succeed(out.fill(bf16::NAN));
+            let sum_of_none = succeed(kernels.matmul_by(engine, &none, &none, &out, 2, 3, 0));
+            succeed(sum_of_none.run());
+            assert_eq!(succeed(out.download()), [bf16::ZERO; 6], "{engine:?}");
+            let empty = succeed(kernels.matmul_by(engine, &none, &out, &none, 0, 3, 2));
+            assert!(empty.kernels().is_empty(), "{engine:?}");
+            succeed(empty.run());
+        }
+    }
+}
+
+/// `relu(2 * a^T * b + 3 * out + bias)` for each of a batch, with `b` by columns.
+#[test]
+fn a_product_in_full_is_that_of_the_reference() {
+    let (m, n, k, batch) = (65, 129, 33, 3);
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let mut gemm = Gemm::new(m, n, k, PtxType::F16).with_orders(Order::Columns, Order::Columns);
+        gemm.batch = batch;
+        gemm.epilogue =
+            Epilogue { alpha: 2.0, beta: 3.0, bias: true, activation: Activation::Relu };
+        let [m, n, k, batch] = [m, n, k, batch].map(|side| side as usize);
+        let (a, b) = (random::<f16>(1, batch * m * k), random::<f16>(2, batch * k * n));
+        let (bias, was) = (random::<f16>(3, n), random::<f16>(4, batch * m * n));
+        let inputs = [&a, &b, &bias, &was].map(|data| succeed(gpu.upload(data)));
+        let buffers: Vec<&dyn Binding> = inputs.iter().map(|it| it as _).collect();
+        succeed(succeed(kernels.gemm(&gemm, &buffers)).run());
+        let out = succeed(inputs[3].download());
+        let result = |at: usize| {
+            let (z, i, j) = (at / (m * n), at / n % m, at % n);
+            let product = |l: usize| a[(z * k + l) * m + i].wide() * b[(z * n + j) * k + l].wide();
+            let sum: f64 = (0..k).map(product).sum();
+            (out[at], (2.0 * sum + 3.0 * was[at].wide() + bias[j].wide()).max(0.0))
+        };
+        let results: Vec<_> = (0..batch * m * n).map(result).collect();
+        assert_close("in full", 2.0 * k as f64, &results);
+    }
+}
+
+#[test]
+fn operands_that_are_parts_of_others_are_multiplied_in_place() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let case = Case::<bf16>::new([40, 24, 16]);
+        // The second half of each: slices begin anywhere that the device binds.
+        let halves = |data: &[bf16]| succeed(gpu.upload(&[data, data].concat()));
+        let (a, b) = (halves(&case.a), halves(&case.b));
+        let out = poisoned::<bf16>(gpu, 2 * 40 * 24);
+        let (a, b) = (succeed(a.slice(40 * 16..)), succeed(b.slice(16 * 24..)));
+        let half = succeed(out.slice(40 * 24..));
+        let gemm = Gemm::new(40, 24, 16, PtxType::Bf16);
+        succeed(succeed(kernels.gemm(&gemm, &[&a, &b, &half])).run());
+        let got = succeed(out.download());
+        assert!(got[..40 * 24].iter().all(|x| x.is_nan()), "what is before is not touched");
+        let results: Vec<_> =
+            case.sums().iter().map(|(at, sum, _)| (got[40 * 24 + at], *sum)).collect();
+        assert_close("parts", 16.0, &results);
+    }
+}
