@@ -1,7 +1,7 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
 mod compile;
-mod multiply;
+pub(crate) mod multiply;
 pub(crate) mod parameters;
 mod tensor_map;
 #[cfg(test)]
@@ -12,7 +12,7 @@ use scry_ir::{
 };
 
 pub use multiply::Factor;
-pub(crate) use multiply::{Routine, product};
+pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 

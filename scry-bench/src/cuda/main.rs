@@ -88,7 +88,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let mut bench = Bench {
         ours: Device::open(&arguments.device)?,
         vulkan: if vulkan == "none" { None } else { Some(Device::open(vulkan)?) },
-        torch: Torch::start(&arguments.python)?,
+        torch: Torch::start(&arguments.python, include_str!("torch.py"))?,
         samples: arguments.samples,
         table: Table::default(),
     };

@@ -5,8 +5,6 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 
-const PROGRAM: &str = include_str!("torch.py");
-
 /// The process.
 pub struct Torch {
     child: Child,
@@ -17,10 +15,10 @@ pub struct Torch {
 }
 
 impl Torch {
-    /// Starts it with this interpreter.
-    pub fn start(python: &str) -> Result<Self> {
+    /// Starts it with this interpreter and program.
+    pub fn start(python: &str, program: &str) -> Result<Self> {
         let mut command = Command::new(python);
-        command.args(["-c", PROGRAM]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-c", program]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().with_context(|| {
             format!("{python} cannot be started; name a Python with PyTorch by --python")
         })?;
@@ -34,9 +32,15 @@ impl Torch {
     /// Seconds that something takes, as `torch.py` names it.
     pub fn measure(&mut self, name: &str, numbers: &[usize]) -> Result<f64> {
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        writeln!(self.to, "{name} {}", numbers.join(" "))?;
+        self.ask(&format!("{name} {}", numbers.join(" ")))
+    }
+
+    /// Seconds that something takes, as the program names it.
+    pub fn ask(&mut self, request: &str) -> Result<f64> {
+        writeln!(self.to, "{request}")?;
         self.to.flush()?;
-        self.line()?.parse().with_context(|| format!("what PyTorch said of `{name}` is no number"))
+        let said = self.line()?;
+        said.parse().with_context(|| format!("what PyTorch said of `{request}` is no number"))
     }
 
     fn line(&mut self) -> Result<String> {

@@ -9,7 +9,7 @@ use crate::binding::Binding;
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::launch::Count;
-use crate::native::{self, Factor, Routine};
+use crate::native::{Factor, Routine, multiply};
 
 /// Who multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -119,7 +119,7 @@ impl Kernels {
         };
         // What has buffers has sides of less than 2^31.
         let sizes = sizes.map(|side| side as u32);
-        let (kernel, launch) = native::product(&device.context, routine, sizes)?;
+        let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
         Ok(Prepared::of_one(device, kernel, &buffers, launch))
     }
 }

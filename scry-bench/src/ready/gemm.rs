@@ -1,0 +1,164 @@
+//! Products of matrices beside cuBLAS, which PyTorch calls, and by cuBLAS through our own device.
+
+use anyhow::{Result, ensure};
+use scry_gpu::cuda::kernels::{Engine, Gemm, Precision, Prepared};
+use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
+use scry_ptx::PtxType;
+
+use crate::Bench;
+use crate::clock::Clock;
+use crate::number::{Draw, Number};
+use crate::table::{Goal, Row};
+
+/// Sides m, n and k, and how fast it has to be beside cuBLAS.
+type Case = ([usize; 3], f64);
+
+/// Of bfloat16.
+const CASES: [Case; 8] = [
+    ([2048; 3], 0.85),
+    ([4096; 3], 0.85),
+    ([8192; 3], 0.85),
+    ([4096, 4096, 14336], 0.85),
+    ([4097, 4095, 1023], 2.5),
+    ([16, 4096, 4096], 1.2),
+    ([8192, 64, 8192], 1.0),
+    ([32768, 256, 128], 1.0),
+];
+
+/// Products that are drawn, their longest side, and the least that each has to reach.
+const DRAWN: (usize, usize, f64) = (20, 8192, 0.6);
+
+/// Compares all products.
+pub fn run(bench: &mut Bench) -> Result<()> {
+    if let Some(seed) = bench.drawn {
+        let mut draw = Draw(seed);
+        let (count, most, least) = DRAWN;
+        return (0..count).try_for_each(|_| {
+            let sides = [(); 3].map(|()| draw.size(most));
+            compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))
+        });
+    }
+    for (sides, least) in CASES {
+        compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))?;
+    }
+    for (sides, least) in &CASES[..4] {
+        compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*least))?;
+    }
+    compare::<f32>(bench, [4096; 3], Precision::Full, Goal::AtLeast(0.92))?;
+    compare::<f32>(bench, [4096; 3], Precision::Tf32x3, Goal::AtLeast(1.3))
+}
+
+/// The operands of a product, and what is to be computed.
+struct Product<T> {
+    gemm: Gemm,
+    a: Buffer<T>,
+    b: Buffer<T>,
+    out: Buffer<T>,
+}
+
+fn compare<T: Number>(
+    bench: &mut Bench,
+    sides: [usize; 3],
+    precision: Precision,
+    goal: Goal,
+) -> Result<()> {
+    let product = Product::<T>::new(bench, sides, precision)?;
+    let buffers: [&dyn Binding; 3] = [&product.a, &product.b, &product.out];
+    let prepared = bench.kernels.gemm(&product.gemm, &buffers)?;
+    product.check(&prepared)?;
+    let [m, n, k] = sides;
+    let how = match precision {
+        Precision::Full => String::new(),
+        other => format!(" {other:?}"),
+    };
+    let name = format!("gemm {} {m}x{n}x{k}{how}", T::NAME);
+    let request = format!("gemm {} {m} {n} {k}", T::NAME);
+    bench.row(
+        &name,
+        &prepared,
+        &product.out,
+        &request,
+        ("TFLOP/s", 2.0 * (m * n * k) as f64),
+        goal,
+    )?;
+    if precision != Precision::Full || bench.drawn.is_some() {
+        return Ok(());
+    }
+    let Product { a, b, out, .. } = &product;
+    match bench.kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k) {
+        Ok(cublas) => bench.by_cublas(&name, &cublas, (m * n * k) as f64),
+        Err(GpuError::Library { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Bench {
+    /// Measures, and prints a row; `work` is what a unit of the rate counts.
+    pub fn row<T: Number>(
+        &mut self,
+        name: &str,
+        prepared: &Prepared<'_>,
+        out: &Buffer<T>,
+        request: &str,
+        (unit, work): (&str, f64),
+        goal: Goal,
+    ) -> Result<()> {
+        let clock = Clock::new(self.kernels.device(), prepared, out)?;
+        let [ours, theirs] = clock.compare(&mut self.torch, request, self.samples)?;
+        let rate = format!("{:.1} {unit}", work / ours / 1e12);
+        self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
+        Ok(())
+    }
+
+    /// Prints how long cuBLAS takes when our device calls it. It goes into no recording.
+    fn by_cublas(&mut self, name: &str, cublas: &Prepared<'_>, work: f64) -> Result<()> {
+        let mut times = Vec::new();
+        for _ in 0..=self.samples {
+            let mut batch = self.kernels.device().batch();
+            cublas.add_to(&mut batch)?;
+            times.extend(batch.submit_timed()?.iter().map(|time| time.as_secs_f64()));
+        }
+        let seconds = crate::clock::median(times)?;
+        println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
+        Ok(())
+    }
+}
+
+impl<T: Number> Product<T> {
+    fn new(bench: &Bench, [m, n, k]: [usize; 3], precision: Precision) -> Result<Self> {
+        let (device, mut draw) = (bench.kernels.device(), Draw(1));
+        let element = match T::NAME {
+            "f16" => PtxType::F16,
+            "bf16" => PtxType::Bf16,
+            _ => PtxType::F32,
+        };
+        let mut gemm = Gemm::new(m as u64, n as u64, k as u64, element);
+        gemm.precision = precision;
+        Ok(Self {
+            gemm,
+            a: device.upload(&draw.elements::<T>(m * k))?,
+            b: device.upload(&draw.elements::<T>(k * n))?,
+            out: device.upload(&vec![T::of(f32::NAN); m * n])?,
+        })
+    }
+
+    /// Computes it once, and compares elements spread over all tiles with sums in 64 bits.
+    fn check(&self, prepared: &Prepared<'_>) -> Result<()> {
+        prepared.run()?;
+        let [m, n, k] = [self.gemm.m, self.gemm.n, self.gemm.k].map(|side| side as usize);
+        let (a, b) = (self.a.download()?, self.b.download()?);
+        let out = self.out.download()?;
+        ensure!(out.iter().all(|x| x.wide().is_finite()), "{:?}: not all was written", self.gemm);
+        for at in (0..m * n).step_by((m * n).div_ceil(200) | 1) {
+            let (row, column) = (at / n, at % n);
+            let sum: f64 = (0..k).map(|l| a[row * k + l].wide() * b[l * n + column].wide()).sum();
+            let error = (out[at].wide() - sum).abs();
+            ensure!(
+                error <= T::BOUND * k as f64,
+                "{row}, {column} is {}, not {sum}",
+                out[at].wide()
+            );
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+"""PyTorch as a peer of the ready-made kernels: reads one measurement a line, answers with its seconds.
+
+Each is of one call, timed with events, with nothing of its operands in the caches.
+"""
+import sys
+
+import torch
+import torch.nn.functional as F
+
+torch.backends.cuda.matmul.allow_tf32 = False
+torch.manual_seed(1)
+device = torch.device("cuda")
+types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+flush = torch.empty(256 << 20, dtype=torch.uint8, device=device)
+kept = {}
+
+
+def uniform(dtype, *shape):
+    return (torch.rand(*shape, device=device) * 2 - 1).to(types[dtype])
+
+
+def keep(key, make):
+    """What a measurement works on, made once; only the latest is kept."""
+    if key not in kept:
+        kept.clear()
+        torch.cuda.empty_cache()
+        kept[key] = make()
+        kept[key]()
+    return kept[key]
+
+
+def timed(call):
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    flush.fill_(1)
+    start.record()
+    call()
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) / 1e3
+
+
+def gemm(dtype, m, n, k):
+    a, b, c = uniform(dtype, m, k), uniform(dtype, k, n), uniform(dtype, m, n)
+    return lambda: torch.mm(a, b, out=c)
+
+
+def softmax(dtype, rows, length):
+    x = uniform(dtype, rows, length)
+    return lambda: torch.softmax(x, -1)
+
+
+def layer_norm(dtype, rows, length):
+    x, weight, bias = (uniform(dtype, *shape) for shape in ((rows, length), (length,), (length,)))
+    return lambda: F.layer_norm(x, (length,), weight, bias, 1e-5)
+
+
+def attention(dtype, batch, heads, length, head_dim, causal):
+    q, k, v = (uniform(dtype, batch, heads, length, head_dim) for _ in range(3))
+    return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal != 0)
+
+
+calls = {"gemm": gemm, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
+print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
+for line in sys.stdin:
+    name, dtype, *numbers = line.split()
+    numbers = tuple(map(int, numbers))
+    with torch.no_grad():
+        call = keep((name, dtype, numbers), lambda: calls[name](dtype, *numbers))
+        print(timed(call), flush=True)
