@@ -13,7 +13,7 @@ pub(super) fn refused(info: &DeviceInfo, error: KernelError) -> GpuError {
         KernelError::Argument { kernel, argument, problem, remedy } => GpuError::Argument {
             kernel,
             argument: argument.to_owned(),
-            problem,
+            problem: format!("it is {problem}"),
             remedy: remedy.to_owned(),
         },
         // There are no others at present.

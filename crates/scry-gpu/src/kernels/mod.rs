@@ -8,6 +8,7 @@ mod check;
 mod error;
 mod prepared;
 mod products;
+mod rows;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,11 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 pub use prepared::Prepared;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
-pub use scry_ptx::Target;
+pub use rows::{Norm, NormKind, Rows, Softmax};
 pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
-
-use scry_ir::ScalarKind;
-use scry_ptx::PtxType;
+pub use scry_ptx::{PtxType, Target};
 
 use crate::binding::Binding;
 use crate::buffer::Buffer;
@@ -28,6 +27,7 @@ use crate::element::ElementLayout;
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
 use crate::native::{self, Factor, Language};
+use scry_ir::ScalarKind;
 
 /// The ready-made kernels of one device: compiled when first needed, and kept.
 ///

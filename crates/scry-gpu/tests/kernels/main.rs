@@ -8,6 +8,7 @@ mod harness;
 mod own;
 mod products;
 mod refusals;
+mod rows;
 
 #[path = "../support/mod.rs"]
 mod support;

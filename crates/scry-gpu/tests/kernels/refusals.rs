@@ -117,6 +117,91 @@ fn shared_memory_beyond_the_device_is_refused() {
     );
 }
 
+/// What each entry point says of what does not fit, a line for each.
+mod texts {
+    use std::fs;
+
+    use scry_gpu::cuda::kernels::{Gemm, Layout, Order, Prepared, PtxType};
+    use scry_gpu::{Buffer, bf16};
+
+    use super::*;
+    use crate::support::root;
+
+    /// Where they are kept.
+    const FILE: &str = "corpus/out/kernels/refusals.txt";
+
+    fn said(lines: &mut Vec<String>, what: &str, outcome: scry_gpu::Result<Prepared<'_>>) {
+        let error = outcome.expect_err("it is refused");
+        lines.push(format!("{what}:\n    {error}\n"));
+    }
+
+    /// Refusals of the entry points, with buffers of 12 elements.
+    fn refusals(kernels: &Kernels) -> Vec<String> {
+        let gpu = kernels.device();
+        let named = |name: &str| succeed(gpu.alloc::<f32>(12)).with_label(name);
+        let (x, y, w) = (named("x"), named("y"), named("w"));
+        let halves = succeed(gpu.alloc::<bf16>(12)).with_label("halves");
+        let empty: Buffer<f32> = succeed(gpu.alloc(0)).with_label("empty");
+        let mut lines = Vec::new();
+        products(kernels, [&x, &y, &w], &halves, &mut lines);
+        let mut rows = |what, outcome| said(&mut lines, what, outcome);
+        rows("softmax of too many rows", kernels.softmax(&x, &y, [4, 4]));
+        rows("softmax of rows of nothing", kernels.softmax(&x, &y, [4, 0]));
+        rows("softmax of rows beyond all buffers", kernels.softmax(&x, &y, [1, 1 << 40]));
+        rows("softmax in place", kernels.softmax(&x, &x, [3, 4]));
+        rows("log_softmax into nothing", kernels.log_softmax(&x, &empty, [3, 4]));
+        let norm = kernels.layer_norm(&x, Some(&w), None, &y, [1, 13], 1e-5);
+        rows("layer_norm with a short weight", norm);
+        rows(
+            "layer_norm with a bias alone",
+            kernels.layer_norm(&x, None, Some(&w), &y, [3, 4], 1e-5),
+        );
+        rows(
+            "rms_norm with its weight as result",
+            kernels.rms_norm(&x, Some(&y), &y, [3, 4], 1e-5),
+        );
+        lines
+    }
+
+    fn products(
+        kernels: &Kernels,
+        [x, y, w]: [&Buffer<f32>; 3],
+        halves: &Buffer<bf16>,
+        lines: &mut Vec<String>,
+    ) {
+        let mut product = |what, outcome| said(lines, what, outcome);
+        product("matmul of a short factor", kernels.matmul(x, y, w, 3, 4, 5));
+        product("matmul of no size", kernels.matmul(x, y, w, 3, -4, 3));
+        product("matmul into a factor", kernels.matmul(x, y, x, 3, 3, 3));
+        let huge = kernels.matmul(x, y, w, 1i64 << 40, 1i64 << 40, 1i64 << 40);
+        product("matmul of sizes beyond all buffers", huge);
+        let of_halves = Gemm::new(3, 3, 3, PtxType::Bf16);
+        product("gemm of another type", kernels.gemm(&of_halves, &[x, y, w]));
+        let mut overlapping = Gemm::new(3, 3, 3, PtxType::Bf16);
+        overlapping.out = Layout { order: Order::Rows, leading: 2, stride: 9 };
+        product(
+            "gemm of lines that overlap",
+            kernels.gemm(&overlapping, &[halves, halves, halves]),
+        );
+        let mut biased = Gemm::new(3, 3, 3, PtxType::Bf16);
+        biased.epilogue.bias = true;
+        product("gemm without its bias", kernels.gemm(&biased, &[halves, halves, halves]));
+    }
+
+    #[test]
+    fn every_entry_point_says_what_does_not_fit() {
+        let found = refusals(&checked()).concat();
+        let file = root().join(FILE);
+        if std::env::var_os("SCRY_BLESS").is_some() {
+            let folder = file.parent().expect("a file is in a folder");
+            fs::create_dir_all(folder).expect("the corpus can be written");
+            fs::write(&file, &found).expect("the corpus can be written");
+        }
+        let kept = fs::read_to_string(&file).unwrap_or_default();
+        assert_eq!(found, kept, "look at {FILE}, and bless it with SCRY_BLESS=1");
+    }
+}
+
 /// A kernel whose grid is no whole number of clusters, or whose map reaches too far.
 mod misshapen {
     use scry_gpu::cuda::kernels::{Kernel, Target};
