@@ -12,6 +12,7 @@ use scry_gpu::cuda::kernels::Kernels;
 mod clock;
 mod gemm;
 mod number;
+mod rows;
 #[path = "../cuda/table.rs"]
 mod table;
 #[path = "../cuda/torch.rs"]
@@ -57,7 +58,7 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 1] = [("gemm", gemm::run)];
+const PARTS: [(&str, Part); 2] = [("gemm", gemm::run), ("rows", rows::run)];
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {
