@@ -29,18 +29,12 @@ impl Torch {
         Ok(torch)
     }
 
-    /// Seconds that something takes, as `torch.py` names it.
+    /// Seconds that something takes, as the program names it.
     pub fn measure(&mut self, name: &str, numbers: &[usize]) -> Result<f64> {
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
-        self.ask(&format!("{name} {}", numbers.join(" ")))
-    }
-
-    /// Seconds that something takes, as the program names it.
-    pub fn ask(&mut self, request: &str) -> Result<f64> {
-        writeln!(self.to, "{request}")?;
+        writeln!(self.to, "{name} {}", numbers.join(" "))?;
         self.to.flush()?;
-        let said = self.line()?;
-        said.parse().with_context(|| format!("what PyTorch said of `{request}` is no number"))
+        self.line()?.parse().with_context(|| format!("what PyTorch said of `{name}` is no number"))
     }
 
     fn line(&mut self) -> Result<String> {

@@ -53,10 +53,15 @@ impl Clock {
     }
 
     /// Middle of so many measurements, ours and the peer's in turns.
-    pub fn compare(&self, torch: &mut Torch, request: &str, samples: usize) -> Result<[f64; 2]> {
+    pub fn compare(
+        &self,
+        torch: &mut Torch,
+        (name, numbers): (&str, &[usize]),
+        samples: usize,
+    ) -> Result<[f64; 2]> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for turn in 0..=samples {
-            let seconds = [self.seconds()?, torch.ask(request)?];
+            let seconds = [self.seconds()?, torch.measure(name, numbers)?];
             if turn > 0 {
                 ours.push(seconds[0]);
                 theirs.push(seconds[1]);

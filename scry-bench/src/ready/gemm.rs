@@ -72,15 +72,8 @@ fn compare<T: Number>(
         other => format!(" {other:?}"),
     };
     let name = format!("gemm {} {m}x{n}x{k}{how}", T::NAME);
-    let request = format!("gemm {} {m} {n} {k}", T::NAME);
-    bench.row(
-        &name,
-        &prepared,
-        &product.out,
-        &request,
-        ("TFLOP/s", 2.0 * (m * n * k) as f64),
-        goal,
-    )?;
+    let peer = (format!("gemm {}", T::NAME), vec![m, n, k]);
+    bench.row(&name, &prepared, &product.out, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), goal)?;
     if precision != Precision::Full || bench.drawn.is_some() {
         return Ok(());
     }
@@ -99,12 +92,12 @@ impl Bench {
         name: &str,
         prepared: &Prepared<'_>,
         out: &Buffer<T>,
-        request: &str,
+        (call, numbers): (String, Vec<usize>),
         (unit, work): (&str, f64),
         goal: Goal,
     ) -> Result<()> {
         let clock = Clock::new(self.kernels.device(), prepared, out)?;
-        let [ours, theirs] = clock.compare(&mut self.torch, request, self.samples)?;
+        let [ours, theirs] = clock.compare(&mut self.torch, (&call, &numbers), self.samples)?;
         let rate = format!("{:.1} {unit}", work / ours / 1e12);
         self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
         Ok(())

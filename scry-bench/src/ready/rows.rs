@@ -49,8 +49,8 @@ fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) ->
     for ((name, prepared), goal) in [("softmax", softmax), ("layer_norm", norm)].iter().zip(goals) {
         check(name, prepared, [&x, &weight, &bias, &y], length)?;
         let title = format!("{name} {} {count}x{length}", T::NAME);
-        let request = format!("{name} {} {count} {length}", T::NAME);
-        bench.row(&title, prepared, &y, &request, ("TB/s", bytes), goal)?;
+        let peer = (format!("{name} {}", T::NAME), vec![count, length]);
+        bench.row(&title, prepared, &y, peer, ("TB/s", bytes), goal)?;
     }
     Ok(())
 }
