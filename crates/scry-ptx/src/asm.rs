@@ -250,7 +250,7 @@ impl fmt::Display for Address {
         }
         match self.offset {
             0 => {}
-            offset => write!(f, "{offset:+}")?,
+            offset => write!(f, "+{offset}")?,
         }
         f.write_char(']')
     }

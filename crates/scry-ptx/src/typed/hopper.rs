@@ -103,6 +103,22 @@ impl Code {
     }
 }
 
+impl<'k, T: Element> Ptr<'k, Shared, T> {
+    /// Reads an element of 32 bits at the same place of another block of the cluster, which has not
+    /// ended: a barrier of the cluster lies between what is written there and this, and another
+    /// one between this and the end of that block.
+    #[must_use]
+    pub fn load_in(self, block: impl Arg<u32>) -> Val<'k, T> {
+        let here = self.to_bits().operand();
+        let opcode = Opcode::new("mapa.shared::cluster.u32");
+        let there: Val<'_, u32> = self.k.op(opcode, &[here, block.operand()]);
+        let value = self.k.edit(|body| body.reg(T::TYPE));
+        let args = [value.into(), asm::Address::reg(there.reg(), 0).into()];
+        self.k.emit(Opcode::new("ld.shared::cluster.b32"), args);
+        self.k.wrap(value)
+    }
+}
+
 /// Copies of tiles. One thread asks for each.
 impl Code {
     /// Fetches a tensor map that is soon used.

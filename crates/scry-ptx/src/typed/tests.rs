@@ -75,6 +75,12 @@ fn pointers_fold_what_is_known_and_scale_what_is_not() {
 }
 
 #[test]
+fn what_lies_before_a_pointer_is_a_negative_number_behind_it() {
+    let lines = instructions(|k| k.pointer::<f32>("x").offset(-4).store(1.0f32));
+    assert_eq!(lines.last().unwrap(), "st.global.b32 [%d1+-4], 0f3F800000;");
+}
+
+#[test]
 fn a_loop_is_left_by_a_condition_that_holds() {
     let lines = instructions(|k| {
         let sum = k.var(0u32);

@@ -184,42 +184,52 @@ impl<'k> Side<'k> {
         });
     }
 
-    /// Copies up to [`PIECE`] halves from element `start`. All are read before one is written.
+    /// Copies up to [`PIECE`] halves from element `start`.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
-        let lane = start.code().lane();
+        let (k, lane) = (start.code(), start.code().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
         // Halves from the begin of the first word to the end of the buffer, or so many that it
         // makes no difference.
         let left = (self.len - (start & !1)).min(u64::from(2 * PIECE)).convert::<u32>("");
-        let words: Vec<_> = (0..WORDS)
-            .map(|nth| {
-                let word = lane + 32 * nth;
-                let wanted = (word * 2).lt(count);
-                let low = load_word(from, word, left, wanted);
-                let high = load_word(from, word + 1, left, wanted & shift.differs(0));
-                (word, wanted, low, high)
-            })
-            .collect();
-        for (word, wanted, low, high) in words {
-            let value = funnel(low, high, shift);
-            low.code().when(wanted, || to.at(word).store(value));
-        }
+        let whole = count.ge(PIECE) & left.ge(PIECE + 2);
+        k.either(
+            whole,
+            || move_all(from.at(lane), to.at(lane), shift),
+            || {
+                k.for_range(lane, (count + 1) >> 1, 32, |word| {
+                    let low = load_word(from, word, left);
+                    let high = load_word(from, word + 1, left);
+                    to.at(word).store(funnel(low, high, shift));
+                });
+            },
+        );
     }
 }
 
-/// A word if it is wanted; of one that ends behind the buffer only the half before that.
+/// Moves all words of a piece. All are read before one is written.
+fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val<'k, u32>) {
+    let words = (0..WORDS).map(|nth| 32 * nth);
+    let pairs: Vec<_> = words
+        .clone()
+        .map(|word| (from.at(word).load_constant(), from.at(word + 1).load_constant()))
+        .collect();
+    for (word, (low, high)) in words.zip(pairs) {
+        to.at(word).store(funnel(low, high, shift));
+    }
+}
+
+/// A word; of one that ends behind the buffer only the half before that.
 fn load_word<'k>(
     from: Ptr<'k, Global, u32>,
     word: Val<'k, u32>,
     left: Val<'k, u32>,
-    wanted: Val<'k, bool>,
 ) -> Val<'k, u32> {
     let (k, at) = (word.code(), from.at(word));
     let value = k.var::<u32>(0);
     let half = word * 2 + 1;
-    k.when(wanted & half.lt(left), || value.set(at.load_constant()));
-    k.when(wanted & half.equals(left), || {
+    k.when(half.lt(left), || value.set(at.load_constant()));
+    k.when(half.equals(left), || {
         value.set(at.cast::<u16>().load_constant().convert::<u32>(""));
     });
     value.get()

@@ -155,7 +155,8 @@ impl Product {
 
     fn task(&self, machine: Machine) -> Task {
         let outer = (self.gemm.a.order == Order::Columns, self.gemm.b.order == Order::Rows);
-        Task { gemm: self.gemm, outer, parts: self.parts(), machine }
+        let by_tiles = self.by_tiles();
+        Task { gemm: self.gemm, outer, by_tiles, parts: self.parts(), machine }
     }
 
     fn variant(&self, tile: Tile, output: PtxType, store: Store, finish: Finish) -> Variant {
@@ -179,36 +180,44 @@ impl Product {
         machine: Machine,
         choice: &Choice,
     ) -> Result<Plan, KernelError> {
-        if !choice.is_partial() {
-            let kernel = self.whole(machine, choice.tile)?;
+        if choice.splits == 1 {
+            let product = if choice.flipped { self.turned() } else { Self { ..*self } };
+            let kernel = product.whole(machine, choice)?;
             let bias = kernel.variant.finish.bias != Bias::None;
-            let mut buffers = vec![self.a, self.b];
+            let mut buffers = vec![product.a, product.b];
             buffers.extend(bias.then_some(Place::Argument(2)));
             buffers.push(Place::Argument(plan.arguments.len() - 1));
             plan.steps.push(Step { kernel: Box::new(kernel), buffers });
             return Ok(plan);
         }
-        let product = if choice.flipped { self.turned() } else { Self { ..*self } };
-        let kernel = product.partial(machine, choice)?;
-        let reduce = product.reduce(&kernel);
+        let kernel = self.partial(machine, choice)?;
+        let reduce = self.reduce(&kernel);
         let scratch = Place::Scratch(plan.scratch.len());
         plan.scratch.push(4 * reduce.partial * u64::from(choice.splits) * self.gemm.batch);
-        let buffers = vec![product.a, product.b, scratch];
+        let buffers = vec![self.a, self.b, scratch];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         finish(plan, &self.asked, reduce, Some(scratch))
     }
 
-    /// The kernel that computes the results themselves.
-    fn whole(&self, machine: Machine, tile: Tile) -> Result<HopperGemm, KernelError> {
+    /// Whether the copy engine can write the results: it writes 16 bytes of a line at a time.
+    fn by_tiles(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
-        let tiles = !epilogue.reads() && fits(&out, m, n, batch, output.size().into());
-        let store = if tiles && tile.columns % (128 / output.size()) == 0 {
+        let size = u64::from(output.size());
+        !epilogue.reads() && n * size % 16 == 0 && fits(&out, m, n, batch, size)
+    }
+
+    /// The kernel that computes the results themselves.
+    fn whole(&self, machine: Machine, choice: &Choice) -> Result<HopperGemm, KernelError> {
+        let Gemm { output, out, epilogue, .. } = self.gemm;
+        let store = if choice.is_team() {
+            Store::Team(out.order)
+        } else if self.by_tiles() && choice.tile.columns % (128 / output.size()) == 0 {
             Store::Tiles
         } else {
             Store::Lanes
         };
         let finish = Finish::of(&epilogue, self.flipped);
-        HopperGemm::new(self.gemm, self.variant(tile, output, store, finish), 1, machine)
+        HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, machine)
     }
 
     /// The kernel that computes partial results.

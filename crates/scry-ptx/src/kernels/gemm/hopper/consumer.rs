@@ -3,7 +3,8 @@
 use super::ring::Ring;
 use super::schedule::{Part, Schedule};
 use super::store::Results;
-use super::variant::{GROUP_ROWS, LINE, Major, Variant, WARPGROUP};
+use super::team;
+use super::variant::{GROUP_ROWS, LINE, Major, Store, Variant, WARPGROUP};
 use crate::typed::hopper::{Left, Sums, Swizzle, Transposed, descriptor};
 use crate::typed::{Code, Ptr, Shared, Val};
 
@@ -41,7 +42,10 @@ pub(super) fn write(
             None => accumulate(k, &tiles, &ring, &part),
             Some(sums) => accumulate_parts(k, &tiles, sums, &ring, &part),
         }
-        results.write(&tiles.sums, &part);
+        match variant.store {
+            Store::Team(_) => team::share(k, variant, memory, &tiles.sums),
+            _ => results.write(&tiles.sums, &part),
+        }
     });
     results.finish();
 }

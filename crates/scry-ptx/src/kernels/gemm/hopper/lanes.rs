@@ -1,5 +1,5 @@
 //! Results that no copy engine can write, because lines begin anywhere, or because what was there
-//! is read: each lane writes a column, so that a warp writes neighbours.
+//! is read: a warp writes neighbours, row by row.
 
 use super::store::{Lines, Results, Warp, put_floats};
 use super::variant::{Bias, LINE, WARP_ROWS};
@@ -8,8 +8,16 @@ use crate::typed::hopper::Sums;
 use crate::typed::{Global, Ptr, Shared, Val};
 
 impl<'k> Results<'k> {
-    /// Results are arranged as they are summed, and finished by the lane that writes them.
+    /// Of halves that replace what was there, words are written; otherwise single results.
     pub(super) fn write_lanes<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+        match self.variant.writes_words() {
+            true => self.write_words(lines, sums, warp),
+            false => self.write_columns(lines, sums, warp),
+        }
+    }
+
+    /// Results are arranged as they are summed, and finished by the lane that writes a column.
+    fn write_columns<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let wide = |value: Val<'a, u32>| value.convert::<u64>("");
         let size = u64::from(self.variant.output.size());
@@ -68,6 +76,20 @@ impl<'k> Results<'k> {
         let (finish, element) = (self.variant.finish, self.variant.output);
         let was = finish.reads.then(|| load_number(to, element, false));
         store_number(to, element, self.factors.finish(finish.activation, sum, was, bias));
+    }
+
+    /// The bias of a result.
+    pub(super) fn bias_of<'a>(
+        &'a self,
+        row: Val<'a, u32>,
+        column: Val<'a, u32>,
+    ) -> Option<Val<'a, f32>> {
+        let index = match self.variant.finish.bias {
+            Bias::None => return None,
+            Bias::Columns => column,
+            Bias::Rows => row,
+        };
+        self.bias.map(|bias| self.number(bias, index))
     }
 
     fn number<'a>(&'a self, from: Ptr<'a, Global, u8>, index: Val<'a, u32>) -> Val<'a, f32> {

@@ -15,7 +15,9 @@ mod producer;
 mod ring;
 mod schedule;
 mod store;
+mod team;
 mod variant;
+mod words;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
@@ -82,15 +84,18 @@ impl HopperGemm {
         let (down, across) = tiles(&gemm, &variant.tile);
         let parts = [down, across, splits, gemm.batch as u32].map(u64::from);
         let parts = parts.into_iter().try_fold(1u64, u64::checked_mul);
-        match parts.filter(|parts| *parts < 1 << 31) {
+        match parts.filter(|parts| *parts < 1 << 28) {
             None => {
                 let problem = format!("{down} by {across} tiles in {splits} parts, too many");
                 Err(refusal("out", problem, "compute the product in parts"))
             }
             Some(parts) => {
-                let clusters = (machine.multiprocessors / cluster).max(1).min(parts as u32);
+                let clusters = match variant.store {
+                    Store::Team(_) => parts as u32,
+                    _ => (machine.multiprocessors / cluster).clamp(1, parts as u32),
+                };
                 let band = band.clamp(1, down);
-                let cut = Cut { splits, band, blocks: clusters * cluster };
+                let cut = Cut { splits, band, blocks: clusters * variant.tile.blocks() };
                 Ok(Self { gemm, variant, cut })
             }
         }
@@ -111,7 +116,8 @@ impl Kernel for HopperGemm {
         let block = [variant.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| write(k, variant));
         kernel.min_blocks = Some(1);
-        kernel.cluster = (variant.tile.cluster > 1).then_some([variant.tile.cluster, 1, 1]);
+        let blocks = variant.tile.blocks();
+        kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
     }
 
@@ -147,22 +153,33 @@ fn write(k: &Code, variant: Variant) {
             registers.into_iter().for_each(|(left, _)| k.release_registers(left));
             let first = k.thread_id().equals(variant.tile.groups * variant::WARPGROUP);
             k.when(first, || producer::write(k, variant, memory, &schedule, &operands));
+            k.sync_warp();
+            end(k, variant, || {});
         },
         || {
             registers.into_iter().for_each(|(_, wanted)| k.claim_registers(wanted));
             consumer::write(k, variant, memory, &schedule, &results);
+            end(k, variant, || team::write(k, variant, memory, &schedule, &results));
         },
     );
-    k.sync_warp();
-    if variant.tile.cluster > 1 {
-        // A block may not end while others tell its barriers something.
+}
+
+/// The last steps of all threads: what a team adds up, and the end, before which others tell the
+/// block's barriers something or read its memory.
+fn end(k: &Code, variant: Variant, add_up: impl FnOnce()) {
+    if let Store::Team(_) = variant.store {
+        k.sync_cluster();
+        add_up();
+    }
+    if variant.tile.blocks() > 1 {
+        k.sync_warp();
         k.sync_cluster();
     }
 }
 
 /// Waits until the barriers are prepared, in all blocks that use them.
 fn together(k: &Code, variant: Variant) {
-    match variant.tile.cluster {
+    match variant.tile.blocks() {
         1 => k.sync(),
         _ => k.sync_cluster(),
     }

@@ -42,6 +42,16 @@ impl HopperGemm {
         ]
     }
 
+    /// Elements of a line of results. The copy engine writes 16 bytes at a time: of partial results
+    /// it writes what is behind the last column too, where nobody reads.
+    fn line(&self) -> u64 {
+        let piece = u64::from(16 / self.variant.output.size());
+        match self.variant.store {
+            Store::Tiles => self.gemm.n.next_multiple_of(piece),
+            _ => self.gemm.n,
+        }
+    }
+
     /// The buffers of the kernel.
     pub(super) fn buffers(&self) -> Vec<Buffer> {
         let Gemm { m, n, batch, element, out, .. } = self.gemm;
@@ -56,7 +66,8 @@ impl HopperGemm {
             Bias::Columns => buffers.push(read("bias", element, n)),
             Bias::Rows => buffers.push(read("bias", element, m)),
         }
-        let len = extent(&out, m, n, batch * u64::from(self.cut.splits));
+        let (lines, line) = if out.order == Order::Rows { (m, self.line()) } else { (n, m) };
+        let len = extent(&out, lines, line, batch * u64::from(self.cut.splits));
         buffers.push(Buffer { name: "out", access: Access::Write, element, len });
         buffers
     }
@@ -88,18 +99,19 @@ impl HopperGemm {
         let stages = self.gemm.k.div_ceil(self.variant.depth().into()) as u32;
         let Cut { splits, band, .. } = self.cut;
         let parts = rows * columns * splits * self.gemm.batch as u32;
-        [rows, columns, splits, parts, band, stages, stages.div_ceil(splits)].map(Parameter::U32)
+        let split_stages = stages.div_ceil(splits * self.variant.tile.team);
+        [rows, columns, splits, parts, band, stages, split_stages].map(Parameter::U32)
     }
 
     fn out_parameters(&self, at: usize) -> Vec<Parameter> {
-        let Gemm { m, n, batch, out, .. } = self.gemm;
+        let Gemm { m, batch, out, .. } = self.gemm;
         match self.variant.store {
             Store::Tiles => {
-                let size = [n, m, batch * u64::from(self.cut.splits)];
+                let size = [self.line(), m, batch * u64::from(self.cut.splits)];
                 let tile = [self.variant.staged_columns(), WARP_ROWS];
                 vec![Parameter::Map(at, map(&out, self.variant.output, size, tile))]
             }
-            Store::Lanes => vec![
+            Store::Lanes | Store::Team(_) => vec![
                 Parameter::Pointer(at),
                 Parameter::U64(out.leading),
                 Parameter::U64(out.stride),

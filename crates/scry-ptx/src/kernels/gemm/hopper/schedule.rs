@@ -1,6 +1,6 @@
 //! Which parts of a product a block computes, in which order.
 
-use super::variant::Variant;
+use super::variant::{Store, Tile, Variant};
 use crate::typed::{Code, Val};
 
 /// How a product is cut into parts: parameters of the kernel.
@@ -59,17 +59,28 @@ impl<'k> Schedule<'k> {
 
     /// The block's number in its cluster.
     pub(super) fn rank(&self) -> Val<'k, u32> {
-        match self.variant.tile.cluster {
+        match self.variant.tile.blocks() {
             1 => self.k.constant(0),
             _ => self.k.cluster_rank(),
         }
     }
 
-    /// Writes what is done for each part of the block.
+    /// Writes what is done for each part of the block. A team has one only.
     pub(super) fn each(&self, write: impl FnOnce(Part<'_>)) {
+        if let Store::Team(_) = self.variant.store {
+            return write(self.of_team());
+        }
         let cluster = self.variant.tile.cluster;
         let (first, step) = (self.k.block_id(0) / cluster, self.k.block_count(0) / cluster);
         self.k.for_range(first, self.parts, step, |nth| write(self.part(nth)));
+    }
+
+    /// What a block of a team computes.
+    pub(super) fn of_team(&self) -> Part<'_> {
+        let Tile { team, .. } = self.variant.tile;
+        let part = self.part(self.k.block_id(0) / team);
+        let begin = self.rank() * self.split_depth;
+        Part { begin, end: (begin + self.split_depth).min(self.depth), ..part }
     }
 
     /// The `nth` part. Parts go down the rows of a band, then along the columns: what blocks read
@@ -89,12 +100,20 @@ impl<'k> Schedule<'k> {
         let batch = result / self.splits;
         let begin = (result - batch * self.splits) * self.split_depth;
         Part {
-            row: (row * tile.cluster + self.rank()) * tile.rows(),
+            row: self.tile_row(row) * tile.rows(),
             column: column * tile.columns,
             batch,
             result,
             begin,
             end: (begin + self.split_depth).min(self.depth),
+        }
+    }
+
+    /// The block's tile of a cluster of tiles down the rows.
+    fn tile_row<'a>(&'a self, cluster: Val<'a, u32>) -> Val<'a, u32> {
+        match self.variant.tile.cluster {
+            1 => cluster,
+            blocks => cluster * blocks + self.rank(),
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::types::PtxType;
 pub(super) struct Results<'k> {
     pub k: &'k Code,
     pub variant: Variant,
-    place: Place<'k>,
+    pub place: Place<'k>,
     pub bias: Option<Ptr<'k, Global, u8>>,
     pub factors: Factors<'k>,
     pub m: Val<'k, u32>,
@@ -24,7 +24,7 @@ pub(super) struct Results<'k> {
 
 /// Where results go.
 #[derive(Debug, Clone, Copy)]
-enum Place<'k> {
+pub(super) enum Place<'k> {
     /// A tensor.
     Map(Val<'k, u64>),
     /// Memory.
@@ -57,7 +57,7 @@ impl<'k> Results<'k> {
     pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         let place = match variant.store {
             Store::Tiles => Place::Map(k.tensor_map("out")),
-            Store::Lanes => Place::Memory(Lines {
+            Store::Lanes | Store::Team(_) => Place::Memory(Lines {
                 start: k.pointer("out"),
                 leading: k.number("out_leading"),
                 stride: k.number("out_stride"),
@@ -114,7 +114,7 @@ impl<'k> Results<'k> {
     }
 
     /// Puts the results of 8 columns where a tile is copied from; of halves 16 at a time.
-    fn arrange<'a>(
+    pub(super) fn arrange<'a>(
         &'a self,
         staging: Ptr<'a, Shared, u8>,
         sums: &Sums<'a>,

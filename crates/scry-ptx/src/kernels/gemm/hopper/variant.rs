@@ -1,7 +1,7 @@
 //! What is fixed in the text of a kernel: types, the tile, and how results are written.
 
 use crate::kernels::TensorElement;
-use crate::kernels::gemm::{Activation, Epilogue};
+use crate::kernels::gemm::{Activation, Epilogue, Order};
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
 
@@ -38,13 +38,27 @@ pub struct Tile {
     pub columns: u32,
     /// Neighbours down the rows that share what they read of `b`: 1 or 2.
     pub cluster: u32,
+    /// Blocks that share the work on a tile, each on a part of the common dimension, and add up
+    /// what they have: 1, 2, 4 or 8, if the cluster is 1.
+    pub team: u32,
 }
 
 impl Tile {
     /// A tile.
     #[must_use]
     pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
-        Self { groups, columns, cluster }
+        Self { groups, columns, cluster, team: 1 }
+    }
+
+    /// A tile that several blocks share the work on.
+    #[must_use]
+    pub const fn shared(groups: u32, columns: u32, team: u32) -> Self {
+        Self { groups, columns, cluster: 1, team }
+    }
+
+    /// Blocks that run together.
+    pub(super) const fn blocks(&self) -> u32 {
+        self.cluster * self.team
     }
 
     /// Rows.
@@ -61,6 +75,9 @@ pub enum Store {
     Tiles,
     /// By each lane: lines begin anywhere, and what was there may be read.
     Lanes,
+    /// By all threads, after the blocks of a team have added up what they have; the results lie in
+    /// this order.
+    Team(Order),
 }
 
 /// What the sums of a kernel are followed by, as far as the text goes.
@@ -176,7 +193,10 @@ impl Variant {
 
     /// Bytes for results on their way out.
     const fn staging_bytes(&self) -> u32 {
-        self.tile.groups * 4 * STAGING * STAGINGS
+        match self.store {
+            Store::Team(_) => 0,
+            _ => self.tile.groups * 4 * STAGING * STAGINGS,
+        }
     }
 
     /// As many stages as fit, but no more than help.
@@ -209,17 +229,29 @@ impl Variant {
     pub(super) const fn staged_columns(&self) -> u32 {
         match self.store {
             Store::Tiles => LINE / self.output.size(),
-            Store::Lanes => LINE / 4,
+            _ if self.writes_words() => LINE / self.output.size(),
+            _ => LINE / 4,
         }
+    }
+
+    /// Whether lanes write words of two halves.
+    pub(super) const fn writes_words(&self) -> bool {
+        let halves = matches!(self.output, PtxType::F16 | PtxType::Bf16);
+        halves && !self.finish.reads && self.tile.columns % 64 == 0
     }
 
     /// The name of the kernel.
     pub(super) fn name(&self) -> String {
         let Self { element, parts, output, a, b, tile, store, finish } = self;
         let letter = |major: Major| if major == Major::Inner { 'i' } else { 'o' };
-        let store = if *store == Store::Tiles { "" } else { "_lanes" };
+        let store = match store {
+            Store::Tiles => format!("c{}", tile.cluster),
+            Store::Lanes => format!("c{}_lanes", tile.cluster),
+            Store::Team(Order::Rows) => format!("team{}_rows", tile.team),
+            Store::Team(Order::Columns) => format!("team{}_columns", tile.team),
+        };
         format!(
-            "gemm_sm90_{}{}_{}_{}{}_{}x{}_c{}{store}{}",
+            "gemm_sm90_{}{}_{}_{}{}_{}x{}_{store}{}",
             if *element == PtxType::F32 { "tf32" } else { element.name() },
             if *parts == 2 { "x3" } else { "" },
             output.name(),
@@ -227,7 +259,6 @@ impl Variant {
             letter(*b),
             tile.rows(),
             tile.columns,
-            tile.cluster,
             finish.tag()
         )
     }

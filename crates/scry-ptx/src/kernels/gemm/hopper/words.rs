@@ -1,0 +1,131 @@
+//! Halves that no copy engine can write, because lines begin anywhere: words of two, which are
+//! aligned, and the single ones at both ends of a line.
+
+use super::store::{Lines, Results, Warp};
+use super::variant::{LINE, WARP_ROWS};
+use crate::asm::Opcode;
+use crate::kernels::gemm::memory::wide;
+use crate::typed::hopper::Sums;
+use crate::typed::{Arg, Global, Ptr, Shared, Val};
+
+/// Columns that a warp writes of a row at a time: two for each lane.
+const COLUMNS: u32 = 64;
+
+impl<'k> Results<'k> {
+    /// Results are finished where they are summed, and arranged as they are written.
+    pub(super) fn write_words<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
+        let k = self.k;
+        let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.leading;
+        let start = lines.start.at_wide((first + wide(warp.column)) * 2);
+        let between = lines.leading * 2;
+        let rows = (self.m - warp.row.min(self.m)).min(WARP_ROWS);
+        for slab in 0..sums.columns() / COLUMNS {
+            k.sync_warp();
+            for eight in slab * COLUMNS / 8..(slab + 1) * COLUMNS / 8 {
+                self.arrange(warp.staging, sums, warp, eight);
+            }
+            k.sync_warp();
+            let column = warp.column + slab * COLUMNS;
+            let count = (self.n - column.min(self.n)).min(COLUMNS);
+            let to = start.offset((slab * LINE).into());
+            self.write_slab(warp.staging, to, between, [rows, count]);
+        }
+    }
+
+    /// Writes what is arranged, so many rows and columns of it.
+    fn write_slab<'a>(
+        &'a self,
+        staging: Ptr<'a, Shared, u8>,
+        to: Ptr<'a, Global, u8>,
+        between: Val<'a, u64>,
+        [rows, columns]: [Val<'a, u32>; 2],
+    ) {
+        let k = self.k;
+        let next_lane = (k.lane() + 1) & 31;
+        let words: Vec<_> = (0..WARP_ROWS)
+            .map(|row| {
+                let word = arranged(staging, row);
+                (word, k.shuffle("idx", word, next_lane))
+            })
+            .collect();
+        // Rows begin within a word all, or none, or every other one.
+        let ends = [to, to.at_wide(between)].map(|row| Ends::new(row, columns));
+        let [even, odd] = [0, 1].map(|row| to.at_wide(ends[row].skipped(between, row as u64)));
+        let two = between * 2;
+        let write = |all: bool| {
+            let mut places = [even, odd];
+            for (row, (own, next)) in words.iter().enumerate() {
+                let ends = &ends[row % 2];
+                let write = || ends.write(places[row % 2], *own, *next);
+                if all {
+                    write()
+                } else {
+                    k.when(rows.gt(row as u32), write)
+                }
+                places[row % 2] = places[row % 2].at_wide(two);
+            }
+        };
+        k.either(rows.equals(WARP_ROWS), || write(true), || write(false));
+    }
+}
+
+/// How a lane writes its part of a row of so many columns. If the row begins within a word, lanes
+/// write the second of their columns and the first of the next lane; the last lane then has the
+/// first column of all, and writes it by itself.
+struct Ends<'k> {
+    /// By how many bits the two columns are apart from the lane's own.
+    shift: Val<'k, u32>,
+    /// Bytes from the begin of the row to the lane's word.
+    offset: Val<'k, u64>,
+    /// Whether the lane writes a word.
+    whole: Val<'k, bool>,
+    /// Whether it writes the first half of a word only, which is the end of the row.
+    half: Val<'k, bool>,
+    /// Whether it writes the first column.
+    first: Val<'k, bool>,
+}
+
+impl<'k> Ends<'k> {
+    fn new(row: Ptr<'k, Global, u8>, count: Val<'k, u32>) -> Self {
+        let lane = row.code().lane();
+        let odd = (row.to_bits() >> 1).convert::<u32>("") & 1;
+        let column = lane * 2 + odd;
+        let whole = (column + 1).lt(count);
+        Self {
+            shift: odd << 4,
+            offset: wide(column * 2),
+            whole,
+            half: column.lt(count) & !whole,
+            first: odd.equals(1) & lane.equals(31) & count.gt(0),
+        }
+    }
+
+    /// Bytes from the begin of the first row to the lane's word in another one.
+    fn skipped(&self, between: Val<'k, u64>, row: u64) -> Val<'k, u64> {
+        self.offset + between * row
+    }
+
+    /// Writes at the lane's word. Most lanes of most rows write a word and nothing else.
+    fn write<'a>(&'a self, at: Ptr<'a, Global, u8>, own: Val<'a, u32>, next: Val<'a, u32>) {
+        let k = own.code();
+        let opcode = Opcode::new("shf.r.wrap.b32");
+        let pair: Val<'_, u32> =
+            k.op(opcode, &[own.operand(), next.operand(), self.shift.operand()]);
+        k.when(self.whole, || at.cast::<u32>().store(pair));
+        k.when(self.half, || at.cast::<u16>().store(low_half(pair)));
+        // The last lane's word begins 63 columns behind the first column.
+        k.when(self.first, || at.offset(-126).cast::<u16>().store(low_half(pair >> 16)));
+    }
+}
+
+fn low_half(word: Val<'_, u32>) -> Val<'_, u16> {
+    word.convert("")
+}
+
+/// The lane's word of an arranged row.
+fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, u32> {
+    let lane = staging.code().lane();
+    let piece = (lane >> 2) ^ (row % 8);
+    let at = staging.plus_bytes((piece << 4) + ((lane & 3) << 2)).offset((row * LINE).into());
+    at.cast::<u32>().load()
+}

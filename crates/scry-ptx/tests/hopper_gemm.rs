@@ -1,0 +1,173 @@
+//! Products on Hopper's tensor cores: which launches are planned, what kernels are made of, and
+//! what is refused.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
+use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+use scry_ptx::kernels::{Machine, Parameter, Place, Plan};
+use scry_ptx::{PtxType, Target};
+
+const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.kernel.name()).collect()
+}
+
+fn with(tile: Tile) -> Option<Choice> {
+    Some(Choice { tile, splits: 1, flipped: false })
+}
+
+/// A product with all that may become of sums.
+fn finished(gemm: Gemm) -> Gemm {
+    let epilogue = Epilogue { alpha: 0.5, beta: 2.0, bias: true, activation: Activation::Gelu };
+    Gemm { epilogue, ..gemm }
+}
+
+/// Every kind of kernel: of many tiles, of sizes that end within one, of teams, in parts.
+fn all() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    let sizes = [[4096, 4096, 4096], [4097, 4095, 1023], [16, 4096, 4096], [64, 64, 65536]];
+    for [m, n, k] in sizes {
+        for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
+            for element in [PtxType::F16, PtxType::Bf16] {
+                plans.push(Gemm::new(m, n, k, element).with_orders(a, b).plan(H200));
+            }
+        }
+        for precision in [Precision::Tf32, Precision::Tf32x3] {
+            let single = Gemm { precision, ..Gemm::new(m, n, k, PtxType::F32) };
+            plans.push(single.plan(H200));
+        }
+        let gemm = Gemm::new(m, n, k, PtxType::F16);
+        plans.push(finished(gemm).plan(H200));
+        plans.push(finished(Gemm { output: PtxType::F32, ..gemm }).plan(H200));
+        let turned = Layout::packed(Order::Columns, m, n);
+        plans.push(finished(Gemm { out: turned, ..gemm }).plan(H200));
+    }
+    for tile in [Tile::new(2, 256, 2), Tile::new(3, 128, 1), Tile::new(1, 64, 1)] {
+        let bias = Epilogue { bias: true, activation: Activation::Silu, ..Epilogue::NONE };
+        let gemm = Gemm { epilogue: bias, ..Gemm::new(512, 512, 512, PtxType::Bf16) };
+        plans.push(gemm.plan_with(H200, with(tile)));
+    }
+    plans.push(finished(Gemm::new(5, 7, 0, PtxType::Bf16)).plan(H200));
+    plans.into_iter().map(Result::unwrap).collect()
+}
+
+#[test]
+fn kernels_of_one_name_have_one_text() {
+    let mut known = BTreeMap::new();
+    let other = [1000, 2000, 3000].map(|k| Gemm::new(3000, k + 8, k, PtxType::Bf16).plan(H200));
+    let other: Vec<_> = other.into_iter().map(Result::unwrap).collect();
+    for step in all().iter().chain(&other).flat_map(|plan| &plan.steps) {
+        let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
+        assert!(text.contains(&format!(".entry {name}(")));
+        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+    }
+    assert!(known.len() > 25, "{}", known.len());
+}
+
+#[test]
+fn nothing_is_spilled() {
+    ledger::compare("gemm_hopper.txt", &all());
+}
+
+#[test]
+fn what_is_passed_between_steps_has_room() {
+    for plan in all() {
+        for step in &plan.steps {
+            let interface = step.kernel.interface();
+            assert_eq!(interface.buffers.len(), step.buffers.len());
+            for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
+                let room = match *place {
+                    Place::Argument(nth) => plan.arguments[nth].len,
+                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
+                };
+                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn parameters_are_as_many_as_the_kernel_declares() {
+    for step in all().iter().flat_map(|plan| &plan.steps) {
+        let declared = step.kernel.write(step.kernel.default_target()).params;
+        assert_eq!(declared.len(), step.kernel.interface().parameters.len());
+    }
+}
+
+#[test]
+fn shapes_choose_the_way() {
+    let planned = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
+    assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_bf16_io_128x256_c2"]);
+    let odd = planned(4097, 4095, 1023);
+    assert_eq!(odd[0], "gemm_align16_2");
+    assert!(odd[1].ends_with("_lanes"), "{odd:?}");
+    let skinny = planned(16, 4096, 4096);
+    assert!(skinny.len() == 1 && skinny[0].contains("_team"), "{skinny:?}");
+    let deep = planned(64, 64, 1 << 20);
+    assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
+}
+
+#[test]
+fn a_stage_is_multiplied_in_steps_of_sixteen() {
+    let count = |gemm: Gemm, tile| {
+        let plan = gemm.plan_with(H200, with(tile)).unwrap();
+        plan.steps.last().unwrap().kernel.emit_ptx().matches("wgmma.mma_async").count()
+    };
+    let halves = Gemm::new(512, 512, 512, PtxType::F16);
+    assert_eq!(count(halves, Tile::new(2, 256, 1)), 4);
+    let single = Gemm { precision: Precision::Tf32, ..Gemm::new(512, 512, 512, PtxType::F32) };
+    assert_eq!(count(single, Tile::new(2, 256, 1)), 4);
+    // Three products of two parts.
+    let exact = Gemm { precision: Precision::Tf32x3, ..single };
+    assert_eq!(count(exact, Tile::new(2, 128, 1)), 12);
+}
+
+#[test]
+fn operands_of_a_batch_follow_each_other_or_are_the_same() {
+    let mut gemm = Gemm { batch: 3, ..Gemm::new(100, 72, 88, PtxType::F16) };
+    gemm.b.stride = 0;
+    let plan = gemm.plan(H200).unwrap();
+    let parameters = plan.steps[0].kernel.interface().parameters;
+    let maps: Vec<_> = parameters
+        .iter()
+        .filter_map(|parameter| match parameter {
+            Parameter::Map(nth, map) => Some((*nth, map.dims.clone(), map.strides.clone())),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(maps[0], (0, vec![88, 100, 3], vec![176, 17600]));
+    assert_eq!(maps[1].1, [72, 88, 1]);
+}
+
+#[test]
+fn nothing_is_launched_for_nothing() {
+    let none = Gemm::new(0, 5, 7, PtxType::F16).plan(H200).unwrap();
+    assert!(none.steps.is_empty());
+    assert_eq!(none.arguments.len(), 3);
+    let shallow = Gemm::new(3, 5, 0, PtxType::F16).plan(H200).unwrap();
+    assert_eq!(names(&shallow), ["gemm_reduce_none_f16"]);
+}
+
+#[test]
+fn what_tensor_cores_do_not_take_is_refused() {
+    let said = |gemm: Gemm, machine| gemm.plan(machine).unwrap_err().to_string();
+    let older = Machine { target: Target::SM_90, ..H200 };
+    let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
+    assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
+    let text = said(Gemm::new(3, 5, 7, PtxType::F32), H200);
+    assert!(text.contains("precision is that of binary32"), "{text}");
+    let side = 1 << 27;
+    let vast = Gemm {
+        a: Layout { leading: 8, ..Layout::packed(Order::Rows, side, 8) },
+        ..Gemm::new(side, side, 8, PtxType::F16)
+    };
+    assert!(said(vast, H200).contains("too many"), "{}", said(vast, H200));
+}
