@@ -83,8 +83,8 @@ fn the_length_chooses_the_team() {
     let chosen = |count, length, machine| names(&softmax(count, length, machine)).join(" ");
     assert_eq!(chosen(65536, 32, HOPPER), "softmax_f32_1x8x1");
     assert_eq!(chosen(65536, 128, HOPPER), "softmax_f32_1x32x1");
-    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x32x8_ragged");
-    assert_eq!(chosen(16384, 4096, HOPPER), "softmax_f32_1x128x8");
+    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x64x4_ragged");
+    assert_eq!(chosen(16384, 4096, HOPPER), "softmax_f32_1x256x4");
     assert_eq!(chosen(1000, 32768, HOPPER), "softmax_f32_2x512x8");
     assert_eq!(chosen(128, 131_072, HOPPER), "softmax_f32_8x512x8");
     assert_eq!(chosen(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
@@ -104,14 +104,24 @@ fn few_rows_are_spread_over_blocks() {
 fn a_row_is_read_once_and_written_once() {
     for (length, edges) in [(4096, 0), (4099, 1)] {
         let text = text(&softmax(1000, length, HOPPER));
-        assert_eq!(text.matches("ld.global.nc.L1::no_allocate.v4.b32").count(), 8);
-        assert_eq!(text.matches("st.global.v4.b32").count(), 8);
-        assert_eq!(text.matches("ld.global").count(), 8 + edges);
-        assert_eq!(text.matches("st.global").count(), 8 + edges);
+        assert_eq!(text.matches("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.b32").count(), 4);
+        assert_eq!(text.matches("st.global.v4.b32").count(), 4);
+        assert_eq!(text.matches("ld.global").count(), 4 + edges);
+        assert_eq!(text.matches("st.global").count(), 4 + edges);
         assert_eq!(text.matches("bar.sync").count(), 1);
         // Each element's, that of the merge, and that of the warp's share.
-        assert_eq!(text.matches("ex2").count(), 32 + edges + 2);
+        assert_eq!(text.matches("ex2").count(), 16 + edges + 2);
     }
+}
+
+#[test]
+fn rows_that_are_read_later_are_prefetched_on_hopper() {
+    let plan = softmax(1000, 4096, HOPPER);
+    assert_eq!(text(&plan).matches("cp.async.bulk.prefetch.L2.global").count(), 1);
+    let parameters = plan.steps[0].kernel.interface().parameters;
+    assert_eq!(parameters.last(), Some(&Parameter::U32(132 * 5)));
+    assert!(!plan.steps[0].kernel.emit_ptx().contains("prefetch"));
+    assert!(!text(&softmax(128, 131_072, HOPPER)).contains("prefetch"));
 }
 
 #[test]
@@ -123,8 +133,8 @@ fn operands_for_columns_are_vectors_where_rows_are_aligned() {
         (vectors, text.matches("ld.global.nc.b16").count())
     };
     // Beside the first element of the row.
-    assert_eq!(loads(4096), (2 * 4, 1));
-    assert_eq!(loads(4097), (0, 1 + 2 * 4 * 8 + 3));
+    assert_eq!(loads(4096), (2 * 2, 1));
+    assert_eq!(loads(4097), (0, 1 + 2 * 2 * 8 + 3));
 }
 
 #[test]

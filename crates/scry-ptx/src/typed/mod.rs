@@ -34,7 +34,7 @@ use std::marker::PhantomData;
 
 pub use flow::Exit;
 pub use pointer::{Global, Memory, Ptr, Shared};
-pub use stream::{bfloats, halves};
+pub use stream::{Policy, bfloats, halves};
 pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, pack};
 
 use crate::asm::{self, Address, Opcode};

@@ -14,23 +14,26 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         only: Option<Val<'k, bool>>,
         otherwise: impl Arg<T>,
     ) -> [Val<'k, T>; N] {
-        self.load_by("ld.global.nc", only, otherwise)
+        self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
     }
 
-    /// The same for what is not read again soon: the first cache does not keep it.
+    /// The same for what is not read again: the first cache does not keep it, and the second one
+    /// as `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
+        policy: Policy<'k>,
         only: Option<Val<'k, bool>>,
         otherwise: impl Arg<T>,
     ) -> [Val<'k, T>; N] {
-        self.k.edit(|body| body.require(7, 4));
-        self.load_by("ld.global.nc.L1::no_allocate", only, otherwise)
+        let opcode = Opcode::new("ld.global.nc.L1::no_allocate.L2::cache_hint");
+        self.load_by(opcode, Some(policy), only, otherwise)
     }
 
     fn load_by<const N: usize>(
         self,
-        opcode: &str,
+        opcode: Opcode,
+        policy: Option<Policy<'k>>,
         only: Option<Val<'k, bool>>,
         otherwise: impl Arg<T>,
     ) -> [Val<'k, T>; N] {
@@ -38,8 +41,9 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
             None => self.k.edit(|body| body.reg(T::TYPE)),
             Some(_) => self.k.var(otherwise).reg(),
         });
-        let args = vec![group(&regs.map(Operand::Reg)), self.address().into()];
-        write(self.k, only, vector(Opcode::new(opcode), N, T::TYPE), args);
+        let mut args = vec![group(&regs.map(Operand::Reg)), self.address().into()];
+        args.extend(policy.map(|Policy(policy)| policy.reg().into()));
+        write(self.k, only, vector(opcode, N, T::TYPE), args);
         regs.map(|reg| self.k.wrap(reg))
     }
 }
@@ -57,7 +61,19 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     }
 }
 
+/// What the second cache keeps, as loads take it.
+#[derive(Debug, Clone, Copy)]
+pub struct Policy<'k>(Val<'k, u64>);
+
 impl Code {
+    /// What is read is the first to make room for others.
+    #[must_use]
+    pub fn evict_first(&self) -> Policy<'_> {
+        self.edit(|body| body.require(7, 4));
+        let opcode = Opcode::new("createpolicy.fractional.L2::evict_first.b64");
+        Policy(self.op(opcode, &[Operand::f32(1.0)]))
+    }
+
     /// Has the second cache fetch memory from this address on: so many bytes, a multiple of 16, as
     /// is the address (`sm_90`). One thread asks.
     pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl Arg<u32>) {
@@ -114,7 +130,7 @@ mod tests {
         let kernel = kernel("k", Target::SM_80, [32, 1, 1], |k| {
             let (x, y, n) = (k.pointer::<u32>("x"), k.pointer::<u32>("y"), k.number::<u32>("n"));
             let some = n.lt(7);
-            let [a, b] = x.load_once(Some(some), 9);
+            let [a, b] = x.load_once(k.evict_first(), Some(some), 9);
             let [c] = x.cast::<u16>().load_where(None, 0);
             y.store_where(Some(some), [a, b]);
             y.cast::<u16>().offset(8).store_where(None, [c]);
@@ -126,7 +142,8 @@ mod tests {
         for line in [
             ".version 7.4",
             "mov.b32 %r1, 9;",
-            "@%p0 ld.global.nc.L1::no_allocate.v2.b32 {%r1, %r2}, [%d1];",
+            "createpolicy.fractional.L2::evict_first.b64 %d4, 0f3F800000;",
+            "@%p0 ld.global.nc.L1::no_allocate.L2::cache_hint.v2.b32 {%r1, %r2}, [%d1], %d4;",
             "\tld.global.nc.b16 %h0, [%d1];",
             "@%p0 st.global.v2.b32 [%d3], {%r1, %r2};",
             "\tst.global.b16 [%d3+8], %h0;",

@@ -36,8 +36,8 @@ pub(super) struct RowKernel {
     parts: u32,
     /// Blocks.
     grid: u32,
-    /// How many rows further on other blocks begin when this one ends; 0 if nothing is prefetched.
-    ahead: u32,
+    /// [`Team::ahead`], for rows that are not in parts.
+    ahead: Option<u32>,
 }
 
 impl RowKernel {
@@ -57,7 +57,7 @@ impl RowKernel {
             let remedy = "compute several parts of the matrix, of fewer rows";
             return Err(argument(&*op, "count", problem, remedy));
         }
-        let ahead = machine.multiprocessors * team.prefetching(format, &*op);
+        let ahead = team.ahead(format, machine).filter(|_| role == Role::Whole);
         Ok(Self { op, rows, format, team, role, parts, grid: blocks as u32, ahead })
     }
 
@@ -143,9 +143,7 @@ impl Kernel for RowKernel {
         if self.role != Role::Gather {
             parameters.extend(self.op.number().map(|(_, number)| Parameter::F32(number)));
         }
-        if self.role == Role::Whole {
-            parameters.push(Parameter::U32(self.ahead));
-        }
+        parameters.extend(self.ahead.map(Parameter::U32));
         Interface { buffers, parameters }
     }
 }
@@ -182,7 +180,7 @@ impl<'k, 'a> Writer<'k, 'a> {
             length: k.number("length"),
             parts: split.then(|| k.number("parts_of_row")),
             number: op.number().filter(|_| writes).map(|(name, _)| k.number(name)),
-            ahead: (!split).then(|| k.number("ahead")),
+            ahead: kernel.ahead.map(|_| k.number("ahead")),
         }
     }
 
@@ -238,8 +236,8 @@ impl<'k, 'a> Writer<'k, 'a> {
     /// while this block computes.
     fn prefetch(&self, row: Val<'k, u32>, ahead: Val<'k, u32>) {
         let k = self.k;
-        let one = (k.thread_id() & (self.kernel.team.threads - 1)).equals(0);
-        k.when(one & (row + ahead).lt(self.count) & ahead.gt(0), || {
+        let one = k.thread_id().equals(0);
+        k.when(one & (row + ahead).lt(self.count), || {
             self.cut(row + ahead, k.constant(0u32)).prefetch(self.x);
         });
     }

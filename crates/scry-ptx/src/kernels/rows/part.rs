@@ -124,14 +124,11 @@ impl<'k> Cut<'k> {
 }
 
 impl<'k> Cut<'k> {
-    /// Has the second cache fetch the block's share of the row, all but its edges.
+    /// Has the second cache fetch the row, all but its edges.
     pub fn prefetch(&self, x: Elements<'k>) {
-        let (k, middle) = (self.k, self.middle());
-        let share = middle.vectors >> self.team.blocks.ilog2();
-        let start = if self.team.blocks > 1 { k.cluster_rank() * share } else { k.constant(0u32) };
-        let first = start << self.format.per_vector().ilog2();
-        let first = middle.head.map_or(first, |head| first + head);
-        k.prefetch(self.format.at(self.row_of(x), first), share << 4);
+        let (middle, row) = (self.middle(), self.row_of(x));
+        let vectors = middle.head.map_or(row, |head| self.format.at(row, head));
+        self.k.prefetch(vectors, middle.vectors << 4);
     }
 }
 
@@ -144,10 +141,11 @@ impl<'k> Part<'k> {
         let first = middle.head.map_or(first, |head| first + head);
         let mut part = Self { format, items: vec![], vectors: vec![], edges: vec![], first };
         let (own, absent) = (format.at(row, first), format.filled(absent));
+        let once = cut.k.evict_first();
         for round in 0..cut.team.vectors {
             let present = cut.present(middle, start, round);
             let at = own.offset(format.bytes(cut.distance(round)));
-            part.add_vector(at.load_once(present, absent), present);
+            part.add_vector(at.load_once(once, present, absent), present);
         }
         for round in 0..if cut.ragged { cut.team.edges(format) } else { 0 } {
             let (column, present) = cut.edge(middle, start, round);

@@ -36,6 +36,11 @@ impl Team {
         MOST_ELEMENTS / format.per_vector()
     }
 
+    /// Vectors of a thread that leave room for more threads.
+    const fn few_vectors(format: Format) -> u32 {
+        Self::most_vectors(format) / 2
+    }
+
     /// Threads that a block can have: with operands for columns beside its elements, a thread takes
     /// more registers than it has in a block of 1024.
     fn most_threads(op: &dyn RowOp) -> u32 {
@@ -54,10 +59,13 @@ impl Team {
         }
     }
 
-    /// Blocks of a multiprocessor that prefetch for those that follow. Blocks of a cluster begin
-    /// together, and others of few threads so often that memory is never idle.
-    pub(super) fn prefetching(self, format: Format, op: &dyn RowOp) -> u32 {
-        if self.blocks == 1 { self.residents(format, op).unwrap_or(0) } else { 0 }
+    /// How many rows further on a block begins when one of these ends: about as many as are
+    /// computed at once. None for blocks of a cluster, which begin together, and for small teams,
+    /// of which so many are at work that memory is never idle.
+    pub(super) fn ahead(self, format: Format, machine: Machine) -> Option<u32> {
+        let threads = if self.vectors > Self::few_vectors(format) { 1024 } else { 1280 };
+        let wanted = self.blocks == 1 && self.threads > 32;
+        wanted.then(|| machine.multiprocessors * threads / self.threads)
     }
 
     /// All threads.
@@ -105,16 +113,16 @@ impl Team {
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: Machine) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
-        let each = Self::most_vectors(format);
-        if vectors <= 32 * each {
+        let (each, few) = (Self::most_vectors(format), Self::few_vectors(format));
+        if vectors <= 32 * few {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
         let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
         let spread = Self::spread(rows, vectors, machine).min(most);
         let blocks = vectors.div_ceil(512 * each).next_power_of_two().clamp(spread, most);
-        let rounds = if spread > 1 { 2 } else { each };
-        let threads = vectors.div_ceil(blocks * rounds).next_power_of_two();
-        let threads = threads.clamp(64, if vectors > blocks * 512 * each { 1024 } else { 512 });
+        let rounds = if spread > 1 { 2 } else { few };
+        let largest = if vectors > blocks * 512 * each { 1024 } else { 512 };
+        let threads = vectors.div_ceil(blocks * rounds).next_power_of_two().clamp(64, largest);
         let team = Self::tight(threads, blocks, vectors);
         Some(team).filter(|team| team.vectors <= each && threads <= Self::most_threads(op))
     }
