@@ -257,7 +257,7 @@ fn entries(ptx: &str) -> Vec<&str> {
 /// The name that a text begins with.
 fn first_name(text: &str) -> &str {
     let text = text.trim_start();
-    let end = text.find(|c: char| !(c.is_alphanumeric() || "_$%".contains(c)));
+    let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '%')));
     &text[..end.unwrap_or(text.len())]
 }
 
