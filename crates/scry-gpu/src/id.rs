@@ -60,57 +60,77 @@ impl<K> fmt::Debug for Id<K> {
 
 /// A table of objects addressed by [`Id`]s of kind `K`.
 pub(crate) struct Slots<K, T> {
-    entries: Vec<(u32, Option<T>)>,
-    vacant: Vec<u32>,
+    values: Vec<Option<T>>,
+    places: Places,
     kind: PhantomData<fn() -> K>,
 }
 
 impl<K, T> Default for Slots<K, T> {
     fn default() -> Self {
-        Self { entries: Vec::new(), vacant: Vec::new(), kind: PhantomData }
+        Self { values: Vec::new(), places: Places::default(), kind: PhantomData }
     }
 }
 
 impl<K, T> Slots<K, T> {
     /// Stores an object.
     pub(crate) fn insert(&mut self, value: T) -> Id<K> {
-        let index = match self.vacant.pop() {
-            Some(index) => index,
-            None => {
-                self.entries.push((0, None));
-                u32::try_from(self.entries.len() - 1).expect("fewer than 2^32 objects")
-            }
-        };
-        let entry = &mut self.entries[index as usize];
-        entry.1 = Some(value);
-        Id { index, generation: entry.0, kind: PhantomData }
+        let (index, generation) = self.places.take();
+        match self.values.get_mut(index as usize) {
+            Some(vacant) => *vacant = Some(value),
+            None => self.values.push(Some(value)),
+        }
+        Id { index, generation, kind: PhantomData }
     }
 
     /// The object, unless it was removed.
     pub(crate) fn get(&self, id: Id<K>) -> Option<&T> {
-        let (generation, value) = self.entries.get(id.index as usize)?;
-        if *generation == id.generation { value.as_ref() } else { None }
+        self.values[self.places.find(id.index, id.generation)?].as_ref()
     }
 
     /// The object, to be changed, unless it was removed.
     pub(crate) fn get_mut(&mut self, id: Id<K>) -> Option<&mut T> {
-        let (generation, value) = self.entries.get_mut(id.index as usize)?;
-        if *generation == id.generation { value.as_mut() } else { None }
+        self.values[self.places.find(id.index, id.generation)?].as_mut()
     }
 
     /// Takes the object out; its handle is stale from then on.
     pub(crate) fn remove(&mut self, id: Id<K>) -> Option<T> {
-        let (generation, value) = self.entries.get_mut(id.index as usize)?;
-        if *generation != id.generation {
-            return None;
-        }
-        let taken = value.take()?;
-        // A slot whose generations are used up is retired rather than reused.
+        let place = self.places.find(id.index, id.generation)?;
+        let taken = self.values[place].take()?;
+        self.places.leave(id.index);
+        Some(taken)
+    }
+}
+
+/// Which slots are vacant, and the generation of each: what is the same for objects of all types.
+#[derive(Default)]
+struct Places {
+    generations: Vec<u32>,
+    vacant: Vec<u32>,
+}
+
+impl Places {
+    /// A vacant slot, or one more, and its generation.
+    fn take(&mut self) -> (u32, u32) {
+        let index = self.vacant.pop().unwrap_or_else(|| {
+            self.generations.push(0);
+            u32::try_from(self.generations.len() - 1).expect("fewer than 2^32 objects")
+        });
+        (index, self.generations[index as usize])
+    }
+
+    /// The slot, if it has this generation.
+    fn find(&self, index: u32, generation: u32) -> Option<usize> {
+        let place = index as usize;
+        (*self.generations.get(place)? == generation).then_some(place)
+    }
+
+    /// A slot is left. One whose generations are used up is retired rather than used again.
+    fn leave(&mut self, index: u32) {
+        let generation = &mut self.generations[index as usize];
         if let Some(next) = generation.checked_add(1) {
             *generation = next;
-            self.vacant.push(id.index);
+            self.vacant.push(index);
         }
-        Some(taken)
     }
 }
 

@@ -8,7 +8,10 @@ use crate::element::ElementLayout;
 /// A Rust type as code spells it, without the path.
 pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     match layout {
-        ElementLayout::Opaque => type_name.rsplit("::").next().unwrap_or(type_name).into(),
+        ElementLayout::Opaque => {
+            let start = type_name.rfind(':').map_or(0, |colon| colon + 1);
+            type_name[start..].to_owned()
+        }
         _ => layout.to_string(),
     }
 }

@@ -253,7 +253,8 @@ fn driver_build() -> Option<String> {
 /// The version in the text that the kernel module gives of itself: the first word of numbers.
 fn build_in(text: &str) -> Option<&str> {
     let is_version = |word: &&str| {
-        word.contains('.') && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+        word.as_bytes().contains(&b'.')
+            && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
     };
     text.lines().next()?.split_whitespace().find(is_version)
 }

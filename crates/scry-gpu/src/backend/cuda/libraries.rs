@@ -4,32 +4,41 @@ use std::ffi::c_int;
 
 use super::api::Cuda;
 use super::cublas;
-use super::native::{built_with_cublas, built_with_nvrtc};
+use super::native::{without_cublas, without_nvrtc};
 use super::nvrtc::Nvrtc;
+use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::error::{GpuError, Result};
 use crate::library::{LibraryState, LibraryStatus};
 
 /// Opens each library as the first call that needs it would.
 pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
-    // Without a driver there is no version to prefer: the newest goes first.
-    let driver = Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version);
     vec![
         LibraryStatus {
             name: "NVRTC",
             needed_by: "Device::compile_cuda, for kernels in CUDA C",
-            state: state(built_with_nvrtc().and_then(|()| nvrtc(driver))),
+            state: state(if HAS_NVRTC { nvrtc() } else { Err(without_nvrtc()) }),
         },
         LibraryStatus {
             name: "cuBLAS",
             needed_by: "Device::cublas_matmul, for matrix products",
-            state: state(built_with_cublas().and_then(|()| cublas::file_and_version(driver))),
+            state: state(if HAS_CUBLAS { cublas() } else { Err(without_cublas()) }),
         },
     ]
 }
 
-fn nvrtc(driver: c_int) -> Result<(String, String)> {
-    let nvrtc = Nvrtc::shared(driver)?;
+fn nvrtc() -> Result<(String, String)> {
+    let nvrtc = Nvrtc::shared(driver())?;
     Ok((nvrtc.file().to_owned(), nvrtc.version_text()))
+}
+
+fn cublas() -> Result<(String, String)> {
+    cublas::file_and_version(driver())
+}
+
+/// The newest CUDA that the driver knows. Without a driver there is no version to prefer: the
+/// newest library goes first.
+fn driver() -> c_int {
+    Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version)
 }
 
 /// What became of the opening, which gives file and version.
@@ -49,7 +58,6 @@ fn state(opened: Result<(String, String)>) -> LibraryState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 
     /// What the status must say if the library is not there.
     fn words(built: bool, feature: &'static str, file: &'static str) -> [&'static str; 2] {

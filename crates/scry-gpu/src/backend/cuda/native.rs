@@ -69,23 +69,26 @@ pub(super) fn compile(
 }
 
 fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Native> {
-    built_with_cublas()?;
+    if !HAS_CUBLAS {
+        return Err(without_cublas());
+    }
     let unknown = || gpu.refused("compile", format!("cuBLAS has no routine `{entry}` here"));
     let routine = Routine::named(entry).ok_or_else(unknown)?;
     Ok(Native::Product(blas.get(gpu, driver)?, routine))
 }
 
-/// An error in builds that do without NVRTC.
-pub(super) fn built_with_nvrtc() -> Result<()> {
-    if HAS_NVRTC { Ok(()) } else { Err(not_built("NVRTC", "nvrtc")) }
+// Where these errors are returned is decided by a constant, so that no code is made of what would
+// come after.
+/// The error in builds that do without NVRTC.
+pub(super) fn without_nvrtc() -> GpuError {
+    not_built("NVRTC", "nvrtc")
 }
 
-/// An error in builds that do without cuBLAS.
-pub(super) fn built_with_cublas() -> Result<()> {
-    if HAS_CUBLAS { Ok(()) } else { Err(not_built("cuBLAS", "cublas")) }
+/// The error in builds that do without cuBLAS.
+pub(super) fn without_cublas() -> GpuError {
+    not_built("cuBLAS", "cublas")
 }
 
-/// The error for a library that the build does without.
 fn not_built(library: &'static str, feature: &str) -> GpuError {
     GpuError::Library {
         library,
@@ -222,7 +225,9 @@ fn aligns_shared(ptx: &str) -> bool {
 
 /// CUDA C through NVRTC.
 fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
-    built_with_nvrtc()?;
+    if !HAS_NVRTC {
+        return Err(without_nvrtc());
+    }
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
     let device = Device { capability: (major * 10 + minor) as c_int, driver };
@@ -290,7 +295,7 @@ fn entries(ptx: &str) -> Vec<&str> {
 /// The name that a text begins with.
 fn first_name(text: &str) -> &str {
     let text = text.trim_start();
-    let end = text.find(|c: char| !(c.is_alphanumeric() || "_$%".contains(c)));
+    let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$' | '%')));
     &text[..end.unwrap_or(text.len())]
 }
 

@@ -7,7 +7,8 @@ use crate::native::{Language, NativeParameter, Routine};
 /// Checks that a kernel is one that a driver could compile. An error, in words, if it is not.
 pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {
     let NativeJob { source, entry, spec, key, cache } = job;
-    if key.native.as_ref() != Some(*spec) || key.source != *source || source.contains('\0') {
+    if key.native.as_ref() != Some(*spec) || key.source != *source || source.as_bytes().contains(&0)
+    {
         return Err(format!("kernel `{entry}` has the key of another one, or a zero byte"));
     }
     if spec.language == Language::Cublas && Routine::named(entry).is_none() {
