@@ -11,9 +11,9 @@ pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
     tile([128, 128], 8, [2, 2], [4, 8], 2, 97),
     tile([64, 64], 16, [2, 2], [8, 4], 4, 88),
     tile([32, 128], 8, [1, 2], [4, 8], 4, 80),
-    tile([16, 256], 8, [1, 2], [2, 16], 6, 70),
+    tile([16, 256], 8, [1, 2], [2, 16], 4, 70),
     tile([8, 256], 8, [1, 2], [2, 16], 6, 40),
-    tile([256, 16], 8, [2, 1], [16, 2], 6, 70),
+    tile([256, 16], 8, [2, 1], [16, 2], 4, 70),
     tile([256, 8], 8, [2, 1], [16, 2], 6, 40),
 ];
 
@@ -37,8 +37,8 @@ impl Ffma {
         sink: Sink,
         division: Division,
     ) -> Self {
-        let a = Copying::new(&gemm.a, Order::Columns, gemm.m);
-        let b = Copying::new(&gemm.b, Order::Rows, gemm.n);
+        let a = Copying::new(&gemm.a, Order::Columns, gemm.m, tile.rows, &tile);
+        let b = Copying::new(&gemm.b, Order::Rows, gemm.n, tile.columns, &tile);
         Self { gemm: *gemm, buffers, tile, a, b, sink, division }
     }
 }

@@ -19,11 +19,12 @@ pub(super) enum Copying {
 
 impl Copying {
     /// For an operand whose sides are rows of `a`, or columns of `b`, if these are neighbours in
-    /// the order `across`.
-    pub(super) fn new(layout: &Layout, across: Order, side: u64) -> Self {
-        let quads = [layout.leading, layout.stride, side].iter().all(|n| n % 4 == 0);
+    /// the order `across`; `whole` of them, of which a tile has `side`.
+    pub(super) fn new(layout: &Layout, across: Order, whole: u64, side: u32, tile: &Tile) -> Self {
+        let quads = [layout.leading, layout.stride, whole].iter().all(|n| n % 4 == 0);
+        let enough = side / 4 * tile.depth >= tile.threads();
         match layout.order == across {
-            true if quads => Self::Across(4),
+            true if quads && enough => Self::Across(4),
             true => Self::Across(1),
             false => Self::Along,
         }
