@@ -72,7 +72,7 @@ impl Copying {
             Self::Across(width) => {
                 let turns = lines / threads;
                 let step = |nth: u32| (nth / turns, nth % turns * threads * width);
-                let depth = thread & 0;
+                let depth = thread.code().constant(0u32).copied();
                 Pieces { depth, side: thread * width, steps: (0..count).map(step).collect() }
             }
         }

@@ -38,6 +38,8 @@ const PARTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const MEMORY_BYTES: u64 = 2400;
 /// Cycles from the launch of a kernel to its first product, and from its last one to its end.
 const LAUNCH: u64 = 4000;
+/// Cycles for each part that is added up, one after the other.
+const PART: u64 = 125;
 /// Cycles of a block beside those that grow with the depth.
 const BLOCK: u64 = 1500;
 /// Lines are farther apart at most in tiles, whose elements are counted in 32 bits.
@@ -202,7 +204,9 @@ impl Product {
         let bytes = self.gemm.m * self.gemm.n * self.gemm.batch * 4;
         match choice.parts {
             1 => 0,
-            parts => LAUNCH + bytes * u64::from(2 * parts + 1) / MEMORY_BYTES,
+            parts => {
+                LAUNCH + PART * u64::from(parts) + bytes * u64::from(2 * parts + 1) / MEMORY_BYTES
+            }
         }
     }
 

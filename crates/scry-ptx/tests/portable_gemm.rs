@@ -1,0 +1,201 @@
+//! Products without Hopper's tensor cores: which launches are planned, what kernels are made of,
+//! and what is refused.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, GemmKernel, Layout, Order, Precision};
+use scry_ptx::kernels::{KernelError, Machine, Place, Plan};
+use scry_ptx::{PtxType, Target};
+
+const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const A100: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const T4: Machine = Machine { target: Target::SM_75, multiprocessors: 40 };
+const OURS: [&str; 4] = ["ffma", "mma", "naive", "tiled"];
+const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.kernel.name()).collect()
+}
+
+fn planned(machine: Machine, gemm: Gemm) -> Vec<String> {
+    names(&gemm.plan(machine).unwrap())
+}
+
+/// A product with all that may become of sums.
+fn finished(gemm: Gemm) -> Gemm {
+    let epilogue = Epilogue { alpha: 0.5, beta: 2.0, bias: true, activation: Activation::Gelu };
+    Gemm { epilogue, ..gemm }
+}
+
+/// Products of every kind: for large tiles, with sides of any parity, narrow ones, deep ones.
+fn products() -> Vec<Gemm> {
+    let mut gemms = Vec::new();
+    let sizes = [
+        [4096, 4096, 4096],
+        [4097, 4095, 1023],
+        [2000, 1000, 256],
+        [300, 200, 100],
+        [40, 4096, 512],
+        [16, 4096, 4096],
+        [4096, 16, 4096],
+        [4096, 1, 4096],
+        [1, 4096, 4096],
+    ];
+    for [m, n, k] in sizes {
+        for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
+            for element in [PtxType::F32, PtxType::F16, PtxType::Bf16] {
+                gemms.push(Gemm::new(m, n, k, element).with_orders(a, b));
+            }
+            let precision = Precision::Tf32;
+            let single = Gemm::new(m, n, k, PtxType::F32).with_orders(a, b);
+            gemms.push(Gemm { precision, ..single });
+        }
+        let turned = Layout::packed(Order::Columns, m, n);
+        for element in [PtxType::F32, PtxType::Bf16] {
+            gemms.push(finished(Gemm::new(m, n, k, element)));
+            gemms.push(finished(Gemm { out: turned, ..Gemm::new(m, n, k, element) }));
+        }
+    }
+    gemms
+}
+
+fn plans() -> Vec<Plan> {
+    let mut plans: Vec<_> = products().iter().map(|gemm| gemm.plan(A100).unwrap()).collect();
+    for element in [PtxType::F32, PtxType::F16] {
+        let gemm = finished(Gemm::new(33, 65, 17, element));
+        plans.push(gemm.plan(T4).unwrap());
+        plans.push(Plan::single(Box::new(GemmKernel::of(&gemm, None).unwrap())));
+    }
+    for tile in [8, 16, 32] {
+        plans.push(Plan::single(Box::new(GemmKernel::tiled(33, 65, 17, tile).unwrap())));
+    }
+    plans
+}
+
+#[test]
+fn kernels_of_one_name_have_one_text() {
+    let mut known = BTreeMap::new();
+    for step in plans().iter().flat_map(|plan| &plan.steps) {
+        let (name, text) = (step.kernel.name(), step.kernel.emit_ptx());
+        assert!(text.contains(&format!(".entry {name}(")));
+        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+    }
+    assert!(known.len() > 50, "{}", known.len());
+}
+
+#[test]
+fn nothing_is_spilled() {
+    let mut plans = plans();
+    for plan in &mut plans {
+        // What moves operands and adds sums up is in the ledger of the products on Hopper.
+        plan.steps.retain(|step| OURS.iter().any(|name| step.kernel.name().contains(name)));
+    }
+    ledger::compare("gemm_portable.txt", &plans);
+}
+
+#[test]
+fn steps_pass_what_their_kernels_declare() {
+    for plan in plans() {
+        for step in &plan.steps {
+            let interface = step.kernel.interface();
+            let declared = step.kernel.write(step.kernel.default_target()).params;
+            assert_eq!(declared.len(), interface.parameters.len(), "{}", step.kernel.name());
+            assert_eq!(interface.buffers.len(), step.buffers.len());
+            for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
+                let room = match *place {
+                    Place::Argument(nth) => plan.arguments[nth].len,
+                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
+                };
+                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_fit_the_shared_memory_of_small_devices() {
+    for step in plans().iter().flat_map(|plan| &plan.steps) {
+        // What a block gets at most on `sm_86` and `sm_89` is 99 KiB, on `sm_80` 163 KiB.
+        let bytes = step.kernel.launch().dynamic_shared;
+        assert!(bytes <= 163 << 10, "{}: {bytes}", step.kernel.name());
+    }
+}
+
+#[test]
+fn a_step_of_the_depth_multiplies_each_sum_once() {
+    let count = |gemm: Gemm, what: &str| {
+        let plan = gemm.plan(A100).unwrap();
+        plan.steps[0].kernel.emit_ptx().matches(what).count()
+    };
+    // Eight depths of 16 by 8 sums; 64 by 64 sums of a warp, four times 16 halves deep.
+    assert_eq!(count(Gemm::new(4096, 4096, 4096, PtxType::F32), "fma.rn.f32"), 8 * 16 * 8);
+    assert_eq!(count(Gemm::new(4096, 4096, 4096, PtxType::F16), "mma.sync"), 4 * 4 * 8);
+}
+
+#[test]
+fn shapes_choose_the_way() {
+    let single = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::F32));
+    assert_eq!(single(8192, 8192, 8192), ["gemm_ffma_128x256x8_4_w2x4_l4_tv_f32x4"]);
+    let skinny = single(16, 4096, 4096);
+    assert!(skinny[0].starts_with("gemm_ffma_16x256"), "{skinny:?}");
+    assert_eq!(skinny[1], "gemm_reduce_f32");
+    let halves = planned(A100, Gemm::new(4097, 4095, 1023, PtxType::F16));
+    assert_eq!(halves[0], "gemm_align16_2");
+    assert!(halves[1].starts_with("gemm_mma_f16_128x"), "{halves:?}");
+    let hopper = planned(H200, Gemm::new(4096, 4096, 4096, PtxType::F16));
+    assert!(hopper[0].starts_with("gemm_sm90"), "{hopper:?}");
+}
+
+#[test]
+fn precision_is_never_less_than_asked_for() {
+    let single = Gemm::new(512, 512, 512, PtxType::F32);
+    let parts = Gemm { precision: Precision::Tf32x3, ..single };
+    assert!(planned(A100, parts)[0].starts_with("gemm_ffma"));
+    assert!(planned(A100, single)[0].starts_with("gemm_ffma"));
+    assert!(planned(H200, single)[0].starts_with("gemm_ffma"));
+    let rounded = Gemm { precision: Precision::Tf32, ..single };
+    assert!(planned(A100, rounded)[0].starts_with("gemm_mma_tf32"));
+}
+
+#[test]
+fn what_tiles_do_not_take_is_computed_one_by_one() {
+    let gemm = Gemm::new(100, 100, 100, PtxType::F32);
+    assert_eq!(planned(T4, gemm), ["gemm_tiled16_f32"]);
+    let mut far = gemm;
+    far.a.leading = 1 << 33;
+    assert_eq!(planned(H200, far), ["gemm_tiled16_f32"]);
+    let halves = Gemm::new(100, 100, 100, PtxType::Bf16);
+    let plan = halves.plan(T4).unwrap();
+    assert!(plan.steps[0].kernel.emit_ptx_for(T4.target).is_err());
+}
+
+#[test]
+fn nothing_is_launched_for_nothing() {
+    assert!(planned(A100, Gemm::new(0, 5, 7, PtxType::F32)).is_empty());
+    let shallow = planned(A100, finished(Gemm::new(3, 5, 0, PtxType::F32)));
+    assert_eq!(shallow, ["gemm_reduce_none_f32_beta_bias_gelu"]);
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let said = |kernel: Result<GemmKernel, KernelError>| match kernel {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    let tile = said(GemmKernel::tiled(4, 4, 4, 7));
+    assert_eq!(tile, "kernel `gemm`: tile is 7; a tile has 8, 16 or 32 elements a side");
+    let side = said(GemmKernel::naive(1 << 31, 4, 4));
+    assert!(side.contains("m is 2147483648, beyond"), "{side}");
+    let blocks = said(GemmKernel::naive(1 << 30, 1 << 20, 4));
+    assert!(blocks.contains("too many blocks"), "{blocks}");
+    let huge = Gemm {
+        out: Layout { stride: 0, ..Layout::packed(Order::Rows, 1, 1) },
+        ..Gemm::new(2, 2, 2, PtxType::F32)
+    };
+    assert!(huge.plan(A100).is_err());
+}
