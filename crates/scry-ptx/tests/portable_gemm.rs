@@ -15,7 +15,7 @@ use scry_ptx::{PtxType, Target};
 const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const A100: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
 const T4: Machine = Machine { target: Target::SM_75, multiprocessors: 40 };
-const OURS: [&str; 4] = ["ffma", "mma", "naive", "tiled"];
+const OURS: [&str; 5] = ["dot", "ffma", "mma", "naive", "tiled"];
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
 fn names(plan: &Plan) -> Vec<String> {
@@ -42,6 +42,8 @@ fn products() -> Vec<Gemm> {
         [300, 200, 100],
         [40, 4096, 512],
         [16, 4096, 4096],
+        [8, 4096, 4096],
+        [4, 4097, 4095],
         [4096, 16, 4096],
         [4096, 1, 4096],
         [1, 4096, 4096],
@@ -144,6 +146,13 @@ fn shapes_choose_the_way() {
     let skinny = single(16, 4096, 4096);
     assert!(skinny[0].starts_with("gemm_ffma_16x256"), "{skinny:?}");
     assert_eq!(skinny[1], "gemm_reduce_f32");
+    let lines = |m, n| {
+        let gemm = Gemm::new(m, n, 4096, PtxType::F32);
+        planned(H200, gemm.with_orders(Order::Rows, Order::Columns))
+    };
+    assert_eq!(lines(3, 4096), ["gemm_dot_f32_4v"]);
+    assert_eq!(lines(4096, 1), ["gemm_dot_f32_1v"]);
+    assert!(lines(3, 7)[0].starts_with("gemm_ffma"), "too few lines for all multiprocessors");
     let halves = planned(A100, Gemm::new(4097, 4095, 1023, PtxType::F16));
     assert_eq!(halves[0], "gemm_align16_2");
     assert!(halves[1].starts_with("gemm_mma_f16_128x"), "{halves:?}");

@@ -1,6 +1,7 @@
 //! Products of matrices: what is computed, for all kernels that do.
 
 mod align;
+mod dot;
 mod epilogue;
 mod ffma;
 pub mod hopper;

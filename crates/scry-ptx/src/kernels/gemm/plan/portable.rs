@@ -3,6 +3,7 @@
 
 use super::{Product, finish, moved, too_many_lines};
 use crate::kernels::gemm::align::fits;
+use crate::kernels::gemm::dot::Dot;
 use crate::kernels::gemm::ffma::{self, Ffma};
 use crate::kernels::gemm::mma::{self, Mma};
 use crate::kernels::gemm::order::Division;
@@ -68,6 +69,9 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan
     if !machine.target.runs(Target::SM_80) || !product.is_near() {
         return product.launch_simple(plan);
     }
+    if let Some(dot) = product.as_dot(machine) {
+        return dot.launch_dot(plan);
+    }
     if !exact {
         product.align_lines(&mut plan)?;
     }
@@ -113,6 +117,23 @@ impl Product {
     fn is_near(&self) -> bool {
         let near = |layout: &Layout| layout.leading < FARTHEST;
         near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.leading < 1 << 32
+    }
+
+    /// The product, or its transposed one, if warps compute it line by line, and it has lines for
+    /// all multiprocessors.
+    fn as_dot(&self, machine: Machine) -> Option<Self> {
+        let both = [Self { ..*self }, self.turned()];
+        let enough = |gemm: &Gemm| gemm.n >= 2 * u64::from(machine.multiprocessors);
+        both.into_iter().find(|product| Dot::takes(&product.gemm) && enough(&product.gemm))
+    }
+
+    fn launch_dot(&self, mut plan: Plan) -> Result<Plan, KernelError> {
+        let kernel = Dot::new(&self.gemm, self.buffers_of(&self.gemm, 1)?, self.flipped);
+        if kernel.division().grid().is_none() {
+            return Err(too_many_tiles(&kernel.division()));
+        }
+        plan.steps.push(Step { kernel: Box::new(kernel), buffers: self.places(&plan) });
+        Ok(plan)
     }
 
     /// Has operands copied whose lines do not begin at multiples of 16 bytes.
@@ -250,7 +271,7 @@ impl Product {
         sink: Sink,
         division: Division,
     ) -> Result<Box<dyn Kernel>, KernelError> {
-        let buffers = self.buffers_of(gemm, &division)?;
+        let buffers = self.buffers_of(gemm, division.parts)?;
         Ok(match unit {
             Unit::Ffma(tile) => Box::new(Ffma::new(gemm, buffers, *tile, sink, division)),
             Unit::Mma(tile) => Box::new(Mma::new(gemm, buffers, *tile, sink, division)),
@@ -259,12 +280,12 @@ impl Product {
 
     /// The buffers of a kernel: of a transposed product the bias is one of rows, and sums of parts
     /// lie one after the other.
-    fn buffers_of(&self, gemm: &Gemm, division: &Division) -> Result<Vec<Buffer>, KernelError> {
+    fn buffers_of(&self, gemm: &Gemm, parts: u32) -> Result<Vec<Buffer>, KernelError> {
         let mut buffers = gemm.buffers()?;
         for buffer in &mut buffers {
             match buffer.name {
                 "bias" => buffer.len = self.asked.n,
-                "out" if division.parts > 1 => buffer.len = gemm.out.stride * gemm.batch,
+                "out" if parts > 1 => buffer.len = gemm.out.stride * gemm.batch,
                 _ => {}
             }
         }
