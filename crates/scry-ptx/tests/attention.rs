@@ -38,16 +38,20 @@ fn refused(of: &Attention) -> String {
 /// Every kind of kernel.
 fn all() -> Vec<Plan> {
     let mut plans = Vec::new();
-    for element in TYPES {
-        for head_dim in [64, 128, 192, 256] {
-            let whole = square(300, head_dim, element);
-            let few = Attention { queries: 1, ..whole };
-            for of in [whole, whole.causal(), few] {
+    for (element, head_dims) in
+        TYPES.into_iter().zip([&[64, 128, 192, 256][..], &[128], &[64, 128, 192, 256]])
+    {
+        for head_dim in head_dims {
+            let few = square(300, *head_dim, element);
+            let many = Attention::new([40, 40], 2000, 2000, *head_dim, element);
+            let decoding = Attention { queries: 1, ..few };
+            for of in [few, few.causal(), many, many.causal(), decoding] {
                 plans.push(of.plan(HOPPER).unwrap());
                 plans.push(of.biased(bias(&of, PtxType::F32)).plan(HOPPER).unwrap());
             }
-            plans.push(whole.plan(AMPERE).unwrap());
-            plans.push(whole.causal().biased(bias(&whole, element)).plan(AMPERE).unwrap());
+            plans.push(few.plan(AMPERE).unwrap());
+            plans.push(few.causal().biased(bias(&few, element)).plan(AMPERE).unwrap());
+            plans.push(few.naive().unwrap());
         }
     }
     plans.push(square(300, 77, PtxType::F32).plan(HOPPER).unwrap());
@@ -76,9 +80,13 @@ fn nothing_is_spilled() {
 
 #[test]
 fn sizes_and_devices_choose_the_form() {
-    let whole = square(300, 128, PtxType::F16);
-    assert_eq!(names(&whole.plan(HOPPER).unwrap()), ["attention_f16_d128_128x128x2"]);
-    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_naive_f16_d128"]);
+    let whole = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
+    assert_eq!(names(&whole.plan(HOPPER).unwrap()), ["attention_f16_d128_128x128x2x1"]);
+    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64x2x2_plain"]);
+    let old = Machine { target: Target::SM_75, ..AMPERE };
+    assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
+    let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
+    assert_eq!(short, ["attention_f16_d128_64x64x2x2"]);
     let few = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
     assert_eq!(few.len(), 2);
     assert!(few[0].ends_with("_partial") && few[1].starts_with("attention_combine"), "{few:?}");
@@ -97,9 +105,32 @@ fn halves_are_multiplied_once_and_binary32_six_times() {
         text.matches("wgmma.mma_async").count()
     };
     // Scores and values at three places each: 8 steps of 16 columns, 8 of 16 keys.
-    assert_eq!(products(square(300, 128, PtxType::F16)), 3 * (8 + 8));
+    assert_eq!(products(Attention::new([9, 99], 300, 300, 128, PtxType::F16)), 3 * (8 + 8));
     // At two places: 8 steps of 16 columns, 4 of 16 keys.
     assert_eq!(products(square(300, 128, PtxType::F32)), 2 * 6 * (8 + 4));
+}
+
+/// How many tasks and blocks a plan has, and whether tasks are dealt out in pairs.
+fn schedule(of: Attention) -> (u32, u32, u32) {
+    let plan = of.plan(HOPPER).unwrap();
+    let kernel = &plan.steps[0].kernel;
+    let parameters = kernel.interface().parameters;
+    let [.., Parameter::U32(pairs), Parameter::U32(units), Parameter::F32(_)] = parameters[..]
+    else {
+        panic!("{parameters:?}")
+    };
+    (units, kernel.launch().grid[0], pairs)
+}
+
+#[test]
+fn long_tiles_and_short_ones_are_dealt_out_evenly() {
+    let of = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
+    assert_eq!(schedule(of), (4 * 16 * 32, 132, 0));
+    // 1024 pairs are 7.8 rounds: nobody waits for long.
+    assert_eq!(schedule(of.causal()), (4 * 16 * 16, 132, 1));
+    // 192 pairs would be 1.5 rounds.
+    let short = Attention::new([8, 12], 512, 512, 128, PtxType::F16);
+    assert_eq!(schedule(short.causal()), (8 * 12 * 4, 132, 0));
 }
 
 #[test]
@@ -111,7 +142,7 @@ fn operands_are_where_they_were_said_to_be() {
     assert_eq!(map.element, TensorElement::Bf16);
     assert_eq!(map.dims, [80, 300, 2, 2]);
     assert_eq!(map.strides, [160, 48000, 96000]);
-    assert_eq!(map.tile, [64, 128, 1, 1]);
+    assert_eq!(map.tile, [64, 64, 1, 1]);
 }
 
 #[test]

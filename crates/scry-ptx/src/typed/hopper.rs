@@ -1,7 +1,9 @@
 //! What Hopper brought (`sm_90`, the tensor cores `sm_90a`): barriers in shared memory that count
 //! bytes, copies of whole tiles, clusters of blocks, and tensor cores that read shared memory.
 
-use super::value::{Arg, Element, Val};
+use std::marker::PhantomData;
+
+use super::value::{Arg, Element, Val, Var};
 use super::{Code, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
@@ -365,6 +367,15 @@ impl<'k> Sums<'k> {
     /// Assigns the sum in the `nth` register.
     pub fn set(&self, nth: usize, value: impl Arg<f32>) {
         self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
+    }
+
+    /// The variables of the `nth` 8 columns.
+    #[must_use]
+    pub fn tile(&self, nth: usize) -> [Var<'k, f32>; 4] {
+        [0, 1, 2, 3].map(|part: usize| {
+            let reg = self.regs[4 * nth + part];
+            Var { k: self.k, reg, element: PhantomData }
+        })
     }
 
     /// Adds a product of the depth of one instruction, or replaces the sums by it where `added`

@@ -1,16 +1,17 @@
 //! Attention: `out = softmax(scale * q * k^T + bias) * v` for each head of a batch.
 //!
-//! Queries are `queries` rows of `head_dim` columns, keys and values `keys` such rows. `heads` heads
-//! of queries share `kv_heads` heads of keys and values, so many neighbours each. Causal attention
-//! lets row `i` see the keys `0 ..= i` (aligned at the top left). A row that sees no key, or none
-//! whose bias is above minus infinity, is 0.
+//! Queries are `queries` rows of `head_dim` columns, keys and values `keys` such rows. `heads`
+//! heads of queries share `kv_heads` heads of keys and values, so many neighbours each. Causal
+//! attention lets row `i` see the keys `0 ..= i` (aligned at the top left). A row that sees no key,
+//! or none whose bias is above minus infinity, is 0.
 //!
 //! | form | when | limited by |
 //! | --- | --- | --- |
-//! | `flash` | Hopper, head dim a multiple of 8 up to 256 | tensor cores, then exponentials |
-//! | `flash`, split, and `combine` | few queries, many keys: decoding | memory |
-//! | `split` and `flash` in three parts | binary32 on Hopper: six products of bfloat16 | tensor cores |
-//! | `naive` | everything else: one warp a row, nothing in shared memory | loads |
+//! | `flash` on Hopper | halves, in rows of multiples of 16 bytes | tensor cores, exponentials |
+//! | the same, split, and `combine` | few queries, many keys: decoding | memory |
+//! | the same, after `split` | binary32: six products of bfloat16 | tensor cores |
+//! | `flash` on Ampere | halves, as above | tensor cores |
+//! | `naive` | everything else: a warp computes a row from memory | loads |
 
 mod combine;
 mod flash;
@@ -44,8 +45,13 @@ impl Attention {
     /// The launches that compute it in the flash form, with a tile of one's own choice: for
     /// measurements.
     #[doc(hidden)]
-    pub fn flash_with(&self, tile: Tile, plain: bool) -> Result<Plan, KernelError> {
-        flash::plan_with(self, tile, plain)
+    pub fn flash_with(
+        &self,
+        tile: Tile,
+        plain: bool,
+        machine: Machine,
+    ) -> Result<Plan, KernelError> {
+        flash::plan_with(self, tile, plain, machine)
     }
 
     /// The launch that computes it in the simplest form: slow, for any type, on any device.

@@ -1,6 +1,6 @@
-//! Shared memory of a block: queries, two rings of tiles, and barriers.
+//! Shared memory of a block: queries, two rings of tiles, results, and barriers.
 
-use super::Variant;
+use super::{Output, Variant};
 use crate::typed::hopper::{Barrier, Matrix, Swizzle};
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
@@ -18,17 +18,32 @@ pub(super) struct Layout {
     stages: u32,
     /// A chunk of a tile of keys or values.
     chunk: u32,
+    /// Whether results have memory of their own, rather than that of the queries.
+    apart: bool,
 }
+
+/// Bytes of shared memory that a multiprocessor has, beside what each block takes for itself.
+const CAPACITY: u32 = 233_472;
+/// Bytes that each block takes for itself.
+const RESERVED: u32 = 1024;
 
 impl Layout {
     pub fn new(variant: &Variant) -> Self {
-        Self {
+        let layout = Self {
             parts: variant.parts,
             chunks: variant.chunks(),
             consumers: variant.tile.consumers,
             stages: variant.tile.stages,
             chunk: variant.tile.keys * ROW,
-        }
+            apart: variant.output == Output::Tiles,
+        };
+        let room = CAPACITY / variant.tile.resident - RESERVED;
+        Self { apart: layout.apart && layout.bytes() <= room, ..layout }
+    }
+
+    /// Whether results have memory of their own, rather than that of the queries.
+    pub fn apart(&self) -> bool {
+        self.apart
     }
 
     /// A chunk of the queries of a consumer.
@@ -44,13 +59,19 @@ impl Layout {
         self.parts * self.chunks * self.chunk
     }
 
-    fn tiles(&self) -> u32 {
+    /// Bytes before memory for results.
+    fn operands(&self) -> u32 {
         self.consumers * self.queries() + 2 * self.stages * self.tile()
     }
 
-    /// A barrier for queries, and two for each tile.
+    /// Bytes of everything but barriers.
+    fn tiles(&self) -> u32 {
+        self.operands() + if self.apart { self.consumers * self.queries() } else { 0 }
+    }
+
+    /// Two barriers for queries, and for each tile.
     fn barriers(&self) -> u32 {
-        1 + 4 * self.stages
+        2 + 4 * self.stages
     }
 
     /// Bytes of everything, wherever shared memory begins.
@@ -89,6 +110,7 @@ impl<'k> Places<'k> {
     pub fn prepare(&self, k: &Code) {
         let Layout { stages, consumers, .. } = self.layout;
         self.queries_full().init(1);
+        self.queries_empty().init(4 * consumers);
         for ring in [self.keys(), self.values()] {
             for stage in 0..stages {
                 Barrier::at(ring.full.at(stage)).init(1);
@@ -100,6 +122,16 @@ impl<'k> Places<'k> {
 
     pub fn queries_full(&self) -> Barrier<'k> {
         Barrier::at(self.barriers)
+    }
+
+    pub fn queries_empty(&self) -> Barrier<'k> {
+        Barrier::at(self.barriers.at(1))
+    }
+
+    /// Where a consumer puts results.
+    pub fn results(&self, consumer: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
+        let from = if self.layout.apart { self.layout.operands() } else { 0 };
+        self.queries(consumer).offset(from.into())
     }
 
     /// Where the queries of a consumer lie.
@@ -118,7 +150,7 @@ impl<'k> Places<'k> {
     fn ring(&self, nth: u32) -> Ring<'k> {
         let Layout { stages, consumers, .. } = self.layout;
         let tiles = consumers * self.layout.queries() + nth * stages * self.layout.tile();
-        let full = self.barriers.at(1 + 2 * nth * stages);
+        let full = self.barriers.at(2 + 2 * nth * stages);
         Ring {
             layout: self.layout,
             tiles: self.tiles.offset(tiles.into()),

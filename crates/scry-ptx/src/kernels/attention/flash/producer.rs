@@ -2,42 +2,54 @@
 
 use super::Variant;
 use super::layout::{Places, Walk};
-use super::params::{Params, Task};
+use super::params::Params;
+use super::schedule::Task;
 use crate::typed::{Code, Val};
 
 pub(super) fn copy<'k>(
     k: &'k Code,
     variant: &Variant,
     params: &Params<'k>,
+    maps: [Val<'k, u64>; 3],
     shared: &Places<'k>,
-    task: &Task<'k>,
 ) {
     if let Some((few, _)) = variant.registers() {
         k.release_registers(few);
     }
-    let producer = Producer { k, variant, params, shared, task };
-    k.when(k.warp().equals(0), || k.when(k.elected(), || producer.run()));
+    let (keys, values) = (shared.keys().walk(k), shared.values().walk(k));
+    let work = |task, parity| {
+        let producer = Producer { k, variant, params, maps, shared, task, keys, values };
+        producer.run(parity);
+    };
+    let first = k.warp().equals(4 * variant.tile.consumers);
+    k.when(first, || k.when(k.elected(), || params.each_task(k, variant, work)));
 }
 
 struct Producer<'k, 'a> {
     k: &'k Code,
     variant: &'a Variant,
     params: &'a Params<'k>,
+    maps: [Val<'k, u64>; 3],
     shared: &'a Places<'k>,
-    task: &'a Task<'k>,
+    task: Task<'k>,
+    keys: Walk<'k>,
+    values: Walk<'k>,
 }
 
 impl<'k> Producer<'k, '_> {
-    fn run(&self) {
-        let [_, keys, values] = self.params.maps;
+    /// Copies what a task takes. The queries come second, as their place is free last.
+    fn run(&self, parity: Val<'k, u32>) {
+        let last = self.task.end - 1;
+        self.tile(&self.keys, 1, last);
+        self.shared.queries_empty().wait(parity ^ 1);
         self.queries();
-        let (key, value) = (self.shared.keys().walk(self.k), self.shared.values().walk(self.k));
-        let left = self.k.var(self.task.end);
+        self.tile(&self.values, 2, last);
+        let left = self.k.var(last);
         self.k.repeat(|exit| {
             exit.when(left.get().le(self.task.begin));
             left.set(left.get() - 1);
-            self.tile(&key, keys, left.get());
-            self.tile(&value, values, left.get());
+            self.tile(&self.keys, 1, left.get());
+            self.tile(&self.values, 2, left.get());
         });
     }
 
@@ -65,7 +77,7 @@ impl<'k> Producer<'k, '_> {
             for (part, chunk) in self.pieces() {
                 let to = to.offset(self.shared.layout.query_chunk(part, chunk).into());
                 let (column, batch) = (k.constant(64 * chunk), self.batch(part));
-                let (map, task) = (self.params.maps[0], self.task);
+                let (map, task) = (self.maps[0], self.task);
                 if self.variant.packed() {
                     let zero = k.constant(0u32);
                     k.fetch_tile(to, map, [column, zero, zero, task.kv_head, batch], full);
@@ -77,7 +89,8 @@ impl<'k> Producer<'k, '_> {
         }
     }
 
-    fn tile(&self, walk: &Walk<'k>, map: Val<'k, u64>, nth: Val<'k, u32>) {
+    /// Copies the next tile of an operand as soon as there is room.
+    fn tile(&self, walk: &Walk<'k>, operand: usize, nth: Val<'k, u32>) {
         walk.wait_empty();
         let full = walk.full();
         full.arrive_expecting(self.shared.layout.tile());
@@ -85,7 +98,7 @@ impl<'k> Producer<'k, '_> {
         for (part, chunk) in self.pieces() {
             let to = to.offset(self.shared.layout.tile_chunk(part, chunk).into());
             let at = [self.k.constant(64 * chunk), row, self.task.kv_head, self.batch(part)];
-            self.k.fetch_tile(to, map, at, full);
+            self.k.fetch_tile(to, self.maps[operand], at, full);
         }
         walk.advance();
     }

@@ -11,6 +11,8 @@ pub struct Tile {
     pub keys: u32,
     /// Tiles of keys, and of values, that shared memory holds.
     pub stages: u32,
+    /// Blocks that a multiprocessor holds: what limits the registers of a thread.
+    pub resident: u32,
 }
 
 /// What is done with results.
@@ -33,9 +35,19 @@ pub(in super::super) enum Form {
     Overlapped,
 }
 
+/// What multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) enum Engine {
+    /// Tensor cores that read shared memory, which the copy engine fills.
+    Hopper,
+    /// Tensor cores of a warp, which read registers.
+    Ampere,
+}
+
 /// A variant of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct Variant {
+    pub engine: Engine,
     /// Type of operands in shared memory: `F16` or `Bf16`.
     pub element: PtxType,
     /// Numbers whose sum an element is: 1, or 3 for binary32.
@@ -52,14 +64,16 @@ pub(in super::super) struct Variant {
 
 impl Variant {
     pub fn name(&self) -> String {
-        let Tile { consumers, keys, stages } = self.tile;
+        let Tile { consumers, keys, stages, resident } = self.tile;
         let element = if self.parts == 1 { self.element.name() } else { "f32" };
+        let engine = if self.engine == Engine::Ampere { "mma_" } else { "" };
         let form = if self.form == Form::Plain { "_plain" } else { "" };
         let causal = if self.causal { "_causal" } else { "" };
         let bias = self.bias.map_or(String::new(), |ty| format!("_bias_{}", ty.name()));
         let output = if self.packed() { "_partial" } else { "" };
         let (width, rows) = (self.width, 64 * consumers);
-        format!("attention_{element}_d{width}_{rows}x{keys}x{stages}{form}{causal}{bias}{output}")
+        let tile = format!("{rows}x{keys}x{stages}x{resident}");
+        format!("attention_{engine}{element}_d{width}_{tile}{form}{causal}{bias}{output}")
     }
 
     /// Whether all queries of the heads that share keys are the rows of one block.
@@ -67,23 +81,25 @@ impl Variant {
         self.output == Output::Partial
     }
 
-    /// Threads of a block.
+    /// Threads of a block: the consumers, then the producer, which is a whole warpgroup only where
+    /// it has registers to give.
     pub fn threads(&self) -> u32 {
-        128 * (self.tile.consumers + 1)
-    }
-
-    /// Blocks that a multiprocessor holds: two where 128 registers of a thread are enough.
-    pub fn resident(&self) -> u32 {
-        let small = self.parts == 1 && self.width <= 128 && self.bias.is_none();
-        if self.tile.consumers == 1 && small { 2 } else { 1 }
+        let producer = match self.engine {
+            Engine::Ampere => 0,
+            Engine::Hopper if self.registers().is_some() => 128,
+            Engine::Hopper => 32,
+        };
+        128 * self.tile.consumers + producer
     }
 
     /// Registers of a thread of the producer and of a consumer; none if all have as many.
     pub fn registers(&self) -> Option<(u32, u32)> {
-        match self.tile.consumers {
-            1 => None,
-            2 => Some((24, 240)),
-            _ => Some((32, 160)),
+        match (self.tile.resident, self.tile.consumers) {
+            (1, 2) if self.parts > 1 => Some((40, 232)),
+            (1, 2) => Some((24, 240)),
+            (1, 3) => Some((32, 160)),
+            (2, 2) => Some((24, 104)),
+            _ => None,
         }
     }
 
