@@ -4,6 +4,7 @@
 //! text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory for
 //! what passes between them.
 
+pub mod attention;
 mod error;
 pub mod gemm;
 mod launch;

@@ -1,7 +1,9 @@
 //! What Hopper brought (`sm_90`, the tensor cores `sm_90a`): barriers in shared memory that count
 //! bytes, copies of whole tiles, clusters of blocks, and tensor cores that read shared memory.
 
-use super::value::{Arg, Element, Val};
+use std::marker::PhantomData;
+
+use super::value::{Arg, Element, Val, Var};
 use super::{Code, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
@@ -34,6 +36,13 @@ impl<'k> Barrier<'k> {
     pub fn arrive(self) {
         let args = ["_".into(), self.at.address().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
+    }
+
+    /// Arrives if a condition holds, without a branch.
+    pub fn arrive_if(self, condition: Val<'_, bool>) {
+        let args = vec!["_".into(), self.at.address().into()];
+        let (pred, opcode) = (condition.reg(), Opcode::new("mbarrier.arrive.shared::cta.b64"));
+        self.k().edit(|body| body.emit_if(pred, true, opcode, args));
     }
 
     /// Arrives, and says how many bytes copies will bring before the phase is complete.
@@ -128,7 +137,7 @@ impl Code {
     }
 
     /// Copies a tile of a tensor into shared memory; `at` are its coordinates, innermost first
-    /// (2 or 3 of them). What lies outside of the tensor is zero, and counts among the bytes.
+    /// (2 to 5 of them). What lies outside of the tensor is zero, and counts among the bytes.
     pub fn fetch_tile<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -138,7 +147,9 @@ impl Code {
     ) {
         let opcode = match N {
             2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            _ => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            3 => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            4 => "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes",
+            _ => "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes",
         };
         let args = [to.address().into(), tile(map, at), done.at.address().into()];
         self.emit(Opcode::long(opcode), args);
@@ -178,7 +189,9 @@ impl Code {
     ) {
         let opcode = match N {
             2 => "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group",
-            _ => "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group",
+            3 => "cp.async.bulk.tensor.3d.global.shared::cta.bulk_group",
+            4 => "cp.async.bulk.tensor.4d.global.shared::cta.bulk_group",
+            _ => "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group",
         };
         self.emit(Opcode::new(opcode), [tile(map, at), from.address().into()]);
     }
@@ -238,6 +251,39 @@ pub fn descriptor<'k, T: Element>(
     let fixed = u64::from(leading >> 4) << 16 | u64::from(stride >> 4) << 32;
     let address: Val<'_, u64> = ((at.to_bits() & 0x3ffff) >> 4).convert("");
     address | (fixed | swizzle.code() << 62)
+}
+
+/// A matrix in shared memory of which tensor cores read one part after the other.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'k> {
+    /// The address and the leading distance, as descriptors have them.
+    low: Val<'k, u32>,
+    high: u32,
+}
+
+impl<'k> Matrix<'k> {
+    /// The matrix at an address; distances are those of [`descriptor`].
+    #[must_use]
+    pub fn new<T: Element>(
+        at: Ptr<'k, Shared, T>,
+        leading: u32,
+        stride: u32,
+        swizzle: Swizzle,
+    ) -> Self {
+        let address = (at.to_bits() & 0x3ffff) >> 4;
+        let high = stride >> 4 | (swizzle.code() as u32) << 30;
+        Self { low: address | (leading >> 4) << 16, high }
+    }
+
+    /// The descriptor of what begins so many bytes further on, a multiple of 16.
+    #[must_use]
+    pub fn at(self, bytes: u32) -> Val<'k, u64> {
+        let k = self.low.code();
+        let words = vec![(self.low + (bytes >> 4)).operand(), Operand::u32(self.high)];
+        let whole = k.edit(|body| body.reg(PtxType::U64));
+        k.emit(Opcode::new("mov.b64"), [whole.into(), asm::Arg::Vector(words)]);
+        k.wrap(whole)
+    }
 }
 
 /// The sums of a warpgroup's matrix of 64 rows and `columns` columns. Thread `t` holds, for each
@@ -321,6 +367,15 @@ impl<'k> Sums<'k> {
     /// Assigns the sum in the `nth` register.
     pub fn set(&self, nth: usize, value: impl Arg<f32>) {
         self.k.edit(|body| body.assign(self.regs[nth], value.operand()));
+    }
+
+    /// The variables of the `nth` 8 columns.
+    #[must_use]
+    pub fn tile(&self, nth: usize) -> [Var<'k, f32>; 4] {
+        [0, 1, 2, 3].map(|part: usize| {
+            let reg = self.regs[4 * nth + part];
+            Var { k: self.k, reg, element: PhantomData }
+        })
     }
 
     /// Adds a product of the depth of one instruction, or replaces the sums by it where `added`

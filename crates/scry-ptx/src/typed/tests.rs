@@ -1,6 +1,6 @@
 //! What the typed layer writes, as text, and whether NVIDIA's assembler takes it.
 
-use super::hopper::{Barrier, Factors, Left, Sums, Swizzle, Transposed, descriptor};
+use super::hopper::{Barrier, Factors, Left, Matrix, Sums, Swizzle, Transposed, descriptor};
 use super::{Bf16x2, Code, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxKernel, PtxModule, Target};
@@ -208,5 +208,34 @@ fn what_ampere_brought_is_written_as_its_assembler_takes_it() {
          {%r3, %r4, %r5, %r6}, {%r7, %r8}, {%r11, %r12, %r13, %r14};",
     ] {
         assert!(lines.iter().any(|written| written == line), "no {line} in {lines:#?}");
+    }
+}
+
+#[test]
+fn parts_of_a_matrix_differ_in_one_word() {
+    let target = Target::SM_90A;
+    let kernel = kernel("parts", target, [128, 1, 1], |k| {
+        let tile = k.dynamic_shared::<u16>(1024);
+        let done = Barrier::at(k.shared::<u64>(1, 8));
+        let map = k.tensor_map("a");
+        let matrix = Matrix::new(tile, 4096, 1024, Swizzle::B128);
+        let zero = k.constant(0u32);
+        k.fetch_tile(tile, map, [zero; 4], done);
+        k.fetch_tile(tile, map, [zero; 5], done);
+        k.write_tile(tile, map, [zero; 4]);
+        k.write_tile(tile, map, [zero; 5]);
+        let _ = matrix.at(32);
+        done.arrive_if(k.lane().equals(0));
+    });
+    let text = text(target, kernel);
+    for line in [
+        "cp.async.bulk.tensor.4d.shared::cluster",
+        "cp.async.bulk.tensor.5d.global.shared::cta.bulk_group [%d1, {0, 0, 0, 0, 0}]",
+        "or.b32 %r5, %r4, 16777216;",
+        "add.u32 %r6, %r5, 2;",
+        "mov.b64 %d2, {%r6, 1073741888};",
+        "@%p0 mbarrier.arrive.shared::cta.b64 _, [%r1];",
+    ] {
+        assert!(text.contains(line), "no {line} in {text}");
     }
 }

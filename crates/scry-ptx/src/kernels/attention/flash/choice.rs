@@ -1,0 +1,193 @@
+//! Whether the flash form suits what is computed, and which variant of it.
+
+use super::super::shape::{Attention, Strides};
+use super::super::{combine, split};
+use super::{Engine, Flash, Form, Output, Tile, Variant};
+use crate::kernels::{KernelError, Machine, Place, Plan, Step};
+use crate::target::Target;
+use crate::types::PtxType;
+
+/// The flash form of what is computed, or none if that does not suit.
+pub(in super::super) fn plan(
+    of: &Attention,
+    machine: Machine,
+) -> Result<Option<Plan>, KernelError> {
+    if of.keys == 0 || of.scale < f32::MIN_POSITIVE * 4.0 {
+        return Ok(None);
+    }
+    let halves = of.element != PtxType::F32;
+    if !machine.target.runs(Target::SM_80) || halves && !aligned(of) {
+        return Ok(None);
+    }
+    match (machine.target.runs(Target::SM_90A), halves) {
+        (true, true) if decodes(of) => decoding(of, machine, decoding_tile(of)).map(Some),
+        (true, true) => whole(of, for_halves(of, tile(of, machine)), machine).map(Some),
+        (true, false) => whole(of, in_parts(of, part_tile(of, machine)), machine).map(Some),
+        (false, true) => whole(of, for_warps(of), machine).map(Some),
+        (false, false) => Ok(None),
+    }
+}
+
+/// The flash form with a tile of one's own choice.
+pub(in super::super) fn plan_with(
+    of: &Attention,
+    tile: Tile,
+    plain: bool,
+    machine: Machine,
+) -> Result<Plan, KernelError> {
+    if of.element == PtxType::F32 {
+        return whole(of, in_parts(of, tile), machine);
+    }
+    if decodes(of) {
+        return decoding(of, machine, tile);
+    }
+    let chosen = for_halves(of, tile);
+    let form = if plain { Form::Plain } else { chosen.form };
+    whole(of, Variant { form, ..chosen }, machine)
+}
+
+/// Whether tiles can be copied: columns and distances are multiples of 16 bytes, and not too great.
+fn aligned(of: &Attention) -> bool {
+    let Attention { batch, heads, kv_heads, queries, keys, .. } = *of;
+    let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
+    let operands = [(of.q, rows), (of.k, others), (of.v, others), (of.out, rows)];
+    of.head_dim.is_multiple_of(8)
+        && operands.into_iter().all(|(Strides { batch, head, row }, counts)| {
+            let fits = |stride: u64| stride > 0 && stride.is_multiple_of(8) && stride < 1 << 38;
+            [batch, head, row].into_iter().zip(counts).all(|(s, count)| count == 1 || fits(s))
+        })
+}
+
+/// Whether so few blocks of so many consumers have work that smaller ones are better.
+fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
+    let tiles = of.queries.div_ceil(64 * consumers);
+    let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
+    blocks < u64::from(machine.multiprocessors)
+}
+
+/// The tile for halves. Where rows are short, the begin and the end of a task weigh more than what
+/// larger tiles save, and several small blocks hide them.
+fn tile(of: &Attention, machine: Machine) -> Tile {
+    let (short, unbiased) = (of.keys <= 1024, of.bias.is_none());
+    let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
+        64 if short || few(of, machine, 2) => (1, 64, if unbiased { 3 } else { 2 }),
+        64 => (if unbiased { 3 } else { 2 }, 128, 1),
+        128 if few(of, machine, 2) => (1, 64, if unbiased { 2 } else { 1 }),
+        128 => (2, 128, 1),
+        192 => (if few(of, machine, 2) { 1 } else { 2 }, 96, 1),
+        _ if few(of, machine, 2) => (1, 64, 1),
+        _ => (2, 80, 1),
+    };
+    Tile { consumers, keys, stages: 2, resident }
+}
+
+/// A variant for halves.
+fn for_halves(of: &Attention, tile: Tile) -> Variant {
+    Variant {
+        engine: Engine::Hopper,
+        element: of.element,
+        parts: 1,
+        width: of.head_dim.next_multiple_of(64),
+        tile,
+        form: Form::Overlapped,
+        causal: of.causal,
+        bias: of.bias.map(|bias| bias.element),
+        output: Output::Tiles,
+    }
+}
+
+/// The tile for binary32, as much as shared memory holds.
+fn part_tile(of: &Attention, machine: Machine) -> Tile {
+    let few = few(of, machine, 2);
+    let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
+        64 => (if few { 1 } else { 2 }, 64, 2),
+        128 => (if few { 1 } else { 2 }, 64, 1),
+        192 => (1, 32, 2),
+        _ => (1, 32, 1),
+    };
+    Tile { consumers, keys, stages, resident: 1 }
+}
+
+/// A variant for binary32, as sums of three bfloat16.
+fn in_parts(of: &Attention, tile: Tile) -> Variant {
+    Variant {
+        element: PtxType::Bf16,
+        parts: 3,
+        form: Form::Plain,
+        output: Output::Rows,
+        ..for_halves(of, tile)
+    }
+}
+
+/// A variant for the tensor cores of a warp.
+fn for_warps(of: &Attention) -> Variant {
+    let width = of.head_dim.next_multiple_of(64).next_power_of_two();
+    let (keys, resident) = match width {
+        64 => (64, 3),
+        128 => (64, 2),
+        _ => (32, 1),
+    };
+    let tile = Tile { consumers: 1, keys, stages: 2, resident };
+    Variant {
+        engine: Engine::Ampere,
+        width,
+        form: Form::Plain,
+        output: Output::Rows,
+        ..for_halves(of, tile)
+    }
+}
+
+/// A plan that sees all keys in one kernel, after binary32 has been taken apart.
+fn whole(of: &Attention, variant: Variant, machine: Machine) -> Result<Plan, KernelError> {
+    let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
+    let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
+    if variant.parts == 1 {
+        return Ok(Plan::single(flash));
+    }
+    let mut plan = Plan { arguments: of.buffers()?, ..Plan::default() };
+    for (nth, kernel) in split::all(of)?.into_iter().enumerate() {
+        plan.scratch.push(kernel.bytes());
+        let buffers = vec![Place::Argument(nth), Place::Scratch(nth)];
+        plan.steps.push(Step { kernel: Box::new(kernel), buffers });
+    }
+    let mut buffers: Vec<_> = (0..3).map(Place::Scratch).collect();
+    buffers.extend((3..plan.arguments.len()).map(Place::Argument));
+    plan.steps.push(Step { kernel: flash, buffers });
+    Ok(plan)
+}
+
+/// Whether there are so few queries that those which share keys fit one tile, and so many keys that
+/// these are better split.
+fn decodes(of: &Attention) -> bool {
+    let rows = u64::from(of.queries) * u64::from(of.group());
+    !of.causal && rows <= 64 && of.keys >= 256
+}
+
+/// The tile for decoding: what counts is how many bytes are on their way.
+fn decoding_tile(of: &Attention) -> Tile {
+    let (keys, resident) = match of.head_dim.next_multiple_of(64) {
+        64 => (128, if of.bias.is_none() { 2 } else { 1 }),
+        128 => (128, 1),
+        _ => (64, 1),
+    };
+    Tile { consumers: 1, keys, stages: 3, resident }
+}
+
+/// A plan for decoding: keys are split among blocks, and the parts combined.
+fn decoding(of: &Attention, machine: Machine, tile: Tile) -> Result<Plan, KernelError> {
+    let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_halves(of, tile) };
+    let tiles = of.keys.div_ceil(tile.keys);
+    let heads = u64::from(of.batch) * u64::from(of.kv_heads);
+    let slots = u64::from(machine.multiprocessors * variant.tile.resident);
+    let pieces = (slots / heads).clamp(1, tiles.into()) as u32;
+    let pieces = tiles.div_ceil(tiles.div_ceil(pieces));
+    let flash = Box::new(Flash::new(*of, variant, pieces, machine)?);
+    let combine = Box::new(combine::Combine::new(*of, pieces)?);
+    let last = of.buffers()?.len() - 1;
+    let mut buffers: Vec<_> = (0..last).map(Place::Argument).collect();
+    buffers.extend([Place::Scratch(0), Place::Scratch(1)]);
+    let scratch = combine.bytes().into();
+    let combined = vec![Place::Scratch(0), Place::Scratch(1), Place::Argument(last)];
+    let steps = vec![Step { kernel: flash, buffers }, Step { kernel: combine, buffers: combined }];
+    Ok(Plan { arguments: of.buffers()?, scratch, steps })
+}

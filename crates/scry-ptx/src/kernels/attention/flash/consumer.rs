@@ -1,0 +1,224 @@
+//! A consumer: 64 rows of queries against all tiles.
+
+use super::layout::{Places, Walk};
+use super::params::Params;
+use super::strip::Strip;
+use super::{Form, Output, Variant, epilogue};
+use crate::typed::hopper::{Factors, Left, Matrix, Sums, Swizzle, Transposed};
+use crate::typed::{Code, Val};
+use crate::types::PtxType;
+
+/// The first of the barriers that consumers take turns with.
+const TURN: u32 = 1;
+/// Columns of sums, old ones and new ones, that registers hold.
+const SUMS: u32 = 256;
+
+pub(super) fn compute<'k>(
+    k: &'k Code,
+    variant: &Variant,
+    params: &Params<'k>,
+    shared: &Places<'k>,
+    number: Val<'k, u32>,
+) {
+    if let Some((_, many)) = variant.registers() {
+        k.claim_registers(many);
+    }
+    first_turn(k, variant, number);
+    let walks = [shared.keys().walk(k), shared.values().walk(k)];
+    params.each_task(k, variant, |task, parity| {
+        let strip = Strip::new(k, variant, params, task, number);
+        let [keys, values] = walks;
+        let consumer = Consumer { strip, shared, number, keys, values };
+        consumer.run(parity);
+        epilogue::write(&consumer);
+    });
+    epilogue::end(k, variant);
+}
+
+/// A consumer at work on a task.
+pub(super) struct Consumer<'k, 'a> {
+    pub strip: Strip<'k, 'a>,
+    pub shared: &'a Places<'k>,
+    /// Which consumer this is.
+    pub number: Val<'k, u32>,
+    keys: Walk<'k>,
+    values: Walk<'k>,
+}
+
+impl<'k> Consumer<'k, '_> {
+    fn run(&self, parity: Val<'k, u32>) {
+        self.shared.queries_full().wait(parity);
+        match self.strip.variant.form {
+            Form::Overlapped => self.overlapped(),
+            Form::Plain => self.plain(),
+        }
+    }
+
+    /// Each tile after the other.
+    fn plain(&self) {
+        self.strip.tiles(self.strip.k.var(self.strip.task.end), |tile, hidden| {
+            self.start_scores();
+            self.strip.k.wait_products(0);
+            self.release(&self.keys);
+            self.strip.weigh(tile, hidden);
+            self.strip.pack();
+            self.add_values();
+        });
+        self.release_queries();
+    }
+
+    /// The scores of the next tile are started before the values of the last one, and weighed
+    /// while these are multiplied.
+    fn overlapped(&self) {
+        let k = self.strip.k;
+        let left = k.var(self.strip.task.end - 1);
+        self.start_scores();
+        k.wait_products(0);
+        self.release(&self.keys);
+        self.strip.weigh(left.get(), true);
+        self.strip.pack();
+        self.strip.tiles(left, |tile, hidden| {
+            self.wait_turn();
+            self.start_scores();
+            self.start_values();
+            self.end_turn();
+            k.wait_products(1);
+            self.release(&self.keys);
+            self.strip.weigh(tile, hidden);
+            k.wait_products(0);
+            self.release(&self.values);
+            self.strip.pack();
+        });
+        self.release_queries();
+        self.start_values();
+        k.wait_products(0);
+        self.release(&self.values);
+    }
+}
+
+/// Products.
+impl<'k> Consumer<'k, '_> {
+    fn factors(&self) -> Factors {
+        if self.strip.variant.element == PtxType::F16 { Factors::F16 } else { Factors::Bf16 }
+    }
+
+    /// Starts the product of queries and the next tile of keys.
+    fn start_scores(&self) {
+        let (k, layout) = (self.strip.k, &self.shared.layout);
+        self.keys.wait_full();
+        let queries = Matrix::new(self.shared.queries(self.number), 16, 1024, Swizzle::B128);
+        let keys = self.keys.as_keys();
+        let pieces = self.strip.variant.products().iter().flat_map(|(left, right)| {
+            let chunks = 0..self.strip.variant.chunks();
+            chunks.flat_map(move |chunk| (0..4).map(move |step| (*left, *right, chunk, step)))
+        });
+        k.begin_products();
+        for (nth, (left, right, chunk, step)) in pieces.enumerate() {
+            let query = queries.at(layout.query_chunk(left, chunk) + 32 * step);
+            let key = keys.at(layout.tile_chunk(right, chunk) + 32 * step);
+            let (left, added) = (Left::Shared(query), self.truth(nth > 0));
+            self.strip.scores.multiply(self.factors(), left, key, added, Transposed::default());
+        }
+        k.commit_products();
+    }
+
+    fn truth(&self, holds: bool) -> Val<'k, bool> {
+        self.strip.k.constant(u32::from(holds)).differs(0)
+    }
+
+    /// Starts to add the product of weights and the next tile of values.
+    fn start_values(&self) {
+        self.strip.shrink();
+        self.values.wait_full();
+        self.multiply_values(&self.strip.sums, 0, true);
+    }
+
+    /// Adds the product of weights and the next tile of values. What tensor cores add is not
+    /// rounded to nearest, so the sums of one tile are computed by themselves if that matters.
+    fn add_values(&self) {
+        if self.strip.variant.parts == 1 {
+            self.start_values();
+            self.strip.k.wait_products(0);
+        } else {
+            self.values.wait_full();
+            let columns =
+                if 2 * self.strip.variant.width > SUMS { 64 } else { self.strip.variant.width };
+            let fresh = Sums::new(self.strip.k, columns);
+            for first in (0..self.strip.variant.width).step_by(columns as usize) {
+                self.add_fresh(&fresh, first);
+            }
+        }
+        self.release(&self.values);
+    }
+
+    /// The same for the columns from one on, as many as there are fresh sums of.
+    fn add_fresh(&self, fresh: &Sums<'k>, first: u32) {
+        self.multiply_values(fresh, first, false);
+        self.strip.k.wait_products(0);
+        self.strip.add(fresh, first);
+    }
+
+    /// Starts the product of weights and some columns of the next tile of values.
+    fn multiply_values(&self, sums: &Sums<'k>, column: u32, added: bool) {
+        let (k, layout) = (self.strip.k, &self.shared.layout);
+        let values = self.values.as_values();
+        let transposed = Transposed { left: false, right: true };
+        let steps = self.strip.variant.tile.keys / 16;
+        k.begin_products();
+        let pieces = self.strip.variant.products().iter();
+        let pieces = pieces.flat_map(|(left, right)| (0..steps).map(move |s| (*left, *right, s)));
+        for (nth, (left, right, step)) in pieces.enumerate() {
+            let words = &self.strip.weights[left as usize][4 * step as usize..];
+            let weights = [0, 1, 2, 3].map(|word: usize| words[word].get());
+            let value = values.at(layout.tile_chunk(right, column / 64) + 16 * 128 * step);
+            let (left, added) = (Left::Registers(weights), self.truth(added || nth > 0));
+            sums.multiply(self.factors(), left, value, added, transposed);
+        }
+        k.commit_products();
+    }
+
+    /// Says that a tile may be replaced, and goes on to the next one.
+    fn release(&self, walk: &Walk<'k>) {
+        walk.empty().arrive_if(self.strip.k.lane().equals(0));
+        walk.advance();
+    }
+}
+
+/// Says that all scores of a task have been computed, unless results will lie where the queries
+/// do.
+impl Consumer<'_, '_> {
+    fn release_queries(&self) {
+        if self.shared.layout.apart() || self.strip.variant.output != Output::Tiles {
+            self.shared.queries_empty().arrive_if(self.strip.k.lane().equals(0));
+        }
+    }
+}
+
+/// The first consumer need not wait for its first turn.
+fn first_turn(k: &Code, variant: &Variant, number: Val<'_, u32>) {
+    let last = variant.tile.consumers - 1;
+    if last > 0 && variant.form == Form::Overlapped {
+        k.when(number.equals(last), || k.arrive(TURN, 256));
+    }
+}
+
+/// Consumers start their products in turns.
+impl Consumer<'_, '_> {
+    fn takes_turns(&self) -> bool {
+        self.strip.variant.tile.consumers > 1
+    }
+
+    fn wait_turn(&self) {
+        if self.takes_turns() {
+            self.strip.k.sync_some(self.number + TURN, 256);
+        }
+    }
+
+    fn end_turn(&self) {
+        if self.takes_turns() {
+            let next = self.number + 1;
+            let next = next.equals(self.strip.variant.tile.consumers).select::<u32>(0, next);
+            self.strip.k.arrive(next + TURN, 256);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! Shared memory of a block: queries, two rings of tiles, results, and barriers.
+
+use super::{Output, Variant};
+use crate::typed::hopper::{Barrier, Matrix, Swizzle};
+use crate::typed::{Code, Ptr, Shared, Val, Var};
+
+/// Bytes of a row of a chunk of 64 columns.
+pub(super) const ROW: u32 = 128;
+/// Swizzled tiles begin at multiples of this.
+const ALIGN: u32 = 1024;
+
+/// Where everything lies, in bytes. A tile is a chunk of 64 columns after the other, for each part.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Layout {
+    parts: u32,
+    chunks: u32,
+    consumers: u32,
+    stages: u32,
+    /// A chunk of a tile of keys or values.
+    chunk: u32,
+    /// Whether results have memory of their own, rather than that of the queries.
+    apart: bool,
+}
+
+/// Bytes of shared memory that a multiprocessor has, beside what each block takes for itself.
+const CAPACITY: u32 = 233_472;
+/// Bytes that each block takes for itself.
+const RESERVED: u32 = 1024;
+
+impl Layout {
+    pub fn new(variant: &Variant) -> Self {
+        let layout = Self {
+            parts: variant.parts,
+            chunks: variant.chunks(),
+            consumers: variant.tile.consumers,
+            stages: variant.tile.stages,
+            chunk: variant.tile.keys * ROW,
+            apart: variant.output == Output::Tiles,
+        };
+        let room = CAPACITY / variant.tile.resident - RESERVED;
+        Self { apart: layout.apart && layout.bytes() <= room, ..layout }
+    }
+
+    /// Whether results have memory of their own, rather than that of the queries.
+    pub fn apart(&self) -> bool {
+        self.apart
+    }
+
+    /// A chunk of the queries of a consumer.
+    const QUERY_CHUNK: u32 = 64 * ROW;
+
+    /// Bytes of the queries of a consumer.
+    fn queries(&self) -> u32 {
+        self.parts * self.chunks * Self::QUERY_CHUNK
+    }
+
+    /// Bytes of a tile of keys or of values.
+    pub fn tile(&self) -> u32 {
+        self.parts * self.chunks * self.chunk
+    }
+
+    /// Bytes before memory for results.
+    fn operands(&self) -> u32 {
+        self.consumers * self.queries() + 2 * self.stages * self.tile()
+    }
+
+    /// Bytes of everything but barriers.
+    fn tiles(&self) -> u32 {
+        self.operands() + if self.apart { self.consumers * self.queries() } else { 0 }
+    }
+
+    /// Two barriers for queries, and for each tile.
+    fn barriers(&self) -> u32 {
+        2 + 4 * self.stages
+    }
+
+    /// Bytes of everything, wherever shared memory begins.
+    pub fn bytes(&self) -> u32 {
+        ALIGN + self.tiles() + 8 * self.barriers()
+    }
+
+    /// Bytes of a chunk of queries from their begin.
+    pub fn query_chunk(&self, part: u32, chunk: u32) -> u32 {
+        (part * self.chunks + chunk) * Self::QUERY_CHUNK
+    }
+
+    /// Bytes of a chunk of a tile from its begin.
+    pub fn tile_chunk(&self, part: u32, chunk: u32) -> u32 {
+        (part * self.chunks + chunk) * self.chunk
+    }
+
+    pub fn place<'k>(&self, k: &'k Code) -> Places<'k> {
+        let anywhere = k.dynamic_shared::<u8>(16).to_bits();
+        let begin = (anywhere + (ALIGN - 1)) & !(ALIGN - 1);
+        let tiles = Ptr::<Shared, _>::from_bits(begin);
+        Places { layout: *self, tiles, barriers: tiles.offset(self.tiles().into()).cast() }
+    }
+}
+
+/// Shared memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Places<'k> {
+    pub layout: Layout,
+    tiles: Ptr<'k, Shared, u8>,
+    barriers: Ptr<'k, Shared, u64>,
+}
+
+impl<'k> Places<'k> {
+    /// Prepares all barriers; one thread does this.
+    pub fn prepare(&self, k: &Code) {
+        let Layout { stages, consumers, .. } = self.layout;
+        self.queries_full().init(1);
+        self.queries_empty().init(4 * consumers);
+        for ring in [self.keys(), self.values()] {
+            for stage in 0..stages {
+                Barrier::at(ring.full.at(stage)).init(1);
+                Barrier::at(ring.empty.at(stage)).init(4 * consumers);
+            }
+        }
+        k.fence_barriers();
+    }
+
+    pub fn queries_full(&self) -> Barrier<'k> {
+        Barrier::at(self.barriers)
+    }
+
+    pub fn queries_empty(&self) -> Barrier<'k> {
+        Barrier::at(self.barriers.at(1))
+    }
+
+    /// Where a consumer puts results.
+    pub fn results(&self, consumer: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
+        let from = if self.layout.apart { self.layout.operands() } else { 0 };
+        self.queries(consumer).offset(from.into())
+    }
+
+    /// Where the queries of a consumer lie.
+    pub fn queries(&self, consumer: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
+        self.tiles.plus_bytes(consumer * self.layout.queries())
+    }
+
+    pub fn keys(&self) -> Ring<'k> {
+        self.ring(0)
+    }
+
+    pub fn values(&self) -> Ring<'k> {
+        self.ring(1)
+    }
+
+    fn ring(&self, nth: u32) -> Ring<'k> {
+        let Layout { stages, consumers, .. } = self.layout;
+        let tiles = consumers * self.layout.queries() + nth * stages * self.layout.tile();
+        let full = self.barriers.at(2 + 2 * nth * stages);
+        Ring {
+            layout: self.layout,
+            tiles: self.tiles.offset(tiles.into()),
+            full,
+            empty: full.at(stages),
+        }
+    }
+}
+
+/// A ring of tiles, with barriers that say which are full and which are empty.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ring<'k> {
+    layout: Layout,
+    tiles: Ptr<'k, Shared, u8>,
+    full: Ptr<'k, Shared, u64>,
+    empty: Ptr<'k, Shared, u64>,
+}
+
+impl<'k> Ring<'k> {
+    /// A place in the ring, at first its begin.
+    pub fn walk(self, k: &'k Code) -> Walk<'k> {
+        Walk { ring: self, stage: k.var(0u32), round: k.var(0u32) }
+    }
+}
+
+/// A place in a ring that moves on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Walk<'k> {
+    ring: Ring<'k>,
+    stage: Var<'k, u32>,
+    /// Whether the number of rounds is odd.
+    round: Var<'k, u32>,
+}
+
+impl<'k> Walk<'k> {
+    /// The tile here.
+    pub fn tile(&self) -> Ptr<'k, Shared, u8> {
+        self.ring.tiles.plus_bytes(self.stage.get() * self.ring.layout.tile())
+    }
+
+    pub fn full(&self) -> Barrier<'k> {
+        Barrier::at(self.ring.full.at(self.stage.get()))
+    }
+
+    pub fn empty(&self) -> Barrier<'k> {
+        Barrier::at(self.ring.empty.at(self.stage.get()))
+    }
+
+    /// Waits until the tile here has been copied.
+    pub fn wait_full(&self) {
+        self.full().wait(self.round.get());
+    }
+
+    /// Waits until all consumers are done with what was here before.
+    pub fn wait_empty(&self) {
+        self.empty().wait(self.round.get() ^ 1);
+    }
+
+    /// Goes on to the next tile.
+    pub fn advance(&self) {
+        let next = self.stage.get() + 1;
+        let around = next.equals(self.ring.layout.stages);
+        self.round.set(around.select::<u32>(self.round.get() ^ 1, self.round.get()));
+        self.stage.set(around.select::<u32>(0, next));
+    }
+
+    /// The tile here as the right factor of scores: the common dimension innermost.
+    pub fn as_keys(&self) -> Matrix<'k> {
+        Matrix::new(self.tile(), 16, 8 * ROW, Swizzle::B128)
+    }
+
+    /// The tile here as the right factor of results: the common dimension is that of rows.
+    pub fn as_values(&self) -> Matrix<'k> {
+        Matrix::new(self.tile(), self.ring.layout.chunk, 8 * ROW, Swizzle::B128)
+    }
+}

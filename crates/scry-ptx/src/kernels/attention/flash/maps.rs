@@ -1,0 +1,131 @@
+//! Where the flash form finds operands and results.
+
+use super::super::shape::{Attention, Strides};
+use super::super::{combine, split};
+use super::{Engine, Output, Variant, params};
+use crate::kernels::{Access, Buffer, Parameter, TensorElement, TensorMap};
+use crate::typed::hopper::Swizzle;
+use crate::types::PtxType;
+
+/// The buffers of a kernel, and the parameters that say where operands and results lie.
+pub(super) fn buffers(
+    of: &Attention,
+    variant: &Variant,
+    pieces: u32,
+) -> (Vec<Buffer>, Vec<Parameter>) {
+    let mut buffers = of.buffers().expect("they were checked when the plan was made");
+    if variant.parts > 1 {
+        for (buffer, len) in buffers.iter_mut().zip(split::lens(of)) {
+            (buffer.element, buffer.len) = (PtxType::Bf16, len);
+        }
+    }
+    let mut parameters = operands(of, variant);
+    let last = buffers.len() - 1;
+    match variant.output {
+        Output::Tiles => parameters.push(Parameter::Map(last, out_map(of, variant))),
+        Output::Rows => {
+            parameters.push(Parameter::Pointer(last));
+            parameters.extend(params::strides(of.out));
+        }
+        Output::Partial => {
+            buffers.pop();
+            let lens = combine::lens(of, pieces);
+            for (name, len) in ["sums", "extents"].into_iter().zip(lens) {
+                parameters.push(Parameter::Pointer(buffers.len()));
+                buffers.push(Buffer { name, access: Access::Write, element: PtxType::F32, len });
+            }
+        }
+    }
+    (buffers, parameters)
+}
+
+/// The parameters that say where queries, keys and values lie.
+fn operands(of: &Attention, variant: &Variant) -> Vec<Parameter> {
+    let maps = match (variant.engine, variant.parts) {
+        (Engine::Ampere, _) => {
+            let rows = [of.q, of.k, of.v].into_iter().enumerate();
+            let one =
+                |(nth, rows)| [Parameter::Pointer(nth)].into_iter().chain(params::strides(rows));
+            return rows.flat_map(one).collect();
+        }
+        (Engine::Hopper, 1) => whole_maps(of, variant),
+        (Engine::Hopper, _) => part_maps(of, variant),
+    };
+    maps.into_iter().enumerate().map(|(nth, map)| Parameter::Map(nth, map)).collect()
+}
+
+/// Dimensions of queries, and of keys and values: batch, heads, rows.
+fn counts(of: &Attention) -> [[u32; 3]; 2] {
+    [[of.batch, of.heads, of.queries], [of.batch, of.kv_heads, of.keys]]
+}
+
+fn whole_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
+    let [rows, others] = counts(of);
+    let map = |strides, counts, tile| operand(of.head_dim, variant.element, strides, counts, tile);
+    let keys = variant.tile.keys;
+    let queries = if variant.packed() { packed(of) } else { map(of.q, rows, 64) };
+    [queries, map(of.k, others, keys), map(of.v, others, keys)]
+}
+
+/// Operands in parts lie without gaps, one part of all after the other.
+fn part_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
+    let [rows, others] = counts(of);
+    let keys = variant.tile.keys;
+    [(rows, 64), (others, keys), (others, keys)].map(|([batch, heads, count], tile)| {
+        let strides = Strides::packed(heads, count, of.head_dim.next_multiple_of(8));
+        let counts = [variant.parts * batch, heads, count];
+        operand(of.head_dim, PtxType::Bf16, strides, counts, tile)
+    })
+}
+
+fn out_map(of: &Attention, variant: &Variant) -> TensorMap {
+    operand(of.head_dim, variant.element, of.out, counts(of)[0], 64)
+}
+
+/// Tiles of so many rows and 64 columns of a head.
+fn operand(
+    columns: u32,
+    element: PtxType,
+    strides: Strides,
+    [batch, heads, rows]: [u32; 3],
+    tile: u32,
+) -> TensorMap {
+    let Strides { batch: over, head, row } = strides;
+    TensorMap {
+        element: tensor_element(element),
+        offset: 0,
+        dims: [columns, rows, heads, batch].map(u64::from).into(),
+        strides: [(row, rows), (head, heads), (over, batch)].map(distance).into(),
+        tile: vec![64, tile, 1, 1],
+        swizzle: Swizzle::B128,
+    }
+}
+
+/// The queries of all heads that share keys as one tile: heads innermost.
+fn packed(of: &Attention) -> TensorMap {
+    let (group, Strides { batch, head, row }) = (of.group(), of.q);
+    let dims = [of.head_dim, group, of.queries, of.kv_heads, of.batch];
+    let apart = [
+        (head, group),
+        (row, of.queries),
+        (head * u64::from(group), of.kv_heads),
+        (batch, of.batch),
+    ];
+    TensorMap {
+        element: tensor_element(of.element),
+        offset: 0,
+        dims: dims.map(u64::from).into(),
+        strides: apart.map(distance).into(),
+        tile: vec![64, group, of.queries, 1, 1],
+        swizzle: Swizzle::B128,
+    }
+}
+
+/// Bytes from one to the next. Where there is only one, any distance that is allowed.
+fn distance((stride, count): (u64, u32)) -> u64 {
+    if count == 1 { 512 } else { 2 * stride }
+}
+
+fn tensor_element(element: PtxType) -> TensorElement {
+    if element == PtxType::F16 { TensorElement::F16 } else { TensorElement::Bf16 }
+}

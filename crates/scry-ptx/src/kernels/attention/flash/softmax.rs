@@ -1,0 +1,98 @@
+//! Weights of scores, tile by tile: maxima and totals of the keys so far.
+
+use crate::typed::hopper::Sums;
+use crate::typed::{Arg, Code, Val, Var};
+
+/// The numbers of a row are those of four neighbouring lanes.
+const LANES: u32 = 4;
+
+/// The two rows that a thread has a part of.
+#[derive(Debug)]
+pub(super) struct Softmax<'k> {
+    k: &'k Code,
+    pub rows: [Row<'k>; 2],
+    /// What scores are multiplied by before powers of 2 are taken.
+    scale: Val<'k, f32>,
+}
+
+/// What is kept of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'k> {
+    /// The greatest score so far.
+    pub most: Var<'k, f32>,
+    /// The sum of weights so far, as far as this lane has them.
+    pub total: Var<'k, f32>,
+    /// What results so far shrink by, since the maximum grew.
+    pub shrink: Var<'k, f32>,
+}
+
+/// The registers of scores that belong to one of a thread's two rows.
+pub(super) fn of_row(scores: &Sums<'_>, row: usize) -> impl Iterator<Item = usize> + use<> {
+    (0..scores.columns() as usize / 2).filter(move |nth| nth / 2 % 2 == row)
+}
+
+impl<'k> Softmax<'k> {
+    pub fn new(k: &'k Code, scale: Val<'k, f32>) -> Self {
+        let row =
+            |_| Row { most: k.var(f32::NEG_INFINITY), total: k.var(0.0f32), shrink: k.var(0.0f32) };
+        Self { k, rows: [0, 1].map(row), scale }
+    }
+
+    /// Replaces scores by their weights. `hidden` says that all of a row may be minus infinity.
+    pub fn weigh(&self, scores: &Sums<'k>, hidden: bool) {
+        for (nth, row) in self.rows.iter().enumerate() {
+            let shift = self.raise(row, greatest(scores, nth), hidden);
+            let less = -shift;
+            let weight = |nth| scores.get(nth).mul_add(self.scale, less).exp2();
+            of_row(scores, nth).for_each(|nth| scores.set(nth, weight(nth)));
+            let added = folded(scores, nth, |a, b| a + b);
+            row.total.set(row.total.get().mul_add(row.shrink.get(), added));
+        }
+    }
+
+    /// Takes a new maximum into account, and gives it scaled.
+    fn raise(&self, row: &Row<'k>, mine: Val<'k, f32>, hidden: bool) -> Val<'k, f32> {
+        let tile = self.k.reduce_warp(mine, LANES, |a, b| a.max(b));
+        let most = row.most.get().max(tile);
+        let shift = most * self.scale;
+        let shift =
+            if hidden { most.equals(f32::NEG_INFINITY).select::<f32>(0.0, shift) } else { shift };
+        row.shrink.set(row.most.get().mul_add(self.scale, -shift).exp2());
+        row.most.set(most);
+        shift
+    }
+
+    /// The total of a row, of all lanes.
+    pub fn total(&self, row: usize) -> Val<'k, f32> {
+        self.k.reduce_warp(self.rows[row].total.get(), LANES, |a, b| a + b)
+    }
+
+    /// The maximum of a row, scaled.
+    pub fn extent(&self, row: usize) -> Val<'k, f32> {
+        self.rows[row].most.get() * self.scale
+    }
+}
+
+fn greatest<'k>(scores: &Sums<'k>, row: usize) -> Val<'k, f32> {
+    folded(scores, row, |a, b| a.max(b))
+}
+
+/// Combines the numbers of a row in two chains, which run side by side.
+fn folded<'k>(
+    scores: &Sums<'k>,
+    row: usize,
+    combine: impl Fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, f32>,
+) -> Val<'k, f32> {
+    let chain = |odd: usize| {
+        let numbers = of_row(scores, row).filter(|nth| nth % 2 == odd).map(|nth| scores.get(nth));
+        numbers.reduce(&combine).expect("a tile has at least 16 columns")
+    };
+    combine(chain(0), chain(1))
+}
+
+/// Multiplies sums that are kept in two rows by what they shrink by.
+pub(super) fn scaled<'k>(sums: &Sums<'k>, by: [impl Arg<f32>; 2]) {
+    for (row, by) in by.into_iter().enumerate() {
+        of_row(sums, row).for_each(|nth| sums.set(nth, sums.get(nth) * by));
+    }
+}

@@ -1,0 +1,187 @@
+//! 64 rows of scores, weights and results, as they lie in the registers of a warpgroup: whatever
+//! multiplies them.
+
+use super::Variant;
+use super::params::Params;
+use super::schedule::Task;
+use super::softmax::{Softmax, of_row, scaled};
+use crate::kernels::attention::scalar::{Rounding, read};
+use crate::typed::hopper::Sums;
+use crate::typed::{Code, Global, Ptr, Val, Var};
+
+const LOG2_E: f32 = std::f32::consts::LOG2_E;
+
+/// What a thread has of 64 rows: of each tile of 8 columns two neighbours of two rows.
+pub(super) struct Strip<'k, 'a> {
+    pub k: &'k Code,
+    pub variant: &'a Variant,
+    pub params: &'a Params<'k>,
+    pub task: Task<'k>,
+    /// The first of the 64 rows, among those of the head.
+    pub first_row: Val<'k, u32>,
+    /// The first of the two rows of this thread; the second one is 8 further down.
+    pub row: Val<'k, u32>,
+    /// The first of each 8 columns that it has.
+    pub column: Val<'k, u32>,
+    pub scores: Sums<'k>,
+    /// The weights of a tile, for each part of them.
+    pub weights: Vec<Vec<Var<'k, u32>>>,
+    softmax: Softmax<'k>,
+    /// Weighted sums of values.
+    pub sums: Sums<'k>,
+}
+
+impl<'k, 'a> Strip<'k, 'a> {
+    /// The nth 64 rows of a task, before the first tile.
+    pub fn new(
+        k: &'k Code,
+        variant: &'a Variant,
+        params: &'a Params<'k>,
+        task: Task<'k>,
+        number: Val<'k, u32>,
+    ) -> Self {
+        let thread = k.thread_id() & 127;
+        let first_row = task.first_row + number * 64;
+        let row = first_row + (thread >> 5) * 16 + ((thread & 31) >> 2);
+        let words = variant.tile.keys / 4;
+        let weights = (0..variant.parts).map(|_| (0..words).map(|_| k.var(0u32)).collect());
+        let scale = if variant.bias.is_some() { k.constant(1.0f32) } else { params.scale };
+        let sums = Sums::new(k, variant.width);
+        (0..variant.width as usize / 2).for_each(|nth| sums.set(nth, 0.0));
+        Self {
+            k,
+            variant,
+            params,
+            task,
+            first_row,
+            row,
+            column: (thread & 3) * 2,
+            scores: Sums::new(k, variant.tile.keys),
+            weights: weights.collect(),
+            softmax: Softmax::new(k, scale),
+            sums,
+        }
+    }
+
+    /// Every tile before one, down to the first: those with hidden keys, then the others.
+    pub fn tiles(&self, left: Var<'k, u32>, each: impl Fn(Val<'k, u32>, bool)) {
+        let (k, begin) = (self.k, self.task.begin);
+        let down = |hidden: bool, to: Val<'k, u32>| {
+            k.repeat(|exit| {
+                exit.when(left.get().le(to));
+                left.set(left.get() - 1);
+                each(left.get(), hidden);
+            });
+        };
+        if self.variant.bias.is_none() {
+            down(true, self.whole().max(begin));
+        }
+        down(self.variant.bias.is_some(), begin);
+    }
+
+    /// Tiles of which all rows see all keys.
+    fn whole(&self) -> Val<'k, u32> {
+        let keys = self.params.keys;
+        let first = self.first_row + 1;
+        let seen = if self.variant.causal { keys.min(first) } else { keys };
+        seen / self.variant.tile.keys
+    }
+}
+
+/// Scores and weights.
+impl<'k> Strip<'k, '_> {
+    /// Makes weights of the scores of a tile.
+    pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool) {
+        if self.variant.bias.is_some() {
+            self.add_bias(tile);
+        }
+        if hidden {
+            self.hide(tile);
+        }
+        self.softmax.weigh(&self.scores, hidden);
+    }
+
+    /// Makes the scores minus infinity of keys that rows do not see.
+    fn hide(&self, tile: Val<'k, u32>) {
+        let before = tile * self.variant.tile.keys + self.column;
+        for half in 0..2 {
+            let row = self.row + 8 * half as u32 + 1;
+            let keys = self.params.keys;
+            let seen = if self.variant.causal { keys.min(row) } else { keys };
+            let left: Val<'k, i32> = (seen - before).cast();
+            for nth in of_row(&self.scores, half) {
+                let column = 8 * (nth / 4) + nth % 2;
+                let shown = left.gt(column as i32);
+                self.scores.set(nth, shown.select(self.scores.get(nth), f32::NEG_INFINITY));
+            }
+        }
+    }
+
+    /// The batch, the head and the number of a query that is there, for one of the thread's rows.
+    pub fn query(&self, half: usize) -> [Val<'k, u32>; 3] {
+        let (row, group, task) = (self.row + 8 * half as u32, self.params.group, self.task);
+        let (head, query) = if self.variant.packed() {
+            (task.head + row % group, row / group)
+        } else {
+            (task.head, row)
+        };
+        [task.batch, head, query.min(self.params.queries - 1)]
+    }
+
+    fn add_bias(&self, tile: Val<'k, u32>) {
+        let (Some(ty), Some(bias)) = (self.variant.bias, &self.params.bias) else { return };
+        let first = tile * self.variant.tile.keys + self.column;
+        for half in 0..2 {
+            let row: Ptr<'k, Global, u8> = bias.row(ty.size(), self.query(half));
+            for nth in of_row(&self.scores, half) {
+                let column = (first + (8 * (nth / 4) + nth % 2) as u32).min(self.params.keys - 1);
+                let index = (column * self.params.column).convert("");
+                let added = read(ty, row, index) * LOG2_E;
+                self.scores.set(nth, self.scores.get(nth).mul_add(self.params.scale, added));
+            }
+        }
+    }
+
+    /// Makes left factors of weights.
+    pub fn pack(&self) {
+        for word in 0..self.variant.tile.keys as usize / 4 {
+            let pair = [self.scores.get(2 * word), self.scores.get(2 * word + 1)];
+            let words = Rounding::to(self.variant.element).words(pair, self.variant.parts);
+            self.weights.iter().zip(words).for_each(|(part, rounded)| part[word].set(rounded));
+        }
+    }
+}
+
+/// Results.
+impl<'k> Strip<'k, '_> {
+    /// Shrinks the sums, since the maxima grew.
+    pub fn shrink(&self) {
+        let rows = &self.softmax.rows;
+        scaled(&self.sums, [rows[0].shrink.get(), rows[1].shrink.get()]);
+    }
+
+    /// Shrinks the sums of some columns, from the first one on, and adds new ones.
+    pub fn add(&self, fresh: &Sums<'k>, first: u32) {
+        for (row, state) in self.softmax.rows.iter().enumerate() {
+            for nth in of_row(fresh, row) {
+                let at = nth + first as usize / 2;
+                let sum = self.sums.get(at).mul_add(state.shrink.get(), fresh.get(nth));
+                self.sums.set(at, sum);
+            }
+        }
+    }
+
+    /// Divides sums by the totals of weights; a row without weights is 0.
+    pub fn normalise(&self) {
+        let factor = |row| {
+            let total = self.softmax.total(row);
+            total.equals(0.0).select::<f32>(0.0, total.recip())
+        };
+        scaled(&self.sums, [factor(0), factor(1)]);
+    }
+
+    /// The scaled maximum and the total of a row.
+    pub fn extent(&self, row: usize) -> [Val<'k, f32>; 2] {
+        [self.softmax.extent(row), self.softmax.total(row)]
+    }
+}

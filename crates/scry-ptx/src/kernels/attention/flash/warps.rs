@@ -1,0 +1,211 @@
+//! The flash form on the tensor cores of a warp (`sm_80`): four warps of 16 rows each share tiles
+//! of keys and values, of which the next one is copied while this one is multiplied.
+//!
+//! A tile lies row by row in shared memory, pieces of 16 bytes exchanged within each 128 bytes by
+//! the number of the row, so that matrices are read without waiting.
+
+use super::params::{Params, Rows};
+use super::strip::Strip;
+use super::{Variant, epilogue};
+use crate::typed::hopper::Factors;
+use crate::typed::{Code, Ptr, Shared, Val, Var};
+use crate::types::PtxType;
+
+/// Rows of queries of a block.
+const ROWS: u32 = 64;
+const THREADS: u32 = 128;
+
+/// Bytes of queries, and of two tiles of keys and of values.
+pub(super) fn shared_bytes(variant: &Variant) -> u32 {
+    2 * variant.width * (ROWS + 4 * variant.tile.keys)
+}
+
+pub(super) fn compute<'k>(
+    k: &'k Code,
+    variant: &Variant,
+    params: &Params<'k>,
+    operands: &[Rows<'k>; 3],
+) {
+    let shared = k.dynamic_shared::<u8>(128);
+    params.each_task(k, variant, |task, _| {
+        let strip = Strip::new(k, variant, params, task, k.constant(0u32));
+        let warps = Warps { strip, operands, shared, stage: k.var(0u32) };
+        warps.run();
+        let super::params::Out::Rows(rows) = &params.out else {
+            unreachable!("results of this form are written as rows")
+        };
+        epilogue::each_row(&warps.strip, rows);
+    });
+}
+
+/// A block at work on a task.
+struct Warps<'k, 'a> {
+    strip: Strip<'k, 'a>,
+    operands: &'a [Rows<'k>; 3],
+    shared: Ptr<'k, Shared, u8>,
+    /// Which of two tiles is multiplied.
+    stage: Var<'k, u32>,
+}
+
+/// An operand.
+#[derive(Clone, Copy)]
+enum From {
+    Queries,
+    Keys,
+    Values,
+}
+
+impl<'k> Warps<'k, '_> {
+    fn k(&self) -> &'k Code {
+        self.strip.k
+    }
+
+    /// Bytes of a row of a tile.
+    fn pitch(&self) -> u32 {
+        2 * self.strip.variant.width
+    }
+
+    fn run(&self) {
+        let (k, task) = (self.k(), self.strip.task);
+        // All warps are done with the last task.
+        k.sync();
+        let last = task.end - 1;
+        self.copy(From::Queries, k.constant(0u32), task.first_row);
+        self.copy_tile(From::Keys, last);
+        self.copy_tile(From::Values, last);
+        self.strip.tiles(k.var(task.end), |tile, hidden| {
+            self.arrived();
+            self.copy_before(From::Keys, tile);
+            self.scores();
+            self.strip.weigh(tile, hidden);
+            self.strip.pack();
+            self.strip.shrink();
+            self.arrived();
+            self.copy_before(From::Values, tile);
+            self.values();
+            self.stage.set(self.stage.get() ^ 1);
+        });
+        k.wait_copies(0);
+    }
+
+    /// Waits for the older one of two groups of copies, and for the other warps.
+    fn arrived(&self) {
+        self.k().wait_copies(1);
+        self.k().sync();
+    }
+
+    /// Starts to copy the tile before one, if there is one, to where this one is not.
+    fn copy_before(&self, from: From, tile: Val<'k, u32>) {
+        let next = self.stage.get() ^ 1;
+        let keys = self.strip.variant.tile.keys;
+        self.k().when(tile.gt(self.strip.task.begin), || {
+            self.copy(from, next, (tile - 1) * keys);
+        });
+        self.k().commit_copies();
+    }
+
+    fn copy_tile(&self, from: From, tile: Val<'k, u32>) {
+        self.copy(from, self.stage.get(), tile * self.strip.variant.tile.keys);
+        self.k().commit_copies();
+    }
+
+    /// Where a tile lies.
+    fn tile(&self, from: From, stage: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
+        let bytes = self.pitch() * self.strip.variant.tile.keys;
+        let behind = i64::from(self.pitch() * ROWS);
+        match from {
+            From::Queries => self.shared,
+            From::Keys => self.shared.offset(behind).plus_bytes(stage * bytes),
+            From::Values => {
+                self.shared.offset(behind + i64::from(2 * bytes)).plus_bytes(stage * bytes)
+            }
+        }
+    }
+
+    /// Starts to copy a tile from its first row on, 16 bytes at a time. Rows and columns that there
+    /// are none of become 0.
+    fn copy(&self, from: From, stage: Val<'k, u32>, first: Val<'k, u32>) {
+        let (k, Strip { params, task, variant, .. }) = (self.k(), &self.strip);
+        let (nth, head, there, rows) = match from {
+            From::Queries => (0, task.head, params.queries, ROWS),
+            From::Keys => (1, task.kv_head, params.keys, variant.tile.keys),
+            From::Values => (2, task.kv_head, params.keys, variant.tile.keys),
+        };
+        let pieces = variant.width / 8;
+        let (row, piece) = (k.thread_id() / pieces, k.thread_id() % pieces);
+        let operand = &self.operands[nth];
+        let mut at = operand.row(2, [task.batch, head, first + row]).plus_bytes(piece * 16);
+        let step = operand.strides[2] * u64::from(2 * THREADS / pieces);
+        let tile = self.tile(from, stage);
+        let wide_enough = (piece * 8).lt(params.head_dim);
+        for before in (0..rows).step_by((THREADS / pieces) as usize) {
+            let row = row + before;
+            let to = tile.plus_bytes(row * self.pitch() + ((piece ^ (row & 7)) << 4));
+            let inside = (first + row).lt(there) & wide_enough;
+            k.copy_async_or_zero(to, at, 16, inside.select::<u32>(16, 0));
+            at = at.at_wide(step);
+        }
+    }
+
+    /// Where this lane finds its row of matrices in a tile, for four neighbouring steps of 16
+    /// columns: in the first or second 8 of these, as `second` says.
+    fn rows(
+        &self,
+        tile: Ptr<'k, Shared, u8>,
+        row: Val<'k, u32>,
+        second: Val<'k, u32>,
+    ) -> [Ptr<'k, Shared, u8>; 4] {
+        let row = tile.plus_bytes(row * self.pitch());
+        let swap = self.k().lane() & 7;
+        [0, 1, 2, 3].map(|step: u32| row.plus_bytes(((second + 2 * step) ^ swap) << 4))
+    }
+
+    fn factors(&self) -> Factors {
+        match self.strip.variant.element {
+            PtxType::F16 => Factors::F16,
+            _ => Factors::Bf16,
+        }
+    }
+
+    /// Multiplies queries and the keys of a tile.
+    fn scores(&self) {
+        let (k, lane) = (self.k(), self.k().lane());
+        let Strip { scores, variant, .. } = &self.strip;
+        (0..scores.columns() as usize / 2).for_each(|nth| scores.set(nth, 0.0));
+        let query = (k.warp() & 3) * 16 + (lane & 15);
+        let queries = self.rows(self.tile(From::Queries, k.constant(0)), query, lane >> 4);
+        let key = (lane & 7) + ((lane >> 4) << 3);
+        let keys = self.rows(self.tile(From::Keys, self.stage.get()), key, (lane >> 3) & 1);
+        for step in 0..variant.width / 16 {
+            let (nth, chunk) = ((step % 4) as usize, i64::from(step / 4 * 128));
+            let left = k.load_matrices(queries[nth].offset(chunk));
+            for rows in 0..variant.tile.keys / 16 {
+                let at = keys[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
+                let [a, b, c, d] = k.load_matrices(at);
+                let columns = 2 * rows as usize;
+                k.multiply_add(self.factors(), &scores.tile(columns), left, [a, b]);
+                k.multiply_add(self.factors(), &scores.tile(columns + 1), left, [c, d]);
+            }
+        }
+    }
+
+    /// Adds the product of weights and the values of a tile.
+    fn values(&self) {
+        let (k, lane) = (self.k(), self.k().lane());
+        let Strip { sums, variant, weights, .. } = &self.strip;
+        let tile = self.tile(From::Values, self.stage.get());
+        let values = self.rows(tile, lane & 15, lane >> 4);
+        for rows in 0..variant.tile.keys / 16 {
+            let words = &weights[0][4 * rows as usize..];
+            let left = [0, 1, 2, 3].map(|word: usize| words[word].get());
+            for step in 0..variant.width / 16 {
+                let (nth, chunk) = ((step % 4) as usize, i64::from(step / 4 * 128));
+                let at = values[nth].offset(chunk + i64::from(rows * 16 * self.pitch()));
+                let [a, b, c, d] = k.load_matrices_transposed(at);
+                let columns = 2 * step as usize;
+                k.multiply_add(self.factors(), &sums.tile(columns), left, [a, b]);
+                k.multiply_add(self.factors(), &sums.tile(columns + 1), left, [c, d]);
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What is computed, and where it lies in memory.
+
+use crate::kernels::{Access, Buffer, KernelError};
+use crate::types::PtxType;
+
+/// Where rows lie, in elements. Those of a row lie one after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Strides {
+    /// From one of the batch to the next.
+    pub batch: u64,
+    /// From one head to the next.
+    pub head: u64,
+    /// From one row to the next.
+    pub row: u64,
+}
+
+impl Strides {
+    /// Batch, heads, rows, columns without gaps.
+    #[must_use]
+    pub const fn packed(heads: u32, rows: u32, columns: u32) -> Self {
+        let row = columns as u64;
+        let head = row * rows as u64;
+        Self { batch: head * heads as u64, head, row }
+    }
+
+    /// Elements up to the last one.
+    fn extent(&self, counts: [u32; 3], columns: u32) -> Option<u64> {
+        if counts.contains(&0) || columns == 0 {
+            return Some(0);
+        }
+        let steps = counts.map(|count| u64::from(count) - 1);
+        let batch = self.batch.checked_mul(steps[0])?;
+        let head = self.head.checked_mul(steps[1])?;
+        let row = self.row.checked_mul(steps[2])?;
+        batch.checked_add(head)?.checked_add(row)?.checked_add(columns.into())
+    }
+}
+
+/// Numbers that are added to the scores, minus infinity to hide a key. A distance of 0 is one along
+/// which all are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Bias {
+    /// `F32`, or the type of the operands.
+    pub element: PtxType,
+    /// Where it lies.
+    pub strides: Strides,
+    /// From one key to the next, in elements: 0 or 1.
+    pub column: u32,
+}
+
+/// Attention of a batch of heads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Attention {
+    /// Number of independent sets of heads.
+    pub batch: u32,
+    /// Heads of queries.
+    pub heads: u32,
+    /// Heads of keys and values: a divisor of `heads`.
+    pub kv_heads: u32,
+    /// Rows of queries of a head.
+    pub queries: u32,
+    /// Rows of keys and values of a head.
+    pub keys: u32,
+    /// Columns of a row: 1 to 256.
+    pub head_dim: u32,
+    /// Type of all operands: `F16`, `Bf16` or `F32`.
+    pub element: PtxType,
+    /// Whether row `i` sees the keys `0 ..= i` only.
+    pub causal: bool,
+    /// Factor of the scores.
+    pub scale: f32,
+    /// What is added to them.
+    pub bias: Option<Bias>,
+    /// Where queries lie.
+    pub q: Strides,
+    /// Where keys lie.
+    pub k: Strides,
+    /// Where values lie.
+    pub v: Strides,
+    /// Where results lie, of the shape of queries.
+    pub out: Strides,
+}
+
+/// Rows and heads are counted in signed numbers of 32 bits.
+const MOST: u32 = (1 << 31) - 1024;
+
+impl Attention {
+    /// Attention of operands without gaps, where each head of queries has its own keys, scaled by
+    /// one over the square root of `head_dim`.
+    #[must_use]
+    pub fn new(
+        [batch, heads]: [u32; 2],
+        queries: u32,
+        keys: u32,
+        head_dim: u32,
+        element: PtxType,
+    ) -> Self {
+        let (rows, others) =
+            (Strides::packed(heads, queries, head_dim), Strides::packed(heads, keys, head_dim));
+        Self {
+            batch,
+            heads,
+            kv_heads: heads,
+            queries,
+            keys,
+            head_dim,
+            element,
+            causal: false,
+            scale: 1.0 / (head_dim as f32).sqrt(),
+            bias: None,
+            q: rows,
+            k: others,
+            v: others,
+            out: rows,
+        }
+    }
+
+    /// The same with so many heads of keys and values, without gaps.
+    #[must_use]
+    pub const fn grouped(mut self, kv_heads: u32) -> Self {
+        self.kv_heads = kv_heads;
+        self.k = Strides::packed(kv_heads, self.keys, self.head_dim);
+        self.v = self.k;
+        self
+    }
+
+    /// The same where row `i` sees the keys `0 ..= i` only.
+    #[must_use]
+    pub const fn causal(mut self) -> Self {
+        self.causal = true;
+        self
+    }
+
+    /// The same with a bias.
+    #[must_use]
+    pub const fn biased(mut self, bias: Bias) -> Self {
+        self.bias = Some(bias);
+        self
+    }
+
+    /// Heads of queries that share one of keys.
+    pub(super) const fn group(&self) -> u32 {
+        self.heads / self.kv_heads
+    }
+
+    /// Whether nothing is computed.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.batch == 0 || self.heads == 0 || self.queries == 0
+    }
+
+    /// The buffers that kernels take, in order: `q`, `k`, `v`, `bias` if there is one, `out`; with
+    /// the elements that they must have.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] if it is not well defined, or sizes do not fit.
+    pub fn buffers(&self) -> Result<Vec<Buffer>, KernelError> {
+        self.check()?;
+        let Self { batch, heads, kv_heads, queries, keys, head_dim, element, .. } = *self;
+        let read = Access::Read;
+        let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
+        let mut buffers = vec![
+            buffer("q", read, element, self.q.extent(rows, head_dim))?,
+            buffer("k", read, element, self.k.extent(others, head_dim))?,
+            buffer("v", read, element, self.v.extent(others, head_dim))?,
+        ];
+        if let Some(bias) = self.bias {
+            let columns = if keys == 0 { 0 } else { bias.column * (keys - 1) + 1 };
+            let extent = bias.strides.extent(rows, columns);
+            buffers.push(buffer("bias", read, bias.element, extent)?);
+        }
+        buffers.push(buffer("out", Access::Write, element, self.out.extent(rows, head_dim))?);
+        Ok(buffers)
+    }
+
+    fn check(&self) -> Result<(), KernelError> {
+        self.check_types()?;
+        self.check_counts()?;
+        if self.is_empty() || self.apart() {
+            return Ok(());
+        }
+        let problem = format!("at distances of {:?} elements, where results overlap", self.out);
+        Err(refusal("out", problem, "no two results may lie in the same place"))
+    }
+
+    fn check_types(&self) -> Result<(), KernelError> {
+        if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
+            let problem = self.element.name().to_owned();
+            return Err(refusal("element", problem, "operands hold f16, bf16 or f32"));
+        }
+        let Some(bias) = self.bias else { return Ok(()) };
+        if bias.element != self.element && bias.element != PtxType::F32 {
+            let problem =
+                format!("{} with operands of {}", bias.element.name(), self.element.name());
+            return Err(refusal("bias.element", problem, "it is that of the operands, or f32"));
+        }
+        if bias.column > 1 {
+            let problem = bias.column.to_string();
+            return Err(refusal("bias.column", problem, "it is 1, or 0 where all keys share one"));
+        }
+        Ok(())
+    }
+
+    fn check_counts(&self) -> Result<(), KernelError> {
+        let Self { batch, heads, kv_heads, queries, keys, head_dim, .. } = *self;
+        if !(1..=256).contains(&head_dim) {
+            return Err(refusal("head_dim", head_dim.to_string(), "it is 1 to 256"));
+        }
+        if heads > 0 && (kv_heads == 0 || !heads.is_multiple_of(kv_heads)) {
+            let problem = format!("{kv_heads}, which does not divide {heads} heads");
+            return Err(refusal("kv_heads", problem, "each is shared by as many heads of queries"));
+        }
+        if !self.scale.is_finite() {
+            return Err(refusal("scale", self.scale.to_string(), "it is a finite number"));
+        }
+        let counts = [("batch", batch), ("heads", heads), ("queries", queries), ("keys", keys)];
+        match counts.into_iter().find(|(_, count)| *count > MOST) {
+            Some((name, count)) => {
+                let problem = format!("{count}, beyond {MOST}");
+                Err(refusal(name, problem, "compute it in parts"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether no two results lie in the same place: each distance steps over all that the shorter
+    /// ones reach.
+    fn apart(&self) -> bool {
+        let Strides { batch, head, row } = self.out;
+        let mut axes = [(row, self.queries), (head, self.heads), (batch, self.batch)];
+        axes.sort_unstable();
+        let mut reach = u64::from(self.head_dim);
+        axes.into_iter().filter(|(_, count)| *count > 1).all(|(stride, count)| {
+            let steps_over = stride >= reach;
+            reach = stride.saturating_mul(u64::from(count) - 1).saturating_add(reach);
+            steps_over
+        })
+    }
+}
+
+fn buffer(
+    name: &'static str,
+    access: Access,
+    element: PtxType,
+    extent: Option<u64>,
+) -> Result<Buffer, KernelError> {
+    match extent.filter(|len| *len < 1 << 60) {
+        Some(len) => Ok(Buffer { name, access, element, len }),
+        None => {
+            let problem = "at distances that go beyond 64 bits of addresses".to_owned();
+            Err(refusal(name, problem, "no device has that memory"))
+        }
+    }
+}
+
+/// Attention that is refused.
+pub(super) fn refusal(
+    argument: &'static str,
+    problem: String,
+    remedy: &'static str,
+) -> KernelError {
+    KernelError::Argument { kernel: "attention".to_owned(), argument, problem, remedy }
+}

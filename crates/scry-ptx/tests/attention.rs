@@ -1,0 +1,203 @@
+//! Attention: which kernels are chosen, what they are made of, and what is refused.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use scry_ptx::kernels::attention::{Attention, Bias, Strides};
+use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan, TensorElement};
+use scry_ptx::{PtxType, Target};
+
+const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const TYPES: [PtxType; 3] = [PtxType::F16, PtxType::Bf16, PtxType::F32];
+
+fn square(rows: u32, head_dim: u32, element: PtxType) -> Attention {
+    Attention::new([2, 4], rows, rows, head_dim, element)
+}
+
+fn bias(of: &Attention, element: PtxType) -> Bias {
+    Bias {
+        element,
+        strides: Strides { head: 0, ..Strides::packed(1, of.queries, of.keys) },
+        column: 1,
+    }
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.kernel.name()).collect()
+}
+
+fn refused(of: &Attention) -> String {
+    of.plan(HOPPER).unwrap_err().to_string()
+}
+
+/// Every kind of kernel.
+fn all() -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for (element, head_dims) in
+        TYPES.into_iter().zip([&[64, 128, 192, 256][..], &[128], &[64, 128, 192, 256]])
+    {
+        for head_dim in head_dims {
+            let few = square(300, *head_dim, element);
+            let many = Attention::new([40, 40], 2000, 2000, *head_dim, element);
+            let decoding = Attention { queries: 1, ..few };
+            for of in [few, few.causal(), many, many.causal(), decoding] {
+                plans.push(of.plan(HOPPER).unwrap());
+                plans.push(of.biased(bias(&of, PtxType::F32)).plan(HOPPER).unwrap());
+            }
+            plans.push(few.plan(AMPERE).unwrap());
+            plans.push(few.causal().biased(bias(&few, element)).plan(AMPERE).unwrap());
+            plans.push(few.naive().unwrap());
+        }
+    }
+    plans.push(square(300, 77, PtxType::F32).plan(HOPPER).unwrap());
+    plans
+}
+
+#[test]
+fn kernels_of_one_name_have_one_text() {
+    let mut known = BTreeMap::new();
+    let others = TYPES.map(|element| square(1000, 80, element).grouped(2));
+    let others = others.iter().flat_map(|of| [of.plan(HOPPER), of.plan(AMPERE), of.naive()]);
+    let others: Vec<Plan> = others.map(Result::unwrap).collect();
+    for step in all().iter().chain(&others).flat_map(|plan| &plan.steps) {
+        let text = step.kernel.emit_ptx();
+        let name = step.kernel.name();
+        assert!(text.contains(&format!(".entry {name}(")));
+        assert_eq!(*known.entry(name).or_insert(text.clone()), text);
+    }
+    assert!(known.len() > 40, "{}", known.len());
+}
+
+#[test]
+fn nothing_is_spilled() {
+    ledger::compare("attention.txt", &all());
+}
+
+#[test]
+fn sizes_and_devices_choose_the_form() {
+    let whole = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
+    assert_eq!(names(&whole.plan(HOPPER).unwrap()), ["attention_f16_d128_128x128x2x1"]);
+    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64x2x2_plain"]);
+    let old = Machine { target: Target::SM_75, ..AMPERE };
+    assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
+    let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
+    assert_eq!(short, ["attention_f16_d128_64x64x2x2"]);
+    let few = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
+    assert_eq!(few.len(), 2);
+    assert!(few[0].ends_with("_partial") && few[1].starts_with("attention_combine"), "{few:?}");
+    let parts = names(&square(300, 128, PtxType::F32).plan(HOPPER).unwrap());
+    assert_eq!(parts[..3], ["attention_split"; 3]);
+    assert!(parts[3].starts_with("attention_f32_d128"), "{parts:?}");
+    let odd = square(300, 77, PtxType::F16).plan(HOPPER).unwrap();
+    assert_eq!(names(&odd), ["attention_naive_f16_d96"]);
+}
+
+#[test]
+fn halves_are_multiplied_once_and_binary32_six_times() {
+    let products = |of: Attention| {
+        let plan = of.plan(HOPPER).unwrap();
+        let text = plan.steps.last().unwrap().kernel.emit_ptx();
+        text.matches("wgmma.mma_async").count()
+    };
+    // Scores and values at three places each: 8 steps of 16 columns, 8 of 16 keys.
+    assert_eq!(products(Attention::new([9, 99], 300, 300, 128, PtxType::F16)), 3 * (8 + 8));
+    // At two places: 8 steps of 16 columns, 4 of 16 keys.
+    assert_eq!(products(square(300, 128, PtxType::F32)), 2 * 6 * (8 + 4));
+}
+
+/// How many tasks and blocks a plan has, and whether tasks are dealt out in pairs.
+fn schedule(of: Attention) -> (u32, u32, u32) {
+    let plan = of.plan(HOPPER).unwrap();
+    let kernel = &plan.steps[0].kernel;
+    let parameters = kernel.interface().parameters;
+    let [.., Parameter::U32(pairs), Parameter::U32(units), Parameter::F32(_)] = parameters[..]
+    else {
+        panic!("{parameters:?}")
+    };
+    (units, kernel.launch().grid[0], pairs)
+}
+
+#[test]
+fn long_tiles_and_short_ones_are_dealt_out_evenly() {
+    let of = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
+    assert_eq!(schedule(of), (4 * 16 * 32, 132, 0));
+    // 1024 pairs are 7.8 rounds: nobody waits for long.
+    assert_eq!(schedule(of.causal()), (4 * 16 * 16, 132, 1));
+    // 192 pairs would be 1.5 rounds.
+    let short = Attention::new([8, 12], 512, 512, 128, PtxType::F16);
+    assert_eq!(schedule(short.causal()), (8 * 12 * 4, 132, 0));
+}
+
+#[test]
+fn operands_are_where_they_were_said_to_be() {
+    let of = square(300, 80, PtxType::Bf16).grouped(2);
+    let plan = of.plan(HOPPER).unwrap();
+    let parameters = plan.steps[0].kernel.interface().parameters;
+    let Parameter::Map(1, map) = &parameters[1] else { panic!("{parameters:?}") };
+    assert_eq!(map.element, TensorElement::Bf16);
+    assert_eq!(map.dims, [80, 300, 2, 2]);
+    assert_eq!(map.strides, [160, 48000, 96000]);
+    assert_eq!(map.tile, [64, 64, 1, 1]);
+}
+
+#[test]
+fn what_is_passed_between_steps_has_room() {
+    for of in [square(300, 77, PtxType::F32), square(9, 64, PtxType::F16).grouped(1)] {
+        let of = Attention { keys: 1000, ..of };
+        let of = of.grouped(of.kv_heads);
+        let plan = of.plan(HOPPER).unwrap();
+        assert!(plan.steps.len() > 1);
+        for step in &plan.steps {
+            let buffers = step.kernel.interface().buffers;
+            assert_eq!(buffers.len(), step.buffers.len());
+            for (buffer, place) in buffers.iter().zip(&step.buffers) {
+                let room = match *place {
+                    Place::Argument(nth) => plan.arguments[nth].len,
+                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
+                };
+                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_launched_for_nothing() {
+    let none = Attention::new([0, 4], 3, 3, 64, PtxType::F16).plan(HOPPER).unwrap();
+    assert!(none.steps.is_empty());
+    assert_eq!(none.arguments.len(), 4);
+    let keyless = Attention::new([1, 4], 3, 0, 64, PtxType::F16).plan(HOPPER).unwrap();
+    assert_eq!(names(&keyless), ["attention_naive_f16_d64"]);
+}
+
+#[test]
+fn what_is_not_well_defined_is_refused() {
+    let of = square(300, 128, PtxType::F16);
+    assert_eq!(
+        refused(&of.grouped(3)),
+        "kernel `attention`: kv_heads is 3, which does not divide 4 heads; each is shared by as \
+         many heads of queries"
+    );
+    assert!(refused(&square(3, 257, PtxType::F16)).contains("head_dim is 257"));
+    assert!(refused(&square(3, 64, PtxType::F64)).contains("element is f64"));
+    assert!(refused(&of.biased(bias(&of, PtxType::Bf16))).contains("bias.element is bf16"));
+    let close = Strides { row: 100, ..of.out };
+    assert!(refused(&Attention { out: close, ..of }).contains("results overlap"));
+    assert!(refused(&Attention { scale: f32::NAN, ..of }).contains("scale is NaN"));
+    assert!(refused(&square(u32::MAX, 64, PtxType::F16)).contains("queries is 4294967295"));
+    let far = Strides { batch: u64::MAX, ..of.q };
+    assert!(refused(&Attention { q: far, ..of }).contains("beyond 64 bits"));
+    assert!(matches!(of.grouped(0).plan(HOPPER), Err(KernelError::Argument { .. })));
+}
+
+#[test]
+fn results_may_lie_in_any_order() {
+    let of = square(300, 128, PtxType::F16);
+    let rows_first = Strides { batch: 300 * 512, head: 128, row: 512 };
+    assert!(Attention { out: rows_first, ..of }.plan(HOPPER).is_ok());
+}
