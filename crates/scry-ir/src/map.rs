@@ -19,12 +19,17 @@ impl<K, V> Default for Map<K, V> {
 }
 
 impl<K: Hash + Eq, V> Map<K, V> {
-    fn place<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<usize>
+    fn place<Q: Hash + Eq + ?Sized>(&self, hash: u32, key: &Q) -> Option<usize>
     where
         K: Borrow<Q>,
     {
-        let hash = Factor::new().hash_one(key) as u32;
         self.places.find(hash, &|place| self.entries[place].0.borrow() == key)
+    }
+
+    /// Adds an entry for a key that has none.
+    fn add(&mut self, hash: u32, key: K, value: V) {
+        self.places.push(hash);
+        self.entries.push((key, value));
     }
 
     /// The value of a key, if it has one.
@@ -32,17 +37,15 @@ impl<K: Hash + Eq, V> Map<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.place(key).map(|place| &self.entries[place].1)
+        self.place(hash(key), key).map(|place| &self.entries[place].1)
     }
 
     /// Gives a key a value, or another one.
     pub(crate) fn insert(&mut self, key: K, value: V) {
-        match self.place(&key) {
+        let hash = hash(&key);
+        match self.place(hash, &key) {
             Some(place) => self.entries[place].1 = value,
-            None => {
-                self.places.push(Factor::new().hash_one(&key) as u32);
-                self.entries.push((key, value));
-            }
+            None => self.add(hash, key, value),
         }
     }
 
@@ -51,8 +54,9 @@ impl<K: Hash + Eq, V> Map<K, V> {
     where
         V: Default,
     {
-        let place = self.place(&key).unwrap_or_else(|| {
-            self.insert(key, V::default());
+        let hash = hash(&key);
+        let place = self.place(hash, &key).unwrap_or_else(|| {
+            self.add(hash, key, V::default());
             self.entries.len() - 1
         });
         &mut self.entries[place].1
@@ -62,6 +66,10 @@ impl<K: Hash + Eq, V> Map<K, V> {
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, (K, V)> {
         self.entries.iter()
     }
+}
+
+fn hash<Q: Hash + ?Sized>(key: &Q) -> u32 {
+    Factor::new().hash_one(key) as u32
 }
 
 /// Where entries with a hash may be: their numbers, each in the first slot from that of its hash on

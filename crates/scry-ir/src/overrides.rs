@@ -1,13 +1,13 @@
 //! `override` declarations: the values given for them are checked, then put in.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
+use crate::map::Map;
 use crate::report::Report;
 use crate::validate::MAX_WORKGROUP;
 use crate::{Override, ShaderErrorKind, naga_error};
@@ -42,7 +42,7 @@ impl Declaration {
 }
 
 /// The values given, by naga's key.
-pub(crate) type Values = HashMap<String, f64>;
+pub(crate) type Values = Map<String, f64>;
 
 impl Declared {
     /// Lists the named overrides of a module, in source order.
@@ -76,14 +76,16 @@ impl Declared {
 
     /// Checks the values given.
     pub(crate) fn resolve(&self, given: &[(String, f64)]) -> Result<Values, Box<Report>> {
-        let mut values = Values::new();
+        let mut values = Values::default();
         for (key, value) in given {
             let declaration = self.find(key)?;
             check(declaration, *value)?;
-            if values.insert(declaration.key(), *value).is_some() {
+            let key = declaration.key();
+            if values.get(&key).is_some() {
                 let name = declaration.spelled();
                 return Err(refuse(format!("override {name} is given twice"), declaration));
             }
+            values.insert(key, *value);
         }
         Ok(values)
     }
@@ -197,14 +199,18 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
         return Ok(module);
     }
     let declared = Declared::collect(&module);
-    let missing = |d: &&Declaration| !d.has_default && !values.contains_key(&d.key());
+    let missing = |d: &&Declaration| !d.has_default && values.get(&d.key()).is_none();
     if let Some(declaration) = declared.list.iter().find(missing) {
         let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
         let message = format!("override {name} of type {ty} has no default and no value is given");
         return Err(refuse(message, declaration));
     }
-    let constants: PipelineConstants =
-        declared.list.iter().filter_map(|d| Some((d.key(), *values.get(&d.key())?))).collect();
+    let mut constants = PipelineConstants::default();
+    for key in declared.list.iter().map(Declaration::key) {
+        if let Some(value) = values.get(&key) {
+            constants.insert(key, *value);
+        }
+    }
     let unused = ModuleInfo::default();
     let changed = match process_overrides(&module, &unused, None, &constants) {
         Ok((Cow::Owned(changed), _)) => Some(changed),

@@ -41,7 +41,8 @@ pub(crate) fn outline(source: &str, scanned: &Scanned) -> Result<Outline, Box<Re
     Ok(Outline {
         entry_points: entry::compute(&module),
         without_default: overrides::without_default(&module),
-        overrides: overrides::Declared::collect(&module).into_interface(&overrides::Values::new()),
+        overrides: overrides::Declared::collect(&module)
+            .into_interface(&overrides::Values::default()),
     })
 }
 

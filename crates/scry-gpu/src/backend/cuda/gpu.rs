@@ -65,6 +65,7 @@ impl Gpu {
 
     /// Makes the context current on this thread, until the guard is dropped. A device that is lost
     /// or given up has none any more.
+    #[inline(never)]
     pub(super) fn current(&self) -> Result<Current<'_>> {
         self.check_alive()?;
         self.current_for(Call::enter())
@@ -90,6 +91,8 @@ impl Gpu {
     }
 
     /// An error unless the call succeeded; remembers the loss of the device.
+    // Kept a call, as are others here that are called everywhere: copies take long to build.
+    #[inline(never)]
     pub(super) fn check(&self, call: &'static str, code: Code) -> Result<()> {
         code.ok().map_err(|code| self.failed(call, code))
     }

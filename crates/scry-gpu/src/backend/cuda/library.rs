@@ -37,6 +37,7 @@ impl Library {
     ///
     /// # Errors
     /// The name of the function that the library does not have.
+    #[inline(never)]
     pub(super) fn function(&self, symbol: &'static CStr) -> Result<*const c_void, Missing> {
         // SAFETY: the address is not used here, and any symbol has one.
         let found = unsafe { self.raw.get::<*const c_void>(symbol.to_bytes_with_nul()) };

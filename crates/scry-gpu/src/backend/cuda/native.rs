@@ -10,7 +10,7 @@ use super::image::Image;
 use super::jit;
 use super::listed::{self, Listed};
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
-use super::params::Range;
+use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
 use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::driver::NativeJob;
@@ -321,8 +321,7 @@ impl Packed {
         let bytes = interface.parameters(&buffers, immediates);
         self.size = bytes.len().min(most);
         self.words.clear();
-        self.words.resize(bytes.len().div_ceil(8), 0);
-        bytemuck::cast_slice_mut(&mut self.words)[..bytes.len()].copy_from_slice(&bytes);
+        params::extend(&mut self.words, &bytes);
     }
 
     /// What the driver reads: where the block is, and how long.

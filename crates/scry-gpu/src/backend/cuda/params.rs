@@ -81,10 +81,23 @@ impl Parameters {
         let start = self.words.len();
         // A parameter has a place of its own, even one of no bytes.
         let words = (bytes as usize).div_ceil(size_of::<u64>()).max(1);
+        if immediates.len() > bytes as usize {
+            return None;
+        }
+        extend(&mut self.words, immediates);
         self.words.resize(start + words, 0);
-        let block: &mut [u8] = bytemuck::cast_slice_mut(&mut self.words[start..]);
-        block[..bytes as usize].get_mut(..immediates.len())?.copy_from_slice(immediates);
         Some(())
+    }
+}
+
+/// Adds bytes as they lie in memory; what is left of the last word is zeros.
+pub(super) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks();
+    words.extend(whole.iter().map(|word| u64::from_ne_bytes(*word)));
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(word));
     }
 }
 

@@ -191,6 +191,7 @@ impl Drop for Event {
 }
 
 /// Reports what went wrong where nothing is left to be done about it.
+#[inline(never)]
 pub(super) fn note(outcome: Result<()>) {
     if let Err(error) = outcome {
         log::warn!("{error}");

@@ -12,9 +12,7 @@
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
 use super::identity::commutes;
 use super::names::{Assigned, Names, diverges, escapes};
-use std::collections::HashMap;
-
-use crate::hash::Factor;
+use crate::map::Map;
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {
@@ -23,7 +21,7 @@ pub(super) fn cse(kir: &mut Kir) {
         names: Names::new(kir.values.len()),
         loops: Assigned::new(&body),
         start: Vec::new(),
-        table: HashMap::with_capacity_and_hasher(kir.values.len(), Factor::new()),
+        table: Map::default(),
         added: Vec::new(),
         vars: vec![Known::Zero; kir.vars.len()],
         learned: Vec::new(),
@@ -55,7 +53,8 @@ struct Cse<'a> {
     loops: Assigned,
     /// What goes to the start of the kernel.
     start: Block,
-    table: HashMap<Key, Value, Factor>,
+    /// What was computed; nothing where that is visible no longer.
+    table: Map<Key, Option<Value>>,
     /// What was added to the table, except at the start of the kernel.
     added: Vec<Key>,
     vars: Vec<Known>,
@@ -176,7 +175,7 @@ impl Cse<'_> {
     /// Takes out of the table what was added since it had `count` entries.
     fn hide(&mut self, count: usize) {
         for key in self.added.drain(count..) {
-            self.table.remove(&key);
+            self.table.insert(key, None);
         }
     }
 
@@ -224,7 +223,7 @@ impl Cse<'_> {
             let Some(offset) = place.offset.checked_add(nth * ty.size()) else { return };
             let place = Place { offset, ..place };
             let key = key(self.kir, ty, Inst::Load { place, count: 1 }, state);
-            if self.table.insert(key, *value).is_none() {
+            if self.table.value_or_default(key).replace(*value).is_none() {
                 self.added.push(key);
             }
         }
@@ -245,7 +244,7 @@ impl Cse<'_> {
             Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {
                 let key = (ty, definition.inst, 0);
                 let start = &mut self.start;
-                let same = *self.table.entry(key).or_insert_with(|| {
+                let same = *self.table.value_or_default(key).get_or_insert_with(|| {
                     start.push(Stmt::Let(value));
                     value
                 });
@@ -285,13 +284,13 @@ impl Cse<'_> {
     fn merge(&mut self, value: Value, state: u32, count: u8, out: &mut Block) {
         let definition = self.kir.values[value.index()];
         let key = key(self.kir, definition.ty, definition.inst, state);
-        if let Some(same) = self.table.get(&key) {
+        if let Some(Some(same)) = self.table.get(&key) {
             for nth in 0..u32::from(count) {
                 self.names.replace(Value(value.0 + nth), Value(same.0 + nth));
             }
             return;
         }
-        self.table.insert(key, value);
+        self.table.insert(key, Some(value));
         self.added.push(key);
         out.push(Stmt::Let(value));
     }

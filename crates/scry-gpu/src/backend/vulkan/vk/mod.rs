@@ -128,6 +128,7 @@ impl Finder<'_> {
     }
 
     /// A command that every driver has, for the caller to say of what type.
+    #[inline(never)]
     fn get(&self, name: &CStr) -> std::result::Result<unsafe extern "system" fn(), Result> {
         (self.0)(name).ok_or_else(|| missing(name))
     }
