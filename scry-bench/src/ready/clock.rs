@@ -1,67 +1,55 @@
-//! How long a computation takes, with nothing of its operands in the caches.
+//! How long a computation takes on the device, with nothing of its operands in the caches.
 //!
-//! A recording does it some times, with a fill of more memory than the caches hold before each; a
-//! second recording is of the fills alone. The difference is the computation's, the waiting of its
-//! launches for each other included.
-
-use std::time::Instant;
+//! One submission fills more memory than the caches hold, and computes: the host hands the launches
+//! over while the device is still filling, so that none of its time is in what events around each
+//! launch say.
 
 use anyhow::{Context as _, Result};
 use scry_gpu::cuda::kernels::Prepared;
-use scry_gpu::{Buffer, Device, Recording};
+use scry_gpu::{Buffer, Device};
 
-use crate::number::Number;
 use crate::torch::Torch;
 
-/// Computations in a recording.
-const REPEATS: usize = 8;
-
 /// Bytes of a fill.
-const FLUSHED: usize = 128 << 20;
+const FLUSHED: usize = 256 << 20;
 
-/// Times a computation.
+/// Seconds from the end of a launch to the begin of one that waits for it, on an H200: events that
+/// stand around each do not tell.
+const GAP: f64 = 1e-6;
+
+/// Times computations.
 pub struct Clock {
-    with: Recording,
-    without: Recording,
+    device: Device,
+    flush: Buffer<u32>,
 }
 
 impl Clock {
-    /// Of what was prepared, which writes `out` whatever is there.
-    pub fn new<T: Number>(
-        device: &Device,
-        prepared: &Prepared<'_>,
-        out: &Buffer<T>,
-    ) -> Result<Self> {
-        let flush = device.alloc::<T>(FLUSHED / size_of::<T>())?;
-        let record = |prepared: Option<&Prepared<'_>>| -> Result<Recording> {
-            let mut batch = device.batch();
-            for _ in 0..REPEATS {
-                batch.fill(&flush, T::of(0.0))?;
-                // What computes `out` has to wait for this, and this for the fill.
-                let few = out.len().min(4);
-                batch.copy_slice(&flush.slice(..few)?, &out.slice(..few)?)?;
-                prepared.map_or(Ok(()), |prepared| prepared.add_to(&mut batch))?;
-            }
-            Ok(batch.record()?)
-        };
-        Ok(Self { with: record(Some(prepared))?, without: record(None)? })
+    /// On a device.
+    pub fn new(device: &Device) -> Result<Self> {
+        Ok(Self { device: device.clone(), flush: device.alloc(FLUSHED / size_of::<u32>())? })
     }
 
     /// Seconds of one computation.
-    pub fn seconds(&self) -> Result<f64> {
-        Ok((time(&self.with)? - time(&self.without)?) / REPEATS as f64)
+    pub fn seconds(&self, prepared: &Prepared<'_>) -> Result<f64> {
+        let mut batch = self.device.batch();
+        batch.fill(&self.flush, 1)?;
+        prepared.add_to(&mut batch)?;
+        let times = batch.submit_timed()?;
+        let gaps = times.len().saturating_sub(1) as f64;
+        Ok(times.iter().map(|time| time.as_secs_f64()).sum::<f64>() + gaps * GAP)
     }
 
     /// Middle of so many measurements, ours and the peer's in turns.
     pub fn compare(
         &self,
+        prepared: &Prepared<'_>,
         torch: &mut Torch,
         (name, numbers): (&str, &[usize]),
         samples: usize,
     ) -> Result<[f64; 2]> {
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for turn in 0..=samples {
-            let seconds = [self.seconds()?, torch.measure(name, numbers)?];
+            let seconds = [self.seconds(prepared)?, torch.measure(name, numbers)?];
             if turn > 0 {
                 ours.push(seconds[0]);
                 theirs.push(seconds[1]);
@@ -69,12 +57,6 @@ impl Clock {
         }
         Ok([median(ours)?, median(theirs)?])
     }
-}
-
-fn time(recording: &Recording) -> Result<f64> {
-    let start = Instant::now();
-    recording.replay()?.wait()?;
-    Ok(start.elapsed().as_secs_f64())
 }
 
 /// The middle of some measurements.

@@ -6,7 +6,7 @@ use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
 use scry_ptx::PtxType;
 
 use crate::Bench;
-use crate::clock::Clock;
+use crate::clock::median;
 use crate::number::{Draw, Number};
 use crate::table::{Goal, Row};
 
@@ -73,7 +73,7 @@ fn compare<T: Number>(
     };
     let name = format!("gemm {} {m}x{n}x{k}{how}", T::NAME);
     let peer = (format!("gemm {}", T::NAME), vec![m, n, k]);
-    bench.row(&name, &prepared, &product.out, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), goal)?;
+    bench.row(&name, &prepared, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), goal)?;
     if precision != Precision::Full || bench.drawn.is_some() {
         return Ok(());
     }
@@ -87,31 +87,25 @@ fn compare<T: Number>(
 
 impl Bench {
     /// Measures, and prints a row; `work` is what a unit of the rate counts.
-    pub fn row<T: Number>(
+    pub fn row(
         &mut self,
         name: &str,
         prepared: &Prepared<'_>,
-        out: &Buffer<T>,
         (call, numbers): (String, Vec<usize>),
         (unit, work): (&str, f64),
         goal: Goal,
     ) -> Result<()> {
-        let clock = Clock::new(self.kernels.device(), prepared, out)?;
-        let [ours, theirs] = clock.compare(&mut self.torch, (&call, &numbers), self.samples)?;
+        let peer = (&*call, &*numbers);
+        let [ours, theirs] = self.clock.compare(prepared, &mut self.torch, peer, self.samples)?;
         let rate = format!("{:.1} {unit}", work / ours / 1e12);
         self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
         Ok(())
     }
 
-    /// Prints how long cuBLAS takes when our device calls it. It goes into no recording.
+    /// Prints how long cuBLAS takes when our device calls it.
     fn by_cublas(&mut self, name: &str, cublas: &Prepared<'_>, work: f64) -> Result<()> {
-        let mut times = Vec::new();
-        for _ in 0..=self.samples {
-            let mut batch = self.kernels.device().batch();
-            cublas.add_to(&mut batch)?;
-            times.extend(batch.submit_timed()?.iter().map(|time| time.as_secs_f64()));
-        }
-        let seconds = crate::clock::median(times)?;
+        let times = (0..self.samples).map(|_| self.clock.seconds(cublas));
+        let seconds = median(times.collect::<Result<_>>()?)?;
         println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
         Ok(())
     }

@@ -18,6 +18,7 @@ mod table;
 #[path = "../cuda/torch.rs"]
 mod torch;
 
+use clock::Clock;
 use table::Table;
 use torch::Torch;
 
@@ -48,6 +49,7 @@ struct Arguments {
 /// All that is compared.
 pub struct Bench {
     kernels: Kernels,
+    clock: Clock,
     torch: Torch,
     samples: usize,
     /// What shapes are drawn with, if they are to be drawn.
@@ -82,6 +84,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let device = Device::open(&arguments.device)?;
     let mut bench = Bench {
         kernels: Kernels::new(&device)?,
+        clock: Clock::new(&device)?,
         torch: Torch::start(&arguments.python, include_str!("torch.py"))?,
         samples: arguments.samples,
         drawn: arguments.shapes.then(|| arguments.seed.unwrap_or_else(now)),

@@ -50,7 +50,7 @@ fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) ->
         check(name, prepared, [&x, &weight, &bias, &y], length)?;
         let title = format!("{name} {} {count}x{length}", T::NAME);
         let peer = (format!("{name} {}", T::NAME), vec![count, length]);
-        bench.row(&title, prepared, &y, peer, ("TB/s", bytes), goal)?;
+        bench.row(&title, prepared, peer, ("TB/s", bytes), goal)?;
     }
     Ok(())
 }
