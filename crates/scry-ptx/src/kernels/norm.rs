@@ -6,7 +6,7 @@
 //! `length` elements, all in binary32, binary16 or bfloat16; arithmetic is binary32. The variance
 //! is that of the row (divided by `length`), summed around its mean. All of it is computed relative
 //! to the first element, so that rows far from zero lose nothing.
-//! Memory is the roof: one read and one write (see [`rows`](super::rows) for rows too long for that).
+//! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
 
 use std::sync::Arc;
 

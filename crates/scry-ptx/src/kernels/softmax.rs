@@ -3,7 +3,7 @@
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, in binary32, binary16 or
 //! bfloat16; arithmetic is binary32. A row that is -inf only, or has +inf or NaN, gives NaN.
-//! Memory is the roof: one read and one write (see [`rows`](super::rows) for rows too long for that).
+//! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
 
 use std::f32::consts::{LN_2, LOG2_E};
 use std::sync::Arc;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::cut::Cut;
 use super::exchange::Exchange;
 use super::format::{Elements, Format};
-use super::part::{Cut, Part};
+use super::part::Part;
 use super::team::Team;
 use super::{Context, KernelError, Machine, RowOp, Rows, argument};
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};

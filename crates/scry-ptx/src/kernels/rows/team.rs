@@ -12,12 +12,17 @@ pub struct Team {
     pub threads: u32,
     /// Blocks of a cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
     pub blocks: u32,
-    /// Vectors of 16 bytes that each thread holds, of at most 32 elements.
+    /// Vectors of 16 bytes that each thread holds, of at most 32 elements; or of 64 if there are at
+    /// most 256 threads, the elements are `F32`, rows are aligned, and columns have no operands.
     pub vectors: u32,
 }
 
 /// Elements that a thread can hold.
 const MOST_ELEMENTS: u32 = 32;
+/// Elements that a thread of a small block can hold beside nothing else.
+const DEEP_ELEMENTS: u32 = 64;
+/// Threads of a block whose threads hold that many: three blocks share a multiprocessor.
+const DEEP_BLOCK: u32 = 256;
 /// Blocks that a cluster can have on every device.
 const MOST_BLOCKS: u32 = 8;
 /// Threads of a block, if teams are smaller.
@@ -34,6 +39,13 @@ impl Team {
     /// Vectors that a thread can hold.
     const fn most_vectors(format: Format) -> u32 {
         MOST_ELEMENTS / format.per_vector()
+    }
+
+    /// Vectors that a thread of a block of so many can hold.
+    fn limit(op: &dyn RowOp, rows: Rows, format: Format, threads: u32) -> u32 {
+        let alone = op.columns().is_empty() && rows.aligned(format) && format == Format::F32;
+        let deep = alone && threads <= DEEP_BLOCK;
+        if deep { DEEP_ELEMENTS / format.per_vector() } else { Self::most_vectors(format) }
     }
 
     /// Vectors of a thread that leave room for more threads.
@@ -55,6 +67,7 @@ impl Team {
             64..=512 if format.per_word() > 1 && !op.columns().is_empty() => {
                 Some(768 / self.threads)
             }
+            _ if self.vectors > Self::most_vectors(format) => Some(3 * DEEP_BLOCK / self.threads),
             _ => Some(1024 / self.threads),
         }
     }
@@ -113,18 +126,35 @@ impl Team {
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: Machine) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
-        let (each, few) = (Self::most_vectors(format), Self::few_vectors(format));
-        if vectors <= 32 * few {
+        if vectors <= 32 * Self::few_vectors(format) {
             return Some(Self::tight(vectors.next_power_of_two().clamp(4, 32), 1, vectors));
         }
         let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
+        let fits = |team: &Self| team.blocks <= most && team.fits(op, rows, format);
         let spread = Self::spread(rows, vectors, machine).min(most);
-        let blocks = vectors.div_ceil(512 * each).next_power_of_two().clamp(spread, most);
-        let rounds = if spread > 1 { 2 } else { few };
-        let largest = if vectors > blocks * 512 * each { 1024 } else { 512 };
-        let threads = vectors.div_ceil(blocks * rounds).next_power_of_two().clamp(64, largest);
-        let team = Self::tight(threads, blocks, vectors);
-        Some(team).filter(|team| team.vectors <= each && threads <= Self::most_threads(op))
+        let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));
+        spread.into_iter().chain(Self::by_size(format, most, vectors)).find(fits)
+    }
+
+    /// Teams for rows of so many vectors, the better ones first. Clusters of 8 large blocks leave
+    /// some multiprocessors without work, since each is within one group of them.
+    fn by_size(format: Format, most: u32, vectors: u32) -> [Self; 6] {
+        let large = |blocks| Self::tight(512, blocks, vectors);
+        let one = Self::within(512, 1, Self::few_vectors(format), vectors);
+        let deep = Self::tight(DEEP_BLOCK, MOST_BLOCKS, vectors);
+        [one, large(2), large(4), deep, large(8), Self::tight(1024, most, vectors)]
+    }
+
+    /// The team of at most so many threads in a block that hold so many vectors, if that will do.
+    fn within(threads: u32, blocks: u32, each: u32, vectors: u32) -> Self {
+        let wanted = vectors.div_ceil(blocks * each).next_power_of_two();
+        Self::tight(wanted.clamp(64, threads), blocks, vectors)
+    }
+
+    /// Whether threads can hold as much as they would have to.
+    fn fits(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+        let most = Self::limit(op, rows, format, self.threads);
+        self.vectors <= most && self.threads <= Self::most_threads(op)
     }
 
     /// Blocks for each row, so that few rows keep the device busy: as long as each has 4 KiB.
@@ -142,10 +172,9 @@ impl Team {
         format: Format,
     ) -> Result<(), KernelError> {
         let Self { threads, blocks, vectors } = self;
-        let known = threads.is_power_of_two() && threads <= Self::most_threads(op);
+        let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
         let cluster = [2, 4, MOST_BLOCKS].contains(&blocks) && threads >= 64;
-        let rounds = 1..=Self::most_vectors(format);
-        if !known || !(blocks == 1 || cluster) || !rounds.contains(&vectors) {
+        if !known || !(blocks == 1 || cluster) {
             let remedy = "see the limits of a team";
             return Err(argument(op, "team", format!("{self:?}"), remedy));
         }

@@ -1,0 +1,113 @@
+//! Which elements of a row belong to whom.
+
+use super::format::{Elements, Format};
+use super::team::Team;
+use crate::typed::{Code, Val};
+
+/// Which elements of a row a thread has. The row's vectors are dealt out one by one to the threads
+/// of the team, round by round.
+pub(super) struct Cut<'k> {
+    pub k: &'k Code,
+    pub format: Format,
+    pub team: Team,
+    /// Whether rows begin anywhere.
+    pub ragged: bool,
+    /// Whether a row is more than the team holds.
+    pub split: bool,
+    /// Whether there is such a row at all, unless that is certain; if not it is the last one, of
+    /// which nothing is written.
+    pub alive: Option<Val<'k, bool>>,
+    pub row: Val<'k, u32>,
+    /// Which part of the row.
+    pub nth: Val<'k, u32>,
+    pub length: Val<'k, u32>,
+}
+
+/// Where the vectors of a row are.
+#[derive(Clone, Copy)]
+pub(super) struct Middle<'k> {
+    /// Elements before the first one, if there may be any.
+    pub head: Option<Val<'k, u32>>,
+    pub vectors: Val<'k, u32>,
+}
+
+impl<'k> Cut<'k> {
+    /// The begin of the row in a matrix.
+    pub fn row_of(&self, matrix: Elements<'k>) -> Elements<'k> {
+        self.format.at_wide(matrix, self.before())
+    }
+
+    /// Elements before the row.
+    fn before(&self) -> Val<'k, u64> {
+        self.row.convert::<u64>("") * self.length.convert::<u64>("")
+    }
+
+    /// The first element of the row.
+    pub fn first(&self, matrix: Elements<'k>) -> Val<'k, f32> {
+        let word = self.format.load_one(self.row_of(matrix), None, 0);
+        self.format.unpack(word)[0]
+    }
+
+    /// Where the row's vectors are.
+    pub fn middle(&self) -> Middle<'k> {
+        let size = self.format.per_vector();
+        if !self.ragged {
+            return Middle { head: None, vectors: self.length >> size.ilog2() };
+        }
+        let over = self.before().convert::<u32>("");
+        let head = ((self.k.constant(0u32).copied() - over) & (size - 1)).min(self.length);
+        Middle { head: Some(head), vectors: (self.length - head) >> size.ilog2() }
+    }
+
+    /// The thread's first vector, or edge.
+    pub fn start(&self) -> Val<'k, u32> {
+        let (k, team) = (self.k, self.team);
+        let mut start = k.thread_id();
+        if team.rows() > 1 {
+            start = start & (team.threads - 1);
+        }
+        if team.blocks > 1 {
+            start = k.cluster_rank().mul_add(team.threads, start);
+        }
+        if self.split { self.nth.mul_add(team.capacity(), start) } else { start }
+    }
+
+    /// Whether the thread has a vector in a round: certain in all but the last one, if a team has
+    /// as many rounds as a row takes.
+    pub fn present(
+        &self,
+        middle: Middle<'k>,
+        start: Val<'k, u32>,
+        round: u32,
+    ) -> Option<Val<'k, bool>> {
+        let uncertain = self.split || round + 1 == self.team.vectors;
+        uncertain.then(|| (start + round * self.team.size()).lt(middle.vectors))
+    }
+
+    /// Elements from a thread's vector to the one in a later round.
+    pub fn distance(&self, rounds: u32) -> u32 {
+        rounds * self.team.size() * self.format.per_vector()
+    }
+
+    /// The thread's edge in a round: where it is, and whether there is one. Those before the
+    /// vectors come first, then those behind.
+    pub fn edge(
+        &self,
+        middle: Middle<'k>,
+        start: Val<'k, u32>,
+        round: u32,
+    ) -> (Val<'k, u32>, Val<'k, bool>) {
+        let nth = start + round * self.team.size();
+        let inside = middle.vectors * self.format.per_vector();
+        let head = middle.head.expect("only ragged rows have edges");
+        let column = nth.lt(head).select(nth, nth + inside);
+        (column, nth.lt(self.length - inside))
+    }
+
+    /// Has the second cache fetch the row, all but its edges.
+    pub fn prefetch(&self, x: Elements<'k>) {
+        let (middle, row) = (self.middle(), self.row_of(x));
+        let vectors = middle.head.map_or(row, |head| self.format.at(row, head));
+        self.k.prefetch(vectors, middle.vectors << 4);
+    }
+}
