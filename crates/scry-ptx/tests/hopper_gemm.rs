@@ -115,6 +115,30 @@ fn shapes_choose_the_way() {
     assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
 }
 
+/// What ends within 16 bytes would be followed by zeros.
+#[test]
+fn the_copy_engine_writes_lines_of_whole_pieces_only() {
+    let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
+    gemm.out.leading = 1008;
+    let plan = gemm.plan_with(H200, with(Tile::new(2, 128, 1))).unwrap();
+    assert!(names(&plan)[1].ends_with("_lanes"), "{:?}", names(&plan));
+    let parts = Some(Choice { tile: Tile::new(2, 128, 1), splits: 2, flipped: false });
+    let plan = gemm.plan_with(H200, parts).unwrap();
+    let kernel = &plan.steps[1].kernel;
+    let parameters = kernel.interface().parameters;
+    let Some(Parameter::Map(2, map)) = parameters.iter().rfind(|p| matches!(p, Parameter::Map(..)))
+    else {
+        panic!("{} writes no tiles", kernel.name())
+    };
+    assert_eq!((map.dims[0], map.strides[0]), (1004, 4 * 1004));
+}
+
+#[test]
+fn small_products_take_one_launch() {
+    let plan = Gemm::new(229, 3, 6, PtxType::F16).plan(H200).unwrap();
+    assert_eq!(names(&plan), ["gemm_tiled16_f16"]);
+}
+
 #[test]
 fn a_stage_is_multiplied_in_steps_of_sixteen() {
     let count = |gemm: Gemm, tile| {
@@ -158,7 +182,8 @@ fn nothing_is_launched_for_nothing() {
 
 #[test]
 fn what_tensor_cores_do_not_take_is_refused() {
-    let said = |gemm: Gemm, machine| gemm.plan(machine).unwrap_err().to_string();
+    let choice = with(Tile::new(2, 128, 1));
+    let said = |gemm: Gemm, machine| gemm.plan_with(machine, choice).unwrap_err().to_string();
     let older = Machine { target: Target::SM_90, ..H200 };
     let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
     assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
@@ -169,5 +194,9 @@ fn what_tensor_cores_do_not_take_is_refused() {
         a: Layout { leading: 8, ..Layout::packed(Order::Rows, side, 8) },
         ..Gemm::new(side, side, 8, PtxType::F16)
     };
+    let wide = Some(Choice { tile: Tile::new(3, 256, 1), splits: 1, flipped: false });
+    let text =
+        Gemm::new(512, 512, 512, PtxType::F16).plan_with(H200, wide).unwrap_err().to_string();
+    assert!(text.contains("choice is a tile of more columns than there are registers"), "{text}");
     assert!(said(vast, H200).contains("too many"), "{}", said(vast, H200));
 }

@@ -244,6 +244,6 @@ fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<
 /// Whether the copy engine takes an operand or result as it lies.
 pub(super) fn fits(layout: &Layout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
     let (_, lines) = layout.lines(rows, columns);
-    let whole = |distance: u64| distance * size % 16 == 0 && distance * size < 1 << 40;
+    let whole = |distance: u64| (distance * size).is_multiple_of(16) && distance * size < 1 << 40;
     (lines <= 1 || whole(layout.leading)) && (batch <= 1 || whole(layout.stride))
 }

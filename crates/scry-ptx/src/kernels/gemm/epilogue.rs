@@ -100,7 +100,7 @@ fn apply(activation: Activation, x: Val<'_, f32>) -> Val<'_, f32> {
     match activation {
         Activation::None => x,
         Activation::Relu => x.max(0.0),
-        Activation::Gelu => gated(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769_1),
+        Activation::Gelu => gated(x, (x * x).mul_add(0.044_715, 1.0) * x * 1.595_769),
         Activation::Silu => gated(x, x),
     }
 }

@@ -99,8 +99,8 @@ pub enum Precision {
     Tf32x3,
 }
 
-/// A product, for each `z` of a batch:
-/// `out[z, i, j] = activation(alpha * sum(a[z, i, l] * b[z, l, j]) + beta * out[z, i, j] + bias[j])`.
+/// A product, for each `z` of a batch: `out[z, i, j] =
+/// activation(alpha * sum(a[z, i, l] * b[z, l, j]) + beta * out[z, i, j] + bias[j])`.
 ///
 /// Kernels take the buffers `a`, `b`, `bias` if there is one, and `out`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -199,7 +199,7 @@ impl Gemm {
 
     fn check_types(&self) -> Result<(), KernelError> {
         if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
-            let problem = format!("{}", self.element.name());
+            let problem = self.element.name().to_owned();
             return Err(refusal("element", problem, "matrices hold f16, bf16 or f32"));
         }
         if self.output != self.element && self.output != PtxType::F32 {

@@ -42,7 +42,12 @@ impl Gemm {
         check_machine(self, machine)?;
         let mut product = Product::new(self);
         product.align(&mut plan)?;
-        let choice = choice.unwrap_or_else(|| product.task(machine).choose());
+        let task = product.task(machine);
+        let choice = choice.unwrap_or_else(|| task.choose());
+        if let Some(flaw) = task.flaw(&choice) {
+            let remedy = "leave the choice to the plan";
+            return Err(refusal("choice", format!("a tile {flaw}"), remedy));
+        }
         product.launch(plan, machine, &choice)
     }
 }
@@ -203,7 +208,7 @@ impl Product {
     fn by_tiles(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
-        !epilogue.reads() && n * size % 16 == 0 && fits(&out, m, n, batch, size)
+        !epilogue.reads() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
     }
 
     /// The kernel that computes the results themselves.
@@ -211,7 +216,7 @@ impl Product {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.is_team() {
             Store::Team(out.order)
-        } else if self.by_tiles() && choice.tile.columns % (128 / output.size()) == 0 {
+        } else if self.by_tiles() && choice.tile.columns.is_multiple_of(128 / output.size()) {
             Store::Tiles
         } else {
             Store::Lanes
@@ -222,7 +227,8 @@ impl Product {
 
     /// The kernel that computes partial results.
     fn partial(&self, machine: Machine, choice: &Choice) -> Result<HopperGemm, KernelError> {
-        let store = if choice.tile.columns % 32 == 0 { Store::Tiles } else { Store::Lanes };
+        let store =
+            if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
         let variant = self.variant(choice.tile, PtxType::F32, store, Finish::NONE);
         let leading = self.gemm.n.next_multiple_of(4);
         let out = Layout { order: Order::Rows, leading, stride: leading * self.gemm.m };

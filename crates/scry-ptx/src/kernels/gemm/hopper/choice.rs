@@ -37,12 +37,20 @@ const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 const CACHE_BYTES: u64 = 72;
 /// Bytes that the device gets in a cycle from its memory.
 const MEMORY_BYTES: u64 = 2400;
+/// Bytes of that which a block gets in a cycle.
+const BLOCK_BYTES: u64 = 28;
+/// Cycles until something comes from there while much does.
+const LATENCY: u64 = 7000;
+/// Bytes of shared memory of a block for stages.
+const SHARED: u32 = 200 * 1024;
 /// Cycles from the launch of a kernel to its first product, and from its last one to its end.
 const LAUNCH: u64 = 4000;
 /// The same for what a cluster takes longer.
-const CLUSTER: u64 = 1500;
+const CLUSTER: u64 = 2000;
 /// Cycles of a stage beside its products.
-const STAGE: u64 = 60;
+const STAGE: u64 = 50;
+/// Cycles of the products of a stage, of however few columns.
+const SHORTEST: u64 = 280;
 /// Cycles that the results of a tile take at least.
 const RESULTS: u64 = 600;
 /// Bytes of results that a block hands to the copy engine in a cycle.
@@ -71,26 +79,23 @@ impl Task {
     /// The best way.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
         let all = [false, true].into_iter().flat_map(|flipped| {
-            let choices = self
-                .tiles(flipped)
+            let choices = Self::tiles()
                 .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, flipped }));
-            choices.filter(|choice| self.is_possible(choice))
+            choices.filter(|choice| self.flaw(choice).is_none() && self.is_worth_it(choice))
         });
         let best = all.min_by_key(|choice| self.cycles(choice));
         best.unwrap_or(Choice { tile: Tile::new(2, 128, 1), splits: 1, flipped: false })
     }
 
-    fn tiles(&self, flipped: bool) -> impl Iterator<Item = Tile> {
-        let outer = if flipped { self.outer.0 } else { self.outer.1 };
-        let widest = if self.parts == 2 { 128 } else { 256 };
-        let columns = COLUMNS
-            .into_iter()
-            .filter(move |columns| *columns <= widest && (!outer || columns % 64 == 0));
-        let shapes = columns.flat_map(|columns| [2, 1].map(|groups| (groups, columns)));
+    fn tiles() -> impl Iterator<Item = Tile> {
+        let shapes =
+            COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
         shapes.flat_map(|(groups, columns)| {
-            let clusters = [1, 2].map(|cluster| Tile::new(groups, columns, cluster));
+            // Three warpgroups wait for each other long enough.
+            let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
+            let clusters = clusters.map(move |cluster| Tile::new(groups, columns, cluster));
             let teams = [2, 4, 8].map(|team| Tile::shared(groups, columns, team));
-            clusters.into_iter().chain(teams)
+            clusters.chain(teams)
         })
     }
 
@@ -98,14 +103,40 @@ impl Task {
         self.gemm.k.div_ceil((LINE / self.gemm.element.size()).into())
     }
 
-    /// No part of the common dimension is empty, or so short that it is not worth its results;
-    /// and there is one way only to add up.
-    fn is_possible(&self, choice: &Choice) -> bool {
-        let (stages, pieces) = (self.stages(), choice.splits * choice.tile.team);
-        let each = stages.div_ceil(pieces.into()).max(1);
-        let whole = stages.div_ceil(each) == u64::from(pieces) && (pieces == 1 || each >= 4);
-        let one_way = choice.splits == 1 || (choice.tile.team == 1 && !choice.flipped);
-        whole && one_way && (!choice.is_team() || choice.tile.cluster == 1)
+    /// Stages of each of so many parts of the common dimension, if none is empty.
+    fn part_depth(&self, pieces: u32) -> Option<u64> {
+        let (stages, pieces) = (self.stages(), u64::from(pieces));
+        let each = stages.div_ceil(pieces.max(1)).max(1);
+        (stages.div_ceil(each) == pieces).then_some(each)
+    }
+
+    /// Whether parts of the common dimension are not so short that they are not worth it.
+    fn is_worth_it(&self, choice: &Choice) -> bool {
+        let pieces = choice.splits * choice.tile.team;
+        self.part_depth(pieces).is_some_and(|each| pieces == 1 || each >= 4)
+    }
+
+    /// What no kernel can do, if the choice asks for such a thing.
+    pub(in crate::kernels::gemm) fn flaw(&self, choice: &Choice) -> Option<&'static str> {
+        let Choice { tile, splits, flipped } = *choice;
+        let Tile { groups, columns, cluster, team } = tile;
+        let outer = if flipped { self.outer.0 } else { self.outer.1 };
+        let most = if self.parts == 2 { 128 } else { 192 + 64 * u32::from(groups < 3) };
+        let flaws = [
+            (!matches!(groups, 1..=3), "no number of warpgroups from 1 to 3"),
+            (columns == 0 || !columns.is_multiple_of(16), "no multiple of 16 columns"),
+            (
+                outer && !columns.is_multiple_of(64),
+                "no multiple of 64 columns, along which `b` lies",
+            ),
+            (columns > most, "of more columns than there are registers for"),
+            (!matches!(cluster, 1 | 2), "for no cluster of 1 or 2"),
+            (!matches!(team, 1 | 2 | 4 | 8), "for no team of 1, 2, 4 or 8"),
+            (cluster > 1 && (team > 1 || flipped), "for a team of clusters"),
+            (self.part_depth(splits).is_none(), "in parts of which some are empty"),
+            (splits > 1 && (team > 1 || flipped), "for a team that adds nothing up"),
+        ];
+        flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
     }
 
     /// Cycles that a choice takes.
@@ -120,11 +151,11 @@ impl Task {
         let depth = self.stages().div_ceil(u64::from(splits * tile.team));
         let waves = clusters.div_ceil(self.at_once(&tile));
         let part = depth * self.stage_cycles(choice) + self.results_cycles(choice);
-        let (computing, reading) = (waves * part, self.memory_cycles());
+        let (computing, moving) = (waves * part, self.memory_cycles(choice, clusters));
         let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };
-        // What is not the bottleneck is not quite hidden either.
-        let both = computing.max(reading) + computing.min(reading) / 4;
-        launch + both + self.adding_cycles(choice)
+        // While the first tile is computed no results are written.
+        let first = part.min(self.result_bytes() / MEMORY_BYTES);
+        launch + overlapped(computing, moving) + first + self.adding_cycles(choice)
     }
 
     /// Clusters that run at the same time. Larger ones do not use all multiprocessors.
@@ -144,15 +175,14 @@ impl Task {
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.lines_read(&layout));
         let (a, b) = if *flipped { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
-        let stage = STAGE + products.max(u64::from(lines * self.parts * LINE) / CACHE_BYTES);
-        // Blocks that share what they read leave the cache to others.
-        if tile.cluster == 1 { stage + stage / 100 } else { stage }
+        let reading = u64::from(lines * self.parts * LINE) / CACHE_BYTES;
+        STAGE + overlapped(products, reading).max(SHORTEST)
     }
 
     /// Lines of the cache that are read for a line of a tile: 2 where they are not aligned.
     fn lines_read(&self, layout: &Layout) -> u32 {
         let bytes = layout.leading * u64::from(self.gemm.element.size());
-        if bytes % u64::from(LINE) == 0 { 1 } else { 2 }
+        if bytes.is_multiple_of(LINE.into()) { 1 } else { 2 }
     }
 
     /// Cycles for the results of a tile.
@@ -163,18 +193,34 @@ impl Task {
         let bytes = results * u64::from(size);
         if choice.is_team() {
             TEAM + results * u64::from(tile.team) / 4
-        } else if (splits > 1 || self.by_tiles) && tile.columns * size % LINE == 0 {
+        } else if (splits > 1 || self.by_tiles) && (tile.columns * size).is_multiple_of(LINE) {
             RESULTS + bytes / TILE_BYTES
         } else {
             RESULTS + bytes / LANE_BYTES
         }
     }
 
-    fn memory_cycles(&self) -> u64 {
-        let Gemm { m, n, k, batch, element, output, .. } = self.gemm;
-        let operands = (m * k + k * n) * u64::from(element.size() * self.parts);
-        let bytes = operands + m * n * u64::from(output.size());
-        batch.saturating_mul(bytes / MEMORY_BYTES)
+    /// Cycles in which clusters get what they compute with from the device's memory, and results
+    /// are written there.
+    fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
+        let Choice { tile, flipped, .. } = *choice;
+        let Gemm { m, n, k, batch, element, .. } = self.gemm;
+        let bytes = (m * k + k * n) * u64::from(element.size() * self.parts);
+        let operands = bytes.saturating_mul(batch);
+        let all = operands.saturating_add(self.result_bytes());
+        // A block gets as much as it waits for at the same time.
+        let (m, n) = if flipped { (n, m) } else { (m, n) };
+        let lines = m.min(tile.rows().into()) + n.min(tile.columns.into());
+        let stages = (SHARED / ((tile.rows() + tile.columns) * self.parts * LINE)).min(16);
+        let awaited = lines * u64::from(stages * self.parts * LINE);
+        let rate = (awaited / LATENCY).clamp(1, BLOCK_BYTES);
+        let blocks = clusters.min(self.at_once(&tile)) * u64::from(tile.blocks());
+        (all / MEMORY_BYTES).max(operands / (blocks * rate))
+    }
+
+    fn result_bytes(&self) -> u64 {
+        let Gemm { m, n, batch, output, .. } = self.gemm;
+        (m * n * u64::from(output.size())).saturating_mul(batch)
     }
 
     /// Cycles for adding partial results up.
@@ -185,4 +231,9 @@ impl Task {
         let bytes = self.gemm.m * self.gemm.n * self.gemm.batch * 4;
         LAUNCH + bytes * u64::from(2 * choice.splits + 1) / MEMORY_BYTES
     }
+}
+
+/// Cycles of two things at the same time: what is not the bottleneck is not quite hidden either.
+fn overlapped(one: u64, other: u64) -> u64 {
+    one.max(other) + one.min(other) / 16
 }

@@ -124,7 +124,7 @@ impl<'k> Results<'k> {
         let local = eight % (self.variant.staged_columns() / 8);
         if self.variant.output == PtxType::F32 {
             put_floats(staging, local, self.finished(sums, warp, eight));
-        } else if eight % 2 == 0 {
+        } else if eight.is_multiple_of(2) {
             let [a, b] = self.halves(self.finished(sums, warp, eight));
             let [c, d] = self.halves(self.finished(sums, warp, eight + 1));
             self.k.store_matrices(matrix_line(staging, local), [a, b, c, d]);

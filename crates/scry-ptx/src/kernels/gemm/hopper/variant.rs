@@ -202,7 +202,7 @@ impl Variant {
     /// As many stages as fit, but no more than help.
     pub(super) const fn stages(&self) -> u32 {
         let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
-        if fit < 8 { fit } else { 8 }
+        if fit < 16 { fit } else { 16 }
     }
 
     /// Where the results on their way out lie.
@@ -237,7 +237,7 @@ impl Variant {
     /// Whether lanes write words of two halves.
     pub(super) const fn writes_words(&self) -> bool {
         let halves = matches!(self.output, PtxType::F16 | PtxType::Bf16);
-        halves && !self.finish.reads && self.tile.columns % 64 == 0
+        halves && !self.finish.reads && self.tile.columns.is_multiple_of(64)
     }
 
     /// The name of the kernel.

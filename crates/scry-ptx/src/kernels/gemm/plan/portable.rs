@@ -46,9 +46,17 @@ const BLOCK: u64 = 1500;
 /// Lines are farther apart at most in tiles, whose elements are counted in 32 bits.
 const FARTHEST: u64 = 1 << 24;
 
+/// Results, and depth, of products that take less time than it takes to prepare tensor cores.
+const SMALL: (u64, u64) = (1 << 18, 64);
+
 /// Whether a product is computed as here rather than on Hopper's tensor cores.
 pub(super) fn serves(gemm: &Gemm, machine: Machine) -> bool {
-    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A)
+    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A) || is_small(gemm)
+}
+
+fn is_small(gemm: &Gemm) -> bool {
+    let results = gemm.m.saturating_mul(gemm.n).saturating_mul(gemm.batch);
+    results <= SMALL.0 && gemm.k <= SMALL.1
 }
 
 /// Parts of numbers, as Hopper multiplies them, are no more exact than binary32.
@@ -66,7 +74,7 @@ fn in_binary32(gemm: &Gemm, machine: Machine) -> bool {
 pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan, KernelError> {
     let mut product = Product::new(gemm);
     let exact = in_binary32(gemm, machine);
-    if !machine.target.runs(Target::SM_80) || !product.is_near() {
+    if !machine.target.runs(Target::SM_80) || !product.is_near() || is_small(gemm) {
         return product.launch_simple(plan);
     }
     if let Some(dot) = product.as_dot(machine) {
