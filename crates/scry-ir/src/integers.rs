@@ -2,7 +2,8 @@
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    Expression, Function, Handle, Literal, Module, Scalar, ScalarKind, TypeInner, VectorSize,
+    Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind, TypeInner,
+    VectorSize,
 };
 
 use crate::bits::{self, Bits};
@@ -25,6 +26,18 @@ pub(crate) struct Context<'a> {
 enum Change {
     Bits(Bits),
     Division(Division),
+    Sign(Sign),
+}
+
+/// `sign` of integers, as what bounds them by -1 and 1.
+///
+/// NVIDIA's driver 580 makes no pipeline of some kernels that choose among -1, 0 and 1 by the sign
+/// of a number, and divide integers of 64 bits or convert floats to them. SPIR-V's instruction is
+/// such a choice there, and failed for complements.
+#[derive(Clone, Copy)]
+struct Sign {
+    scalar: Scalar,
+    size: Option<VectorSize>,
 }
 
 /// True if the module has operations that have to be written otherwise.
@@ -87,6 +100,11 @@ impl Context<'_> {
             Expression::Binary { .. } => {
                 divisions::division(self, expression).map(Change::Division)
             }
+            Expression::Math { fun: MathFunction::Sign, arg, .. } => {
+                let (scalar, size) = self.numbers(arg)?;
+                let is_integer = scalar.kind == ScalarKind::Sint;
+                is_integer.then_some(Change::Sign(Sign { scalar, size }))
+            }
             Expression::Math { .. } => bits::bits(self, expression).map(Change::Bits),
             _ => None,
         }
@@ -98,6 +116,7 @@ impl Lowering for Change {
         match self {
             Self::Bits(bits) => bits.size(),
             Self::Division(division) => division.size(),
+            Self::Sign(sign) => sign.size,
         }
     }
 
@@ -105,6 +124,18 @@ impl Lowering for Change {
         match self {
             Self::Bits(bits) => bits.lower(expression, make),
             Self::Division(division) => division.lower(expression, make),
+            Self::Sign(sign) => sign.lower(expression, make),
         }
+    }
+}
+
+impl Sign {
+    fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
+        let Expression::Math { arg, .. } = *expression else {
+            unreachable!("only such expressions are rewritten");
+        };
+        let [least, most] = [-1, 1].map(|bound| make.all(integer(self.scalar, bound)));
+        let bounded = make.math(MathFunction::Max, arg, Some(least));
+        make.math(MathFunction::Min, bounded, Some(most))
     }
 }

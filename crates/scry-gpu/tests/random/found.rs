@@ -106,6 +106,25 @@ fn any_component_of_a_quotient_is_there() {
     }
 }
 
+#[test]
+fn signs_of_complements_are_there_beside_long_divisions() {
+    let expected = WORDS.map(|word| {
+        let x = word.cast_signed();
+        let short = !((x >> 16) as i16).max(1);
+        let long = i64::from(x) << 4;
+        let signs = (!long).signum() * long.signum();
+        let rest = 77i64.checked_rem(x.into()).unwrap_or(0);
+        [(x > (!x).signum()).into(), short.signum().into(), signs as i32, rest as i32]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/signs.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

@@ -1,7 +1,7 @@
 //! Operations on integers: divisions of scalars with a guard where the divisor may need it, and
-//! only there.
+//! only there; signs without the instruction that a driver does not compile.
 
-use rspirv::dr::Module;
+use rspirv::dr::{Module, Operand};
 use rspirv::spirv::Op;
 use scry_ir::{Features, Options, Program, SpirvOptions};
 
@@ -110,6 +110,24 @@ fn remainders_of_signed_numbers_come_from_the_quotient() {
             let parts = [&DIVISIONS[..], &[Op::IMul], &[Op::ISub]];
             let all = components(body);
             assert_eq!(parts.map(|ops| count(&module, ops)), [all; 3], "{ty}, {body}");
+        }
+    }
+}
+
+/// `SSign`, `SMin` and `SMax` of GLSL.std.450.
+const SIGN_MIN_MAX: [u32; 3] = [7, 39, 42];
+
+#[test]
+fn signs_are_bounded_numbers() {
+    for ty in ["i16", "i32", "i64"] {
+        for body in ["s[0] = sign(~s[1]);", "v[0] = sign(v[1]);"] {
+            let module = module(ty, body);
+            let counts = SIGN_MIN_MAX.map(|op| {
+                let op = Operand::LiteralExtInstInteger(op);
+                let calls = code(&module).filter(|i| i.class.opcode == Op::ExtInst);
+                calls.filter(|i| i.operands[1] == op).count()
+            });
+            assert_eq!(counts, [0, 1, 1], "{ty}, {body}");
         }
     }
 }
