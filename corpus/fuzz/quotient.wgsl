@@ -1,4 +1,4 @@
-// Bits of a float that the compiler knows, and a quotient by a number that it knows.
+// One component of several that are alike, and a part of each a quotient by a number that is known.
 
 @group(0) @binding(0) var<storage, read> words: array<u32>;
 @group(0) @binding(1) var<storage, read_write> results: array<vec4u>;
@@ -6,8 +6,11 @@ var<private> zeros: vec4f;
 
 @compute @workgroup_size(4)
 fn quotient(@builtin(global_invocation_id) id: vec3u) {
+    let i = id.x;
     let bits = bitcast<vec4u>(abs(zeros) + 1.0);
-    results[id.x].w = words[id.x];
-    let sum = bits + vec4u(results[id.x].w) / vec4u(6u);
-    results[id.x] = vec4u(sum.w, sum.x, words[id.x] / 6u, words[id.x] % 6u);
+    results[i].x = (bits + vec4u(words[i]) / vec4u(6u)).w;
+    results[i].y = (bits.xy ^ vec2u(words[i]) % vec2u(7u)).y;
+    results[i].z = bitcast<u32>(vec3f(insertBits(vec3u(4096u), vec3u(i), 0u, i) % 7u).z);
+    let difference = vec3i(i32(countTrailingZeros(i))) - vec3i(bitcast<i32>(words[i])) / 5i;
+    results[i].w = bitcast<u32>(difference.y);
 }

@@ -1,20 +1,15 @@
-//! Writes functions on bits as what every driver computes alike.
+//! Writes `extractBits` and `insertBits` as shifts and masks.
 //!
-//! - `extractBits` and `insertBits` become shifts and masks. SPIR-V has instructions for them, but
-//!   kernels were found that get wrong bits from them on NVIDIA's driver 580, where the word is the
-//!   same for all invocations.
-//! - The position of a bit is asked for only where there is one. Of a zero SPIR-V's instructions
-//!   say -1, and what a kernel computed from that was wrong on the same driver.
+//! SPIR-V has instructions for them, but kernels were found that get wrong bits from them on
+//! NVIDIA's driver 580, where the word is the same for all invocations.
 
-use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar,
-    ScalarKind, TypeInner, VectorSize,
+    Arena, BinaryOperator, Expression, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,
+    VectorSize,
 };
 
-use crate::handles;
-use crate::rebuild::{Lowering, Maker, rebuild};
-use crate::shifts::each_function;
+use crate::integers::Context;
+use crate::rebuild::{Lowering, Maker};
 
 type Expr = Handle<Expression>;
 
@@ -31,76 +26,34 @@ enum Field {
 
 /// How one function is written.
 #[derive(Clone, Copy)]
-struct Bits {
+pub(crate) struct Bits {
     fun: MathFunction,
     kind: ScalarKind,
     size: Option<VectorSize>,
     field: Field,
 }
 
-/// True if the module has functions that have to be written otherwise.
-pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
-    each_function(module, info).any(|(function, info)| {
-        let mut expressions = function.expressions.iter();
-        expressions.any(|(_, expression)| bits(module, function, info, expression).is_some())
-    })
-}
-
-/// Rewrites the functions. `info` is the validator's of this very module.
-pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
-    let all: Vec<Vec<_>> = each_function(module, info)
-        .map(|(function, info)| {
-            let expressions = function.expressions.iter();
-            expressions.map(|(_, expression)| bits(module, function, info, expression)).collect()
-        })
-        .collect();
-    let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
-    for (function, bits) in functions.into_iter().zip(all) {
-        if bits.iter().any(Option::is_some) {
-            rebuild(function, &bits);
-        }
-    }
-}
-
 /// How an expression is written, if it is such a function.
-fn bits(
-    module: &Module,
-    function: &Function,
-    info: &FunctionInfo,
-    expression: &Expression,
-) -> Option<Bits> {
+pub(crate) fn bits(context: &Context<'_>, expression: &Expression) -> Option<Bits> {
     let Expression::Math { fun, arg, arg1, arg2, arg3 } = *expression else {
         return None;
     };
-    let field = match fun {
+    let (offset, count) = match fun {
         MathFunction::ExtractBits => (arg1?, arg2?),
         MathFunction::InsertBits => (arg2?, arg3?),
-        _ => (arg, arg),
-    };
-    let expressions = &function.expressions;
-    let (scalar, size) = match *info[arg].ty.inner_with(&module.types) {
-        TypeInner::Scalar(scalar) => (scalar, None),
-        TypeInner::Vector { size, scalar } => (scalar, Some(size)),
         _ => return None,
     };
+    let (scalar, size) = context.numbers(arg)?;
     let kind = matches!(scalar, Scalar::I32 | Scalar::U32).then_some(scalar.kind)?;
-    let is_written = match fun {
-        MathFunction::ExtractBits | MathFunction::InsertBits => true,
-        MathFunction::CountLeadingZeros | MathFunction::CountTrailingZeros => true,
-        MathFunction::FirstLeadingBit | MathFunction::FirstTrailingBit => {
-            kind == ScalarKind::Sint || !has_a_bit(expressions, arg)
-        }
-        _ => false,
-    };
-    let known = |at| constant(module, expressions, at);
-    let field = match (known(field.0), known(field.1)) {
+    let known = |at| constant(context.module, &context.function.expressions, at);
+    let field = match (known(offset), known(count)) {
         (Some(offset), Some(count)) => {
             let offset = offset.min(WIDTH);
             Field::Known { offset, count: count.min(WIDTH - offset) }
         }
         _ => Field::Computed,
     };
-    is_written.then_some(Bits { fun, kind, size, field })
+    Some(Bits { fun, kind, size, field })
 }
 
 /// The value of a constant.
@@ -117,18 +70,6 @@ fn constant(module: &Module, expressions: &Arena<Expression>, at: Expr) -> Optio
     }
 }
 
-/// True for what a constant was joined to by `|`, so that it is not zero.
-fn has_a_bit(expressions: &Arena<Expression>, at: Expr) -> bool {
-    let Expression::Binary { op: BinaryOperator::InclusiveOr, right, .. } = expressions[at] else {
-        return false;
-    };
-    let right = match expressions[right] {
-        Expression::Splat { value, .. } => value,
-        _ => right,
-    };
-    matches!(expressions[right], Expression::Literal(Literal::U32(bits)) if bits != 0)
-}
-
 impl Lowering for Bits {
     fn size(&self) -> Option<VectorSize> {
         self.size
@@ -139,28 +80,11 @@ impl Lowering for Bits {
             unreachable!("only such expressions are rewritten");
         };
         match (self.fun, arg1, arg2, arg3) {
-            (MathFunction::ExtractBits, Some(offset), Some(count), _) => {
-                self.extract(make, arg, [offset, count])
-            }
             (MathFunction::InsertBits, Some(new), Some(offset), Some(count)) => {
                 self.insert(make, arg, new, [offset, count])
             }
-            (MathFunction::FirstLeadingBit, ..) => {
-                let differing = self.differing(make, arg);
-                self.found(make, differing, first_leading, u32::MAX)
-            }
-            (MathFunction::FirstTrailingBit, ..) => {
-                let word = self.unsigned(make, arg);
-                self.found(make, word, first_trailing, u32::MAX)
-            }
-            (MathFunction::CountLeadingZeros, ..) => {
-                let word = self.unsigned(make, arg);
-                self.found(make, word, leading_zeros, WIDTH)
-            }
-            _ => {
-                let word = self.unsigned(make, arg);
-                self.found(make, word, first_trailing, WIDTH)
-            }
+            (_, Some(offset), Some(count), _) => self.extract(make, arg, [offset, count]),
+            _ => unreachable!("such a function has an offset and a count"),
         }
     }
 }
@@ -230,43 +154,6 @@ impl Bits {
         (masked(make, offset, true), make.splat(mask))
     }
 
-    /// The bits in which a number differs from its sign.
-    fn differing(&self, make: &mut Maker, x: Expr) -> Expr {
-        if self.kind == ScalarKind::Uint {
-            return x;
-        }
-        let last = make.all(Literal::U32(WIDTH - 1));
-        let sign = make.binary(BinaryOperator::ShiftRight, x, last);
-        let differing = make.binary(BinaryOperator::ExclusiveOr, x, sign);
-        make.bitcast(differing, ScalarKind::Uint)
-    }
-
-    fn unsigned(&self, make: &mut Maker, x: Expr) -> Expr {
-        match self.kind {
-            ScalarKind::Sint => make.bitcast(x, ScalarKind::Uint),
-            _ => x,
-        }
-    }
-
-    /// What `find` says of a word that has a bit, and something else of zero.
-    fn found(
-        &self,
-        make: &mut Maker,
-        word: Expr,
-        find: fn(&mut Maker, Expr) -> Expr,
-        otherwise: u32,
-    ) -> Expr {
-        let found = find(make, word);
-        let zero = make.all(Literal::U32(0));
-        let nothing = make.binary(BinaryOperator::Equal, word, zero);
-        let otherwise = make.all(Literal::U32(otherwise));
-        let place = make.select(nothing, otherwise, found);
-        match self.kind {
-            ScalarKind::Sint => make.bitcast(place, ScalarKind::Sint),
-            _ => place,
-        }
-    }
-
     /// Bits as a number of the function's type.
     fn number(&self, bits: u32) -> Literal {
         match self.kind {
@@ -310,24 +197,4 @@ fn masked(make: &mut Maker, amount: Expr, every: bool) -> Expr {
 fn is_zero(make: &mut Maker, scalar: Expr) -> Expr {
     let zero = make.literal(Literal::U32(0));
     make.binary(BinaryOperator::Equal, scalar, zero)
-}
-
-/// The position of the highest bit, given that there is one.
-fn first_leading(make: &mut Maker, word: Expr) -> Expr {
-    let last = make.all(Literal::U32(1));
-    let some = make.binary(BinaryOperator::InclusiveOr, word, last);
-    make.math(MathFunction::FirstLeadingBit, some, None)
-}
-
-fn leading_zeros(make: &mut Maker, word: Expr) -> Expr {
-    let position = first_leading(make, word);
-    let last = make.all(Literal::U32(WIDTH - 1));
-    make.binary(BinaryOperator::Subtract, last, position)
-}
-
-/// The position of the lowest bit, given that there is one.
-fn first_trailing(make: &mut Maker, word: Expr) -> Expr {
-    let first = make.all(Literal::U32(1 << (WIDTH - 1)));
-    let some = make.binary(BinaryOperator::InclusiveOr, word, first);
-    make.math(MathFunction::FirstTrailingBit, some, None)
 }

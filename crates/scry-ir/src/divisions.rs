@@ -1,4 +1,4 @@
-//! Gives every integer division a divisor that it can be divided by.
+//! Writes integer divisions so that they have WGSL's result, whatever the divisor and the driver.
 //!
 //! SPIR-V leaves undefined what divides by zero, and the least number by -1. WGSL has the dividend
 //! as the quotient of both, and no remainder: as if the divisor were one. Most divisors are
@@ -6,60 +6,36 @@
 //!
 //! The remainder of signed numbers is the dividend less divisor times quotient, for that
 //! instruction of SPIR-V takes no negative numbers in Vulkan.
+//!
+//! Vectors are divided component by component. NVIDIA's driver 580 leaves undefined what comes of
+//! a vector with the same number in all components, divided by such a constant, if any component
+//! but the first is used: even the store of it is gone.
 
-use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    Arena, BinaryOperator, Expression, Function, Handle, Literal, Module, Scalar, ScalarKind,
-    TypeInner, VectorSize,
+    Arena, BinaryOperator, Expression, Handle, Literal, Module, Scalar, ScalarKind, Span, Type,
+    TypeInner, UniqueArena, VectorSize,
 };
 
-use crate::handles;
-use crate::rebuild::{Lowering, Maker, rebuild};
-use crate::shifts::each_function;
+use crate::integers::{Context, integer};
+use crate::rebuild::{Lowering, Maker};
 
 type Expr = Handle<Expression>;
 
 /// How one division is written.
 #[derive(Clone, Copy)]
-struct Division {
+pub(crate) struct Division {
     scalar: Scalar,
+    /// Of vectors: how many components, and the type, which is not known at first.
     size: Option<VectorSize>,
+    ty: Option<Handle<Type>>,
+    /// All components of a vector are the same.
+    is_same: bool,
     /// The divisor may be one that nothing can be divided by.
     guarded: bool,
 }
 
-/// True if a division of the module has to be written otherwise.
-pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
-    each_function(module, info).any(|(function, info)| {
-        let mut expressions = function.expressions.iter();
-        expressions.any(|(_, expression)| division(module, function, info, expression).is_some())
-    })
-}
-
-/// Rewrites the divisions. `info` is the validator's of this very module.
-pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
-    let all: Vec<Vec<_>> = each_function(module, info)
-        .map(|(function, info)| {
-            let expressions = function.expressions.iter();
-            let division = |(_, e)| division(module, function, info, e);
-            expressions.map(division).collect()
-        })
-        .collect();
-    let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
-    for (function, divisions) in functions.into_iter().zip(all) {
-        if divisions.iter().any(Option::is_some) {
-            rebuild(function, &divisions);
-        }
-    }
-}
-
 /// How an expression is written, if it is a division that needs it.
-fn division(
-    module: &Module,
-    function: &Function,
-    info: &FunctionInfo,
-    expression: &Expression,
-) -> Option<Division> {
+pub(crate) fn division(context: &Context<'_>, expression: &Expression) -> Option<Division> {
     let Expression::Binary {
         op: op @ (BinaryOperator::Divide | BinaryOperator::Modulo),
         left,
@@ -68,19 +44,18 @@ fn division(
     else {
         return None;
     };
-    let (scalar, size) = match *info[left].ty.inner_with(&module.types) {
-        TypeInner::Scalar(scalar) => (scalar, None),
-        TypeInner::Vector { size, scalar } => (scalar, Some(size)),
-        _ => return None,
-    };
+    let (scalar, size) = context.numbers(left)?;
     let is_signed = match scalar.kind {
         ScalarKind::Sint => true,
         ScalarKind::Uint => false,
         _ => return None,
     };
-    let guarded = !is_harmless(module, &function.expressions, right);
-    let rewritten = guarded || (is_signed && op == BinaryOperator::Modulo);
-    rewritten.then_some(Division { scalar, size, guarded })
+    let expressions = &context.function.expressions;
+    let guarded = !is_harmless(context.module, expressions, right);
+    let rewritten = guarded || size.is_some() || (is_signed && op == BinaryOperator::Modulo);
+    let is_splat = |at: Expr| matches!(expressions[at], Expression::Splat { .. });
+    let is_same = is_splat(left) && is_splat(right);
+    rewritten.then_some(Division { scalar, size, ty: None, is_same, guarded })
 }
 
 /// True for constants that everything can be divided by.
@@ -113,13 +88,39 @@ fn is_zero_or_minus_one(literal: Literal) -> bool {
 
 impl Lowering for Division {
     fn size(&self) -> Option<VectorSize> {
-        self.size
+        None
     }
 
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
         let Expression::Binary { op, left, right } = *expression else {
             unreachable!("only such expressions are rewritten");
         };
+        let (Some(size), Some(ty)) = (self.size, self.ty) else {
+            return self.divide(make, op, left, right);
+        };
+        let part = |make: &mut Maker, index| {
+            let [left, right] = [left, right].map(|vector| make.part(vector, index));
+            self.divide(make, op, left, right)
+        };
+        let count = size as u32;
+        let parts = match self.is_same {
+            true => vec![part(make, 0); count as usize],
+            false => (0..count).map(|index| part(make, index)).collect(),
+        };
+        make.vector(ty, parts)
+    }
+}
+
+impl Division {
+    /// Has the type of a vector among those of the module.
+    pub(crate) fn settle(&mut self, types: &mut UniqueArena<Type>) {
+        self.ty = self.size.map(|size| {
+            let inner = TypeInner::Vector { size, scalar: self.scalar };
+            types.insert(Type { name: None, inner }, Span::UNDEFINED)
+        });
+    }
+
+    fn divide(&self, make: &mut Maker, op: BinaryOperator, left: Expr, right: Expr) -> Expr {
         let divisor = if self.guarded { self.guard(make, left, right) } else { right };
         if self.scalar.kind == ScalarKind::Uint || op == BinaryOperator::Divide {
             return make.binary(op, left, divisor);
@@ -128,9 +129,7 @@ impl Lowering for Division {
         let product = make.binary(BinaryOperator::Multiply, quotient, divisor);
         make.binary(BinaryOperator::Subtract, left, product)
     }
-}
 
-impl Division {
     /// The divisor, or one.
     fn guard(&self, make: &mut Maker, dividend: Expr, divisor: Expr) -> Expr {
         let zero = make.all(self.number(0));
@@ -147,15 +146,7 @@ impl Division {
         make.select(undefined, one, divisor)
     }
 
-    /// A number of the division's type, the least one for what is too small for it.
     fn number(&self, value: i64) -> Literal {
-        match (self.scalar.kind, self.scalar.width) {
-            (ScalarKind::Sint, 2) => Literal::I16(value.max(i16::MIN.into()) as i16),
-            (ScalarKind::Sint, 4) => Literal::I32(value.max(i32::MIN.into()) as i32),
-            (ScalarKind::Sint, _) => Literal::I64(value),
-            (_, 2) => Literal::U16(value as u16),
-            (_, 4) => Literal::U32(value as u32),
-            _ => Literal::U64(value as u64),
-        }
+        integer(self.scalar, value)
     }
 }

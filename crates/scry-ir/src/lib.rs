@@ -26,6 +26,7 @@ mod guard;
 mod handles;
 mod hash;
 mod indices;
+mod integers;
 mod interface;
 pub mod kir;
 mod layout;

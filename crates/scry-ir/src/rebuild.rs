@@ -6,7 +6,7 @@
 
 use naga::{
     Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, ScalarKind, Span,
-    VectorSize,
+    Type, VectorSize,
 };
 
 use crate::handles;
@@ -76,6 +76,16 @@ impl Maker {
     /// The same bits as another kind of number.
     pub(crate) fn bitcast(&mut self, expr: Expr, kind: ScalarKind) -> Expr {
         self.add(Expression::As { expr, kind, convert: None })
+    }
+
+    /// A component of a vector.
+    pub(crate) fn part(&mut self, vector: Expr, index: u32) -> Expr {
+        self.add(Expression::AccessIndex { base: vector, index })
+    }
+
+    /// A vector of these components.
+    pub(crate) fn vector(&mut self, ty: Handle<Type>, components: Vec<Expr>) -> Expr {
+        self.add(Expression::Compose { ty, components })
     }
 
     fn add(&mut self, expression: Expression) -> Expr {

@@ -9,8 +9,8 @@ use naga::{Module, ResourceBinding};
 
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
-    bits, bools, bounding, cooperative, divisions, fold, guard, loops, mixes, pointers, shifts,
-    validate, widen,
+    bools, bounding, cooperative, fold, guard, integers, loops, mixes, pointers, shifts, validate,
+    widen,
 };
 
 /// How to write SPIR-V.
@@ -137,12 +137,8 @@ fn rewrite(
         bools::apply(module.to_mut(), &info)?;
         info = Cow::Owned(revalidate(module)?);
     }
-    if bits::needed(module, &info) {
-        bits::apply(module.to_mut(), &info);
-        info = Cow::Owned(revalidate(module)?);
-    }
-    if divisions::needed(module, &info) {
-        divisions::apply(module.to_mut(), &info);
+    if integers::needed(module, &info) {
+        integers::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

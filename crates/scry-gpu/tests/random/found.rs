@@ -91,14 +91,37 @@ fn no_bit_is_found_at_minus_one() {
 }
 
 #[test]
-fn quotients_are_added_to_bits_of_floats() {
-    let expected = WORDS.map(|word| {
-        let sum = 1f32.to_bits() + word / 6;
-        [sum, sum, word / 6, word % 6]
+fn any_component_of_a_quotient_is_there() {
+    let expected: [[u32; 4]; 4] = std::array::from_fn(|i| {
+        let (word, n) = (WORDS[i], i as u32);
+        let one = 1f32.to_bits();
+        let inserted = (4096 | (n & !(u32::MAX << n))) % 7;
+        let zeros = n.trailing_zeros().cast_signed();
+        let difference = (zeros - word.cast_signed() / 5).cast_unsigned();
+        [one + word / 6, one ^ (word % 7), (inserted as f32).to_bits(), difference]
     });
     for gpu in support::devices() {
         let results = run::<[u32; 4]>(&gpu, "fuzz/quotient.wgsl");
         assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn signs_of_complements_are_there_beside_long_divisions() {
+    let expected = WORDS.map(|word| {
+        let x = word.cast_signed();
+        let short = !((x >> 16) as i16).max(1);
+        let long = i64::from(x) << 4;
+        let signs = (!long).signum() * long.signum();
+        let rest = 77i64.checked_rem(x.into()).unwrap_or(0);
+        [(x > (!x).signum()).into(), short.signum().into(), signs as i32, rest as i32]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/signs.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
     }
 }
 

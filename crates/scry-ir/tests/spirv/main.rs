@@ -9,10 +9,10 @@ mod bits;
 mod bools;
 mod bounds;
 mod corpus;
-mod divisions;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
+mod integers;
 mod mixes;
 mod support;
 mod writer;

@@ -1,6 +1,7 @@
-//! Integer divisions: a guard where the divisor may need it, and only there.
+//! Operations on integers: divisions of scalars with a guard where the divisor may need it, and
+//! only there; signs without the instruction that a driver does not compile.
 
-use rspirv::dr::Module;
+use rspirv::dr::{Module, Operand};
 use rspirv::spirv::Op;
 use scry_ir::{Features, Options, Program, SpirvOptions};
 
@@ -18,7 +19,7 @@ fn module(ty: &str, body: &str) -> Module {
     let options = Options { features: Features::all(), ..Options::default() };
     let program = Program::with_options(&source, &options).unwrap_or_else(|e| panic!("{e}"));
     let words = program.to_spirv(&SpirvOptions { checked: false, ..CHECKED }).unwrap();
-    if have_validator("divisions") {
+    if have_validator("integers") {
         validate(&words).unwrap_or_else(|e| panic!("{ty}, {body}: {e}"));
     }
     load(&words)
@@ -46,6 +47,37 @@ fn constants_are_divided_by_as_they_are() {
             assert_eq!(module.functions.len(), 1, "{ty}, {body}");
             assert_eq!(count(&module, &[Op::Select]), 0, "{ty}, {body}");
             let divided = count(&module, &DIVISIONS) + count(&module, &[Op::UMod]);
+            assert_eq!(divided, components(body), "{ty}, {body}");
+        }
+    }
+}
+
+/// Vectors have three of them here, each divided by itself.
+fn components(body: &str) -> usize {
+    if body.starts_with('v') { 3 } else { 1 }
+}
+
+#[test]
+fn only_scalars_are_divided() {
+    for ty in TYPES {
+        for body in ["v[0] = v[1] / v[2];", "v[0] %= FIVES;", "v[0] = vec3(s[0]) / vec3(s[1]);"] {
+            let module = module(ty, body);
+            let vector = module.types_global_values.iter();
+            let vector: Vec<_> =
+                vector.filter(|i| i.class.opcode == Op::TypeVector).map(|i| i.result_id).collect();
+            let ops = [&DIVISIONS[..], &REMAINDERS].concat();
+            let mut divisions = code(&module).filter(|i| ops.contains(&i.class.opcode));
+            assert!(divisions.all(|i| !vector.contains(&i.result_type)), "{ty}, {body}");
+        }
+    }
+}
+
+#[test]
+fn a_number_for_all_components_is_divided_once() {
+    for ty in TYPES {
+        for body in ["v[0] = vec3(s[0]) / FIVE;", "v[0] = vec3(s[0]) % vec3(s[1]);"] {
+            let module = module(ty, body);
+            let divided = count(&module, &DIVISIONS) + count(&module, &[Op::UMod]);
             assert_eq!(divided, 1, "{ty}, {body}");
         }
     }
@@ -57,13 +89,14 @@ fn what_may_be_zero_or_overflow_is_guarded() {
         let is_signed = ty.starts_with('i');
         for body in ["s[0] = s[1] / s[2];", "v[0] = v[1] / v[2];", "v[0] %= v[2];"] {
             let module = module(ty, body);
-            assert_eq!(count(&module, &[Op::Select]), 1, "{ty}, {body}");
+            let parts = components(body);
+            assert_eq!(count(&module, &[Op::Select]), parts, "{ty}, {body}");
             let compared = if is_signed { 3 } else { 1 };
-            assert_eq!(count(&module, &[Op::IEqual]), compared, "{ty}, {body}");
+            assert_eq!(count(&module, &[Op::IEqual]), parts * compared, "{ty}, {body}");
         }
         if is_signed {
             let by_minus_one = format!("s[0] = s[1] / {ty}(-1); v[0] = v[1] % {ty}(-1);");
-            assert_eq!(count(&module(ty, &by_minus_one), &[Op::Select]), 2, "{ty}");
+            assert_eq!(count(&module(ty, &by_minus_one), &[Op::Select]), 4, "{ty}");
         }
     }
 }
@@ -75,7 +108,26 @@ fn remainders_of_signed_numbers_come_from_the_quotient() {
             let module = module(ty, body);
             assert_eq!(count(&module, &REMAINDERS), 0, "{ty}, {body}");
             let parts = [&DIVISIONS[..], &[Op::IMul], &[Op::ISub]];
-            assert_eq!(parts.map(|ops| count(&module, ops)), [1, 1, 1], "{ty}, {body}");
+            let all = components(body);
+            assert_eq!(parts.map(|ops| count(&module, ops)), [all; 3], "{ty}, {body}");
+        }
+    }
+}
+
+/// `SSign`, `SMin` and `SMax` of GLSL.std.450.
+const SIGN_MIN_MAX: [u32; 3] = [7, 39, 42];
+
+#[test]
+fn signs_are_bounded_numbers() {
+    for ty in ["i16", "i32", "i64"] {
+        for body in ["s[0] = sign(~s[1]);", "v[0] = sign(v[1]);"] {
+            let module = module(ty, body);
+            let counts = SIGN_MIN_MAX.map(|op| {
+                let op = Operand::LiteralExtInstInteger(op);
+                let calls = code(&module).filter(|i| i.class.opcode == Op::ExtInst);
+                calls.filter(|i| i.operands[1] == op).count()
+            });
+            assert_eq!(counts, [0, 1, 1], "{ty}, {body}");
         }
     }
 }
