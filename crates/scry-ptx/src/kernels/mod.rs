@@ -9,6 +9,7 @@ mod error;
 pub mod gemm;
 mod launch;
 pub mod norm;
+pub mod quant;
 pub mod rows;
 pub mod softmax;
 

@@ -59,12 +59,12 @@ impl Code {
     }
 
     /// A loop of a counter over `from`, `from + step`, … below `to`.
-    pub fn for_range(
-        &self,
+    pub fn for_range<'k>(
+        &'k self,
         from: impl Arg<u32>,
         to: impl Arg<u32>,
         step: impl Arg<u32>,
-        write: impl FnOnce(Val<'_, u32>),
+        write: impl FnOnce(Val<'k, u32>),
     ) {
         let counter = self.var::<u32>(from);
         self.repeat(|exit| {

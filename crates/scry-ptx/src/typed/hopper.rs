@@ -25,6 +25,12 @@ impl<'k> Barrier<'k> {
         self.at.k
     }
 
+    /// As instructions take it.
+    #[must_use]
+    pub fn address(self) -> asm::Address {
+        self.at.address()
+    }
+
     /// Prepares it: so many arrivals complete a phase. One thread does this, followed by
     /// [`Code::fence_barriers`] and a barrier of the block or cluster.
     pub fn init(self, arrivals: u32) {

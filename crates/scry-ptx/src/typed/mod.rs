@@ -20,9 +20,11 @@
 //! A loop of Rust writes its body out; [`Code::for_range`] and [`Code::repeat`] write loops.
 
 pub mod ampere;
+mod bulk;
 mod cluster;
 mod flow;
 pub mod hopper;
+mod packed;
 mod pointer;
 mod stream;
 #[cfg(test)]
@@ -33,6 +35,7 @@ use std::cell::RefCell;
 use std::marker::PhantomData;
 
 pub use flow::Exit;
+pub use packed::Sign;
 pub use pointer::{Global, Memory, Ptr, Shared};
 pub use stream::{Policy, bfloats, halves};
 pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, pack};

@@ -1,0 +1,238 @@
+//! Activations as small integers, in the order in which tensor cores want them.
+//!
+//! Each 256 values of a column have a scale `d`. A value is `d * q`, or `d * (q + r / 128)` with
+//! two *digits*: then about 15 bits of it are kept. A digit takes a column of its own.
+
+use super::format::{BlockFormat, SPAN};
+use super::wide;
+use crate::typed::{Code, Global, Memory, Ptr, Val, bfloats, halves};
+use crate::types::PtxType;
+
+/// Largest values below this are taken for zero: their reciprocals have no room.
+const NEGLIGIBLE: f32 = f32::from_bits((127 - 120) << 23);
+/// Sums of digits are kept as two bytes, of which the upper one counts so many times.
+pub(super) const UPPER: i32 = 64;
+/// Bytes of the sums of 256 digits.
+const SUMS: u32 = 32;
+
+/// How digits lie in memory. A *line* is one digit of one column:
+///
+/// - `q`: for each 32 values, for each line, 32 bytes;
+/// - `sums`, unless nobody wants them: for each 256 values, for each line, 32 bytes: the lower
+///   bytes of 4 sums, their upper bytes, and so on;
+/// - `d`: for each 256 values, for each column, a binary32.
+///
+/// There is room for more columns than there may be: for 1, 2, 4 or 8, so that all distances are
+/// known when a kernel is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Digits {
+    /// Digits of a value: 1 or 2.
+    pub(super) digits: u32,
+    /// Columns that there is room for.
+    pub(super) room: u32,
+    /// Whether of 32 bytes each 4 are followed by those 16 further on.
+    pub(super) interleaved: bool,
+    /// How many digits are summed: 32, 16, or none at all.
+    pub(super) summed: Option<u32>,
+}
+
+impl Digits {
+    /// What tensor cores multiply with weights of a format.
+    pub(super) const fn of(format: BlockFormat, columns: u32) -> Self {
+        let digits = if columns <= 4 { 2 } else { 1 };
+        let (interleaved, summed) = match format {
+            BlockFormat::Q4K | BlockFormat::Q5K => (false, Some(32)),
+            BlockFormat::Q6K => (true, Some(16)),
+            BlockFormat::Q8_0 => (true, None),
+        };
+        Self { digits, room: columns.next_power_of_two(), interleaved, summed }
+    }
+
+    /// As names of kernels have it.
+    pub(super) fn name(self) -> String {
+        let order = if self.interleaved { "i" } else { "" };
+        let summed = self.summed.map_or(String::new(), |width| format!("s{width}"));
+        format!("{}d{}{order}{summed}", self.room, self.digits)
+    }
+
+    /// Digits of all columns.
+    pub(super) const fn lines(self) -> u32 {
+        self.room * self.digits
+    }
+
+    /// Bytes of so many values of each column, a multiple of 16.
+    pub(super) fn bytes(self, k: u64) -> u64 {
+        let spans = k.div_ceil(SPAN.into());
+        let sums = if self.summed.is_some() { SUMS } else { 0 };
+        let span = self.lines() * (SPAN + sums) + self.room * 4;
+        (spans * u64::from(span)).next_multiple_of(16)
+    }
+}
+
+/// Digits in memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Image<'k, S> {
+    layout: Digits,
+    k: &'k Code,
+    pub(super) digits: Ptr<'k, S, u32>,
+    sums: Ptr<'k, S, u32>,
+    scales: Ptr<'k, S, f32>,
+}
+
+/// Who holds which of 256 values of a column: lane `l` the 8 from `8 * l` on.
+struct Held<'k> {
+    span: Val<'k, u32>,
+    column: Val<'k, u32>,
+    lane: Val<'k, u32>,
+}
+
+impl<'k, S: Memory> Image<'k, S> {
+    /// The digits of so many times 256 values, at an address.
+    pub(super) fn new(
+        k: &'k Code,
+        layout: Digits,
+        at: Ptr<'k, S, u32>,
+        spans: Val<'k, u32>,
+    ) -> Self {
+        let lines = layout.lines();
+        let sums = at.plus_bytes(spans * (lines * SPAN));
+        let behind = match layout.summed {
+            Some(_) => sums.plus_bytes(spans * (lines * SUMS)),
+            None => sums,
+        };
+        Self { layout, k, digits: at, sums, scales: behind.cast() }
+    }
+
+    /// The 32 bytes of a line for the first 32 of 256 values; for the next ones, `lines * 32`
+    /// bytes further on.
+    pub(super) fn group(&self, span: Val<'k, u32>, line: Val<'k, u32>) -> Ptr<'k, S, u32> {
+        self.digits.plus_bytes(span * (self.layout.lines() * SPAN)).plus_bytes(line * 32)
+    }
+
+    /// The sums of 256 digits.
+    pub(super) fn sums(&self, span: Val<'k, u32>, line: Val<'k, u32>) -> Ptr<'k, S, u32> {
+        self.sums.plus_bytes(span * (self.layout.lines() * SUMS)).plus_bytes(line * SUMS)
+    }
+
+    /// The scale of 256 values.
+    pub(super) fn scale(&self, span: Val<'k, u32>, column: Val<'k, u32>) -> Ptr<'k, S, f32> {
+        self.scales.at(span * self.layout.room).at(column)
+    }
+
+    /// Writes the digits of 256 values of a column, of which each lane of the warp has 8.
+    pub(super) fn write(
+        &self,
+        span: Val<'k, u32>,
+        column: Val<'k, u32>,
+        lane: Val<'k, u32>,
+        values: [Val<'k, f32>; 8],
+    ) {
+        let held = Held { span, column, lane };
+        let (scale, inverse) = self.scale_of(values);
+        self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
+        let mut rest = values.map(|value| value * inverse);
+        for digit in 0..self.layout.digits {
+            let whole = rest.map(|value| value.convert::<i32>("rni"));
+            let words = [0, 4].map(|first| self.packed([0, 1, 2, 3].map(|i| whole[first + i])));
+            self.write_digits(&held, digit, words);
+            rest = std::array::from_fn(|i| (rest[i] - whole[i].convert::<f32>("rn")) * 128.0);
+        }
+    }
+
+    /// The scale of a warp's values, and its reciprocal.
+    fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
+        let sizes = values.map(|value| value.unary("abs"));
+        let own = sizes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
+        let largest = self.k.reduce_warp(own, 32, |a, b| a.max(b));
+        let counts = largest.ge(NEGLIGIBLE);
+        let inverse = self.k.constant(127.0f32).binary("div.rn", largest);
+        (counts.select(largest * (1.0 / 127.0), 0.0), counts.select(inverse, 0.0))
+    }
+
+    fn packed(&self, numbers: [Val<'k, i32>; 4]) -> Val<'k, u32> {
+        let [a, b, c, d] = numbers.map(Val::cast::<u32>);
+        a.permute(b, 0x0040u32).permute(c.permute(d, 0x0040u32), 0x5410u32)
+    }
+
+    fn write_digits(&self, held: &Held<'k>, digit: u32, words: [Val<'k, u32>; 2]) {
+        let line = held.column * self.layout.digits + digit;
+        let (group, part) = (held.lane >> 2, held.lane & 3);
+        let at = self.group(held.span, line).plus_bytes(group * (self.layout.lines() * 32));
+        if self.layout.interleaved {
+            words.into_iter().enumerate().for_each(|(nth, word)| {
+                let word_at = part * 2 + nth as u32;
+                at.at((word_at & 3) * 2 + (word_at >> 2)).store(word);
+            });
+        } else {
+            at.at(part * 2).store_vector(words);
+        }
+        if let Some(width) = self.layout.summed {
+            self.write_sums(held, line, width, words);
+        }
+    }
+
+    /// Writes the sums of each `width` digits, and zeros where there are fewer than 16 sums.
+    fn write_sums(
+        &self,
+        held: &Held<'k>,
+        line: Val<'k, u32>,
+        width: u32,
+        words: [Val<'k, u32>; 2],
+    ) {
+        let ones = 0x0101_0101u32;
+        let own = self.k.dot4(words[1], ones, self.k.dot4(words[0], ones, 0));
+        let sum = self.k.reduce_warp(own, width / 8, |a, b| a + b);
+        let (group, part) = (held.lane >> 2, held.lane & 3);
+        let first = (held.lane & (width / 8 - 1)).equals(0);
+        let (writes, slot) = match width {
+            16 => (first, held.lane >> 1),
+            _ => (part.lt(2), part * 8 + group),
+        };
+        let sum = first.select(sum, 0);
+        self.k.when(writes, || {
+            let upper = (sum + UPPER / 2) >> UPPER.ilog2();
+            let bytes = self.sums(held.span, line).cast::<u8>();
+            let at = bytes.plus_bytes((slot >> 2) * 8 + (slot & 3));
+            at.store((sum - upper * UPPER).convert::<u8>(""));
+            at.offset(4).store(upper.convert::<u8>(""));
+        });
+    }
+}
+
+/// Activations as they come: `columns` times `k` numbers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source<'k> {
+    at: Ptr<'k, Global, u32>,
+    element: PtxType,
+    len: Val<'k, u32>,
+}
+
+impl<'k> Source<'k> {
+    /// Columns of `len` numbers of a type, one after the other.
+    pub(super) fn new(element: PtxType, at: Ptr<'k, Global, u32>, len: Val<'k, u32>) -> Self {
+        Self { at, element, len }
+    }
+
+    /// Those 8 of 256 values of a column, if that exists, that a lane holds; zeros behind the end
+    /// of the column.
+    pub(super) fn values(
+        &self,
+        exists: Val<'k, bool>,
+        span: Val<'k, u32>,
+        column: Val<'k, u32>,
+        lane: Val<'k, u32>,
+    ) -> [Val<'k, f32>; 8] {
+        let at = span * SPAN + lane * 8;
+        let only = Some(exists & at.lt(self.len));
+        let nth = wide(column).mul_add(wide(self.len), wide(at));
+        if self.element == PtxType::F32 {
+            let at = self.at.cast::<f32>().at_wide(nth);
+            let [low, high] = [at, at.at(4)].map(|at| at.load_where::<4>(only, 0.0f32));
+            return std::array::from_fn(|i| if i < 4 { low[i] } else { high[i - 4] });
+        }
+        let at = self.at.cast::<u16>().at_wide(nth).cast::<u32>();
+        let widen = if self.element == PtxType::Bf16 { bfloats } else { halves };
+        let pairs = at.load_where::<4>(only, 0u32).map(widen);
+        std::array::from_fn(|i| pairs[i / 2][i % 2])
+    }
+}

@@ -1,0 +1,169 @@
+//! Blocks on the host: the reference that kernels are held against.
+
+use half::f16;
+
+use super::fit::{self, Affine, inverse, rounded};
+use super::format::BlockFormat;
+use crate::kernels::KernelError;
+
+/// The largest binary16.
+pub(super) const LARGEST: f32 = 65504.0;
+
+/// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to what
+/// blocks hold, then the nearest integers. What is too large for binary16 scales is cut off.
+///
+/// # Errors
+/// [`KernelError::Argument`] if the weights do not fill whole blocks.
+pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, KernelError> {
+    let len = format.block_len();
+    whole("weights", weights.len(), len)?;
+    let encode = match format {
+        BlockFormat::Q4K => |x: &[f32]| encode_affine::<4>(x),
+        BlockFormat::Q5K => |x: &[f32]| encode_affine::<5>(x),
+        BlockFormat::Q6K => encode_centred,
+        BlockFormat::Q8_0 => encode_plain,
+    };
+    Ok(weights.chunks_exact(len).flat_map(encode).collect())
+}
+
+/// The weights of blocks.
+///
+/// # Errors
+/// [`KernelError::Argument`] if the bytes are not whole blocks.
+pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, KernelError> {
+    let bytes = format.block_bytes();
+    whole("bytes", blocks.len(), bytes)?;
+    let decode = match format {
+        BlockFormat::Q4K => |block: &[u8]| decode_affine(block, None, &block[16..]),
+        BlockFormat::Q5K => |block: &[u8]| decode_affine(block, Some(&block[16..48]), &block[48..]),
+        BlockFormat::Q6K => decode_centred,
+        BlockFormat::Q8_0 => decode_plain,
+    };
+    Ok(blocks.chunks_exact(bytes).flat_map(decode).collect())
+}
+
+fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), KernelError> {
+    if len.is_multiple_of(block) {
+        return Ok(());
+    }
+    Err(KernelError::Argument {
+        kernel: "quantize".to_owned(),
+        argument,
+        problem: format!("{len}, no multiple of {block}"),
+        remedy: "give whole blocks",
+    })
+}
+
+/// A scale as it is stored, and what that is.
+fn stored(scale: f32) -> ([u8; 2], f32) {
+    let half = f16::from_f32(scale.max(-LARGEST).min(LARGEST));
+    (half.to_le_bytes(), half.to_f32())
+}
+
+fn half_at(block: &[u8], at: usize) -> f32 {
+    f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
+}
+
+/// 12 bytes of 8 scales and 8 offsets of 6 bits: the low 6 bits of bytes 0 to 3 are the first
+/// scales, of bytes 4 to 7 the first offsets; bytes 8 to 11 have the low 4 bits of the other
+/// scales and, above, offsets, whose upper 2 bits are those of bytes 0 to 3 and 4 to 7.
+fn packed_scales(scales: [u8; 8], offsets: [u8; 8]) -> [u8; 12] {
+    let mut packed = [0; 12];
+    for i in 0..4 {
+        packed[i] = scales[i] | (scales[i + 4] >> 4) << 6;
+        packed[i + 4] = offsets[i] | (offsets[i + 4] >> 4) << 6;
+        packed[i + 8] = scales[i + 4] & 15 | offsets[i + 4] << 4;
+    }
+    packed
+}
+
+fn unpacked_scale(packed: &[u8], group: usize) -> (u8, u8) {
+    if group < 4 {
+        return (packed[group] & 63, packed[group + 4] & 63);
+    }
+    let both = packed[group + 4];
+    (both & 15 | (packed[group - 4] >> 6) << 4, both >> 4 | (packed[group] >> 6) << 4)
+}
+
+fn encode_affine<const BITS: u32>(x: &[f32]) -> Vec<u8> {
+    let levels = ((1 << BITS) - 1) as f32;
+    let fits: Vec<Affine> = x.chunks_exact(32).map(|x| fit::affine(x, levels)).collect();
+    let most = |part: fn(&Affine) -> f32| fits.iter().map(part).fold(0.0, f32::max) / 63.0;
+    let (d_bytes, d) = stored(most(|fit| fit.scale));
+    let (dmin_bytes, dmin) = stored(most(|fit| fit.offset));
+    let six = |value: f32, unit: f32| rounded(value * inverse(unit), 0.0, 63.0) as u8;
+    let scales = std::array::from_fn(|i| six(fits[i].scale, d));
+    let offsets = std::array::from_fn(|i| six(fits[i].offset, dmin));
+    let mut block = [&d_bytes[..], &dmin_bytes, &packed_scales(scales, offsets)].concat();
+    let (mut low, mut high) = ([0u8; 128], [0u8; 32]);
+    for (nth, x) in x.iter().enumerate() {
+        let (group, at) = (nth / 32, nth % 32);
+        let (scale, offset) = (d * f32::from(scales[group]), dmin * f32::from(offsets[group]));
+        let q = rounded((x + offset) * inverse(scale), 0.0, levels) as u8;
+        low[group / 2 * 32 + at] |= (q & 15) << (4 * (group % 2));
+        high[at] |= (q >> 4) << group;
+    }
+    if BITS == 5 {
+        block.extend(high);
+    }
+    block.extend(low);
+    block
+}
+
+fn decode_affine(block: &[u8], high: Option<&[u8]>, low: &[u8]) -> Vec<f32> {
+    let (d, dmin) = (half_at(block, 0), half_at(block, 2));
+    let weight = |nth: usize| {
+        let (group, at) = (nth / 32, nth % 32);
+        let (scale, offset) = unpacked_scale(&block[4..16], group);
+        let nibble = low[group / 2 * 32 + at] >> (4 * (group % 2)) & 15;
+        let q = nibble | high.map_or(0, |high| (high[at] >> group & 1) << 4);
+        d * f32::from(scale) * f32::from(q) - dmin * f32::from(offset)
+    };
+    (0..256).map(weight).collect()
+}
+
+/// Where an integer of `Q6K` is: its byte of low bits and their shift, its byte of high bits
+/// and their shift.
+const fn six_bits(nth: usize) -> (usize, usize, usize, usize) {
+    let (half, group, at) = (nth / 128, nth / 32 % 4, nth % 32);
+    (64 * half + 32 * (group % 2) + at, 4 * (group / 2), 128 + 32 * half + at, 2 * group)
+}
+
+fn encode_centred(x: &[f32]) -> Vec<u8> {
+    let fits: Vec<f32> = x.chunks_exact(16).map(|x| fit::centred(x, 32.0)).collect();
+    let (d_bytes, d) = stored(fit::extreme(&fits) / -128.0);
+    let mut block = vec![0; 208];
+    for (nth, fit) in fits.iter().enumerate() {
+        block[192 + nth] = rounded(fit * inverse(d), -128.0, 127.0) as i8 as u8;
+    }
+    for (nth, x) in x.iter().enumerate() {
+        let scale = d * f32::from(block[192 + nth / 16] as i8);
+        let q = (rounded(x * inverse(scale), -32.0, 31.0) + 32.0) as u8;
+        let (low, low_shift, high, high_shift) = six_bits(nth);
+        block[low] |= (q & 15) << low_shift;
+        block[high] |= (q >> 4) << high_shift;
+    }
+    block.extend(d_bytes);
+    block
+}
+
+fn decode_centred(block: &[u8]) -> Vec<f32> {
+    let d = half_at(block, 208);
+    let weight = |nth: usize| {
+        let (low, low_shift, high, high_shift) = six_bits(nth);
+        let q = block[low] >> low_shift & 15 | (block[high] >> high_shift & 3) << 4;
+        d * f32::from(i16::from(block[192 + nth / 16] as i8) * (i16::from(q) - 32))
+    };
+    (0..256).map(weight).collect()
+}
+
+fn encode_plain(x: &[f32]) -> Vec<u8> {
+    let (d_bytes, d) = stored(fit::extreme(x).abs() / 127.0);
+    let q = x.iter().map(|x| rounded(x * inverse(d), -127.0, 127.0) as i8 as u8);
+    d_bytes.into_iter().chain(q).collect()
+}
+
+fn decode_plain(block: &[u8]) -> Vec<f32> {
+    let d = half_at(block, 0);
+    block[2..].iter().map(|q| d * f32::from(*q as i8)).collect()
+}

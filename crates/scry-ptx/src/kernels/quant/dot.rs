@@ -1,0 +1,197 @@
+//! Quantised matrices times few columns on any device, by dot products of four bytes.
+//!
+//! A warp has two rows: of each 256 weights a lane has 8, which it multiplies with the digits of
+//! all columns. Digits are there once for all blocks.
+
+use super::activations::{Digits, Image};
+use super::eighth::Eighth;
+use super::format::SPAN;
+use super::matvec::MatVec;
+use super::wide;
+use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code, Global, Ptr, Val, Var};
+use crate::types::PtxType;
+
+/// Warps of a block.
+const WARPS: u32 = 4;
+/// Rows of a warp.
+const ROWS: u32 = 2;
+/// How digits lie: in order, two of each value.
+pub(super) const fn layout(columns: u32) -> Digits {
+    let room = columns.next_power_of_two();
+    Digits { digits: 2, room, interleaved: false, summed: None }
+}
+
+/// The kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Dot {
+    product: MatVec,
+}
+
+/// What all of a warp's work knows.
+struct Work<'k> {
+    k: &'k Code,
+    weights: Ptr<'k, Global, u8>,
+    image: Image<'k, Global>,
+    lines: u32,
+    lane: Val<'k, u32>,
+    rows: [Val<'k, u32>; ROWS as usize],
+    /// Values of a column.
+    len: Val<'k, u32>,
+    /// Bytes of a row.
+    row_bytes: Val<'k, u32>,
+}
+
+impl Dot {
+    /// The kernel for a product.
+    pub(super) fn new(product: MatVec) -> Self {
+        Self { product }
+    }
+
+    fn body(&self, k: &Code) {
+        let format = self.product.format;
+        let (weights, digits) = (k.pointer::<u8>("weights"), k.pointer::<u32>("digits"));
+        let y = k.pointer::<f32>("y");
+        let (rows, len) = (k.number::<u32>("rows"), k.number::<u32>("k"));
+        let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
+        let first = (k.block_id(0) * WARPS + (k.thread_id() >> 5)) * ROWS;
+        let block = (format.block_len() as u32).ilog2();
+        let work = Work {
+            k,
+            weights,
+            image: Image::new(k, layout(self.product.columns), digits, spans),
+            lines: layout(self.product.columns).lines(),
+            lane: k.lane(),
+            // The last row again, where there is no other.
+            rows: [0, 1].map(|next| (first + next).min(rows - 1)),
+            len,
+            row_bytes: (len >> block) * format.block_bytes() as u32,
+        };
+        k.when(first.lt(rows), || {
+            let sums = (0..ROWS * self.product.columns).map(|_| k.var(0.0f32));
+            let sums: Vec<_> = sums.collect();
+            k.for_range(0, spans, 1, |span| self.add(&work, span, &sums));
+            self.finish(&work, &sums, y, rows);
+        });
+    }
+
+    /// Adds the products with 256 weights of both rows.
+    fn add<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
+        let (format, columns) = (self.product.format, self.product.columns);
+        work.k.when((span * SPAN + work.lane * 8).lt(work.len), || {
+            let weights = work.rows.map(|row| {
+                let first = wide(span * format.span_bytes());
+                let at = work.weights.at_wide(wide(row).mul_add(wide(work.row_bytes), first));
+                Eighth::load(work.k, format, at, work.lane)
+            });
+            for column in 0..columns {
+                let values = work.column(span, column);
+                for (row, weights) in weights.iter().enumerate() {
+                    let sum = sums[row * columns as usize + column as usize];
+                    sum.set(values.times(work.k, weights, sum.get()));
+                }
+            }
+        });
+    }
+
+    /// Adds what the lanes have, and writes it.
+    fn finish<'k>(
+        &self,
+        work: &Work<'k>,
+        sums: &[Var<'k, f32>],
+        y: Ptr<'k, Global, f32>,
+        rows: Val<'k, u32>,
+    ) {
+        let k = work.k;
+        let totals = sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b));
+        let totals: Vec<_> = totals.collect();
+        k.when(work.lane.equals(0), || {
+            for (nth, total) in totals.into_iter().enumerate() {
+                let (row, column) =
+                    (nth as u32 / self.product.columns, nth as u32 % self.product.columns);
+                let at = wide(rows) * u64::from(column) + wide(work.rows[row as usize]);
+                y.at_wide(at).store(total);
+            }
+        });
+    }
+}
+
+/// The digits of a lane's 8 values of a column.
+struct Values<'k> {
+    digits: [[Val<'k, u32>; 2]; 2],
+    scale: Val<'k, f32>,
+}
+
+impl<'k> Work<'k> {
+    fn column(&self, span: Val<'k, u32>, column: u32) -> Values<'k> {
+        let (group, part) = (self.lane >> 2, self.lane & 3);
+        let digits = [0, 1].map(|digit| {
+            let line = self.k.constant(2 * column + digit);
+            let first = self.image.group(span, line.copied());
+            let at = first.plus_bytes(group * (self.lines * 32)).at(part * 2);
+            at.load_constant_vector()
+        });
+        let scale = self.image.scale(span, self.k.constant(column).copied());
+        Values { digits, scale: scale.load_constant() }
+    }
+}
+
+impl<'k> Values<'k> {
+    /// The sum plus the products with 8 weights.
+    fn times(&self, k: &'k Code, weights: &Eighth<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
+        let dot = |factors: [Val<'k, u32>; 2]| {
+            let [whole, rest] = self.digits.map(|digits| {
+                let low = k.dot4(factors[0], digits[0], 0);
+                k.dot4(factors[1], digits[1], low).convert::<f32>("rn")
+            });
+            rest.mul_add(1.0 / 128.0, whole)
+        };
+        let product = dot(weights.q) * weights.scale;
+        let product = match weights.offset {
+            Some(offset) => {
+                let ones = k.constant(0x0101_0101u32);
+                dot([ones; 2]).mul_add(-offset, product)
+            }
+            None => product,
+        };
+        product.mul_add(self.scale, sum)
+    }
+}
+
+impl Kernel for Dot {
+    fn name(&self) -> String {
+        format!("matvec_dot_{}_{}", self.product.format.name(), self.product.columns)
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_75
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let blocks = self.product.rows.div_ceil(u64::from(WARPS * ROWS));
+        LaunchShape { grid: [blocks as u32, 1, 1], block: [WARPS * 32, 1, 1], dynamic_shared: 0 }
+    }
+
+    fn interface(&self) -> Interface {
+        let MatVec { rows, k, columns, .. } = self.product;
+        let [weights, x, y] = self.product.buffers();
+        let len = layout(columns).bytes(k);
+        let digits = Buffer { name: "digits", element: PtxType::B8, len, ..x };
+        Interface {
+            buffers: vec![weights, digits, y],
+            parameters: vec![
+                Parameter::Pointer(0),
+                Parameter::Pointer(1),
+                Parameter::Pointer(2),
+                Parameter::U32(rows as u32),
+                Parameter::U32(k as u32),
+            ],
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! How a lane reads its 8 of 256 weights in memory of the device: lane `l` those from `8 * l` on.
+
+use super::format::BlockFormat;
+use crate::typed::{Code, F16, Global, Ptr, Val};
+
+/// 8 weights, `scale * q - offset`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Eighth<'k> {
+    /// The integers, signed bytes, in order.
+    pub(super) q: [Val<'k, u32>; 2],
+    pub(super) scale: Val<'k, f32>,
+    /// None in formats that have none.
+    pub(super) offset: Option<Val<'k, f32>>,
+}
+
+/// Where the lane is in 256 weights.
+#[derive(Debug, Clone, Copy)]
+struct Place<'k> {
+    k: &'k Code,
+    /// Where the 256 weights begin.
+    at: Ptr<'k, Global, u8>,
+    lane: Val<'k, u32>,
+}
+
+impl<'k> Eighth<'k> {
+    /// Reads the weights of a lane.
+    pub(super) fn load(
+        k: &'k Code,
+        format: BlockFormat,
+        at: Ptr<'k, Global, u8>,
+        lane: Val<'k, u32>,
+    ) -> Self {
+        let place = Place { k, at, lane };
+        match format {
+            BlockFormat::Q4K => place.affine(16, None),
+            BlockFormat::Q5K => place.affine(48, Some(16)),
+            BlockFormat::Q6K => place.centred(),
+            BlockFormat::Q8_0 => place.plain(),
+        }
+    }
+
+    /// The weights as numbers.
+    pub(super) fn weights(&self) -> [Val<'k, f32>; 8] {
+        std::array::from_fn(|nth| {
+            let q = self.q[nth / 4].signed_byte(nth as u32 % 4).convert::<f32>("rn");
+            match self.offset {
+                Some(offset) => q.binary("mul.rn", self.scale).binary("sub.rn", offset),
+                None => q * self.scale,
+            }
+        })
+    }
+}
+
+impl<'k> Place<'k> {
+    fn half(&self, at: Ptr<'k, Global, u8>) -> Val<'k, f32> {
+        at.cast::<F16>().load_constant().convert("")
+    }
+
+    fn byte(&self, at: Ptr<'k, Global, u8>) -> Val<'k, u32> {
+        at.load_constant().convert("")
+    }
+
+    /// 8 bytes at a multiple of 2.
+    fn pair(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
+        let at = at.cast::<u16>();
+        [0u32, 2].map(|first| {
+            let [low, high] = [first, first + 1].map(|nth| at.at(nth).load_constant());
+            self.k.join(low, high)
+        })
+    }
+
+    /// `Q4K` and `Q5K`: where low and high bits begin.
+    fn affine(&self, low: i64, high: Option<i64>) -> Eighth<'k> {
+        let (group, part) = (self.lane >> 2, self.lane & 3);
+        let bytes = (group >> 1) * 32 + part * 8;
+        let words = self.at.plus_bytes(bytes).offset(low).cast().load_constant_vector::<2>();
+        let mut q = words.map(|word| (word >> ((group & 1) * 4)) & 0x0f0f_0f0f);
+        if let Some(high) = high {
+            let at = self.at.plus_bytes(part * 8).offset(high).cast::<u32>();
+            let bits = at.load_constant_vector::<2>().map(|word| (word >> group) & 0x0101_0101);
+            q = [0, 1].map(|nth| q[nth] | (bits[nth] << 4));
+        }
+        let (scale, offset) = self.six_bits(group);
+        let d = self.half(self.at).binary("mul.rn", scale.convert::<f32>("rn"));
+        let offset = self.half(self.at.offset(2)).binary("mul.rn", offset.convert::<f32>("rn"));
+        Eighth { q, scale: d, offset: Some(offset) }
+    }
+
+    /// Scale and offset of 32 weights.
+    fn six_bits(&self, group: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
+        let at = self.at.plus_bytes(group & 3);
+        let [scale, offset, both] = [4, 8, 12].map(|bytes| self.byte(at.offset(bytes)));
+        let first = group.lt(4);
+        let upper = |byte: Val<'k, u32>| (byte >> 6) << 4;
+        (
+            first.select(scale & 63, (both & 15) | upper(scale)),
+            first.select(offset & 63, (both >> 4) | upper(offset)),
+        )
+    }
+
+    fn centred(&self) -> Eighth<'k> {
+        let (half, group) = (self.lane >> 4, (self.lane >> 2) & 3);
+        let within = (self.lane & 3) * 8;
+        let low = self.pair(self.at.plus_bytes(half * 64 + (group & 1) * 32 + within));
+        let high = self.pair(self.at.plus_bytes(half * 32 + within).offset(128));
+        let q = [0, 1].map(|nth| {
+            let nibbles = (low[nth] >> ((group >> 1) * 4)) & 0x0f0f_0f0f;
+            let bits = ((high[nth] >> (group * 2)) & 0x0303_0303) << 4;
+            // 32 less in each byte: what is above 31 borrows nothing from its neighbour.
+            ((nibbles | bits) | 0x8080_8080) - 0x2020_2020
+        });
+        let q = q.map(|word| word ^ 0x8080_8080);
+        let scale = self.byte(self.at.plus_bytes(self.lane >> 1).offset(192)).signed_byte(0);
+        let d = self.half(self.at.offset(208));
+        Eighth { q, scale: d.binary("mul.rn", scale.convert::<f32>("rn")), offset: None }
+    }
+
+    fn plain(&self) -> Eighth<'k> {
+        let block = self.at.plus_bytes((self.lane >> 2) * 34);
+        let q = self.pair(block.plus_bytes((self.lane & 3) * 8).offset(2));
+        Eighth { q, scale: self.half(block), offset: None }
+    }
+}

@@ -1,0 +1,72 @@
+//! The block formats.
+
+/// A format of quantised weights: blocks of integers of few bits, with scales.
+///
+/// | format | a weight is | bits of `q` | bytes of a block |
+/// | --- | --- | --- | --- |
+/// | `Q4K` | `d * scale * q - dmin * offset` | 4 | 2 `d`, 2 `dmin`, 12 scales and offsets, 128 `q` |
+/// | `Q5K` | the same | 5 | 2 `d`, 2 `dmin`, 12 scales and offsets, 32 high bits, 128 low bits |
+/// | `Q6K` | `d * scale * (q - 32)` | 6 | 128 low bits, 64 high bits, 16 scales, 2 `d` |
+/// | `Q8_0` | `d * q` | 8 | 2 `d`, 32 `q` |
+///
+/// `d` and `dmin` are binary16. Scales are for 32 weights each (6 bits), of `Q6K` for 16 (8 bits,
+/// signed). Numbers of several bytes are little-endian, blocks have no gaps between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum BlockFormat {
+    /// 4.5 bits a weight.
+    Q4K,
+    /// 5.5 bits a weight.
+    Q5K,
+    /// 6.5625 bits a weight.
+    Q6K,
+    /// 8.5 bits a weight.
+    Q8_0,
+}
+
+/// Weights that kernels take together: one block, or 8 of `Q8_0`.
+pub(super) const SPAN: u32 = 256;
+
+impl BlockFormat {
+    /// Every format.
+    pub const ALL: [Self; 4] = [Self::Q4K, Self::Q5K, Self::Q6K, Self::Q8_0];
+
+    /// Weights of a block.
+    #[must_use]
+    pub const fn block_len(self) -> usize {
+        match self {
+            Self::Q4K | Self::Q5K | Self::Q6K => 256,
+            Self::Q8_0 => 32,
+        }
+    }
+
+    /// Bytes of a block.
+    #[must_use]
+    pub const fn block_bytes(self) -> usize {
+        match self {
+            Self::Q4K => 144,
+            Self::Q5K => 176,
+            Self::Q6K => 210,
+            Self::Q8_0 => 34,
+        }
+    }
+
+    /// Bytes of 256 weights.
+    pub(super) const fn span_bytes(self) -> u32 {
+        SPAN / self.block_len() as u32 * self.block_bytes() as u32
+    }
+
+    /// Whether blocks begin at multiples of 16 bytes; otherwise of 2.
+    pub(super) const fn is_aligned(self) -> bool {
+        self.block_bytes() % 16 == 0
+    }
+
+    /// As names of kernels have it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Q4K => "q4k",
+            Self::Q5K => "q5k",
+            Self::Q6K => "q6k",
+            Self::Q8_0 => "q8_0",
+        }
+    }
+}

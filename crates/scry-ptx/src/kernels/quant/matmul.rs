@@ -1,0 +1,84 @@
+//! Quantised matrices times many columns: weights become halves in scratch memory, then tensor
+//! cores multiply.
+
+use super::format::BlockFormat;
+use super::matvec::{MOST_COLUMNS, MatVec};
+use super::unpack::dequantize_plan;
+use crate::kernels::gemm::{Gemm, Order};
+use crate::kernels::{Buffer, KernelError, Machine, Place, Plan, Step};
+use crate::types::PtxType;
+
+/// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
+/// row by row, and `columns` columns of `k` activations, one after the other; so is `y`, with
+/// `rows` results for each column. Sums are binary32.
+///
+/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is binary32. More columns take the
+/// weights rounded to the type of the activations, in scratch memory of their size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatMul {
+    /// Format of the weights.
+    pub format: BlockFormat,
+    /// Rows of the matrix.
+    pub rows: u64,
+    /// Columns of the matrix, a multiple of the format's block.
+    pub k: u64,
+    /// Columns of activations.
+    pub columns: u64,
+    /// Type of the activations: `F16`, `Bf16` or `F32`.
+    pub activations: PtxType,
+    /// Type of the results: that of the activations, or `F32`.
+    pub output: PtxType,
+}
+
+impl MatMul {
+    /// The kernels, for a device: buffers are weights, activations, results.
+    ///
+    /// # Errors
+    /// [`KernelError::Argument`] if a size does not fit or a type is none that matrices have;
+    /// [`KernelError::Target`] if the device lacks what products of this type take.
+    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+        if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
+            return self.few().plan(machine);
+        }
+        let gemm = self.gemm();
+        let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
+        let unpack = dequantize_plan(self.format, weights.element, weights.len)?;
+        let product = gemm.plan(machine)?;
+        let blocks = Buffer { name: "weights", ..unpack.arguments[0].clone() };
+        let mut plan = Plan {
+            arguments: vec![blocks, Buffer { name: "x", ..x }, Buffer { name: "y", ..y }],
+            scratch: vec![weights.len * u64::from(weights.element.size())],
+            steps: Vec::new(),
+        };
+        plan.append(unpack, [Place::Argument(0), Place::Scratch(0)]);
+        plan.append(product, [Place::Argument(1), Place::Scratch(0), Place::Argument(2)]);
+        Ok(plan)
+    }
+
+    fn few(&self) -> MatVec {
+        let Self { format, rows, k, columns, activations, .. } = *self;
+        MatVec { format, rows, k, columns: columns as u32, activations }
+    }
+
+    /// The product with weights that are numbers: activations from the left, since results of a
+    /// column lie one after the other.
+    fn gemm(&self) -> Gemm {
+        let gemm = Gemm::new(self.columns, self.rows, self.k, self.activations);
+        Gemm { output: self.output, ..gemm.with_orders(Order::Rows, Order::Columns) }
+    }
+}
+
+impl Plan {
+    /// Adds the steps of another plan, whose arguments are at some places of this one.
+    fn append<const N: usize>(&mut self, other: Self, arguments: [Place; N]) {
+        let first = self.scratch.len();
+        self.scratch.extend(other.scratch);
+        self.steps.extend(other.steps.into_iter().map(|step| {
+            let place = |place: &Place| match *place {
+                Place::Argument(nth) => arguments[nth],
+                Place::Scratch(nth) => Place::Scratch(first + nth),
+            };
+            Step { buffers: step.buffers.iter().map(place).collect(), ..step }
+        }));
+    }
+}

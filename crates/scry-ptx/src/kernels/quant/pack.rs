@@ -1,0 +1,293 @@
+//! Numbers to blocks on the device.
+//!
+//! A thread fits the weights that have a scale in common, threads of a block of weights exchange
+//! their scales, and all put the integers together through shared memory. The bytes are those of
+//! [`super::quantize`].
+
+use super::blocks::LARGEST;
+use super::format::{BlockFormat, SPAN};
+use super::matvec::refusal;
+use super::search::{Exact, Weights, farthest};
+use super::wide;
+use crate::kernels::{
+    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
+};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code, F16, Global, Ptr, Shared, Val};
+use crate::types::PtxType;
+
+/// Threads of a block.
+const THREADS: u32 = 128;
+
+/// The kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Pack {
+    format: BlockFormat,
+    count: u64,
+}
+
+/// Quantises `count` numbers, binary32, to blocks: the same bytes as [`super::quantize`] gives.
+///
+/// # Errors
+/// [`KernelError::Argument`] if the numbers do not fill whole blocks, or are too many for a launch.
+pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, KernelError> {
+    let kernel = Pack { format, count };
+    let block = format.block_len() as u64;
+    if !count.is_multiple_of(block) {
+        let problem = format!("{count}, no multiple of {block}");
+        return Err(refusal("count", problem, "fill whole blocks"));
+    }
+    if kernel.grid() >= 1 << 31 {
+        return Err(refusal("count", count.to_string(), "quantise the numbers in parts"));
+    }
+    if count == 0 {
+        return Ok(Plan { arguments: kernel.interface().buffers, ..Plan::default() });
+    }
+    Ok(Plan::single(Box::new(kernel)))
+}
+
+/// Weights of a thread.
+const fn each(format: BlockFormat) -> u32 {
+    if matches!(format, BlockFormat::Q6K) { 16 } else { 32 }
+}
+
+/// A thread's work on a block of 256 weights.
+struct Work<'k> {
+    k: &'k Code,
+    weights: Weights<'k>,
+    /// Which of the block's groups the thread has.
+    nth: Val<'k, u32>,
+    /// The block's integers, one byte each.
+    integers: Ptr<'k, Shared, u8>,
+    /// Where the block goes.
+    block: Ptr<'k, Global, u8>,
+}
+
+impl Pack {
+    fn grid(&self) -> u64 {
+        self.count.div_ceil(u64::from(THREADS * each(self.format)))
+    }
+
+    fn body(&self, k: &Code) {
+        let (x, blocks) = (k.pointer::<f32>("x"), k.pointer::<u8>("blocks"));
+        let count = k.number::<u64>("count");
+        let (each, len) = (each(self.format), self.format.block_len() as u32);
+        let group = wide(k.block_id(0)) * u64::from(THREADS) + wide(k.thread_id());
+        let first = group * u64::from(each);
+        let exists = first.lt(count);
+        // Threads without weights take part in exchanges, with zeros.
+        let values: Vec<_> = (0..each).map(|_| k.var(0.0f32)).collect();
+        k.when(exists, || {
+            for (four, values) in values.chunks_exact(4).enumerate() {
+                let read = x.at_wide(first).at(4 * four as u32).load_constant_vector::<4>();
+                values.iter().zip(read).for_each(|(variable, value)| variable.set(value));
+            }
+        });
+        let weights = Weights { k, x: values.iter().map(|value| value.get()).collect() };
+        let groups = len / each;
+        let nth = group.convert::<u32>("") & (groups - 1);
+        let block = (group >> groups.ilog2()) * self.format.block_bytes() as u64;
+        let shared = k.shared::<u8>(THREADS * each, 16);
+        let integers = shared.plus_bytes((k.thread_id() >> groups.ilog2()) * SPAN);
+        let work = Work { k, weights, nth, integers, block: blocks.at_wide(block) };
+        match self.format {
+            BlockFormat::Q4K => work.affine(exists, 15.0, 16, None),
+            BlockFormat::Q5K => work.affine(exists, 31.0, 48, Some(16)),
+            BlockFormat::Q6K => work.centred(exists),
+            BlockFormat::Q8_0 => work.plain(exists),
+        }
+    }
+}
+
+/// A scale as it is stored, and what that is.
+fn stored(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
+    let half = scale.max(-LARGEST).min(LARGEST).convert::<F16>("rn");
+    (half, half.convert(""))
+}
+
+impl<'k> Work<'k> {
+    /// Rounds this thread's weights and leaves them for the others, from 0 up.
+    fn share(&self, integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) {
+        let each = self.weights.x.len() as u32;
+        let at = self.integers.plus_bytes(self.nth * each).cast::<u32>();
+        for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
+            at.at(four as u32).store(word(x, &integer));
+        }
+        self.k.sync_warp();
+    }
+
+    /// Four integers of the block.
+    fn integers(&self, first: Val<'k, u32>) -> Val<'k, u32> {
+        self.integers.plus_bytes(first).cast::<u32>().load()
+    }
+
+    fn store_word(&self, at: Ptr<'k, Global, u8>, word: Val<'k, u32>) {
+        let at = at.cast::<u16>();
+        at.store((word & 0xffff).convert::<u16>(""));
+        at.at(1).store((word >> 16).convert::<u16>(""));
+    }
+}
+
+/// Four rounded numbers as bytes.
+fn word<'k>(x: &[Val<'k, f32>], integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) -> Val<'k, u32> {
+    let byte = |nth: usize| integer(x[nth]).convert::<i32>("rni").cast::<u32>();
+    let low = byte(0).permute(byte(1), 0x0040u32);
+    low.permute(byte(2).permute(byte(3), 0x0040u32), 0x5410u32)
+}
+
+/// `Q4K` and `Q5K`: where low and high bits begin.
+impl<'k> Work<'k> {
+    fn affine(&self, exists: Val<'k, bool>, levels: f32, low: i64, high: Option<i64>) {
+        let k = self.k;
+        let (scale, offset) = self.weights.affine(levels);
+        let unit = |own: Val<'k, f32>| {
+            let most = k.reduce_warp(own, 8, |a, b| a.max(b));
+            stored(most.over(k.constant(63.0)))
+        };
+        let ((d_half, d), (dmin_half, dmin)) = (unit(scale), unit(offset));
+        let scale = scale.times(d.inverse()).rounded(0.0, 63.0);
+        let offset = offset.times(dmin.inverse()).rounded(0.0, 63.0);
+        let (by, more) = (d.times(scale).inverse(), dmin.times(offset));
+        self.share(|x| x.plus(more).times(by).rounded(0.0, levels));
+        let six = [scale, offset].map(|six| six.convert::<u32>("rni"));
+        let further = six.map(|six| k.shuffle("bfly", six, 4u32));
+        k.when(exists, || {
+            k.when(self.nth.equals(0), || {
+                let halves = self.block.cast::<F16>();
+                halves.store(d_half);
+                halves.at(1).store(dmin_half);
+            });
+            k.when(self.nth.lt(4), || self.store_scales(six, further));
+            self.store_low(low);
+            high.into_iter().for_each(|high| self.store_high(high));
+        });
+    }
+
+    /// Three bytes: the first four scales with upper bits of the others, the same of offsets, and
+    /// low bits of the others.
+    fn store_scales(&self, own: [Val<'k, u32>; 2], further: [Val<'k, u32>; 2]) {
+        let at = self.block.plus_bytes(self.nth);
+        let first = [0, 1].map(|i| own[i] | ((further[i] >> 4) << 6));
+        let rest = (further[0] & 15) | (further[1] << 4);
+        for (offset, byte) in [(4, first[0]), (8, first[1]), (12, rest)] {
+            at.offset(offset).store(byte.convert::<u8>(""));
+        }
+    }
+
+    /// 16 of 128 bytes: half of two groups.
+    fn store_low(&self, low: i64) {
+        let first = (self.nth >> 1) * 64 + (self.nth & 1) * 16;
+        let words = [0, 4, 8, 12].map(|at| {
+            let [low, high] = [0, 32].map(|group| self.integers(first + (group + at)));
+            (low & 0x0f0f_0f0f) | ((high & 0x0f0f_0f0f) << 4)
+        });
+        let at = self.block.plus_bytes(self.nth * 16).offset(low);
+        at.cast::<u32>().store_vector(words);
+    }
+
+    /// 4 of 32 bytes, a bit of each group.
+    fn store_high(&self, high: i64) {
+        let bits = (0..8u32).map(|group| {
+            let integers = self.integers(self.nth * 4 + 32 * group);
+            ((integers >> 4) & 0x0101_0101) << group
+        });
+        let word = bits.collect::<Vec<_>>().into_iter().reduce(|a, b| a | b);
+        let at = self.block.plus_bytes(self.nth * 4).offset(high);
+        at.cast::<u32>().store(word.expect("there are eight"));
+    }
+}
+
+/// `Q6K`.
+impl<'k> Work<'k> {
+    fn centred(&self, exists: Val<'k, bool>) {
+        let k = self.k;
+        let own = self.weights.centred(32.0);
+        let low = k.reduce_warp(own.min(0.0), 16, |a, b| a.min(b));
+        let high = k.reduce_warp(own.max(0.0), 16, |a, b| a.max(b));
+        let (half, d) = stored(farthest(low, high).over(k.constant(-128.0)));
+        let scale = own.times(d.inverse()).rounded(-128.0, 127.0);
+        let by = d.times(scale).inverse();
+        self.share(|x| x.times(by).rounded(-32.0, 31.0).plus(k.constant(32.0)));
+        k.when(exists, || {
+            k.when(self.nth.equals(0), || self.block.offset(208).cast::<F16>().store(half));
+            let byte = scale.convert::<i32>("rni").cast::<u32>().convert::<u8>("");
+            self.block.plus_bytes(self.nth).offset(192).store(byte);
+            self.store_four_bits();
+            self.store_two_bits();
+        });
+    }
+
+    /// 8 of 128 bytes: of groups 0 and 1 of a half, and those 64 further on.
+    fn store_four_bits(&self) {
+        let first = (self.nth >> 3) * 128 + (self.nth & 7) * 8;
+        for at in [0, 4] {
+            let [low, high] = [0, 64].map(|group| self.integers(first + (group + at)));
+            let word = (low & 0x0f0f_0f0f) | ((high & 0x0f0f_0f0f) << 4);
+            self.store_word(self.block.plus_bytes(self.nth * 8).offset(at.into()), word);
+        }
+    }
+
+    /// 4 of 64 bytes: two bits of each group of a half.
+    fn store_two_bits(&self) {
+        let first = (self.nth >> 3) * 128 + (self.nth & 7) * 4;
+        let bits = (0..4u32).map(|group| {
+            let integers = self.integers(first + 32 * group);
+            ((integers >> 4) & 0x0303_0303) << (2 * group)
+        });
+        let word = bits.collect::<Vec<_>>().into_iter().reduce(|a, b| a | b);
+        let at = self.block.plus_bytes(self.nth * 4).offset(128);
+        self.store_word(at, word.expect("there are four"));
+    }
+}
+
+/// `Q8_0`.
+impl<'k> Work<'k> {
+    fn plain(&self, exists: Val<'k, bool>) {
+        let largest = self.weights.extreme().unary("abs");
+        let (half, d) = stored(largest.over(self.k.constant(127.0)));
+        let by = d.inverse();
+        self.k.when(exists, || {
+            self.block.cast::<F16>().store(half);
+            for (four, x) in self.weights.x.chunks_exact(4).enumerate() {
+                let word = word(x, |x| x.times(by).rounded(-127.0, 127.0));
+                self.store_word(self.block.offset(2 + 4 * four as i64), word);
+            }
+        });
+    }
+}
+
+impl Kernel for Pack {
+    fn name(&self) -> String {
+        format!("quantize_{}", self.format.name())
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_75
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| self.body(k))
+    }
+
+    fn launch(&self) -> LaunchShape {
+        LaunchShape { grid: [self.grid() as u32, 1, 1], block: [THREADS, 1, 1], dynamic_shared: 0 }
+    }
+
+    fn interface(&self) -> Interface {
+        let blocks = self.count / self.format.block_len() as u64;
+        let bytes = blocks * self.format.block_bytes() as u64;
+        let (read, write) = (Access::Read, Access::Write);
+        Interface {
+            buffers: vec![
+                Buffer { name: "x", access: read, element: PtxType::F32, len: self.count },
+                Buffer { name: "blocks", access: write, element: PtxType::B8, len: bytes },
+            ],
+            parameters: vec![
+                Parameter::Pointer(0),
+                Parameter::Pointer(1),
+                Parameter::U64(self.count),
+            ],
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Activations to digits in memory of the device, where many blocks want the same ones.
+
+use super::activations::{Digits, Image, Source};
+use super::format::SPAN;
+use super::matvec::{Columns, MatVec};
+use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Code};
+use crate::types::PtxType;
+
+/// Warps of a block, each of which takes 256 values.
+const WARPS: u32 = 4;
+
+/// The kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Prepare {
+    layout: Digits,
+    product: MatVec,
+    columns: Columns,
+}
+
+impl Prepare {
+    /// Digits of some columns of a product.
+    pub(super) fn new(layout: Digits, product: MatVec, columns: Columns) -> Self {
+        Self { layout, product, columns }
+    }
+
+    fn body(&self, k: &Code) {
+        let (x, digits) = (k.pointer::<u32>("x"), k.pointer::<u32>("digits"));
+        let [len, first, columns] = ["k", "first", "columns"].map(|name| k.number::<u32>(name));
+        let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
+        let unit = k.block_id(0) * WARPS + (k.thread_id() >> 5);
+        let (span, column) = (unit >> self.layout.room.ilog2(), unit & (self.layout.room - 1));
+        let exists = span.lt(spans) & column.lt(columns);
+        k.when(exists, || {
+            let lane = k.lane();
+            let image = Image::new(k, self.layout, digits, spans);
+            let values = Source::new(self.product.activations, x, len).values(
+                exists,
+                span,
+                first + column,
+                lane,
+            );
+            image.write(span, column, lane, values);
+        });
+    }
+}
+
+impl Kernel for Prepare {
+    fn name(&self) -> String {
+        format!("matvec_digits_{}_{}", self.product.activations.name(), self.layout.name())
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_75
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let units = self.product.k.div_ceil(SPAN.into()) as u32 * self.layout.room;
+        LaunchShape {
+            grid: [units.div_ceil(WARPS), 1, 1],
+            block: [WARPS * 32, 1, 1],
+            dynamic_shared: 0,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let bytes = self.layout.bytes(self.product.k);
+        let [_, x, _] = self.product.buffers();
+        let write = Access::Write;
+        Interface {
+            buffers: vec![
+                x,
+                Buffer { name: "digits", access: write, element: PtxType::B8, len: bytes },
+            ],
+            parameters: vec![
+                Parameter::Pointer(0),
+                Parameter::Pointer(1),
+                Parameter::U32(self.product.k as u32),
+                Parameter::U32(self.columns.first),
+                Parameter::U32(self.columns.count),
+            ],
+        }
+    }
+}

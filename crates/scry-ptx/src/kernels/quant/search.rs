@@ -1,0 +1,187 @@
+//! The fits of `fit.rs` by a thread of the device: the same operations in the same order, none of
+//! them contracted.
+
+use super::fit::{BELOW, STEP, TRIES};
+use crate::typed::{Code, Val, Var};
+
+/// Sums of products that a fit is made of.
+struct Moments<'k> {
+    q1: Val<'k, f32>,
+    q2: Val<'k, f32>,
+    x1: Val<'k, f32>,
+    xq: Val<'k, f32>,
+}
+
+/// Arithmetic that is rounded as it is written.
+pub(super) trait Exact<'k>: Sized {
+    fn plus(self, other: Val<'k, f32>) -> Self;
+    fn minus(self, other: Val<'k, f32>) -> Self;
+    fn times(self, other: Val<'k, f32>) -> Self;
+    fn over(self, other: Val<'k, f32>) -> Self;
+    /// The nearest integer in a range.
+    fn rounded(self, low: f32, high: f32) -> Self;
+    /// `1 / self`, or 0 for 0.
+    fn inverse(self) -> Self;
+}
+
+impl<'k> Exact<'k> for Val<'k, f32> {
+    fn plus(self, other: Self) -> Self {
+        self.binary("add.rn", other)
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.binary("sub.rn", other)
+    }
+
+    fn times(self, other: Self) -> Self {
+        self.binary("mul.rn", other)
+    }
+
+    fn over(self, other: Self) -> Self {
+        self.binary("div.rn", other)
+    }
+
+    fn rounded(self, low: f32, high: f32) -> Self {
+        self.convert::<f32>("rni").max(low).min(high)
+    }
+
+    fn inverse(self) -> Self {
+        let one = self.code().constant(1.0f32);
+        self.equals(0.0).select(0.0, one.over(self))
+    }
+}
+
+/// Some weights of a thread that have a scale in common.
+#[derive(Debug, Clone)]
+pub(super) struct Weights<'k> {
+    pub(super) k: &'k Code,
+    pub(super) x: Vec<Val<'k, f32>>,
+}
+
+/// The best fit so far.
+struct Best<'k> {
+    scale: Var<'k, f32>,
+    offset: Var<'k, f32>,
+    least: Var<'k, f32>,
+}
+
+impl<'k> Weights<'k> {
+    fn lowest(&self) -> Val<'k, f32> {
+        self.x.iter().fold(self.k.constant(0.0), |low, x| low.min(*x))
+    }
+
+    fn highest(&self, least: Val<'k, f32>) -> Val<'k, f32> {
+        self.x.iter().fold(least, |high, x| high.max(*x))
+    }
+
+    /// The value that is farthest from 0; of two, the positive one.
+    pub(super) fn extreme(&self) -> Val<'k, f32> {
+        farthest(self.lowest(), self.highest(self.k.constant(0.0)))
+    }
+
+    fn sum(&self, values: impl Iterator<Item = Val<'k, f32>>) -> Val<'k, f32> {
+        values.fold(self.k.constant(0.0), |sum, value| sum.plus(value))
+    }
+
+    fn moments(&self, q: &[Val<'k, f32>]) -> Moments<'k> {
+        let with = |x: &[Val<'k, f32>]| {
+            let products: Vec<_> = x.iter().zip(q).map(|(x, q)| x.times(*q)).collect();
+            self.sum(products.into_iter())
+        };
+        Moments {
+            q1: self.sum(q.iter().copied()),
+            q2: with(q),
+            x1: self.sum(self.x.iter().copied()),
+            xq: with(&self.x),
+        }
+    }
+
+    /// Takes a fit if it rises and leaves less.
+    fn consider(
+        &self,
+        best: &Best<'k>,
+        q: &[Val<'k, f32>],
+        fit: (Val<'k, f32>, Val<'k, f32>, Val<'k, bool>),
+    ) {
+        let (scale, offset, fits) = fit;
+        let squares = self.x.iter().zip(q).map(|(x, q)| {
+            let left = scale.times(*q).minus(offset).minus(*x);
+            left.times(left)
+        });
+        let squares: Vec<_> = squares.collect();
+        let error = self.sum(squares.into_iter());
+        self.k.when(fits & error.lt(best.least.get()), || {
+            best.scale.set(scale);
+            best.offset.set(offset);
+            best.least.set(error);
+        });
+    }
+
+    /// Does something with each number of steps more than there are.
+    fn tries(&self, each: impl FnOnce(Val<'k, f32>)) {
+        self.k.for_range(0, TRIES, 1, |nth| {
+            let more = self.k.constant(STEP).times(nth.convert("rn"));
+            each(more.minus(self.k.constant(BELOW)));
+        });
+    }
+
+    fn best(&self, scale: Val<'k, f32>, offset: Val<'k, f32>) -> Best<'k> {
+        let k = self.k;
+        Best { scale: k.var(scale), offset: k.var(offset), least: k.var(f32::INFINITY) }
+    }
+
+    /// Scale and offset for integers from 0 to `levels`.
+    pub(super) fn affine(&self, levels: f32) -> (Val<'k, f32>, Val<'k, f32>) {
+        let k = self.k;
+        let low = self.lowest();
+        let range = self.highest(self.x[0]).minus(low);
+        let differs = range.gt(0.0);
+        let plain = range.over(k.constant(levels));
+        let zero = k.constant(0.0);
+        let best = self.best(differs.select(plain, 0.0), zero.minus(low));
+        k.when(differs, || {
+            self.tries(|more| {
+                let steps = k.constant(levels).plus(more).over(range);
+                let q = self.x.iter().map(|x| x.minus(low).times(steps).rounded(0.0, levels));
+                let q: Vec<_> = q.collect();
+                self.consider(&best, &q, self.line(&q));
+            });
+        });
+        (best.scale.get(), best.offset.get())
+    }
+
+    fn line(&self, q: &[Val<'k, f32>]) -> (Val<'k, f32>, Val<'k, f32>, Val<'k, bool>) {
+        let n = self.k.constant(self.x.len() as f32);
+        let Moments { q1, q2, x1, xq } = self.moments(q);
+        let determinant = n.times(q2).minus(q1.times(q1));
+        let low = q2.times(x1).minus(q1.times(xq)).over(determinant);
+        let through_zero = low.gt(0.0);
+        let sloped = n.times(xq).minus(q1.times(x1)).over(determinant);
+        let scale = through_zero.select(xq.over(q2), sloped);
+        let offset = through_zero.select(0.0, self.k.constant(0.0).minus(low));
+        (scale, offset, determinant.gt(0.0) & scale.gt(0.0))
+    }
+
+    /// The scale for integers from `-levels` to `levels - 1`.
+    pub(super) fn centred(&self, levels: f32) -> Val<'k, f32> {
+        let k = self.k;
+        let extreme = self.extreme();
+        let differs = extreme.differs(0.0);
+        let best = self.best(extreme.over(k.constant(-levels)), k.constant(0.0));
+        k.when(differs, || {
+            self.tries(|more| {
+                let steps = (-k.constant(levels).plus(more)).over(extreme);
+                let q = self.x.iter().map(|x| x.times(steps).rounded(-levels, levels - 1.0));
+                let q: Vec<_> = q.collect();
+                let Moments { q2, xq, .. } = self.moments(&q);
+                self.consider(&best, &q, (xq.over(q2), k.constant(0.0), q2.gt(0.0)));
+            });
+        });
+        differs.select(best.scale.get(), 0.0)
+    }
+}
+
+/// The one of two numbers, around 0, that is farther from it.
+pub(super) fn farthest<'k>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, f32> {
+    (-low).gt(high).select(low, high)
+}

@@ -1,0 +1,407 @@
+//! Quantised matrices times few columns, on Hopper: weights stream through shared memory.
+//!
+//! A block has one warp that has the copy engine fill a ring of stages, and 16 warps that empty
+//! it. A stage is 8 times 256 weights of 16 rows, one of these for each of 8 warps, which take
+//! turns with the 8 others. They multiply by tensor cores of 8-bit integers, whose tile has room
+//! for 8 columns: a product with 8 takes no longer than one with 1, and up to 4 columns of
+//! activations are there with two digits, that is 15 bits. The first stages are on their way
+//! while the block makes the digits.
+//!
+//! The roof is memory: each weight is read once.
+
+mod ring;
+mod span;
+
+use super::activations::{Digits, Image, Source};
+use super::format::{BlockFormat, SPAN};
+use super::matvec::{Columns, MatVec};
+use super::wide;
+use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::hopper::Barrier;
+use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
+use crate::types::PtxType;
+use ring::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
+use span::{Factors, Fold};
+
+/// Warps that compute.
+const WORKERS: u32 = 2 * GROUP;
+/// Threads of a block.
+const THREADS: u32 = (WORKERS + FETCHERS) * 32;
+/// 256 values of activations that a warp has under way at once.
+const TOGETHER: u32 = 4;
+/// Barriers of the block, beside that of all.
+const READY: u32 = 1;
+const WORK: u32 = 2;
+const FETCH: u32 = 3;
+/// Bytes of shared memory that a block can have, less what the kernel declares itself: two sets
+/// of partial sums, and barriers.
+const SHARED: u32 = 232_448 - 2 * WORKERS * ROWS * 8 * 4 - 3 * STAGES * 8 - 256;
+
+/// The kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stream {
+    product: MatVec,
+    part: Columns,
+    machine: Machine,
+}
+
+impl Stream {
+    /// The kernel for some columns of a product, unless there is no room for their digits.
+    pub(super) fn new(product: MatVec, part: Columns, machine: Machine) -> Option<Self> {
+        let stream = Self { product, part, machine };
+        (stream.stages() >= 2).then_some(stream)
+    }
+
+    /// How digits have to lie in memory, unless each block makes them for itself.
+    pub(super) fn prepared(&self) -> Option<Digits> {
+        (!self.part.are_small(&self.product)).then(|| self.layout())
+    }
+
+    fn layout(&self) -> Digits {
+        Digits::of(self.product.format, self.part.count)
+    }
+
+    fn image_bytes(&self) -> u64 {
+        self.layout().bytes(self.product.k)
+    }
+
+    fn ring_at(&self) -> u64 {
+        self.image_bytes().next_multiple_of(128)
+    }
+
+    fn stages(&self) -> u32 {
+        let room = u64::from(SHARED).saturating_sub(self.ring_at());
+        (room as u32 / stage_bytes(self.product.format)).min(STAGES)
+    }
+
+    fn tiles(&self) -> u64 {
+        self.product.rows.div_ceil(ROWS.into())
+    }
+}
+
+impl Kernel for Stream {
+    fn name(&self) -> String {
+        let source = match self.prepared() {
+            Some(_) => "prepared",
+            None => self.product.activations.name(),
+        };
+        format!("matvec_stream_{}_{source}_{}", self.product.format.name(), self.layout().name())
+    }
+
+    fn default_target(&self) -> Target {
+        Target::SM_90
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        let block = [THREADS, 1, 1];
+        let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
+        kernel.min_blocks = Some(1);
+        kernel
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let stages = u64::from(self.stages() * stage_bytes(self.product.format));
+        LaunchShape {
+            grid: [self.tiles().min(self.machine.multiprocessors.into()) as u32, 1, 1],
+            block: [THREADS, 1, 1],
+            dynamic_shared: (self.ring_at() + stages) as u32,
+        }
+    }
+
+    fn interface(&self) -> Interface {
+        let MatVec { rows, k, .. } = self.product;
+        let [weights, mut x, y] = self.product.buffers();
+        if self.prepared().is_some() {
+            x = Buffer { name: "digits", element: PtxType::B8, len: self.image_bytes(), ..x };
+        }
+        Interface {
+            buffers: vec![weights, x, y],
+            parameters: vec![
+                Parameter::Pointer(0),
+                Parameter::Pointer(1),
+                Parameter::Pointer(2),
+                Parameter::U32(rows as u32),
+                Parameter::U32(k as u32),
+                Parameter::U32(self.part.first),
+                Parameter::U32(self.part.count),
+                Parameter::U32(self.image_bytes() as u32),
+                Parameter::U32(self.stages()),
+            ],
+        }
+    }
+}
+
+/// What all warps know.
+struct Block<'k> {
+    k: &'k Code,
+    layout: Digits,
+    matrix: Matrix<'k>,
+    y: Ptr<'k, Global, f32>,
+    /// The first of the columns, and how many they are.
+    first: Val<'k, u32>,
+    columns: Val<'k, u32>,
+    /// Values of a column.
+    len: Val<'k, u32>,
+    /// Times 256 values of a column.
+    spans: Val<'k, u32>,
+    /// Stages of a tile.
+    chunks: Val<'k, u32>,
+    tiles: Val<'k, u32>,
+    image: Image<'k, Shared>,
+    ring: Ring<'k>,
+    /// Told of the bytes of the digits, where those are there.
+    arrived: Barrier<'k>,
+    /// Sums of all warps, of tiles in turns.
+    partial: Ptr<'k, Shared, f32>,
+}
+
+/// What a block is given as activations.
+enum Given<'k> {
+    Digits(Ptr<'k, Global, u8>, Val<'k, u32>),
+    Values(Source<'k>),
+}
+
+impl Stream {
+    fn body(&self, k: &Code) {
+        let weights = k.pointer::<u8>("weights");
+        let x = k.pointer::<u32>("x");
+        let y = k.pointer::<f32>("y");
+        let [rows, len] = ["rows", "k"].map(|name| k.number::<u32>(name));
+        let [first, columns] = ["first", "columns"].map(|name| k.number::<u32>(name));
+        let [bytes, stages] = ["digit_bytes", "stages"].map(|name| k.number::<u32>(name));
+        let ring_at = (bytes + 127) & !127u32;
+        let block = self.block(k, [rows, len, first, columns, ring_at, stages], weights, y);
+        let given = if self.prepared().is_some() {
+            Given::Digits(x.cast(), bytes)
+        } else {
+            Given::Values(Source::new(self.product.activations, x, len))
+        };
+        let warp = k.warp();
+        k.either(
+            warp.ge(WORKERS),
+            || block.produce(&given, warp - WORKERS),
+            || block.work(&given, warp, self.product.format),
+        );
+    }
+
+    fn block<'k>(
+        &self,
+        k: &'k Code,
+        [rows, len, first, columns, ring_at, stages]: [Val<'k, u32>; 6],
+        weights: Ptr<'k, Global, u8>,
+        y: Ptr<'k, Global, f32>,
+    ) -> Block<'k> {
+        let format = self.product.format;
+        let memory = k.dynamic_shared::<u32>(128);
+        let barriers = k.shared::<u64>(3 * STAGES + 1, 16);
+        let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
+        let row = (len >> (format.block_len() as u32).ilog2()) * format.block_bytes() as u32;
+        let ring = Ring {
+            k,
+            format,
+            stages,
+            memory: memory.cast::<u8>().plus_bytes(ring_at),
+            full: barriers,
+            empty: barriers.at(2 * STAGES),
+        };
+        Block {
+            k,
+            layout: self.layout(),
+            matrix: Matrix { at: weights, rows, row, copied: (wide(rows) * wide(row)) & !15u64 },
+            y,
+            first,
+            columns,
+            len,
+            spans,
+            chunks: (spans + (SPANS - 1)) >> SPANS.ilog2(),
+            tiles: (rows + (ROWS - 1)) >> ROWS.ilog2(),
+            image: Image::new(k, self.layout(), memory, spans),
+            ring,
+            arrived: Barrier::at(barriers.at(3 * STAGES)),
+            partial: k.shared::<f32>(2 * WORKERS * ROWS * 8, 16),
+        }
+    }
+}
+
+/// The warp that fetches.
+impl<'k> Block<'k> {
+    fn produce(&self, given: &Given<'k>, number: Val<'k, u32>) {
+        let k = self.k;
+        let lane = k.lane();
+        let first = number.equals(0) & lane.equals(0);
+        k.when(first, || {
+            self.ring.init();
+            self.arrived.init(1);
+            k.fence_barriers();
+        });
+        k.sync_some(FETCH, FETCHERS * 32);
+        k.arrive(READY, THREADS);
+        if let Given::Digits(digits, bytes) = given {
+            k.when(first, || {
+                self.arrived.arrive_expecting(*bytes);
+                k.fetch_bytes(self.image.digits, *digits, *bytes, self.arrived);
+            });
+        }
+        let turn = self.ring.turn(k.constant(0));
+        k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
+            k.for_range(0, self.chunks, 1, |chunk| {
+                turn.fetch(&self.matrix, [tile, chunk], [number, lane]);
+                turn.advance(1);
+            });
+        });
+    }
+}
+
+/// The warps that compute.
+impl<'k> Block<'k> {
+    fn work(&self, given: &Given<'k>, warp: Val<'k, u32>, format: BlockFormat) {
+        let k = self.k;
+        match given {
+            Given::Values(source) => self.prepare(source, warp),
+            Given::Digits(..) => {}
+        }
+        k.sync_some(READY, THREADS);
+        if matches!(given, Given::Digits(..)) {
+            self.arrived.wait(0u32);
+        }
+        let worker = Worker::new(self, warp);
+        let number = k.var(0u32);
+        k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
+            let sums = [(); 4].map(|()| k.var(0.0f32));
+            worker.tile(format, sums);
+            worker.leave(sums, number.get());
+            k.sync_some(WORK, WORKERS * 32);
+            self.finish(tile, number.get());
+            number.set(number.get() ^ 1);
+        });
+    }
+
+    /// Makes the digits: reads several times 256 values before it needs the first ones.
+    fn prepare(&self, source: &Source<'k>, warp: Val<'k, u32>) {
+        let (k, lane, room) = (self.k, self.k.lane(), self.layout.room);
+        k.for_range(warp, self.spans * room, WORKERS * TOGETHER, |first| {
+            let read = (0..TOGETHER).map(|nth| {
+                let unit = first + nth * WORKERS;
+                let (span, column) = (unit >> room.ilog2(), unit & (room - 1));
+                let exists = span.lt(self.spans) & column.lt(self.columns);
+                (span, column, exists, source.values(exists, span, self.first + column, lane))
+            });
+            for (span, column, exists, values) in read.collect::<Vec<_>>() {
+                k.when(exists, || self.image.write(span, column, lane, values));
+            }
+        });
+    }
+
+    /// Columns of a tile's results in shared memory.
+    const fn width(&self) -> u32 {
+        8 / self.layout.digits
+    }
+
+    /// Adds what all warps have of a tile, and writes it.
+    fn finish(&self, tile: Val<'k, u32>, number: Val<'k, u32>) {
+        let (k, thread, width) = (self.k, self.k.thread_id(), self.width());
+        let line = thread >> width.ilog2();
+        let (row, column) = (tile * ROWS + line, thread & (width - 1));
+        let inside = thread.lt(ROWS * width) & row.lt(self.matrix.rows) & column.lt(self.columns);
+        k.when(inside, || {
+            let from = self.partial.at(number * (WORKERS * ROWS * width) + thread);
+            let parts = (0..WORKERS).map(|warp| from.at(warp * ROWS * width).load());
+            let sum = parts.collect::<Vec<_>>().into_iter().reduce(|a, b| a + b);
+            let nth = wide(self.first + column).mul_add(wide(self.matrix.rows), wide(row));
+            self.y.at_wide(nth).store(sum.expect("there are warps"));
+        });
+    }
+}
+
+/// A warp that computes: what it knows of its place.
+struct Worker<'k, 'b> {
+    block: &'b Block<'k>,
+    warp: Val<'k, u32>,
+    lane: Val<'k, u32>,
+    fold: Fold<'k>,
+    /// Bytes from the begin of a stage to the lane's rows.
+    rows: [Val<'k, u32>; 2],
+    turn: ring::Turn<'k>,
+    /// The chunk of the tile that comes next, of those that its group takes.
+    chunk: Var<'k, u32>,
+}
+
+impl<'k, 'b> Worker<'k, 'b> {
+    fn new(block: &'b Block<'k>, warp: Val<'k, u32>) -> Self {
+        let k = block.k;
+        let lane = k.lane();
+        let group = warp >> GROUP.ilog2();
+        let format = block.ring.format;
+        let rows = [0, 8].map(|further| {
+            let row = (lane >> 2) + further;
+            let inside = (warp & (GROUP - 1)) * format.span_bytes();
+            // A tile is 16 rows: how far a row begins behind a multiple of 16 bytes is the same
+            // in all tiles.
+            row * ring::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
+        });
+        let turn = block.ring.turn(group);
+        let fold = Fold::new(block.layout.lines(), lane);
+        Self { block, warp, lane, fold, rows, turn, chunk: k.var(group) }
+    }
+
+    /// Adds what this warp's group has of a tile.
+    fn tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
+        let (k, chunks) = (self.block.k, self.block.chunks);
+        k.repeat(|exit| {
+            exit.when(self.chunk.get().ge(chunks));
+            self.turn.wait();
+            let span = self.chunk.get() * SPANS + (self.warp & (GROUP - 1));
+            k.when(span.lt(self.block.spans), || self.add(format, span, sums));
+            k.sync_warp();
+            k.when(self.lane.equals(0), || self.turn.empty().arrive());
+            self.turn.advance(2);
+            self.chunk.set(self.chunk.get() + 2);
+        });
+        self.chunk.set(self.chunk.get() - chunks);
+    }
+
+    fn add(&self, format: BlockFormat, span: Val<'k, u32>, sums: [Var<'k, f32>; 4]) {
+        let Block { k, image, len, layout, .. } = *self.block;
+        let part = self.lane & 3;
+        let memory = self.turn.memory();
+        let factors = Factors {
+            k,
+            part,
+            fold: self.fold,
+            rows: self.rows.map(|bytes| memory.plus_bytes(bytes)),
+            image,
+            span,
+            lines: layout.lines(),
+            line: (self.lane >> 2) & (layout.lines() - 1),
+            blocks: (len - span * SPAN) >> 5,
+        };
+        let products = factors.product(format);
+        let scales = [0, 1].map(|next| {
+            let column = (part * 2 + next) >> layout.digits.ilog2();
+            image.scale(span, column & (layout.room - 1)).load()
+        });
+        for (i, product) in products.into_iter().enumerate() {
+            sums[i].set(product.mul_add(scales[i % 2], sums[i].get()));
+        }
+    }
+
+    /// Leaves a tile's sums for the block to add.
+    fn leave(&self, sums: [Var<'k, f32>; 4], number: Val<'k, u32>) {
+        let (block, part) = (self.block, self.lane & 3);
+        let width = block.width();
+        let rows = (number * WORKERS + self.warp) * ROWS + (self.lane >> 2);
+        let at = block.partial.at(rows * width + part * (width / 4));
+        for (row, pair) in sums.chunks_exact(2).enumerate() {
+            let at = at.at(8 * width * row as u32);
+            match block.layout.digits {
+                1 => at.store_vector([pair[0].get(), pair[1].get()]),
+                _ => {
+                    let sum = pair[1].get().mul_add(1.0 / 128.0, pair[0].get());
+                    at.store(self.fold.total(block.k, sum));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! 256 weights of 16 rows times digits, by a warp: integers throughout, until scales come in.
+//!
+//! Lane `l` works on rows `l / 4` and `l / 4 + 8`, in each 32 weights on 8 of them, and has the
+//! sums of those rows and of columns `2 * (l % 4)` and the next one.
+
+use super::super::activations::{Image, UPPER};
+use super::super::format::BlockFormat;
+use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, halves};
+
+/// An integer to which numbers below 2^22 can be added so that, taken as the bits of a binary32,
+/// it is [`MAGIC`] plus them.
+const MAGIC_BITS: i32 = 0x4b40_0000;
+/// 1.5 * 2^23.
+const MAGIC: f32 = 12_582_912.0;
+
+/// How the 8 columns of a tile are shared out among groups of weights that have a scale each.
+///
+/// With fewer than 8 lines of digits, columns would be idle. Instead there are *sets* of groups: the
+/// digits of each group of a set stand in columns of their own, with zeros where those of the
+/// others are. One chain of products then has the sums of all groups of a set, which are scaled at
+/// once, in different lanes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fold<'k> {
+    /// Groups of a set: 1, 2 or 4.
+    ways: u32,
+    /// Which group of each set has the column of this lane's digits.
+    slot: Val<'k, u32>,
+    /// Which group of each set this lane's sums are of.
+    own: Val<'k, u32>,
+}
+
+impl<'k> Fold<'k> {
+    /// The fold for so many lines.
+    pub(super) fn new(lines: u32, lane: Val<'k, u32>) -> Self {
+        let column = (lane & 3) * 2;
+        let shift = lines.ilog2();
+        Self { ways: 8 / lines, slot: (lane >> 2) >> shift, own: column >> shift }
+    }
+
+    /// Digits where they are those of the `nth` group of a set, else zeros.
+    fn only<const N: usize>(&self, nth: u32, digits: [Val<'k, u32>; N]) -> [Val<'k, u32>; N] {
+        if self.ways == 1 {
+            return digits;
+        }
+        let is = self.slot.equals(nth);
+        digits.map(|digits| is.select(digits, 0))
+    }
+
+    /// The scale of the lane's group, of 4 groups in each word.
+    fn scale(&self, words: &[Val<'k, u32>], set: u32, signed: bool) -> Val<'k, i32> {
+        let first = set * self.ways;
+        let (step, zero) = if signed { (0x1111, 0x8880) } else { (1, 0x4440) };
+        let selector = self.own * step + ((first % 4) * step + zero);
+        words[first as usize / 4].permute(0, selector).cast()
+    }
+
+    /// Adds what the lanes have of the groups of sets, for the same column.
+    pub(super) fn total(&self, k: &'k Code, sum: Val<'k, f32>) -> Val<'k, f32> {
+        // Lanes whose columns are as far apart as there are lines have the same one.
+        let add = |sum: Val<'k, f32>, by: u32| sum + k.shuffle("bfly", sum, by);
+        match self.ways {
+            1 => sum,
+            2 => add(sum, 2),
+            _ => add(add(sum, 1), 2),
+        }
+    }
+}
+
+/// The weights of a lane's two rows, and the digits of its column.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Factors<'k> {
+    pub(super) k: &'k Code,
+    /// The lane's number modulo 4.
+    pub(super) part: Val<'k, u32>,
+    pub(super) fold: Fold<'k>,
+    /// Where the 256 weights of both rows begin.
+    pub(super) rows: [Ptr<'k, Shared, u8>; 2],
+    pub(super) image: Image<'k, Shared>,
+    /// Which 256 values of the columns.
+    pub(super) span: Val<'k, u32>,
+    /// How many lines of digits there are, and which one the lane reads.
+    pub(super) lines: u32,
+    pub(super) line: Val<'k, u32>,
+    /// Blocks of this span that exist, of `Q8_0`.
+    pub(super) blocks: Val<'k, u32>,
+}
+
+/// One number for each of a lane's sums.
+type Four<T> = [T; 4];
+
+impl<'k> Factors<'k> {
+    /// The sums, without the scales of the columns.
+    pub(super) fn product(&self, format: BlockFormat) -> Four<Val<'k, f32>> {
+        match format {
+            BlockFormat::Q4K => self.affine(&Affine { low_bits: 16, high_bits: None }),
+            BlockFormat::Q5K => self.affine(&Affine { low_bits: 48, high_bits: Some(16) }),
+            BlockFormat::Q6K => self.centred(),
+            BlockFormat::Q8_0 => self.plain(),
+        }
+    }
+
+    fn zeros(&self) -> Four<Val<'k, i32>> {
+        [self.k.constant(0); 4]
+    }
+
+    /// Where the lane's digits of 32 values are, of the first set.
+    fn digits(&self, group: Val<'k, u32>) -> Ptr<'k, Shared, u32> {
+        let at = self.image.group(self.span, self.line).plus_bytes(group * (32 * self.lines));
+        at.at(self.part * 2)
+    }
+
+    /// Offsets of rows, signed bytes for 16 sums, times sums of digits. Only the lanes of the
+    /// first group of each set have something.
+    fn times_sums(&self, offsets: [Val<'k, u32>; 2]) -> Four<Val<'k, i32>> {
+        let sums = self.image.sums(self.span, self.line).at(self.part * 2);
+        let [low, high] = self.fold.only(0, sums.load_vector());
+        let low = self.k.multiply_bytes(Sign::Signed, offsets, [low], self.zeros());
+        let high = self.k.multiply_bytes(Sign::Signed, offsets, [high], self.zeros());
+        std::array::from_fn(|i| high[i].mul_add(UPPER, low[i]))
+    }
+
+    /// A word of both rows, at a multiple of 2 bytes.
+    fn words(&self, bytes: i64, part_bytes: u32) -> [Val<'k, u32>; 2] {
+        self.rows.map(|row| word(row.plus_bytes(self.part * part_bytes).offset(bytes)))
+    }
+
+    fn half_at(&self, at: Ptr<'k, Shared, u8>) -> Val<'k, f32> {
+        at.cast::<F16>().load().convert("")
+    }
+}
+
+/// A word at a multiple of 2 bytes.
+fn word<'k>(at: Ptr<'k, Shared, u8>) -> Val<'k, u32> {
+    let at = at.cast::<u16>();
+    let low = at.load();
+    low.code().join(low, at.at(1).load())
+}
+
+/// Adds products of integers to sums of two rows.
+fn accumulate<'k>(
+    sums: Four<Val<'k, i32>>,
+    dots: Four<Val<'k, i32>>,
+    factors: [Val<'k, i32>; 2],
+) -> Four<Val<'k, i32>> {
+    std::array::from_fn(|i| dots[i].mul_add(factors[i / 2], sums[i]))
+}
+
+/// Where `Q4K` and `Q5K` keep the bits of integers.
+struct Affine {
+    low_bits: i64,
+    high_bits: Option<i64>,
+}
+
+/// The first 16 bytes of a block of `Q4K` and `Q5K`.
+#[derive(Clone, Copy)]
+struct Head<'k> {
+    d: Val<'k, f32>,
+    dmin: Val<'k, f32>,
+    /// Scales of eight 32 weights.
+    scales: [Val<'k, u32>; 2],
+    /// Offsets of eight 32 weights.
+    offsets: [Val<'k, u32>; 2],
+}
+
+impl<'k> Head<'k> {
+    fn load(block: Ptr<'k, Shared, u8>) -> Self {
+        let [floats, scales, offsets, rest] = block.cast::<u32>().load_vector();
+        let [d, dmin] = halves(floats);
+        let upper = |word: Val<'k, u32>| (word >> 2) & 0x3030_3030;
+        Self {
+            d,
+            dmin,
+            scales: [scales & 0x3f3f_3f3f, rest.masked_or(0x0f0f_0f0f, upper(scales))],
+            offsets: [offsets & 0x3f3f_3f3f, (rest >> 4).masked_or(0x0f0f_0f0f, upper(offsets))],
+        }
+    }
+}
+
+/// `Q4K` and `Q5K`.
+impl<'k> Factors<'k> {
+    fn affine(&self, place: &Affine) -> Four<Val<'k, f32>> {
+        let (ways, fold) = (self.fold.ways, &self.fold);
+        let heads = self.rows.map(Head::load);
+        let mut bits = self.bits(place);
+        let at = self.digits(fold.slot);
+        // Of lower and of upper nibbles: without more bits the latter stay where they are, 16
+        // times as large. In sets of several groups, a lane has one or the other.
+        let mut sums = [self.zeros(); 2];
+        for set in 0..8 / ways {
+            let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
+            let chain = (0..ways).fold(self.zeros(), |dots, nth| {
+                let factors = bits.next(set * ways + nth);
+                self.k.multiply_bytes(Sign::Unsigned, factors, fold.only(nth, digits), dots)
+            });
+            let half = if ways == 1 { set as usize % 2 } else { 0 };
+            let scales = heads.map(|head| fold.scale(&head.scales, set, false));
+            sums[half] = accumulate(sums[half], chain, scales);
+        }
+        self.with_offsets(heads, self.halves_together(sums, place))
+    }
+
+    /// Sums of lower nibbles plus those of upper ones, which may be 16 times as large.
+    fn halves_together(&self, sums: [Four<Val<'k, i32>>; 2], place: &Affine) -> Four<Val<'k, i32>> {
+        let shift = if place.high_bits.is_some() { 0 } else { 4 };
+        if self.fold.ways == 1 {
+            return std::array::from_fn(|i| sums[0][i] + (sums[1][i] >> shift));
+        }
+        let shift = (self.fold.own & 1) * shift;
+        sums[0].map(|sum| sum >> shift)
+    }
+
+    fn bits(&self, place: &Affine) -> Bits<'k, '_> {
+        let high = place.high_bits.map(|bytes| self.pairs(bytes));
+        Bits { factors: self, low_bits: place.low_bits, high, low: self.pairs(place.low_bits) }
+    }
+
+    /// 8 bytes of both rows.
+    fn pairs(&self, bytes: i64) -> [[Val<'k, u32>; 2]; 2] {
+        self.rows.map(|row| row.plus_bytes(self.part * 8).offset(bytes).cast::<u32>().load_vector())
+    }
+
+    fn with_offsets(&self, heads: [Head<'k>; 2], sums: Four<Val<'k, i32>>) -> Four<Val<'k, f32>> {
+        let odd = (self.part & 1).equals(1);
+        let offsets = heads.map(|head| odd.select(head.offsets[1], head.offsets[0]));
+        let offsets = self.times_sums(offsets);
+        std::array::from_fn(|i| {
+            let head = heads[i / 2];
+            let offset = offsets[i].convert::<f32>("rn") * head.dmin;
+            sums[i].convert::<f32>("rn").mul_add(head.d, -offset)
+        })
+    }
+}
+
+/// The integers of `Q4K` and `Q5K`, group by group.
+struct Bits<'k, 'f> {
+    factors: &'f Factors<'k>,
+    low_bits: i64,
+    high: Option<[[Val<'k, u32>; 2]; 2]>,
+    /// Of two groups.
+    low: [[Val<'k, u32>; 2]; 2],
+}
+
+impl<'k> Bits<'k, '_> {
+    /// Those of both rows, as tensor cores take them.
+    fn next(&mut self, group: u32) -> [Val<'k, u32>; 4] {
+        if group % 2 == 0 && group > 0 {
+            self.low = self.factors.pairs(self.low_bits + 16 * i64::from(group));
+        }
+        let [a, b] = [0, 1].map(|row| {
+            let high = self.high.map(|high| high[row]);
+            [0, 1].map(|i| integers(self.low[row][i], high.map(|high| high[i]), group))
+        });
+        [a[0], b[0], a[1], b[1]]
+    }
+}
+
+/// Four integers out of words of low bits, of two groups, and of high bits; 16 times as large if
+/// they are upper halves without high bits.
+fn integers<'k>(low: Val<'k, u32>, high: Option<Val<'k, u32>>, group: u32) -> Val<'k, u32> {
+    let upper = group % 2 == 1;
+    if upper && high.is_none() {
+        return low & 0xf0f0_f0f0;
+    }
+    let nibbles = (if upper { low >> 4 } else { low }) & 0x0f0f_0f0f;
+    match high {
+        Some(high) if group <= 4 => (high << (4 - group)).masked_or(0x1010_1010, nibbles),
+        Some(high) => (high >> (group - 4)).masked_or(0x1010_1010, nibbles),
+        None => nibbles,
+    }
+}
+
+/// `Q6K`: 16 groups of 16 weights. Digits of 4 weights each are followed by those 16 further on,
+/// so that a lane reads its part of two groups at once.
+impl<'k> Factors<'k> {
+    fn centred(&self) -> Four<Val<'k, f32>> {
+        let scales = [0, 4, 8, 12].map(|first| self.rows.map(|row| word(row.offset(192 + first))));
+        let scales = [0, 1].map(|row| scales.map(|words| words[row]));
+        let mut sums = self.zeros();
+        for half in 0..2 {
+            let high = [0, 16].map(|i| self.words(128 + 32 * half + i, 4));
+            let low = [0, 16, 32, 48].map(|i| self.words(64 * half + i, 4));
+            let factors: [_; 8] = std::array::from_fn(|nth| {
+                let (group, side) = (nth / 2, nth % 2);
+                let low = low[2 * (group % 2) + side];
+                [0, 1].map(|row| six_bits(low[row], high[side][row], group as u32))
+            });
+            for (nth, dots) in self.sets(half as u32, &factors).into_iter().enumerate() {
+                let set = 8 / self.fold.ways * half as u32 + nth as u32;
+                let factors = [0, 1].map(|row| self.fold.scale(&scales[row], set, true));
+                sums = accumulate(sums, dots, factors);
+            }
+        }
+        let offsets = self.times_sums(self.words(192, 4));
+        let d = self.rows.map(|row| self.half_at(row.offset(208)));
+        std::array::from_fn(|i| (offsets[i].mul_add(-32, sums[i])).convert::<f32>("rn") * d[i / 2])
+    }
+
+    /// Products of 8 groups with their digits, set by set.
+    fn sets(&self, half: u32, factors: &[[Val<'k, u32>; 2]; 8]) -> Vec<Four<Val<'k, i32>>> {
+        let (k, ways, fold) = (self.k, self.fold.ways, &self.fold);
+        let stride = 32 * self.lines;
+        if ways == 1 {
+            let at = self.digits(k.constant(0)).offset(i64::from(4 * half * stride));
+            let pairs = (0..4).map(|pair| at.offset(i64::from(pair * stride)).load_vector::<2>());
+            let digits = pairs.flatten().zip(factors);
+            return digits
+                .map(|(digits, a)| k.multiply_bytes(Sign::Signed, *a, [digits], self.zeros()))
+                .collect();
+        }
+        let at = self.digits(fold.slot >> 1).at(fold.slot & 1);
+        let set = |nth: u32| {
+            let first = i64::from((4 * half + ways / 2 * nth) * stride);
+            let digits = at.offset(first).load();
+            (0..ways / 2).fold(self.zeros(), |dots, pair| {
+                let [a, b] = [0, 1].map(|side| factors[(nth * ways + 2 * pair + side) as usize]);
+                let [low, high] = [0, 1].map(|side| fold.only(2 * pair + side, [digits])[0]);
+                k.multiply_bytes(Sign::Signed, [a[0], a[1], b[0], b[1]], [low, high], dots)
+            })
+        };
+        (0..8 / ways).map(set).collect()
+    }
+}
+
+/// Four integers of the `group`th 32 weights of 128.
+fn six_bits<'k>(low: Val<'k, u32>, high: Val<'k, u32>, group: u32) -> Val<'k, u32> {
+    let nibbles = (if group < 2 { low } else { low >> 4 }) & 0x0f0f_0f0f;
+    let high = match group {
+        0 => high << 4,
+        1 => high << 2,
+        2 => high,
+        _ => high >> 2,
+    };
+    high.masked_or(0x3030_3030, nibbles)
+}
+
+/// `Q8_0`.
+impl<'k> Factors<'k> {
+    fn plain(&self) -> Four<Val<'k, f32>> {
+        let (ways, fold) = (self.fold.ways, &self.fold);
+        let at = self.digits(fold.slot);
+        let scaled = self.rows.map(|row| row.plus_bytes(fold.own * 34));
+        let mut sums = [self.k.constant(0.0f32); 4];
+        for set in 0..8 / ways {
+            let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
+            let start = [self.k.constant(MAGIC_BITS); 4];
+            let dots = (0..ways).fold(start, |dots, nth| {
+                let block = 34 * i64::from(set * ways + nth);
+                let (low, high) = (self.words(block + 2, 4), self.words(block + 18, 4));
+                let factors = [low[0], low[1], high[0], high[1]];
+                self.k.multiply_bytes(Sign::Signed, factors, fold.only(nth, digits), dots)
+            });
+            let exists = self.blocks.gt(fold.own + set * ways);
+            let d = scaled.map(|row| {
+                let d = self.half_at(row.offset(34 * i64::from(set * ways)));
+                exists.select(d, 0.0)
+            });
+            sums =
+                std::array::from_fn(|i| (dots[i].cast::<f32>() - MAGIC).mul_add(d[i / 2], sums[i]));
+        }
+        sums
+    }
+}

@@ -1,0 +1,225 @@
+//! Blocks byte by byte, and what rounding costs.
+
+use half::f16;
+use proptest::prelude::*;
+
+use super::{BlockFormat, dequantize, quantize};
+
+fn half(value: f32) -> [u8; 2] {
+    f16::from_f32(value).to_le_bytes()
+}
+
+/// A block of `Q4K` whose scales are 1 to 8 times 4 and offsets 8 down to 1 times 5.
+fn head(d: f32, dmin: f32) -> Vec<u8> {
+    let mut block = [half(d), half(dmin)].concat();
+    // Scales 4, 8, 12, 16, 20, 24, 28, 32 are below 64, the last four 0b010100, 0b011000,
+    // 0b011100, 0b100000: upper bits 01, 01, 01, 10 over the first four.
+    block.extend([4 | 1 << 6, 8 | 1 << 6, 12 | 1 << 6, 16 | 2 << 6]);
+    // Offsets 40, 35, 30, 25, 20, 15, 10, 5: upper bits of the last four 01, 00, 00, 00.
+    block.extend([40 | 1 << 6, 35, 30, 25]);
+    // Low bits of scales 20, 24, 28, 32: 4, 8, 12, 0. Of offsets 20, 15, 10, 5: 4, 15, 10, 5.
+    block.extend([4 | 4 << 4, 8 | 15 << 4, 12 | 10 << 4, 5 << 4]);
+    block
+}
+
+#[test]
+fn q4k_has_pairs_of_groups_in_nibbles() {
+    let mut block = head(0.5, 0.25);
+    // Byte `i` of a pair of groups: weight `i` of the first one below, of the second one above.
+    block.extend((0..128u32).map(|at| ((at % 16) | (15 - at % 16) << 4) as u8));
+    let weights = dequantize(BlockFormat::Q4K, &block).unwrap();
+    for (nth, weight) in weights.into_iter().enumerate() {
+        let (group, at) = (nth / 32, nth % 32);
+        let q = if group % 2 == 0 { at % 16 } else { 15 - at % 16 };
+        let expected = 0.5 * (4 * (group + 1) * q) as f32 - 0.25 * (5 * (8 - group)) as f32;
+        assert_eq!(weight, expected, "weight {nth}");
+    }
+}
+
+#[test]
+fn q5k_has_fifth_bits_apart() {
+    let mut block = head(2.0, 1.0);
+    // Bit `g` of byte `i` is the highest one of weight `i` of group `g`: set where `g` divides `i`.
+    let high = |at: usize| (0..8).filter(|group| at % (group + 1) == 0).fold(0, |b, g| b | 1 << g);
+    block.extend((0..32).map(high).map(|bits: u32| bits as u8));
+    block.extend((0..128u32).map(|at| ((at % 16) | (at / 8) << 4) as u8));
+    let weights = dequantize(BlockFormat::Q5K, &block).unwrap();
+    for (nth, weight) in weights.into_iter().enumerate() {
+        let (group, at) = (nth / 32, nth % 32);
+        let byte = group / 2 * 32 + at;
+        let low = if group % 2 == 0 { byte % 16 } else { byte / 8 };
+        let q = low + if at % (group + 1) == 0 { 16 } else { 0 };
+        let expected = 2.0 * (4 * (group + 1) * q) as f32 - (5 * (8 - group)) as f32;
+        assert_eq!(weight, expected, "weight {nth}");
+    }
+}
+
+#[test]
+fn q6k_has_four_groups_in_a_byte() {
+    let mut block = Vec::new();
+    // Low bits, for each half: groups 0 and 1 below, groups 2 and 3 above, each 32 bytes.
+    block.extend((0..128u32).map(|at| (at % 16 | (at / 3 % 16) << 4) as u8));
+    // High bits, for each half: those of groups 0 to 3, from the lowest bits up.
+    block.extend(
+        (0..64u32).map(|at| (at % 4 | (at / 4 % 4) << 2 | (at / 5 % 4) << 4 | 2 << 6) as u8),
+    );
+    // Scales of 16 weights each, signed.
+    block.extend((0..16i32).map(|nth| (nth * 15 - 112) as i8 as u8));
+    block.extend(half(0.125));
+    let weights = dequantize(BlockFormat::Q6K, &block).unwrap();
+    for (nth, weight) in weights.into_iter().enumerate() {
+        let (half, group, at) = (nth / 128, nth % 128 / 32, nth % 32);
+        let (low, high) = (64 * half + 32 * (group % 2) + at, 32 * half + at);
+        let low = if group < 2 { low % 16 } else { low / 3 % 16 };
+        let high = [high % 4, high / 4 % 4, high / 5 % 4, 2][group];
+        let scale = (nth / 16) as i32 * 15 - 112;
+        assert_eq!(weight, 0.125 * (scale * ((16 * high + low) as i32 - 32)) as f32, "{nth}");
+    }
+}
+
+#[test]
+fn q8_0_is_a_scale_and_bytes() {
+    let mut block = half(-0.75).to_vec();
+    block.extend((0..32).map(|nth| (nth * 8 - 128) as i8 as u8));
+    let weights = dequantize(BlockFormat::Q8_0, &block).unwrap();
+    let expected: Vec<f32> = (0..32).map(|nth| -0.75 * (nth * 8 - 128) as f32).collect();
+    assert_eq!(weights, expected);
+}
+
+/// Weights that blocks of a format can have without any rounding.
+#[test]
+fn what_blocks_hold_exactly_is_kept() {
+    // Every group uses all integers, the first one the largest scale and offset, 63.
+    let affine = |levels: usize| -> Vec<f32> {
+        let weight = |nth: usize| {
+            let (group, at) = (nth / 32, nth % 32);
+            let (scale, offset) = (63 - 5 * group, 63 - 9 * group);
+            0.5 * (scale * (at % (levels + 1))) as f32 - 0.25 * offset as f32
+        };
+        (0..256).map(weight).collect()
+    };
+    let centred: Vec<f32> = (0..256i32)
+        .map(|nth| {
+            let scale = 128 - nth / 16 * 8;
+            -0.25 * (scale * (nth % 16 * 4 - 32)) as f32
+        })
+        .collect();
+    let plain: Vec<f32> = (0..32).map(|nth| 0.125 * (nth * 8 - 127) as f32).collect();
+    let cases = [
+        (BlockFormat::Q4K, affine(15)),
+        (BlockFormat::Q5K, affine(31)),
+        (BlockFormat::Q6K, centred),
+        (BlockFormat::Q8_0, plain),
+    ];
+    for (format, weights) in cases {
+        let blocks = quantize(format, &weights).unwrap();
+        assert_eq!(blocks.len(), format.block_bytes());
+        assert_eq!(dequantize(format, &blocks).unwrap(), weights, "{format:?}");
+    }
+}
+
+#[test]
+fn zeros_and_constants_and_giants_are_weights_too() {
+    for format in BlockFormat::ALL {
+        let len = format.block_len();
+        let around =
+            |weights: &[f32]| dequantize(format, &quantize(format, weights).unwrap()).unwrap();
+        assert_eq!(around(&vec![0.0; 2 * len]), vec![0.0; 2 * len]);
+        for constant in [1.0, -1.0] {
+            let error = around(&vec![constant; len]).into_iter().map(|w| (w - constant).abs());
+            assert!(error.fold(0.0, f32::max) < 2e-3, "{format:?} {constant}");
+        }
+        let giants = around(&vec![f32::MAX; len]);
+        assert!(giants.iter().all(|w| w.is_finite() && *w > 1e6), "{format:?}");
+        let mixed: Vec<f32> =
+            (0..len).map(|i| if i % 2 == 0 { f32::MAX } else { f32::MIN }).collect();
+        assert!(around(&mixed).iter().all(|w| w.is_finite()), "{format:?}");
+    }
+}
+
+#[test]
+fn parts_of_blocks_are_refused() {
+    let error = quantize(BlockFormat::Q4K, &[0.0; 255]).unwrap_err().to_string();
+    assert_eq!(error, "kernel `quantize`: weights is 255, no multiple of 256; give whole blocks");
+    assert!(dequantize(BlockFormat::Q8_0, &[0; 33]).is_err());
+    assert!(quantize(BlockFormat::Q5K, &[]).unwrap().is_empty());
+}
+
+/// What a format may be off by at most, as a part of the largest weight of a block: one and a half
+/// steps of scales that are themselves rounded.
+fn bound(format: BlockFormat) -> f32 {
+    match format {
+        BlockFormat::Q4K => 2.0 * 1.5 / 15.0,
+        BlockFormat::Q5K => 2.0 * 1.5 / 31.0,
+        BlockFormat::Q6K => 1.5 / 32.0,
+        BlockFormat::Q8_0 => 0.51 / 127.0,
+    }
+}
+
+/// The root of the mean square of what is lost of normal weights, as a part of their size.
+fn usual(format: BlockFormat) -> f32 {
+    match format {
+        BlockFormat::Q4K => 0.085,
+        BlockFormat::Q5K => 0.042,
+        BlockFormat::Q6K => 0.021,
+        BlockFormat::Q8_0 => 0.0065,
+    }
+}
+
+#[test]
+fn normal_weights_lose_little() {
+    let mut state = 1u32;
+    let mut uniform = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32
+    };
+    let weights: Vec<f32> =
+        (0..4096).map(|_| (0..12).map(|_| uniform()).sum::<f32>() - 6.0).collect();
+    let square = |values: &[f32]| values.iter().map(|v| v * v).sum::<f32>();
+    for format in BlockFormat::ALL {
+        let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+        let lost: Vec<f32> = again.iter().zip(&weights).map(|(a, b)| a - b).collect();
+        let part = (square(&lost) / square(&weights)).sqrt();
+        assert!(part < usual(format) && part > 0.5 * usual(format), "{format:?} {part}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn rounding_is_bounded(
+        weights in prop::collection::vec(-1.0f32..1.0, 256),
+        spread in 0..12i32,
+        shift in -2.0f32..2.0,
+    ) {
+        let grown = |(nth, w): (usize, &f32)| (w + shift) * 2f32.powi(nth as i32 / 32 * spread / 8);
+        let weights: Vec<f32> = weights.iter().enumerate().map(grown).collect();
+        for format in BlockFormat::ALL {
+            let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+            let len = format.block_len();
+            for (block, again) in weights.chunks(len).zip(again.chunks(len)) {
+                let largest = block.iter().fold(0f32, |a, b| a.max(b.abs()));
+                for (a, b) in block.iter().zip(again) {
+                    prop_assert!((a - b).abs() <= bound(format) * largest, "{format:?} {a} {b}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_are_quantised_to_themselves_closely(bytes in prop::collection::vec(any::<u8>(), 210)) {
+        for format in BlockFormat::ALL {
+            let mut block = bytes[..format.block_bytes()].to_vec();
+            let floats = if format == BlockFormat::Q6K { vec![208] } else { vec![0, 2] };
+            let floats = if format == BlockFormat::Q8_0 { vec![0] } else { floats };
+            for at in floats {
+                block[at..at + 2].copy_from_slice(&half(0.01));
+            }
+            let weights = dequantize(format, &block).unwrap();
+            let again = dequantize(format, &quantize(format, &weights).unwrap()).unwrap();
+            let largest = weights.iter().fold(0f32, |a, b| a.max(b.abs()));
+            for (a, b) in weights.iter().zip(&again) {
+                prop_assert!((a - b).abs() <= bound(format) * largest, "{format:?} {a} {b}");
+            }
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Blocks to numbers on the device.
+
+use super::eighth::Eighth;
+use super::format::{BlockFormat, SPAN};
+use super::matvec::refusal;
+use super::wide;
+use crate::kernels::{
+    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
+};
+use crate::module::PtxKernel;
+use crate::target::Target;
+use crate::typed::{self, Bf16x2, Code, F16x2, Global, Ptr, Val, pack};
+use crate::types::PtxType;
+
+/// Warps of a block, each of which takes 256 weights.
+const WARPS: u32 = 8;
+
+/// The kernel that makes numbers of blocks: each lane 8 of 256 weights, which it writes at once.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Unpack {
+    format: BlockFormat,
+    element: PtxType,
+    count: u64,
+}
+
+/// What is computed: `weights[i]`, of a buffer of blocks, as `F16`, `Bf16` or `F32`: the same as
+/// [`super::dequantize`], rounded to that type.
+///
+/// # Errors
+/// [`KernelError::Argument`] if `count` weights are not whole blocks, or too many for a launch, or
+/// the type is another one.
+pub fn dequantize_plan(
+    format: BlockFormat,
+    element: PtxType,
+    count: u64,
+) -> Result<Plan, KernelError> {
+    let block = format.block_len() as u64;
+    if !count.is_multiple_of(block) {
+        let problem = format!("{count}, no multiple of {block}");
+        return Err(refusal("count", problem, "give whole blocks"));
+    }
+    if count.div_ceil(u64::from(WARPS * SPAN)) >= 1 << 31 {
+        return Err(refusal("count", count.to_string(), "convert the weights in parts"));
+    }
+    if !matches!(element, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
+        return Err(refusal("element", element.name().to_owned(), "take f32, f16 or bf16"));
+    }
+    let kernel = Unpack { format, element, count };
+    if count == 0 {
+        return Ok(Plan { arguments: kernel.interface().buffers, ..Plan::default() });
+    }
+    Ok(Plan::single(Box::new(kernel)))
+}
+
+impl Unpack {
+    fn body(&self, k: &Code) {
+        let (blocks, y) = (k.pointer::<u8>("blocks"), k.pointer::<u32>("y"));
+        let count = k.number::<u64>("count");
+        let lane = k.lane();
+        let span = wide(k.block_id(0)) * u64::from(WARPS) + wide(k.thread_id() >> 5);
+        let first = span * u64::from(SPAN) + wide(lane * 8);
+        k.when(first.lt(count), || {
+            let at = blocks.at_wide(span * u64::from(self.format.span_bytes()));
+            let weights = Eighth::load(k, self.format, at, lane).weights();
+            self.store(y, first, weights);
+        });
+    }
+
+    fn store<'k>(&self, y: Ptr<'k, Global, u32>, first: Val<'k, u64>, weights: [Val<'k, f32>; 8]) {
+        let at = y.cast::<u16>();
+        let pairs = |pack: fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, u32>| {
+            std::array::from_fn::<_, 4, _>(|nth| pack(weights[2 * nth], weights[2 * nth + 1]))
+        };
+        match self.element {
+            PtxType::F16 => {
+                let pairs = pairs(|low, high| pack::<F16x2>(low, high).cast());
+                at.at_wide(first).cast::<u32>().store_vector(pairs);
+            }
+            PtxType::Bf16 => {
+                let pairs = pairs(|low, high| pack::<Bf16x2>(low, high).cast());
+                at.at_wide(first).cast::<u32>().store_vector(pairs);
+            }
+            _ => {
+                let [a, b, c, d, e, f, g, h] = weights;
+                let at = y.cast::<f32>().at_wide(first);
+                at.store_vector([a, b, c, d]);
+                at.at(4).store_vector([e, f, g, h]);
+            }
+        }
+    }
+}
+
+impl Kernel for Unpack {
+    fn name(&self) -> String {
+        format!("dequantize_{}_{}", self.format.name(), self.element.name())
+    }
+
+    fn default_target(&self) -> Target {
+        // Two halves are packed by an instruction of Ampere.
+        if self.element == PtxType::F32 { Target::SM_75 } else { Target::SM_80 }
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
+    }
+
+    fn launch(&self) -> LaunchShape {
+        let blocks = self.count.div_ceil(u64::from(WARPS * SPAN));
+        LaunchShape { grid: [blocks as u32, 1, 1], block: [WARPS * 32, 1, 1], dynamic_shared: 0 }
+    }
+
+    fn interface(&self) -> Interface {
+        let blocks = self.count / self.format.block_len() as u64;
+        let bytes = blocks * self.format.block_bytes() as u64;
+        let (read, write) = (Access::Read, Access::Write);
+        Interface {
+            buffers: vec![
+                Buffer { name: "blocks", access: read, element: PtxType::B8, len: bytes },
+                Buffer { name: "y", access: write, element: self.element, len: self.count },
+            ],
+            parameters: vec![
+                Parameter::Pointer(0),
+                Parameter::Pointer(1),
+                Parameter::U64(self.count),
+            ],
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Copies of any number of bytes by Hopper's copy engine (`sm_90`), without a tensor map.
+
+use super::hopper::Barrier;
+use super::value::{Arg, Element};
+use super::{Code, Global, Ptr, Shared};
+use crate::asm::Opcode;
+
+impl Code {
+    /// Copies so many bytes, a multiple of 16, into shared memory; both addresses are multiples
+    /// of 16. The barrier is told of the bytes. One thread asks for it.
+    pub fn fetch_bytes<T: Element, U: Element>(
+        &self,
+        to: Ptr<'_, Shared, T>,
+        from: Ptr<'_, Global, U>,
+        bytes: impl Arg<u32>,
+        done: Barrier<'_>,
+    ) {
+        let name = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
+        let (to, from) = (to.address().into(), from.address().into());
+        let done = done.address().into();
+        self.emit(Opcode::long(name), [to, from, bytes.operand().into(), done]);
+    }
+}

@@ -1,0 +1,102 @@
+//! Several small integers in one register: bytes taken out and put together, dot products of
+//! four bytes, and their products by tensor cores.
+
+use super::Code;
+use super::value::{Arg, Val};
+use crate::asm::{self, Opcode};
+use crate::types::{Operand, PtxType};
+
+/// Whether bytes are signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// -128 to 127.
+    Signed,
+    /// 0 to 255.
+    Unsigned,
+}
+
+impl Sign {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Signed => "s8",
+            Self::Unsigned => "u8",
+        }
+    }
+}
+
+impl<'k> Val<'k, u32> {
+    /// Four of the eight bytes of `other:self`, each chosen by four bits of the selector: byte
+    /// number, and bit 3 to fill the byte with that byte's sign.
+    #[must_use]
+    pub fn permute(self, other: impl Arg<u32>, selector: impl Arg<u32>) -> Self {
+        let operands = [self.operand(), other.operand(), selector.operand()];
+        self.code().op(Opcode::new("prmt.b32"), &operands)
+    }
+
+    /// One of its bytes, 0 to 3, 0 being the lowest one.
+    #[must_use]
+    pub fn byte(self, nth: u32) -> Self {
+        self.permute(0, 0x4440 | nth)
+    }
+
+    /// One of its bytes, 0 to 3, as a signed number.
+    #[must_use]
+    pub fn signed_byte(self, nth: u32) -> Val<'k, i32> {
+        self.permute(0, 0x1110 * (nth | 8) | nth).cast()
+    }
+
+    /// The bits that are set in `mask`, and those of `other`.
+    #[must_use]
+    pub fn masked_or(self, mask: u32, other: impl Arg<u32>) -> Self {
+        (self & mask) | other
+    }
+}
+
+/// Numbers of 8 and 16 bits in registers of 32.
+impl Code {
+    /// Two numbers of 16 bits as one of 32.
+    #[must_use]
+    pub fn join<'k>(&'k self, low: Val<'k, u16>, high: Val<'k, u16>) -> Val<'k, u32> {
+        let result = self.edit(|body| body.reg(PtxType::U32));
+        let halves = asm::Arg::Vector(vec![low.operand(), high.operand()]);
+        self.emit(Opcode::new("mov.b32"), [result.into(), halves]);
+        self.wrap(result)
+    }
+
+    /// `sum` plus the products of the four signed bytes of `a` with those of `b`.
+    #[must_use]
+    pub fn dot4(&self, a: impl Arg<u32>, b: impl Arg<u32>, sum: impl Arg<i32>) -> Val<'_, i32> {
+        self.op(Opcode::new("dp4a.s32.s32"), &[a.operand(), b.operand(), sum.operand()])
+    }
+
+    /// A product of bytes by the tensor cores of a warp (`sm_80`), plus what the sums are:
+    /// 16 rows of `a` and 8 columns of `b`, `16 * A / 2` bytes deep for `A` = 2 or 4 registers.
+    ///
+    /// Lane `l` has, of each 16 bytes of depth, bytes `4 * (l % 4)` and on: of rows `l / 4` and
+    /// `l / 4 + 8` in `a`, of column `l / 4` in `b`. Sums 0 and 1 are those of row `l / 4` and
+    /// columns `2 * (l % 4)` and the next one, sums 2 and 3 the same of the row 8 further down.
+    /// Bytes of `b` are signed.
+    #[must_use]
+    pub fn multiply_bytes<'k, const A: usize, const B: usize>(
+        &'k self,
+        sign: Sign,
+        a: [Val<'k, u32>; A],
+        b: [Val<'k, u32>; B],
+        sums: [Val<'k, i32>; 4],
+    ) -> [Val<'k, i32>; 4] {
+        assert!(matches!((A, B), (2, 1) | (4, 2)), "there is no such product");
+        let name = if A == 4 { "m16n8k32" } else { "m16n8k16" };
+        let opcode = Opcode::new("mma.sync.aligned").with(name).with("row.col.s32");
+        let opcode = opcode.with(sign.name()).with("s8.s32");
+        let results = [(); 4].map(|()| self.edit(|body| body.reg(PtxType::S32)));
+        let vector = |operands: &[Operand]| asm::Arg::Vector(operands.to_vec());
+        let args = [
+            vector(&results.map(Operand::Reg)),
+            vector(&a.map(Arg::operand)),
+            vector(&b.map(Arg::operand)),
+            vector(&sums.map(|sum| Operand::Reg(sum.reg()))),
+        ];
+        self.emit(opcode, args);
+        results.map(|result| self.wrap(result))
+    }
+}
