@@ -9,6 +9,7 @@ use clap::Parser;
 use scry_gpu::Device;
 use scry_gpu::cuda::kernels::Kernels;
 
+mod attention;
 mod clock;
 mod gemm;
 mod number;
@@ -60,7 +61,8 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 2] = [("gemm", gemm::run), ("rows", rows::run)];
+const PARTS: [(&str, Part); 3] =
+    [("gemm", gemm::run), ("rows", rows::run), ("attention", attention::run)];
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {

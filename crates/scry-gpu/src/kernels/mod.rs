@@ -4,6 +4,7 @@
 //! [`Kernels`] picks the variant that suits the shape and the device, and gives it [`Prepared`]: to
 //! be run at once, or added to a batch or a recording, as often as you like.
 
+mod attention;
 mod check;
 mod error;
 mod prepared;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+pub use attention::{Attention, AttentionBias, Strides};
 pub use prepared::Prepared;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
 pub use rows::{Norm, NormKind, Rows, Softmax};

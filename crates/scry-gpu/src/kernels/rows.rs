@@ -70,8 +70,9 @@ impl Kernels {
         self.planned(name, softmax::plan(which, rows, self.machine()), buffers)
     }
 
-    /// Prepares layer norm of each row, `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`,
-    /// with `weight` and `bias` of length elements where they are given.
+    /// Prepares layer norm of each row,
+    /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`, with `weight` and `bias` of
+    /// length elements where they are given.
     ///
     /// # Errors
     /// [`GpuError::Argument`] for a bias without a weight; as [`Kernels::norm`].

@@ -123,8 +123,8 @@ impl TensorMap {
         })
     }
 
-    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes. What
-    /// is written are whole pieces of 16 bytes: zeros behind the last element of a line.
+    /// Says what the copy engine does not take, and what lies beyond a buffer of so many bytes.
+    /// What is written are whole pieces of 16 bytes: zeros behind the last element of a line.
     pub(crate) fn check(&self, size: u64, writes: bool) -> Result<(), String> {
         self.check_shape()?;
         let lines = self.dims[1..].iter().zip(&self.strides);

@@ -4,6 +4,7 @@
 //! They run on CUDA devices of compute capability 9.0, and name what they skip. What is refused is
 //! tested on every machine, on a device that computes nothing.
 
+mod attention;
 mod harness;
 mod own;
 mod products;

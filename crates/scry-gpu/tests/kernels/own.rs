@@ -276,3 +276,18 @@ fn a_recording_replays_plans_with_tensor_maps() {
         assert_eq!(succeed(sum.download()), three);
     }
 }
+
+#[test]
+fn the_device_tells_how_much_memory_is_free_and_what_it_was_handed() {
+    for kernels in kernels() {
+        let gpu = kernels.device();
+        let free = succeed(gpu.free_memory());
+        assert!(free.is_some_and(|free| (1..gpu.info().memory).contains(&free)), "{free:?}");
+        assert!(gpu.info().multiprocessors.is_some_and(|count| count > 0));
+        let before = gpu.launch_count();
+        let (y, x) = (succeed(gpu.alloc::<f32>(5)), succeed(gpu.alloc::<f32>(5)));
+        succeed(succeed(prepared(&kernels, &saxpy(1.0, 5), &[&y, &x])).run());
+        // Other tests of the process use the same device meanwhile.
+        assert!(gpu.launch_count() > before);
+    }
+}

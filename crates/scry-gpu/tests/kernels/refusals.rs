@@ -121,7 +121,7 @@ fn shared_memory_beyond_the_device_is_refused() {
 mod texts {
     use std::fs;
 
-    use scry_gpu::cuda::kernels::{Gemm, Layout, Order, Prepared, PtxType};
+    use scry_gpu::cuda::kernels::{Attention, Gemm, Layout, Order, Prepared, PtxType};
     use scry_gpu::{Buffer, bf16};
 
     use super::*;
@@ -144,6 +144,7 @@ mod texts {
         let empty: Buffer<f32> = succeed(gpu.alloc(0)).with_label("empty");
         let mut lines = Vec::new();
         products(kernels, [&x, &y, &w], &halves, &mut lines);
+        attention(kernels, [&x, &y, &w], &mut lines);
         let mut rows = |what, outcome| said(&mut lines, what, outcome);
         rows("softmax of too many rows", kernels.softmax(&x, &y, [4, 4]));
         rows("softmax of rows of nothing", kernels.softmax(&x, &y, [4, 0]));
@@ -161,6 +162,22 @@ mod texts {
             kernels.rms_norm(&x, Some(&y), &y, [3, 4], 1e-5),
         );
         lines
+    }
+
+    fn attention(kernels: &Kernels, [x, y, w]: [&Buffer<f32>; 3], lines: &mut Vec<String>) {
+        let mut attention = |what, of: Attention, buffers: &[&dyn Binding]| {
+            said(lines, what, kernels.attention(&of, buffers));
+        };
+        let fits = Attention::new([1, 1], 3, 3, 4, PtxType::F32);
+        attention("attention in place", fits, &[x, y, w, x]);
+        attention("attention of too few buffers", fits, &[x, y, w]);
+        attention("attention of short keys", Attention { keys: 4, ..fits }, &[x, y, w, w]);
+        let other = Attention { element: PtxType::F16, ..fits };
+        attention("attention of another type", other, &[x, y, w, w]);
+        let wide = Attention { head_dim: 257, ..fits };
+        attention("attention of long rows", wide, &[x, y, w, w]);
+        let ungrouped = Attention { heads: 3, kv_heads: 2, ..fits };
+        attention("attention of heads that are in no groups", ungrouped, &[x, y, w, w]);
     }
 
     fn products(

@@ -3,8 +3,9 @@
 //! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
 //! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
 //! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
-//! `native` makes kernels of all else, those with tensor maps with `listed`; `toolkit` opens the libraries that it takes, `nvrtc`
-//! compiles CUDA C, and `cublas` multiplies; `libraries` tells which of them are there.
+//! `native` makes kernels of all else, those with tensor maps through `listed`; `toolkit` opens the
+//! libraries that it takes, `nvrtc` compiles CUDA C, and `cublas` multiplies; `libraries` tells
+//! which of them are there.
 //!
 //! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
 //! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders

@@ -1,0 +1,97 @@
+//! Flash attention on an NVIDIA GPU: the scores, which would be gigabytes, are never in memory.
+//!
+//!     cargo run --release -p scry-gpu --example flash_attention_cuda -- [LENGTH]
+//!
+//! 4 batches of 16 heads of LENGTH (4096) rows of 128 columns, in binary16: causal and not, timed,
+//! and compared with the processor in some rows. It takes Hopper to be fast; older GPUs compute the
+//! simple form.
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use scry_gpu::cuda::kernels::{Attention, Kernels, Prepared, PtxType};
+use scry_gpu::{BackendKind, Buffer, Device, f16};
+
+#[path = "shared/reference.rs"]
+mod reference;
+
+use reference::{attention_row, numbers};
+
+const BATCH: u32 = 4;
+const HEADS: u32 = 16;
+const COLUMNS: usize = 128;
+
+/// Timed runs.
+const SAMPLES: usize = 20;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let length: u32 = env::args().nth(1).map_or(Ok(4096), |text| text.parse())?;
+    let gpu = match Device::with_backend(BackendKind::Cuda) {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            println!("this takes an NVIDIA GPU: {error}");
+            return Ok(());
+        }
+    };
+    let kernels = Kernels::new(&gpu)?;
+    println!("{}, {BATCH} x {HEADS} heads of {length} rows of {COLUMNS}", gpu.name());
+    let count = (BATCH * HEADS * length) as usize * COLUMNS;
+    let halves =
+        |seed| -> Vec<f16> { numbers(seed, count).into_iter().map(f16::from_f32).collect() };
+    let data = [halves(1), halves(2), halves(3)];
+    let (q, k, v) = (gpu.upload(&data[0])?, gpu.upload(&data[1])?, gpu.upload(&data[2])?);
+    let out = gpu.alloc::<f16>(count)?;
+
+    let plain = Attention::new([BATCH, HEADS], length, length, COLUMNS as u32, PtxType::F16);
+    for (name, attention) in [("all keys", plain), ("causal", plain.causal())] {
+        let prepared = kernels.attention(&attention, &[&q, &k, &v, &out])?;
+        prepared.run()?;
+        let worst = worst(&attention, &data, &out)?;
+        let time = time(&gpu, &prepared)?;
+        let pairs =
+            f64::from(length) * f64::from(length) / if attention.causal { 2.0 } else { 1.0 };
+        let work = 4.0 * f64::from(BATCH * HEADS) * pairs * COLUMNS as f64;
+        println!(
+            "{name:<9} {:>9.1} µs {:>7.1} TFLOP/s, at most {worst:.1e} from the processor's \
+             result, by {}",
+            time.as_secs_f64() * 1e6,
+            work / time.as_secs_f64() / 1e12,
+            prepared.kernels().join(", ")
+        );
+        if worst > 1e-2 {
+            return Err("that is too much".into());
+        }
+    }
+    Ok(())
+}
+
+/// Time on the device, the middle of some runs.
+fn time(gpu: &Device, prepared: &Prepared<'_>) -> scry_gpu::Result<Duration> {
+    let mut times = Vec::with_capacity(SAMPLES);
+    for _ in 0..SAMPLES {
+        let mut batch = gpu.batch();
+        prepared.add_to(&mut batch)?;
+        times.push(batch.submit_timed()?.iter().sum());
+    }
+    times.sort_unstable();
+    Ok(times[SAMPLES / 2])
+}
+
+/// The largest error of some rows, the first and the last ones of heads among them.
+fn worst(attention: &Attention, data: &[Vec<f16>; 3], out: &Buffer<f16>) -> scry_gpu::Result<f64> {
+    let length = attention.queries as usize;
+    let (out, head) = (out.download()?, length * COLUMNS);
+    let floats = |of: &[f16]| -> Vec<f32> { of.iter().map(|x| x.to_f32()).collect() };
+    let mut worst = 0.0f64;
+    for (nth, row) in [(0, 0), (7, length / 3), (63, length - 1)] {
+        let seen = if attention.causal { row + 1 } else { length };
+        let [q, k, v] = data.each_ref().map(|data| floats(&data[nth * head..][..head]));
+        let place = row * COLUMNS..(row + 1) * COLUMNS;
+        let want = attention_row(&q[place.clone()], &k[..seen * COLUMNS], &v[..seen * COLUMNS]);
+        let got = floats(&out[nth * head..][place]);
+        let errors = got.iter().zip(want).map(|(got, want)| (f64::from(*got) - want).abs());
+        worst = errors.fold(worst, |worst, error| if error <= worst { worst } else { error });
+    }
+    Ok(worst)
+}

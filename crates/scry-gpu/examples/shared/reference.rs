@@ -1,0 +1,32 @@
+//! Attention in plain Rust, to compare with.
+
+/// One row of `softmax(q kᵀ / √columns) v`, for a head whose keys and values are rows of so many
+/// columns.
+pub fn attention_row(q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
+    let columns = q.len();
+    let scale = 1.0 / (columns as f64).sqrt();
+    let dot = |key: &[f32]| -> f64 {
+        q.iter().zip(key).map(|(a, b)| f64::from(*a) * f64::from(*b)).sum::<f64>() * scale
+    };
+    let scores: Vec<f64> = k.chunks_exact(columns).map(dot).collect();
+    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let sum: f64 = scores.iter().map(|score| (score - max).exp()).sum();
+    let mut out = vec![0.0; columns];
+    for (score, values) in scores.iter().zip(v.chunks_exact(columns)) {
+        let weight = (score - max).exp() / sum;
+        out.iter_mut().zip(values).for_each(|(out, value)| *out += weight * f64::from(*value));
+    }
+    out
+}
+
+/// Numbers between -1 and 1 that look random.
+pub fn numbers(seed: u32, count: usize) -> Vec<f32> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 17;
+        state ^= state << 5;
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}

@@ -1,0 +1,55 @@
+//! Attention in its simplest form, on an NVIDIA GPU: each row of queries looks at all keys, and
+//! takes the mean of their values, weighted by how alike query and key are.
+//!
+//!     cargo run --release -p scry-gpu --example simple_attention_cuda
+//!
+//! One warp computes a row, and reads all keys for it. `flash_attention_cuda` computes the same as
+//! fast as the GPU can.
+
+use std::error::Error;
+
+use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
+use scry_gpu::{BackendKind, Device};
+
+#[path = "shared/reference.rs"]
+mod reference;
+
+use reference::{attention_row, numbers};
+
+/// Rows of queries, rows of keys and values, and columns of each.
+const QUERIES: u32 = 100;
+const KEYS: u32 = 300;
+const COLUMNS: u32 = 64;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let gpu = match Device::with_backend(BackendKind::Cuda) {
+        Ok(gpu) => gpu,
+        Err(error) => {
+            println!("this takes an NVIDIA GPU: {error}");
+            return Ok(());
+        }
+    };
+    let kernels = Kernels::new(&gpu)?;
+    let q = numbers(1, (QUERIES * COLUMNS) as usize);
+    let k = numbers(2, (KEYS * COLUMNS) as usize);
+    let v = numbers(3, (KEYS * COLUMNS) as usize);
+    let (on_q, on_k, on_v) = (gpu.upload(&q)?, gpu.upload(&k)?, gpu.upload(&v)?);
+    let out = gpu.alloc::<f32>(q.len())?;
+
+    // One head of one batch.
+    let attention = Attention::new([1, 1], QUERIES, KEYS, COLUMNS, PtxType::F32);
+    let prepared = kernels.simple_attention(&attention, &[&on_q, &on_k, &on_v, &out])?;
+    prepared.run()?;
+    let out = out.download()?;
+
+    let columns = COLUMNS as usize;
+    let mut worst = 0.0f64;
+    for (q, got) in q.chunks_exact(columns).zip(out.chunks_exact(columns)) {
+        for (got, want) in got.iter().zip(attention_row(q, &k, &v)) {
+            worst = worst.max((f64::from(*got) - want).abs());
+        }
+    }
+    println!("{} on {}", prepared.kernels().join(", "), gpu.name());
+    println!("{QUERIES} queries, {KEYS} keys: at most {worst:.1e} from the processor's result");
+    if worst < 1e-5 { Ok(()) } else { Err("that is too much".into()) }
+}

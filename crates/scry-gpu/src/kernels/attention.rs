@@ -1,0 +1,61 @@
+//! Attention.
+
+pub use scry_ptx::kernels::attention::{Attention, Bias as AttentionBias, Strides};
+
+use super::{Kernels, Prepared};
+use crate::binding::Binding;
+use crate::error::Result;
+
+/// Attention.
+impl Kernels {
+    /// Prepares `out = softmax(scale * q * kᵀ + bias) * v` for each head of a batch, see
+    /// [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, heads of queries in groups that
+    /// share keys and values. Buffers are `q`, `k`, `v`, the bias if there is one, and `out`; they
+    /// may be longer than the operands.
+    ///
+    /// The flash form never has the scores in memory; with few queries and many keys, as when
+    /// decoding, keys are shared out over the whole device.
+    ///
+    /// ```no_run
+    /// use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
+    /// use scry_gpu::{BackendKind, Device, f16};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let (batch, heads, length, head_dim) = (2, 8, 1000, 64);
+    /// let data = vec![f16::ONE; (batch * heads * length * head_dim) as usize];
+    /// let (q, k, v) = (gpu.upload(&data)?, gpu.upload(&data)?, gpu.upload(&data)?);
+    /// let out = gpu.alloc::<f16>(data.len())?;
+    /// let all = Attention::new([batch, heads], length, length, head_dim, PtxType::F16);
+    /// kernels.attention(&all.causal(), &[&q, &k, &v, &out])?.run()?;
+    /// assert_eq!(out.download()?, data);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no
+    /// attention's, and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
+    pub fn attention<'a>(
+        &self,
+        attention: &Attention,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        self.planned("attention", attention.plan(self.machine()), buffers)
+    }
+
+    /// Prepares the same in its simplest form, one warp for each row of queries: slow, on every
+    /// device. What the other forms are compared with.
+    ///
+    /// # Errors
+    /// As [`Kernels::attention`].
+    pub fn simple_attention<'a>(
+        &self,
+        attention: &Attention,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        self.planned("simple_attention", attention.naive(), buffers)
+    }
+}
