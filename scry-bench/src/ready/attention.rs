@@ -67,7 +67,7 @@ fn check<T: Number>(
     ensure!(out.iter().all(|x| x.wide().is_finite()), "{attention:?}: not all was written");
     let (rows, columns) = (attention.queries as usize, attention.head_dim as usize);
     let count = out.len() / columns;
-    for at in (0..count).step_by(count / 16 | 1).chain([count - 1]) {
+    for at in (0..count).step_by((count / 16) | 1).chain([count - 1]) {
         let (head, row) = (at / rows * rows * columns, at % rows);
         let seen = if attention.causal { row + 1 } else { rows };
         let line = |of: &[T], nth: usize| -> Vec<f64> {

@@ -33,8 +33,10 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     if let Some(seed) = bench.drawn {
         let mut draw = Draw(seed);
         let (count, most, least) = DRAWN;
-        return (0..count).try_for_each(|_| {
-            let sides = [(); 3].map(|()| draw.size(most));
+        return (0..count).try_for_each(|nth| {
+            // One in two is of any size, the others of any order of magnitude.
+            let side = |()| if nth % 2 == 0 { draw.uniform(most) } else { draw.size(most) };
+            let sides = [(); 3].map(side);
             compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))
         });
     }

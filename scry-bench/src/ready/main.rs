@@ -13,6 +13,7 @@ mod attention;
 mod clock;
 mod gemm;
 mod number;
+mod quant;
 mod rows;
 #[path = "../cuda/table.rs"]
 mod table;
@@ -61,8 +62,12 @@ pub struct Bench {
 /// A part of the comparison.
 type Part = fn(&mut Bench) -> Result<()>;
 
-const PARTS: [(&str, Part); 3] =
-    [("gemm", gemm::run), ("rows", rows::run), ("attention", attention::run)];
+const PARTS: [(&str, Part); 4] = [
+    ("gemm", gemm::run),
+    ("rows", rows::run),
+    ("attention", attention::run),
+    ("quant", quant::run),
+];
 
 fn main() -> ExitCode {
     match run(&Arguments::parse()) {

@@ -72,6 +72,11 @@ impl Draw {
         ((most as f64 + 1.0).powf(part) as usize).clamp(1, most)
     }
 
+    /// A number from 1 to `most`, each as likely as the others.
+    pub fn uniform(&mut self, most: usize) -> usize {
+        (self.next() % most as u64) as usize + 1
+    }
+
     /// So many elements between -1 and 1, none of them zero.
     pub fn elements<T: Number>(&mut self, count: usize) -> Vec<T> {
         let one = |bits: u64| ((bits >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0;

@@ -17,6 +17,9 @@ const CASES: [Case; 3] =
 /// Row lengths that are drawn, from the shortest to the longest, and elements of a matrix.
 const DRAWN: (usize, [usize; 2], usize) = (20, [32, 1 << 20], 1 << 26);
 
+/// How fast what is drawn has to be.
+const LEAST: f64 = 0.6;
+
 /// What is added below the root.
 const EPSILON: f32 = 1e-5;
 
@@ -30,7 +33,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     let (mut draw, (count, [least, most], elements)) = (Draw(seed), DRAWN);
     (0..count).try_for_each(|_| {
         let length = draw.size(most / least) * least + draw.size(least) - 1;
-        compare::<f32>(bench, [(elements / length).max(1), length], [Goal::None; 2])
+        compare::<f32>(bench, [(elements / length).max(1), length], [Goal::AtLeast(LEAST); 2])
     })
 }
 

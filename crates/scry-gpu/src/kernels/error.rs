@@ -6,19 +6,19 @@ use scry_ptx::kernels::{Kernel, KernelError};
 use crate::error::GpuError;
 use crate::info::DeviceInfo;
 
-/// The error for what scry-ptx has no kernel for.
-pub(super) fn refused(info: &DeviceInfo, error: KernelError) -> GpuError {
+/// The error for what scry-ptx has no kernel for, as the entry point of this name.
+pub(super) fn refused(info: &DeviceInfo, name: &str, error: KernelError) -> GpuError {
     match error {
         KernelError::Target { kernel, needed, .. } => lacking(info, kernel, needed),
-        KernelError::Argument { kernel, argument, problem, remedy } => GpuError::Argument {
-            kernel,
+        KernelError::Argument { argument, problem, remedy, .. } => GpuError::Argument {
+            kernel: name.to_owned(),
             argument: argument.to_owned(),
             problem: format!("it is {problem}"),
             remedy: remedy.to_owned(),
         },
         // There are no others at present.
         other => GpuError::Argument {
-            kernel: "scry_gpu::cuda::kernels".to_owned(),
+            kernel: name.to_owned(),
             argument: "arguments".to_owned(),
             problem: other.to_string(),
             remedy: "ask for something else".to_owned(),

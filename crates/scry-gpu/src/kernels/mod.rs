@@ -9,6 +9,7 @@ mod check;
 mod error;
 mod prepared;
 mod products;
+mod quantized;
 mod rows;
 
 use std::collections::HashMap;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use attention::{Attention, AttentionBias, Strides};
 pub use prepared::Prepared;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
+pub use quantized::BlockFormat;
 pub use rows::{Norm, NormKind, Rows, Softmax};
 pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
 pub use scry_ptx::{PtxType, Target};
@@ -118,7 +120,7 @@ impl Kernels {
         plan: Result<Plan, KernelError>,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        let plan = plan.map_err(|error| error::refused(self.shared.device.info(), error))?;
+        let plan = plan.map_err(|error| error::refused(self.shared.device.info(), name, error))?;
         // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
         // of which the buffers are checked to be, and end.
         unsafe { self.prepare(name, &plan, buffers) }

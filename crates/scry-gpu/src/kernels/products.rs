@@ -108,10 +108,11 @@ impl Kernels {
         buffers: [&'a dyn Binding; 3],
         sizes: [u64; 3],
     ) -> Result<Prepared<'a>> {
+        const NAME: &str = "cublas_matmul";
         let device = &self.shared.device;
-        let arguments = gemm.buffers().map_err(|error| refused(device.info(), error))?;
+        let arguments = gemm.buffers().map_err(|error| refused(device.info(), NAME, error))?;
         let plan = Plan { arguments, ..Plan::default() };
-        check::arguments(device, "cublas_matmul", &plan, &buffers)?;
+        check::arguments(device, NAME, &plan, &buffers)?;
         let routine = match gemm.element {
             PtxType::F16 => Routine::F16,
             PtxType::Bf16 => Routine::Bf16,

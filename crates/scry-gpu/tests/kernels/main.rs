@@ -8,6 +8,7 @@ mod attention;
 mod harness;
 mod own;
 mod products;
+mod quantized;
 mod refusals;
 mod rows;
 

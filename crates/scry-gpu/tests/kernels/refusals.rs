@@ -121,7 +121,7 @@ fn shared_memory_beyond_the_device_is_refused() {
 mod texts {
     use std::fs;
 
-    use scry_gpu::cuda::kernels::{Attention, Gemm, Layout, Order, Prepared, PtxType};
+    use scry_gpu::cuda::kernels::{Attention, BlockFormat, Gemm, Layout, Order, Prepared, PtxType};
     use scry_gpu::{Buffer, bf16};
 
     use super::*;
@@ -145,6 +145,7 @@ mod texts {
         let mut lines = Vec::new();
         products(kernels, [&x, &y, &w], &halves, &mut lines);
         attention(kernels, [&x, &y, &w], &mut lines);
+        quantized(kernels, [&x, &y], &mut lines);
         let mut rows = |what, outcome| said(&mut lines, what, outcome);
         rows("softmax of too many rows", kernels.softmax(&x, &y, [4, 4]));
         rows("softmax of rows of nothing", kernels.softmax(&x, &y, [4, 0]));
@@ -178,6 +179,20 @@ mod texts {
         attention("attention of long rows", wide, &[x, y, w, w]);
         let ungrouped = Attention { heads: 3, kv_heads: 2, ..fits };
         attention("attention of heads that are in no groups", ungrouped, &[x, y, w, w]);
+    }
+
+    fn quantized(kernels: &Kernels, [x, y]: [&Buffer<f32>; 2], lines: &mut Vec<String>) {
+        let (format, mut weights) = (BlockFormat::Q4K, |what, it| said(lines, what, it));
+        let blocks = succeed(kernels.device().alloc::<u8>(144)).with_label("blocks");
+        weights("quantize of no whole blocks", kernels.quantize(format, x, &blocks, 12));
+        weights("quantize of a short buffer", kernels.quantize(format, x, &blocks, 256));
+        weights("dequantize into a short buffer", kernels.dequantize(format, &blocks, y, 256));
+        let more = kernels.quantized_matmul(format, &blocks, x, y, [2, 256], 1);
+        weights("quantized_matmul of more weights than there are", more);
+        let odd = kernels.quantized_matmul(format, &blocks, x, y, [1, 255], 1);
+        weights("quantized_matmul of rows that are no whole blocks", odd);
+        let short = kernels.quantized_matmul(format, &blocks, x, y, [1, 256], 9);
+        weights("quantized_matmul of short activations", short);
     }
 
     fn products(

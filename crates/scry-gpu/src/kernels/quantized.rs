@@ -1,0 +1,92 @@
+//! Quantised weights, in the block formats of GGUF files.
+
+use scry_ptx::kernels::quant;
+pub use scry_ptx::kernels::quant::BlockFormat;
+use scry_ptx::kernels::quant::MatMul;
+
+use super::{Kernels, Prepared, element};
+use crate::buffer::Buffer;
+use crate::error::Result;
+use crate::native::Factor;
+
+/// Quantised weights: blocks of integers of few bits, with scales, in buffers of bytes.
+impl Kernels {
+    /// Prepares the quantisation of `count` numbers `x`, which fill whole blocks, to `blocks`.
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for a count that is no whole number of
+    /// blocks, and buffers that are too short.
+    pub fn quantize<'a>(
+        &self,
+        format: BlockFormat,
+        x: &'a Buffer<f32>,
+        blocks: &'a Buffer<u8>,
+        count: usize,
+    ) -> Result<Prepared<'a>> {
+        self.planned("quantize", quant::quantize_plan(format, count as u64), &[x, blocks])
+    }
+
+    /// Prepares the conversion of `count` weights, of `blocks`, to numbers `y`: `f32`, `f16` or
+    /// `bf16`.
+    ///
+    /// # Errors
+    /// As [`Kernels::quantize`].
+    pub fn dequantize<'a, T: Factor>(
+        &self,
+        format: BlockFormat,
+        blocks: &'a Buffer<u8>,
+        y: &'a Buffer<T>,
+        count: usize,
+    ) -> Result<Prepared<'a>> {
+        let plan = quant::dequantize_plan(format, element::<T>(), count as u64);
+        self.planned("dequantize", plan, &[blocks, y])
+    }
+
+    /// Prepares `y = weights × x`: quantised weights of rows × k, row by row, times columns of `k`
+    /// activations, one after the other; results lie like them, rows for each column.
+    ///
+    /// Up to 8 columns are multiplied as they are, reading the weights once; more make halves of
+    /// the weights first, for tensor cores.
+    ///
+    /// ```no_run
+    /// use scry_gpu::cuda::kernels::{BlockFormat, Kernels};
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let (format, rows, k) = (BlockFormat::Q4K, 100, 512);
+    /// let weights = gpu.upload(&vec![0.5f32; rows * k])?;
+    /// let blocks = gpu.alloc::<u8>(rows * k / format.block_len() * format.block_bytes())?;
+    /// kernels.quantize(format, &weights, &blocks, rows * k)?.run()?;
+    /// let x = gpu.upload(&vec![1.0f32; k])?;
+    /// let y = gpu.alloc::<f32>(rows)?;
+    /// kernels.quantized_matmul(format, &blocks, &x, &y, [rows, k], 1)?.run()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for rows that are no whole blocks, sizes
+    /// that are too large, and buffers that are too short or overlap with `y`;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
+    pub fn quantized_matmul<'a, X: Factor, Y: Factor>(
+        &self,
+        format: BlockFormat,
+        weights: &'a Buffer<u8>,
+        x: &'a Buffer<X>,
+        y: &'a Buffer<Y>,
+        [rows, k]: [usize; 2],
+        columns: usize,
+    ) -> Result<Prepared<'a>> {
+        let product = MatMul {
+            format,
+            rows: rows as u64,
+            k: k as u64,
+            columns: columns as u64,
+            activations: element::<X>(),
+            output: element::<Y>(),
+        };
+        self.planned("quantized_matmul", product.plan(self.machine()), &[weights, x, y])
+    }
+}
