@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use scry_gpu::Buffer;
 use scry_gpu::cuda::kernels::{BlockFormat, Prepared};
+use scry_gpu::{Buffer, Recording};
 
 use crate::Bench;
 use crate::clock::median;
@@ -28,6 +28,9 @@ const COLUMNS: [usize; 3] = [1, 4, 8];
 
 /// Copies of the weights that take turns: together more than the caches hold.
 const TURNS: usize = 10;
+
+/// Rounds of all turns in a recording.
+const ROUNDS: usize = 10;
 
 /// Compares all formats; no shapes are drawn.
 pub fn run(bench: &mut Bench) -> Result<()> {
@@ -54,14 +57,8 @@ fn copy_speed(bench: &Bench) -> Result<f64> {
     for _ in 0..COPIES {
         batch.copy(&from, &to)?;
     }
-    let copies = batch.record()?;
-    copies.replay()?.wait()?;
-    let seconds = (0..bench.samples).map(|_| {
-        let start = Instant::now();
-        copies.replay()?.wait()?;
-        Ok(start.elapsed().as_secs_f64())
-    });
-    Ok((2 * BYTES * COPIES) as f64 / median(seconds.collect::<Result<_>>()?)?)
+    let seconds = replayed(bench, &batch.record()?)?;
+    Ok((2 * BYTES * COPIES) as f64 / seconds)
 }
 
 fn compare(
@@ -103,18 +100,23 @@ fn compare(
     Ok(())
 }
 
-/// Middle of the seconds of one product, of all that take turns.
+/// Middle of the seconds of one product, of all that take turns: in a recording, where each waits
+/// for the one before.
 fn time(bench: &Bench, prepared: &[Prepared<'_>]) -> Result<f64> {
-    let mut seconds = Vec::new();
-    for turn in 0..=bench.samples {
-        let mut batch = bench.kernels.device().batch();
+    let mut batch = bench.kernels.device().batch();
+    for _ in 0..ROUNDS {
         prepared.iter().try_for_each(|prepared| prepared.add_to(&mut batch))?;
-        let times = batch.submit_timed()?;
-        let launches = times.len() / prepared.len();
-        if turn > 0 {
-            let sum = |times: &[std::time::Duration]| times.iter().map(|it| it.as_secs_f64()).sum();
-            seconds.extend(times.chunks(launches.max(1)).map(sum).collect::<Vec<f64>>());
-        }
     }
-    median(seconds)
+    Ok(replayed(bench, &batch.record()?)? / (ROUNDS * prepared.len()) as f64)
+}
+
+/// Middle of the seconds that a recording takes.
+fn replayed(bench: &Bench, recording: &Recording) -> Result<f64> {
+    recording.replay()?.wait()?;
+    let seconds = (0..bench.samples).map(|_| {
+        let start = Instant::now();
+        recording.replay()?.wait()?;
+        Ok(start.elapsed().as_secs_f64())
+    });
+    median(seconds.collect::<Result<_>>()?)
 }
