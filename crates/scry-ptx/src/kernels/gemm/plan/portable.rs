@@ -11,6 +11,7 @@ use crate::kernels::gemm::reduce::Reduce;
 use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::split::Split;
 use crate::kernels::gemm::store::Sink;
+use crate::kernels::gemm::terms::Launched;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
 use crate::kernels::{Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
@@ -280,9 +281,10 @@ impl Product {
         division: Division,
     ) -> Result<Box<dyn Kernel>, KernelError> {
         let buffers = self.buffers_of(gemm, division.parts)?;
+        let product = Launched { gemm: *gemm, buffers, division, sink };
         Ok(match unit {
-            Unit::Ffma(tile) => Box::new(Ffma::new(gemm, buffers, *tile, sink, division)),
-            Unit::Mma(tile) => Box::new(Mma::new(gemm, buffers, *tile, sink, division)),
+            Unit::Ffma(tile) => Box::new(Ffma::new(product, *tile)),
+            Unit::Mma(tile) => Box::new(Mma::new(product, *tile)),
         })
     }
 
