@@ -9,13 +9,14 @@
 mod choice;
 mod inner;
 mod stage;
+mod store;
 
 use inner::{Block, Reading};
 use stage::{Copier, Copying};
 
 pub(super) use choice::TILES;
 
-use super::terms::{Launched, Operand, Task, Terms};
+use super::terms::{Launched, Operand, Terms};
 use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -87,7 +88,7 @@ impl Ffma {
         let reading = Reading::new(k, &self.tile, [self.a, self.b], stages);
         let block = Block::new(k, &self.tile, copiers, reading, stages, self.stage_bytes());
         block.run(task.depth);
-        self.store(&terms, &task, &block);
+        self.store(k, &terms, &task, &block);
     }
 
     fn copiers<'k>(&self, k: &'k Code, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
@@ -96,21 +97,6 @@ impl Ffma {
             Copier::new(k, self.a, rows, &self.tile, a, 0),
             Copier::new(k, self.b, columns, &self.tile, b, self.left_bytes()),
         ]
-    }
-
-    fn store<'k>(&self, terms: &Terms<'k>, task: &Task<'k>, block: &Block<'k>) {
-        let ([rows, columns], at) = (self.tile.thread(), &task.at);
-        let first = [at.row + block.reading.row, at.column + block.reading.column];
-        let writer = terms.results.writer(first, terms.ends, at.batch, at.part);
-        for row in 0..rows {
-            writer.row(Tile::place(row, self.tile.lanes[0]), |line| {
-                for quad in 0..columns / 4 {
-                    let at = (row * columns + 4 * quad) as usize;
-                    let sums = std::array::from_fn(|nth| block.sums[at + nth].get());
-                    line.write::<4>(4 * self.tile.lanes[1] * quad, sums);
-                }
-            });
-        }
     }
 }
 
@@ -141,13 +127,5 @@ impl Kernel for Ffma {
 
     fn interface(&self) -> Interface {
         self.product.interface()
-    }
-}
-
-impl Tile {
-    /// Where a thread's `nth` row, or column, is from its first one, with so many lanes side by
-    /// side that hold four each.
-    const fn place(nth: u32, lanes: u32) -> u32 {
-        nth / 4 * 4 * lanes + nth % 4
     }
 }
