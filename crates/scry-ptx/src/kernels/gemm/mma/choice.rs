@@ -28,17 +28,27 @@ pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
     Lines { along: true, size }.depth()
 }
 
+/// How the operands of a product lie.
+fn lines(gemm: &Gemm) -> [Lines; 2] {
+    let size = gemm.element.size();
+    [Lines::new(&gemm.a, Order::Columns, size), Lines::new(&gemm.b, Order::Rows, size)]
+}
+
+/// Bytes of shared memory that a block takes for a product.
+pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
+    let [a, b] = lines(gemm);
+    tile.stages * (a.bytes_of(tile.rows) + b.bytes_of(tile.columns))
+}
+
 impl Mma {
     /// A product with a tile. The lines of its operands begin at multiples of 16 bytes.
     pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
-        let Gemm { element, a, b, .. } = product.gemm;
-        let factors = match element {
+        let factors = match product.gemm.element {
             PtxType::F16 => Factors::F16,
             PtxType::Bf16 => Factors::Bf16,
             _ => Factors::Tf32,
         };
-        let size = element.size();
-        let lines = [Lines::new(&a, Order::Columns, size), Lines::new(&b, Order::Rows, size)];
+        let lines = lines(&product.gemm);
         Self { product, tile, factors, lines }
     }
 }

@@ -12,7 +12,7 @@ mod stage;
 use inner::{Block, Side};
 use stage::{Copier, Lines};
 
-pub(super) use choice::{TILES, depth};
+pub(super) use choice::{TILES, depth, shared_bytes};
 
 use super::terms::{Launched, Task, Terms};
 use crate::kernels::{Interface, Kernel, LaunchShape};
@@ -65,8 +65,7 @@ impl Mma {
 
     /// Bytes of an operand in a stage.
     fn side_bytes(&self, nth: usize) -> u32 {
-        let (side, lines) = (self.side(nth), self.lines[nth]);
-        lines.pitch(side) * if lines.along { side } else { lines.depth() }
+        self.lines[nth].bytes_of(self.side(nth))
     }
 
     fn stage_bytes(&self) -> u32 {

@@ -59,6 +59,11 @@ impl Lines {
         self.line(side) + if self.exchanged() { 0 } else { 2 * PIECE }
     }
 
+    /// Bytes of an operand in a stage, of so many elements on its side.
+    pub(super) const fn bytes_of(self, side: u32) -> u32 {
+        self.pitch(side) * if self.along { side } else { self.depth() }
+    }
+
     /// The place of a piece in a line.
     pub(super) fn place<'k>(self, piece: Val<'k, u32>, line: Val<'k, u32>) -> Val<'k, u32> {
         if self.exchanged() { piece ^ (line & 7) } else { piece }

@@ -175,9 +175,12 @@ impl Product {
 
     /// The way that takes the fewest cycles by a model of the device.
     fn choose(&self, exact: bool, machine: Machine) -> Choice {
+        let fits = |tile: &&mma::Tile| {
+            mma::shared_bytes(&self.gemm, tile) <= shared_memory(machine.target)
+        };
         let units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
-            false => mma::TILES.iter().map(Unit::Mma).collect(),
+            false => mma::TILES.iter().filter(fits).map(Unit::Mma).collect(),
         };
         let lab: Option<Vec<usize>> = std::env::var("LAB_TILE")
             .ok()
@@ -310,6 +313,12 @@ impl Product {
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         Ok(plan)
     }
+}
+
+/// Bytes of shared memory that a block has at least. The target does not tell the large devices of
+/// Ampere from the small ones.
+const fn shared_memory(target: Target) -> u32 {
+    if target.has(90) { 227 << 10 } else { 99 << 10 }
 }
 
 fn too_many_tiles(division: &Division) -> KernelError {
