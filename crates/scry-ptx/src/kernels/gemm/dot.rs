@@ -1,5 +1,5 @@
 //! Products of a few rows with many columns, both of which lie along the common dimension: a warp
-//! computes the results of two columns, which it reads once.
+//! computes the results of one or two columns, which it reads once.
 //!
 //! Memory limits it: the rows stay in the caches, so that each element of the columns comes from
 //! memory once, 16 bytes for a lane at a time. This is what decoding with a model's weights asks
@@ -17,8 +17,6 @@ use crate::types::PtxType;
 
 /// Rows at most.
 pub(super) const ROWS: u64 = 8;
-/// Columns of a warp.
-const COLUMNS: u32 = 2;
 /// Warps of a block.
 const WARPS: u32 = 8;
 
@@ -46,6 +44,11 @@ impl Dot {
         (self.gemm.m as u32).next_power_of_two()
     }
 
+    /// Columns of a warp: several share what is read of the rows, which is much if there are many.
+    fn columns(&self) -> u32 {
+        if self.rows() == 1 { 1 } else { 2 }
+    }
+
     /// Whether lines begin at multiples of 16 bytes.
     fn by_pieces(&self) -> bool {
         let size = u64::from(self.gemm.element.size());
@@ -55,7 +58,7 @@ impl Dot {
     }
 
     pub(super) fn division(&self) -> Division {
-        Division::new(&self.gemm, [self.rows(), COLUMNS * WARPS], 1, 1)
+        Division::new(&self.gemm, [self.rows(), self.columns() * WARPS], 1, 1)
     }
 
     /// Elements from one row of the results to the next, and from one column.
@@ -82,8 +85,8 @@ impl Kernel for Dot {
     fn write(&self, target: Target) -> PtxKernel {
         typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| {
             let terms = Terms::declare(k, self);
-            let at = tile_of(k, &terms.order, [self.rows(), COLUMNS * WARPS]);
-            let column = at.column + (k.thread_id() >> 5) * COLUMNS;
+            let at = tile_of(k, &terms.order, [self.rows(), self.columns() * WARPS]);
+            let column = at.column + (k.thread_id() >> 5) * self.columns();
             k.when(column.lt(terms.n), || {
                 let sums = terms.sums(self, &at, column);
                 terms.finish(self, &at, column, &sums);
@@ -164,13 +167,11 @@ impl<'k> Terms<'k> {
         let row = |nth| line(0, k.constant(nth).copied(), self.m);
         let lines = [
             (0..dot.rows()).map(row).collect(),
-            (0..COLUMNS).map(|nth| line(1, column + nth, self.n)).collect(),
+            (0..dot.columns()).map(|nth| line(1, column + nth, self.n)).collect(),
         ];
-        let sums: Vec<_> = (0..dot.rows() * COLUMNS).map(|_| k.var(0.0f32)).collect();
+        let sums: Vec<_> = (0..dot.rows() * dot.columns()).map(|_| k.var(0.0f32)).collect();
         let done = k.var(0u32);
-        if dot.by_pieces() {
-            self.add_pieces(element, &lines, &sums, done);
-        }
+        self.add_steps(dot, &lines, &sums, done);
         k.for_range(done.get() + k.lane(), self.depth, 32, |depth| {
             let read = |line: &Ptr<'k, Global, u8>| {
                 let at = line.at_wide(wide(depth) * u64::from(element.size()));
@@ -181,30 +182,18 @@ impl<'k> Terms<'k> {
         sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
     }
 
-    /// Adds what there is of whole pieces for all lanes, several at a time so that memory is busy.
-    fn add_pieces(
-        &self,
-        element: PtxType,
-        lines: &Lines<'k>,
-        sums: &[Var<'k, f32>],
-        done: Var<'k, u32>,
-    ) {
-        let k = self.k;
-        let unrolled = match lines[0].len() {
-            1 | 2 => 4,
-            8 if element.size() == 2 => 1,
-            _ => 2,
-        };
-        let step = 32 * 16 / element.size() * unrolled;
+    /// Adds what there is for all lanes, several loads at a time so that memory is busy.
+    fn add_steps(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>], done: Var<'k, u32>) {
+        let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         k.repeat(|exit| {
             exit.when((done.get() + step).gt(self.depth));
-            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane() * 16);
-            let read = |line: &Ptr<'k, Global, u8>| piece(line.at_wide(at), unrolled);
+            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * dot.bytes();
+            let read = |line: &Ptr<'k, Global, u8>| dot.read(line.at_wide(at));
             let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
-            let numbers = |words: &Vec<Val<'k, u32>>| {
-                words.iter().flat_map(|word| unpacked(*word, element)).collect()
-            };
-            add(&all.each_ref().map(|side| side.iter().map(numbers).collect()), sums);
+            add(
+                &all.map(|side| side.into_iter().map(|line| numbers(line, element)).collect()),
+                sums,
+            );
             done.set(done.get() + step);
         });
     }
@@ -215,7 +204,7 @@ impl<'k> Terms<'k> {
         let mine = (1..)
             .zip(&sums[1..])
             .fold(sums[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine));
-        let (row, column) = (lane / COLUMNS, first + lane % COLUMNS);
+        let (row, column) = (lane / dot.columns(), first + lane % dot.columns());
         self.k.when(row.lt(self.m) & column.lt(self.n), || {
             let [of_row, of_column, of_product] = self.to;
             let size = u64::from(element.size());
@@ -231,10 +220,54 @@ impl<'k> Terms<'k> {
     }
 }
 
-/// So many times 16 bytes of a line, those of the warp's lanes one after the other.
-fn piece<'k>(at: Ptr<'k, Global, u8>, times: u32) -> Vec<Val<'k, u32>> {
-    let read = |nth: u32| at.offset(i64::from(nth) * 32 * 16).cast().load_constant_vector::<4>();
-    (0..times).flat_map(read).collect()
+/// What a lane has read of a line.
+enum Read<'k> {
+    /// Words of several numbers, or of one.
+    Words(Vec<Val<'k, u32>>),
+    Numbers(Vec<Val<'k, f32>>),
+}
+
+impl Dot {
+    /// Bytes of a load.
+    fn bytes(&self) -> u64 {
+        if self.by_pieces() { 16 } else { self.gemm.element.size().into() }
+    }
+
+    /// Loads of a line in a step.
+    fn loads(&self) -> u32 {
+        match (self.by_pieces(), self.rows()) {
+            (true, 1 | 2) => 4,
+            (true, 8) if self.gemm.element.size() == 2 => 1,
+            (true, _) => 2,
+            (false, 1 | 2) => 8,
+            (false, _) => 4,
+        }
+    }
+
+    /// Depth of a step.
+    fn step(&self) -> u32 {
+        32 * self.loads() * self.bytes() as u32 / self.gemm.element.size()
+    }
+
+    /// What a lane reads of a line in a step; those of the warp's lanes lie one after the other.
+    fn read<'k>(&self, at: Ptr<'k, Global, u8>) -> Read<'k> {
+        let (element, bytes) = (self.gemm.element, self.bytes() as i64);
+        let load = |nth: u32| at.offset(i64::from(nth) * 32 * bytes);
+        let loads = 0..self.loads();
+        if self.by_pieces() {
+            let words = |nth| load(nth).cast().load_constant_vector::<4>();
+            Read::Words(loads.flat_map(words).collect())
+        } else {
+            Read::Numbers(loads.map(|nth| load_number(load(nth), element, true)).collect())
+        }
+    }
+}
+
+fn numbers(read: Read<'_>, element: PtxType) -> Vec<Val<'_, f32>> {
+    match read {
+        Read::Words(words) => words.into_iter().flat_map(|word| unpacked(word, element)).collect(),
+        Read::Numbers(numbers) => numbers,
+    }
 }
 
 /// The numbers in a word.

@@ -13,6 +13,7 @@ mod reduce;
 mod simple;
 mod split;
 mod store;
+mod terms;
 
 pub use epilogue::{Activation, Epilogue};
 pub use simple::GemmKernel;

@@ -151,7 +151,7 @@ impl<'k> Writer<'_, 'k> {
 }
 
 impl<'k> Row<'_, 'k> {
-    /// Writes 2 or 4 neighbours, so many columns behind the first one, as far as the product has
+    /// Writes 1, 2 or 4 neighbours, so many columns behind the first one, as far as the product has
     /// them.
     pub(super) fn write<const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
         match self.writer.results.sink.output {

@@ -1,7 +1,6 @@
 //! The tiles that there are.
 
-use super::{Copying, Division, Ffma, Sink, Tile};
-use crate::kernels::Buffer;
+use super::{Copying, Ffma, Launched, Tile};
 use crate::kernels::gemm::{Gemm, Order};
 
 /// Large tiles need fewer loads for each multiply-add; small ones divide small products among all
@@ -12,9 +11,9 @@ pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
     tile([64, 64], 16, [2, 2], [8, 4], 4, 88),
     tile([32, 128], 8, [1, 2], [4, 8], 4, 80),
     tile([16, 256], 8, [1, 2], [2, 16], 4, 70),
-    tile([8, 256], 8, [1, 2], [2, 16], 6, 40),
+    tile([8, 256], 8, [1, 2], [2, 16], 6, 60),
     tile([256, 16], 8, [2, 1], [16, 2], 4, 70),
-    tile([256, 8], 8, [2, 1], [16, 2], 6, 40),
+    tile([256, 8], 8, [2, 1], [16, 2], 6, 60),
 ];
 
 const fn tile(
@@ -29,16 +28,11 @@ const fn tile(
 }
 
 impl Ffma {
-    /// A product whose result lies row by row.
-    pub(in crate::kernels::gemm) fn new(
-        gemm: &Gemm,
-        buffers: Vec<Buffer>,
-        tile: Tile,
-        sink: Sink,
-        division: Division,
-    ) -> Self {
-        let a = Copying::new(&gemm.a, Order::Columns, gemm.m, tile.rows, &tile);
-        let b = Copying::new(&gemm.b, Order::Rows, gemm.n, tile.columns, &tile);
-        Self { gemm: *gemm, buffers, tile, a, b, sink, division }
+    /// A product with a tile.
+    pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
+        let Gemm { m, n, a, b, .. } = product.gemm;
+        let a = Copying::new(&a, Order::Columns, m, tile.rows, &tile);
+        let b = Copying::new(&b, Order::Rows, n, tile.columns, &tile);
+        Self { product, tile, a, b }
     }
 }

@@ -8,9 +8,10 @@ use crate::types::PtxType;
 
 /// What a thread reads of a stage.
 pub(super) struct Reading<'k> {
-    /// Its first row and column in the tile.
-    pub row: Val<'k, u32>,
-    pub column: Val<'k, u32>,
+    /// Where the warp begins in the tile, from top and left.
+    pub warp: [Val<'k, u32>; 2],
+    /// Where the thread's first row and column are from there.
+    pub thread: [Val<'k, u32>; 2],
     sides: [Side<'k>; 2],
 }
 
@@ -31,21 +32,21 @@ impl<'k> Reading<'k> {
         copying: [Copying; 2],
         stages: Ptr<'k, Shared, f32>,
     ) -> Self {
-        let lanes = lane_places(k.lane(), tile.lanes);
-        let (warp, [rows, columns]) = (k.warp(), tile.thread());
+        let (warp, counts) = (k.warp(), tile.thread());
         let warps = [warp / tile.warps[1], warp % tile.warps[1]];
-        let [row, column] = [(0, rows), (1, columns)]
-            .map(|(side, count)| warps[side].mul_add(count * tile.lanes[side], lanes[side] * 4));
+        let warp = [0, 1].map(|side| warps[side] * (counts[side] * tile.lanes[side]));
+        let thread = lane_places(k.lane(), tile.lanes).map(|lane| lane * 4);
+        let [row, column] = [0, 1].map(|side| warp[side] + thread[side]);
         let pitches = [copying[0].pitch(tile.rows), copying[1].pitch(tile.columns)];
         let columns_at = stages.at(tile.depth * pitches[0]);
-        let side = |nth: usize, count: u32, first: Ptr<'k, Shared, f32>| Side {
-            quads: count / 4,
+        let side = |nth: usize, first: Ptr<'k, Shared, f32>| Side {
+            quads: counts[nth] / 4,
             lanes: tile.lanes[nth],
             pitch: pitches[nth],
             first,
         };
-        let sides = [side(0, rows, stages.at(row)), side(1, columns, columns_at.at(column))];
-        Self { row, column, sides }
+        let sides = [side(0, stages.at(row)), side(1, columns_at.at(column))];
+        Self { warp, thread, sides }
     }
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Block<'k> {
     tile: Tile,
     copiers: [Copier<'k>; 2],
     pub reading: Reading<'k>,
-    stages: Ptr<'k, Shared, f32>,
+    pub stages: Ptr<'k, Shared, f32>,
     stage_bytes: u32,
     /// Of each row of the thread, each column.
     pub sums: Vec<Var<'k, f32>>,

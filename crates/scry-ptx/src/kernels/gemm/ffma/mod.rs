@@ -3,25 +3,24 @@
 //! A block computes a tile of the result. Its operands pass through stages in shared memory, some
 //! steps ahead of what is multiplied; each thread has its sums in registers as quads of neighbours,
 //! so that one step of the depth takes a few loads of 16 bytes and a multiply-add for each sum.
-//! What limits it is the number of instructions: of a thread's 8 × 16 sums, 128 of 134 are
-//! multiply-adds.
+//! What limits it is the number of instructions: for each depth, a thread has 128 multiply-adds and
+//! 6 loads.
 
 mod choice;
 mod inner;
 mod stage;
+mod store;
 
 use inner::{Block, Reading};
-use stage::{Copier, Copying, Operand};
+use stage::{Copier, Copying};
 
 pub(super) use choice::TILES;
 
-use super::Gemm;
-use super::order::{Division, TileOrder, tile_of};
-use super::store::{Results, Sink};
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
+use super::terms::{Launched, Operand, Terms};
+use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;
-use crate::typed::{self, Code, Val};
+use crate::typed::{self, Code};
 
 /// How a block divides its tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,90 +61,49 @@ impl Tile {
     }
 }
 
-/// A product whose result lies row by row.
+/// A product by CUDA cores.
 #[derive(Debug, Clone)]
 pub(crate) struct Ffma {
-    gemm: Gemm,
-    buffers: Vec<Buffer>,
+    product: Launched,
     tile: Tile,
     a: Copying,
     b: Copying,
-    sink: Sink,
-    division: Division,
 }
 
 impl Ffma {
+    /// Bytes of the left operand in a stage.
+    fn left_bytes(&self) -> u32 {
+        4 * self.tile.depth * self.a.pitch(self.tile.rows)
+    }
+
     fn stage_bytes(&self) -> u32 {
-        let Tile { rows, columns, depth, .. } = self.tile;
-        4 * depth * (self.a.pitch(rows) + self.b.pitch(columns))
+        self.left_bytes() + 4 * self.tile.depth * self.b.pitch(self.tile.columns)
     }
 
     fn body(&self, k: &Code) {
-        let (a, b) = (k.pointer::<f32>("a"), k.pointer::<f32>("b"));
-        let results = Results::declare(k, self.sink);
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.number::<u32>(name));
-        let leading = ["a_leading", "b_leading"].map(|name| k.number::<u32>(name));
-        let strides = ["a_stride", "b_stride"].map(|name| k.number::<u64>(name));
-        let order = TileOrder::declare(k);
-        let at = tile_of(k, &order, [self.tile.rows, self.tile.columns]);
-        let batch = at.batch.convert::<u64>("");
-        let begin = at.part * order.part_depth;
-        let depth = (depth - begin).min(order.part_depth);
-        let a = Operand {
-            base: a.at_wide(batch * strides[0]),
-            leading: leading[0],
-            start: at.row,
-            whole: m,
-            depth: begin,
-            offset: 0,
-        };
-        let b = Operand {
-            base: b.at_wide(batch * strides[1]),
-            leading: leading[1],
-            start: at.column,
-            whole: n,
-            depth: begin,
-            offset: 4 * self.tile.depth * self.a.pitch(self.tile.rows),
-        };
+        let terms = Terms::declare(k, self.product.sink);
+        let task = terms.task(k, [self.tile.rows, self.tile.columns], 4);
         let stages = k.dynamic_shared::<f32>(16);
-        let copiers = [
-            Copier::new(k, self.a, self.tile.rows, &self.tile, &a),
-            Copier::new(k, self.b, self.tile.columns, &self.tile, &b),
-        ];
+        let copiers = self.copiers(k, &task.operands);
         let reading = Reading::new(k, &self.tile, [self.a, self.b], stages);
         let block = Block::new(k, &self.tile, copiers, reading, stages, self.stage_bytes());
-        block.run(depth);
-        self.store(&results, &block, [at.row, at.column], [m, n], at.batch, at.part);
+        block.run(task.depth);
+        self.store(k, &terms, &task, &block);
     }
 
-    fn store<'k>(
-        &self,
-        results: &Results<'k>,
-        block: &Block<'k>,
-        tile: [Val<'k, u32>; 2],
-        ends: [Val<'k, u32>; 2],
-        batch: Val<'k, u32>,
-        part: Val<'k, u32>,
-    ) {
-        let [rows, columns] = self.tile.thread();
-        let first = [tile[0] + block.reading.row, tile[1] + block.reading.column];
-        let writer = results.writer(first, ends, batch, part);
-        for row in 0..rows {
-            writer.row(Tile::place(row, self.tile.lanes[0]), |line| {
-                for quad in 0..columns / 4 {
-                    let at = (row * columns + 4 * quad) as usize;
-                    let sums = std::array::from_fn(|nth| block.sums[at + nth].get());
-                    line.write::<4>(4 * self.tile.lanes[1] * quad, sums);
-                }
-            });
-        }
+    fn copiers<'k>(&self, k: &'k Code, [a, b]: &[Operand<'k>; 2]) -> [Copier<'k>; 2] {
+        let Tile { rows, columns, .. } = self.tile;
+        [
+            Copier::new(k, self.a, rows, &self.tile, a, 0),
+            Copier::new(k, self.b, columns, &self.tile, b, self.left_bytes()),
+        ]
     }
 }
 
 impl Kernel for Ffma {
     fn name(&self) -> String {
         let operands = format!("{}{}", self.a.tag(), self.b.tag());
-        format!("gemm_ffma_{}_{operands}_{}", self.tile.tag(), self.sink.tag())
+        format!("gemm_ffma_{}_{operands}_{}", self.tile.tag(), self.product.sink.tag())
     }
 
     fn default_target(&self) -> Target {
@@ -161,28 +119,13 @@ impl Kernel for Ffma {
 
     fn launch(&self) -> LaunchShape {
         LaunchShape {
-            grid: self.division.grid().expect("it was checked when the kernel was chosen"),
+            grid: self.product.grid(),
             block: [self.tile.threads(), 1, 1],
             dynamic_shared: self.tile.stages * self.stage_bytes(),
         }
     }
 
     fn interface(&self) -> Interface {
-        let gemm = &self.gemm;
-        let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
-        let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
-        parameters.extend(Sink::parameters(gemm, self.division.part_stride(gemm)));
-        parameters.extend(sides.map(|side| Parameter::U32(side as u32)));
-        parameters.extend([gemm.a.stride, gemm.b.stride].map(Parameter::U64));
-        parameters.extend(self.division.parameters());
-        Interface { buffers: self.buffers.clone(), parameters }
-    }
-}
-
-impl Tile {
-    /// Where a thread's `nth` row, or column, is from its first one, with so many lanes side by
-    /// side that hold four each.
-    const fn place(nth: u32, lanes: u32) -> u32 {
-        nth / 4 * 4 * lanes + nth % 4
+        self.product.interface()
     }
 }

@@ -5,6 +5,7 @@
 //! turned on the way, element by element.
 
 use super::Tile;
+use crate::kernels::gemm::terms::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
@@ -85,21 +86,6 @@ struct Pieces<'k> {
     steps: Vec<(u32, u32)>,
 }
 
-/// An operand of a tile.
-pub(super) struct Operand<'k> {
-    /// Where the operand begins.
-    pub base: Ptr<'k, Global, f32>,
-    /// From one line to the next.
-    pub leading: Val<'k, u32>,
-    /// Where the tile begins on its side, and how long that is altogether.
-    pub start: Val<'k, u32>,
-    pub whole: Val<'k, u32>,
-    /// Where the depth begins.
-    pub depth: Val<'k, u32>,
-    /// Bytes of a stage before the operand.
-    pub offset: u32,
-}
-
 /// What a thread copies of an operand.
 pub(super) struct Copier<'k> {
     k: &'k Code,
@@ -119,13 +105,15 @@ pub(super) struct Copier<'k> {
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand for a thread of a tile.
+    /// `side` elements of an operand, so many bytes behind the begin of a stage, for a thread of a
+    /// tile.
     pub(super) fn new(
         k: &'k Code,
         copying: Copying,
         side: u32,
         tile: &Tile,
         operand: &Operand<'k>,
+        offset: u32,
     ) -> Self {
         let Pieces { depth, side: first, steps } = copying.pieces(side, tile, k.thread_id());
         let (pitch, width) = (copying.pitch(side), copying.width());
@@ -146,16 +134,16 @@ impl<'k> Copier<'k> {
         };
         let wide = |x: Val<'k, u32>| x.convert::<u64>("");
         let line = wide(along) << 2;
-        let start = wide(operand.start) * wide(across) + wide(operand.depth) * wide(along);
+        let start = wide(operand.start) * wide(across) + wide(operand.begin) * wide(along);
         Self {
             k,
             width,
-            from: k.var(operand.base.at_wide(start).to_bits()),
+            from: k.var(operand.base.cast::<f32>().at_wide(start).to_bits()),
             pitch: line,
             stage_pitch: line * u64::from(tile.depth),
             depth,
             pieces: steps.iter().map(piece).collect(),
-            to: ((depth * pitch + first) << 2) + operand.offset,
+            to: ((depth * pitch + first) << 2) + offset,
         }
     }
 

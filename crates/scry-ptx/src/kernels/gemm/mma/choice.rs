@@ -1,7 +1,6 @@
 //! The tiles that there are.
 
-use super::{Division, Lines, Mma, Sink, Tile};
-use crate::kernels::Buffer;
+use super::{Launched, Lines, Mma, Tile};
 use crate::kernels::gemm::{Gemm, Order};
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
@@ -29,23 +28,27 @@ pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
     Lines { along: true, size }.depth()
 }
 
+/// How the operands of a product lie.
+fn lines(gemm: &Gemm) -> [Lines; 2] {
+    let size = gemm.element.size();
+    [Lines::new(&gemm.a, Order::Columns, size), Lines::new(&gemm.b, Order::Rows, size)]
+}
+
+/// Bytes of shared memory that a block takes for a product.
+pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
+    let [a, b] = lines(gemm);
+    tile.stages * (a.bytes_of(tile.rows) + b.bytes_of(tile.columns))
+}
+
 impl Mma {
-    /// A product whose result lies row by row, and whose lines begin at multiples of 16 bytes.
-    pub(in crate::kernels::gemm) fn new(
-        gemm: &Gemm,
-        buffers: Vec<Buffer>,
-        tile: Tile,
-        sink: Sink,
-        division: Division,
-    ) -> Self {
-        let factors = match gemm.element {
+    /// A product with a tile. The lines of its operands begin at multiples of 16 bytes.
+    pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
+        let factors = match product.gemm.element {
             PtxType::F16 => Factors::F16,
             PtxType::Bf16 => Factors::Bf16,
             _ => Factors::Tf32,
         };
-        let size = gemm.element.size();
-        let lines =
-            [Lines::new(&gemm.a, Order::Columns, size), Lines::new(&gemm.b, Order::Rows, size)];
-        Self { gemm: *gemm, buffers, tile, factors, lines, sink, division }
+        let lines = lines(&product.gemm);
+        Self { product, tile, factors, lines }
     }
 }

@@ -10,18 +10,16 @@ mod inner;
 mod stage;
 
 use inner::{Block, Side};
-use stage::{Copier, Lines, Operand};
+use stage::{Copier, Lines};
 
-pub(super) use choice::{TILES, depth};
+pub(super) use choice::{TILES, depth, shared_bytes};
 
-use super::Gemm;
-use super::order::{Division, Place, TileOrder, tile_of};
-use super::store::{Results, Sink};
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
+use super::terms::{Launched, Task, Terms};
+use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;
 use crate::typed::hopper::Factors;
-use crate::typed::{self, Code, Global, Ptr, Shared, Val};
+use crate::typed::{self, Code, Ptr, Shared};
 
 /// How a block divides its tile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,80 +48,46 @@ impl Tile {
     }
 }
 
-/// A product whose result lies row by row, and whose lines begin at multiples of 16 bytes.
+/// A product by tensor cores, of operands whose lines begin at multiples of 16 bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Mma {
-    gemm: Gemm,
-    buffers: Vec<Buffer>,
+    product: Launched,
     tile: Tile,
     factors: Factors,
     lines: [Lines; 2],
-    sink: Sink,
-    division: Division,
-}
-
-/// What a block has to know of the product.
-struct Sizes<'k> {
-    ends: [Val<'k, u32>; 2],
-    depth: Val<'k, u32>,
-    begin: Val<'k, u32>,
 }
 
 impl Mma {
-    /// Lines of an operand in a stage, and bytes of each of them.
-    fn stage_of(&self, side: usize) -> (u32, u32) {
-        let size = [self.tile.rows, self.tile.columns][side];
-        let lines = self.lines[side];
-        (if lines.along { size } else { lines.depth() }, lines.pitch(size))
+    /// Elements of a tile on the side of an operand.
+    fn side(&self, nth: usize) -> u32 {
+        [self.tile.rows, self.tile.columns][nth]
     }
 
-    fn side_bytes(&self, side: usize) -> u32 {
-        let (lines, pitch) = self.stage_of(side);
-        lines * pitch
+    /// Bytes of an operand in a stage.
+    fn side_bytes(&self, nth: usize) -> u32 {
+        self.lines[nth].bytes_of(self.side(nth))
     }
 
     fn stage_bytes(&self) -> u32 {
         self.side_bytes(0) + self.side_bytes(1)
     }
 
-    fn body(&self, k: &Code) {
-        let bases = [k.pointer::<u8>("a"), k.pointer("b")];
-        let results = Results::declare(k, self.sink);
-        let [m, n, depth] = ["m", "n", "k"].map(|name| k.number::<u32>(name));
-        let leading = ["a_leading", "b_leading"].map(|name| k.number::<u32>(name));
-        let strides = ["a_stride", "b_stride"].map(|name| k.number::<u64>(name));
-        let order = TileOrder::declare(k);
-        let at = tile_of(k, &order, [self.tile.rows, self.tile.columns]);
-        let begin = at.part * order.part_depth;
-        let sizes = Sizes { ends: [m, n], depth: (depth - begin).min(order.part_depth), begin };
-        let stages = k.dynamic_shared::<u8>(128);
-        let copiers = [0, 1].map(|side| {
-            let base = self.product_of(bases[side], at.batch, strides[side]);
-            let operand = Operand {
-                base,
-                leading: leading[side],
-                start: [at.row, at.column][side],
-                whole: sizes.ends[side],
-                begin: sizes.begin,
-                depth: sizes.depth,
-                offset: if side == 0 { 0 } else { self.side_bytes(0) },
-            };
-            let size = [self.tile.rows, self.tile.columns][side];
-            Copier::new(k, self.lines[side], size, &self.tile, &operand)
-        });
-        let block = self.block(k, copiers, stages);
-        block.run(sizes.depth);
-        self.store(k, &results, &block, &at, sizes.ends);
+    /// Bytes of a stage before an operand.
+    fn offset(&self, nth: usize) -> u32 {
+        if nth == 0 { 0 } else { self.side_bytes(0) }
     }
 
-    /// Where an operand of one of the products begins.
-    fn product_of<'k>(
-        &self,
-        base: Ptr<'k, Global, u8>,
-        batch: Val<'k, u32>,
-        stride: Val<'k, u64>,
-    ) -> Ptr<'k, Global, u8> {
-        base.at_wide(batch.convert::<u64>("") * stride * u64::from(self.lines[0].size))
+    fn body(&self, k: &Code) {
+        let terms = Terms::declare(k, self.product.sink);
+        let task = terms.task(k, [self.tile.rows, self.tile.columns], self.lines[0].size);
+        let stages = k.dynamic_shared::<u8>(128);
+        let copiers = [0, 1].map(|nth| {
+            let (operand, offset) = (&task.operands[nth], self.offset(nth));
+            Copier::new(k, self.lines[nth], self.side(nth), &self.tile, operand, offset)
+        });
+        let block = self.block(k, copiers, stages);
+        block.run(task.depth);
+        self.store(k, &terms, &task, &block);
     }
 
     fn block<'k>(
@@ -135,13 +99,13 @@ impl Mma {
         let warp = k.warp();
         let warps = [warp / self.tile.warps[1], warp % self.tile.warps[1]];
         let sides = [0, 1].map(|nth| {
-            let size = [self.tile.rows, self.tile.columns][nth] / self.tile.warps[nth];
+            let size = self.side(nth) / self.tile.warps[nth];
             Side {
                 k,
                 lines: self.lines[nth],
                 left: nth == 0,
-                pitch: self.stage_of(nth).1,
-                first: stages.at(if nth == 0 { 0 } else { self.side_bytes(0) }),
+                pitch: self.lines[nth].pitch(self.side(nth)),
+                first: stages.at(self.offset(nth)),
                 start: warps[nth] * size,
                 count: size / 16,
             }
@@ -161,18 +125,11 @@ impl Mma {
         }
     }
 
-    fn store<'k>(
-        &self,
-        k: &'k Code,
-        results: &Results<'k>,
-        block: &Block<'k>,
-        at: &Place<'k>,
-        ends: [Val<'k, u32>; 2],
-    ) {
-        let [rows, columns] = &block.sides;
+    fn store<'k>(&self, k: &'k Code, terms: &Terms<'k>, task: &Task<'k>, block: &Block<'k>) {
+        let ([rows, columns], at) = (&block.sides, &task.at);
         let first =
             [at.row + rows.start + k.lane() / 4, at.column + columns.start + k.lane() % 4 * 2];
-        let writer = results.writer(first, ends, at.batch, at.part);
+        let writer = terms.results.writer(first, terms.ends, at.batch, at.part);
         let eights = 2 * columns.count;
         for row in 0..2 * rows.count {
             writer.row(8 * row, |line| {
@@ -194,7 +151,7 @@ impl Kernel for Mma {
             Factors::Tf32 => "tf32",
         };
         let lines = format!("{}{}", self.lines[0].tag(), self.lines[1].tag());
-        format!("gemm_mma_{factors}_{}_{lines}_{}", self.tile.tag(), self.sink.tag())
+        format!("gemm_mma_{factors}_{}_{lines}_{}", self.tile.tag(), self.product.sink.tag())
     }
 
     fn default_target(&self) -> Target {
@@ -210,20 +167,13 @@ impl Kernel for Mma {
 
     fn launch(&self) -> LaunchShape {
         LaunchShape {
-            grid: self.division.grid().expect("it was checked when the kernel was chosen"),
+            grid: self.product.grid(),
             block: [self.tile.threads(), 1, 1],
             dynamic_shared: self.tile.stages * self.stage_bytes(),
         }
     }
 
     fn interface(&self) -> Interface {
-        let gemm = &self.gemm;
-        let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
-        let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
-        parameters.extend(Sink::parameters(gemm, self.division.part_stride(gemm)));
-        parameters.extend(sides.map(|side| Parameter::U32(side as u32)));
-        parameters.extend([gemm.a.stride, gemm.b.stride].map(Parameter::U64));
-        parameters.extend(self.division.parameters());
-        Interface { buffers: self.buffers.clone(), parameters }
+        self.product.interface()
     }
 }

@@ -4,6 +4,7 @@
 //! line, so that neighbours across the lines, which are read at once, are in different banks.
 
 use super::Tile;
+use crate::kernels::gemm::terms::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
@@ -58,26 +59,15 @@ impl Lines {
         self.line(side) + if self.exchanged() { 0 } else { 2 * PIECE }
     }
 
+    /// Bytes of an operand in a stage, of so many elements on its side.
+    pub(super) const fn bytes_of(self, side: u32) -> u32 {
+        self.pitch(side) * if self.along { side } else { self.depth() }
+    }
+
     /// The place of a piece in a line.
     pub(super) fn place<'k>(self, piece: Val<'k, u32>, line: Val<'k, u32>) -> Val<'k, u32> {
         if self.exchanged() { piece ^ (line & 7) } else { piece }
     }
-}
-
-/// An operand of a tile.
-pub(super) struct Operand<'k> {
-    /// Where the operand begins.
-    pub base: Ptr<'k, Global, u8>,
-    /// From one line to the next.
-    pub leading: Val<'k, u32>,
-    /// Where the tile begins on its side, and how long that is altogether.
-    pub start: Val<'k, u32>,
-    pub whole: Val<'k, u32>,
-    /// Where the depth begins, and how deep it is.
-    pub begin: Val<'k, u32>,
-    pub depth: Val<'k, u32>,
-    /// Bytes of a stage before the operand.
-    pub offset: u32,
 }
 
 /// What a thread copies of an operand.
@@ -109,13 +99,15 @@ enum Pieces<'k> {
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand for a thread of a tile.
+    /// `side` elements of an operand, so many bytes behind the begin of a stage, for a thread of a
+    /// tile.
     pub(super) fn new(
         k: &'k Code,
         lines: Lines,
         side: u32,
         tile: &Tile,
         operand: &Operand<'k>,
+        offset: u32,
     ) -> Self {
         let (pitch, per_line) = (lines.pitch(side), lines.line(side) / PIECE);
         let step = tile.threads() / per_line;
@@ -139,7 +131,7 @@ impl<'k> Copier<'k> {
             pieces,
             depth: if lines.along { at } else { line },
             left: k.var(operand.depth.cast::<i32>()),
-            to: line * pitch + lines.place(piece, line) * PIECE + operand.offset,
+            to: line * pitch + lines.place(piece, line) * PIECE + offset,
             to_next: step * pitch,
         }
     }

@@ -11,6 +11,7 @@ use crate::kernels::gemm::reduce::Reduce;
 use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::split::Split;
 use crate::kernels::gemm::store::Sink;
+use crate::kernels::gemm::terms::Launched;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
 use crate::kernels::{Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
@@ -36,13 +37,13 @@ struct Choice {
 /// Numbers of parts to choose from.
 const PARTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 /// Bytes that the device gets in a cycle from its memory.
-const MEMORY_BYTES: u64 = 2400;
+const MEMORY_BYTES: u128 = 2400;
 /// Cycles from the launch of a kernel to its first product, and from its last one to its end.
-const LAUNCH: u64 = 4000;
+const LAUNCH: u128 = 4000;
 /// Cycles for each part that is added up, one after the other.
-const PART: u64 = 125;
+const PART: u128 = 125;
 /// Cycles of a block beside those that grow with the depth.
-const BLOCK: u64 = 1500;
+const BLOCK: u128 = 1500;
 /// Lines are farther apart at most in tiles, whose elements are counted in 32 bits.
 const FARTHEST: u64 = 1 << 24;
 
@@ -95,19 +96,19 @@ impl Unit {
         }
     }
 
-    fn blocks(self) -> u64 {
+    fn blocks(self) -> u32 {
         match self {
-            Self::Ffma(tile) => tile.blocks.into(),
-            Self::Mma(tile) => tile.blocks.into(),
+            Self::Ffma(tile) => tile.blocks,
+            Self::Mma(tile) => tile.blocks,
         }
     }
 
     /// Multiply-adds of a multiprocessor in a cycle, as measured with as many blocks as fit.
-    fn rate(self, size: u32) -> u64 {
+    fn rate(self, size: u32) -> u32 {
         match (self, size) {
-            (Self::Ffma(tile), _) => tile.rate.into(),
-            (Self::Mma(tile), 2) => tile.rate.into(),
-            (Self::Mma(tile), _) => u64::from(tile.rate) / 2,
+            (Self::Ffma(tile), _) => tile.rate,
+            (Self::Mma(tile), 2) => tile.rate,
+            (Self::Mma(tile), _) => tile.rate / 2,
         }
     }
 
@@ -174,9 +175,12 @@ impl Product {
 
     /// The way that takes the fewest cycles by a model of the device.
     fn choose(&self, exact: bool, machine: Machine) -> Choice {
+        let fits = |tile: &&mma::Tile| {
+            mma::shared_bytes(&self.gemm, tile) <= shared_memory(machine.target)
+        };
         let units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
-            false => mma::TILES.iter().map(Unit::Mma).collect(),
+            false => mma::TILES.iter().filter(fits).map(Unit::Mma).collect(),
         };
         let lab: Option<Vec<usize>> = std::env::var("LAB_TILE")
             .ok()
@@ -208,34 +212,35 @@ impl Product {
         division.parts == choice.parts && division.part_depth >= 4 * depth
     }
 
-    fn cycles(&self, choice: &Choice, machine: Machine) -> u64 {
+    /// Cycles that a choice takes. Products may be so large that 64 bits do not hold them.
+    fn cycles(&self, choice: &Choice, machine: Machine) -> u128 {
         let division = self.division(choice);
-        let [rows, columns] = choice.unit.tile().map(u64::from);
-        let all = division.tiles.map(u64::from).iter().product::<u64>()
-            * u64::from(choice.parts)
-            * self.gemm.batch;
-        let load = all.div_ceil(u64::from(machine.multiprocessors).max(1));
-        let (most, rate) = (choice.unit.blocks(), choice.unit.rate(self.gemm.element.size()));
+        let [rows, columns] = choice.unit.tile().map(u128::from);
+        let tiles = division.tiles.map(u128::from).iter().product::<u128>();
+        let blocks = tiles * u128::from(choice.parts) * u128::from(self.gemm.batch);
+        let load = blocks.div_ceil(u128::from(machine.multiprocessors).max(1));
+        let most = u128::from(choice.unit.blocks());
+        let rate = u128::from(choice.unit.rate(self.gemm.element.size()));
         // Few blocks do not fill a multiprocessor, but more than their share of it.
-        let (work, share) =
-            (rows * columns * u64::from(division.part_depth), most + load.min(most));
+        let share = most + load.min(most);
+        let work = rows * columns * u128::from(division.part_depth);
         let computing = load * work * 2 * most / (rate * share) + load.div_ceil(most) * BLOCK;
         LAUNCH + computing.max(self.memory_cycles()) + self.adding_cycles(choice)
     }
 
-    fn memory_cycles(&self) -> u64 {
-        let Gemm { m, n, k, batch, element, output, .. } = self.gemm;
-        let operands = (m * k + k * n) * u64::from(element.size());
-        batch.saturating_mul((operands + m * n * u64::from(output.size())) / MEMORY_BYTES)
+    fn memory_cycles(&self) -> u128 {
+        let Gemm { m, n, k, batch, .. } = self.gemm;
+        let [m, n, k, batch] = [m, n, k, batch].map(u128::from);
+        let [element, output] =
+            [self.gemm.element, self.gemm.output].map(|ty| u128::from(ty.size()));
+        batch * ((m + n) * k * element + m * n * output) / MEMORY_BYTES
     }
 
-    fn adding_cycles(&self, choice: &Choice) -> u64 {
-        let bytes = self.gemm.m * self.gemm.n * self.gemm.batch * 4;
-        match choice.parts {
+    fn adding_cycles(&self, choice: &Choice) -> u128 {
+        let [m, n, batch] = [self.gemm.m, self.gemm.n, self.gemm.batch].map(u128::from);
+        match u128::from(choice.parts) {
             1 => 0,
-            parts => {
-                LAUNCH + PART * u64::from(parts) + bytes * u64::from(2 * parts + 1) / MEMORY_BYTES
-            }
+            parts => LAUNCH + PART * parts + m * n * batch * 4 * (2 * parts + 1) / MEMORY_BYTES,
         }
     }
 
@@ -280,9 +285,10 @@ impl Product {
         division: Division,
     ) -> Result<Box<dyn Kernel>, KernelError> {
         let buffers = self.buffers_of(gemm, division.parts)?;
+        let product = Launched { gemm: *gemm, buffers, division, sink };
         Ok(match unit {
-            Unit::Ffma(tile) => Box::new(Ffma::new(gemm, buffers, *tile, sink, division)),
-            Unit::Mma(tile) => Box::new(Mma::new(gemm, buffers, *tile, sink, division)),
+            Unit::Ffma(tile) => Box::new(Ffma::new(product, *tile)),
+            Unit::Mma(tile) => Box::new(Mma::new(product, *tile)),
         })
     }
 
@@ -307,6 +313,12 @@ impl Product {
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         Ok(plan)
     }
+}
+
+/// Bytes of shared memory that a block has at least. The target does not tell the large devices of
+/// Ampere from the small ones.
+const fn shared_memory(target: Target) -> u32 {
+    if target.has(90) { 227 << 10 } else { 99 << 10 }
 }
 
 fn too_many_tiles(division: &Division) -> KernelError {

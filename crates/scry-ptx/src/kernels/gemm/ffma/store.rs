@@ -1,0 +1,98 @@
+//! How sums become results in memory.
+
+use super::inner::Block;
+use super::{Ffma, Tile};
+use crate::kernels::gemm::store::Writer;
+use crate::kernels::gemm::terms::{Task, Terms};
+use crate::typed::{Code, Ptr, Shared};
+
+/// Elements that are written at once by a warp whose lanes are neighbours.
+const TOGETHER: u32 = 32;
+
+impl Ffma {
+    pub(super) fn store<'k>(
+        &self,
+        k: &'k Code,
+        terms: &Terms<'k>,
+        task: &Task<'k>,
+        block: &Block<'k>,
+    ) {
+        let (at, reading) = (&task.at, &block.reading);
+        let warp = [at.row + reading.warp[0], at.column + reading.warp[1]];
+        let writer = |first| terms.results.writer(first, terms.ends, at.batch, at.part);
+        if self.product.sink.quads || self.tile.warp_columns() < TOGETHER {
+            let [row, column] = reading.thread;
+            self.store_quads(block, &writer([warp[0] + row, warp[1] + column]));
+        } else {
+            self.store_lines(k, block, &writer([warp[0], warp[1] + k.lane()]));
+        }
+    }
+
+    /// Four neighbours at once by each thread, where they are.
+    fn store_quads<'k>(&self, block: &Block<'k>, writer: &Writer<'_, 'k>) {
+        let [rows, columns] = self.tile.thread();
+        for row in 0..rows {
+            writer.row(Tile::place(row, self.tile.lanes[0]), |line| {
+                for quad in 0..columns / 4 {
+                    let at = (row * columns + 4 * quad) as usize;
+                    let sums = std::array::from_fn(|nth| block.sums[at + nth].get());
+                    line.write::<4>(4 * self.tile.lanes[1] * quad, sums);
+                }
+            });
+        }
+    }
+
+    /// Neighbours by neighbouring lanes, which exchange their sums through shared memory: results
+    /// that do not begin at a multiple of 16 bytes would be written four bytes in every sixteen.
+    fn store_lines<'k>(&self, k: &'k Code, block: &Block<'k>, writer: &Writer<'_, 'k>) {
+        let ([rows, columns], [down, across]) = (self.tile.thread(), self.tile.lanes);
+        let pitch = self.tile.warp_columns() + 4;
+        let [row_at, column_at] = block.reading.thread;
+        let mine = block.stages.at(k.warp() * (down * pitch));
+        // The row's number among those of the warp is that of the thread from top to bottom.
+        let to = mine.at((row_at / 4).mul_add(pitch, column_at));
+        k.sync();
+        for row in 0..rows {
+            k.sync_warp();
+            for quad in 0..columns / 4 {
+                let at = (row * columns + 4 * quad) as usize;
+                let sums: [_; 4] = std::array::from_fn(|nth| block.sums[at + nth].get());
+                to.at(4 * across * quad).store_vector(sums);
+            }
+            k.sync_warp();
+            for line in 0..down {
+                let offset = Tile::place(row, down) + 4 * line;
+                self.store_line(k, mine.at(line * pitch), offset, writer);
+            }
+        }
+    }
+
+    /// A row of the warp, so many rows behind its first one.
+    fn store_line<'k>(
+        &self,
+        k: &'k Code,
+        from: Ptr<'k, Shared, f32>,
+        offset: u32,
+        writer: &Writer<'_, 'k>,
+    ) {
+        let from = from.at(k.lane());
+        writer.row(offset, |line| {
+            for first in (0..self.tile.warp_columns()).step_by(TOGETHER as usize) {
+                line.write::<1>(first, [from.at(first).load()]);
+            }
+        });
+    }
+}
+
+impl Tile {
+    /// Columns of a warp.
+    const fn warp_columns(&self) -> u32 {
+        self.columns / self.warps[1]
+    }
+
+    /// Where a thread's `nth` row, or column, is from its first one, with so many lanes side by
+    /// side that hold four each.
+    const fn place(nth: u32, lanes: u32) -> u32 {
+        nth / 4 * 4 * lanes + nth % 4
+    }
+}

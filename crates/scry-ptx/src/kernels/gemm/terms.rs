@@ -1,0 +1,104 @@
+//! What kernels that compute a product tile by tile are told about it.
+
+use super::Gemm;
+use super::order::{Division, Place, TileOrder, tile_of};
+use super::store::{Results, Sink};
+use crate::kernels::{Buffer, Interface, Parameter};
+use crate::typed::{Code, Global, Ptr, Val};
+
+/// A product with its buffers, as it is launched.
+#[derive(Debug, Clone)]
+pub(super) struct Launched {
+    /// The product, whose result lies row by row.
+    pub gemm: Gemm,
+    pub buffers: Vec<Buffer>,
+    pub division: Division,
+    pub sink: Sink,
+}
+
+impl Launched {
+    /// Blocks of the launch.
+    pub(super) fn grid(&self) -> [u32; 3] {
+        self.division.grid().expect("it was checked when the kernel was chosen")
+    }
+
+    /// What [`Terms::declare`] declares.
+    pub(super) fn interface(&self) -> Interface {
+        let gemm = &self.gemm;
+        let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
+        let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
+        parameters.extend(Sink::parameters(gemm, self.division.part_stride(gemm)));
+        parameters.extend(sides.map(|side| Parameter::U32(side as u32)));
+        parameters.extend([gemm.a.stride, gemm.b.stride].map(Parameter::U64));
+        parameters.extend(self.division.parameters());
+        Interface { buffers: self.buffers.clone(), parameters }
+    }
+}
+
+/// The parameters.
+pub(super) struct Terms<'k> {
+    operands: [Ptr<'k, Global, u8>; 2],
+    pub results: Results<'k>,
+    /// Rows and columns of the result.
+    pub ends: [Val<'k, u32>; 2],
+    depth: Val<'k, u32>,
+    leading: [Val<'k, u32>; 2],
+    strides: [Val<'k, u64>; 2],
+    order: TileOrder<'k>,
+}
+
+/// What a block computes, and from what.
+pub(super) struct Task<'k> {
+    pub at: Place<'k>,
+    /// How deep its part is.
+    pub depth: Val<'k, u32>,
+    pub operands: [Operand<'k>; 2],
+}
+
+/// An operand of a tile.
+pub(super) struct Operand<'k> {
+    /// Where the operand begins.
+    pub base: Ptr<'k, Global, u8>,
+    /// Elements from one line to the next.
+    pub leading: Val<'k, u32>,
+    /// Where the tile begins on its side, and how long that is altogether.
+    pub start: Val<'k, u32>,
+    pub whole: Val<'k, u32>,
+    /// Where the depth begins, and how deep it is.
+    pub begin: Val<'k, u32>,
+    pub depth: Val<'k, u32>,
+}
+
+impl<'k> Terms<'k> {
+    pub(super) fn declare(k: &'k Code, sink: Sink) -> Self {
+        Self {
+            operands: ["a", "b"].map(|name| k.pointer(name)),
+            results: Results::declare(k, sink),
+            ends: ["m", "n"].map(|name| k.number(name)),
+            depth: k.number("k"),
+            leading: ["a_leading", "b_leading"].map(|name| k.number(name)),
+            strides: ["a_stride", "b_stride"].map(|name| k.number(name)),
+            order: TileOrder::declare(k),
+        }
+    }
+
+    /// The task of this block, which ends if it has none; for tiles of so many rows and columns,
+    /// and elements of so many bytes.
+    pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
+        let at = tile_of(k, &self.order, tile);
+        let begin = at.part * self.order.part_depth;
+        let depth = (self.depth - begin).min(self.order.part_depth);
+        let operands = [(0, at.row), (1, at.column)].map(|(side, start)| {
+            let product = at.batch.convert::<u64>("") * self.strides[side];
+            Operand {
+                base: self.operands[side].at_wide(product * u64::from(size)),
+                leading: self.leading[side],
+                start,
+                whole: self.ends[side],
+                begin,
+                depth,
+            }
+        });
+        Task { at, depth, operands }
+    }
+}
