@@ -2,7 +2,7 @@
 
 use super::super::shape::{Attention, Strides};
 use super::super::{combine, split};
-use super::{Engine, Flash, Form, Output, Tile, Variant};
+use super::{Engine, Flash, Form, Output, Tile, Variant, bias};
 use crate::kernels::{KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -70,13 +70,14 @@ fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
 fn tile(of: &Attention, machine: Machine) -> Tile {
     let (short, unbiased) = (of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
+        64 if short && unbiased && !of.causal => (1, 128, 2),
         64 if short || few(of, machine, 2) => (1, 64, if unbiased { 3 } else { 2 }),
         64 => (if unbiased { 3 } else { 2 }, 128, 1),
         128 if few(of, machine, 2) => (1, 64, if unbiased { 2 } else { 1 }),
         128 => (2, 128, 1),
         192 => (if few(of, machine, 2) { 1 } else { 2 }, 96, 1),
         _ if few(of, machine, 2) => (1, 64, 1),
-        _ => (2, 80, 1),
+        _ => (2, if unbiased { 80 } else { 64 }, 1),
     };
     Tile { consumers, keys, stages: 2, resident }
 }
@@ -91,7 +92,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
         tile,
         form: Form::Overlapped,
         causal: of.causal,
-        bias: of.bias.map(|bias| bias.element),
+        bias: bias::Form::of(of),
         output: Output::Tiles,
     }
 }
@@ -103,6 +104,7 @@ fn part_tile(of: &Attention, machine: Machine) -> Tile {
         64 => (if few { 1 } else { 2 }, 64, 2),
         128 => (if few { 1 } else { 2 }, 64, 1),
         192 => (1, 32, 2),
+        _ if of.bias.is_some() => (1, 16, 2),
         _ => (1, 32, 1),
     };
     Tile { consumers, keys, stages, resident: 1 }
