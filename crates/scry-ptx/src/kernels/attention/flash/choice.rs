@@ -58,9 +58,9 @@ fn aligned(of: &Attention) -> bool {
         })
 }
 
-/// Whether so few blocks of so many consumers have work that smaller ones are better.
-fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
-    let tiles = of.queries.div_ceil(64 * consumers);
+/// Whether so few blocks of two consumers have work that smaller ones are better.
+fn few(of: &Attention, machine: Machine) -> bool {
+    let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
     blocks < u64::from(machine.multiprocessors)
 }
@@ -68,15 +68,15 @@ fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
 /// The tile for halves. Where rows are short, the begin and the end of a task weigh more than what
 /// larger tiles save, and several small blocks hide them.
 fn tile(of: &Attention, machine: Machine) -> Tile {
-    let (short, unbiased) = (of.keys <= 1024, of.bias.is_none());
+    let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 if short && unbiased && !of.causal => (1, 128, 2),
-        64 if short || few(of, machine, 2) => (1, 64, if unbiased { 3 } else { 2 }),
+        64 if short || few => (1, 64, if unbiased { 3 } else { 2 }),
         64 => (if unbiased { 3 } else { 2 }, 128, 1),
-        128 if few(of, machine, 2) => (1, 64, if unbiased { 2 } else { 1 }),
+        128 if few => (1, 64, if unbiased { 2 } else { 1 }),
         128 => (2, 128, 1),
-        192 => (if few(of, machine, 2) { 1 } else { 2 }, 96, 1),
-        _ if few(of, machine, 2) => (1, 64, 1),
+        192 => (if few { 1 } else { 2 }, 96, 1),
+        _ if few => (1, 64, 1),
         _ => (2, if unbiased { 80 } else { 64 }, 1),
     };
     Tile { consumers, keys, stages: 2, resident }
@@ -99,7 +99,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
 
 /// The tile for binary32, as much as shared memory holds.
 fn part_tile(of: &Attention, machine: Machine) -> Tile {
-    let few = few(of, machine, 2);
+    let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
         64 => (if few { 1 } else { 2 }, 64, 2),
         128 => (if few { 1 } else { 2 }, 64, 1),
