@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
 use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan, TensorElement};
-use scry_ptx::{PtxType, Target};
+use scry_ptx::{KernelParam, PtxType, Target};
 
 const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
@@ -71,6 +71,28 @@ fn kernels_of_one_name_have_one_text() {
         assert_eq!(*known.entry(name).or_insert(text.clone()), text);
     }
     assert!(known.len() > 40, "{}", known.len());
+}
+
+#[test]
+fn launches_pass_what_kernels_take() {
+    for step in all().iter().flat_map(|plan| &plan.steps) {
+        let kernel = step.kernel.write(step.kernel.default_target());
+        let interface = step.kernel.interface();
+        assert_eq!(kernel.params.len(), interface.parameters.len(), "{}", kernel.name);
+        for (taken, passed) in kernel.params.iter().zip(&interface.parameters) {
+            let fits = match (taken, passed) {
+                (KernelParam::Pointer { .. }, Parameter::Pointer(nth))
+                | (KernelParam::TensorMap { .. }, Parameter::Map(nth, _)) => {
+                    *nth < interface.buffers.len()
+                }
+                (KernelParam::Scalar { ty, .. }, Parameter::U32(_)) => *ty == PtxType::U32,
+                (KernelParam::Scalar { ty, .. }, Parameter::U64(_)) => *ty == PtxType::U64,
+                (KernelParam::Scalar { ty, .. }, Parameter::F32(_)) => *ty == PtxType::F32,
+                _ => false,
+            };
+            assert!(fits, "{}: {taken:?} is given {passed:?}", kernel.name);
+        }
+    }
 }
 
 #[test]

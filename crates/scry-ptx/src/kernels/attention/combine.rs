@@ -6,7 +6,7 @@ use super::shape::{Attention, Strides, refusal};
 use crate::kernels::{Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
-use crate::typed::{self, Code, Global, Ptr, Shared, Val};
+use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
 /// Warps of a block. Each has every eighth part of a row.
@@ -81,73 +81,98 @@ impl Kernel for Combine {
 }
 
 fn combine(k: &Code, depth: u32, element: PtxType) {
-    let (sums, extents) = (k.pointer::<f32>("sums"), k.pointer::<f32>("extents"));
+    let row = Row::new(k);
     let out = k.pointer::<u8>("out");
     let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
-    let [heads, queries, head_dim, pieces, rows] =
-        ["heads", "queries", "head_dim", "pieces", "rows"].map(|name| k.number::<u32>(name));
-    let (row, lane, warp) = (k.block_id(0), k.lane(), k.warp());
-    let most = greatest(k, extents, row, rows, pieces);
-    let columns: Vec<_> = (0..depth).map(|nth| lane + 32 * nth).collect();
-    let parts: Vec<_> = columns.iter().map(|_| k.var(0.0f32)).collect();
-    let total = k.var(0.0f32);
-    k.for_range(warp, pieces, WARPS, |piece| {
-        let nth = wide(piece) * wide(rows) + wide(row);
-        let [high, sum] = extents.at_wide(nth * 2).load_constant_vector();
-        let weight = (high - most).exp2();
-        total.set(sum.mul_add(weight, total.get()));
-        let from = sums.at_wide(nth * wide(head_dim));
-        for (part, column) in parts.iter().zip(&columns) {
-            k.when(column.lt(head_dim), || {
-                let sum = from.at(*column).load_constant();
-                part.set(sum.mul_add(weight, part.get()));
-            });
-        }
-    });
+    let [heads, queries] = ["heads", "queries"].map(|name| k.number::<u32>(name));
+    let counts = ["head_dim", "pieces", "rows"].map(|name| k.number::<u32>(name));
+    let (total, sums) = row.gather(depth, counts);
     let shared = k.shared::<f32>(WARPS * (32 * depth + 1), 4);
-    let all = together(k, shared, warp, lane, total.get());
-    let at = [row / queries / heads, row / queries % heads, row % queries];
-    let [batch, head, row] = [0, 1, 2].map(|axis| wide(at[axis]) * strides[axis]);
-    let factor = all.equals(0.0).select::<f32>(0.0, all.recip());
-    for (nth, (part, column)) in parts.iter().zip(&columns).enumerate() {
-        let tile = shared.at(WARPS + 32 * WARPS * nth as u32);
-        tile.at(warp * 32 + lane).store(part.get());
+    let total = row.together(shared, total);
+    let factor = total.equals(0.0).select::<f32>(0.0, total.recip());
+    let (head, query) = (row.number / queries, row.number % queries);
+    let at = [head / heads, head % heads, query];
+    let [batch, head, query] = [0, 1, 2].map(|axis| wide(at[axis]) * strides[axis]);
+    for (nth, sum) in sums.into_iter().enumerate() {
+        let (tile, column) = (shared.at(WARPS + 32 * WARPS * nth as u32), row.column(nth as u32));
+        tile.at(row.warp * 32 + row.lane).store(sum);
         k.sync();
-        k.when(warp.equals(0) & column.lt(head_dim), || {
-            let sums = (0..WARPS).map(|warp| tile.at(lane + 32 * warp).load());
+        k.when(row.warp.equals(0) & column.lt(counts[0]), || {
+            let sums = (0..WARPS).map(|warp| tile.at(row.lane + 32 * warp).load());
             let sum = sums.reduce(|a, b| a + b).expect("there are several warps");
-            write(element, out, batch + head + row + wide(*column), sum * factor);
+            write(element, out, batch + head + query + wide(column), sum * factor);
         });
     }
 }
 
-/// The greatest scaled score of a row; 0 if it has none.
-fn greatest<'k>(
+/// The row of a block, and what is known of it.
+struct Row<'k> {
     k: &'k Code,
+    sums: Ptr<'k, Global, f32>,
     extents: Ptr<'k, Global, f32>,
-    row: Val<'k, u32>,
-    rows: Val<'k, u32>,
-    pieces: Val<'k, u32>,
-) -> Val<'k, f32> {
-    let most = k.var(f32::NEG_INFINITY);
-    k.for_range(k.lane(), pieces, 32, |piece| {
-        let nth = wide(piece) * wide(rows) + wide(row);
-        most.set(most.get().max(extents.at_wide(nth * 2).load_constant()));
-    });
-    let most = k.reduce_warp(most.get(), 32, |a, b| a.max(b));
-    most.equals(f32::NEG_INFINITY).select(0.0, most)
+    number: Val<'k, u32>,
+    lane: Val<'k, u32>,
+    warp: Val<'k, u32>,
 }
 
-/// The sum of what each warp has.
-fn together<'k>(
-    k: &'k Code,
-    shared: Ptr<'k, Shared, f32>,
-    warp: Val<'k, u32>,
-    lane: Val<'k, u32>,
-    mine: Val<'k, f32>,
-) -> Val<'k, f32> {
-    k.when(lane.equals(0), || shared.at(warp).store(mine));
-    k.sync();
-    let totals = (0..WARPS).map(|warp| shared.at(warp).load());
-    totals.reduce(|a, b| a + b).expect("there are several warps")
+impl<'k> Row<'k> {
+    fn new(k: &'k Code) -> Self {
+        let (sums, extents) = (k.pointer("sums"), k.pointer("extents"));
+        Self { k, sums, extents, number: k.block_id(0), lane: k.lane(), warp: k.warp() }
+    }
+
+    fn column(&self, nth: u32) -> Val<'k, u32> {
+        self.lane + 32 * nth
+    }
+
+    /// The number of this row in a part.
+    fn of_part(&self, part: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
+        wide(part) * wide(rows) + wide(self.number)
+    }
+
+    /// The total and the sums of the parts that this warp has.
+    fn gather(
+        &self,
+        depth: u32,
+        [head_dim, pieces, rows]: [Val<'k, u32>; 3],
+    ) -> (Val<'k, f32>, Vec<Val<'k, f32>>) {
+        let k = self.k;
+        let most = self.greatest(pieces, rows);
+        let total = k.var(0.0f32);
+        let all: Vec<_> = (0..depth).map(|_| k.var(0.0f32)).collect();
+        k.for_range(self.warp, pieces, WARPS, |piece| {
+            let nth = self.of_part(piece, rows);
+            let [high, sum] = self.extents.at_wide(nth * 2).load_constant_vector();
+            let weight = (high - most).exp2();
+            total.set(sum.mul_add(weight, total.get()));
+            let from = self.sums.at_wide(nth * wide(head_dim));
+            for (nth, all) in all.iter().enumerate() {
+                let column = self.column(nth as u32);
+                k.when(column.lt(head_dim), || {
+                    let sum = from.at(column).load_constant();
+                    all.set(sum.mul_add(weight, all.get()));
+                });
+            }
+        });
+        (total.get(), all.into_iter().map(Var::get).collect())
+    }
+
+    /// The greatest scaled score; 0 if there is none.
+    fn greatest(&self, pieces: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
+        let most = self.k.var(f32::NEG_INFINITY);
+        self.k.for_range(self.lane, pieces, 32, |piece| {
+            let extent = self.extents.at_wide(self.of_part(piece, rows) * 2);
+            most.set(most.get().max(extent.load_constant()));
+        });
+        let most = self.k.reduce_warp(most.get(), 32, |a, b| a.max(b));
+        most.equals(f32::NEG_INFINITY).select(0.0, most)
+    }
+
+    /// The sum of what each warp has.
+    fn together(&self, shared: Ptr<'k, Shared, f32>, mine: Val<'k, f32>) -> Val<'k, f32> {
+        self.k.when(self.lane.equals(0), || shared.at(self.warp).store(mine));
+        self.k.sync();
+        let totals = (0..WARPS).map(|warp| shared.at(warp).load());
+        totals.reduce(|a, b| a + b).expect("there are several warps")
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::super::shape::{Attention, Strides};
 use super::super::{combine, split};
-use super::{Engine, Flash, Form, Output, Tile, Variant};
+use super::{Engine, Flash, Form, Output, Tile, Variant, bias};
 use crate::kernels::{KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -58,9 +58,9 @@ fn aligned(of: &Attention) -> bool {
         })
 }
 
-/// Whether so few blocks of so many consumers have work that smaller ones are better.
-fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
-    let tiles = of.queries.div_ceil(64 * consumers);
+/// Whether so few blocks of two consumers have work that smaller ones are better.
+fn few(of: &Attention, machine: Machine) -> bool {
+    let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
     blocks < u64::from(machine.multiprocessors)
 }
@@ -68,15 +68,16 @@ fn few(of: &Attention, machine: Machine, consumers: u32) -> bool {
 /// The tile for halves. Where rows are short, the begin and the end of a task weigh more than what
 /// larger tiles save, and several small blocks hide them.
 fn tile(of: &Attention, machine: Machine) -> Tile {
-    let (short, unbiased) = (of.keys <= 1024, of.bias.is_none());
+    let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
-        64 if short || few(of, machine, 2) => (1, 64, if unbiased { 3 } else { 2 }),
+        64 if short && unbiased && !of.causal => (1, 128, 2),
+        64 if short || few => (1, 64, if unbiased { 3 } else { 2 }),
         64 => (if unbiased { 3 } else { 2 }, 128, 1),
-        128 if few(of, machine, 2) => (1, 64, if unbiased { 2 } else { 1 }),
+        128 if few => (1, 64, if unbiased { 2 } else { 1 }),
         128 => (2, 128, 1),
-        192 => (if few(of, machine, 2) { 1 } else { 2 }, 96, 1),
-        _ if few(of, machine, 2) => (1, 64, 1),
-        _ => (2, 80, 1),
+        192 => (if few { 1 } else { 2 }, 96, 1),
+        _ if few => (1, 64, 1),
+        _ => (2, if unbiased { 80 } else { 64 }, 1),
     };
     Tile { consumers, keys, stages: 2, resident }
 }
@@ -91,18 +92,19 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
         tile,
         form: Form::Overlapped,
         causal: of.causal,
-        bias: of.bias.map(|bias| bias.element),
+        bias: bias::Form::of(of),
         output: Output::Tiles,
     }
 }
 
 /// The tile for binary32, as much as shared memory holds.
 fn part_tile(of: &Attention, machine: Machine) -> Tile {
-    let few = few(of, machine, 2);
+    let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
         64 => (if few { 1 } else { 2 }, 64, 2),
         128 => (if few { 1 } else { 2 }, 64, 1),
         192 => (1, 32, 2),
+        _ if of.bias.is_some() => (1, 16, 2),
         _ => (1, 32, 1),
     };
     Tile { consumers, keys, stages, resident: 1 }

@@ -58,9 +58,10 @@ impl<'k> Consumer<'k, '_> {
     fn plain(&self) {
         self.strip.tiles(self.strip.k.var(self.strip.task.end), |tile, hidden| {
             self.start_scores();
+            let bias = self.strip.fetch_bias(tile, hidden);
             self.strip.k.wait_products(0);
             self.release(&self.keys);
-            self.strip.weigh(tile, hidden);
+            self.strip.weigh(tile, hidden, bias);
             self.strip.pack();
             self.add_values();
         });
@@ -75,16 +76,17 @@ impl<'k> Consumer<'k, '_> {
         self.start_scores();
         k.wait_products(0);
         self.release(&self.keys);
-        self.strip.weigh(left.get(), true);
+        self.strip.weigh(left.get(), true, self.strip.fetch_bias(left.get(), true));
         self.strip.pack();
         self.strip.tiles(left, |tile, hidden| {
             self.wait_turn();
             self.start_scores();
             self.start_values();
             self.end_turn();
+            let bias = self.strip.fetch_bias(tile, hidden);
             k.wait_products(1);
             self.release(&self.keys);
-            self.strip.weigh(tile, hidden);
+            self.strip.weigh(tile, hidden, bias);
             k.wait_products(0);
             self.release(&self.values);
             self.strip.pack();
@@ -155,7 +157,7 @@ impl<'k> Consumer<'k, '_> {
     fn add_fresh(&self, fresh: &Sums<'k>, first: u32) {
         self.multiply_values(fresh, first, false);
         self.strip.k.wait_products(0);
-        self.strip.add(fresh, first);
+        self.strip.add_sums(fresh, first);
     }
 
     /// Starts the product of weights and some columns of the next tile of values.

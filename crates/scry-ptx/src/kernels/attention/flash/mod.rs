@@ -11,6 +11,7 @@
 //! the last one ends. Tiles are taken from the last one on, so that those with hidden keys come
 //! first.
 
+mod bias;
 mod choice;
 mod consumer;
 mod epilogue;

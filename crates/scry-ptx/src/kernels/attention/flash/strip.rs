@@ -2,14 +2,13 @@
 //! multiplies them.
 
 use super::Variant;
+use super::bias::Bias;
 use super::params::Params;
 use super::schedule::Task;
 use super::softmax::{Softmax, of_row, scaled};
-use crate::kernels::attention::scalar::{Rounding, read};
+use crate::kernels::attention::scalar::Rounding;
 use crate::typed::hopper::Sums;
-use crate::typed::{Code, Global, Ptr, Val, Var};
-
-const LOG2_E: f32 = std::f32::consts::LOG2_E;
+use crate::typed::{Code, Val, Var};
 
 /// What a thread has of 64 rows: of each tile of 8 columns two neighbours of two rows.
 pub(super) struct Strip<'k, 'a> {
@@ -73,10 +72,8 @@ impl<'k, 'a> Strip<'k, 'a> {
                 each(left.get(), hidden);
             });
         };
-        if self.variant.bias.is_none() {
-            down(true, self.whole().max(begin));
-        }
-        down(self.variant.bias.is_some(), begin);
+        down(true, self.whole().max(begin));
+        down(false, begin);
     }
 
     /// Tiles of which all rows see all keys.
@@ -90,15 +87,13 @@ impl<'k, 'a> Strip<'k, 'a> {
 
 /// Scores and weights.
 impl<'k> Strip<'k, '_> {
-    /// Makes weights of the scores of a tile.
-    pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool) {
-        if self.variant.bias.is_some() {
-            self.add_bias(tile);
-        }
+    /// Makes weights of the scores of a tile; `hidden` says that rows may not see all its keys.
+    pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool, bias: Bias<'k>) {
+        self.add_bias(tile, hidden, bias);
         if hidden {
             self.hide(tile);
         }
-        self.softmax.weigh(&self.scores, hidden);
+        self.softmax.weigh(&self.scores, hidden || self.variant.bias.is_some());
     }
 
     /// Makes the scores minus infinity of keys that rows do not see.
@@ -128,20 +123,6 @@ impl<'k> Strip<'k, '_> {
         [task.batch, head, query.min(self.params.queries - 1)]
     }
 
-    fn add_bias(&self, tile: Val<'k, u32>) {
-        let (Some(ty), Some(bias)) = (self.variant.bias, &self.params.bias) else { return };
-        let first = tile * self.variant.tile.keys + self.column;
-        for half in 0..2 {
-            let row: Ptr<'k, Global, u8> = bias.row(ty.size(), self.query(half));
-            for nth in of_row(&self.scores, half) {
-                let column = (first + (8 * (nth / 4) + nth % 2) as u32).min(self.params.keys - 1);
-                let index = (column * self.params.column).convert("");
-                let added = read(ty, row, index) * LOG2_E;
-                self.scores.set(nth, self.scores.get(nth).mul_add(self.params.scale, added));
-            }
-        }
-    }
-
     /// Makes left factors of weights.
     pub fn pack(&self) {
         for word in 0..self.variant.tile.keys as usize / 4 {
@@ -161,7 +142,7 @@ impl<'k> Strip<'k, '_> {
     }
 
     /// Shrinks the sums of some columns, from the first one on, and adds new ones.
-    pub fn add(&self, fresh: &Sums<'k>, first: u32) {
+    pub fn add_sums(&self, fresh: &Sums<'k>, first: u32) {
         for (row, state) in self.softmax.rows.iter().enumerate() {
             for nth in of_row(fresh, row) {
                 let at = nth + first as usize / 2;

@@ -1,5 +1,6 @@
 //! Which code there is.
 
+use super::bias;
 use crate::types::PtxType;
 
 /// How much a block computes at once: 64 rows for each consumer, and keys.
@@ -57,8 +58,7 @@ pub(in super::super) struct Variant {
     pub tile: Tile,
     pub form: Form,
     pub causal: bool,
-    /// Type of the bias.
-    pub bias: Option<PtxType>,
+    pub bias: Option<bias::Form>,
     pub output: Output,
 }
 
@@ -69,7 +69,7 @@ impl Variant {
         let engine = if self.engine == Engine::Ampere { "mma_" } else { "" };
         let form = if self.form == Form::Plain { "_plain" } else { "" };
         let causal = if self.causal { "_causal" } else { "" };
-        let bias = self.bias.map_or(String::new(), |ty| format!("_bias_{}", ty.name()));
+        let bias = self.bias.map_or(String::new(), bias::Form::tag);
         let output = if self.packed() { "_partial" } else { "" };
         let (width, rows) = (self.width, 64 * consumers);
         let tile = format!("{rows}x{keys}x{stages}x{resident}");

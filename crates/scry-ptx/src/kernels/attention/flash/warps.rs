@@ -76,8 +76,9 @@ impl<'k> Warps<'k, '_> {
         self.strip.tiles(k.var(task.end), |tile, hidden| {
             self.arrived();
             self.copy_before(From::Keys, tile);
+            let bias = self.strip.fetch_bias(tile, hidden);
             self.scores();
-            self.strip.weigh(tile, hidden);
+            self.strip.weigh(tile, hidden, bias);
             self.strip.pack();
             self.strip.shrink();
             self.arrived();
