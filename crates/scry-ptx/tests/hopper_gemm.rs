@@ -3,6 +3,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
+
 #[path = "support/ledger.rs"]
 mod ledger;
 
@@ -106,6 +108,8 @@ fn parameters_are_as_many_as_the_kernel_declares() {
 fn shapes_choose_the_way() {
     let planned = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
     assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_bf16_io_128x256_c2"]);
+    // Lines that cross those of the cache are read together, so that fewer are.
+    assert_eq!(planned(2040, 2040, 2040), ["gemm_sm90_bf16_bf16_io_128x256_c2"]);
     let odd = planned(4097, 4095, 1023);
     assert_eq!(odd[0], "gemm_align16_2");
     assert!(odd[1].ends_with("_lanes"), "{odd:?}");

@@ -83,8 +83,8 @@ impl Task {
                 .flat_map(move |tile| SPLITS.map(|splits| Choice { tile, splits, flipped }));
             choices.filter(|choice| self.flaw(choice).is_none() && self.is_worth_it(choice))
         });
-        let best = all.min_by_key(|choice| self.cycles(choice));
-        best.unwrap_or(Choice { tile: Tile::new(2, 128, 1), splits: 1, flipped: false })
+        all.min_by_key(|choice| self.cycles(choice))
+            .expect("a product in one part is always possible")
     }
 
     fn tiles() -> impl Iterator<Item = Tile> {
@@ -172,17 +172,17 @@ impl Task {
         let product = (tile.columns / 2).max(16 + tile.columns / 4);
         // Of two parts each there are three products.
         let products = u64::from(4 * tile.groups * product * (2 * self.parts - 1)) * 11 / 10;
-        let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.lines_read(&layout));
+        let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.quarters(&layout));
         let (a, b) = if *flipped { (b, a) } else { (a, b) };
         let lines = tile.rows() * a + tile.columns * b / tile.cluster;
-        let reading = u64::from(lines * self.parts * LINE) / CACHE_BYTES;
+        let reading = u64::from(lines * self.parts * LINE / 4) / CACHE_BYTES;
         STAGE + overlapped(products, reading).max(SHORTEST)
     }
 
-    /// Lines of the cache that are read for a line of a tile: 2 where they are not aligned.
-    fn lines_read(&self, layout: &Layout) -> u32 {
+    /// Quarters of the time that it takes to read a line of a tile if it is one of the cache.
+    fn quarters(&self, layout: &Layout) -> u32 {
         let bytes = layout.leading * u64::from(self.gemm.element.size());
-        if bytes.is_multiple_of(LINE.into()) { 1 } else { 2 }
+        if bytes.is_multiple_of(LINE.into()) { 4 } else { 9 }
     }
 
     /// Cycles for the results of a tile.

@@ -1,11 +1,21 @@
-//! Products on Hopper's tensor cores (`sm_90a`).
+//! Products on Hopper's tensor cores (`sm_90a`): halves, and binary32 as TF32 or in two parts.
 //!
 //! A block has a warpgroup of which one thread has the copy engine bring tiles of both operands
 //! into a ring of stages in shared memory, and one to three warpgroups that multiply 64 rows each
 //! and write the results. Blocks stay, and compute one part of the product after the other: the
 //! operands of the next part arrive while results are written.
 //!
-//! Neighbours down the rows may form a cluster, in which each block reads a share of `b` for all.
+//! | what | when |
+//! | --- | --- |
+//! | large tiles, up to 128 × 256 and 192 × 192 | many results: tensor cores are the roof |
+//! | clusters of two, in which each reads half of `b` for both | long products: the cache is busy |
+//! | teams of 2 to 8 blocks for a tile, each a part of its depth | few tiles: memory is the roof |
+//! | parts of the depth with sums in memory, which a second kernel adds up | fewer still |
+//! | the transposed product | few rows, since instructions have 64 of them |
+//!
+//! Which of them takes the fewest cycles a model says ([`Choice`]). Results leave through the copy
+//! engine where lines begin and end at multiples of 16 bytes, else as words of two halves, or one
+//! by one where what was there is read.
 
 mod choice;
 mod consumer;
