@@ -15,6 +15,7 @@ impl Code {
         bytes: impl Arg<u32>,
         done: Barrier<'_>,
     ) {
+        self.edit(|body| body.require(8, 0));
         let name = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes";
         let (to, from) = (to.address().into(), from.address().into());
         let done = done.address().into();

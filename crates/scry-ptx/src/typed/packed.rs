@@ -42,7 +42,7 @@ impl<'k> Val<'k, u32> {
     /// One of its bytes, 0 to 3, as a signed number.
     #[must_use]
     pub fn signed_byte(self, nth: u32) -> Val<'k, i32> {
-        self.permute(0, 0x1110 * (nth | 8) | nth).cast()
+        self.permute(0, (0x1110 * (nth | 8)) | nth).cast()
     }
 
     /// The bits that are set in `mask`, and those of `other`.

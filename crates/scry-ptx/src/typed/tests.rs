@@ -1,7 +1,7 @@
 //! What the typed layer writes, as text, and whether NVIDIA's assembler takes it.
 
 use super::hopper::{Barrier, Factors, Left, Matrix, Sums, Swizzle, Transposed, descriptor};
-use super::{Bf16x2, Code, kernel, pack};
+use super::{Bf16x2, Code, Sign, kernel, pack};
 use crate::assembler::assemble;
 use crate::{PtxKernel, PtxModule, Target};
 
@@ -238,4 +238,31 @@ fn parts_of_a_matrix_differ_in_one_word() {
     ] {
         assert!(text.contains(line), "no {line} in {text}");
     }
+}
+
+#[test]
+fn bytes_are_taken_out_multiplied_and_copied() {
+    let lines = instructions(|k| {
+        let (a, b) = (k.number::<u32>("a"), k.number::<u32>("b"));
+        let _ = k.dot4(a.byte(2), b, a.signed_byte(3));
+        let _ = k.join(k.constant(1u16).copied(), k.constant(2u16).copied()).masked_or(15, b);
+        let sums = [k.constant(0i32).copied(); 4];
+        let _ = k.multiply_bytes(Sign::Unsigned, [a, b], [a], sums);
+    });
+    let expected = [
+        "ld.param.b32 %r0, [a];",
+        "ld.param.b32 %r1, [b];",
+        "prmt.b32 %r2, %r0, 0, 17474;",
+        "prmt.b32 %r3, %r0, 0, 48051;",
+        "dp4a.s32.s32 %r4, %r2, %r1, %r3;",
+        "mov.b16 %h0, 1;",
+        "mov.b16 %h1, 2;",
+        "mov.b32 %r5, {%h0, %h1};",
+        "and.b32 %r6, %r5, 15;",
+        "or.b32 %r7, %r6, %r1;",
+        "mov.b32 %r8, 0;",
+        "mma.sync.aligned.m16n8k16.row.col.s32.u8.s8.s32 {%r9, %r10, %r11, %r12}, {%r0, %r1}, \
+         {%r0}, {%r8, %r8, %r8, %r8};",
+    ];
+    assert_eq!(lines, expected);
 }

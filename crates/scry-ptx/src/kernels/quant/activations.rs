@@ -10,6 +10,8 @@ use crate::types::PtxType;
 
 /// Largest values below this are taken for zero: their reciprocals have no room.
 const NEGLIGIBLE: f32 = f32::from_bits((127 - 120) << 23);
+/// 1.5 * 2^23: numbers of less than 2^22 are rounded to integers by being added.
+const ROUNDER: f32 = 12_582_912.0;
 /// Sums of digits are kept as two bytes, of which the upper one counts so many times.
 pub(super) const UPPER: i32 = 64;
 /// Bytes of the sums of 256 digits.
@@ -132,24 +134,27 @@ impl<'k, S: Memory> Image<'k, S> {
         self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
         let mut rest = values.map(|value| value * inverse);
         for digit in 0..self.layout.digits {
-            let whole = rest.map(|value| value.convert::<i32>("rni"));
-            let words = [0, 4].map(|first| self.packed([0, 1, 2, 3].map(|i| whole[first + i])));
+            // The sum has the nearest integer in its low bits.
+            let sums = rest.map(|value| value + ROUNDER);
+            let words = [0, 4].map(|first| self.packed([0, 1, 2, 3].map(|i| sums[first + i])));
             self.write_digits(&held, digit, words);
-            rest = std::array::from_fn(|i| (rest[i] - whole[i].convert::<f32>("rn")) * 128.0);
+            rest = std::array::from_fn(|i| (rest[i] - (sums[i] - ROUNDER)) * 128.0);
         }
     }
 
-    /// The scale of a warp's values, and its reciprocal.
+    /// The scale of a warp's values, and about its reciprocal.
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let sizes = values.map(|value| value.unary("abs"));
         let own = sizes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
         let largest = self.k.reduce_warp(own, 32, |a, b| a.max(b));
         let counts = largest.ge(NEGLIGIBLE);
-        let inverse = self.k.constant(127.0f32).binary("div.rn", largest);
+        // The reciprocal of what is above 2^126 would be flushed to zero.
+        let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);
         (counts.select(largest * (1.0 / 127.0), 0.0), counts.select(inverse, 0.0))
     }
 
-    fn packed(&self, numbers: [Val<'k, i32>; 4]) -> Val<'k, u32> {
+    /// The lowest bytes of four numbers.
+    fn packed(&self, numbers: [Val<'k, f32>; 4]) -> Val<'k, u32> {
         let [a, b, c, d] = numbers.map(Val::cast::<u32>);
         a.permute(b, 0x0040u32).permute(c.permute(d, 0x0040u32), 0x5410u32)
     }

@@ -56,7 +56,7 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), KernelE
 
 /// A scale as it is stored, and what that is.
 fn stored(scale: f32) -> ([u8; 2], f32) {
-    let half = f16::from_f32(scale.max(-LARGEST).min(LARGEST));
+    let half = f16::from_f32(scale.clamp(-LARGEST, LARGEST));
     (half.to_le_bytes(), half.to_f32())
 }
 

@@ -4,13 +4,14 @@
 ///
 /// | format | a weight is | bits of `q` | bytes of a block |
 /// | --- | --- | --- | --- |
-/// | `Q4K` | `d * scale * q - dmin * offset` | 4 | 2 `d`, 2 `dmin`, 12 scales and offsets, 128 `q` |
-/// | `Q5K` | the same | 5 | 2 `d`, 2 `dmin`, 12 scales and offsets, 32 high bits, 128 low bits |
+/// | `Q4K` | `d * scale * q - dmin * offset` | 4 | 2 `d`, 2 `dmin`, 12 scales, 128 `q` |
+/// | `Q5K` | the same | 5 | 2 `d`, 2 `dmin`, 12 scales, 32 high bits, 128 low bits |
 /// | `Q6K` | `d * scale * (q - 32)` | 6 | 128 low bits, 64 high bits, 16 scales, 2 `d` |
 /// | `Q8_0` | `d * q` | 8 | 2 `d`, 32 `q` |
 ///
-/// `d` and `dmin` are binary16. Scales are for 32 weights each (6 bits), of `Q6K` for 16 (8 bits,
-/// signed). Numbers of several bytes are little-endian, blocks have no gaps between them.
+/// `d` and `dmin` are binary16. Scales, and offsets with them, are for 32 weights each (6 bits),
+/// of `Q6K` for 16 (8 bits, signed). Numbers of several bytes are little-endian, blocks have no
+/// gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BlockFormat {
     /// 4.5 bits a weight.
@@ -57,7 +58,7 @@ impl BlockFormat {
 
     /// Whether blocks begin at multiples of 16 bytes; otherwise of 2.
     pub(super) const fn is_aligned(self) -> bool {
-        self.block_bytes() % 16 == 0
+        self.block_bytes().is_multiple_of(16)
     }
 
     /// As names of kernels have it.

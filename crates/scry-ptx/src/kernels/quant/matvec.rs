@@ -52,23 +52,33 @@ impl MatVec {
         let block = self.format.block_len() as u64;
         if !self.k.is_multiple_of(block) {
             let problem = format!("{}, no multiple of {block}", self.k);
-            return Err(refusal("k", problem, "rows are made of whole blocks"));
+            return Err(refusal("matvec", "k", problem, "rows are made of whole blocks"));
         }
         if self.rows.max(self.k) >= 1 << 31 {
             let problem = format!("{} by {}", self.rows, self.k);
-            return Err(refusal("size", problem, "each side has to be below 2^31: take parts"));
+            return Err(refusal(
+                "matvec",
+                "size",
+                problem,
+                "each side has to be below 2^31: take parts",
+            ));
         }
         if self.k * u64::from(self.columns) > 1 << 30 {
             let problem = format!("{} columns of {}", self.columns, self.k);
-            return Err(refusal("x", problem, "at most 2^30 activations: take fewer columns"));
+            return Err(refusal(
+                "matvec",
+                "x",
+                problem,
+                "at most 2^30 activations: take fewer columns",
+            ));
         }
         if self.columns > MOST_COLUMNS {
             let remedy = "take at most 8 columns, or a product of matrices";
-            return Err(refusal("columns", self.columns.to_string(), remedy));
+            return Err(refusal("matvec", "columns", self.columns.to_string(), remedy));
         }
         if !matches!(self.activations, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
             let problem = self.activations.name().to_owned();
-            return Err(refusal("activations", problem, "they are f32, f16 or bf16"));
+            return Err(refusal("matvec", "activations", problem, "they are f32, f16 or bf16"));
         }
         Ok(())
     }
@@ -83,6 +93,9 @@ impl MatVec {
         let parts = if hopper { self.parts(machine) } else { None };
         let Some(parts) = parts else { return self.portable_plan() };
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
+        if self.rows == 0 {
+            return Ok(plan);
+        }
         for part in parts {
             let stream = Stream::new(*self, part, machine).expect("parts are chosen to fit");
             match stream.prepared() {
@@ -165,9 +178,10 @@ impl Plan {
 }
 
 pub(super) fn refusal(
+    kernel: &str,
     argument: &'static str,
     problem: String,
     remedy: &'static str,
 ) -> KernelError {
-    KernelError::Argument { kernel: "matvec".to_owned(), argument, problem, remedy }
+    KernelError::Argument { kernel: kernel.to_owned(), argument, problem, remedy }
 }

@@ -36,10 +36,15 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, KernelErro
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, no multiple of {block}");
-        return Err(refusal("count", problem, "fill whole blocks"));
+        return Err(refusal("quantize", "count", problem, "fill whole blocks"));
     }
     if kernel.grid() >= 1 << 31 {
-        return Err(refusal("count", count.to_string(), "quantise the numbers in parts"));
+        return Err(refusal(
+            "quantize",
+            "count",
+            count.to_string(),
+            "quantise the numbers in parts",
+        ));
     }
     if count == 0 {
         return Ok(Plan { arguments: kernel.interface().buffers, ..Plan::default() });

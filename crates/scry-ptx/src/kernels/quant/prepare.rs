@@ -63,7 +63,7 @@ impl Kernel for Prepare {
     fn launch(&self) -> LaunchShape {
         let units = self.product.k.div_ceil(SPAN.into()) as u32 * self.layout.room;
         LaunchShape {
-            grid: [units.div_ceil(WARPS), 1, 1],
+            grid: [units.div_ceil(WARPS).max(1), 1, 1],
             block: [WARPS * 32, 1, 1],
             dynamic_shared: 0,
         }

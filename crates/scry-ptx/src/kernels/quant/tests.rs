@@ -40,7 +40,8 @@ fn q4k_has_pairs_of_groups_in_nibbles() {
 fn q5k_has_fifth_bits_apart() {
     let mut block = head(2.0, 1.0);
     // Bit `g` of byte `i` is the highest one of weight `i` of group `g`: set where `g` divides `i`.
-    let high = |at: usize| (0..8).filter(|group| at % (group + 1) == 0).fold(0, |b, g| b | 1 << g);
+    let high =
+        |at: usize| (0..8).filter(|group| at.is_multiple_of(group + 1)).fold(0, |b, g| b | 1 << g);
     block.extend((0..32).map(high).map(|bits: u32| bits as u8));
     block.extend((0..128u32).map(|at| ((at % 16) | (at / 8) << 4) as u8));
     let weights = dequantize(BlockFormat::Q5K, &block).unwrap();
@@ -58,10 +59,11 @@ fn q5k_has_fifth_bits_apart() {
 fn q6k_has_four_groups_in_a_byte() {
     let mut block = Vec::new();
     // Low bits, for each half: groups 0 and 1 below, groups 2 and 3 above, each 32 bytes.
-    block.extend((0..128u32).map(|at| (at % 16 | (at / 3 % 16) << 4) as u8));
+    block.extend((0..128u32).map(|at| ((at % 16) | ((at / 3 % 16) << 4)) as u8));
     // High bits, for each half: those of groups 0 to 3, from the lowest bits up.
     block.extend(
-        (0..64u32).map(|at| (at % 4 | (at / 4 % 4) << 2 | (at / 5 % 4) << 4 | 2 << 6) as u8),
+        (0..64u32)
+            .map(|at| ((at % 4) | ((at / 4 % 4) << 2) | ((at / 5 % 4) << 4) | (2 << 6)) as u8),
     );
     // Scales of 16 weights each, signed.
     block.extend((0..16i32).map(|nth| (nth * 15 - 112) as i8 as u8));
@@ -206,7 +208,9 @@ proptest! {
     }
 
     #[test]
-    fn blocks_are_quantised_to_themselves_closely(bytes in prop::collection::vec(any::<u8>(), 210)) {
+    fn blocks_are_quantised_to_themselves_closely(
+        bytes in prop::collection::vec(any::<u8>(), 210),
+    ) {
         for format in BlockFormat::ALL {
             let mut block = bytes[..format.block_bytes()].to_vec();
             let floats = if format == BlockFormat::Q6K { vec![208] } else { vec![0, 2] };

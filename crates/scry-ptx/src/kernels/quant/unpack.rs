@@ -37,13 +37,23 @@ pub fn dequantize_plan(
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, no multiple of {block}");
-        return Err(refusal("count", problem, "give whole blocks"));
+        return Err(refusal("dequantize", "count", problem, "give whole blocks"));
     }
     if count.div_ceil(u64::from(WARPS * SPAN)) >= 1 << 31 {
-        return Err(refusal("count", count.to_string(), "convert the weights in parts"));
+        return Err(refusal(
+            "dequantize",
+            "count",
+            count.to_string(),
+            "convert the weights in parts",
+        ));
     }
     if !matches!(element, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
-        return Err(refusal("element", element.name().to_owned(), "take f32, f16 or bf16"));
+        return Err(refusal(
+            "dequantize",
+            "element",
+            element.name().to_owned(),
+            "take f32, f16 or bf16",
+        ));
     }
     let kernel = Unpack { format, element, count };
     if count == 0 {

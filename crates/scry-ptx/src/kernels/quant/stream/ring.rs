@@ -1,6 +1,6 @@
 //! The ring of stages in shared memory, which one warp fills with weights and others empty.
 
-use super::super::format::{BlockFormat, SPAN};
+use super::super::format::BlockFormat;
 use super::super::wide;
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
@@ -26,7 +26,7 @@ pub(super) const fn row_bytes(format: BlockFormat) -> u32 {
     } else {
         // Lanes read at most 4 bytes: 16 bytes in each of 8 rows at once.
         let room = (bytes + 16).next_multiple_of(16);
-        if room % 32 == 0 { room + 16 } else { room }
+        if room.is_multiple_of(32) { room + 16 } else { room }
     }
 }
 
@@ -198,8 +198,7 @@ impl<'k> Turn<'k> {
 const _: () = {
     let mut nth = 0;
     while nth < BlockFormat::ALL.len() {
-        assert!(SPANS * BlockFormat::ALL[nth].span_bytes() % 16 == 0);
-        assert!(SPANS * SPAN == 2048);
+        assert!((SPANS * BlockFormat::ALL[nth].span_bytes()).is_multiple_of(16));
         nth += 1;
     }
 };

@@ -15,8 +15,8 @@ const MAGIC: f32 = 12_582_912.0;
 
 /// How the 8 columns of a tile are shared out among groups of weights that have a scale each.
 ///
-/// With fewer than 8 lines of digits, columns would be idle. Instead there are *sets* of groups: the
-/// digits of each group of a set stand in columns of their own, with zeros where those of the
+/// With fewer than 8 lines of digits, columns would be idle. Instead there are *sets* of groups:
+/// the digits of each group of a set stand in columns of their own, with zeros where those of the
 /// others are. One chain of products then has the sums of all groups of a set, which are scaled at
 /// once, in different lanes.
 #[derive(Debug, Clone, Copy)]
@@ -243,7 +243,7 @@ struct Bits<'k, 'f> {
 impl<'k> Bits<'k, '_> {
     /// Those of both rows, as tensor cores take them.
     fn next(&mut self, group: u32) -> [Val<'k, u32>; 4] {
-        if group % 2 == 0 && group > 0 {
+        if group.is_multiple_of(2) && group > 0 {
             self.low = self.factors.pairs(self.low_bits + 16 * i64::from(group));
         }
         let [a, b] = [0, 1].map(|row| {

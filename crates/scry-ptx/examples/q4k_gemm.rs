@@ -1,0 +1,60 @@
+//! The kernels of products with quantised weights, described, and the text of one of them; no GPU
+//! is needed: `cargo run --example q4k_gemm [ROWS K COLUMNS]`.
+
+use std::error::Error;
+
+use scry_ptx::kernels::quant::{BlockFormat, MatMul, dequantize, quantize};
+use scry_ptx::kernels::{Machine, Place, Plan};
+use scry_ptx::{PtxType, Target};
+
+/// An H200.
+const MACHINE: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let sizes: Vec<u64> =
+        std::env::args().skip(1).map(|size| size.parse()).collect::<Result<_, _>>()?;
+    let [rows, k, columns] = sizes[..].try_into().unwrap_or([4096, 14336, 1]);
+    blocks()?;
+    let format = BlockFormat::Q4K;
+    let (activations, output) = (PtxType::F16, PtxType::F32);
+    let plan = MatMul { format, rows, k, columns, activations, output }.plan(MACHINE)?;
+    describe(&plan);
+    if let Some(last) = plan.steps.last() {
+        print!("{}", last.kernel.emit_ptx_for(MACHINE.target)?);
+    }
+    Ok(())
+}
+
+/// What quantising does to some weights.
+fn blocks() -> Result<(), Box<dyn Error>> {
+    let weights: Vec<f32> = (0..256).map(|nth| (nth as f32 * 0.37).sin()).collect();
+    let blocks = quantize(BlockFormat::Q4K, &weights)?;
+    let again = dequantize(BlockFormat::Q4K, &blocks)?;
+    let lost = weights.iter().zip(&again).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    println!("// 256 weights up to 1 in {} bytes, off by at most {lost:.3}", blocks.len());
+    Ok(())
+}
+
+fn describe(plan: &Plan) {
+    for buffer in &plan.arguments {
+        println!(
+            "// {}: {} of {}, {:?}",
+            buffer.name,
+            buffer.len,
+            buffer.element.name(),
+            buffer.access
+        );
+    }
+    for (nth, bytes) in plan.scratch.iter().enumerate() {
+        println!("// scratch {nth}: {bytes} bytes");
+    }
+    for step in &plan.steps {
+        let launch = step.kernel.launch();
+        let places = step.buffers.iter().map(|place| match place {
+            Place::Argument(nth) => plan.arguments[*nth].name.to_owned(),
+            Place::Scratch(nth) => format!("scratch {nth}"),
+        });
+        let places: Vec<_> = places.collect();
+        println!("// {}: {launch:?}, takes {}", step.kernel.name(), places.join(", "));
+    }
+}

@@ -1,0 +1,185 @@
+//! Quantised matrices: which kernels are chosen, what they are made of, and what is refused.
+//!
+//! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
+
+#[path = "support/ledger.rs"]
+mod ledger;
+
+use std::collections::BTreeMap;
+
+use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, quantize_plan};
+use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan};
+use scry_ptx::{PtxType, Target};
+
+const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const TYPES: [PtxType; 3] = [PtxType::F32, PtxType::F16, PtxType::Bf16];
+
+fn product(format: BlockFormat, rows: u64, k: u64, columns: u32) -> MatVec {
+    MatVec { format, rows, k, columns, activations: PtxType::F32 }
+}
+
+fn names(plan: &Plan) -> Vec<String> {
+    plan.steps.iter().map(|step| step.kernel.name()).collect()
+}
+
+/// Products with few columns of every kind.
+fn products(format: BlockFormat) -> Vec<Plan> {
+    let mut plans = Vec::new();
+    for k in [512, 4096, 14336, 28672] {
+        for columns in 1..=8 {
+            let few = product(format, 4096, k, columns);
+            plans.push(few.plan(HOPPER).expect("the sizes fit"));
+            plans.push(few.plan(AMPERE).expect("the sizes fit"));
+        }
+    }
+    let typed = TYPES.map(|activations| MatVec { activations, ..product(format, 33, 512, 1) });
+    plans.extend(typed.iter().map(|few| few.plan(HOPPER).expect("the sizes fit")));
+    plans
+}
+
+/// Every kind of kernel, but for those of other families.
+fn all() -> Vec<Plan> {
+    let mut plans: Vec<Plan> = BlockFormat::ALL.into_iter().flat_map(products).collect();
+    for format in BlockFormat::ALL {
+        plans.push(quantize_plan(format, 4096).expect("the sizes fit"));
+        plans.extend(
+            TYPES.map(|element| dequantize_plan(format, element, 4096).expect("the sizes fit")),
+        );
+    }
+    plans
+}
+
+#[test]
+fn kernels_neither_spill_nor_use_local_memory() {
+    ledger::compare("quant.txt", &all());
+}
+
+#[test]
+fn kernels_of_a_name_have_the_same_text() {
+    let mut texts = BTreeMap::new();
+    for plan in all() {
+        for step in plan.steps {
+            let text = step.kernel.emit_ptx();
+            let known = texts.entry(step.kernel.name()).or_insert_with(|| text.clone());
+            assert_eq!(*known, text, "{}", step.kernel.name());
+        }
+    }
+    assert!(texts.len() > 80, "{}", texts.len());
+}
+
+#[test]
+fn hopper_streams_and_others_take_dot_products() {
+    for format in BlockFormat::ALL {
+        let one = product(format, 4096, 14336, 1);
+        let stream = &one.plan(HOPPER).unwrap().steps[0].kernel;
+        let text = stream.emit_ptx();
+        assert_eq!(stream.default_target(), Target::SM_90);
+        let copies = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [";
+        assert_eq!(text.matches(copies).count(), 1);
+        // Eight times 32 weights, and offsets unless there are none.
+        let products = if format == BlockFormat::Q8_0 { 8 } else { 10 };
+        assert_eq!(text.matches("mma.sync.aligned").count(), products, "{format:?}");
+        let portable = one.plan(AMPERE).unwrap();
+        assert_eq!(portable.steps.len(), 2);
+        assert_eq!(portable.steps[1].kernel.default_target(), Target::SM_75);
+        assert!(portable.steps[1].kernel.emit_ptx().contains("dp4a.s32.s32"));
+    }
+}
+
+#[test]
+fn digits_of_many_activations_are_made_once() {
+    let few = product(BlockFormat::Q4K, 4096, 14336, 1).plan(HOPPER).unwrap();
+    assert_eq!(names(&few), ["matvec_stream_q4k_f32_1d2s32"]);
+    let many = product(BlockFormat::Q4K, 4096, 14336, 8).plan(HOPPER).unwrap();
+    let expected = ["matvec_digits_f32_8d1s32", "matvec_stream_q4k_prepared_8d1s32"];
+    assert_eq!(names(&many), expected);
+    // For each of 56 times 256 values of 8 columns: digits, 32 bytes of sums, a scale.
+    assert_eq!(many.scratch, [56 * 8 * (256 + 32 + 4)]);
+    assert_eq!(many.steps[0].buffers, [Place::Argument(1), Place::Scratch(0)]);
+    assert_eq!(many.steps[1].buffers, [Place::Argument(0), Place::Scratch(0), Place::Argument(2)]);
+}
+
+/// The first column and the number of columns of each product.
+fn parts(plan: &Plan) -> Vec<(u32, u32)> {
+    let streams = plan.steps.iter().filter(|step| step.kernel.name().contains("stream"));
+    let number = |parameter: &Parameter| match parameter {
+        Parameter::U32(number) => *number,
+        other => panic!("{other:?} is no number"),
+    };
+    let part = |parameters: &[Parameter]| (number(&parameters[5]), number(&parameters[6]));
+    streams.map(|step| part(&step.kernel.interface().parameters)).collect()
+}
+
+#[test]
+fn columns_are_split_where_there_is_no_room_or_too_little_precision() {
+    let split =
+        |k, columns| parts(&product(BlockFormat::Q6K, 64, k, columns).plan(HOPPER).unwrap());
+    assert_eq!(split(14336, 8), [(0, 8)]);
+    assert_eq!(split(512, 7), [(0, 4), (4, 3)]);
+    assert_eq!(split(28672, 5), [(0, 2), (2, 2), (4, 1)]);
+    let giant = product(BlockFormat::Q6K, 64, 1 << 20, 1).plan(HOPPER).unwrap();
+    assert_eq!(names(&giant)[1], "matvec_dot_q6k_1");
+}
+
+#[test]
+fn shared_memory_is_within_what_a_block_can_have() {
+    for plan in all() {
+        for step in plan.steps {
+            assert!(step.kernel.launch().dynamic_shared <= 232_448 - 16_896, "{step:?}");
+        }
+    }
+}
+
+#[test]
+fn many_columns_are_products_of_halves() {
+    let many = MatMul {
+        format: BlockFormat::Q4K,
+        rows: 4096,
+        k: 14336,
+        columns: 512,
+        activations: PtxType::F16,
+        output: PtxType::F16,
+    };
+    let plan = many.plan(HOPPER).unwrap();
+    assert_eq!(names(&plan)[0], "dequantize_q4k_f16");
+    assert!(names(&plan)[1].starts_with("gemm_sm90_f16_f16"), "{:?}", names(&plan));
+    assert_eq!(plan.scratch[0], 2 * 4096 * 14336);
+    assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
+    assert_eq!(plan.arguments.iter().map(|b| b.name).collect::<Vec<_>>(), ["weights", "x", "y"]);
+    let few = MatMul { columns: 3, output: PtxType::F32, ..many };
+    assert_eq!(
+        names(&few.plan(HOPPER).unwrap()),
+        ["matvec_digits_f16_4d2s32", "matvec_stream_q4k_prepared_4d2s32"]
+    );
+}
+
+#[test]
+fn nothing_is_an_empty_plan() {
+    for (rows, columns) in [(0, 1), (5, 0)] {
+        let plan = product(BlockFormat::Q4K, rows, 512, columns).plan(HOPPER).unwrap();
+        assert_eq!((plan.steps.len(), plan.arguments.len()), (0, 3));
+    }
+    let plan = product(BlockFormat::Q4K, 5, 0, 1).plan(HOPPER).unwrap();
+    assert_eq!(plan.steps.len(), 1, "sums of nothing are zeros, which have to be written");
+    assert!(quantize_plan(BlockFormat::Q5K, 0).unwrap().steps.is_empty());
+    assert!(dequantize_plan(BlockFormat::Q5K, PtxType::F16, 0).unwrap().steps.is_empty());
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let said = |few: MatVec| few.plan(HOPPER).unwrap_err().to_string();
+    let good = product(BlockFormat::Q4K, 4096, 512, 1);
+    assert!(said(MatVec { k: 500, ..good }).contains("k is 500, no multiple of 256"));
+    assert!(said(MatVec { rows: 1 << 31, ..good }).contains("each side has to be below 2^31"));
+    assert!(said(MatVec { columns: 9, ..good }).contains("columns is 9"));
+    let bytes = MatVec { activations: PtxType::U8, ..good };
+    assert!(said(bytes).contains("activations is u8; they are f32, f16 or bf16"));
+    assert!(said(MatVec { k: 1 << 28, columns: 8, ..good }).contains("2^30"));
+    assert!(quantize_plan(BlockFormat::Q4K, 100).is_err());
+    assert!(dequantize_plan(BlockFormat::Q4K, PtxType::U8, 256).is_err());
+    let turing = Target::SM_75;
+    let half = dequantize_plan(BlockFormat::Q4K, PtxType::F16, 256).unwrap();
+    let error = half.steps[0].kernel.emit_ptx_for(turing).unwrap_err();
+    assert!(matches!(error, KernelError::Target { .. }), "{error}");
+}
