@@ -222,7 +222,7 @@ impl Drop for Kernel {
         if self.module.is_null() {
             return;
         }
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         // SAFETY: by the driver's contract no unfinished submission uses the kernel.
         let code = unsafe { (self.gpu.api.module_unload)(self.module) };
         if let Err(error) = self.gpu.check("cuModuleUnload", code) {

@@ -308,7 +308,7 @@ fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         // SAFETY: nobody uses the handle any more, and all products are done.
         let status = unsafe { (self.api.destroy)(self.raw) };
         if status != Status::SUCCESS {

@@ -71,6 +71,12 @@ impl Gpu {
         self.current_for(Call::enter())
     }
 
+    /// [`Gpu::current`] where something is freed: none if there is no context any more, with which
+    /// all went that was made in it.
+    pub(super) fn current_to_free(&self) -> Option<Current<'_>> {
+        self.current().ok()
+    }
+
     /// [`Gpu::current`] for a question; none if the answer might have to wait for somebody else.
     pub(super) fn current_for_question(&self) -> Result<Option<Current<'_>>> {
         self.check_alive()?;
@@ -95,6 +101,13 @@ impl Gpu {
     #[inline(never)]
     pub(super) fn check(&self, call: &'static str, code: Code) -> Result<()> {
         code.ok().map_err(|code| self.failed(call, code))
+    }
+
+    /// Reports a call that failed where nothing is left to be done about it.
+    pub(super) fn note(&self, call: &'static str, code: Code) {
+        if let Err(error) = self.check(call, code) {
+            log::warn!("cuda: something was not freed: {error}");
+        }
     }
 
     /// The error for a call that returned `code`; remembers the loss of the device.

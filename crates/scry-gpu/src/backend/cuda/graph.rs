@@ -8,7 +8,7 @@ use super::api::Api;
 use super::encode::{Encoder, Launch, Op};
 use super::gpu::Gpu;
 use super::plan;
-use super::stream::{Stream, note};
+use super::stream::Stream;
 use super::types::{
     self, Code, Context, CopySide, DevicePtr, GraphNode, KernelNode, MemcpyNode, MemsetNode,
 };
@@ -42,11 +42,11 @@ impl Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         if let Some(exec) = self.exec {
             // SAFETY: no unfinished work uses it.
             let code = unsafe { (self.gpu.api.graph_exec_destroy)(exec) };
-            note(self.gpu.check("cuGraphExecDestroy", code));
+            self.gpu.note("cuGraphExecDestroy", code);
         }
     }
 }
@@ -208,7 +208,7 @@ impl Drop for Builder<'_> {
         }
         // SAFETY: what is launched is made of a copy.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
-        note(self.gpu.check("cuGraphDestroy", code));
+        self.gpu.note("cuGraphDestroy", code);
     }
 }
 

@@ -166,7 +166,7 @@ impl Heap {
                 false => (api.mem_free_async)(address, self.stream),
             }
         };
-        self.note("cuMemFreeAsync", code);
+        self.gpu.note("cuMemFreeAsync", code);
     }
 
     fn host_memory(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
@@ -211,14 +211,7 @@ impl Heap {
     fn unpin(&self, place: Place) {
         // SAFETY: nobody uses the memory, which was allocated by `pin_now`.
         let code = unsafe { (self.gpu.api.mem_free_host)(place.host.as_ptr().cast()) };
-        self.note("cuMemFreeHost", code);
-    }
-
-    /// Notes what became of a call after which there is nothing to be done.
-    fn note(&self, call: &'static str, code: Code) {
-        if let Err(error) = self.gpu.check(call, code) {
-            log::error!("cuda: memory was not freed: {error}");
-        }
+        self.gpu.note("cuMemFreeHost", code);
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
@@ -270,19 +263,19 @@ fn named(label: &str) -> String {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         let pinned = lock(&self.pinned).take_down();
         pinned.into_iter().for_each(|place| self.unpin(place));
         let api = self.gpu.api;
         if !self.stream.is_null() {
             // SAFETY: every block holds an `Arc` of this, so that nobody uses the stream any more.
             let code = unsafe { (api.stream_destroy)(self.stream) };
-            self.note("cuStreamDestroy", code);
+            self.gpu.note("cuStreamDestroy", code);
         }
         if !self.pool.is_null() {
             // SAFETY: all memory from the pool was given back, for the same reason.
             let code = unsafe { (api.mem_pool_destroy)(self.pool) };
-            self.note("cuMemPoolDestroy", code);
+            self.gpu.note("cuMemPoolDestroy", code);
         }
     }
 }
@@ -331,7 +324,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let heap = &self.heap;
-        let Ok(_current) = heap.gpu.current() else { return };
+        let Some(_current) = heap.gpu.current_to_free() else { return };
         match self.host {
             None => heap.give(self.address, self.capacity),
             Some(place) => {

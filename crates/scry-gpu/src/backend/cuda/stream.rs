@@ -127,10 +127,10 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         // SAFETY: nobody uses it any more; what is in it is done.
         let code = unsafe { (self.gpu.api.stream_destroy)(self.raw) };
-        note(self.gpu.check("cuStreamDestroy", code));
+        self.gpu.note("cuStreamDestroy", code);
     }
 }
 
@@ -183,18 +183,10 @@ impl Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         // SAFETY: nobody uses it any more.
         let code = unsafe { (self.gpu.api.event_destroy)(self.raw) };
-        note(self.gpu.check("cuEventDestroy", code));
-    }
-}
-
-/// Reports what went wrong where nothing is left to be done about it.
-#[inline(never)]
-pub(super) fn note(outcome: Result<()>) {
-    if let Err(error) = outcome {
-        log::warn!("{error}");
+        self.gpu.note("cuEventDestroy", code);
     }
 }
 

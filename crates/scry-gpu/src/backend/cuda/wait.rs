@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::gpu::Gpu;
 use super::lock;
 use super::params::Polled;
-use super::stream::{Event, Stream, note};
+use super::stream::{Event, Stream};
 use super::types::{self, DevicePtr};
 use crate::backend::poll::Wait;
 use crate::error::Result;
@@ -244,17 +244,17 @@ fn share(gpu: &Gpu) -> Result<(NonNull<Shared>, DevicePtr)> {
 fn free_shared(gpu: &Gpu, place: *mut c_void) {
     // SAFETY: it was allocated so, and nobody uses it any more.
     let code = unsafe { (gpu.api.mem_free_host)(place) };
-    note(gpu.check("cuMemFreeHost", code));
+    gpu.note("cuMemFreeHost", code);
 }
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        let Ok(_current) = self.gpu.current() else { return };
+        let Some(_current) = self.gpu.current_to_free() else { return };
         free_shared(&self.gpu, self.shared.as_ptr().cast());
         if self.polled.epoch != 0 {
             // SAFETY: all work is done, so that no kernel reads it.
             let code = unsafe { (self.gpu.api.mem_free)(self.polled.epoch) };
-            note(self.gpu.check("cuMemFree", code));
+            self.gpu.note("cuMemFree", code);
         }
     }
 }
