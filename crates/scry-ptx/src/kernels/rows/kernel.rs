@@ -123,7 +123,7 @@ impl Kernel for RowKernel {
         let mut kernel =
             typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
         let blocks = self.team.blocks;
-        kernel.min_blocks = self.team.residents(self.format, &*self.op);
+        kernel.min_blocks = self.team.residents(&*self.op, self.format, self.ragged());
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
     }

@@ -59,14 +59,14 @@ impl Team {
         if op.columns().is_empty() { 1024 } else { 512 }
     }
 
-    /// Blocks that share a multiprocessor at least: a bound on registers. Halves with operands for
-    /// their columns get more of them; a team within a warp as many as it likes.
-    pub(super) fn residents(self, format: Format, op: &dyn RowOp) -> Option<u32> {
+    /// Blocks that share a multiprocessor at least: a bound on registers. Halves beside operands
+    /// that are read one by one take more of them; a team within a warp as many as it likes.
+    pub(super) fn residents(self, op: &dyn RowOp, format: Format, ragged: bool) -> Option<u32> {
+        let single = ragged && !op.columns().is_empty() && format.per_word() > 1;
+        let many = single && self.vectors > Self::few_vectors(format);
         match self.threads {
             ..=32 => None,
-            64..=512 if format.per_word() > 1 && !op.columns().is_empty() => {
-                Some(768 / self.threads)
-            }
+            ..=512 if many => Some(3 * 256 / self.threads),
             _ if self.vectors > Self::most_vectors(format) => Some(3 * DEEP_BLOCK / self.threads),
             _ => Some(1024 / self.threads),
         }
