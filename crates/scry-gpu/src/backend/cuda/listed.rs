@@ -114,8 +114,8 @@ fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Re
     const STEPS: [u32; 5] = [1; 5];
     /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
     const PLAIN: c_uint = 0;
-    /// `CU_TENSOR_MAP_L2_PROMOTION_L2_256B`.
-    const FETCHED: c_uint = 3;
+    /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
+    const FETCHED: c_uint = 2;
     /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: zeros.
     const OUTSIDE: c_uint = 0;
     let mut out = Encoded([0; 16]);

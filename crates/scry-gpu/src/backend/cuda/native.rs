@@ -205,7 +205,7 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
         _ => job.source.to_owned(),
     };
     check_entry(gpu, job, &ptx)?;
-    if aligns_shared(&ptx) {
+    if aligns_shared(&ptx) || is_specific(&ptx) {
         return Ok([ptx.as_bytes(), b"\0"].concat());
     }
     jit::cubin(gpu, job.entry, ptx).map_err(|error| refused_by_jit(job, error))
@@ -221,6 +221,13 @@ fn aligns_shared(ptx: &str) -> bool {
         let align = line.split(".align").nth(1).and_then(|rest| rest.split_whitespace().next());
         align.and_then(|number| number.parse::<u32>().ok()).is_some_and(|align| align > 16)
     })
+}
+
+/// Whether PTX is for one architecture alone, such as `sm_90a`. The driver's linker compiles it as a
+/// part of something larger, where products of tensor cores that overlap are put one after the other.
+fn is_specific(ptx: &str) -> bool {
+    let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
+    line.is_some_and(|line| line.split(',').next().is_some_and(|arch| arch.trim().ends_with('a')))
 }
 
 /// CUDA C through NVRTC.
@@ -361,6 +368,14 @@ mod tests {
         assert!(!aligns_shared(".extern .shared .b8 s[];"));
         assert!(!aligns_shared(".extern .func f;\n.shared .align 128 .b8 s[64];"));
         assert!(!aligns_shared(".extern .global .align 128 .b8 g[64];"));
+    }
+
+    #[test]
+    fn code_for_one_architecture_alone_is_noticed() {
+        assert!(is_specific(".version 8.0\n.target sm_90a\n.address_size 64"));
+        assert!(is_specific("// a\n  .target sm_100a, debug\n"));
+        assert!(!is_specific(".version 8.0\n.target sm_90\n// .target sm_90a"));
+        assert!(!is_specific(".visible .entry a()"));
     }
 
     #[test]
