@@ -1,6 +1,5 @@
 //! What the assembler makes of kernels, as a golden file: registers, shared memory, spills.
 
-use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -23,12 +22,13 @@ pub fn compare(file: &str, plans: &[Plan]) {
     for kernel in kernels {
         let entry = entry(kernel, Path::new(&assembler));
         assert!(entry.ends_with(" 0"), "{entry}: registers are spilled");
-        writeln!(text, "{entry}").unwrap();
+        text.push_str(&(entry + "\n"));
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/out/kernels").join(file);
     if std::env::var_os("SCRY_BLESS").is_some_and(|v| v == "1") {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, &text).unwrap();
+        let folder = path.parent().expect("the file is in a folder");
+        std::fs::create_dir_all(folder).expect("the folder can be made");
+        std::fs::write(&path, &text).expect("the ledger can be written");
     }
     let blessed = std::fs::read_to_string(&path)
         .unwrap_or_else(|e| panic!("{}: {e}; SCRY_BLESS=1 writes it", path.display()));
@@ -59,17 +59,17 @@ fn entry(kernel: &dyn Kernel, assembler: &Path) -> String {
 
 /// What the assembler reports.
 fn assemble(text: &str, target: Target, assembler: &Path) -> String {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("kernel.ptx");
-    std::fs::write(&file, text).unwrap();
+    std::fs::write(&file, text).expect("the temporary folder can be written to");
     let output = Command::new(assembler)
         .args(["-v", &format!("-arch={target}"), "-o"])
         .arg(folder.path().join("kernel.cubin"))
         .arg(&file)
         .output()
-        .unwrap();
+        .expect("SCRY_PTXAS names a program");
     let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8(said).unwrap();
+    let said = String::from_utf8(said).expect("the assembler writes text");
     assert!(output.status.success(), "{said}\n{text}");
     said
 }
