@@ -8,10 +8,13 @@ use crate::types::PtxType;
 
 /// What a thread reads of a stage.
 pub(super) struct Reading<'k> {
-    /// Where the warp begins in the tile, from top and left.
-    pub warp: [Val<'k, u32>; 2],
-    /// Where the thread's first row and column are from there.
-    pub thread: [Val<'k, u32>; 2],
+    /// Its first row and column in the tile.
+    pub row: Val<'k, u32>,
+    pub column: Val<'k, u32>,
+    /// The same divided by four, within the warp.
+    pub lanes: [Val<'k, u32>; 2],
+    /// The warp's number from top to bottom, and from left to right.
+    pub warps: [Val<'k, u32>; 2],
     sides: [Side<'k>; 2],
 }
 
@@ -32,11 +35,11 @@ impl<'k> Reading<'k> {
         copying: [Copying; 2],
         stages: Ptr<'k, Shared, f32>,
     ) -> Self {
+        let lanes = lane_places(k.lane(), tile.lanes);
         let (warp, counts) = (k.warp(), tile.thread());
         let warps = [warp / tile.warps[1], warp % tile.warps[1]];
-        let warp = [0, 1].map(|side| warps[side] * (counts[side] * tile.lanes[side]));
-        let thread = lane_places(k.lane(), tile.lanes).map(|lane| lane * 4);
-        let [row, column] = [0, 1].map(|side| warp[side] + thread[side]);
+        let [row, column] = [0, 1]
+            .map(|side| warps[side].mul_add(counts[side] * tile.lanes[side], lanes[side] * 4));
         let pitches = [copying[0].pitch(tile.rows), copying[1].pitch(tile.columns)];
         let columns_at = stages.at(tile.depth * pitches[0]);
         let side = |nth: usize, first: Ptr<'k, Shared, f32>| Side {
@@ -46,7 +49,7 @@ impl<'k> Reading<'k> {
             first,
         };
         let sides = [side(0, stages.at(row)), side(1, columns_at.at(column))];
-        Self { warp, thread, sides }
+        Self { row, column, lanes, warps, sides }
     }
 }
 

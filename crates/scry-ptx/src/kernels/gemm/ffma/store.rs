@@ -18,13 +18,16 @@ impl Ffma {
         block: &Block<'k>,
     ) {
         let (at, reading) = (&task.at, &block.reading);
-        let warp = [at.row + reading.warp[0], at.column + reading.warp[1]];
-        let writer = |first| terms.results.writer(first, terms.ends, at.batch, at.part);
+        let writer = |row, column| {
+            let first = [at.row + row, at.column + column];
+            terms.results.writer(first, terms.ends, at.batch, at.part)
+        };
         if self.product.sink.quads || self.tile.warp_columns() < TOGETHER {
-            let [row, column] = reading.thread;
-            self.store_quads(block, &writer([warp[0] + row, warp[1] + column]));
+            self.store_quads(block, &writer(reading.row, reading.column));
         } else {
-            self.store_lines(k, block, &writer([warp[0], warp[1] + k.lane()]));
+            let [down, across] = reading.warps;
+            let column = across.mul_add(self.tile.warp_columns(), k.lane());
+            self.store_lines(k, block, &writer(down * self.tile.warp_rows(), column));
         }
     }
 
@@ -47,10 +50,9 @@ impl Ffma {
     fn store_lines<'k>(&self, k: &'k Code, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let ([rows, columns], [down, across]) = (self.tile.thread(), self.tile.lanes);
         let pitch = self.tile.warp_columns() + 4;
-        let [row_at, column_at] = block.reading.thread;
+        let [lane_down, lane_across] = block.reading.lanes;
         let mine = block.stages.at(k.warp() * (down * pitch));
-        // The row's number among those of the warp is that of the thread from top to bottom.
-        let to = mine.at((row_at / 4).mul_add(pitch, column_at));
+        let to = mine.at(lane_down.mul_add(pitch, lane_across * 4));
         k.sync();
         for row in 0..rows {
             k.sync_warp();
@@ -85,6 +87,11 @@ impl Ffma {
 }
 
 impl Tile {
+    /// Rows of a warp.
+    const fn warp_rows(&self) -> u32 {
+        self.rows / self.warps[0]
+    }
+
     /// Columns of a warp.
     const fn warp_columns(&self) -> u32 {
         self.columns / self.warps[1]
