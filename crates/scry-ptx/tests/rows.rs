@@ -2,6 +2,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
+
 #[path = "support/ledger.rs"]
 mod ledger;
 
@@ -43,7 +45,7 @@ fn lengths(element: PtxType) -> Vec<u64> {
     let warps = [1, 6, 33, 230].map(|vectors| vectors * vector);
     let elements = [2048, 4096, 8192, 15000, 30000, 60000, 131_072, 196_000, 262_144, 524_288];
     let aligned = warps.into_iter().chain(elements.map(|length| length / vector * vector));
-    aligned.flat_map(|length| [length, length + 1]).collect()
+    aligned.flat_map(|length| [length, length + 1, length + vector / 2]).collect()
 }
 
 /// Every kind of kernel.
@@ -174,12 +176,13 @@ fn operands_for_columns_are_vectors_where_rows_are_aligned() {
     let loads = |length| {
         let plan = norm::plan(LAYER, rows(1000, length, PtxType::Bf16), HOPPER).unwrap();
         let text = text(&plan);
-        let vectors = text.matches("ld.global.nc.v4.b32").count();
-        (vectors, text.matches("ld.global.nc.b16").count())
+        ["v4.b32", "v2.b32", "b32", "b16"].map(|ty| text.matches(&format!("nc.{ty}")).count())
     };
-    // Beside the first element of the row.
-    assert_eq!(loads(4096), (2 * 2, 1));
-    assert_eq!(loads(4097), (0, 1 + 2 * 2 * 8 + 3));
+    // The first element of the row, and an edge with its operands, are read by themselves.
+    assert_eq!(loads(4096), [2 * 2, 0, 0, 1]);
+    assert_eq!(loads(4100), [0, 2 * 2 * 2, 0, 1 + 3]);
+    assert_eq!(loads(4098), [0, 0, 2 * 2 * 4, 1 + 3]);
+    assert_eq!(loads(4097), [0, 0, 0, 2 * 2 * 8 + 1 + 3]);
 }
 
 #[test]

@@ -118,8 +118,9 @@ impl RowOp for Norm {
         if self.kind.is_rms() {
             return vec![total(&|part| part[0])];
         }
+        let sum = total(&|part| part[0] * part[2]);
         let count = total(&|part| part[2]);
-        let mean = total(&|part| part[0] * part[2]) * count.max(1.0).recip();
+        let mean = sum * count.max(1.0).recip();
         let squares = total(&|part| {
             let shift = part[0] - mean;
             (shift * part[2]).mul_add(shift, part[1])

@@ -6,6 +6,13 @@ use crate::asm::{Address, Arg as AsmArg, Opcode};
 
 /// A barrier of the cluster in two parts, between which there is other work to do.
 impl Code {
+    /// Comes to the barrier of the cluster without waiting, and without telling others what was
+    /// written before: they learn only that the thread is there. [`Code::wait_cluster`] follows.
+    pub fn appear_in_cluster(&self) {
+        self.edit(|body| body.require(8, 0));
+        self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
+    }
+
     /// Comes to the barrier of the cluster without waiting; [`Code::wait_cluster`] follows.
     pub fn arrive_cluster(&self) {
         self.edit(|body| body.require(8, 0));
@@ -43,7 +50,7 @@ mod tests {
     fn a_block_writes_where_another_one_reads() {
         let mut kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
             let memory = k.shared::<f32>(64, 16);
-            k.arrive_cluster();
+            k.appear_in_cluster();
             let [a, b] = [1.0, 2.0].map(|number| k.constant(number).copied());
             k.wait_cluster();
             memory.at(2).store_in(k.cluster_rank() ^ 1, [a, b]);
@@ -54,7 +61,7 @@ mod tests {
         let text = PtxModule::new(Target::SM_90).with(kernel).to_string();
         assemble(&text, Target::SM_90);
         for line in [
-            "barrier.cluster.arrive.release.aligned;\n\tmov.b32",
+            "barrier.cluster.arrive.relaxed.aligned;\n\tmov.b32",
             "mapa.shared::cluster.u32 %r6, %r5, %r4;",
             "st.shared::cluster.v2.b32 [%r6], {%r1, %r2};",
         ] {

@@ -10,8 +10,8 @@ pub(super) struct Cut<'k> {
     pub k: &'k Code,
     pub format: Format,
     pub team: Team,
-    /// Whether rows begin anywhere.
-    pub ragged: bool,
+    /// Rows begin at multiples of so many elements: a vector, or less.
+    pub unit: u32,
     /// Whether a row is more than the team holds.
     pub split: bool,
     /// Whether there is such a row at all, unless that is certain; if not it is the last one, of
@@ -32,6 +32,11 @@ pub(super) struct Middle<'k> {
 }
 
 impl<'k> Cut<'k> {
+    /// Whether rows begin between vectors.
+    pub fn ragged(&self) -> bool {
+        self.unit < self.format.per_vector()
+    }
+
     /// The begin of the row in a matrix.
     pub fn row_of(&self, matrix: Elements<'k>) -> Elements<'k> {
         self.format.at_wide(matrix, self.before())
@@ -51,7 +56,7 @@ impl<'k> Cut<'k> {
     /// Where the row's vectors are.
     pub fn middle(&self) -> Middle<'k> {
         let size = self.format.per_vector();
-        if !self.ragged {
+        if !self.ragged() {
             return Middle { head: None, vectors: self.length >> size.ilog2() };
         }
         let over = self.before().convert::<u32>("");

@@ -96,8 +96,11 @@ impl RowKernel {
         buffers
     }
 
-    fn ragged(&self) -> bool {
-        !self.rows.aligned(self.format)
+    /// Where rows begin, as far as the text depends on it: how operands for columns are read.
+    fn unit(&self) -> u32 {
+        let unit = self.rows.unit(self.format);
+        let alike = self.op.columns().is_empty() || self.format == Format::F32;
+        if alike && unit < self.format.per_vector() { 1 } else { unit }
     }
 }
 
@@ -109,7 +112,11 @@ impl Kernel for RowKernel {
             Role::Apply => "_apply",
         };
         let Team { threads, blocks, vectors } = self.team;
-        let ragged = if self.ragged() { "_ragged" } else { "" };
+        let ragged = match self.unit() {
+            1 => "_ragged".to_owned(),
+            unit if unit == self.format.per_vector() => String::new(),
+            unit => format!("_ragged{unit}"),
+        };
         let (op, element) = (self.op.name(), self.rows.element.name());
         format!("{op}{role}_{element}_{blocks}x{threads}x{vectors}{ragged}")
     }
@@ -123,7 +130,7 @@ impl Kernel for RowKernel {
         let mut kernel =
             typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
         let blocks = self.team.blocks;
-        kernel.min_blocks = self.team.residents(&*self.op, self.format, self.ragged());
+        kernel.min_blocks = self.team.residents(&*self.op, self.rows, self.format);
         kernel.cluster = (blocks > 1).then_some([blocks, 1, 1]);
         kernel
     }
@@ -188,7 +195,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn write(&self) {
         let team = self.kernel.team;
         if team.blocks > 1 {
-            self.k.arrive_cluster();
+            self.k.appear_in_cluster();
         }
         let (row, nth) = self.place();
         let cut = self.cut(row, nth);
@@ -250,7 +257,7 @@ impl<'k, 'a> Writer<'k, 'a> {
             k: self.k,
             format: kernel.format,
             team: kernel.team,
-            ragged: kernel.ragged(),
+            unit: kernel.unit(),
             split: kernel.role != Role::Whole,
             alive: (!one).then(|| row.lt(self.count)),
             row: if one { row } else { row.min(self.count - 1) },

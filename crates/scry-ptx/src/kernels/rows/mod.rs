@@ -55,9 +55,15 @@ impl Rows {
         elements.ok_or_else(|| argument(op, "count", problem(), remedy))
     }
 
-    /// Whether an element lies wherever a vector begins, in all rows.
+    /// All rows begin at multiples of so many elements: a vector, or a part of it.
+    fn unit(&self, format: Format) -> u32 {
+        let vector = format.per_vector();
+        1 << self.length.trailing_zeros().min(vector.ilog2())
+    }
+
+    /// Whether all rows begin where a vector does.
     fn aligned(&self, format: Format) -> bool {
-        self.length.is_multiple_of(format.per_vector().into())
+        self.unit(format) == format.per_vector()
     }
 
     fn format(&self, op: &dyn RowOp) -> Result<Format, KernelError> {

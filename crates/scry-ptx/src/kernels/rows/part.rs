@@ -38,7 +38,7 @@ impl<'k> Part<'k> {
             let at = own.offset(format.bytes(cut.distance(round)));
             part.add_vector(at.load_once(once, present, absent), present);
         }
-        for round in 0..if cut.ragged { cut.team.edges(format) } else { 0 } {
+        for round in 0..if cut.ragged() { cut.team.edges(format) } else { 0 } {
             let (column, present) = cut.edge(middle, start, round);
             let word = format.load_one(format.at(row, column), Some(present), absent);
             part.add_edge(word, Edge { present, column });
@@ -108,20 +108,25 @@ impl<'k> Part<'k> {
         self.format.unpack(self.format.load_one(at, Some(edge.present), 0))[0]
     }
 
-    /// The numbers of the columns of a vector: one by one where they are not aligned.
+    /// The numbers of the columns of a vector, in pieces of the size at which rows begin.
     fn beside(
         &self,
         cut: &Cut<'k>,
         at: Elements<'k>,
         only: Option<Val<'k, bool>>,
     ) -> Vec<Val<'k, f32>> {
-        let format = self.format;
-        if !cut.ragged {
-            let words: [_; 4] = at.load_where(only, 0);
-            return words.into_iter().flat_map(|word| format.unpack(word)).collect();
-        }
-        let one = |nth| format.load_one(at.offset(format.bytes(nth)), only, 0);
-        (0..format.per_vector()).map(|nth| format.unpack(one(nth))[0]).collect()
+        let (format, unit) = (self.format, cut.unit);
+        let pieces = (0..format.per_vector() / unit).map(|nth| {
+            let at = at.offset(format.bytes(nth * unit));
+            let words = match format.bytes(unit) {
+                16 => at.load_where::<4>(only, 0).to_vec(),
+                8 => at.load_where::<2>(only, 0).to_vec(),
+                4 => at.load_where::<1>(only, 0).to_vec(),
+                _ => return vec![format.unpack(format.load_one(at, only, 0))[0]],
+            };
+            words.into_iter().flat_map(|word| format.unpack(word)).collect()
+        });
+        pieces.flatten().collect()
     }
 }
 

@@ -13,7 +13,9 @@ pub struct Team {
     /// Blocks of a cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
     pub blocks: u32,
     /// Vectors of 16 bytes that each thread holds, of at most 32 elements; or of 64 if there are at
-    /// most 256 threads, the elements are `F32`, rows are aligned, and columns have no operands.
+    /// most 256 threads, the elements are `F32`, rows are aligned, and columns have no operands;
+    /// or of 16 if they are halves, rows are not aligned, columns have operands, and there are
+    /// fewer than 8 blocks.
     pub vectors: u32,
 }
 
@@ -41,11 +43,24 @@ impl Team {
         MOST_ELEMENTS / format.per_vector()
     }
 
-    /// Vectors that a thread of a block of so many can hold.
-    fn limit(op: &dyn RowOp, rows: Rows, format: Format, threads: u32) -> u32 {
-        let alone = op.columns().is_empty() && rows.aligned(format) && format == Format::F32;
-        let deep = alone && threads <= DEEP_BLOCK;
-        if deep { DEEP_ELEMENTS / format.per_vector() } else { Self::most_vectors(format) }
+    /// Vectors that its threads can hold. Those that hold halves and read operands in small pieces
+    /// lack registers: where clusters of more blocks will do, they hold few.
+    fn limit(self, op: &dyn RowOp, rows: Rows, format: Format) -> u32 {
+        if Self::alone(op, rows, format) && self.threads <= DEEP_BLOCK {
+            return DEEP_ELEMENTS / format.per_vector();
+        }
+        let few = Self::pieces(op, rows, format) && self.blocks < MOST_BLOCKS;
+        if few { Self::few_vectors(format) } else { Self::most_vectors(format) }
+    }
+
+    /// Whether threads hold nothing beside their elements.
+    fn alone(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+        op.columns().is_empty() && rows.aligned(format) && format == Format::F32
+    }
+
+    /// Whether elements are halves, and operands for their columns are read in small pieces.
+    fn pieces(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
+        !rows.aligned(format) && !op.columns().is_empty() && format.per_word() > 1
     }
 
     /// Vectors of a thread that leave room for more threads.
@@ -59,11 +74,11 @@ impl Team {
         if op.columns().is_empty() { 1024 } else { 512 }
     }
 
-    /// Blocks that share a multiprocessor at least: a bound on registers. Halves beside operands
-    /// that are read one by one take more of them; a team within a warp as many as it likes.
-    pub(super) fn residents(self, op: &dyn RowOp, format: Format, ragged: bool) -> Option<u32> {
-        let single = ragged && !op.columns().is_empty() && format.per_word() > 1;
-        let many = single && self.vectors > Self::few_vectors(format);
+    /// Blocks that share a multiprocessor at least: a bound on registers. A team within a warp gets
+    /// as many of them as it likes.
+    pub(super) fn residents(self, op: &dyn RowOp, rows: Rows, format: Format) -> Option<u32> {
+        let pieces = Self::pieces(op, rows, format);
+        let many = pieces && self.vectors > Self::few_vectors(format);
         match self.threads {
             ..=32 => None,
             ..=512 if many => Some(3 * 256 / self.threads),
@@ -132,17 +147,18 @@ impl Team {
         let most = if machine.target.has(90) { MOST_BLOCKS } else { 1 };
         let fits = |team: &Self| team.blocks <= most && team.fits(op, rows, format);
         let spread = Self::spread(rows, vectors, machine).min(most);
+        let deep = Self::alone(op, rows, format);
         let spread = (spread > 1).then(|| Self::within(512, spread, 2, vectors));
-        spread.into_iter().chain(Self::by_size(format, most, vectors)).find(fits)
+        spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
     }
 
     /// Teams for rows of so many vectors, the better ones first. Clusters of 8 large blocks leave
     /// some multiprocessors without work, since each is within one group of them.
-    fn by_size(format: Format, most: u32, vectors: u32) -> [Self; 6] {
+    fn by_size(deep: bool, format: Format, most: u32, vectors: u32) -> [Self; 5] {
         let large = |blocks| Self::tight(512, blocks, vectors);
         let one = Self::within(512, 1, Self::few_vectors(format), vectors);
-        let deep = Self::tight(DEEP_BLOCK, MOST_BLOCKS, vectors);
-        [one, large(2), large(4), deep, large(8), Self::tight(1024, most, vectors)]
+        let eight = if deep { Self::tight(DEEP_BLOCK, 8, vectors) } else { large(8) };
+        [one, large(2), large(4), eight, Self::tight(1024, most, vectors)]
     }
 
     /// The team of at most so many threads in a block that hold so many vectors, if that will do.
@@ -153,7 +169,7 @@ impl Team {
 
     /// Whether threads can hold as much as they would have to.
     fn fits(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
-        let most = Self::limit(op, rows, format, self.threads);
+        let most = self.limit(op, rows, format);
         self.vectors <= most && self.threads <= Self::most_threads(op)
     }
 
