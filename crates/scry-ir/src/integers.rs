@@ -2,8 +2,8 @@
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind, TypeInner,
-    VectorSize,
+    BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar,
+    ScalarKind, TypeInner, UnaryOperator, VectorSize,
 };
 
 use crate::bits::{self, Bits};
@@ -26,18 +26,31 @@ pub(crate) struct Context<'a> {
 enum Change {
     Bits(Bits),
     Division(Division),
-    Sign(Sign),
+    Signed(Signed),
 }
 
-/// `sign` of integers, as what bounds them by -1 and 1.
-///
-/// NVIDIA's driver 580 makes no pipeline of some kernels that choose among -1, 0 and 1 by the sign
-/// of a number, and divide integers of 64 bits or convert floats to them. SPIR-V's instruction is
-/// such a choice there, and failed for complements.
+/// An operation on signed numbers.
 #[derive(Clone, Copy)]
-struct Sign {
+struct Signed {
+    operation: Operation,
     scalar: Scalar,
     size: Option<VectorSize>,
+}
+
+#[derive(Clone, Copy)]
+enum Operation {
+    /// `sign`, as what bounds the number by -1 and 1.
+    ///
+    /// NVIDIA's driver 580 makes no pipeline of some kernels that choose among -1, 0 and 1 by the
+    /// sign of a number, and divide integers of 64 bits or convert floats to them. SPIR-V's
+    /// instruction is such a choice there, and failed for complements.
+    Sign,
+    /// `-x` of 16 bits, in a way that is not seen to be one. That driver widens the negative of
+    /// the least number to a positive one, as if it had not overflowed.
+    Negate,
+    /// `abs`, as the greater of the number and its negative. That driver takes what SPIR-V's
+    /// instruction gives never to be negative, which it is for the least number.
+    Abs,
 }
 
 /// True if the module has operations that have to be written otherwise.
@@ -100,14 +113,24 @@ impl Context<'_> {
             Expression::Binary { .. } => {
                 divisions::division(self, expression).map(Change::Division)
             }
+            Expression::Unary { op: UnaryOperator::Negate, expr } => {
+                let negated = self.signed(Operation::Negate, expr)?;
+                (negated.scalar == Scalar::I16).then_some(Change::Signed(negated))
+            }
             Expression::Math { fun: MathFunction::Sign, arg, .. } => {
-                let (scalar, size) = self.numbers(arg)?;
-                let is_integer = scalar.kind == ScalarKind::Sint;
-                is_integer.then_some(Change::Sign(Sign { scalar, size }))
+                self.signed(Operation::Sign, arg).map(Change::Signed)
+            }
+            Expression::Math { fun: MathFunction::Abs, arg, .. } => {
+                self.signed(Operation::Abs, arg).map(Change::Signed)
             }
             Expression::Math { .. } => bits::bits(self, expression).map(Change::Bits),
             _ => None,
         }
+    }
+
+    fn signed(&self, operation: Operation, operand: Expr) -> Option<Signed> {
+        let (scalar, size) = self.numbers(operand)?;
+        (scalar.kind == ScalarKind::Sint).then_some(Signed { operation, scalar, size })
     }
 }
 
@@ -116,7 +139,7 @@ impl Lowering for Change {
         match self {
             Self::Bits(bits) => bits.size(),
             Self::Division(division) => division.size(),
-            Self::Sign(sign) => sign.size,
+            Self::Signed(signed) => signed.size,
         }
     }
 
@@ -124,18 +147,40 @@ impl Lowering for Change {
         match self {
             Self::Bits(bits) => bits.lower(expression, make),
             Self::Division(division) => division.lower(expression, make),
-            Self::Sign(sign) => sign.lower(expression, make),
+            Self::Signed(signed) => signed.lower(expression, make),
         }
     }
 }
 
-impl Sign {
+impl Signed {
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
-        let Expression::Math { arg, .. } = *expression else {
+        let (Expression::Math { arg: x, .. } | Expression::Unary { expr: x, .. }) = *expression
+        else {
             unreachable!("only such expressions are rewritten");
         };
+        match self.operation {
+            Operation::Sign => self.sign(make, x),
+            Operation::Negate => self.negate(make, x),
+            Operation::Abs => {
+                let negative = self.negate(make, x);
+                make.math(MathFunction::Max, x, Some(negative))
+            }
+        }
+    }
+
+    fn sign(&self, make: &mut Maker, x: Expr) -> Expr {
         let [least, most] = [-1, 1].map(|bound| make.all(integer(self.scalar, bound)));
-        let bounded = make.math(MathFunction::Max, arg, Some(least));
+        let bounded = make.math(MathFunction::Max, x, Some(least));
         make.math(MathFunction::Min, bounded, Some(most))
+    }
+
+    /// The complement of all bits but the sign, and what is then missing.
+    fn negate(&self, make: &mut Maker, x: Expr) -> Expr {
+        if self.scalar != Scalar::I16 {
+            return make.negative(x);
+        }
+        let [bits, rest] = [i16::MAX, -i16::MAX].map(|bits| make.all(Literal::I16(bits)));
+        let complement = make.binary(BinaryOperator::ExclusiveOr, x, bits);
+        make.binary(BinaryOperator::Add, complement, rest)
     }
 }

@@ -6,7 +6,7 @@
 
 use naga::{
     Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, ScalarKind, Span,
-    Type, VectorSize,
+    Type, UnaryOperator, VectorSize,
 };
 
 use crate::handles;
@@ -62,6 +62,10 @@ impl Maker {
 
     pub(crate) fn binary(&mut self, op: BinaryOperator, left: Expr, right: Expr) -> Expr {
         self.add(Expression::Binary { op, left, right })
+    }
+
+    pub(crate) fn negative(&mut self, expr: Expr) -> Expr {
+        self.add(Expression::Unary { op: UnaryOperator::Negate, expr })
     }
 
     pub(crate) fn select(&mut self, condition: Expr, accept: Expr, reject: Expr) -> Expr {

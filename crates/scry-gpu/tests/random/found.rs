@@ -125,6 +125,23 @@ fn signs_of_complements_are_there_beside_long_divisions() {
     }
 }
 
+#[test]
+fn sizes_of_16_bits_wrap_beside_long_divisions() {
+    let expected = WORDS.map(|word| {
+        let x = (word.cast_signed() >> 16) as i16;
+        let [size, negative] = [x.wrapping_abs(), x.wrapping_neg()].map(|x| i32::from(x) >> 3);
+        let rest = 77u32.checked_rem(word).unwrap_or(0);
+        [size, negative, i32::from(x).abs(), rest.cast_signed()]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/sizes.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

@@ -1,5 +1,5 @@
 //! Operations on integers: divisions of scalars with a guard where the divisor may need it, and
-//! only there; signs without the instruction that a driver does not compile.
+//! only there; signs, sizes and negatives without the instructions that a driver gets wrong.
 
 use rspirv::dr::{Module, Operand};
 use rspirv::spirv::Op;
@@ -114,20 +114,43 @@ fn remainders_of_signed_numbers_come_from_the_quotient() {
     }
 }
 
-/// `SSign`, `SMin` and `SMax` of GLSL.std.450.
-const SIGN_MIN_MAX: [u32; 3] = [7, 39, 42];
+/// `SAbs`, `SSign`, `SMin` and `SMax` of GLSL.std.450.
+const CALLS: [u32; 4] = [5, 7, 39, 42];
+
+fn calls(module: &Module) -> [usize; 4] {
+    CALLS.map(|op| {
+        let op = Operand::LiteralExtInstInteger(op);
+        let calls = code(module).filter(|i| i.class.opcode == Op::ExtInst);
+        calls.filter(|i| i.operands[1] == op).count()
+    })
+}
 
 #[test]
 fn signs_are_bounded_numbers() {
     for ty in ["i16", "i32", "i64"] {
         for body in ["s[0] = sign(~s[1]);", "v[0] = sign(v[1]);"] {
             let module = module(ty, body);
-            let counts = SIGN_MIN_MAX.map(|op| {
-                let op = Operand::LiteralExtInstInteger(op);
-                let calls = code(&module).filter(|i| i.class.opcode == Op::ExtInst);
-                calls.filter(|i| i.operands[1] == op).count()
-            });
-            assert_eq!(counts, [0, 1, 1], "{ty}, {body}");
+            assert_eq!(calls(&module), [0, 0, 1, 1], "{ty}, {body}");
+        }
+    }
+}
+
+#[test]
+fn sizes_are_the_greater_of_two_numbers() {
+    for ty in ["i16", "i32", "i64"] {
+        for body in ["s[0] = abs(s[1]);", "v[0] = abs(v[1]);"] {
+            assert_eq!(calls(&module(ty, body)), [0, 0, 0, 1], "{ty}, {body}");
+        }
+    }
+}
+
+#[test]
+fn negatives_of_16_bits_are_not_seen_to_be_some() {
+    for ty in ["i16", "i32", "i64"] {
+        for body in ["s[0] = -s[1];", "v[0] = -v[1];", "s[0] = abs(s[1]);"] {
+            let module = module(ty, body);
+            let negated = usize::from(ty != "i16");
+            assert_eq!(count(&module, &[Op::SNegate]), negated, "{ty}, {body}");
         }
     }
 }
