@@ -223,8 +223,9 @@ fn aligns_shared(ptx: &str) -> bool {
     })
 }
 
-/// Whether PTX is for one architecture alone, such as `sm_90a`. The driver's linker compiles it as a
-/// part of something larger, where products of tensor cores that overlap are put one after the other.
+/// Whether PTX is for one architecture alone, such as `sm_90a`. The driver's linker compiles it as
+/// part of something larger, where products of tensor cores no longer overlap with what else there
+/// is.
 fn is_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
     line.is_some_and(|line| line.split(',').next().is_some_and(|arch| arch.trim().ends_with('a')))
