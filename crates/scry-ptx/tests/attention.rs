@@ -2,6 +2,8 @@
 //!
 //! `SCRY_PTXAS` names NVIDIA's assembler; without it nothing is assembled.
 
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests fail by panicking too")]
+
 #[path = "support/ledger.rs"]
 mod ledger;
 

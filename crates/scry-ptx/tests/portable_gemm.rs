@@ -25,7 +25,7 @@ fn names(plan: &Plan) -> Vec<String> {
 }
 
 fn planned(machine: Machine, gemm: Gemm) -> Vec<String> {
-    names(&gemm.plan(machine).unwrap())
+    names(&gemm.plan(machine).expect("the arguments are in order"))
 }
 
 /// A product with all that may become of sums.
@@ -72,15 +72,21 @@ fn plans() -> Vec<Plan> {
     let machines = [A100, LARGE];
     let mut plans: Vec<_> = products()
         .iter()
-        .flat_map(|gemm| machines.map(|machine| gemm.plan(machine).unwrap()))
+        .flat_map(|gemm| {
+            machines.map(|machine| gemm.plan(machine).expect("the arguments are in order"))
+        })
         .collect();
     for element in [PtxType::F32, PtxType::F16] {
         let gemm = finished(Gemm::new(33, 65, 17, element));
-        plans.push(gemm.plan(T4).unwrap());
-        plans.push(Plan::single(Box::new(GemmKernel::of(&gemm, None).unwrap())));
+        plans.push(gemm.plan(T4).expect("the arguments are in order"));
+        plans.push(Plan::single(Box::new(
+            GemmKernel::of(&gemm, None).expect("the arguments are in order"),
+        )));
     }
     for tile in [8, 16, 32] {
-        plans.push(Plan::single(Box::new(GemmKernel::tiled(33, 65, 17, tile).unwrap())));
+        plans.push(Plan::single(Box::new(
+            GemmKernel::tiled(33, 65, 17, tile).expect("the arguments are in order"),
+        )));
     }
     plans
 }
@@ -127,7 +133,10 @@ fn steps_pass_what_their_kernels_declare() {
 
 #[test]
 fn blocks_fit_the_shared_memory_of_small_devices() {
-    let plans: Vec<_> = products().iter().map(|gemm| gemm.plan(A100).unwrap()).collect();
+    let plans: Vec<_> = products()
+        .iter()
+        .map(|gemm| gemm.plan(A100).expect("the arguments are in order"))
+        .collect();
     for step in plans.iter().flat_map(|plan| &plan.steps) {
         // What a block gets at most on `sm_86`, which runs what is written for `sm_80`.
         let bytes = step.kernel.launch().dynamic_shared;
@@ -140,7 +149,7 @@ fn blocks_fit_the_shared_memory_of_small_devices() {
 #[test]
 fn a_step_of_the_depth_multiplies_each_sum_once() {
     let count = |gemm: Gemm, what: &str| {
-        let plan = gemm.plan(A100).unwrap();
+        let plan = gemm.plan(A100).expect("the arguments are in order");
         plan.steps[0].kernel.emit_ptx().matches(what).count()
     };
     // Eight depths of 16 by 8 sums; 64 by 64 sums of a warp, four times 16 halves deep.
@@ -188,7 +197,7 @@ fn what_tiles_do_not_take_is_computed_one_by_one() {
     far.a.leading = 1 << 33;
     assert_eq!(planned(H200, far), ["gemm_tiled16_f32"]);
     let halves = Gemm::new(100, 100, 100, PtxType::Bf16);
-    let plan = halves.plan(T4).unwrap();
+    let plan = halves.plan(T4).expect("the arguments are in order");
     assert!(plan.steps[0].kernel.emit_ptx_for(T4.target).is_err());
 }
 
