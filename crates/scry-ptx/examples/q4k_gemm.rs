@@ -1,5 +1,5 @@
 //! The kernels of products with quantised weights, described, and the text of one of them; no GPU
-//! is needed: `cargo run --example q4k_gemm [ROWS K COLUMNS]`.
+//! is needed: `cargo run -p scry-ptx --features kernels --example q4k_gemm [ROWS K COLUMNS]`.
 
 use std::error::Error;
 

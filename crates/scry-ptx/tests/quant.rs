@@ -183,3 +183,13 @@ fn what_does_not_fit_is_refused() {
     let error = half.steps[0].kernel.emit_ptx_for(turing).unwrap_err();
     assert!(matches!(error, KernelError::Target { .. }), "{error}");
 }
+
+#[test]
+fn rows_of_no_whole_blocks_are_refused_however_many_columns_there_are() {
+    for (columns, output) in [(1, PtxType::F32), (9, PtxType::F32), (8, PtxType::F16)] {
+        let format = BlockFormat::Q8_0;
+        let odd = MatMul { format, rows: 64, k: 100, columns, activations: PtxType::F16, output };
+        let error = odd.plan(HOPPER).unwrap_err().to_string();
+        assert!(error.contains("k is 100, no multiple of 32"), "{error}");
+    }
+}

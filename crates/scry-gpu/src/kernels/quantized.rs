@@ -45,8 +45,9 @@ impl Kernels {
     /// Prepares `y = weights × x`: quantised weights of rows × k, row by row, times columns of `k`
     /// activations, one after the other; results lie like them, rows for each column.
     ///
-    /// Up to 8 columns are multiplied as they are, reading the weights once; more make halves of
-    /// the weights first, for tensor cores.
+    /// Up to 8 columns with results in `f32` are multiplied as they are, reading the weights once
+    /// (twice or more where rows are short and there are more than 4 columns). All else makes
+    /// numbers of the activations' type of the weights first: tensor cores multiply halves.
     ///
     /// ```no_run
     /// use scry_gpu::cuda::kernels::{BlockFormat, Kernels};

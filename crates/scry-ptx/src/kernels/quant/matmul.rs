@@ -1,8 +1,8 @@
-//! Quantised matrices times many columns: weights become halves in scratch memory, then tensor
-//! cores multiply.
+//! Quantised matrices times many columns: weights become numbers of the type of the activations in
+//! scratch memory, then a product of matrices follows: of halves on tensor cores.
 
 use super::format::BlockFormat;
-use super::matvec::{MOST_COLUMNS, MatVec};
+use super::matvec::{MOST_COLUMNS, MatVec, refusal};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Order};
 use crate::kernels::{Buffer, KernelError, Machine, Place, Plan, Step};
@@ -40,6 +40,7 @@ impl MatMul {
         if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
             return self.few().plan(machine);
         }
+        self.check_rows()?;
         let gemm = self.gemm();
         let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
         let unpack = dequantize_plan(self.format, weights.element, weights.len)?;
@@ -53,6 +54,15 @@ impl MatMul {
         plan.append(unpack, [Place::Argument(0), Place::Scratch(0)]);
         plan.append(product, [Place::Argument(1), Place::Scratch(0), Place::Argument(2)]);
         Ok(plan)
+    }
+
+    fn check_rows(&self) -> Result<(), KernelError> {
+        let block = self.format.block_len() as u64;
+        if self.k.is_multiple_of(block) {
+            return Ok(());
+        }
+        let problem = format!("{}, no multiple of {block}", self.k);
+        Err(refusal("matmul", "k", problem, "rows are made of whole blocks"))
     }
 
     fn few(&self) -> MatVec {

@@ -8,7 +8,7 @@
 //! | [`dequantize_plan`] | a lane for 8 weights; the same numbers as on the host | memory |
 //! | [`MatVec`], Hopper | weights stream through shared memory to integer tensor cores | memory |
 //! | [`MatVec`], others | a warp for two rows, dot products of four bytes | |
-//! | [`MatMul`] | weights become halves in scratch memory, then a [`Gemm`] | tensor cores |
+//! | [`MatMul`] | weights become numbers in scratch memory, then a [`Gemm`] | tensor cores |
 //!
 //! Activations of a [`MatVec`] are integers with a scale for each 256 of them: of about 15 bits
 //! with up to 4 columns, or where columns are short, otherwise of 8 bits.

@@ -182,15 +182,6 @@ impl Product {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
             false => mma::TILES.iter().filter(fits).map(Unit::Mma).collect(),
         };
-        let lab: Option<Vec<usize>> = std::env::var("LAB_TILE")
-            .ok()
-            .map(|v| v.split(',').map(|x| x.parse().expect("n")).collect());
-        if let Some(v) = lab {
-            return Choice {
-                unit: units[v[0]],
-                parts: self.division(&Choice { unit: units[v[0]], parts: v[1] as u32 }).parts,
-            };
-        }
         let choices = units
             .into_iter()
             .flat_map(|unit| PARTS.into_iter().map(move |parts| Choice { unit, parts }));
