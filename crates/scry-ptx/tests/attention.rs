@@ -225,3 +225,11 @@ fn results_may_lie_in_any_order() {
     let rows_first = Strides { batch: 300 * 512, head: 128, row: 512 };
     assert!(Attention { out: rows_first, ..of }.plan(HOPPER).is_ok());
 }
+
+#[test]
+fn more_batches_than_coordinates_reach_are_refused() {
+    let many = Attention::new([800_000_000, 1], 1, 1, 1, PtxType::F32);
+    assert!(refused(&many).contains("batch is 800000000 in 3 parts"));
+    // The product of all sizes does not fit a number.
+    let _ = Attention::new([2, 1 << 30], 1 << 30, 1, 256, PtxType::F16).plan(HOPPER);
+}

@@ -202,3 +202,15 @@ fn what_tensor_cores_do_not_take_is_refused() {
     assert!(text.contains("choice is a tile of more columns than there are registers"), "{text}");
     assert!(said(vast, H200).contains("too many"), "{}", said(vast, H200));
 }
+
+#[test]
+fn lines_of_one_number_are_copied_before_the_copy_engine_reads_them() {
+    let line = Gemm::new(1024, 1024, 1, PtxType::F32).with_orders(Order::Rows, Order::Columns);
+    let plan = Gemm { precision: Precision::Tf32, ..line }.plan(H200).unwrap();
+    let maps = plan.steps.iter().flat_map(|step| step.kernel.interface().parameters);
+    let strides = maps.filter_map(|parameter| match parameter {
+        Parameter::Map(_, map) => Some(map.strides),
+        _ => None,
+    });
+    assert!(strides.flatten().all(|stride| stride.is_multiple_of(16)));
+}

@@ -234,3 +234,29 @@ fn products_too_large_for_any_device_are_planned_or_refused() {
         }
     }
 }
+
+#[test]
+fn an_operand_is_not_turned_into_lines_that_are_too_long() {
+    let deep = Gemm::new(65, 4, 1 << 26, PtxType::F32).with_orders(Order::Columns, Order::Rows);
+    let names = planned(A100, Gemm { precision: Precision::Tf32, ..deep });
+    assert!(matches!(&names[..], [one] if one.contains("naive") || one.contains("tiled")));
+}
+
+#[test]
+fn sizes_beyond_every_device_are_planned_or_refused_without_overflow() {
+    let huge = [1 << 29, (1 << 31) - 513];
+    let sizes = huge.into_iter().flat_map(|m| huge.map(|n| [m, n, 1 << 14]));
+    for [m, n, k] in sizes.chain([[1, 4096, 4096], [65, 4, 1 << 26]]) {
+        for element in [PtxType::F32, PtxType::F16] {
+            for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
+                let mut gemm = Gemm::new(m, n, k, element).with_orders(a, b);
+                // Of one line and one matrix nobody asks where the next one is.
+                (gemm.a.stride, gemm.b.stride) = (u64::MAX, u64::MAX);
+                if m == 1 && a == Order::Rows {
+                    gemm.a.leading = u64::MAX;
+                }
+                let _ = [H200, A100, T4].map(|machine| gemm.plan(machine).map(|plan| names(&plan)));
+            }
+        }
+    }
+}

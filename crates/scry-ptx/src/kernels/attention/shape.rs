@@ -20,7 +20,7 @@ impl Strides {
     pub const fn packed(heads: u32, rows: u32, columns: u32) -> Self {
         let row = columns as u64;
         let head = row * rows as u64;
-        Self { batch: head * heads as u64, head, row }
+        Self { batch: head.saturating_mul(heads as u64), head, row }
     }
 
     /// Elements up to the last one.

@@ -29,6 +29,11 @@ pub(super) struct Split {
 /// The kernels for queries, keys and values.
 pub(super) fn all(of: &Attention) -> Result<[Split; 3], KernelError> {
     let buffers = of.buffers()?;
+    // Coordinates of the copy engine are signed, and a part follows the last batch of another.
+    if u64::from(PARTS) * u64::from(of.batch) >= 1 << 31 {
+        let problem = format!("{} in {PARTS} parts", of.batch);
+        return Err(refusal("batch", problem, "compute attention in parts"));
+    }
     let operand = |nth: usize, strides| {
         let items = lens(of)[nth] / u64::from(PARTS * COLUMNS);
         let items = u32::try_from(items).ok().filter(|n| *n < 1 << 31).ok_or_else(|| {

@@ -52,8 +52,9 @@ impl Dot {
     /// Whether lines begin at multiples of 16 bytes.
     fn by_pieces(&self) -> bool {
         let size = u64::from(self.gemm.element.size());
-        let whole =
-            |layout: &Layout| [layout.leading, layout.stride].iter().all(|n| n * size % 16 == 0);
+        let whole = |layout: &Layout| {
+            [layout.leading, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
+        };
         whole(&self.gemm.a) && whole(&self.gemm.b)
     }
 

@@ -139,7 +139,9 @@ impl Product {
         ];
         for (layout, place, [outer, depth], order) in operands {
             let inner = layout.order == order;
-            if inner && parts == 1 && fits(layout, outer, depth, batch, 4) {
+            let (rows, columns) =
+                if order == Order::Rows { (outer, depth) } else { (depth, outer) };
+            if inner && parts == 1 && fits(layout, rows, columns, batch, 4) {
                 continue;
             }
             let split = Split { parts, ..Split::new(*layout, [outer, depth], inner, batch) };

@@ -144,18 +144,22 @@ impl Task {
         let Choice { tile, splits, flipped } = *choice;
         let Gemm { m, n, batch, .. } = self.gemm;
         let (rows, columns) = if flipped { (n, m) } else { (m, n) };
-        let clusters = rows.div_ceil(u64::from(tile.rows() * tile.cluster))
-            * columns.div_ceil(tile.columns.into())
-            * u64::from(splits)
-            * batch;
+        let clusters = rows
+            .div_ceil(u64::from(tile.rows() * tile.cluster))
+            .saturating_mul(columns.div_ceil(tile.columns.into()))
+            .saturating_mul(u64::from(splits))
+            .saturating_mul(batch);
         let depth = self.stages().div_ceil(u64::from(splits * tile.team));
         let waves = clusters.div_ceil(self.at_once(&tile));
         let part = depth * self.stage_cycles(choice) + self.results_cycles(choice);
-        let (computing, moving) = (waves * part, self.memory_cycles(choice, clusters));
+        let (computing, moving) =
+            (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
         let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };
         // While the first tile is computed no results are written.
         let first = part.min(self.result_bytes() / MEMORY_BYTES);
-        launch + overlapped(computing, moving) + first + self.adding_cycles(choice)
+        let beside = launch + first;
+        let adding = self.adding_cycles(choice);
+        overlapped(computing, moving).saturating_add(beside).saturating_add(adding)
     }
 
     /// Clusters that run at the same time. Larger ones do not use all multiprocessors.
@@ -181,8 +185,8 @@ impl Task {
 
     /// Quarters of the time that it takes to read a line of a tile if it is one of the cache.
     fn quarters(&self, layout: &Layout) -> u32 {
-        let bytes = layout.leading * u64::from(self.gemm.element.size());
-        if bytes.is_multiple_of(LINE.into()) { 4 } else { 9 }
+        let elements = u64::from(LINE / self.gemm.element.size());
+        if layout.leading.is_multiple_of(elements) { 4 } else { 9 }
     }
 
     /// Cycles for the results of a tile.
@@ -205,7 +209,8 @@ impl Task {
     fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
         let Choice { tile, flipped, .. } = *choice;
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
-        let bytes = (m * k + k * n) * u64::from(element.size() * self.parts);
+        let each = u64::from(element.size() * self.parts);
+        let bytes = (m * k).saturating_add(k * n).saturating_mul(each);
         let operands = bytes.saturating_mul(batch);
         let all = operands.saturating_add(self.result_bytes());
         // A block gets as much as it waits for at the same time.
@@ -220,7 +225,7 @@ impl Task {
 
     fn result_bytes(&self) -> u64 {
         let Gemm { m, n, batch, output, .. } = self.gemm;
-        (m * n * u64::from(output.size())).saturating_mul(batch)
+        (m * n).saturating_mul(output.size().into()).saturating_mul(batch)
     }
 
     /// Cycles for adding partial results up.
@@ -228,12 +233,12 @@ impl Task {
         if choice.splits == 1 {
             return 0;
         }
-        let bytes = self.gemm.m * self.gemm.n * self.gemm.batch * 4;
-        LAUNCH + bytes * u64::from(2 * choice.splits + 1) / MEMORY_BYTES
+        let bytes = (self.gemm.m * self.gemm.n).saturating_mul(self.gemm.batch * 4);
+        LAUNCH + bytes.saturating_mul(u64::from(2 * choice.splits + 1)) / MEMORY_BYTES
     }
 }
 
 /// Cycles of two things at the same time: what is not the bottleneck is not quite hidden either.
 fn overlapped(one: u64, other: u64) -> u64 {
-    one.max(other) + one.min(other) / 16
+    one.max(other).saturating_add(one.min(other) / 16)
 }

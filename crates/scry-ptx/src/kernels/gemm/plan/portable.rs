@@ -82,7 +82,14 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan
         return dot.launch_dot(plan);
     }
     if !exact {
+        let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
         product.align_lines(&mut plan)?;
+        // Lines of an operand that was turned are as long as the product is deep.
+        if !product.is_near() {
+            plan.steps.truncate(steps);
+            plan.scratch.truncate(scratch);
+            return product.launch_simple(plan);
+        }
     }
     let choice = product.choose(exact, machine);
     product.launch_portable(plan, choice)
@@ -254,7 +261,7 @@ impl Product {
         let sums = Gemm { out, output: PtxType::F32, epilogue: Epilogue::NONE, ..self.gemm };
         let kernel = self.kernel(&sums, choice.unit, Sink::sums(), division)?;
         let scratch = Place::Scratch(plan.scratch.len());
-        plan.scratch.push(4 * partial * parts * batch);
+        plan.scratch.push(partial.saturating_mul(4 * parts).saturating_mul(batch));
         plan.steps.push(Step { kernel, buffers: vec![self.a, self.b, scratch] });
         let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
         let reduce = Reduce { gemm: self.asked, splits: choice.parts, partial, row, column };
