@@ -16,10 +16,11 @@ export SCRY_ROOT="$here/root"
 export CARGO_BIN_EXE_scry="$here/bin/scry"
 export PATH="$here/bin:$PATH"
 
-# Programs travel compressed.
-while IFS= read -r -d '' packed; do
-    gunzip -f "$packed" && chmod +x "${packed%.gz}"
-done < <(find "$here" -mindepth 2 -maxdepth 2 -name '*.gz' -print0)
+# Programs travel in one archive.
+if [[ -e "$here/programs.tar.xz" ]]; then
+    tar --directory "$here" --extract --xz --file "$here/programs.tar.xz" || exit 2
+    rm "$here/programs.tar.xz"
+fi
 
 wanted=()
 while (($#)) && [[ "$1" != -- ]]; do

@@ -19,6 +19,9 @@ pub(crate) enum Group {
 }
 
 impl Group {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Tests, Self::Examples, Self::Benches, Self::Peers, Self::Bin];
+
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Tests => "tests",
