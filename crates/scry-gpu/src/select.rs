@@ -1,6 +1,6 @@
 //! Finding devices and choosing one.
 
-use crate::backend::{BACKENDS, Backend};
+use crate::backend::{BACKENDS, LEFT_OUT};
 use crate::driver::{Adapter, Driver};
 use crate::error::{Attempt, GpuError, NoDevice, Result};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind};
@@ -15,13 +15,15 @@ pub(crate) struct Found {
 impl Found {
     /// Asks every backend but the null one, which computes nothing and has to be asked for.
     pub(crate) fn everywhere() -> Self {
-        Self::of(|backend| backend.kind != BackendKind::Null)
+        Self::of(|kind| kind != BackendKind::Null)
     }
 
     /// Asks some backends.
-    pub(crate) fn of(wanted: impl Fn(&Backend) -> bool) -> Self {
-        let mut found = Self { adapters: Vec::new(), attempts: Vec::new() };
-        for backend in BACKENDS.iter().filter(|backend| wanted(backend)) {
+    pub(crate) fn of(wanted: impl Fn(BackendKind) -> bool) -> Self {
+        let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
+        let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
+        let mut found = Self { adapters: Vec::new(), attempts };
+        for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
             match (backend.find)() {
                 Ok(adapters) => found.adapters.extend(adapters),
                 Err(absence) => found.attempts.push(Attempt {
@@ -73,6 +75,15 @@ impl Found {
             present: self.adapters.iter().map(|adapter| adapter.info().title()).collect(),
             attempts: self.attempts,
         }))
+    }
+}
+
+/// Why there is no device of a backend that the build leaves out.
+fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
+    Attempt {
+        backend,
+        reason: "this build leaves it out".to_owned(),
+        remedy: format!("build with the feature: cargo add scry-gpu --features {feature}"),
     }
 }
 
@@ -142,6 +153,15 @@ mod tests {
         info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
         info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
         info
+    }
+
+    #[test]
+    fn a_backend_that_is_left_out_says_how_to_have_it() {
+        let text = left_out_attempt(BackendKind::Cuda, "cuda").remedy;
+        assert_eq!(text, "build with the feature: cargo add scry-gpu --features cuda");
+        let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
+        assert!(!BACKENDS.iter().any(|backend| kinds(&backend.kind)), "in the build, or left out");
+        assert_eq!(BACKENDS.len() + LEFT_OUT.len(), 4);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::backend::null::{Log, NullDriver};
 use crate::command::{Command, Step};
 use crate::device::Device;
 use crate::error::Result;
-use crate::info::DeviceInfo;
+use crate::info::{BackendKind, DeviceInfo};
 use crate::select::Found;
 
 /// What the null device claims to be.
@@ -23,7 +23,7 @@ pub fn null_info() -> DeviceInfo {
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
-    let everywhere = Found::of(|backend| selector == "null" || backend.kind.name() != "null");
+    let everywhere = Found::of(|kind| selector == "null" || kind != BackendKind::Null);
     let inner = everywhere.open_selected(selector)?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }

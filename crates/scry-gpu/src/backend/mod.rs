@@ -76,3 +76,13 @@ pub(crate) const BACKENDS: &[Backend] = &[
     Backend { kind: BackendKind::Cpu, find: cpu::find },
     Backend { kind: BackendKind::Null, find: null::find },
 ];
+
+/// The backends that this build leaves out, with the features that would have them.
+pub(crate) const LEFT_OUT: &[(BackendKind, &str)] = &[
+    #[cfg(not(feature = "cuda"))]
+    (BackendKind::Cuda, "cuda"),
+    #[cfg(not(feature = "vulkan"))]
+    (BackendKind::Vulkan, "vulkan"),
+    #[cfg(not(feature = "cpu"))]
+    (BackendKind::Cpu, "cpu"),
+];
