@@ -11,10 +11,13 @@ use std::error::Error;
 
 use scry_gpu::{Binding, Device, DeviceKind, Kernel, Launch, Result, shaders};
 
+#[path = "shared/random.rs"]
+mod random;
 #[path = "shared/stats.rs"]
 mod stats;
 
-use stats::{Summary, measure, random_f32};
+use random::random_f32;
+use stats::{Summary, measure};
 
 const SAMPLES: usize = 30;
 

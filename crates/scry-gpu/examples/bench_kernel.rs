@@ -11,10 +11,13 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use scry_gpu::{Buffer, Device, DeviceKind, Result};
 
+#[path = "shared/random.rs"]
+mod random;
 #[path = "shared/stats.rs"]
 mod stats;
 
-use stats::{Summary, measure, random_f32};
+use random::random_f32;
+use stats::{Summary, measure};
 
 const SAMPLES: usize = 200;
 

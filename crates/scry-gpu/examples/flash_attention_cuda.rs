@@ -13,10 +13,13 @@ use std::time::Duration;
 use scry_gpu::cuda::kernels::{Attention, Kernels, Prepared, PtxType};
 use scry_gpu::{BackendKind, Buffer, Device, f16};
 
+#[path = "shared/random.rs"]
+mod random;
 #[path = "shared/reference.rs"]
 mod reference;
 
-use reference::{attention_row, numbers};
+use random::random_f32;
+use reference::attention_row;
 
 const BATCH: u32 = 4;
 const HEADS: u32 = 16;
@@ -38,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{}, {BATCH} x {HEADS} heads of {length} rows of {COLUMNS}", gpu.name());
     let count = (BATCH * HEADS * length) as usize * COLUMNS;
     let halves =
-        |seed| -> Vec<f16> { numbers(seed, count).into_iter().map(f16::from_f32).collect() };
+        |seed| -> Vec<f16> { random_f32(seed, count).into_iter().map(f16::from_f32).collect() };
     let data = [halves(1), halves(2), halves(3)];
     let (q, k, v) = (gpu.upload(&data[0])?, gpu.upload(&data[1])?, gpu.upload(&data[2])?);
     let out = gpu.alloc::<f16>(count)?;

@@ -11,10 +11,13 @@ use std::error::Error;
 use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
 use scry_gpu::{BackendKind, Device};
 
+#[path = "shared/random.rs"]
+mod random;
 #[path = "shared/reference.rs"]
 mod reference;
 
-use reference::{attention_row, numbers};
+use random::random_f32;
+use reference::attention_row;
 
 /// Rows of queries, rows of keys and values, and columns of each.
 const QUERIES: u32 = 100;
@@ -30,9 +33,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
     let kernels = Kernels::new(&gpu)?;
-    let q = numbers(1, (QUERIES * COLUMNS) as usize);
-    let k = numbers(2, (KEYS * COLUMNS) as usize);
-    let v = numbers(3, (KEYS * COLUMNS) as usize);
+    let q = random_f32(1, (QUERIES * COLUMNS) as usize);
+    let k = random_f32(2, (KEYS * COLUMNS) as usize);
+    let v = random_f32(3, (KEYS * COLUMNS) as usize);
     let (on_q, on_k, on_v) = (gpu.upload(&q)?, gpu.upload(&k)?, gpu.upload(&v)?);
     let out = gpu.alloc::<f32>(q.len())?;
 

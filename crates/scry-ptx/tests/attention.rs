@@ -6,12 +6,16 @@
 
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
-use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan, TensorElement};
+use scry_ptx::kernels::{KernelError, Machine, Parameter, Plan, TensorElement};
 use scry_ptx::{KernelParam, PtxType, Target};
+
+use steps::check_steps;
 
 const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
@@ -176,17 +180,7 @@ fn what_is_passed_between_steps_has_room() {
         let of = of.grouped(of.kv_heads);
         let plan = of.plan(HOPPER).unwrap();
         assert!(plan.steps.len() > 1);
-        for step in &plan.steps {
-            let buffers = step.kernel.interface().buffers;
-            assert_eq!(buffers.len(), step.buffers.len());
-            for (buffer, place) in buffers.iter().zip(&step.buffers) {
-                let room = match *place {
-                    Place::Argument(nth) => plan.arguments[nth].len,
-                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
-                };
-                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
-            }
-        }
+        check_steps(&plan);
     }
 }
 

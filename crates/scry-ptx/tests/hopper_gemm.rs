@@ -5,13 +5,17 @@
 
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
-use scry_ptx::kernels::{Machine, Parameter, Place, Plan};
+use scry_ptx::kernels::{Machine, Parameter, Plan};
 use scry_ptx::{PtxType, Target};
+
+use steps::check_steps;
 
 const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
@@ -78,28 +82,8 @@ fn nothing_is_spilled() {
 }
 
 #[test]
-fn what_is_passed_between_steps_has_room() {
-    for plan in all() {
-        for step in &plan.steps {
-            let interface = step.kernel.interface();
-            assert_eq!(interface.buffers.len(), step.buffers.len());
-            for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
-                let room = match *place {
-                    Place::Argument(nth) => plan.arguments[nth].len,
-                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
-                };
-                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
-            }
-        }
-    }
-}
-
-#[test]
-fn parameters_are_as_many_as_the_kernel_declares() {
-    for step in all().iter().flat_map(|plan| &plan.steps) {
-        let declared = step.kernel.write(step.kernel.default_target()).params;
-        assert_eq!(declared.len(), step.kernel.interface().parameters.len());
-    }
+fn steps_pass_what_their_kernels_declare() {
+    all().iter().for_each(check_steps);
 }
 
 #[test]

@@ -5,12 +5,16 @@
 
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, GemmKernel, Layout, Order, Precision};
-use scry_ptx::kernels::{KernelError, Machine, Place, Plan};
+use scry_ptx::kernels::{KernelError, Machine, Plan};
 use scry_ptx::{PtxType, Target};
+
+use steps::check_steps;
 
 const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const A100: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
@@ -114,21 +118,7 @@ fn nothing_is_spilled() {
 
 #[test]
 fn steps_pass_what_their_kernels_declare() {
-    for plan in plans() {
-        for step in &plan.steps {
-            let interface = step.kernel.interface();
-            let declared = step.kernel.write(step.kernel.default_target()).params;
-            assert_eq!(declared.len(), interface.parameters.len(), "{}", step.kernel.name());
-            assert_eq!(interface.buffers.len(), step.buffers.len());
-            for (buffer, place) in interface.buffers.iter().zip(&step.buffers) {
-                let room = match *place {
-                    Place::Argument(nth) => plan.arguments[nth].len,
-                    Place::Scratch(nth) => plan.scratch[nth] / u64::from(buffer.element.size()),
-                };
-                assert!(buffer.len <= room, "{}: {buffer:?} in {room}", step.kernel.name());
-            }
-        }
-    }
+    plans().iter().for_each(check_steps);
 }
 
 #[test]

@@ -18,15 +18,3 @@ pub fn attention_row(q: &[f32], k: &[f32], v: &[f32]) -> Vec<f64> {
     }
     out
 }
-
-/// Numbers between -1 and 1 that look random.
-pub fn numbers(seed: u32, count: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 17;
-        state ^= state << 5;
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
-}
