@@ -14,6 +14,7 @@ mod simple;
 mod split;
 mod store;
 mod terms;
+mod turns;
 
 pub use epilogue::{Activation, Epilogue};
 pub use simple::GemmKernel;

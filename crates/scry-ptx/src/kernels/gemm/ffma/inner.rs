@@ -3,6 +3,7 @@
 use super::Tile;
 use super::stage::{Copier, Copying};
 use crate::asm::Opcode;
+use crate::kernels::gemm::turns::Turns;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
@@ -79,12 +80,9 @@ pub(super) struct Block<'k> {
     copiers: [Copier<'k>; 2],
     pub reading: Reading<'k>,
     pub stages: Ptr<'k, Shared, f32>,
-    stage_bytes: u32,
     /// Of each row of the thread, each column.
     pub sums: Vec<Var<'k, f32>>,
-    /// Bytes before the stage that is multiplied, and before the one that is copied.
-    multiplied: Var<'k, u32>,
-    copied: Var<'k, u32>,
+    turns: Turns<'k>,
 }
 
 /// The operands of a thread at one depth.
@@ -106,10 +104,8 @@ impl<'k> Block<'k> {
             copiers,
             reading,
             stages,
-            stage_bytes,
             sums: (0..rows * columns).map(|_| k.var(0.0f32)).collect(),
-            multiplied: k.var(0u32),
-            copied: k.var((tile.stages - 1) * stage_bytes),
+            turns: Turns::new(k, tile.stages, stage_bytes),
         }
     }
 
@@ -135,7 +131,7 @@ impl<'k> Block<'k> {
         k.commit_copies();
         for stage in 1..tile.stages - 1 {
             let (to, wanted) =
-                (self.stages.offset((stage * self.stage_bytes).into()), steps.gt(stage));
+                (self.stages.offset((stage * self.turns.stage_bytes).into()), steps.gt(stage));
             self.copiers.iter().for_each(|copier| {
                 (0..copier.len()).for_each(|nth| copier.copy(nth, to, wanted));
                 copier.advance_stage();
@@ -153,7 +149,8 @@ impl<'k> Block<'k> {
         let mut fragments = current.each_ref().map(|side| side.iter().map(|x| x.get()).collect());
         for nth in 0..depth {
             if nth + 1 == depth {
-                self.turn();
+                self.copiers.iter().for_each(Copier::advance_stage);
+                self.turns.pass();
             }
             let next = self.read((nth + 1) % depth);
             if nth == 0 {
@@ -166,27 +163,14 @@ impl<'k> Block<'k> {
         all.for_each(|(current, next)| current.set(*next));
     }
 
-    /// Goes on to the next stage when it has come.
-    fn turn(&self) {
-        self.copiers.iter().for_each(Copier::advance_stage);
-        self.k.commit_copies();
-        for stage in [self.multiplied, self.copied] {
-            let next = stage.get() + self.stage_bytes;
-            let end = next.equals(self.tile.stages * self.stage_bytes);
-            stage.set(end.select(0u32, next));
-        }
-        self.k.wait_copies(self.tile.stages - 2);
-        self.k.sync();
-    }
-
     fn read(&self, depth: u32) -> Fragments<'k> {
-        self.reading.sides.each_ref().map(|side| side.read(self.multiplied.get(), depth))
+        self.reading.sides.each_ref().map(|side| side.read(self.turns.multiplied.get(), depth))
     }
 
     /// Starts the copies of another stage. They are close together, as the assembler separates
     /// each that follows a read of shared memory by instructions of its own.
     fn copy(&self, condition: Val<'k, bool>) {
-        let to = self.stages.plus_bytes(self.copied.get());
+        let to = self.stages.plus_bytes(self.turns.copied.get());
         for copier in &self.copiers {
             (0..copier.len()).for_each(|nth| copier.copy(nth, to, condition));
         }

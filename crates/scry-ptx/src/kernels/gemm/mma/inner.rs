@@ -3,6 +3,7 @@
 use super::Tile;
 use super::stage::{Copier, Lines};
 use crate::asm::Opcode;
+use crate::kernels::gemm::turns::Turns;
 use crate::typed::hopper::Factors;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
@@ -86,12 +87,9 @@ pub(super) struct Block<'k> {
     pub copiers: [Copier<'k>; 2],
     pub sides: [Side<'k>; 2],
     pub stages: Ptr<'k, Shared, u8>,
-    pub stage_bytes: u32,
     /// Of each 16 rows of the warp, each 8 columns.
     pub sums: Vec<[Var<'k, f32>; 4]>,
-    /// Bytes before the stage that is multiplied, and before the one that is copied.
-    pub multiplied: Var<'k, u32>,
-    pub copied: Var<'k, u32>,
+    pub turns: Turns<'k>,
 }
 
 /// The operands of a warp at one step of the depth.
@@ -104,7 +102,7 @@ impl<'k> Block<'k> {
     pub(super) fn run(&self, depth: Val<'k, u32>) {
         let (k, ahead) = (self.k, self.tile.stages - 1);
         for stage in 0..ahead {
-            self.copy(self.stages.offset((stage * self.stage_bytes).into()));
+            self.copy(self.stages.offset((stage * self.turns.stage_bytes).into()));
             k.commit_copies();
         }
         k.wait_copies(ahead - 1);
@@ -133,12 +131,12 @@ impl<'k> Block<'k> {
             current.each_ref().map(|side| side.iter().map(|f| f.map(Var::get)).collect());
         for nth in 0..steps {
             if nth + 1 == steps {
-                self.turn();
+                self.turns.pass();
             }
             let next = self.read((nth + 1) % steps);
             self.multiply(&fragments);
             if nth == 0 {
-                self.copy(self.stages.plus_bytes(self.copied.get()));
+                self.copy(self.stages.plus_bytes(self.turns.copied.get()));
             }
             fragments = next;
         }
@@ -146,20 +144,8 @@ impl<'k> Block<'k> {
         all.for_each(|(current, next)| current.set(*next));
     }
 
-    /// Goes on to the next stage when it has come.
-    fn turn(&self) {
-        self.k.commit_copies();
-        for stage in [self.multiplied, self.copied] {
-            let next = stage.get() + self.stage_bytes;
-            let end = next.equals(self.tile.stages * self.stage_bytes);
-            stage.set(end.select(0u32, next));
-        }
-        self.k.wait_copies(self.tile.stages - 2);
-        self.k.sync();
-    }
-
     fn read(&self, step: u32) -> Fragments<'k> {
-        let read = |side: &Side<'k>| side.read(self.multiplied.get(), step);
+        let read = |side: &Side<'k>| side.read(self.turns.multiplied.get(), step);
         let fragments = self.sides.each_ref().map(read);
         match self.factors {
             Factors::Tf32 => {

@@ -15,6 +15,7 @@ use stage::{Copier, Lines};
 pub(super) use choice::{TILES, depth, shared_bytes};
 
 use super::terms::{Launched, Task, Terms};
+use super::turns::Turns;
 use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -118,10 +119,8 @@ impl Mma {
             copiers,
             sides,
             stages,
-            stage_bytes: self.stage_bytes(),
             sums: (0..sums).map(|_| [0; 4].map(|_| k.var(0.0f32))).collect(),
-            multiplied: k.var(0u32),
-            copied: k.var((self.tile.stages - 1) * self.stage_bytes()),
+            turns: Turns::new(k, self.tile.stages, self.stage_bytes()),
         }
     }
 

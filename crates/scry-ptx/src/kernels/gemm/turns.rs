@@ -1,0 +1,35 @@
+//! Stages in shared memory that take turns: one is multiplied while others are copied.
+
+use crate::typed::{Code, Var};
+
+/// Whose turn it is.
+pub(super) struct Turns<'k> {
+    k: &'k Code,
+    stages: u32,
+    /// Bytes of a stage.
+    pub stage_bytes: u32,
+    /// Bytes before the stage that is multiplied.
+    pub multiplied: Var<'k, u32>,
+    /// Bytes before the stage that is copied: the last one at first.
+    pub copied: Var<'k, u32>,
+}
+
+impl<'k> Turns<'k> {
+    /// The first turn of so many stages.
+    pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
+        let (multiplied, copied) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
+        Self { k, stages, stage_bytes, multiplied, copied }
+    }
+
+    /// Ends a group of copies, and goes on to the next stage when it has come.
+    pub(super) fn pass(&self) {
+        self.k.commit_copies();
+        for stage in [self.multiplied, self.copied] {
+            let next = stage.get() + self.stage_bytes;
+            let end = next.equals(self.stages * self.stage_bytes);
+            stage.set(end.select(0u32, next));
+        }
+        self.k.wait_copies(self.stages - 2);
+        self.k.sync();
+    }
+}
