@@ -103,7 +103,7 @@ fn launches_pass_what_kernels_take() {
 
 #[test]
 fn nothing_is_spilled() {
-    ledger::compare("attention.txt", &all());
+    ledger::compare("attention.txt", all());
 }
 
 #[test]

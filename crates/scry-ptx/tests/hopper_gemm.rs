@@ -78,7 +78,7 @@ fn kernels_of_one_name_have_one_text() {
 
 #[test]
 fn nothing_is_spilled() {
-    ledger::compare("gemm_hopper.txt", &all());
+    ledger::compare("gemm_hopper.txt", all());
 }
 
 #[test]

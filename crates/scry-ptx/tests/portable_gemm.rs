@@ -113,7 +113,7 @@ fn nothing_is_spilled() {
         // What moves operands and adds sums up is in the ledger of the products on Hopper.
         plan.steps.retain(|step| OURS.iter().any(|name| step.kernel.name().contains(name)));
     }
-    ledger::compare("gemm_portable.txt", &plans);
+    ledger::compare("gemm_portable.txt", plans);
 }
 
 #[test]

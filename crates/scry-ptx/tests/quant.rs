@@ -52,7 +52,7 @@ fn all() -> Vec<Plan> {
 
 #[test]
 fn kernels_neither_spill_nor_use_local_memory() {
-    ledger::compare("quant.txt", &all());
+    ledger::compare("quant.txt", all());
 }
 
 #[test]

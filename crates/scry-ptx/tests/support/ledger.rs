@@ -1,29 +1,32 @@
 //! What the assembler makes of kernels, as a golden file: registers, shared memory, spills.
 
+use std::borrow::Borrow;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use scry_ptx::Target;
 use scry_ptx::kernels::{Kernel, Plan};
 
 /// Compares what the assembler says about the kernels of some plans with a ledger, if the
 /// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` writes the ledger anew.
-/// No kernel may spill registers or use local memory.
-pub fn compare(file: &str, plans: &[Plan]) {
+/// No kernel may spill registers or use local memory. Without an assembler no plan is asked for.
+pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     let Some(assembler) = std::env::var_os("SCRY_PTXAS") else {
         eprintln!("skipped: SCRY_PTXAS names no assembler");
         return;
     };
-    let mut kernels: Vec<&dyn Kernel> =
-        plans.iter().flat_map(|plan| plan.steps.iter().map(|step| &*step.kernel)).collect();
+    let plans: Vec<_> = plans.into_iter().collect();
+    let steps = plans.iter().flat_map(|plan| &plan.borrow().steps);
+    let mut kernels: Vec<&dyn Kernel> = steps.map(|step| &*step.kernel).collect();
     kernels.sort_by_key(|kernel| kernel.name());
     kernels.dedup_by_key(|kernel| kernel.name());
     let mut text = String::from("kernel, target, registers, shared bytes, spilled bytes\n");
-    for kernel in kernels {
-        let entry = entry(kernel, Path::new(&assembler));
-        assert!(entry.ends_with(" 0"), "{entry}: registers are spilled");
-        text.push_str(&(entry + "\n"));
-    }
+    let entries = entries(&kernels, Path::new(&assembler));
+    entries.iter().for_each(|entry| text.extend([entry, "\n"]));
+    let spills: Vec<_> = entries.iter().filter(|entry| !entry.ends_with(" 0")).collect();
+    assert!(spills.is_empty(), "registers are spilled: {spills:#?}");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../corpus/out/kernels").join(file);
     if std::env::var_os("SCRY_BLESS").is_some_and(|v| v == "1") {
         let folder = path.parent().expect("the file is in a folder");
@@ -35,6 +38,24 @@ pub fn compare(file: &str, plans: &[Plan]) {
     let change = blessed.lines().zip(text.lines()).find(|(old, new)| old != new);
     assert_eq!(change, None, "{}: SCRY_BLESS=1 accepts the change", path.display());
     assert_eq!(blessed.lines().count(), text.lines().count(), "{}", path.display());
+}
+
+/// The lines of some kernels, which are assembled side by side.
+fn entries(kernels: &[&dyn Kernel], assembler: &Path) -> Vec<String> {
+    let next = AtomicUsize::new(0);
+    let some = || {
+        let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+        let numbers = numbers.take_while(|nth| *nth < kernels.len());
+        numbers.map(|nth| (nth, entry(kernels[nth], assembler))).collect::<Vec<_>>()
+    };
+    let workers = thread::available_parallelism().map_or(1, |count| count.get().min(16));
+    let mut entries = thread::scope(|scope| {
+        let workers: Vec<_> = (0..workers).map(|_| scope.spawn(some)).collect();
+        let done = workers.into_iter().map(|worker| worker.join().expect("it says why it failed"));
+        done.flatten().collect::<Vec<_>>()
+    });
+    entries.sort_unstable();
+    entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
 fn entry(kernel: &dyn Kernel, assembler: &Path) -> String {
