@@ -155,9 +155,10 @@ impl Product {
         Ok(())
     }
 
-    /// Parts that numbers are taken apart into.
+    /// Parts that numbers are taken apart into: of halves there are none, whatever the precision.
     fn parts(&self) -> u32 {
-        if self.gemm.precision == Precision::Tf32x3 { 2 } else { 1 }
+        let Gemm { element, precision, .. } = self.gemm;
+        if element == PtxType::F32 && precision == Precision::Tf32x3 { 2 } else { 1 }
     }
 
     fn task(&self, machine: Machine) -> Task {

@@ -1,0 +1,231 @@
+//! Sizes that nobody means: every plan is refused with words, or keeps to the limits of launches,
+//! to those of tensor maps, and to its buffers.
+
+#[path = "support/steps.rs"]
+mod steps;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use scry_ptx::kernels::attention::{Attention, Bias, Strides};
+use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+use scry_ptx::kernels::norm::{self, Norm, NormKind};
+use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
+use scry_ptx::kernels::rows::Rows;
+use scry_ptx::kernels::softmax::{self, Softmax};
+use scry_ptx::kernels::{Kernel, KernelError, Machine, Parameter, Plan, TensorElement, TensorMap};
+use scry_ptx::{PtxType, Target};
+
+const MACHINES: [Machine; 5] = [
+    Machine { target: Target::SM_90A, multiprocessors: 132 },
+    Machine { target: Target::SM_90A, multiprocessors: 1 },
+    Machine { target: Target::SM_80, multiprocessors: 108 },
+    Machine { target: Target::SM_89, multiprocessors: 128 },
+    Machine { target: Target::SM_75, multiprocessors: 40 },
+];
+
+/// Blocks of a launch on each axis, threads of a block, bytes of shared memory that it may ask for.
+const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
+const THREADS: u32 = 1024;
+const SHARED: u32 = 227 << 10;
+
+fn machine() -> impl Strategy<Value = Machine> {
+    select(&MACHINES[..])
+}
+
+/// Sizes at which something ends: tiles, vectors, numbers of 16, 31, 32, 40, 60 and 64 bits.
+fn size() -> impl Strategy<Value = u64> {
+    let ends = [16, 24, 31, 32, 33, 40, 53, 60, 63].map(|bits| 1u64 << bits);
+    let ends = ends.into_iter().flat_map(|end| [end / 2 + 1, end - 1, end, end + 1]);
+    let others = [0, (1 << 31) - 1024, (1 << 31) - 513, (1 << 31) - 512, (1 << 31) - 511, u64::MAX];
+    let huge: Vec<u64> = ends.chain(others).collect();
+    prop_oneof![8 => 0..300u64, 4 => 0..70_000u64, 1 => select(huge)]
+}
+
+fn small_or_huge() -> impl Strategy<Value = u32> {
+    size().prop_map(|size| u32::try_from(size).unwrap_or(u32::MAX))
+}
+
+fn element() -> impl Strategy<Value = PtxType> {
+    let others = select(&[PtxType::F64, PtxType::B8][..]);
+    prop_oneof![20 => select(&[PtxType::F32, PtxType::F16, PtxType::Bf16][..]), 1 => others]
+}
+
+fn number() -> impl Strategy<Value = f32> {
+    select(&[0.0, 1.0, -0.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e-40][..])
+}
+
+fn sometimes<T: std::fmt::Debug>(
+    value: impl Strategy<Value = T>,
+) -> impl Strategy<Value = Option<T>> {
+    prop::option::weighted(0.1, value)
+}
+
+/// A layout of such a matrix without gaps, or any.
+fn layout(rows: u64, columns: u64) -> impl Strategy<Value = Layout> {
+    let order = select(&[Order::Rows, Order::Columns][..]);
+    (order, sometimes(size()), sometimes(size())).prop_map(move |(order, leading, stride)| {
+        let packed = Layout::packed(order, rows, columns);
+        let leading = leading.unwrap_or(packed.leading);
+        Layout { leading, stride: stride.unwrap_or(packed.stride), ..packed }
+    })
+}
+
+fn epilogue() -> impl Strategy<Value = Epilogue> {
+    let activations = [Activation::None, Activation::Relu, Activation::Gelu, Activation::Silu];
+    (number(), number(), any::<bool>(), select(activations.to_vec()))
+        .prop_map(|(alpha, beta, bias, activation)| Epilogue { alpha, beta, bias, activation })
+}
+
+fn gemm() -> impl Strategy<Value = Gemm> {
+    let precisions = [Precision::Full, Precision::Tf32, Precision::Tf32x3];
+    let sides = (size(), size(), size(), prop_oneof![2 => Just(1), 1 => size()]);
+    (sides, element(), any::<bool>(), select(precisions.to_vec()), epilogue()).prop_flat_map(
+        |((m, n, k, batch), element, wide, precision, epilogue)| {
+            let output = if wide { PtxType::F32 } else { element };
+            let gemm = Gemm { batch, output, precision, ..Gemm::new(m, n, k, element) };
+            (layout(m, k), layout(k, n), layout(m, n)).prop_map(move |(a, b, out)| Gemm {
+                a,
+                b,
+                out,
+                epilogue,
+                ..gemm
+            })
+        },
+    )
+}
+
+fn strides(packed: Strides) -> impl Strategy<Value = Strides> {
+    let any = (size(), size(), size());
+    let any = any.prop_map(|(batch, head, row)| Strides { batch, head, row });
+    prop_oneof![12 => Just(packed), 1 => any]
+}
+
+fn bias() -> impl Strategy<Value = Option<Bias>> {
+    let one = (element(), strides(Strides { batch: 0, head: 0, row: 0 }), 0..3u32);
+    sometimes(one.prop_map(|(element, strides, column)| Bias { element, strides, column }))
+}
+
+fn attention() -> impl Strategy<Value = Attention> {
+    let few = || prop_oneof![12 => 0..9u32, 1 => small_or_huge()];
+    let sizes = ((few(), few(), few()), small_or_huge(), small_or_huge(), 0..300u32);
+    (sizes, element(), any::<bool>(), number(), bias()).prop_flat_map(
+        |(((batch, heads, group), queries, keys, head_dim), element, causal, scale, bias)| {
+            let all = Attention::new([batch, heads], queries, keys, head_dim, element);
+            let all = all.grouped(if group < 3 { heads } else { group - 2 });
+            let all = Attention { causal, scale, bias, ..all };
+            (strides(all.q), strides(all.k), strides(all.v), strides(all.out))
+                .prop_map(move |(q, k, v, out)| Attention { q, k, v, out, ..all })
+        },
+    )
+}
+
+/// Fails unless a plan keeps to all limits; gives whether there is one.
+fn check(plan: Result<Plan, KernelError>) -> bool {
+    let plan = match plan {
+        Ok(plan) => plan,
+        Err(error) => {
+            assert!(error.to_string().len() > 20, "{error}");
+            return false;
+        }
+    };
+    steps::check_steps(&plan);
+    plan.steps.iter().for_each(|step| check_launch(&*step.kernel));
+    true
+}
+
+fn check_launch(kernel: &dyn Kernel) {
+    let (name, launch) = (kernel.name(), kernel.launch());
+    let fits = launch.grid.iter().zip(GRID).all(|(blocks, most)| (1..=most).contains(blocks));
+    assert!(fits, "{name}: {launch:?}");
+    let threads: u32 = launch.block.iter().product();
+    assert!((1..=THREADS).contains(&threads) && launch.dynamic_shared <= SHARED, "{name}");
+    let interface = kernel.interface();
+    for parameter in &interface.parameters {
+        let Parameter::Map(of, map) = parameter else { continue };
+        let buffer = &interface.buffers[*of];
+        let bytes = buffer.len * u64::from(buffer.element.size());
+        // No device has the memory for more.
+        if bytes < 1 << 40 {
+            check_map(&name, map, bytes);
+        }
+    }
+}
+
+/// The limits of a tensor map in CUDA's driver, and the end of its buffer.
+fn check_map(name: &str, map: &TensorMap, bytes: u64) {
+    let size = match map.element {
+        TensorElement::U8 => 1,
+        TensorElement::F16 | TensorElement::Bf16 => 2,
+        TensorElement::F32 => 4,
+    };
+    let rank = map.dims.len();
+    assert!((1..=5).contains(&rank) && map.strides.len() == rank - 1, "{name}: {map:?}");
+    assert!(map.dims.iter().all(|dim| (1..=1 << 32).contains(dim)), "{name}: {map:?}");
+    let fits = |stride: &u64| stride.is_multiple_of(16) && *stride < 1 << 40;
+    assert!(map.strides.iter().all(fits), "{name}: {map:?}");
+    assert!(map.tile.iter().all(|side| (1..=256).contains(side)), "{name}: {map:?}");
+    let steps = map.dims[1..].iter().zip(&map.strides).map(|(dim, stride)| (dim - 1) * stride);
+    let end = map.offset + steps.sum::<u64>() + map.dims[0] * size;
+    assert!(end <= bytes.next_multiple_of(16), "{name}: {map:?} ends at {end} of {bytes}");
+}
+
+#[test]
+fn halves_are_multiplied_exactly_whatever_the_precision_of_binary32() {
+    for element in [PtxType::F16, PtxType::Bf16] {
+        let text = |precision| {
+            let plan = Gemm { precision, ..Gemm::new(1000, 700, 300, element) }.plan(MACHINES[0]);
+            let plan = plan.expect("it is an ordinary product");
+            plan.steps.iter().map(|step| step.kernel.emit_ptx()).collect::<Vec<_>>()
+        };
+        let full = text(Precision::Full);
+        assert!(full == text(Precision::Tf32) && full == text(Precision::Tf32x3), "{element:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, max_shrink_iters: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn products(gemm in gemm(), machine in machine()) {
+        check(gemm.plan(machine));
+    }
+
+    #[test]
+    fn attention_of_any_shape(attention in attention(), machine in machine()) {
+        check(attention.plan(machine));
+        check(attention.naive());
+    }
+
+    #[test]
+    fn functions_of_rows(
+        count in size(),
+        length in size(),
+        element in element(),
+        epsilon in number(),
+        machine in machine(),
+    ) {
+        let rows = Rows { count, length, element };
+        for softmax in [Softmax::Linear, Softmax::Log] {
+            check(softmax::plan(softmax, rows, machine));
+        }
+        for kind in [NormKind::Layer, NormKind::LayerWeightBias, NormKind::RmsWeight] {
+            check(norm::plan(Norm { kind, epsilon }, rows, machine));
+        }
+    }
+
+    #[test]
+    fn quantised_weights(
+        format in select(&BlockFormat::ALL[..]),
+        sizes in (size(), size(), prop_oneof![0..12u64, size()]),
+        types in (element(), element()),
+        machine in machine(),
+    ) {
+        let ((rows, k, columns), (activations, output)) = (sizes, types);
+        let whole = k.saturating_mul(256);
+        for k in [k, whole] {
+            check(MatMul { format, rows, k, columns, activations, output }.plan(machine));
+            check(quant::quantize_plan(format, k));
+            check(quant::dequantize_plan(format, output, k));
+        }
+    }
+}
