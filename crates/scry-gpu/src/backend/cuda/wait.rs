@@ -19,7 +19,7 @@ use super::types::{self, DevicePtr};
 use crate::backend::poll::Wait;
 use crate::error::Result;
 
-/// How long work that is to end may take to notice.
+/// How long the first of the submissions that are to end may take to notice, and each one after it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// How often the driver is asked, during a wait, whether something went wrong on the device: then
@@ -196,10 +196,10 @@ impl Timeline {
     /// number after them if all were done by themselves. `None` if they do not end.
     pub(super) fn cancel(&self, number: u64) -> Result<Option<u64>> {
         self.gpu.check_alive()?;
-        let reached = self.look()?;
+        let before = self.look()?;
         self.stop(number);
-        let have_ended = self.wait(number, PATIENCE)?;
-        Ok(have_ended.then(|| first_unreached(reached, number)))
+        let have_ended = end_in_turn(before, || self.wait(number, PATIENCE), || self.look())?;
+        Ok(have_ended.then(|| first_unreached(before, number)))
     }
 
     /// Has kernels of submissions up to a number end when they look.
@@ -208,6 +208,24 @@ impl Timeline {
             self.shared().stop.0.fetch_max(number, Ordering::AcqRel);
         }
     }
+}
+
+/// Waits for one submission after the other to end, from `reached` on; false if none did in the time
+/// of a wait. There may be many, and other processes may have their share of the device: as long as
+/// one after the other ends, all will.
+fn end_in_turn(
+    mut reached: u64,
+    wait: impl Fn() -> Result<bool>,
+    look: impl Fn() -> Result<u64>,
+) -> Result<bool> {
+    while !wait()? {
+        let now = look()?;
+        if now == reached {
+            return Ok(false);
+        }
+        reached = now;
+    }
+    Ok(true)
 }
 
 /// The first submission up to `number` that was not done when those up to `reached` were; the one
@@ -272,6 +290,22 @@ mod tests {
         assert_eq!(first_unreached(9, 9), 10);
         assert_eq!(first_unreached(12, 9), 10);
         assert_eq!(first_unreached(u64::MAX, u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn as_long_as_one_after_the_other_ends_all_are_waited_for() {
+        // Each wait ends one submission, as far as some last one.
+        let ended = |last: u64| {
+            let done = std::cell::Cell::new(4);
+            let wait = || {
+                done.set(last.min(done.get() + 1));
+                Ok(done.get() == 9)
+            };
+            (end_in_turn(4, wait, || Ok(done.get())), done.get())
+        };
+        assert_eq!(ended(9), (Ok(true), 9));
+        assert_eq!(ended(7), (Ok(false), 7));
+        assert_eq!(ended(4), (Ok(false), 4));
     }
 
     #[test]

@@ -39,11 +39,11 @@ fn submitted(driver: &dyn Driver, steps: &[Step]) -> Point {
     driver.submit(Work::Once(steps), false).unwrap()
 }
 
-/// Ends work up to a point, soon.
+/// Ends work up to a point: soon, if no other process has its share of the device.
 fn ended(driver: &dyn Driver, point: Point) -> Option<Point> {
     let start = Instant::now();
     let first = driver.cancel(point).unwrap();
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     first
 }
 
