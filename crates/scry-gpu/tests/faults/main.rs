@@ -13,6 +13,7 @@ mod bits;
 mod child;
 mod devices;
 mod dispatch;
+mod exit;
 mod failing;
 mod hang;
 mod kernels;

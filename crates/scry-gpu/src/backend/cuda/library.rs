@@ -1,10 +1,12 @@
 //! Libraries that may not be there, opened at run time.
 
 use std::ffi::{CStr, c_void};
+use std::mem::ManuallyDrop;
 
-/// A library that was opened. It stays loaded: its threads may be anywhere in it.
+/// A library that was opened. It stays loaded, also when it is dropped: its threads may be anywhere
+/// in it.
 pub(super) struct Library {
-    raw: libloading::Library,
+    raw: ManuallyDrop<libloading::Library>,
     /// The name under which it was found.
     name: String,
 }
@@ -20,7 +22,10 @@ impl Library {
             // SAFETY: the names are those of libraries of NVIDIA's driver and toolkit, whose
             // initialisers ask nothing of us.
             match unsafe { libloading::Library::new(name) } {
-                Ok(raw) => return Ok(Self { raw, name: (*name).to_owned() }),
+                Ok(raw) => {
+                    let raw = ManuallyDrop::new(raw);
+                    return Ok(Self { raw, name: (*name).to_owned() });
+                }
                 Err(error) => said.push(error.to_string()),
             }
         }
@@ -104,6 +109,20 @@ mod tests {
         let names = ["libscry-is-not-here.so.1", "libscry-is-not-here.so"];
         let said = Library::open(&names).err().unwrap();
         assert!(names.iter().all(|name| said.contains(name)), "{said}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_was_opened_stays_loaded_when_it_is_dropped() {
+        let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("libscry-stays.so").to_str().unwrap().to_owned();
+        let maps_now = maps();
+        let mut files = maps_now.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+        std::fs::copy(files.find(|path| path.contains("libgcc_s")).unwrap(), &copy).unwrap();
+        assert!(!maps().contains(&copy));
+        drop(Library::open(&[&copy]).unwrap());
+        assert!(maps().contains(&copy));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::adapter::{self, CacheIdentity, Probe, Timestamps};
 use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
-use super::{error, lock, vk};
+use super::{error, lock, resident, vk};
 use crate::error::{GpuError, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::process::{FORKED, Process};
@@ -51,6 +51,9 @@ impl Gpu {
             Some(raw) => raw,
             None => Arc::new(create(instance, probe, &mut features)?),
         };
+        if probe.info.vendor_id == NVIDIA {
+            resident::hold_nvidias();
+        }
         let push =
             if extensions.push_descriptor { raw.push_descriptors(&instance.raw) } else { None };
         let names = instance.debug.as_ref().and_then(|_| raw.object_namer(&instance.raw));

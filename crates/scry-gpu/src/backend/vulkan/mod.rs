@@ -15,6 +15,7 @@ mod gpu;
 mod idle;
 mod instance;
 mod memory;
+mod resident;
 mod spans;
 mod submit;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The loader, opened at run time, and what can be asked of it before there is an instance.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::mem::ManuallyDrop;
 use std::ptr;
 
 use libloading::Library;
@@ -28,8 +29,8 @@ type CreateInstance = unsafe extern "system" fn(
 /// The loader.
 pub(crate) struct Entry {
     get_instance_proc_addr: GetInstanceProcAddr,
-    /// Keeps the loader where it is.
-    _library: Library,
+    /// The loader, and so what it loaded, stays where it is: drivers have threads of their own.
+    _library: ManuallyDrop<Library>,
 }
 
 const LIBRARY: &str = if cfg!(windows) {
@@ -50,7 +51,7 @@ impl Entry {
     pub(crate) unsafe fn load() -> std::result::Result<Self, libloading::Error> {
         // SAFETY: by the contract.
         unsafe {
-            let library = Library::new(LIBRARY)?;
+            let library = ManuallyDrop::new(Library::new(LIBRARY)?);
             let found = library.get::<GetInstanceProcAddr>(b"vkGetInstanceProcAddr\0")?;
             Ok(Self { get_instance_proc_addr: *found, _library: library })
         }

@@ -1,0 +1,50 @@
+//! Fault 32: programs that end while devices are open, or in the middle of work.
+
+use std::thread;
+use std::time::Duration;
+
+use scry_gpu::{Device, GpuError};
+
+use super::child::in_child;
+use super::devices::{check_works, devices, devices_and_null, try_to_work};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Drivers have threads that wake up at times of their own.
+const TIMES: u64 = 12;
+
+/// Opens a device that is there once more.
+fn another(gpu: &Device) -> Result<Device, GpuError> {
+    Device::open(&format!("{}:{}", gpu.backend_kind(), gpu.info().index))
+}
+
+#[test]
+fn fault_32_a_program_ends_with_its_devices_open() {
+    let name = "exit::fault_32_a_program_ends_with_its_devices_open";
+    for _ in 0..TIMES {
+        in_child(name, PATIENCE, || {
+            let devices = devices_and_null();
+            devices.iter().for_each(check_works);
+            let closed: Vec<_> = devices.iter().map(another).collect();
+            closed.iter().flatten().for_each(check_works);
+            drop(closed);
+            // The others are open until the process is gone.
+            std::mem::forget(devices);
+        });
+    }
+}
+
+#[test]
+fn fault_32_a_program_ends_in_the_middle_of_work() {
+    let name = "exit::fault_32_a_program_ends_in_the_middle_of_work";
+    for nth in 0..TIMES {
+        in_child(name, PATIENCE, || {
+            for gpu in devices() {
+                let other = gpu.clone();
+                thread::spawn(move || while try_to_work(&gpu).is_ok() {});
+                thread::spawn(move || while another(&other).is_ok_and(|it| it.wait().is_ok()) {});
+            }
+            thread::sleep(Duration::from_millis(50 + 7 * nth));
+        });
+    }
+}
