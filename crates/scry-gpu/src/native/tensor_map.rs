@@ -84,12 +84,14 @@ impl TensorMap {
     #[must_use]
     pub fn to_bytes(&self) -> [u8; 128] {
         let code = |index: Option<usize>| index.unwrap_or(usize::MAX) as u64;
+        // Of any count beyond a byte no more is told than that it is too large.
+        let count = |len: usize| len.min(0xff) as u64;
         let mut words = [0u64; 16];
-        words[0] = self.dims.len() as u64
+        words[0] = count(self.dims.len())
             | code(TensorElement::ALL.iter().position(|it| *it == self.element)) << 8
             | code(TensorSwizzle::ALL.iter().position(|it| *it == self.swizzle)) << 16
-            | (self.strides.len() as u64 & 0xff) << 24
-            | (self.tile.len() as u64 & 0xff) << 32;
+            | count(self.strides.len()) << 24
+            | count(self.tile.len()) << 32;
         words[1] = self.offset;
         self.dims.iter().zip(&mut words[2..7]).for_each(|(from, to)| *to = *from);
         self.strides.iter().zip(&mut words[7..11]).for_each(|(from, to)| *to = *from);
@@ -200,6 +202,9 @@ mod tests {
             TensorMap { dims: vec![4; 6], strides: vec![16; 5], tile: vec![16; 6], ..map() },
             TensorMap { strides: vec![208], ..map() },
             TensorMap { tile: vec![64, 4], ..map() },
+            // As many as would be 3, 2 and 3 if counted in a byte.
+            TensorMap { dims: vec![4; 259], strides: vec![16; 258], tile: vec![16; 259], ..map() },
+            TensorMap { dims: vec![4; 259], strides: vec![16; 2], tile: vec![16; 3], ..map() },
         ] {
             assert_eq!(TensorMap::from_bytes(&lame.to_bytes()), None, "{lame:?}");
         }
