@@ -182,8 +182,17 @@ fn halves_are_multiplied_exactly_whatever_the_precision_of_binary32() {
     }
 }
 
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        max_shrink_iters: 3000,
+        ..ProptestConfig::default()
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, max_shrink_iters: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(config())]
 
     #[test]
     fn products(gemm in gemm(), machine in machine()) {

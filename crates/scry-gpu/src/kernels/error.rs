@@ -1,7 +1,7 @@
 //! What scry-ptx refuses, as errors of a device.
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{Kernel, KernelError};
+use scry_ptx::kernels::{Kernel, KernelError, Place};
 
 use crate::error::GpuError;
 use crate::info::DeviceInfo;
@@ -49,6 +49,34 @@ pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuE
             |[major, minor]| format!("compute capability {major}.{minor}"),
         ),
         remedy: remedy.to_owned(),
+    }
+}
+
+/// What passes between the steps of plans, as errors call it.
+pub(super) const SCRATCH: &str = "memory between the launches of one computation";
+
+/// The error for memory between steps that is beyond a device: nobody gave it, to be divided.
+pub(super) fn without_scratch(error: GpuError) -> GpuError {
+    match error {
+        GpuError::TooLarge { requested, device, limit, limit_name, .. } => GpuError::TooLarge {
+            what: SCRATCH.to_owned(),
+            requested,
+            device,
+            limit,
+            limit_name,
+            remedy: "compute it in parts".to_owned(),
+        },
+        other => other,
+    }
+}
+
+/// The error for a step that takes a buffer which its plan does not have.
+pub(super) fn misplaced(place: Place) -> GpuError {
+    GpuError::Argument {
+        kernel: "plan".to_owned(),
+        argument: "steps".to_owned(),
+        problem: format!("one of them takes {place:?}, which the plan does not have"),
+        remedy: "count arguments and pieces of scratch memory from 0".to_owned(),
     }
 }
 

@@ -44,11 +44,19 @@ pub struct Kernels {
 struct Shared {
     device: Device,
     machine: Machine,
-    /// By name and bytes of dynamic shared memory.
+    /// This crate's kernels, by name and bytes of dynamic shared memory.
     compiled: Mutex<HashMap<(String, u32), Compiled>>,
     /// Memory for what passes between the steps of plans: the first piece of each, the second one,
     /// and so on. Plans share it: the order of their commands follows from that.
     scratch: Mutex<Vec<Arc<Buffer<u8>>>>,
+}
+
+/// Who wrote the kernels of a plan: what this crate's are called says what they are, and they are
+/// not written a second time; of a program's own nobody knows whether their names tell them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Crate,
+    Program,
 }
 
 /// A kernel that is ready to be launched.
@@ -110,7 +118,7 @@ impl Kernels {
     ) -> Result<Prepared<'a>> {
         check::arguments(&self.shared.device, name, plan, buffers)?;
         // SAFETY: the caller's.
-        unsafe { Prepared::new(self, plan, buffers) }
+        unsafe { Prepared::new(self, plan, Origin::Program, buffers) }
     }
 
     /// Prepares a plan of this crate's, whose kernels keep to their buffers.
@@ -120,10 +128,12 @@ impl Kernels {
         plan: Result<Plan, KernelError>,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        let plan = plan.map_err(|error| error::refused(self.shared.device.info(), name, error))?;
+        let device = &self.shared.device;
+        let plan = plan.map_err(|error| error::refused(device.info(), name, error))?;
+        check::arguments(device, name, &plan, buffers)?;
         // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
         // of which the buffers are checked to be, and end.
-        unsafe { self.prepare(name, &plan, buffers) }
+        unsafe { Prepared::new(self, &plan, Origin::Crate, buffers) }
     }
 
     /// Memory for what passes between steps: the `nth` piece, of at least so many bytes.
@@ -135,7 +145,8 @@ impl Kernels {
         }
         if pieces[nth].byte_size() < bytes {
             let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-            pieces[nth] = Arc::new(device.alloc(bytes)?.with_label("scratch memory of a plan"));
+            let larger = Buffer::allocate(&device.context, bytes, error::SCRATCH);
+            pieces[nth] = Arc::new(larger.map_err(error::without_scratch)?);
         }
         Ok(Arc::clone(&pieces[nth]))
     }

@@ -7,7 +7,7 @@ use scry_ptx::PtxModule;
 use scry_ptx::kernels::{Access, Kernel, Parameter, Place, Plan, Step};
 use scry_ptx::typed::hopper::Swizzle;
 
-use super::{Compiled, Kernels, error, lock};
+use super::{Compiled, Kernels, Origin, error, lock};
 use crate::batch::Batch;
 use crate::binding::Binding;
 use crate::buffer::Buffer;
@@ -102,11 +102,13 @@ impl<'a> Prepared<'a> {
     pub(super) unsafe fn new(
         kernels: &Kernels,
         plan: &Plan,
+        origin: Origin,
         buffers: &[&'a dyn Binding],
     ) -> Result<Self> {
         let sizes = plan.scratch.iter().enumerate();
         let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
-        let room = Room { kernels, buffers, scratch: scratch.collect::<Result<_>>()? };
+        let scratch = scratch.collect::<Result<_>>()?;
+        let room = Room { kernels, origin, buffers, scratch };
         // SAFETY: the caller's.
         let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
         let context = Arc::clone(&kernels.shared.device.context);
@@ -117,6 +119,7 @@ impl<'a> Prepared<'a> {
 /// What the steps of a plan find their buffers in.
 struct Room<'r, 'a> {
     kernels: &'r Kernels,
+    origin: Origin,
     buffers: &'r [&'a dyn Binding],
     scratch: Vec<Arc<Buffer<u8>>>,
 }
@@ -127,7 +130,8 @@ impl<'a> Room<'_, 'a> {
     unsafe fn launched(&self, step: &Step) -> Result<Launched<'a>> {
         let kernel = &*step.kernel;
         // SAFETY: the caller's.
-        let Compiled { kernel: compiled, cluster } = unsafe { self.kernels.compiled(kernel) }?;
+        let compiled = unsafe { self.kernels.compiled(kernel, self.origin) };
+        let Compiled { kernel: compiled, cluster } = compiled?;
         let grid = kernel.launch().grid;
         let whole = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
         if !whole {
@@ -140,26 +144,34 @@ impl<'a> Room<'_, 'a> {
 
     fn given(&self, place: Place) -> Result<Given<'a>> {
         match place {
-            Place::Scratch(nth) => Ok(Given::Scratch(Arc::clone(&self.scratch[nth]))),
-            // A kernel that takes nothing of a buffer is given another address all the same.
-            Place::Argument(nth) if self.buffers[nth].view().size == 0 => {
-                let nothing = self.kernels.shared.device.alloc(16)?;
-                Ok(Given::Scratch(Arc::new(nothing)))
+            Place::Scratch(nth) => {
+                let scratch = self.scratch.get(nth).ok_or_else(|| error::misplaced(place));
+                scratch.map(|scratch| Given::Scratch(Arc::clone(scratch)))
             }
-            Place::Argument(nth) => Ok(Given::Argument(self.buffers[nth])),
+            Place::Argument(nth) => match self.buffers.get(nth) {
+                None => Err(error::misplaced(place)),
+                // A kernel that takes nothing of a buffer is given another address all the same.
+                Some(buffer) if buffer.view().size == 0 => {
+                    let nothing = self.kernels.shared.device.alloc(16)?;
+                    Ok(Given::Scratch(Arc::new(nothing)))
+                }
+                Some(buffer) => Ok(Given::Argument(*buffer)),
+            },
         }
     }
 }
 
 impl Kernels {
-    /// A kernel for the device, compiled when it is first asked for.
+    /// A kernel for the device, compiled when it is first asked for. A program's own is found by
+    /// its text, as all kernels are: under the name of another it would be taken for that one.
     ///
     /// # Safety
     /// As [`Kernels::prepare`].
-    unsafe fn compiled(&self, kernel: &dyn Kernel) -> Result<Compiled> {
+    unsafe fn compiled(&self, kernel: &dyn Kernel, origin: Origin) -> Result<Compiled> {
         let key = (kernel.name(), kernel.launch().dynamic_shared);
-        if let Some(known) = lock(&self.shared.compiled).get(&key) {
-            return Ok(known.clone());
+        let known = lock(&self.shared.compiled).get(&key).cloned();
+        if let Some(known) = known.filter(|_| origin == Origin::Crate) {
+            return Ok(known);
         }
         let (device, target) = (&self.shared.device, self.machine().target);
         let needed = kernel.default_target();
@@ -172,7 +184,9 @@ impl Kernels {
         // SAFETY: the caller's.
         let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel))? };
         let compiled = Compiled { kernel: compiled, cluster };
-        lock(&self.shared.compiled).insert(key, compiled.clone());
+        if origin == Origin::Crate {
+            lock(&self.shared.compiled).insert(key, compiled.clone());
+        }
         Ok(compiled)
     }
 }

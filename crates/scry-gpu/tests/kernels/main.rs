@@ -6,6 +6,7 @@
 
 mod attention;
 mod harness;
+mod hostile;
 mod own;
 mod products;
 mod quantized;

@@ -1,7 +1,9 @@
 //! What is refused, in the words that users see; on a device that computes nothing.
 
-use scry_gpu::cuda::kernels::{Kernels, Plan};
-use scry_gpu::{Binding, Device, GpuError, TensorMap, testing};
+use scry_gpu::cuda::kernels::{Kernel, Kernels, Plan, Target};
+use scry_gpu::{Binding, Device, GpuError, TensorMap, f16, testing};
+use scry_ptx::PtxKernel;
+use scry_ptx::kernels::{Interface, LaunchShape, Place};
 
 use crate::harness::{checked, pretended, succeed};
 use crate::own::{Saxpy, TileCopy, prepared};
@@ -90,6 +92,86 @@ fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
     let buffer = || succeed(old.device().alloc::<f32>(10));
     let text = refusal(&old, &[&buffer(), &buffer()]);
     assert!(text.contains("needs compute capability 8.0 or newer (sm_80)"), "{text}");
+}
+
+#[test]
+fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
+    let mut info = testing::null_info();
+    (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(132));
+    info.limits.max_workgroup_memory = 227 << 10;
+    info.limits.max_buffer_size = 400 << 10;
+    let kernels = succeed(Kernels::new(&testing::observed(info).0));
+    let half = |len| succeed(kernels.device().alloc::<f16>(len));
+    // Lines of 65 elements are moved to where each begins a multiple of 128 bytes.
+    let (a, b, out) = (half(9 * 3001), half(3001 * 65), half(9 * 65));
+    let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "memory between the launches of one computation is 768256 bytes, but null device takes at \
+         most 409600 bytes (max_buffer_size); compute it in parts"
+    );
+}
+
+#[test]
+fn steps_that_take_what_a_plan_does_not_have_are_refused() {
+    let kernels = checked();
+    let buffer = || succeed(kernels.device().alloc::<f32>(10));
+    let said = |place| {
+        let mut plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
+        plan.steps[0].buffers[1] = place;
+        prepared(&kernels, &plan, &[&buffer(), &buffer()]).map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(
+        said(Place::Argument(2)),
+        "kernel `plan`, steps: one of them takes Argument(2), which the plan does not have; count \
+         arguments and pieces of scratch memory from 0"
+    );
+    assert!(said(Place::Scratch(0)).contains("Scratch(0)"));
+}
+
+/// Takes its kernel's place under the name of another one.
+#[derive(Debug)]
+struct Renamed(Saxpy, String);
+
+impl Kernel for Renamed {
+    fn name(&self) -> String {
+        self.1.clone()
+    }
+
+    fn default_target(&self) -> Target {
+        self.0.default_target()
+    }
+
+    fn write(&self, target: Target) -> PtxKernel {
+        PtxKernel { name: self.name(), ..self.0.write(target) }
+    }
+
+    fn launch(&self) -> LaunchShape {
+        self.0.launch()
+    }
+
+    fn interface(&self) -> Interface {
+        self.0.interface()
+    }
+}
+
+#[test]
+fn a_programs_own_kernel_is_never_taken_for_one_of_the_crate() {
+    let kernels = checked();
+    let buffer = || succeed(kernels.device().alloc::<f32>(64));
+    let [x, weight, y] = [buffer(), buffer(), buffer()];
+    let known = checked();
+    let theirs = succeed(known.device().alloc::<f32>(64));
+    let out = succeed(known.device().alloc::<f32>(64));
+    let named = succeed(known.softmax(&theirs, &out, [2, 32]));
+    let renamed = |n| Renamed(Saxpy { a: 1.0, n }, named.kernels()[0].to_owned());
+    // The program's comes first, and takes other parameters.
+    let own = Plan::single(Box::new(renamed(10)));
+    let own = succeed(prepared(&kernels, &own, &[&x, &weight]));
+    assert_eq!(own.kernels(), named.kernels());
+    succeed(succeed(kernels.softmax(&x, &y, [2, 32])).run());
+    succeed(own.run());
+    succeed(succeed(kernels.softmax(&y, &x, [2, 32])).run());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use scry_gpu::{Result, bf16, f16};
 use crate::harness::{Number, kernels, poisoned, random, succeed};
 
 /// Rows and their length, around warps, blocks and what a block holds.
-const SHAPES: [[usize; 2]; 12] = [
+const SHAPES: [[usize; 2]; 14] = [
     [1, 1],
     [7, 1],
     [3, 7],
@@ -18,7 +18,9 @@ const SHAPES: [[usize; 2]; 12] = [
     [9, 4097],
     [300, 128],
     [2, 32768],
+    [2, 131_072],
     [3, 131_075],
+    [1, 1 << 18],
     [1, 1 << 20],
 ];
 
@@ -43,7 +45,7 @@ struct Operands<T> {
 
 const EPSILON: f32 = 1e-5;
 
-fn functions<T: Number>() -> [Function<T>; 6] {
+fn functions<T: Number>() -> [Function<T>; 7] {
     [
         Function {
             name: "softmax",
@@ -64,6 +66,16 @@ fn functions<T: Number>() -> [Function<T>; 6] {
             reference: |row, weight, bias| {
                 let normed = normed(row, mean(row)).into_iter().zip(weight).zip(bias);
                 normed.map(|((x, weight), bias)| x * weight + bias).collect()
+            },
+        },
+        Function {
+            name: "layer_norm without bias",
+            prepare: |kernels, it| {
+                kernels.layer_norm(&it.x, Some(&it.weight), None, &it.y, it.shape, EPSILON)
+            },
+            reference: |row, weight, _| {
+                let normed = normed(row, mean(row)).into_iter().zip(weight);
+                normed.map(|(x, weight)| x * weight).collect()
             },
         },
         Function {
