@@ -210,9 +210,9 @@ impl Timeline {
     }
 }
 
-/// Waits for one submission after the other to end, from `reached` on; false if none did in the time
-/// of a wait. There may be many, and other processes may have their share of the device: as long as
-/// one after the other ends, all will.
+/// Waits for one submission after the other to end, from `reached` on; false if none did in the
+/// time of a wait. There may be many, and other processes may have their share of the device: as
+/// long as one after the other ends, all will.
 fn end_in_turn(
     mut reached: u64,
     wait: impl Fn() -> Result<bool>,
