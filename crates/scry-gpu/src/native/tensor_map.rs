@@ -58,6 +58,10 @@ impl TensorSwizzle {
 /// innermost first, on GPUs of compute capability 9.0 and newer. What of a tile lies outside of the
 /// tensor is read as zero and not written, except that lines are written in pieces of 16 bytes, the
 /// last of which is filled up with zeros.
+///
+/// Nothing of it depends on an address: each launch has it encoded for the buffer that is bound,
+/// and refuses a tensor beyond the limits below, or beyond the buffer, with
+/// [`GpuError::Argument`](crate::GpuError::Argument), which names the number and its limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
     /// What it holds.

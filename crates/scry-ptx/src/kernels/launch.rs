@@ -85,19 +85,21 @@ pub enum TensorElement {
     F32,
 }
 
-/// How a buffer is copied tile by tile: a tensor of 2 to 5 dimensions, innermost first.
+/// How a buffer is copied tile by tile: a tensor of 2 to 5 dimensions, innermost first. The driver
+/// encodes it (`cuTensorMapEncodeTiled`) for the address of a buffer, a multiple of 16, and refuses
+/// what is beyond the limits named here with CUDA_ERROR_INVALID_VALUE; scry-gpu says which it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMap {
     /// What it holds.
     pub element: TensorElement,
     /// Bytes from the begin of the buffer: a multiple of 16.
     pub offset: u64,
-    /// Elements along each dimension.
+    /// Elements along each dimension: 1 to 2^32.
     pub dims: Vec<u64>,
-    /// Bytes from one to the next along each dimension but the first: multiples of 16.
+    /// Bytes from one to the next along each dimension but the first: multiples of 16, below 2^40.
     pub strides: Vec<u64>,
-    /// Elements of a tile along each dimension: at most 256; of the first, at most the bytes of
-    /// the swizzle.
+    /// Elements of a tile along each dimension: 1 to 256; those of the first are a multiple of 16
+    /// bytes, and with a swizzle no more bytes than that.
     pub tile: Vec<u32>,
     /// How a tile lies in shared memory.
     pub swizzle: Swizzle,

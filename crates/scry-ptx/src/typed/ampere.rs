@@ -7,9 +7,12 @@ use super::{Code, Global, Ptr, Shared, Var};
 use crate::asm::{self, Opcode};
 use crate::types::Operand;
 
-/// Copies of a thread into shared memory: 4, 8 or 16 bytes each, at multiples of that.
+/// Copies of a thread into shared memory: 4, 8 or 16 bytes each, from and to multiples of that.
+/// Other sizes are refused by the assembler; addresses between are an error of the launch
+/// ("misaligned address"), which ends the context. When a copy is done only
+/// [`Code::wait_copies`] tells; until then neither side of it may be touched.
 impl Code {
-    /// Copies.
+    /// Copies so many bytes.
     pub fn copy_async<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -33,8 +36,8 @@ impl Code {
         self.edit(|body| body.emit_if(pred, true, copy(bytes), args));
     }
 
-    /// Copies the first `read` bytes, and writes zeros for the rest of them. Where nothing is to
-    /// be read, `from` may lead anywhere.
+    /// Copies the first `read` bytes, at most `bytes`, and writes zeros for the rest of them. Where
+    /// nothing is to be read, `from` may lead anywhere.
     pub fn copy_async_or_zero<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -49,13 +52,14 @@ impl Code {
         );
     }
 
-    /// Ends a group of copies, which may be empty.
+    /// Ends a group of this thread's copies, those since the last one; it may be empty. Groups are
+    /// done in order.
     pub fn commit_copies(&self) {
         self.emit(Opcode::new("cp.async.commit_group"), []);
     }
 
-    /// Waits until at most so many groups of this thread's copies are pending. The other threads
-    /// see them after a barrier.
+    /// Waits until at most so many groups of this thread's copies, the last ones, are pending; 0
+    /// waits for all. The other threads see them after a barrier of the block.
     pub fn wait_copies(&self, pending: u32) {
         self.emit(Opcode::new("cp.async.wait_group"), [Operand::u32(pending).into()]);
     }
@@ -66,10 +70,12 @@ fn copy(bytes: u32) -> Opcode {
     Opcode::new(if bytes == 16 { "cp.async.cg.shared.global" } else { "cp.async.ca.shared.global" })
 }
 
-/// Tensor cores of a warp, all lanes of which come here together.
+/// Tensor cores of a warp. All 32 lanes come here together: what happens where some are missing,
+/// PTX leaves open.
 impl Code {
     /// Reads four matrices of 8 rows of 16 bytes: lane `8 * i + j` gives the address of row `j` of
-    /// matrix `i`, and gets of each of them the 4 bytes `lane % 4` of row `lane / 4`.
+    /// matrix `i`, a multiple of 16, and gets of each of them the 4 bytes `lane % 4` of row
+    /// `lane / 4`.
     #[must_use]
     pub fn load_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), row)

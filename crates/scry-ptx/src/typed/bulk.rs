@@ -7,7 +7,9 @@ use crate::asm::Opcode;
 
 impl Code {
     /// Copies so many bytes, a multiple of 16, into shared memory; both addresses are multiples
-    /// of 16. The barrier is told of the bytes. One thread asks for it.
+    /// of 16, or the launch ends in an error. One thread asks for it. The barrier is told of the
+    /// bytes as they arrive: a thread has to announce them, see
+    /// [`Barrier::arrive_expecting`], or its phase may be complete too early.
     pub fn fetch_bytes<T: Element, U: Element>(
         &self,
         to: Ptr<'_, Shared, T>,

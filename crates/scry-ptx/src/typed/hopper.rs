@@ -8,7 +8,9 @@ use super::{Code, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// A barrier in shared memory: 8 bytes, of threads that arrive and of bytes that copies bring.
+/// A barrier in shared memory: 8 bytes, of threads that arrive and of bytes that copies bring. Its
+/// phases follow one another, each complete when all arrivals and all announced bytes have come;
+/// then the next one begins with the same number of arrivals. It counts up to 2^20 - 1 of both.
 #[derive(Debug, Clone, Copy)]
 pub struct Barrier<'k> {
     at: Ptr<'k, Shared, u64>,
@@ -31,14 +33,15 @@ impl<'k> Barrier<'k> {
         self.at.address()
     }
 
-    /// Prepares it: so many arrivals complete a phase. One thread does this, followed by
-    /// [`Code::fence_barriers`] and a barrier of the block or cluster.
+    /// Prepares it: so many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this,
+    /// followed by [`Code::fence_barriers`] and a barrier of the block or cluster.
     pub fn init(self, arrivals: u32) {
         let args = [self.at.address().into(), Operand::u32(arrivals).into()];
         self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
     }
 
-    /// Arrives.
+    /// Arrives, once for this thread. More arrivals in a phase than it was prepared for are wrong,
+    /// and PTX does not say what they do.
     pub fn arrive(self) {
         let args = ["_".into(), self.at.address().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
@@ -51,7 +54,8 @@ impl<'k> Barrier<'k> {
         self.k().edit(|body| body.emit_if(pred, true, opcode, args));
     }
 
-    /// Arrives, and says how many bytes copies will bring before the phase is complete.
+    /// Arrives, and says how many bytes copies will bring before the phase is complete: with those
+    /// that others announce less than 2^20. Copies may begin before or after.
     pub fn arrive_expecting(self, bytes: impl Arg<u32>) {
         let args = ["_".into(), self.at.address().into(), bytes.operand().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
@@ -68,7 +72,8 @@ impl<'k> Barrier<'k> {
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
     }
 
-    /// Waits until the phase of this parity (0 for the first one) is complete.
+    /// Waits until the phase of this parity (0 for the first one) is complete: the present one, or
+    /// the one before it, which is complete. A thread that falls two phases behind waits for ever.
     pub fn wait(self, parity: impl Arg<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().repeat(|exit| {
@@ -105,13 +110,15 @@ impl Code {
         self.special("%cluster_ctarank")
     }
 
-    /// Gives registers up, so that each thread of the warpgroup has so many left: a multiple of 8.
+    /// Gives registers up, so that each thread of the warpgroup has so many left: a multiple of 8
+    /// from 24 to 256, at most what it has. All four warps come here.
     pub fn release_registers(&self, left: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(left).into()]);
     }
 
-    /// Waits for registers, so that each thread of the warpgroup has so many: a multiple of 8.
+    /// Waits for registers, so that each thread of the warpgroup has so many: a multiple of 8 from
+    /// 24 to 256, at least what it has. For ever, if other warps do not give up enough.
     pub fn claim_registers(&self, wanted: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(wanted).into()]);
@@ -142,8 +149,10 @@ impl Code {
         self.emit(Opcode::new("prefetch.tensormap"), args);
     }
 
-    /// Copies a tile of a tensor into shared memory; `at` are its coordinates, innermost first
-    /// (2 to 5 of them). What lies outside of the tensor is zero, and counts among the bytes.
+    /// Copies a tile of a tensor into shared memory, at a multiple of 128 bytes; `at` are its
+    /// coordinates in elements, innermost first, as many as the map has dimensions (2 to 5), and
+    /// signed: a tile may begin before the tensor. What lies outside of it is zero, and counts
+    /// among the bytes: the barrier is told those of a whole tile.
     pub fn fetch_tile<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -186,7 +195,9 @@ impl Code {
         self.emit(Opcode::long(opcode), args);
     }
 
-    /// Copies a tile from shared memory into a tensor; what lies outside of it is dropped.
+    /// Copies a tile from shared memory, from a multiple of 128 bytes, into a tensor; what lies
+    /// outside of it is dropped. What threads have written comes before it by
+    /// [`Code::fence_async`] and a barrier.
     pub fn write_tile<T: Element, const N: usize>(
         &self,
         from: Ptr<'_, Shared, T>,

@@ -150,13 +150,17 @@ impl Code {
         self.op(Opcode::new("cvta.param.u64"), &[address.into()])
     }
 
-    /// Memory that the threads of a block share: so many elements.
+    /// Memory that the threads of a block share: so many elements, from a multiple of so many bytes
+    /// on: a power of two, at least the size of an element, for copies of tiles 128. All that a
+    /// kernel declares so is 48 KiB at most; the assembler refuses more.
     #[must_use]
     pub fn shared<T: Element>(&self, count: u32, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(count * T::TYPE.size(), align)
     }
 
-    /// Memory that the threads of a block share, as much as the launch says.
+    /// Memory that the threads of a block share, as much as the launch says (227 KiB at most, with
+    /// what is declared, on compute capability 9.0), from a multiple of so many bytes on, as above.
+    /// There is one such memory: asked for twice, it is the same.
     #[must_use]
     pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(0, align)
