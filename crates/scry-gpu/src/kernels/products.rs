@@ -18,8 +18,7 @@ pub enum Engine {
     /// The kernels of this crate.
     #[default]
     Scry,
-    /// NVIDIA's cuBLAS, where it is installed and the feature `cublas` is on. Batches with it can
-    /// be submitted, and not recorded.
+    /// NVIDIA's cuBLAS, where it is installed and the feature `cublas` is on.
     Cublas,
 }
 

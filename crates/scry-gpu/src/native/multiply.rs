@@ -153,7 +153,8 @@ impl Device {
 }
 
 impl Batch {
-    /// Adds a product of matrices by cuBLAS. A batch with one can be submitted, and not recorded.
+    /// Adds a product of matrices by cuBLAS. Products of a recording are computed one after the
+    /// other.
     ///
     /// # Errors
     /// As [`Device::cublas_matmul`].

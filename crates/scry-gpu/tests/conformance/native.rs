@@ -256,24 +256,54 @@ fn products_are_ordered_with_kernels_and_with_each_other() {
         let [a, b] = [0.0f32, 0.0].map(|x| gpu.upload(&vec![x; N * N]).unwrap());
         let Some(()) = present(gpu.cublas_matmul(&one, &a, &b, N, N, N)) else { return };
         let kernel = gpu.compile(wgsl).unwrap();
-        let mut batch = gpu.batch();
         // Small kernels without order among them, so that products and they are spread.
         let others: Vec<Buffer<f32>> = (0..20).map(|_| gpu.alloc(64).unwrap()).collect();
-        for _ in 0..10 {
-            batch.run(&kernel, &[&a], N * N).unwrap();
-            others.iter().for_each(|it| {
-                batch.run(&kernel, &[it], 64).unwrap();
-            });
-            batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
-            batch.run(&kernel, &[&b], N * N).unwrap();
-            batch.cublas_matmul(&b, &one, &a, N, N, N).unwrap();
+        let rounds = || {
+            let mut batch = gpu.batch();
+            for _ in 0..10 {
+                batch.run(&kernel, &[&a], N * N).unwrap();
+                others.iter().for_each(|it| {
+                    batch.run(&kernel, &[it], 64).unwrap();
+                });
+                batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
+                batch.run(&kernel, &[&b], N * N).unwrap();
+                batch.cublas_matmul(&b, &one, &a, N, N, N).unwrap();
+            }
+            batch
+        };
+        rounds().submit().unwrap();
+        let recording = rounds().record().unwrap();
+        for times in [1.0, 2.0, 3.0] {
+            assert_eq!(a.download().unwrap(), vec![20.0 * times; N * N]);
+            assert!(others.iter().all(|it| it.download().unwrap() == [10.0 * times; 64]));
+            drop(recording.replay().unwrap());
         }
-        batch.submit().unwrap();
-        assert_eq!(a.download().unwrap(), vec![20.0; N * N]);
-        assert!(others.iter().all(|it| it.download().unwrap() == [10.0; 64]));
+    });
+}
+
+/// They share memory for sums of parts of the depth.
+#[test]
+fn recorded_products_without_order_do_not_get_in_each_others_way() {
+    on_each_cuda_device(|gpu| {
+        let [m, n, k] = [64, 48, 1 << 15];
+        let factors: Vec<_> =
+            (0..8).map(|seed| gpu.upload(&random_f32(seed, m * k)).unwrap()).collect();
+        let right = gpu.upload(&random_f32(9, k * n)).unwrap();
+        let outs: Vec<Buffer<f32>> = (0..8).map(|_| gpu.alloc(m * n).unwrap()).collect();
+        let computed = || outs.iter().map(|out| out.download().unwrap()).collect::<Vec<_>>();
         let mut batch = gpu.batch();
-        batch.cublas_matmul(&one, &a, &b, N, N, N).unwrap();
-        let error = batch.record().err().unwrap();
-        assert!(error.to_string().contains("cannot be recorded"), "{error}");
+        for (left, out) in factors.iter().zip(&outs) {
+            let Some(()) = present(gpu.cublas_matmul(left, &right, out, m, n, k)) else { return };
+            batch.cublas_matmul(left, &right, out, m, n, k).unwrap();
+        }
+        let want = computed();
+        let recording = batch.record().unwrap();
+        for _ in 0..5 {
+            outs.iter().for_each(|out| out.fill(f32::NAN).unwrap());
+            drop(recording.replay().unwrap());
+            // Between replays a product by itself, which takes the same memory.
+            gpu.cublas_matmul(&factors[0], &right, &outs[0], m, n, k).unwrap();
+            assert!(computed() == want);
+        }
     });
 }

@@ -103,6 +103,10 @@ functions! {
         );
         graph_add_empty_node =
             c"cuGraphAddEmptyNode" (*mut GraphNode, Graph, *const GraphNode, usize);
+        graph_add_child_graph_node =
+            c"cuGraphAddChildGraphNode" (*mut GraphNode, Graph, *const GraphNode, usize, Graph);
+        stream_begin_capture = c"cuStreamBeginCapture_v2" (Stream, c_uint);
+        stream_end_capture = c"cuStreamEndCapture" (Stream, *mut Graph);
         graph_instantiate = c"cuGraphInstantiateWithFlags" (*mut GraphExec, Graph, u64);
         graph_launch = c"cuGraphLaunch" (GraphExec, Stream);
         graph_upload = c"cuGraphUpload" (GraphExec, Stream);

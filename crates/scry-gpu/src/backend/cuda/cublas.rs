@@ -1,12 +1,13 @@
 //! Matrix products by cuBLAS, NVIDIA's library, opened when it is first needed.
 //!
-//! A handle of cuBLAS belongs to one device, and its workspace to one stream: all products are
-//! issued to the main stream, one after the other.
+//! A handle of cuBLAS belongs to one device, and so does the workspace of its kernels: all products
+//! are issued to the main stream, one after the other, and so are recordings that have some.
 
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::gpu::Gpu;
+use super::graph::{self, Captured};
 use super::library::functions;
 use super::params::Range;
 use super::toolkit::Wanted;
@@ -157,7 +158,7 @@ pub(super) struct Blas {
     api: &'static Api,
     raw: BlasHandle,
     workspace: DevicePtr,
-    /// The stream that products go to.
+    /// The stream that products go to. Whoever issues one keeps it meanwhile.
     stream: Mutex<Stream>,
     gpu: Arc<Gpu>,
 }
@@ -213,26 +214,34 @@ impl Blas {
     }
 
     /// Has products go to a stream. cuBLAS forgets the workspace whenever the stream is set.
-    fn bind(&self, stream: Stream) -> Result<()> {
-        let mut bound = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+    fn bind(&self, bound: &mut Stream, stream: Stream) -> Result<()> {
         if *bound == stream {
             return Ok(());
         }
+        *bound = Stream::NULL;
         // SAFETY: handle and stream are alive, and of the context that is current.
         let status = unsafe { (self.api.set_stream)(self.raw, stream) };
         self.check("cublasSetStream", status)?;
         let workspace = self.workspace as usize as *mut c_void;
-        // SAFETY: the workspace lives as long as the handle, and no other stream uses it.
+        // SAFETY: the workspace lives as long as the handle, and no two products use it at a time.
         let status = unsafe { (self.api.set_workspace)(self.raw, workspace, WORKSPACE) };
         self.check("cublasSetWorkspace", status)?;
         *bound = stream;
         Ok(())
     }
 
-    /// Issues a product to the main stream. The context is current, and whoever calls has the
-    /// queue for itself.
+    /// What a product does, to be recorded. The context is current.
+    pub(super) fn captured(&self, product: &Product) -> Result<Captured<'_>> {
+        let captured = graph::captured(&self.gpu, |stream| self.multiply(stream, product));
+        // The stream is gone, and the next one may have its name.
+        *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Stream::NULL;
+        captured
+    }
+
+    /// Issues a product to the main stream, or to one that is captured. The context is current.
     pub(super) fn multiply(&self, stream: Stream, product: &Product) -> Result<()> {
-        self.bind(stream)?;
+        let mut bound = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bind(&mut bound, stream)?;
         let Product { routine, a, b, c, m, n, k } = *product;
         let (element, compute) = types(routine);
         let pointer = |address: DevicePtr| address as usize as *mut c_void;

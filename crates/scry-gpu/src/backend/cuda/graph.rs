@@ -1,6 +1,8 @@
 //! Recordings: graphs that the driver launches as a whole.
 //!
-//! All commands of a segment wait for all of the one before.
+//! All commands of a segment wait for all of the one before; and a product by cuBLAS for the one
+//! before it, since they share a workspace. Its kernels are cuBLAS's own affair: they are captured
+//! from a stream.
 
 use std::sync::Arc;
 
@@ -17,10 +19,6 @@ use crate::error::Result;
 
 /// Most bytes that one node copies: rows are not longer than 2 GiB.
 const COPIED: usize = 1 << 30;
-
-/// Why cuBLAS is refused: it starts kernels of its own, as many and which it likes.
-const UNRECORDED: &str = "a product by cuBLAS cannot be recorded; submit the batch instead, or \
-    record a kernel of scry_gpu::shaders::matmul";
 
 /// Steps prepared for repeated execution.
 pub(super) struct Graph {
@@ -81,6 +79,8 @@ pub(super) fn record(
 struct Builder<'a> {
     raw: types::Graph,
     layers: Layers<GraphNode>,
+    /// The last product by cuBLAS.
+    product: Option<GraphNode>,
     gpu: &'a Gpu,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Builder<'a> {
         // SAFETY: the driver writes a handle.
         let code = unsafe { (gpu.api.graph_create)(&raw mut raw, 0) };
         gpu.check("cuGraphCreate", code)?;
-        Ok(Self { raw, layers: Layers::default(), gpu })
+        Ok(Self { raw, layers: Layers::default(), product: None, gpu })
     }
 
     fn is_empty(&self) -> bool {
@@ -118,8 +118,22 @@ impl<'a> Builder<'a> {
                 self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
             }),
             Op::Launch(launch) => self.start(&launch_node(launch)),
-            Op::Product(..) => Err(self.gpu.refused("record", UNRECORDED.to_owned())),
+            Op::Product(blas, product) => self.multiply(&blas.captured(&product)?),
         }
+    }
+
+    /// Adds what cuBLAS does for a product.
+    fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
+        let earlier = self.product.filter(|earlier| !self.layers.before.contains(earlier));
+        let waits_for: Vec<_> = self.layers.before.iter().copied().chain(earlier).collect();
+        let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
+            let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
+            // SAFETY: as `node` says; the driver copies the graph that was captured.
+            unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
+        })?;
+        self.product = Some(node);
+        self.layers.present.push(node);
+        Ok(())
     }
 
     fn start(&mut self, params: &KernelNode) -> Result<()> {
@@ -207,6 +221,43 @@ impl Drop for Builder<'_> {
             return;
         }
         // SAFETY: what is launched is made of a copy.
+        let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
+        self.gpu.note("cuGraphDestroy", code);
+    }
+}
+
+/// What was captured from a stream.
+pub(super) struct Captured<'a> {
+    raw: types::Graph,
+    gpu: &'a Gpu,
+}
+
+/// Has `issue` put work into a stream of its own, and gives that work without doing it. The context
+/// is current.
+pub(super) fn captured<'a>(
+    gpu: &'a Arc<Gpu>,
+    issue: impl FnOnce(types::Stream) -> Result<()>,
+) -> Result<Captured<'a>> {
+    /// `CU_STREAM_CAPTURE_MODE_RELAXED`: libraries load code at their first call, also now.
+    const RELAXED: u32 = 2;
+    let stream = Stream::new(gpu)?;
+    // SAFETY: the stream is alive, and nobody else has it.
+    let code = unsafe { (gpu.api.stream_begin_capture)(stream.raw, RELAXED) };
+    gpu.check("cuStreamBeginCapture", code)?;
+    let issued = issue(stream.raw);
+    let mut captured = Captured { raw: types::Graph::NULL, gpu };
+    // SAFETY: as above; the driver writes a handle, also a null one.
+    let code = unsafe { (gpu.api.stream_end_capture)(stream.raw, &raw mut captured.raw) };
+    issued.and_then(|()| gpu.check("cuStreamEndCapture", code))?;
+    Ok(captured)
+}
+
+impl Drop for Captured<'_> {
+    fn drop(&mut self) {
+        if self.raw.is_null() || self.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: whoever took it over made a copy.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
         self.gpu.note("cuGraphDestroy", code);
     }
