@@ -45,6 +45,7 @@ pub mod disk_cache;
 mod driver;
 mod element;
 mod encode;
+mod ending;
 mod error;
 mod hazard;
 mod id;

@@ -1,7 +1,8 @@
 //! Finding devices and choosing one.
 
-use crate::backend::{BACKENDS, LEFT_OUT};
+use crate::backend::{Absence, BACKENDS, LEFT_OUT};
 use crate::driver::{Adapter, Driver};
+use crate::ending::{self, ENDING};
 use crate::error::{Attempt, GpuError, NoDevice, Result};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::order::sorted;
@@ -24,7 +25,11 @@ impl Found {
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
         let mut found = Self { adapters: Vec::new(), attempts };
         for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
-            match (backend.find)() {
+            let found_devices = match ending::call() {
+                Some(_call) => (backend.find)(),
+                None => Err(ended()),
+            };
+            match found_devices {
                 Ok(adapters) => found.adapters.extend(adapters),
                 Err(absence) => found.attempts.push(Attempt {
                     backend: backend.kind,
@@ -60,7 +65,7 @@ impl Found {
     ) -> Result<Box<dyn Driver>> {
         for &candidate in &candidates {
             let adapter = &self.adapters[candidate];
-            match adapter.open() {
+            match ending::open(&**adapter) {
                 Ok(driver) => return Ok(driver),
                 Err(error) => self.attempts.push(Attempt {
                     backend: adapter.info().backend,
@@ -76,6 +81,11 @@ impl Found {
             attempts: self.attempts,
         }))
     }
+}
+
+/// Why there is no device of any backend any more.
+fn ended() -> Absence {
+    Absence { reason: ENDING.to_owned(), remedy: "use devices before that".to_owned() }
 }
 
 /// Why there is no device of a backend that the build leaves out.

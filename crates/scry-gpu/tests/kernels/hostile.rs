@@ -197,7 +197,6 @@ fn texts_that_are_no_kernels_are_refused_and_harm_nothing() {
         replaced("sm_80", "sm_120a"),
         replaced("entry good", "entry other"),
         replaced("ret;", "ret; bra NOWHERE;"),
-        replaced(".reg .b32 %b;", ".reg .b32 %b; .shared .b8 s[4294967295];"),
         replaced(".param .u64 x", ".param .u64 x, .param .b8 y[40000]"),
         replaced(".param .u64 x", ".param .u64 x, .param .u64 y"),
         replaced("mov.u32 %b, 7;", "call helper;"),
