@@ -114,6 +114,30 @@ fn declarations_beyond_the_device_are_refused() {
 }
 
 #[test]
+fn declarations_beyond_every_number_are_refused_in_words() {
+    let gpu = null();
+    let one = |block| NativeInterface::new(1, block);
+    let words = |count: usize| vec![NativeParameter::Word; count];
+    let declared = [
+        one([u32::MAX; 3]),
+        one([1, u32::MAX, 1]),
+        one([1; 3]).dynamic_shared(u32::MAX),
+        one([1; 3]).immediates(u32::MAX),
+        one([1; 3]).immediates(u32::MAX - 3),
+        one([1; 3]).with_parameters(words(1025)),
+        one([1; 3]).with_parameters(words(1 << 20)),
+        one([1; 3]).with_parameters(vec![NativeParameter::Map(usize::MAX)]),
+        one([1; 3]).with_parameters(vec![NativeParameter::Pointer(1)]),
+        NativeInterface::new(1 << 16, [1; 3]),
+    ];
+    for interface in declared {
+        let error = compiled(&gpu, &interface).unwrap_err();
+        let is_usual = matches!(error, GpuError::TooLarge { .. } | GpuError::Argument { .. });
+        assert!(is_usual, "{interface:?}: {error}");
+    }
+}
+
+#[test]
 fn sources_and_names_that_c_cannot_hold_are_refused() {
     let gpu = null();
     let interface = NativeInterface::new(1, [1; 3]);

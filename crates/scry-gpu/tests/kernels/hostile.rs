@@ -2,10 +2,12 @@
 
 use std::thread;
 
-use scry_gpu::cuda::kernels::{Epilogue, Gemm, Kernels, Precision, PtxType};
+use scry_gpu::cuda::kernels::{
+    Attention, BlockFormat, Epilogue, Gemm, Kernels, Precision, Prepared, PtxType,
+};
 use scry_gpu::{Batch, Buffer, Device, GpuError, Launch, NativeInterface, f16};
 
-use crate::harness::{Number, kernels, poisoned, random, succeed};
+use crate::harness::{Number, checked, kernels, poisoned, random, succeed};
 
 /// `out` of a product of random numbers from 0 to 1, with what was there and a bias of halves.
 fn product(kernels: &Kernels, gemm: &Gemm, was: f32) -> Vec<f32> {
@@ -159,6 +161,65 @@ fn nothing_is_done_to_no_rows_and_no_weights() {
         succeed(succeed(kernels.softmax(&none, &some, [0, 7])).run());
         succeed(succeed(kernels.rms_norm(&none, Some(&some), &other, [0, 8], 1e-5)).run());
         assert!(succeed(some.download()).iter().all(|x| x.is_nan()), "it is not written");
+    }
+}
+
+/// Sizes at which products of two or three of them leave some type.
+const SIZES: [usize; 12] = [
+    0,
+    1,
+    3,
+    256,
+    (1 << 16) + 1,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    (1 << 32) + 1,
+    1 << 53,
+    1 << 63,
+    usize::MAX,
+];
+
+/// Runs what is not refused, on a device that computes nothing; gives whether it was refused.
+fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
+    match prepared.and_then(|prepared| prepared.run()) {
+        Ok(()) => false,
+        Err(GpuError::Argument { .. }) => true,
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn every_size_is_taken_or_refused_in_words() {
+    let kernels = checked();
+    let gpu = kernels.device();
+    let numbers = || succeed(gpu.alloc::<f32>(768));
+    let [x, y, w] = [numbers(), numbers(), numbers()];
+    let (blocks, format) = (succeed(gpu.alloc::<u8>(144)), BlockFormat::Q4K);
+    let pairs = SIZES.into_iter().flat_map(|a| SIZES.map(|b| (a, b)));
+    for (a, b) in pairs {
+        let fits = a.checked_mul(b).is_some_and(|count| count <= 768);
+        let taken = fits && b > 0 && b < (1 << 31) - 1;
+        let said = format!("{a} and {b}");
+        assert_eq!(is_refused(kernels.softmax(&x, &y, [a, b])), !taken, "{said}");
+        let norm = kernels.layer_norm(&x, Some(&w), None, &y, [a, b], f32::NAN);
+        assert_eq!(is_refused(norm), !(taken && b <= 768), "{said}");
+        let product = kernels.matmul(&x, &w, &y, a as u64, b as u64, 1u64);
+        assert_eq!(is_refused(product), !(fits && a <= 768 && b <= 768), "{said}");
+        let all = kernels.matmul(&x, &w, &y, a as u64, b as u64, u64::MAX);
+        assert!(is_refused(all), "{said}");
+        let attention = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let shape = Attention::new([1, attention(a)], attention(b), 3, 1, PtxType::F32);
+        let result = kernels.attention(&shape, &[&x, &w, &w, &y]);
+        assert_eq!(is_refused(result), !(fits && a <= 256 && b < (1 << 31) - 1), "{said}");
+        let product = kernels.quantized_matmul(format, &blocks, &x, &y, [a, b], 3);
+        let whole = b.is_multiple_of(256) && b <= 256;
+        assert_eq!(is_refused(product), !(whole && (a <= 1 || b == 0 && a <= 256)), "{said}");
+    }
+    for count in SIZES {
+        let taken = count == 0 || count == 256;
+        assert_eq!(is_refused(kernels.quantize(format, &x, &blocks, count)), !taken, "{count}");
+        assert_eq!(is_refused(kernels.dequantize(format, &blocks, &y, count)), !taken, "{count}");
     }
 }
 
