@@ -6,7 +6,6 @@
 //! runs first: this is registered after each device that was opened.
 
 use std::mem::ManuallyDrop;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,7 +16,6 @@ use crate::driver::{
 };
 use crate::error::{GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
-use crate::process::Process;
 
 /// How long the end waits for calls in progress. Waits are series of short ones.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -88,6 +86,9 @@ fn ended(info: &DeviceInfo) -> GpuError {
 #[cfg(unix)]
 fn close_at_exit() {
     use std::ffi::c_int;
+    use std::sync::OnceLock;
+
+    use crate::process::Process;
 
     // SAFETY: the declaration is C's.
     unsafe extern "C" {
