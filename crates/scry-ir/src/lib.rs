@@ -47,7 +47,8 @@ mod report;
 mod scan;
 mod shifts;
 mod spirv;
-mod text;
+#[doc(hidden)]
+pub mod text;
 mod types;
 mod used;
 mod validate;

@@ -45,10 +45,7 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
         }
         cause = next.source();
     }
-    let mut report = Report::new(
-        ShaderErrorKind::Validation,
-        text::join(&mut causes.iter().map(String::as_str), ": "),
-    );
+    let mut report = Report::new(ShaderErrorKind::Validation, text::join_words(&causes, ": "));
     // The narrowest place is the most telling one.
     let width = |span: &Span| span.to_range().map_or(usize::MAX, |range| range.len());
     let mut spans: Vec<&(Span, String)> = Vec::new();
