@@ -1,5 +1,7 @@
 //! Finding devices and choosing one.
 
+use scry_ir::text;
+
 use crate::backend::{Absence, BACKENDS, LEFT_OUT};
 use crate::driver::{Adapter, Driver};
 use crate::ending::{self, ENDING};
@@ -131,14 +133,14 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     }
     is_uuid(&selector, info)
         || is_pci(&selector, info)
-        || info.name.to_ascii_lowercase().contains(&selector)
+        || text::find(&info.name.to_ascii_lowercase(), &selector).is_some()
 }
 
 fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
     let Some(uuid) = info.uuid else { return false };
     let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let digits = selector.strip_prefix("gpu-").unwrap_or(selector).replace('-', "");
-    digits == hex
+    let digits = selector.strip_prefix("gpu-").unwrap_or(selector);
+    digits.bytes().filter(|byte| *byte != b'-').eq(hex.bytes())
 }
 
 fn is_pci(selector: &str, info: &DeviceInfo) -> bool {

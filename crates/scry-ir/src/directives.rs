@@ -71,14 +71,12 @@ impl Directives<'_> {
 
     fn blank(&mut self, range: Range<u32>) {
         let range = range.start as usize..range.end as usize;
-        let text: String = self.source[range.clone()]
-            .chars()
-            .flat_map(|c| {
-                let blank = if c == '\n' { '\n' } else { ' ' };
-                std::iter::repeat_n(blank, c.len_utf8())
-            })
-            .collect();
-        self.source.to_mut().replace_range(range, &text);
+        let mut text = self.source[..range.start].to_owned();
+        text.extend(
+            self.source[range.clone()].bytes().map(|b| if b == b'\n' { '\n' } else { ' ' }),
+        );
+        text += &self.source[range.end..];
+        self.source = Cow::Owned(text);
     }
 }
 

@@ -18,6 +18,7 @@ mod cooperative;
 mod declarations;
 mod directives;
 mod divisions;
+mod draft;
 mod entry;
 mod error;
 mod features;
@@ -46,6 +47,8 @@ mod report;
 mod scan;
 mod shifts;
 mod spirv;
+#[doc(hidden)]
+pub mod text;
 mod types;
 mod used;
 mod validate;

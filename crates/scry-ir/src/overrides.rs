@@ -10,7 +10,7 @@ use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 use crate::map::Map;
 use crate::report::Report;
 use crate::validate::MAX_WORKGROUP;
-use crate::{Override, ShaderErrorKind, naga_error};
+use crate::{Override, ShaderErrorKind, naga_error, text};
 
 /// The overrides that a source declares.
 pub(crate) struct Declared {
@@ -98,7 +98,7 @@ impl Declared {
             let known = if names.is_empty() {
                 "the source declares none".to_owned()
             } else {
-                format!("the source declares {}", names.join(", "))
+                format!("the source declares {}", text::list(&names))
             };
             let message = format!("no override `{key}`: {known}");
             Box::new(Report::new(ShaderErrorKind::Override, message))

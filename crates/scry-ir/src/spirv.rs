@@ -7,6 +7,7 @@ use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
+use crate::draft::Draft;
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
     bools, bounding, cooperative, fold, guard, integers, loops, mixes, pointers, shifts, validate,
@@ -95,7 +96,7 @@ fn write(
     let mut bindings: Vec<_> = buffers
         .map(|buffer| ResourceBinding { group: buffer.group, binding: buffer.binding })
         .collect();
-    let mut module = Cow::Borrowed(module);
+    let mut module = Draft::of(module);
     rewrite(&mut module, info, options)?;
     if options.folded {
         let params = fold::fold(module.to_mut()).map_err(|what| {
@@ -103,16 +104,15 @@ fn write(
         })?;
         bindings.push(params);
     }
-    let info = match &module {
-        Cow::Borrowed(_) => Cow::Borrowed(info),
-        Cow::Owned(changed) => Cow::Owned(revalidate(changed)?),
-    };
-    let settings = settings(&bindings, options);
+    let changed = if module.is_changed() { Some(revalidate(&module)?) } else { None };
+    let info = changed.as_ref().unwrap_or(info);
+    number(&mut module, &bindings);
+    let settings = settings(options);
     let entry = spv::PipelineOptions {
         shader_stage: naga::ShaderStage::Compute,
         entry_point: interface.entry_point.clone(),
     };
-    spv::write_vec(&module, &info, &settings, Some(&entry)).map_err(|error| {
+    spv::write_vec(&module, info, &settings, Some(&entry)).map_err(|error| {
         ShaderError::compiler(format!("the SPIR-V writer failed on this kernel: {error}"))
     })
 }
@@ -120,7 +120,7 @@ fn write(
 /// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
 /// validator's of the module as it comes in.
 fn rewrite(
-    module: &mut Cow<'_, Module>,
+    module: &mut Draft<'_>,
     info: &ModuleInfo,
     options: &SpirvOptions,
 ) -> Result<(), ShaderError> {
@@ -167,7 +167,22 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     })
 }
 
-fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Options<'static> {
+/// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would take as
+/// much code to build as the rest of this file.
+fn number(module: &mut Draft<'_>, bindings: &[ResourceBinding]) {
+    let at = |binding| ResourceBinding { group: 0, binding };
+    if bindings.iter().zip(0..).all(|(old, number)| *old == at(number)) {
+        return;
+    }
+    for (_, variable) in module.to_mut().global_variables.iter_mut() {
+        let place = bindings.iter().zip(0..).find(|(old, _)| variable.binding == Some(**old));
+        if let Some((_, number)) = place {
+            variable.binding = Some(at(number));
+        }
+    }
+}
+
+fn settings(options: &SpirvOptions) -> spv::Options<'static> {
     let policy =
         if options.checked { BoundsCheckPolicy::Restrict } else { BoundsCheckPolicy::Unchecked };
     let zeroing = if options.native_workgroup_zeroing {
@@ -175,16 +190,11 @@ fn settings(bindings: &[ResourceBinding], options: &SpirvOptions) -> spv::Option
     } else {
         spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
     };
-    let mut binding_map = spv::BindingMap::default();
-    for (resource, binding) in bindings.iter().zip(0..) {
-        let slot = spv::BindingInfo { descriptor_set: 0, binding, binding_array_size: None };
-        binding_map.insert(*resource, slot);
-    }
     spv::Options {
         lang_version: options.version,
         flags: spv::WriterFlags::DEBUG,
-        fake_missing_bindings: false,
-        binding_map,
+        // Each has its number.
+        fake_missing_bindings: true,
         bounds_check_policies: BoundsCheckPolicies {
             index: policy,
             buffer: policy,

@@ -114,7 +114,7 @@ impl FromStr for Target {
         found.ok_or_else(|| {
             let known: Vec<_> =
                 known.iter().map(|target| target.to_string()[3..].to_owned()).collect();
-            format!("`{text}` is no target; there are {}", known.join(", "))
+            format!("`{text}` is no target; there are {}", scry_ir::text::list(&known))
         })
     }
 }

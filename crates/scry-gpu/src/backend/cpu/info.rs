@@ -1,7 +1,7 @@
 //! What the processor is, and what it can do.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::Read;
 use std::sync::OnceLock;
 use std::thread;
 
@@ -81,8 +81,9 @@ fn name() -> String {
 fn model() -> Option<String> {
     let file = File::open("/proc/cpuinfo").ok()?;
     // The first processor speaks for all; to list hundreds takes the system a while.
-    let mut lines = BufReader::new(file).lines().map_while(Result::ok).take(64);
-    lines.find_map(|line| {
+    let mut start = Vec::new();
+    (&file).take(8 << 10).read_to_end(&mut start).ok()?;
+    String::from_utf8_lossy(&start).lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         let (key, value) = (key.trim(), value.trim());
         (key == "model name" && !value.is_empty()).then(|| value.to_owned())

@@ -30,7 +30,7 @@ impl Library {
             }
         }
         said.dedup();
-        Err(said.join("; "))
+        Err(scry_ir::text::join_words(&said, "; "))
     }
 
     /// The name under which it was found.
@@ -61,6 +61,36 @@ impl Missing {
     }
 }
 
+/// Looks functions up, and keeps the first that is not there.
+pub(super) struct Search<'a> {
+    library: &'a Library,
+    missing: Option<Missing>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(library: &'a Library) -> Self {
+        Self { library, missing: None }
+    }
+
+    /// Where a function begins; not to be used before the search is found to be complete.
+    #[inline(never)]
+    pub(super) fn find(&mut self, symbol: &'static CStr) -> *const c_void {
+        self.library.function(symbol).unwrap_or_else(|missing| {
+            self.missing.get_or_insert(missing);
+            absent as *const c_void
+        })
+    }
+
+    /// # Errors
+    /// The first function that the library does not have.
+    pub(super) fn complete(self) -> Result<(), Missing> {
+        self.missing.map_or(Ok(()), Err)
+    }
+}
+
+/// Stands in for functions that are not there, and is never called.
+extern "C" fn absent() {}
+
 /// A table of a library's functions, filled when the library is opened: a line for each, with the
 /// field, the symbol, and the types of the parameters. All give a code of type `$code`.
 macro_rules! functions {
@@ -82,17 +112,19 @@ macro_rules! functions {
             fn of(
                 library: $crate::backend::cuda::library::Library,
             ) -> Result<Self, $crate::backend::cuda::library::Missing> {
-                Ok(Self {
+                let mut search = $crate::backend::cuda::library::Search::new(&library);
+                $(
                     // SAFETY: the library's header declares the function with these types, and
                     // the table keeps the library loaded.
-                    $($field: unsafe {
+                    let $field = unsafe {
                         std::mem::transmute::<
                             *const std::ffi::c_void,
                             unsafe extern "C" fn($($parameter),*) -> $code,
-                        >(library.function($symbol)?)
-                    },)*
-                    library,
-                })
+                        >(search.find($symbol))
+                    };
+                )*
+                search.complete()?;
+                Ok(Self { $($field,)* library })
             }
         }
     };

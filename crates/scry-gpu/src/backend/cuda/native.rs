@@ -12,6 +12,8 @@ use super::listed::{self, Listed};
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
+use scry_ir::text;
+
 use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::driver::NativeJob;
 use crate::error::{GpuError, Result};
@@ -215,11 +217,11 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
 /// only its launch knows. The driver's linker forgets about that, and has it begin behind whatever
 /// else there is.
 fn aligns_shared(ptx: &str) -> bool {
-    let lines = ptx.split(".extern").skip(1).filter_map(|rest| rest.split(';').next());
-    let mut shared = lines.filter(|line| line.trim_start().starts_with(".shared"));
-    shared.any(|line| {
-        let align = line.split(".align").nth(1).and_then(|rest| rest.split_whitespace().next());
-        align.and_then(|number| number.parse::<u32>().ok()).is_some_and(|align| align > 16)
+    text::after_each(ptx, ".extern").into_iter().any(|rest| {
+        let line = &rest[..rest.find(';').unwrap_or(rest.len())];
+        let shared = line.trim_start().starts_with(".shared");
+        let number = text::find(line, ".align").map(|at| first_name(&line[at + ".align".len()..]));
+        shared && number.and_then(|number| number.parse().ok()).is_some_and(|align: u32| align > 16)
     })
 }
 
@@ -228,7 +230,7 @@ fn aligns_shared(ptx: &str) -> bool {
 /// is.
 fn is_specific(ptx: &str) -> bool {
     let line = ptx.lines().find_map(|line| line.trim_start().strip_prefix(".target"));
-    line.is_some_and(|line| line.split(',').next().is_some_and(|arch| arch.trim().ends_with('a')))
+    line.is_some_and(|line| first_name(line).ends_with('a'))
 }
 
 /// CUDA C through NVRTC.
@@ -286,7 +288,7 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
     }
     let log = match found.as_slice() {
         [] => "it has no kernel at all".to_owned(),
-        names => format!("its kernels are {}", names.join(", ")),
+        names => format!("its kernels are {}", text::join(&mut names.iter().copied(), ", ")),
     };
     let how = match job.spec.language {
         Language::CudaC => "declare the kernel extern \"C\" __global__, so that it keeps its name",
@@ -297,7 +299,10 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
 
 /// Names of the kernels in PTX.
 fn entries(ptx: &str) -> Vec<&str> {
-    ptx.split(".entry").skip(1).map(first_name).filter(|name| !name.is_empty()).collect()
+    let mut names = text::after_each(ptx, ".entry");
+    names.iter_mut().for_each(|rest| *rest = first_name(rest));
+    names.retain(|name| !name.is_empty());
+    names
 }
 
 /// The name that a text begins with.

@@ -4,6 +4,8 @@ use std::ffi::{CStr, c_char};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{error, lock, validation, vk};
+use scry_ir::text;
+
 use crate::backend::Absence;
 use crate::process::Process;
 
@@ -214,7 +216,7 @@ fn why_no_instance(entry: &vk::Entry, extensions: &[&CStr], code: vk::Result) ->
 pub(super) fn append_complaints(reason: &mut String, said: &[String]) {
     if !said.is_empty() {
         reason.push_str("; the loader says: ");
-        reason.push_str(&said.join("; "));
+        reason.push_str(&text::join_words(said, "; "));
     }
 }
 
@@ -236,12 +238,12 @@ pub(super) fn driver_remedy(said: &[String]) -> String {
         .collect();
     let mut remedy = String::new();
     if !set.is_empty() {
-        let set = set.join(" ");
+        let set = text::join_words(&set, " ");
         remedy = format!("{set} restricts which drivers are used: correct or unset it; or ");
     }
-    let names_library = |text: &String| {
+    let names_library = |said: &String| {
         let endings = [".so", ".dll", ".dylib"];
-        endings.iter().any(|ending| text.contains(ending))
+        endings.iter().any(|ending| text::find(said, ending).is_some())
     };
     if said.iter().any(names_library) {
         remedy.push_str(MEND_DRIVER);

@@ -142,10 +142,7 @@ impl<'m> Types<'m> {
             TypeInner::CooperativeMatrix { rows, scalar: s, role, .. } => {
                 Ty::Cooperative { large: is_large(rows), role, ty: scalar(s)? }
             }
-            _ => {
-                let what = format!("a value of a type without scalars: {inner:?}");
-                return Err(ShaderError::compiler(what));
-            }
+            _ => return Err(ShaderError::compiler("a value of a type without scalars".into())),
         })
     }
 

@@ -65,7 +65,7 @@ impl Entry {
             unsafe { (self.get_instance_proc_addr)(InstanceHandle::null(), name.as_ptr()) }
         };
         // SAFETY: by the contract.
-        unsafe { Finder(&find).find(name) }
+        unsafe { Finder::new(&find).find(name) }
     }
 
     /// The newest Vulkan that the loader knows.
@@ -119,7 +119,7 @@ impl Entry {
             // SAFETY: the instance was just made.
             unsafe { (self.get_instance_proc_addr)(handle, name.as_ptr()) }
         };
-        let commands = InstanceCommands::find(&Finder(&find))?;
+        let commands = InstanceCommands::find(&Finder::new(&find))?;
         Ok(Instance { handle, commands, get_instance_proc_addr: self.get_instance_proc_addr })
     }
 }

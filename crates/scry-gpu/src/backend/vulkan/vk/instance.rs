@@ -47,19 +47,21 @@ impl InstanceCommands {
     #[expect(clippy::missing_transmute_annotations, reason = "the fields have the types")]
     pub(super) fn find(finder: &Finder<'_>) -> std::result::Result<Self, Result> {
         // SAFETY: each name's command has the field's type.
-        unsafe {
-            Ok(Self {
-                destroy: transmute(finder.get(c"vkDestroyInstance")?),
-                enumerate_devices: transmute(finder.get(c"vkEnumeratePhysicalDevices")?),
-                extensions: transmute(finder.get(c"vkEnumerateDeviceExtensionProperties")?),
-                properties: transmute(finder.get(c"vkGetPhysicalDeviceProperties2")?),
-                features: transmute(finder.get(c"vkGetPhysicalDeviceFeatures2")?),
-                memory: transmute(finder.get(c"vkGetPhysicalDeviceMemoryProperties2")?),
-                queue_families: transmute(finder.get(c"vkGetPhysicalDeviceQueueFamilyProperties")?),
-                create_device: transmute(finder.get(c"vkCreateDevice")?),
-                get_device_proc_addr: transmute(finder.get(c"vkGetDeviceProcAddr")?),
-            })
-        }
+        let commands = unsafe {
+            Self {
+                destroy: transmute(finder.get(c"vkDestroyInstance")),
+                enumerate_devices: transmute(finder.get(c"vkEnumeratePhysicalDevices")),
+                extensions: transmute(finder.get(c"vkEnumerateDeviceExtensionProperties")),
+                properties: transmute(finder.get(c"vkGetPhysicalDeviceProperties2")),
+                features: transmute(finder.get(c"vkGetPhysicalDeviceFeatures2")),
+                memory: transmute(finder.get(c"vkGetPhysicalDeviceMemoryProperties2")),
+                queue_families: transmute(finder.get(c"vkGetPhysicalDeviceQueueFamilyProperties")),
+                create_device: transmute(finder.get(c"vkCreateDevice")),
+                get_device_proc_addr: transmute(finder.get(c"vkGetDeviceProcAddr")),
+            }
+        };
+        finder.complete()?;
+        Ok(commands)
     }
 }
 
@@ -164,7 +166,7 @@ impl Instance {
             // SAFETY: the device was just made.
             unsafe { (self.commands.get_device_proc_addr)(handle, name.as_ptr()) }
         };
-        Ok(Device { handle, commands: DeviceCommands::find(&Finder(&find))? })
+        Ok(Device { handle, commands: DeviceCommands::find(&Finder::new(&find))? })
     }
 }
 
@@ -189,7 +191,7 @@ impl Messengers {
             // SAFETY: the instance is alive.
             unsafe { (of.get_instance_proc_addr)(of.handle, name.as_ptr()) }
         };
-        let finder = Finder(&find);
+        let finder = Finder::new(&find);
         // SAFETY: each name's command has the field's type.
         unsafe {
             Some(Self {

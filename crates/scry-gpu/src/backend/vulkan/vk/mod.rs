@@ -20,6 +20,7 @@ mod result;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::ffi::{CStr, FromBytesUntilNulError, c_char, c_void};
 use std::mem::MaybeUninit;
 
@@ -114,9 +115,17 @@ pub(crate) fn text(array: &[c_char]) -> std::result::Result<&CStr, FromBytesUnti
 type AnyCommand = Option<unsafe extern "system" fn()>;
 
 /// Finds commands by name.
-struct Finder<'a>(&'a dyn Fn(&CStr) -> AnyCommand);
+struct Finder<'a> {
+    of: &'a dyn Fn(&CStr) -> AnyCommand,
+    /// Whether a command was absent that every driver has.
+    incomplete: Cell<bool>,
+}
 
-impl Finder<'_> {
+impl<'a> Finder<'a> {
+    fn new(of: &'a dyn Fn(&CStr) -> AnyCommand) -> Self {
+        Self { of, incomplete: Cell::new(false) }
+    }
+
     /// A command that may be absent.
     ///
     /// # Safety
@@ -124,21 +133,28 @@ impl Finder<'_> {
     unsafe fn find<F: Copy>(&self, name: &CStr) -> Option<F> {
         const { assert!(size_of::<F>() == size_of::<AnyCommand>()) };
         // SAFETY: a function pointer of the right type, by the contract.
-        (self.0)(name).map(|found| unsafe { std::mem::transmute_copy(&found) })
+        (self.of)(name).map(|found| unsafe { std::mem::transmute_copy(&found) })
     }
 
-    /// A command that every driver has, for the caller to say of what type.
+    /// A command that every driver has, for the caller to say of what type. No command that was
+    /// got may be used before the finder is found to be complete.
     #[inline(never)]
-    fn get(&self, name: &CStr) -> std::result::Result<unsafe extern "system" fn(), Result> {
-        (self.0)(name).ok_or_else(|| missing(name))
+    fn get(&self, name: &CStr) -> unsafe extern "system" fn() {
+        (self.of)(name).unwrap_or_else(|| {
+            log::error!("vulkan: the driver lacks {}, which it must have", name.to_string_lossy());
+            self.incomplete.set(true);
+            absent
+        })
+    }
+
+    /// Fails if a command was absent.
+    fn complete(&self) -> std::result::Result<(), Result> {
+        if self.incomplete.get() { Err(Result::ERROR_INITIALIZATION_FAILED) } else { Ok(()) }
     }
 }
 
-#[cold]
-fn missing(name: &CStr) -> Result {
-    log::error!("vulkan: the driver lacks {}, which it must have", name.to_string_lossy());
-    Result::ERROR_INITIALIZATION_FAILED
-}
+/// Stands in for commands that are absent, and is never called.
+extern "system" fn absent() {}
 
 /// All that a command of the two-call form has to list: first their number, then themselves.
 fn list<T: Copy>(

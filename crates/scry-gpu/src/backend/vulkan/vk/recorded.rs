@@ -179,6 +179,6 @@ impl Device {
             unsafe { (instance.commands.get_device_proc_addr)(self.handle, name.as_ptr()) }
         };
         // SAFETY: by the contract.
-        unsafe { Finder(&find).find(name) }
+        unsafe { Finder::new(&find).find(name) }
     }
 }
