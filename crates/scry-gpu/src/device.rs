@@ -57,7 +57,7 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
-        Found::of(|wanted| wanted == kind).open_first(Some(kind.name())).map(Self::from_driver)
+        Found::of(&|wanted| wanted == kind).open_first(Some(kind.name())).map(Self::from_driver)
     }
 
     /// Opens the device that a selector names: a backend (`vulkan`, `cpu`), a device of a backend
@@ -68,7 +68,7 @@ impl Device {
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
     pub fn open(selector: &str) -> Result<Self> {
         let found = match selector.trim() {
-            "null" => Found::of(|kind| kind == BackendKind::Null),
+            "null" => Found::of(&|kind| kind == BackendKind::Null),
             _ => Found::everywhere(),
         };
         found.open_selected(selector).map(Self::from_driver)

@@ -18,11 +18,11 @@ pub(crate) struct Found {
 impl Found {
     /// Asks every backend but the null one, which computes nothing and has to be asked for.
     pub(crate) fn everywhere() -> Self {
-        Self::of(|kind| kind != BackendKind::Null)
+        Self::of(&|kind| kind != BackendKind::Null)
     }
 
     /// Asks some backends.
-    pub(crate) fn of(wanted: impl Fn(BackendKind) -> bool) -> Self {
+    pub(crate) fn of(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
         let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
         let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
         let mut found = Self { adapters: Vec::new(), attempts };
@@ -138,9 +138,9 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
 
 fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
     let Some(uuid) = info.uuid else { return false };
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
-    let digits = selector.strip_prefix("gpu-").unwrap_or(selector);
-    digits.bytes().filter(|byte| *byte != b'-').eq(hex.bytes())
+    let mut digits = selector.strip_prefix("gpu-").unwrap_or(selector).to_owned();
+    digits.retain(|digit| digit != '-');
+    digits == format!("{:032x}", u128::from_be_bytes(uuid))
 }
 
 fn is_pci(selector: &str, info: &DeviceInfo) -> bool {

@@ -23,7 +23,7 @@ pub fn null_info() -> DeviceInfo {
 /// # Errors
 /// As [`Device::open`].
 pub fn open_with_faults(selector: &str, plan: &Arc<Plan>) -> Result<Device> {
-    let everywhere = Found::of(|kind| selector == "null" || kind != BackendKind::Null);
+    let everywhere = Found::of(&|kind| selector == "null" || kind != BackendKind::Null);
     let inner = everywhere.open_selected(selector)?;
     Ok(Device::from_driver(Box::new(FaultDriver { inner, plan: plan.clone() })))
 }

@@ -48,11 +48,10 @@ pub(crate) fn fold(module: &mut Module) -> Result<ResourceBinding, String> {
     let params = caller.add(Expression::GlobalVariable(params));
     let grid = caller.leave_if_in_excess(params);
     caller.logical_ids(grid);
-    let arguments = original
-        .arguments
-        .iter()
-        .map(|argument| caller.rebuild(module, argument))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut arguments = Vec::with_capacity(original.arguments.len());
+    for argument in &original.arguments {
+        arguments.push(caller.rebuild(module, argument)?);
+    }
 
     for argument in &mut original.arguments {
         argument.binding = None;
@@ -253,13 +252,13 @@ impl Caller {
         let TypeInner::Struct { members, .. } = &module.types[argument.ty].inner else {
             return Err("an argument without a builtin".into());
         };
-        let components = members
-            .iter()
-            .map(|member| match &member.binding {
-                Some(binding) => self.builtin(binding, member.ty),
-                None => Err("a member without a builtin".into()),
-            })
-            .collect::<Result<Vec<_>, String>>()?;
+        let mut components = Vec::with_capacity(members.len());
+        for member in members {
+            let Some(binding) = &member.binding else {
+                return Err("a member without a builtin".into());
+            };
+            components.push(self.builtin(binding, member.ty)?);
+        }
         Ok(self.emit(Expression::Compose { ty: argument.ty, components }))
     }
 

@@ -26,7 +26,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::element::{Element, bytes_of};
 use crate::error::{GpuError, Result};
-use crate::info::{BackendKind, DeviceInfo};
+use crate::info::BackendKind;
 use crate::kernel::CompileOptions;
 use crate::launch::{Invocations, Launch};
 use crate::order::sorted;
@@ -154,17 +154,20 @@ impl Work<'_> {
     /// As [`Device::compile`] and [`Device::run`].
     pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
         let kernel = device.compile_with(self.wgsl, self.options)?;
-        let held: Vec<Box<dyn Held>> =
-            self.contents.iter().map(|contents| contents.hold(device)).collect::<Result<_>>()?;
+        let mut held: Vec<Box<dyn Held>> = Vec::new();
+        for contents in self.contents {
+            held.push(contents.hold(device)?);
+        }
         let bindings: Vec<&dyn Binding> = held.iter().map(|held| held.binding()).collect();
         device.run_configured(&kernel, &bindings, self.launch.clone())?;
-        let declared = kernel.interface().bindings.iter().zip(&held);
-        let written = declared.filter(|(binding, _)| binding.access.writes());
-        let outputs = written.map(|(binding, held)| {
-            let (name, layout) = (binding.name.clone(), binding.layout.clone());
-            Ok(Output { name, layout, bytes: held.bytes()? })
-        });
-        outputs.collect()
+        let mut outputs = Vec::new();
+        for (binding, held) in kernel.interface().bindings.iter().zip(&held) {
+            if binding.access.writes() {
+                let (name, layout) = (binding.name.clone(), binding.layout.clone());
+                outputs.push(Output { name, layout, bytes: held.bytes()? });
+            }
+        }
+        Ok(outputs)
     }
 
     /// Runs the kernel on a device, and compares with what the reference made of it. Floats may
@@ -196,9 +199,10 @@ fn is_lacking(error: &GpuError) -> bool {
 /// # Errors
 /// As [`Device::open`]: a device that is listed but does not open.
 pub fn devices() -> Result<Vec<Device>> {
-    let infos = Device::list();
-    let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
-    let devices: Vec<Device> = infos.iter().map(open).collect::<Result<_>>()?;
+    let mut devices = Vec::new();
+    for info in Device::list() {
+        devices.push(Device::open(&format!("{}:{}", info.backend, info.index))?);
+    }
     let is_reference = |device: &Device| device.backend_kind() == BackendKind::Cpu;
     Ok(sorted(devices, &|a, b| is_reference(a) && !is_reference(b)))
 }

@@ -52,7 +52,10 @@ impl Image {
         let workgroup = [rest.number()?, rest.number()?, rest.number()?];
         let dynamic_shared = rest.number()?;
         let count = Some(rest.number()?).filter(|count| *count <= MAX_PARAMS)?;
-        let params = (0..count).map(|_| rest.param()).collect::<Option<_>>()?;
+        let mut params = Vec::new();
+        for _ in 0..count {
+            params.push(rest.param()?);
+        }
         let length = rest.number()? as usize;
         let entry = String::from_utf8(rest.take(length)?.to_vec()).ok()?;
         let cubin = rest.0.to_vec();

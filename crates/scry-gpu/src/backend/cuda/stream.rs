@@ -200,8 +200,10 @@ pub(super) struct Sides {
 impl Sides {
     /// So many.
     pub(super) fn new(gpu: &Arc<Gpu>, count: usize) -> Result<Self> {
-        let one = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));
-        let streams = (0..count).map(one).collect::<Result<_>>()?;
+        let mut streams = Vec::with_capacity(count);
+        for _ in 0..count {
+            streams.push((Stream::new(gpu)?, Event::new(gpu)?));
+        }
         Ok(Self { streams, forked: Event::new(gpu)? })
     }
 

@@ -179,12 +179,17 @@ fn probe(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Result<Probe,
 fn compute_queue(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
     // SAFETY: the physical device is one of the instance's.
     let families = unsafe { instance.queue_families(physical) };
-    let computing = (0u32..)
-        .zip(&families)
-        .filter(|(_, family)| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
-        .map(|(index, family)| (index, family.timestamp_valid_bits));
     // The first of those with timestamps, else the first.
-    computing.min_by_key(|(_, valid_bits)| *valid_bits == 0)
+    let mut first = None;
+    for (index, family) in (0u32..).zip(&families) {
+        let found = (index, family.timestamp_valid_bits);
+        match (family.queue_flags.contains(vk::QueueFlags::COMPUTE), found.1) {
+            (false, _) => {}
+            (true, 0) => first = first.or(Some(found)),
+            (true, _) => return Some(found),
+        }
+    }
+    first
 }
 
 fn properties(
