@@ -199,7 +199,15 @@ impl Slots {
 
     /// Where the device is done with the slot that it took first.
     fn oldest(&self) -> Option<Point> {
-        self.slots.iter().filter(|slot| slot.leases == 0).filter_map(|slot| slot.busy).min()
+        let mut oldest: Option<Point> = None;
+        for slot in &self.slots {
+            if slot.leases == 0
+                && let Some(busy) = slot.busy
+            {
+                oldest = Some(oldest.map_or(busy, |oldest| oldest.min(busy)));
+            }
+        }
+        oldest
     }
 
     /// The device reached `point`: slots that it was using until then are idle.

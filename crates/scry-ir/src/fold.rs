@@ -65,23 +65,19 @@ pub(crate) fn fold(module: &mut Module) -> Result<ResourceBinding, String> {
 
 /// A binding that no variable of the module has.
 fn unused_binding(module: &Module) -> ResourceBinding {
-    let group = module
-        .global_variables
-        .iter()
-        .filter_map(|(_, variable)| variable.binding.map(|binding| binding.group))
-        .max();
-    if let Some(group) = group.map_or(Some(0), |last| last.checked_add(1)) {
-        return ResourceBinding { group, binding: 0 };
+    let mut found = ResourceBinding { group: 0, binding: 0 };
+    let mut used = Vec::new();
+    for (_, variable) in module.global_variables.iter() {
+        if let Some(binding) = variable.binding {
+            found.group = found.group.max(binding.group.saturating_add(1));
+            used.push(binding);
+        }
     }
-    let used = |binding| {
-        module.global_variables.iter().any(|(_, variable)| {
-            variable.binding == Some(ResourceBinding { group: u32::MAX, binding })
-        })
-    };
-    let binding = (0..=u32::MAX)
-        .find(|&binding| !used(binding))
-        .expect("a module has fewer variables than there are bindings");
-    ResourceBinding { group: u32::MAX, binding }
+    // There is no group above the last one.
+    while used.contains(&found) {
+        found.binding += 1;
+    }
+    found
 }
 
 /// The types that a folded entry point needs.

@@ -33,15 +33,20 @@ impl Outline {
     /// For tools that look at kernels without running them.
     #[must_use]
     pub fn assume(&self, given: &[(String, f64)]) -> (Vec<(String, f64)>, Vec<String>) {
-        let declared = |key: &str| self.overrides.iter().any(|declared| declared.answers_to(key));
-        let mut values: Vec<(String, f64)> =
-            given.iter().filter(|(key, _)| declared(key)).cloned().collect();
-        let unset = |name: &&String| {
-            let declared = self.overrides.iter().find(|declared| declared.name == **name);
-            !given.iter().any(|(key, _)| declared.is_some_and(|d| d.answers_to(key)))
-        };
-        let assumed: Vec<String> = self.without_default.iter().filter(unset).cloned().collect();
-        values.extend(assumed.iter().map(|name| (name.clone(), 1.0)));
+        let mut values = Vec::new();
+        for (key, value) in given {
+            if self.overrides.iter().any(|declared| declared.answers_to(key)) {
+                values.push((key.clone(), *value));
+            }
+        }
+        let mut assumed = Vec::new();
+        for name in &self.without_default {
+            let declared = self.overrides.iter().find(|declared| declared.name == *name);
+            if !given.iter().any(|(key, _)| declared.is_some_and(|d| d.answers_to(key))) {
+                values.push((name.clone(), 1.0));
+                assumed.push(name.clone());
+            }
+        }
         (values, assumed)
     }
 }

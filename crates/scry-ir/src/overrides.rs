@@ -47,29 +47,27 @@ pub(crate) type Values = Map<String, f64>;
 impl Declared {
     /// Lists the named overrides of a module, in source order.
     pub(crate) fn collect(module: &Module) -> Self {
-        let declared: Vec<Declaration> = module
-            .overrides
-            .iter()
-            .filter_map(|(handle, declaration)| {
-                let TypeInner::Scalar(scalar) = module.types[declaration.ty].inner else {
-                    return None;
-                };
-                Some(Declaration {
-                    name: declaration.name.clone()?,
+        let mut declared = Vec::new();
+        // In the order of the source.
+        let mut order: Vec<u64> = Vec::new();
+        for (handle, declaration) in module.overrides.iter() {
+            let span = module.overrides.get_span(handle);
+            if let TypeInner::Scalar(scalar) = module.types[declaration.ty].inner
+                && let Some(name) = declaration.name.clone()
+            {
+                let start = span.to_range().map_or(u32::MAX, |at| at.start as u32);
+                order.push(u64::from(start) << 32 | declared.len() as u64);
+                declared.push(Some(Declaration {
+                    name,
                     id: declaration.id,
                     scalar,
-                    span: module.overrides.get_span(handle),
+                    span,
                     has_default: declaration.init.is_some(),
                     default: declaration.init.and_then(|init| plain_number(module, init)),
-                })
-            })
-            .collect();
-        // In the order of the source.
-        let start = |d: &Declaration| d.span.to_range().map_or(u32::MAX, |at| at.start as u32);
-        let places = declared.iter().zip(0u64..);
-        let mut order: Vec<u64> = places.map(|(d, at)| u64::from(start(d)) << 32 | at).collect();
+                }));
+            }
+        }
         order.sort_unstable();
-        let mut declared: Vec<_> = declared.into_iter().map(Some).collect();
         let list = order.iter().filter_map(|at| declared[*at as u32 as usize].take()).collect();
         Self { list }
     }

@@ -33,12 +33,14 @@ pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
         prover.block(&function.body, false, &mut found);
         found
     };
-    let functions = module.functions.iter();
-    let functions = functions.map(|(_, function)| judge(function, None));
-    let entries = module.entry_points.iter();
-    functions
-        .chain(entries.map(|entry| judge(&entry.function, Some(entry.workgroup_size))))
-        .collect()
+    let mut verdicts = Vec::new();
+    for (_, function) in module.functions.iter() {
+        verdicts.push(judge(function, None));
+    }
+    for entry in &module.entry_points {
+        verdicts.push(judge(&entry.function, Some(entry.workgroup_size)));
+    }
+    verdicts
 }
 
 /// Proves the loops of one function.

@@ -36,10 +36,16 @@ impl Image {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let mut number = |value: u32| bytes.extend(value.to_le_bytes());
-        self.workgroup.into_iter().for_each(&mut number);
+        for size in self.workgroup {
+            number(size);
+        }
         number(self.dynamic_shared);
         number(self.params.len() as u32);
-        self.params.iter().flat_map(|param| words(*param)).for_each(&mut number);
+        for param in &self.params {
+            for word in words(*param) {
+                number(word);
+            }
+        }
         number(self.entry.len() as u32);
         bytes.extend(self.entry.as_bytes());
         bytes.extend(&self.cubin);
