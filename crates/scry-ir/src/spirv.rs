@@ -167,7 +167,7 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
     })
 }
 
-/// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would take as
+/// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would be as
 /// much code to build as the rest of this file.
 fn number(module: &mut Draft<'_>, bindings: &[ResourceBinding]) {
     let at = |binding| ResourceBinding { group: 0, binding };

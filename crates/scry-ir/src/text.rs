@@ -1,6 +1,6 @@
-//! Parts of texts: found, and joined. The standard library's searches are fast for long texts, which
-//! takes a good deal of code for each kind of search; these are of messages and headings. For the
-//! crates of this project alone.
+//! Parts of texts: found, and joined. The standard library's searches are fast for long texts,
+//! which takes a good deal of code for each kind of search; these are of messages and headings. For
+//! the crates of this project alone.
 
 /// Where a text first holds a part.
 pub fn find(text: &str, part: &str) -> Option<usize> {
