@@ -203,9 +203,13 @@ fn interface(kernel: &dyn Kernel) -> NativeInterface {
         })
         .collect();
     let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
-    NativeInterface::new(bindings, launch.block)
+    let interface = NativeInterface::new(bindings, launch.block)
         .dynamic_shared(launch.dynamic_shared)
-        .with_parameters(parameters)
+        .with_parameters(parameters);
+    match kernel.reads_early() {
+        Some(early) => interface.begins_early(early),
+        None => interface,
+    }
 }
 
 fn parameter(parameter: &Parameter) -> NativeParameter {

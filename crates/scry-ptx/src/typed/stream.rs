@@ -17,7 +17,17 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
     }
 
-    /// The same for what is not read again: the first cache does not keep it, and the second one
+    /// The same for what others may have written while the kernel ran.
+    #[must_use]
+    pub fn load_fresh_where<const N: usize>(
+        self,
+        only: Option<Val<'k, bool>>,
+        otherwise: impl Arg<T>,
+    ) -> [Val<'k, T>; N] {
+        self.load_by(Opcode::new("ld.global"), None, only, otherwise)
+    }
+
+    /// As [`Ptr::load_where`], for what is not read again: the first cache does not keep it, and the second one
     /// as `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
