@@ -43,8 +43,8 @@ pub trait Kernel: Debug + Send + Sync {
     fn interface(&self) -> Interface;
 
     /// The buffers that it reads, by their places in the interface, before it waits for the launch
-    /// before it, if it waits itself: then it may begin while that one runs. Kernels of the same
-    /// name read the same.
+    /// before it, if for targets from `sm_90` on it waits itself: then it may begin while that one
+    /// runs. Kernels of the same name read the same.
     fn reads_early(&self) -> Option<&'static [usize]> {
         None
     }

@@ -27,8 +27,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global"), None, only, otherwise)
     }
 
-    /// As [`Ptr::load_where`], for what is not read again: the first cache does not keep it, and the second one
-    /// as `policy` says.
+    /// As [`Ptr::load_where`], for what is not read again: the first cache does not keep it, and
+    /// the second one as `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
