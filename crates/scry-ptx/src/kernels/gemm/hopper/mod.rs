@@ -1,9 +1,10 @@
 //! Products on Hopper's tensor cores (`sm_90a`): halves, and binary32 as TF32 or in two parts.
 //!
-//! A block has a warpgroup of which one thread has the copy engine bring tiles of both operands
+//! A block has a warpgroup of which a thread for each operand has the copy engine bring tiles of it
 //! into a ring of stages in shared memory, and one to three warpgroups that multiply 64 rows each
 //! and write the results. Blocks stay, and compute one part of the product after the other: the
-//! operands of the next part arrive while results are written.
+//! operands of the next part arrive while results are written. They begin while the launch before
+//! ends; where one operand is most of what is read, its tiles are on their way before that is done.
 //!
 //! | what | when |
 //! | --- | --- |
@@ -31,7 +32,7 @@ mod words;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
-pub use variant::{Bias, Finish, Major, Store, Tile, Variant};
+pub use variant::{Bias, Early, Finish, Major, Store, Tile, Variant};
 
 use ring::Ring;
 use schedule::Schedule;
@@ -139,6 +140,14 @@ impl Kernel for HopperGemm {
         }
     }
 
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        match self.variant.early {
+            Early::None => Some(&[]),
+            Early::A => Some(&[0]),
+            Early::B => Some(&[1]),
+        }
+    }
+
     fn interface(&self) -> Interface {
         Interface { buffers: self.buffers(), parameters: self.parameters() }
     }
@@ -161,8 +170,10 @@ fn write(k: &Code, variant: Variant) {
         producer,
         || {
             registers.into_iter().for_each(|(left, _)| k.release_registers(left));
-            let first = k.thread_id().equals(variant.tile.groups * variant::WARPGROUP);
-            k.when(first, || producer::write(k, variant, memory, &schedule, &operands));
+            let first = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
+            let producer = producer::Producer { k, variant, memory, schedule, operands };
+            k.when(first.equals(0), || producer.bring_a());
+            k.when(first.equals(32), || producer.bring_b());
             k.sync_warp();
             end(k, variant, || {});
         },
