@@ -48,6 +48,9 @@ use crate::typed::{self, Code};
 /// warpgroups that do.
 const REGISTERS: [Option<(u32, u32)>; 4] = [None, None, Some((40, 232)), Some((32, 160))];
 
+/// The barrier of all threads, beside that of those that multiply.
+const BARRIER: u32 = 2;
+
 /// A product, or parts of it, on Hopper's tensor cores.
 #[derive(Debug, Clone)]
 pub struct HopperGemm {
@@ -159,11 +162,10 @@ fn write(k: &Code, variant: Variant) {
     let operands = producer::Operands::new(k);
     let memory = k.dynamic_shared::<u8>(1024);
     let results = Results::new(k, variant, memory);
-    k.when(k.thread_id().equals(0), || {
+    begin(k, variant, || {
         operands.prefetch(k);
         Ring::init(k, variant, memory);
     });
-    together(k, variant);
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
     k.either(
@@ -191,17 +193,34 @@ fn end(k: &Code, variant: Variant, add_up: impl FnOnce()) {
     if let Store::Team(_) = variant.store {
         k.sync_cluster();
         add_up();
-    }
-    if variant.tile.blocks() > 1 {
+        // Memory is needed until others have read it. To wait until all can see what was written
+        // would take long.
+        k.finish_reads();
+        k.sync_warp();
+        k.appear_in_cluster();
+        k.wait_cluster();
+    } else if variant.tile.blocks() > 1 {
         k.sync_warp();
         k.sync_cluster();
     }
 }
 
-/// Waits until the barriers are prepared, in all blocks that use them.
-fn together(k: &Code, variant: Variant) {
-    match variant.tile.blocks() {
-        1 => k.sync(),
-        _ => k.sync_cluster(),
+/// Has one thread prepare barriers, for which all wait that use them; but who prepared them goes
+/// on, if nobody in another block uses them.
+fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
+    let first = k.warp().equals(4 * variant.tile.groups);
+    let prepare = || {
+        k.when(k.lane().equals(0), prepare);
+        k.sync_warp();
+    };
+    if variant.tile.cluster > 1 {
+        k.when(first, prepare);
+        return k.sync_cluster();
     }
+    let threads = variant.threads();
+    let go_on = || {
+        prepare();
+        k.arrive(BARRIER, threads);
+    };
+    k.either(first, go_on, || k.sync_some(BARRIER, threads));
 }

@@ -240,7 +240,7 @@ impl Variant {
     /// As many stages as fit, but no more than help.
     pub(super) const fn stages(&self) -> u32 {
         let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
-        if fit < 16 { fit } else { 16 }
+        if fit < 20 { fit } else { 20 }
     }
 
     /// Where the results on their way out lie.
