@@ -176,6 +176,8 @@ pub struct NativeInterface {
     dynamic_shared: u32,
     /// The parameters, where they are listed.
     listed: Option<Vec<NativeParameter>>,
+    /// The bindings that are read early, where the kernel waits itself.
+    early: Option<Vec<usize>>,
 }
 
 impl NativeInterface {
@@ -183,7 +185,7 @@ impl NativeInterface {
     #[must_use]
     pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
         let bindings = bindings.into();
-        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None }
+        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, early: None }
     }
 
     /// The kernel takes so many bytes of immediates, a multiple of 4.
@@ -197,6 +199,20 @@ impl NativeInterface {
     #[must_use]
     pub fn dynamic_shared(mut self, bytes: u32) -> Self {
         self.dynamic_shared = bytes;
+        self
+    }
+
+    /// The kernel waits itself for what was launched before it, so that it may begin while the
+    /// launch before it still runs: on devices of compute capability 9.0 and newer. Before it waits
+    /// (`griddepcontrol.wait`) it writes nothing, and reads nothing but the bindings `reads`, by
+    /// their places. Each block waits before it ends, and before it lets the next launch begin
+    /// (`griddepcontrol.launch_dependents`), if it does.
+    ///
+    /// Whether it does begin early is decided for each launch: not if the launch before it writes
+    /// what is read early, and not behind anything that is no launch.
+    #[must_use]
+    pub fn begins_early(mut self, reads: impl Into<Vec<usize>>) -> Self {
+        self.early = Some(reads.into());
         self
     }
 
@@ -229,6 +245,12 @@ impl NativeInterface {
     /// Threads of a block along x, y and z.
     pub(crate) fn block(&self) -> [u32; 3] {
         self.block
+    }
+
+    /// The bindings that the kernel reads before it waits for the launch before it; none if it
+    /// does not wait itself.
+    pub(crate) fn early(&self) -> Option<&[usize]> {
+        self.early.as_deref()
     }
 
     /// Bytes of shared memory that a launch has to ask for.
@@ -298,7 +320,7 @@ impl NativeSpec {
     /// Everything, as part of a key: different specifications never give the same bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let NativeInterface { bindings, block, immediates, dynamic_shared, listed } =
+        let NativeInterface { bindings, block, immediates, dynamic_shared, listed, early } =
             &self.interface;
         let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
         for number in block.iter().chain(&numbers) {
@@ -314,6 +336,9 @@ impl NativeSpec {
             text(&mut out, &format!("{parameter:?}"));
         }
         out.push(u8::from(listed.is_some()));
+        if let Some(early) = early {
+            text(&mut out, &format!("{early:?}"));
+        }
         out
     }
 }
@@ -344,6 +369,12 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
         return refuse("source", problem, "give text without zero bytes");
     }
     parameters::validate(entry, &spec.interface)?;
+    let bindings = &spec.interface.bindings.0;
+    let mut early = spec.interface.early().unwrap_or_default().iter();
+    if let Some(at) = early.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
+        let problem = format!("{at} is none that is only read, of {} bindings", bindings.len());
+        return refuse("bindings read early", problem, "name bindings that are only read, from 0");
+    }
     let bytes = spec.interface.immediates;
     if !bytes.is_multiple_of(4) {
         let problem = format!("{bytes} bytes, which is no multiple of 4");

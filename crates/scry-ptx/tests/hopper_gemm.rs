@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
-use scry_ptx::kernels::{Machine, Parameter, Plan};
+use scry_ptx::kernels::{Machine, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
 use steps::check_steps;
@@ -99,6 +99,22 @@ fn shapes_choose_the_way() {
     assert!(skinny.len() == 1 && skinny[0].contains("_team"), "{skinny:?}");
     let deep = planned(64, 64, 1 << 20);
     assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
+}
+
+/// Activations are mostly what the launch before has just made.
+#[test]
+fn weights_are_read_early_where_they_are_most_of_what_is_read() {
+    let early = |m, n, k| {
+        let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
+        let step = &plan.steps[0];
+        let early = step.kernel.reads_early().expect("it waits itself");
+        early.iter().map(|at| step.buffers[*at]).collect::<Vec<_>>()
+    };
+    assert_eq!(early(16, 4096, 4096), [Place::Argument(1)]);
+    assert_eq!(early(64, 8192, 8192), [Place::Argument(1)]);
+    assert_eq!(early(8192, 64, 8192), [Place::Argument(0)]);
+    assert_eq!(early(4096, 4096, 4096), []);
+    assert_eq!(early(32768, 256, 128), []);
 }
 
 /// What ends within 16 bytes would be followed by zeros.

@@ -4,6 +4,8 @@
 
 #[path = "support/ledger.rs"]
 mod ledger;
+#[path = "support/steps.rs"]
+mod steps;
 
 use std::collections::BTreeMap;
 
@@ -53,6 +55,11 @@ fn all() -> Vec<Plan> {
 #[test]
 fn kernels_neither_spill_nor_use_local_memory() {
     ledger::compare("quant.txt", all());
+}
+
+#[test]
+fn steps_pass_what_their_kernels_declare_and_wait_as_they_say() {
+    all().iter().for_each(steps::check_steps);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use scry_gpu::{Binding, Buffer, GpuError, bf16, f16};
 use scry_ptx::PtxType;
 
 use crate::Bench;
+use crate::chain::replay;
 use crate::clock::median;
 use crate::number::{Draw, Number};
 use crate::table::{Goal, Row};
@@ -25,6 +26,12 @@ const CASES: [Case; 8] = [
     ([32768, 256, 128], 1.0),
 ];
 
+/// Sides of products one after the other, as [`CASES`] have them: what streams weights.
+const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
+
+/// Bytes of weights that take turns: more than the caches hold.
+const TURNING: usize = 320 << 20;
+
 /// Products that are drawn, their longest side, and the least that each has to reach.
 const DRAWN: (usize, usize, f64) = (20, 8192, 0.6);
 
@@ -42,6 +49,9 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     }
     for (sides, least) in CASES {
         compare::<bf16>(bench, sides, Precision::Full, Goal::AtLeast(least))?;
+    }
+    for (sides, least) in CHAINED {
+        compare_chained(bench, sides, least)?;
     }
     for (sides, least) in &CASES[..4] {
         compare::<f16>(bench, *sides, Precision::Full, Goal::AtLeast(*least))?;
@@ -85,6 +95,45 @@ fn compare<T: Number>(
         Err(GpuError::Library { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Compares products one after the other, of weights that take turns: in a recording, and in a
+/// graph of PyTorch's.
+fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Result<()> {
+    let kernels = bench.kernels.clone();
+    let product = Product::<bf16>::new(bench, [m, n, k], Precision::Full)?;
+    product.check(&kernels.gemm(&product.gemm, &[&product.a, &product.b, &product.out])?)?;
+    let count = TURNING.div_ceil(product.b.byte_size() as usize);
+    let turns = (0..count).map(|_| {
+        let copy = kernels.device().alloc::<bf16>(n * k)?;
+        product.b.copy_to(&copy)?;
+        Ok(copy)
+    });
+    let turns: Vec<Buffer<bf16>> = turns.collect::<Result<_>>()?;
+    let prepare = |b| kernels.gemm(&product.gemm, &[&product.a, b, &product.out]);
+    let prepared = turns.iter().map(|b| prepare(b)).collect::<scry_gpu::Result<Vec<_>>>()?;
+    let (recording, launches) = bench.chain(&prepared)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for turn in 0..=bench.samples {
+        let seconds = [
+            replay(&recording)? / launches as f64,
+            bench.torch.measure("chain bf16", &[m, n, k, count])?,
+        ];
+        if turn > 0 {
+            ours.push(seconds[0]);
+            theirs.push(seconds[1]);
+        }
+    }
+    let (ours, theirs) = (median(ours)?, median(theirs)?);
+    bench.table.row(&Row {
+        name: &format!("gemm bf16 {m}x{n}x{k}, chained"),
+        rate: format!("{:.2} TB/s", (2 * n * k) as f64 / ours / 1e12),
+        ours,
+        peer: "PyTorch",
+        theirs,
+        goal: Goal::AtLeast(least),
+    });
+    Ok(())
 }
 
 impl Bench {

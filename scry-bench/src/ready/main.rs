@@ -10,6 +10,7 @@ use scry_gpu::Device;
 use scry_gpu::cuda::kernels::Kernels;
 
 mod attention;
+mod chain;
 mod clock;
 mod gemm;
 mod number;

@@ -1,14 +1,11 @@
 //! Quantised matrices times a vector, beside the speed at which our own device copies: reading the
 //! weights is all that takes time.
 
-use std::time::Instant;
-
 use anyhow::{Result, ensure};
-use scry_gpu::cuda::kernels::{BlockFormat, Prepared};
-use scry_gpu::{Buffer, Recording};
+use scry_gpu::Buffer;
+use scry_gpu::cuda::kernels::BlockFormat;
 
 use crate::Bench;
-use crate::clock::median;
 use crate::number::Draw;
 use crate::table::{Goal, Row};
 
@@ -28,9 +25,6 @@ const COLUMNS: [usize; 3] = [1, 4, 8];
 
 /// Copies of the weights that take turns: together more than the caches hold.
 const TURNS: usize = 10;
-
-/// Rounds of all turns in a recording.
-const ROUNDS: usize = 10;
 
 /// Compares all formats; no shapes are drawn.
 pub fn run(bench: &mut Bench) -> Result<()> {
@@ -57,7 +51,7 @@ fn copy_speed(bench: &Bench) -> Result<f64> {
     for _ in 0..COPIES {
         batch.copy(&from, &to)?;
     }
-    let seconds = replayed(bench, &batch.record()?)?;
+    let seconds = bench.replayed(&batch.record()?)?;
     Ok((2 * BYTES * COPIES) as f64 / seconds)
 }
 
@@ -85,7 +79,8 @@ fn compare(
         let prepare =
             |weights| kernels.quantized_matmul(format, weights, &x, &y, [rows, k], columns);
         let prepared = turns.iter().map(prepare).collect::<scry_gpu::Result<Vec<_>>>()?;
-        let seconds = time(bench, &prepared)?;
+        let (recording, count) = bench.chain(&prepared)?;
+        let seconds = bench.replayed(&recording)? / count as f64;
         let finite = y.download()?.iter().all(|y| y.is_finite());
         ensure!(finite, "{format:?}: not all was written");
         bench.table.row(&Row {
@@ -98,25 +93,4 @@ fn compare(
         });
     }
     Ok(())
-}
-
-/// Middle of the seconds of one product, of all that take turns: in a recording, where each waits
-/// for the one before.
-fn time(bench: &Bench, prepared: &[Prepared<'_>]) -> Result<f64> {
-    let mut batch = bench.kernels.device().batch();
-    for _ in 0..ROUNDS {
-        prepared.iter().try_for_each(|prepared| prepared.add_to(&mut batch))?;
-    }
-    Ok(replayed(bench, &batch.record()?)? / (ROUNDS * prepared.len()) as f64)
-}
-
-/// Middle of the seconds that a recording takes.
-fn replayed(bench: &Bench, recording: &Recording) -> Result<f64> {
-    recording.replay()?.wait()?;
-    let seconds = (0..bench.samples).map(|_| {
-        let start = Instant::now();
-        recording.replay()?.wait()?;
-        Ok(start.elapsed().as_secs_f64())
-    });
-    median(seconds.collect::<Result<_>>()?)
 }

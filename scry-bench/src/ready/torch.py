@@ -36,12 +36,30 @@ def timed(call):
     call()
     end.record()
     end.synchronize()
-    return start.elapsed_time(end) / 1e3
+    return start.elapsed_time(end) / 1e3 / getattr(call, "count", 1)
 
 
 def gemm(dtype, m, n, k):
     a, b, c = uniform(dtype, m, k), uniform(dtype, k, n), uniform(dtype, m, n)
     return lambda: torch.mm(a, b, out=c)
+
+
+class chain:
+    """Products one after the other in a graph, with weights that take turns; timed one by one."""
+
+    def __init__(self, dtype, m, n, k, turns):
+        a, c = uniform(dtype, m, k), uniform(dtype, m, n)
+        b = [uniform(dtype, k, n) for _ in range(turns)]
+        rounds = -(-400 // turns)
+        self.kept, self.count, self.graph = (a, b, c), rounds * turns, torch.cuda.CUDAGraph()
+        torch.mm(a, b[0], out=c)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(self.graph):
+            for nth in range(self.count):
+                torch.mm(a, b[nth % turns], out=c)
+
+    def __call__(self):
+        self.graph.replay()
 
 
 def softmax(dtype, rows, length):
@@ -59,7 +77,7 @@ def attention(dtype, batch, heads, length, head_dim, causal):
     return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal != 0)
 
 
-calls = {"gemm": gemm, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
+calls = {"gemm": gemm, "chain": chain, "softmax": softmax, "layer_norm": layer_norm, "attention": attention}
 print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
 for line in sys.stdin:
     name, dtype, *numbers = line.split()

@@ -109,7 +109,8 @@ impl Kernels {
     /// # Safety
     /// Each kernel of the plan takes the parameters that its interface lists. It accesses nothing
     /// but its buffers, as far as its interface says that they reach, writes only those that are
-    /// declared to be written, and ends.
+    /// declared to be written, and ends. If it says what it reads early, it waits as
+    /// [`NativeInterface::begins_early`](crate::NativeInterface::begins_early) says.
     pub unsafe fn prepare<'a>(
         &self,
         name: &str,

@@ -3,9 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use scry_ptx::PtxModule;
 use scry_ptx::kernels::{Access, Kernel, Parameter, Place, Plan, Step};
 use scry_ptx::typed::hopper::Swizzle;
+use scry_ptx::{PtxModule, Target};
 
 use super::{Compiled, Kernels, Origin, error, lock};
 use crate::batch::Batch;
@@ -182,7 +182,7 @@ impl Kernels {
         let cluster = written.cluster.unwrap_or([1; 3]);
         let text = PtxModule::new(target).with(written).to_string();
         // SAFETY: the caller's.
-        let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel))? };
+        let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel, target))? };
         let compiled = Compiled { kernel: compiled, cluster };
         if origin == Origin::Crate {
             lock(&self.shared.compiled).insert(key, compiled.clone());
@@ -192,7 +192,7 @@ impl Kernels {
 }
 
 /// A kernel's interface as the core knows it. What the buffers hold was checked with the plan.
-fn interface(kernel: &dyn Kernel) -> NativeInterface {
+fn interface(kernel: &dyn Kernel, target: Target) -> NativeInterface {
     let (launch, interface) = (kernel.launch(), kernel.interface());
     let bindings: Vec<_> = interface
         .buffers
@@ -203,9 +203,13 @@ fn interface(kernel: &dyn Kernel) -> NativeInterface {
         })
         .collect();
     let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
-    NativeInterface::new(bindings, launch.block)
+    let interface = NativeInterface::new(bindings, launch.block)
         .dynamic_shared(launch.dynamic_shared)
-        .with_parameters(parameters)
+        .with_parameters(parameters);
+    match kernel.reads_early() {
+        Some(early) if target.has(90) => interface.begins_early(early),
+        _ => interface,
+    }
 }
 
 fn parameter(parameter: &Parameter) -> NativeParameter {

@@ -68,7 +68,7 @@ impl Device {
     /// # Safety
     /// The kernel takes the parameters that `interface` declares. Whatever it is given, it accesses
     /// nothing but the buffers bound, within their sizes, writes only those declared to be written,
-    /// and ends.
+    /// and ends. If it begins early, it waits as [`NativeInterface::begins_early`] says.
     pub unsafe fn compile_ptx(
         &self,
         source: &str,

@@ -138,6 +138,17 @@ fn declarations_beyond_every_number_are_refused_in_words() {
 }
 
 #[test]
+fn only_bindings_that_are_read_can_be_read_early() {
+    let gpu = null();
+    assert!(compiled(&gpu, &saxpy().begins_early([0])).is_ok());
+    for at in [1, 2] {
+        let error = compiled(&gpu, &saxpy().begins_early([0, at])).unwrap_err().to_string();
+        assert!(error.contains("bindings read early"), "{error}");
+        assert!(error.contains(&format!("{at} is none that is only read, of 2")), "{error}");
+    }
+}
+
+#[test]
 fn sources_and_names_that_c_cannot_hold_are_refused() {
     let gpu = null();
     let interface = NativeInterface::new(1, [1; 3]);
@@ -211,6 +222,8 @@ fn each_part_of_a_declaration_is_part_of_the_key() {
         of(saxpy().immediates(12)),
         of(saxpy().dynamic_shared(0)),
         of(NativeInterface { block: [64, 1, 2], ..saxpy() }),
+        of(saxpy().begins_early([])),
+        of(saxpy().begins_early([0])),
         of(NativeInterface { listed: Some(Vec::new()), ..saxpy() }),
         of(NativeInterface { listed: Some(vec![NativeParameter::Long]), ..saxpy() }),
         of(NativeInterface { listed: Some(vec![NativeParameter::Map(1)]), ..saxpy() }),

@@ -5,6 +5,7 @@
 //! tested on every machine, on a device that computes nothing.
 
 mod attention;
+mod chain;
 mod harness;
 mod hostile;
 mod own;

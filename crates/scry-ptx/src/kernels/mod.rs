@@ -42,6 +42,13 @@ pub trait Kernel: Debug + Send + Sync {
     /// Which buffers it takes, and its parameters in order.
     fn interface(&self) -> Interface;
 
+    /// The buffers that it reads, by their places in the interface, before it waits for the launch
+    /// before it, if for targets from `sm_90` on it waits itself: then it may begin while that one
+    /// runs. Kernels of the same name read the same.
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        None
+    }
+
     /// The kernel's text for its default target.
     fn emit_ptx(&self) -> String {
         let target = self.default_target();

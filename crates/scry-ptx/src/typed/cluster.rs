@@ -13,6 +13,11 @@ impl Code {
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
     }
 
+    /// Has this thread's reads come back, of other blocks' memory too, before it goes on.
+    pub fn finish_reads(&self) {
+        self.emit(Opcode::new("fence.acq_rel.cta"), []);
+    }
+
     /// Comes to the barrier of the cluster without waiting; [`Code::wait_cluster`] follows.
     pub fn arrive_cluster(&self) {
         self.edit(|body| body.require(8, 0));
@@ -54,6 +59,7 @@ mod tests {
             let [a, b] = [1.0, 2.0].map(|number| k.constant(number).copied());
             k.wait_cluster();
             memory.at(2).store_in(k.cluster_rank() ^ 1, [a, b]);
+            k.finish_reads();
             k.sync_cluster();
             k.pointer::<f32>("y").store(memory.at(2).load());
         });
@@ -63,7 +69,7 @@ mod tests {
         for line in [
             "barrier.cluster.arrive.relaxed.aligned;\n\tmov.b32",
             "mapa.shared::cluster.u32 %r6, %r5, %r4;",
-            "st.shared::cluster.v2.b32 [%r6], {%r1, %r2};",
+            "st.shared::cluster.v2.b32 [%r6], {%r1, %r2};\n\tfence.acq_rel.cta;",
         ] {
             assert!(text.contains(line), "no {line} in {text}");
         }

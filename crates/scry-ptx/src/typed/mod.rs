@@ -22,6 +22,7 @@
 pub mod ampere;
 mod bulk;
 mod cluster;
+mod dependent;
 mod flow;
 pub mod hopper;
 mod packed;

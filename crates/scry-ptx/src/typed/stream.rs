@@ -17,8 +17,28 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
     }
 
-    /// The same for what is not read again: the first cache does not keep it, and the second one
-    /// as `policy` says.
+    /// The same for what others may have written while the kernel ran.
+    #[must_use]
+    pub fn load_fresh_where<const N: usize>(
+        self,
+        only: Option<Val<'k, bool>>,
+        otherwise: impl Arg<T>,
+    ) -> [Val<'k, T>; N] {
+        self.load_by(Opcode::new("ld.global"), None, only, otherwise)
+    }
+
+    /// Reads an element past the first cache, which may hold what was there before a launch that
+    /// this one has not waited for.
+    #[must_use]
+    pub fn load_early(self) -> Val<'k, T> {
+        let value = self.k.edit(|body| body.reg(T::TYPE));
+        let opcode = Opcode::new("ld.relaxed.gpu.global").ty(T::TYPE.to_bits());
+        self.k.emit(opcode, [value.into(), self.address().into()]);
+        self.k.wrap(value)
+    }
+
+    /// As [`Ptr::load_where`], for what is not read again: the first cache does not keep it, and
+    /// the second one as `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
@@ -153,5 +173,22 @@ mod tests {
         ] {
             assert!(text.contains(line), "no {line} in {text}");
         }
+    }
+
+    #[test]
+    fn what_is_read_early_does_not_come_from_the_first_cache() {
+        let kernel = kernel("k", Target::SM_90, [32, 1, 1], |k| {
+            let (x, y) = (k.pointer::<u16>("x"), k.pointer::<u16>("y"));
+            let early = x.load_early();
+            k.wait_for_launch_before();
+            let [fresh] = x.load_fresh_where(Some(early.lt(7)), 0);
+            y.store_where(None, [early, fresh]);
+        });
+        let text = PtxModule::new(Target::SM_90).with(kernel).to_string();
+        assemble(&text, Target::SM_90);
+        let early = text.find("ld.relaxed.gpu.global.b16 ").expect("it is read early");
+        let wait = text.find("griddepcontrol.wait;").expect("it waits");
+        let fresh = text.find(" ld.global.b16 ").expect("it is read again");
+        assert!(early < wait && wait < fresh, "{text}");
     }
 }

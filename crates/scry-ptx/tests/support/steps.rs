@@ -1,9 +1,10 @@
 //! What every plan of kernels has to keep to.
 
-use scry_ptx::kernels::{Place, Plan};
+use scry_ptx::Target;
+use scry_ptx::kernels::{Access, Kernel, Place, Plan, Step};
 
-/// Demands that each step passes as many parameters and buffers as its kernel declares, and that
-/// its buffers have room for what the kernel takes.
+/// Demands that each step passes as many parameters and buffers as its kernel declares, that its
+/// buffers have room for what the kernel takes, and that it waits as it says.
 pub fn check_steps(plan: &Plan) {
     for step in &plan.steps {
         let (name, interface) = (step.kernel.name(), step.kernel.interface());
@@ -17,5 +18,35 @@ pub fn check_steps(plan: &Plan) {
             };
             assert!(buffer.len <= room, "{name}: {buffer:?} in {room}");
         }
+        check_waits(step);
     }
+}
+
+/// Demands that a kernel that waits itself for the launch before it says so, waits before it lets
+/// the next one begin, reads nothing past the caches' order, and reads early only what is read
+/// and no step before makes. Older targets cannot wait.
+fn check_waits(step: &Step) {
+    let (kernel, name) = (&step.kernel, step.kernel.name());
+    let text = kernel.emit_ptx_for(newest(&**kernel)).expect("it is for this target");
+    let [wait, next] = ["griddepcontrol.wait;", "griddepcontrol.launch_dependents;"]
+        .map(|instruction| text.find(instruction));
+    let Some(early) = kernel.reads_early() else {
+        assert_eq!((wait, next), (None, None), "{name}");
+        return;
+    };
+    assert!(wait.is_some() && wait < next, "{name}: waits at {wait:?}, the next one at {next:?}");
+    assert!(!text.contains("ld.global.nc"), "{name} reads what the launch before may write");
+    for at in early {
+        assert_eq!(kernel.interface().buffers[*at].access, Access::Read, "{name}");
+        assert!(matches!(step.buffers[*at], Place::Argument(_)), "{name}");
+    }
+    if !kernel.default_target().has(90) {
+        assert!(!kernel.emit_ptx().contains("griddepcontrol"), "{name}");
+    }
+}
+
+/// The newest target that the kernel can be written for.
+fn newest(kernel: &dyn Kernel) -> Target {
+    let needed = kernel.default_target();
+    if needed.has(90) { needed } else { Target::SM_90 }
 }

@@ -9,7 +9,7 @@ use super::error;
 use super::library::{Library, Missing, functions};
 use super::types::{
     Code, Context, Device, DevicePtr, Event, Function, Graph, GraphExec, GraphNode, KernelNode,
-    LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolProperties, Stream,
+    LaunchConfig, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolProperties, Stream,
 };
 use crate::backend::Absence;
 use crate::process::Process;
@@ -87,9 +87,8 @@ functions! {
         event_record = c"cuEventRecord" (Event, Stream);
         event_query = c"cuEventQuery" (Event);
         event_elapsed_time = c"cuEventElapsedTime" (*mut f32, Event, Event);
-        launch_kernel = c"cuLaunchKernel" (
-            Function, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Stream,
-            *mut *mut c_void, *mut *mut c_void
+        launch_kernel_ex = c"cuLaunchKernelEx" (
+            *const LaunchConfig, Function, *mut *mut c_void, *mut *mut c_void
         );
         graph_create = c"cuGraphCreate" (*mut Graph, c_uint);
         graph_add_kernel_node = c"cuGraphAddKernelNode_v2" (

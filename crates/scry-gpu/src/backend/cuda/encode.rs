@@ -11,6 +11,7 @@ use super::gpu::Gpu;
 use super::memory::Block;
 use super::native::{Native, Packed};
 use super::params::{Given, Parameters, Polled, Range};
+use super::plan;
 use super::types::{DevicePtr, Function};
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
 use crate::command::{Command, Dispatch, Span};
@@ -39,9 +40,21 @@ impl Tables<'_> {
 
     /// Whether a command is one that only the main stream takes.
     pub(super) fn is_for_main(&self, command: &Command) -> bool {
-        let Command::Dispatch(dispatch) = command else { return false };
+        matches!(command, Command::Dispatch(dispatch) if self.is_product(dispatch))
+    }
+
+    /// Whether a dispatch is cuBLAS's affair, of which nobody knows what kernels it is.
+    fn is_product(&self, dispatch: &Dispatch) -> bool {
         let kernel = self.kernels.get(dispatch.kernel);
         kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
+    }
+
+    /// Whether a dispatch may begin while the one just before it still runs.
+    pub(super) fn begins_early(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
+        let kernel = self.kernels.get(dispatch.kernel);
+        let early = kernel.and_then(|kernel| kernel.native.as_ref()?.early());
+        let (Some(early), Some(before)) = (early, before) else { return false };
+        !self.is_product(before) && plan::begins_early(early, dispatch, before)
     }
 
     /// Threads of a workgroup of a dispatch.

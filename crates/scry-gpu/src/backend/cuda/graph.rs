@@ -4,6 +4,7 @@
 //! before it, since they share a workspace. Its kernels are cuBLAS's own affair: they are captured
 //! from a stream.
 
+use std::ffi::c_void;
 use std::sync::Arc;
 
 use super::api::Api;
@@ -12,9 +13,9 @@ use super::gpu::Gpu;
 use super::plan;
 use super::stream::Stream;
 use super::types::{
-    self, Code, Context, CopySide, DevicePtr, GraphNode, KernelNode, MemcpyNode, MemsetNode,
+    self, Code, Context, CopySide, DevicePtr, Edge, GraphNode, KernelNode, MemcpyNode, MemsetNode,
 };
-use crate::command::Step;
+use crate::command::{Command, Step};
 use crate::error::Result;
 
 /// Most bytes that one node copies: rows are not longer than 2 GiB.
@@ -59,11 +60,17 @@ pub(super) fn record(
     let mut graph = Graph { exec: None, polls: false, gpu: Arc::clone(gpu) };
     graph.polls = plan::dispatches(steps).any(|dispatch| encoder.tables.polls(dispatch));
     let mut builder = Builder::new(gpu)?;
+    let mut before = None;
     for segment in plan::segments(steps) {
         builder.begin_segment(segment.len())?;
         for command in plan::commands(segment) {
+            builder.early = match command {
+                Command::Dispatch(dispatch) => encoder.tables.begins_early(dispatch, before),
+                _ => false,
+            };
             builder.add(encoder.encode(command)?)?;
         }
+        before = plan::lone_dispatch(segment);
     }
     if builder.is_empty() {
         return Ok(graph);
@@ -81,6 +88,9 @@ struct Builder<'a> {
     layers: Layers<GraphNode>,
     /// The last product by cuBLAS.
     product: Option<GraphNode>,
+    /// Whether the next launch may begin while the one before it still runs.
+    early: bool,
+    connect: Option<Connect>,
     gpu: &'a Gpu,
 }
 
@@ -90,7 +100,14 @@ impl<'a> Builder<'a> {
         // SAFETY: the driver writes a handle.
         let code = unsafe { (gpu.api.graph_create)(&raw mut raw, 0) };
         gpu.check("cuGraphCreate", code)?;
-        Ok(Self { raw, layers: Layers::default(), product: None, gpu })
+        Ok(Self {
+            raw,
+            layers: Layers::default(),
+            product: None,
+            early: false,
+            connect: find_connect(gpu.api),
+            gpu,
+        })
     }
 
     fn is_empty(&self) -> bool {
@@ -137,14 +154,27 @@ impl<'a> Builder<'a> {
     }
 
     fn start(&mut self, params: &KernelNode) -> Result<()> {
+        let connect = self.connect.filter(|_| self.early);
         let node = self.node("cuGraphAddKernelNode", |api, node, graph, before| {
-            let (waits_for, count) = (before.as_ptr(), before.len());
+            let count = if connect.is_some() { 0 } else { before.len() };
+            let waits_for = before.as_ptr();
             // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
             // as far as the kernel says.
             unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
         })?;
         self.layers.present.push(node);
-        Ok(())
+        connect.map_or(Ok(()), |connect| self.follow_early(connect, node))
+    }
+
+    /// Has a launch follow the one before it as soon as that one lets it.
+    fn follow_early(&self, connect: Connect, node: GraphNode) -> Result<()> {
+        /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
+        const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+        let before = self.layers.before.as_ptr();
+        // SAFETY: the driver's header declares the function so; the graph is alive, and both nodes
+        // are launches of it.
+        let code = unsafe { connect(self.raw, before, &raw const node, &EDGE, 1) };
+        self.gpu.check("cuGraphAddDependencies", code)
     }
 
     fn fill(&mut self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
@@ -261,6 +291,22 @@ impl Drop for Captured<'_> {
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
         self.gpu.note("cuGraphDestroy", code);
     }
+}
+
+/// `cuGraphAddDependencies_v2`: from these nodes, to those, by such edges, so many.
+type Connect = unsafe extern "C" fn(
+    types::Graph,
+    *const GraphNode,
+    *const GraphNode,
+    *const Edge,
+    usize,
+) -> Code;
+
+/// The function by which edges are more than order: it came with CUDA 12.3.
+fn find_connect(api: &Api) -> Option<Connect> {
+    let symbol = api.newer(c"cuGraphAddDependencies_v2")?;
+    // SAFETY: the driver's header declares the function so.
+    Some(unsafe { std::mem::transmute::<*const c_void, Connect>(symbol) })
 }
 
 /// Nodes of the present segment, and what they wait for.

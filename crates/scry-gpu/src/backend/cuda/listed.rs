@@ -33,7 +33,7 @@ struct Encoded([u64; 16]);
 
 /// How a kernel with listed parameters is launched.
 pub(super) struct Listed {
-    interface: NativeInterface,
+    pub(super) interface: NativeInterface,
     /// There if tensor maps are among the parameters.
     encode: Option<Encode>,
 }

@@ -7,9 +7,9 @@
 //! libraries that it takes, `nvrtc` compiles CUDA C, and `cublas` multiplies; `libraries` tells
 //! which of them are there.
 //!
-//! `submit` executes steps: `plan` spreads them over the streams of `stream`, `encode` and `params`
-//! say what each means to the driver, `graph` records them, `wait` follows the timeline that orders
-//! all submissions, `timing` measures.
+//! `submit` executes steps: `plan` spreads them over the streams of `stream` and says which of them
+//! begin early, `encode` and `params` say what each means to the driver, `graph` records them,
+//! `wait` follows the timeline that orders all submissions, `timing` measures.
 
 mod adapter;
 mod api;

@@ -29,6 +29,17 @@ pub(super) enum Native {
     Product(Arc<Blas>, Routine),
 }
 
+impl Native {
+    /// The bindings that it reads before it waits itself for the launch before it, if it does.
+    pub(super) fn early(&self) -> Option<&[usize]> {
+        match self {
+            Self::Packed(interface, _) => interface.early(),
+            Self::Listed(listed) => listed.interface.early(),
+            Self::Product(..) => None,
+        }
+    }
+}
+
 /// Compiles a kernel, through the disk cache if there is one. `driver` is the newest CUDA that the
 /// driver knows.
 pub(super) fn compile(

@@ -41,6 +41,34 @@ pub(super) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
     })
 }
 
+/// Whether a launch may begin while the one just before it still runs, if it waits itself for that
+/// one to be done before it touches anything but the bindings that it reads `early`.
+///
+/// Why that is right: a launch begins when the one before has ended, or each block of it has let
+/// the next one begin or has ended. Kernels let the next one begin only after they have waited
+/// themselves, and blocks do not end before. So when a launch begins, all that came before the one
+/// before it is done and can be seen: it runs beside that one alone, and what it reads early is
+/// safe unless that one writes there. All else it reads and writes after it has waited, when the
+/// one before is done, and what that wrote can be seen. A kernel that does not wait itself follows
+/// everything, as ever; who comes after it begins at the earliest when each of its blocks has
+/// ended. Whoever waits for a launch to be done knows that all before is, since no launch is done
+/// before it has waited.
+///
+/// A command that is no launch, a product by cuBLAS, the end of a submission, several launches
+/// before one, and what is timed keep all order.
+pub(super) fn begins_early(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
+    let mut read = early.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
+    !read.any(|read| before.bindings.iter().any(|bound| bound.writes && bound.span.overlaps(read)))
+}
+
+/// The launch that a segment consists of, if it is nothing else.
+pub(super) fn lone_dispatch(segment: &[Step]) -> Option<&Dispatch> {
+    match segment {
+        [Step::Run(Command::Dispatch(dispatch))] => Some(dispatch),
+        _ => None,
+    }
+}
+
 /// How work is spread on a device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
@@ -77,7 +105,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Barrier, Span, Stages};
+    use crate::command::{Barrier, Bound, Span, Stages};
     use crate::driver::{KernelId, MemoryId};
     use crate::id::Slots;
 
@@ -106,6 +134,17 @@ mod tests {
         Step::Run(Command::Fill { dst, pattern: 0 })
     }
 
+    /// A launch with these bindings: memory, first byte, bytes, and whether it writes them.
+    fn launch(bindings: &[(MemoryId, u64, u64, bool)]) -> Dispatch {
+        let bound = |&(memory, offset, size, writes): &(MemoryId, u64, u64, bool)| Bound {
+            span: Span { memory, offset, size },
+            writes,
+        };
+        let bindings = bindings.iter().map(bound).collect();
+        let (groups, immediates) = ([1; 3], Vec::new());
+        Dispatch { kernel: kernel(), bindings, groups, immediates, copies: false }
+    }
+
     /// Lanes on a device that is idle, and on one that is behind, for workgroups of 64 threads.
     fn lanes(segment: &[Step]) -> (usize, usize) {
         let of = |is_behind| PLAN.lanes(segment, |_| 64, || is_behind);
@@ -125,6 +164,38 @@ mod tests {
         assert_eq!(kept, commands, "in order");
         assert_eq!(dispatches(&steps).count(), 3);
         assert_eq!(super::commands(&steps).count(), 4);
+    }
+
+    #[test]
+    fn a_launch_begins_early_unless_the_one_before_writes_what_it_reads_early() {
+        let mut slots = Slots::default();
+        let [w, x, y] = [(); 3].map(|()| slots.insert(()));
+        let after = |before: &[(MemoryId, u64, u64, bool)], early: &[usize]| {
+            // Weights, activations, results.
+            let dispatch = launch(&[(w, 64, 64, false), (x, 0, 64, false), (y, 0, 64, true)]);
+            begins_early(early, &dispatch, &launch(before))
+        };
+        // The weights are written, all or one byte of them.
+        assert!(!after(&[(w, 0, 256, true)], &[0]));
+        assert!(!after(&[(x, 0, 4, false), (w, 127, 1, true)], &[0]));
+        assert!(!after(&[(w, 0, 65, true)], &[0]));
+        // They are read, or what lies beside them is written.
+        assert!(after(&[(w, 64, 64, false), (y, 0, 64, true)], &[0]));
+        assert!(after(&[(w, 0, 64, true), (w, 128, 64, true)], &[0]));
+        // The activations are written, and the results, which are touched after the wait.
+        assert!(after(&[(x, 0, 64, true), (y, 0, 64, true)], &[0]));
+        assert!(!after(&[(x, 0, 64, true)], &[0, 1]));
+        assert!(after(&[(w, 64, 64, true), (x, 0, 64, true)], &[]));
+    }
+
+    #[test]
+    fn only_a_launch_that_stands_alone_can_be_followed_early() {
+        let lone = |steps: &[Step]| {
+            segments(steps).map(|segment| lone_dispatch(segment).is_some()).collect::<Vec<_>>()
+        };
+        assert_eq!(lone(&[run(1), BARRIER, run(2)]), [true, true]);
+        assert_eq!(lone(&[run(1), BARRIER, fill(), BARRIER, run(2)]), [true, false, true]);
+        assert_eq!(lone(&[run(1), run(2), BARRIER, run(3), fill()]), [false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
 use super::gpu::Gpu;
-use super::types::{self, Code, DevicePtr};
+use super::types::{self, Code, DevicePtr, LaunchAttribute, LaunchConfig};
 use crate::error::Result;
 
 /// A stream of its own: it waits for no other unless told to.
@@ -27,38 +27,34 @@ impl Stream {
         Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
-    /// Does a command.
-    pub(super) fn issue(&self, op: Op<'_>) -> Result<()> {
+    /// Does a command. A launch that is `early` may begin while the one before it in the stream
+    /// still runs: it waits for that one itself.
+    pub(super) fn issue(&self, op: Op<'_>, early: bool) -> Result<()> {
         match op {
             Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
             Op::Copy { src, dst, size } => self.copy(src, dst, size),
-            Op::Launch(launch) => self.start(launch),
+            Op::Launch(launch) => self.start(launch, early),
             Op::Product(blas, product) => self.multiply(blas, &product),
         }
     }
 
-    fn start(&self, launch: Launch<'_>) -> Result<()> {
-        let ([gx, gy, gz], [bx, by, bz]) = (launch.groups, launch.workgroup);
-        let (shared, [params, block]) = (launch.dynamic_shared, launch.passed.pointers());
+    fn start(&self, launch: Launch<'_>, early: bool) -> Result<()> {
+        let [params, block] = launch.passed.pointers();
+        let config = LaunchConfig {
+            grid: launch.groups,
+            block: launch.workgroup,
+            shared_bytes: launch.dynamic_shared,
+            stream: self.raw,
+            attributes: &LaunchAttribute::WAITS_ITSELF,
+            attribute_count: early.into(),
+        };
         // SAFETY: the function is that of a kernel that is alive, with as many parameters,
         // each of which can be read as far as the kernel says. What the kernel is given is
         // alive until the work is done, and it stays within that.
         let code = unsafe {
-            (self.gpu.api.launch_kernel)(
-                launch.function,
-                gx,
-                gy,
-                gz,
-                bx,
-                by,
-                bz,
-                shared,
-                self.raw,
-                params,
-                block,
-            )
+            (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, block)
         };
-        self.gpu.check("cuLaunchKernel", code)
+        self.gpu.check("cuLaunchKernelEx", code)
     }
 
     /// Multiplies with cuBLAS, whose own codes do not tell whether the device is lost.

@@ -12,7 +12,7 @@ use super::stream::Sides;
 use super::timing::{Pool, Timer};
 use super::types::attribute;
 use super::wait::Timeline;
-use crate::command::{Command, Step};
+use crate::command::{Command, Dispatch, Step};
 use crate::error::{GpuError, Result};
 
 /// Timed submissions that are kept for a caller who may yet ask for the times.
@@ -62,7 +62,8 @@ impl Queue {
         let current = self.gpu.current()?;
         let state = &mut *lock(&self.state);
         let timer = timed.then(Timer::default);
-        let mut run = Run { queue: self, tables, state, timer, begun: false, announced: false };
+        let (begun, announced, last) = (false, false, None);
+        let mut run = Run { queue: self, tables, state, timer, begun, announced, last };
         let issued = run.segments(steps);
         let Run { begun, timer, .. } = run;
         let number = self.close(current, state, begun, issued)?;
@@ -184,24 +185,39 @@ struct Run<'a> {
     begun: bool,
     /// Whether kernels read the number of this submission.
     announced: bool,
+    /// The last command of the main stream, if that is a launch behind which nothing came.
+    last: Option<&'a Dispatch>,
 }
 
-impl Run<'_> {
-    fn segments(&mut self, steps: &[Step]) -> Result<()> {
+impl<'a> Run<'a> {
+    fn segments(&mut self, steps: &'a [Step]) -> Result<()> {
         plan::segments(steps).try_for_each(|segment| self.segment(segment))
     }
 
-    fn segment(&mut self, segment: &[Step]) -> Result<()> {
+    fn segment(&mut self, segment: &'a [Step]) -> Result<()> {
         let tables = self.tables;
         let mut dispatches = plan::dispatches(segment);
         if !self.announced && dispatches.any(|dispatch| tables.polls(dispatch)) {
             self.queue.timeline.announce(self.state.last + 1)?;
             self.announced = true;
+            self.last = None;
         }
         match self.lanes(segment) {
-            1 => plan::commands(segment).try_for_each(|command| self.issue(command, 0)),
+            1 => plan::commands(segment).try_for_each(|command| self.follow(command)),
             lanes => self.spread(segment, lanes),
         }
+    }
+
+    /// Issues a command to the main stream alone.
+    fn follow(&mut self, command: &'a Command) -> Result<()> {
+        let tables = self.tables;
+        let dispatch = match command {
+            Command::Dispatch(dispatch) if self.timer.is_none() => Some(dispatch),
+            _ => None,
+        };
+        let early = dispatch.is_some_and(|it| tables.begins_early(it, self.last));
+        self.last = dispatch;
+        self.issue(command, 0, early)
     }
 
     /// Over how many streams a segment is spread. What is timed has the device for itself.
@@ -220,9 +236,10 @@ impl Run<'_> {
         if self.state.sides.is_none() {
             self.state.sides = Some(Sides::new(gpu, LANES - 1)?);
         }
+        self.last = None;
         self.sides().fork(&timeline.main, lanes - 1)?;
         let mut commands = plan::commands(segment).enumerate();
-        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % lanes));
+        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % lanes, false));
         let joined = self.sides().join(&timeline.main, lanes - 1);
         joined.map_err(|error| gpu.hangs(format!("streams could not be joined: {error}")))?;
         issued
@@ -232,7 +249,7 @@ impl Run<'_> {
         self.state.sides.as_ref().expect("they are made before they are used")
     }
 
-    fn issue(&mut self, command: &Command, lane: usize) -> Result<()> {
+    fn issue(&mut self, command: &Command, lane: usize, early: bool) -> Result<()> {
         let lane = if lane > 0 && self.tables.is_for_main(command) { 0 } else { lane };
         let Queue { gpu, timeline, .. } = self.queue;
         let State { sides, scratch, pool, .. } = &mut *self.state;
@@ -242,9 +259,9 @@ impl Run<'_> {
         let op = encoder.encode(command)?;
         let timer = self.timer.as_mut().filter(|_| matches!(command, Command::Dispatch(_)));
         self.begun = true;
-        let Some(timer) = timer else { return stream.issue(op) };
+        let Some(timer) = timer else { return stream.issue(op, early) };
         timer.stamp(gpu, stream, pool)?;
-        stream.issue(op)?;
+        stream.issue(op, false)?;
         timer.stamp(gpu, stream, pool)
     }
 }

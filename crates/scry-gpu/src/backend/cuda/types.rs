@@ -158,6 +158,42 @@ pub(super) struct KernelNode {
     pub(super) context: Context,
 }
 
+/// `CUlaunchConfig`.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct LaunchConfig {
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared_bytes: c_uint,
+    pub(super) stream: Stream,
+    pub(super) attributes: *const LaunchAttribute,
+    pub(super) attribute_count: c_uint,
+}
+
+/// `CUlaunchAttribute`: its value begins behind its padded number.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct LaunchAttribute {
+    pub(super) id: c_uint,
+    pub(super) value: [u64; 8],
+}
+
+impl LaunchAttribute {
+    /// `CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION`: the kernel waits itself for the
+    /// launch before it in the stream.
+    pub(super) const WAITS_ITSELF: Self = Self { id: 6, value: [1, 0, 0, 0, 0, 0, 0, 0] };
+}
+
+/// `CUgraphEdgeData`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub(super) struct Edge {
+    pub(super) from_port: u8,
+    pub(super) to_port: u8,
+    pub(super) kind: u8,
+    pub(super) reserved: [u8; 5],
+}
+
 /// `CUDA_MEMSET_NODE_PARAMS`.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
@@ -240,6 +276,11 @@ mod tests {
         assert_eq!(size_of::<KernelNode>(), 72);
         assert_eq!(offset_of!(KernelNode, params), 40);
         assert_eq!(offset_of!(KernelNode, context), 64);
+        assert_eq!(size_of::<LaunchConfig>(), 56);
+        assert_eq!(offset_of!(LaunchConfig, stream), 32);
+        assert_eq!(size_of::<LaunchAttribute>(), 72);
+        assert_eq!(offset_of!(LaunchAttribute, value), 8);
+        assert_eq!(size_of::<Edge>(), 8);
         assert_eq!(size_of::<MemsetNode>(), 40);
         assert_eq!(offset_of!(MemsetNode, width), 24);
         assert_eq!(size_of::<MemcpyNode>(), 200);

@@ -3,7 +3,9 @@
 mod portable;
 
 use super::align::{Align, Source, fits};
-use super::hopper::{Bias, Choice, Cut, Finish, HopperGemm, Major, Store, Task, Tile, Variant};
+use super::hopper::{
+    Bias, Choice, Cut, Early, Finish, HopperGemm, Major, Store, Task, Tile, Variant,
+};
 use super::reduce::Reduce;
 use super::split::Split;
 use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
@@ -178,7 +180,16 @@ impl Product {
             tile,
             store,
             finish,
+            early: self.early(),
         }
+    }
+
+    /// What no step before it makes, and is most of what is read.
+    fn early(&self) -> Early {
+        let Gemm { m, n, k, .. } = self.gemm;
+        let early = Early::of([m, n, k]);
+        let place = if early == Early::A { self.a } else { self.b };
+        if matches!(place, Place::Argument(_)) { early } else { Early::None }
     }
 
     /// The launch of the product, and one for adding partial results up.

@@ -80,6 +80,8 @@ impl Kernel for Reduce {
 
     fn write(&self, target: Target) -> PtxKernel {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
+            k.wait_for_launch_before();
+            k.let_next_launch_begin();
             let terms = Terms::new(k, self);
             let flat = k.block_id(0) * THREADS + k.thread_id();
             let below = flat / terms.n;
@@ -87,6 +89,10 @@ impl Kernel for Reduce {
             let column = flat - below * terms.n;
             k.when(below.lt(terms.slice) & row.lt(terms.m), || self.one(&terms, row, column));
         })
+    }
+
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        Some(&[])
     }
 
     fn launch(&self) -> LaunchShape {
@@ -147,7 +153,7 @@ impl<'k> Terms<'k> {
             let at = first + wide(row) * of_row + wide(column) * of_column;
             let at = partials.at_wide(at);
             self.k.for_range(0, self.splits, 1, |nth| {
-                sum.set(sum.get() + at.at_wide(wide(nth) * result).load_constant());
+                sum.set(sum.get() + at.at_wide(wide(nth) * result).load());
             });
         }
         sum.get()
@@ -164,7 +170,7 @@ impl Reduce {
         let to = wide(terms.k.block_id(2)) * result + wide(row) * of_row + wide(column) * of_column;
         let to = terms.out.at_wide(to * size);
         let bias =
-            terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, true));
+            terms.bias.map(|bias| load_number(bias.at_wide(wide(column) * size), element, false));
         let was = epilogue.reads().then(|| load_number(to, element, false));
         let value = terms.factors.finish(epilogue.activation, sum, was, bias);
         store_number(to, element, value);

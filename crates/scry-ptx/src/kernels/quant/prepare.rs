@@ -27,6 +27,8 @@ impl Prepare {
     }
 
     fn body(&self, k: &Code) {
+        k.wait_for_launch_before();
+        k.let_next_launch_begin();
         let (x, digits) = (k.pointer::<u32>("x"), k.pointer::<u32>("digits"));
         let [len, first, columns] = ["k", "first", "columns"].map(|name| k.number::<u32>(name));
         let spans = (len + (SPAN - 1)) >> SPAN.ilog2();
@@ -58,6 +60,10 @@ impl Kernel for Prepare {
 
     fn write(&self, target: Target) -> PtxKernel {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
+    }
+
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        Some(&[])
     }
 
     fn launch(&self) -> LaunchShape {

@@ -36,6 +36,7 @@ pub(super) fn write(
 ) {
     let ring = Ring::of_reader(k, variant, memory);
     let tiles = Tiles::new(k, variant, memory);
+    k.wait_for_launch_before();
     schedule.each(|part| {
         tiles.clear();
         match &tiles.stage_sums {

@@ -95,7 +95,7 @@ impl<'k> Results<'k> {
     fn number<'a>(&'a self, from: Ptr<'a, Global, u8>, index: Val<'a, u32>) -> Val<'a, f32> {
         let element = self.variant.output;
         let at = from.at_wide(index.convert::<u64>("") * u64::from(element.size()));
-        load_number(at, element, true)
+        load_number(at, element, false)
     }
 }
 

@@ -1,9 +1,10 @@
 //! Products on Hopper's tensor cores (`sm_90a`): halves, and binary32 as TF32 or in two parts.
 //!
-//! A block has a warpgroup of which one thread has the copy engine bring tiles of both operands
+//! A block has a warpgroup of which a thread for each operand has the copy engine bring tiles of it
 //! into a ring of stages in shared memory, and one to three warpgroups that multiply 64 rows each
 //! and write the results. Blocks stay, and compute one part of the product after the other: the
-//! operands of the next part arrive while results are written.
+//! operands of the next part arrive while results are written. They begin while the launch before
+//! ends; where one operand is most of what is read, its tiles are on their way before that is done.
 //!
 //! | what | when |
 //! | --- | --- |
@@ -31,7 +32,7 @@ mod words;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
-pub use variant::{Bias, Finish, Major, Store, Tile, Variant};
+pub use variant::{Bias, Early, Finish, Major, Store, Tile, Variant};
 
 use ring::Ring;
 use schedule::Schedule;
@@ -46,6 +47,9 @@ use crate::typed::{self, Code};
 /// Registers of a thread that has operands copied, and of one that multiplies, by the number of
 /// warpgroups that do.
 const REGISTERS: [Option<(u32, u32)>; 4] = [None, None, Some((40, 232)), Some((32, 160))];
+
+/// The barrier of all threads, beside that of those that multiply.
+const BARRIER: u32 = 2;
 
 /// A product, or parts of it, on Hopper's tensor cores.
 #[derive(Debug, Clone)]
@@ -139,6 +143,14 @@ impl Kernel for HopperGemm {
         }
     }
 
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        match self.variant.early {
+            Early::None => Some(&[]),
+            Early::A => Some(&[0]),
+            Early::B => Some(&[1]),
+        }
+    }
+
     fn interface(&self) -> Interface {
         Interface { buffers: self.buffers(), parameters: self.parameters() }
     }
@@ -150,19 +162,20 @@ fn write(k: &Code, variant: Variant) {
     let operands = producer::Operands::new(k);
     let memory = k.dynamic_shared::<u8>(1024);
     let results = Results::new(k, variant, memory);
-    k.when(k.thread_id().equals(0), || {
+    begin(k, variant, || {
         operands.prefetch(k);
         Ring::init(k, variant, memory);
     });
-    together(k, variant);
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
     k.either(
         producer,
         || {
             registers.into_iter().for_each(|(left, _)| k.release_registers(left));
-            let first = k.thread_id().equals(variant.tile.groups * variant::WARPGROUP);
-            k.when(first, || producer::write(k, variant, memory, &schedule, &operands));
+            let first = k.thread_id() - variant.tile.groups * variant::WARPGROUP;
+            let producer = producer::Producer { k, variant, memory, schedule, operands };
+            k.when(first.equals(0), || producer.bring_a());
+            k.when(first.equals(32), || producer.bring_b());
             k.sync_warp();
             end(k, variant, || {});
         },
@@ -180,17 +193,34 @@ fn end(k: &Code, variant: Variant, add_up: impl FnOnce()) {
     if let Store::Team(_) = variant.store {
         k.sync_cluster();
         add_up();
-    }
-    if variant.tile.blocks() > 1 {
+        // Memory is needed until others have read it. To wait until all can see what was written
+        // would take long.
+        k.finish_reads();
+        k.sync_warp();
+        k.appear_in_cluster();
+        k.wait_cluster();
+    } else if variant.tile.blocks() > 1 {
         k.sync_warp();
         k.sync_cluster();
     }
 }
 
-/// Waits until the barriers are prepared, in all blocks that use them.
-fn together(k: &Code, variant: Variant) {
-    match variant.tile.blocks() {
-        1 => k.sync(),
-        _ => k.sync_cluster(),
+/// Has one thread prepare barriers, for which all wait that use them; but who prepared them goes
+/// on, if nobody in another block uses them.
+fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
+    let first = k.warp().equals(4 * variant.tile.groups);
+    let prepare = || {
+        k.when(k.lane().equals(0), prepare);
+        k.sync_warp();
+    };
+    if variant.tile.cluster > 1 {
+        k.when(first, prepare);
+        return k.sync_cluster();
     }
+    let threads = variant.threads();
+    let go_on = || {
+        prepare();
+        k.arrive(BARRIER, threads);
+    };
+    k.either(first, go_on, || k.sync_some(BARRIER, threads));
 }

@@ -1,8 +1,9 @@
-//! The thread that has operands copied into shared memory.
+//! The threads that have operands copied into shared memory, one for each: so that one operand can
+//! be on its way while the other one is still being made by the launch before.
 
 use super::ring::Ring;
 use super::schedule::{Part, Schedule};
-use super::variant::{GROUP_ROWS, LINE, Major, Variant};
+use super::variant::{Early, GROUP_ROWS, LINE, Major, Variant};
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Ptr, Shared, Val};
 
@@ -48,33 +49,69 @@ impl<'k> Operands<'k> {
     }
 }
 
-/// Writes what the one thread does.
-pub(super) fn write(
-    k: &Code,
-    variant: Variant,
-    memory: Ptr<'_, Shared, u8>,
-    schedule: &Schedule<'_>,
-    operands: &Operands<'_>,
-) {
-    let ring = Ring::of_filler(k, variant, memory);
-    schedule.each(|part| {
-        let a_batch = part.batch * operands.a_batched;
-        let b_batch = part.batch * operands.b_batched;
-        k.for_range(part.begin, part.end, 1, |nth| {
+/// What both threads know.
+pub(super) struct Producer<'k> {
+    pub(super) k: &'k Code,
+    pub(super) variant: Variant,
+    pub(super) memory: Ptr<'k, Shared, u8>,
+    pub(super) schedule: Schedule<'k>,
+    pub(super) operands: Operands<'k>,
+}
+
+impl<'k> Producer<'k> {
+    /// Writes what the thread of `a` does; it says how many bytes come of both operands.
+    pub(super) fn bring_a(&self) {
+        let Self { variant, operands, .. } = self;
+        self.begin(variant.early == Early::A);
+        self.each(operands.a_batched, |ring, part, matrix, depth| {
             let full = ring.expect();
-            let depth = nth * variant.depth();
             for nth in 0..variant.parts {
                 let to = ring.stage().offset((nth * variant.a_part()).into());
-                let matrix = a_batch + operands.a_matrices * nth;
-                let a = Copy { to, depth, full };
-                a.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
-                let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
-                let matrix = b_batch + operands.b_matrices * nth;
-                Copy { to, ..a }.columns(&variant, schedule, operands.b, &part, matrix);
+                let matrix = matrix + operands.a_matrices * nth;
+                let copy = Copy { to, depth, full };
+                copy.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
             }
-            ring.advance();
         });
-    });
+    }
+
+    /// Writes what the thread of `b` does.
+    pub(super) fn bring_b(&self) {
+        let Self { variant, operands, schedule, .. } = self;
+        self.begin(variant.early == Early::B);
+        self.each(operands.b_batched, |ring, part, matrix, depth| {
+            let full = ring.wait_empty();
+            for nth in 0..variant.parts {
+                let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
+                let matrix = matrix + operands.b_matrices * nth;
+                Copy { to, depth, full }.columns(variant, schedule, operands.b, part, matrix);
+            }
+        });
+    }
+
+    /// Waits for the launch before, unless its operand is there already.
+    fn begin(&self, early: bool) {
+        if !early {
+            self.k.wait_for_launch_before();
+            self.k.let_next_launch_begin();
+        }
+    }
+
+    /// Writes what is done for each stage of each part: of a matrix, if there is one for each of
+    /// the batch, from some element along the common dimension on.
+    fn each(
+        &self,
+        batched: Val<'k, u32>,
+        bring: impl FnOnce(&Ring<'k>, &Part<'_>, Val<'_, u32>, Val<'k, u32>),
+    ) {
+        let ring = Ring::of_filler(self.k, self.variant, self.memory);
+        self.schedule.each(|part| {
+            let matrix = part.batch * batched;
+            self.k.for_range(part.begin, part.end, 1, |nth| {
+                bring(&ring, &part, matrix, nth * self.variant.depth());
+                ring.advance();
+            });
+        });
+    }
 }
 
 impl<'k> Copy<'k> {

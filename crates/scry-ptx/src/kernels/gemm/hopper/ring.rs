@@ -57,10 +57,16 @@ impl<'k> Ring<'k> {
 
     /// Waits until the stage is empty; says how many bytes will come, and where to report them.
     pub(super) fn expect(&self) -> Barrier<'k> {
-        self.barrier(1, self.index.get()).wait(self.parity.get());
-        let full = self.barrier(0, self.index.get());
+        let full = self.wait_empty();
         full.arrive_expecting(self.variant.copied_bytes());
         full
+    }
+
+    /// Waits until the stage is empty; says where to report what comes. Bytes may come before they
+    /// are expected: the stage is full once it is known of all of them, and they are there.
+    pub(super) fn wait_empty(&self) -> Barrier<'k> {
+        self.barrier(1, self.index.get()).wait(self.parity.get());
+        self.barrier(0, self.index.get())
     }
 
     /// Waits until the stage is full.

@@ -160,7 +160,7 @@ impl<'k> Results<'k> {
         if let Some(bias) = self.bias {
             let element = self.variant.output;
             let at = bias.at_wide(index.convert::<u64>("") * u64::from(element.size()));
-            self.k.when(index.lt(len), || value.set(load_number(at, element, true)));
+            self.k.when(index.lt(len), || value.set(load_number(at, element, false)));
         }
         value.get()
     }

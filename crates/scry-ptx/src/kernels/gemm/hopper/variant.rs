@@ -102,6 +102,42 @@ pub enum Bias {
     Rows,
 }
 
+/// Which operand is brought before the launch before this one is done, if that does not write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Early {
+    /// None.
+    None,
+    /// The one on the left.
+    A,
+    /// The one on the right.
+    B,
+}
+
+impl Early {
+    /// For a product of these sizes: the operand that is most of what is read, since it will be
+    /// weights. The other one will be what the launch before has made.
+    pub(in crate::kernels::gemm) fn of([m, n, k]: [u64; 3]) -> Self {
+        /// How many times as large as the other one it is.
+        const MOST: u64 = 8;
+        /// Shorter lines are rather activations.
+        const DEEP: u64 = 512;
+        match (m / MOST >= n, n / MOST >= m) {
+            _ if k < DEEP => Self::None,
+            (true, _) => Self::A,
+            (_, true) => Self::B,
+            _ => Self::None,
+        }
+    }
+
+    const fn tag(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::A => "_early_a",
+            Self::B => "_early_b",
+        }
+    }
+}
+
 /// All that is fixed in the text of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -122,6 +158,8 @@ pub struct Variant {
     pub store: Store,
     /// What the sums are followed by.
     pub finish: Finish,
+    /// What is brought early.
+    pub early: Early,
 }
 
 impl Finish {
@@ -202,7 +240,7 @@ impl Variant {
     /// As many stages as fit, but no more than help.
     pub(super) const fn stages(&self) -> u32 {
         let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
-        if fit < 16 { fit } else { 16 }
+        if fit < 20 { fit } else { 20 }
     }
 
     /// Where the results on their way out lie.
@@ -242,7 +280,7 @@ impl Variant {
 
     /// The name of the kernel.
     pub(super) fn name(&self) -> String {
-        let Self { element, parts, output, a, b, tile, store, finish } = self;
+        let Self { element, parts, output, a, b, tile, store, finish, early } = self;
         let letter = |major: Major| if major == Major::Inner { 'i' } else { 'o' };
         let store = match store {
             Store::Tiles => format!("c{}", tile.cluster),
@@ -251,7 +289,7 @@ impl Variant {
             Store::Team(Order::Columns) => format!("team{}_columns", tile.team),
         };
         format!(
-            "gemm_sm90_{}{}_{}_{}{}_{}x{}_{store}{}",
+            "gemm_sm90_{}{}_{}_{}{}_{}x{}_{store}{}{}",
             if *element == PtxType::F32 { "tf32" } else { element.name() },
             if *parts == 2 { "x3" } else { "" },
             output.name(),
@@ -259,7 +297,8 @@ impl Variant {
             letter(*b),
             tile.rows(),
             tile.columns,
-            finish.tag()
+            finish.tag(),
+            early.tag()
         )
     }
 }

@@ -4,8 +4,8 @@
 //! it. A stage is 8 times 256 weights of 16 rows, one of these for each of 8 warps, which take
 //! turns with the 8 others. They multiply by tensor cores of 8-bit integers, whose tile has room
 //! for 8 columns: a product with 8 takes no longer than one with 1, and up to 4 columns of
-//! activations are there with two digits, that is 15 bits. The first stages are on their way
-//! while the block makes the digits.
+//! activations are there with two digits, that is 15 bits. The first stages are on their way while
+//! the launch before ends, if that does not write weights, and while the block makes the digits.
 //!
 //! The roof is memory: each weight is read once.
 
@@ -110,6 +110,10 @@ impl Kernel for Stream {
         }
     }
 
+    fn reads_early(&self) -> Option<&'static [usize]> {
+        Some(&[0])
+    }
+
     fn interface(&self) -> Interface {
         let MatVec { rows, k, .. } = self.product;
         let [weights, mut x, y] = self.product.buffers();
@@ -181,7 +185,7 @@ impl Stream {
         let warp = k.warp();
         k.either(
             warp.ge(WORKERS),
-            || block.produce(&given, warp - WORKERS),
+            || block.produce(warp - WORKERS),
             || block.work(&given, warp, self.product.format),
         );
     }
@@ -227,7 +231,7 @@ impl Stream {
 
 /// The warp that fetches.
 impl<'k> Block<'k> {
-    fn produce(&self, given: &Given<'k>, number: Val<'k, u32>) {
+    fn produce(&self, number: Val<'k, u32>) {
         let k = self.k;
         let lane = k.lane();
         let first = number.equals(0) & lane.equals(0);
@@ -238,12 +242,6 @@ impl<'k> Block<'k> {
         });
         k.sync_some(FETCH, FETCHERS * 32);
         k.arrive(READY, THREADS);
-        if let Given::Digits(digits, bytes) = given {
-            k.when(first, || {
-                self.arrived.arrive_expecting(*bytes);
-                k.fetch_bytes(self.image.digits, *digits, *bytes, self.arrived);
-            });
-        }
         let turn = self.ring.turn(k.constant(0));
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {
             k.for_range(0, self.chunks, 1, |chunk| {
@@ -258,14 +256,19 @@ impl<'k> Block<'k> {
 impl<'k> Block<'k> {
     fn work(&self, given: &Given<'k>, warp: Val<'k, u32>, format: BlockFormat) {
         let k = self.k;
-        match given {
-            Given::Values(source) => self.prepare(source, warp),
-            Given::Digits(..) => {}
+        k.wait_for_launch_before();
+        if let Given::Values(source) = given {
+            self.prepare(source, warp);
         }
         k.sync_some(READY, THREADS);
-        if matches!(given, Given::Digits(..)) {
+        if let Given::Digits(digits, bytes) = given {
+            k.when(warp.equals(0) & k.lane().equals(0), || {
+                self.arrived.arrive_expecting(*bytes);
+                k.fetch_bytes(self.image.digits, *digits, *bytes, self.arrived);
+            });
             self.arrived.wait(0u32);
         }
+        k.let_next_launch_begin();
         let worker = Worker::new(self, warp);
         let number = k.var(0u32);
         k.for_range(k.block_id(0), self.tiles, k.block_count(0), |tile| {

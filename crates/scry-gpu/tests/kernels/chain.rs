@@ -1,0 +1,146 @@
+//! Launches of which each uses what the one before it wrote, and which may begin before that one
+//! has ended: what they compute is what they compute one by one.
+
+use scry_gpu::cuda::kernels::{BlockFormat, Gemm, Kernels, Prepared, PtxType};
+use scry_gpu::{Buffer, Element, bf16};
+
+use crate::harness::{kernels, poisoned, random, succeed};
+
+/// How often a chain is computed, with other numbers than the time before.
+const TIMES: usize = 1000;
+
+/// Computes a chain from each of some inputs, one launch after the other is done, then many times
+/// as recorded and as a batch, and compares all bits of the results.
+fn check<X: Element, Y: Element + PartialEq>(
+    kernels: &Kernels,
+    steps: &[Prepared<'_>],
+    (inputs, x): (&[Buffer<X>], &Buffer<X>),
+    results: &[&Buffer<Y>],
+) {
+    let gpu = kernels.device();
+    let got = || results.iter().map(|y| succeed(y.download())).collect::<Vec<_>>();
+    let one_by_one = |input: &Buffer<X>| {
+        succeed(input.copy_to(x));
+        for step in steps {
+            succeed(step.run());
+            succeed(x.download());
+        }
+        got()
+    };
+    let want: Vec<_> = inputs.iter().map(one_by_one).collect();
+    let batch = || {
+        let mut batch = gpu.batch();
+        steps.iter().for_each(|step| succeed(step.add_to(&mut batch)));
+        batch
+    };
+    let recording = succeed(batch().record());
+    for nth in 0..TIMES {
+        let input = nth % inputs.len();
+        succeed(inputs[input].copy_to(x));
+        if nth % 2 == 0 {
+            succeed(succeed(recording.replay()).wait());
+        } else {
+            succeed(batch().submit());
+        }
+        assert!(got() == want[input], "run {nth}: the results of input {input} differ");
+    }
+}
+
+/// Different inputs of so many numbers.
+fn inputs(kernels: &Kernels, count: usize) -> Vec<Buffer<f32>> {
+    let upload = |seed| succeed(kernels.device().upload(&random::<f32>(seed, count)));
+    (10..17).map(upload).collect()
+}
+
+fn check_quantised(kernels: &Kernels, format: BlockFormat) {
+    /// Values of a column, rows of most weights, and rows of what becomes weights.
+    const K: usize = 1024;
+    const ROWS: usize = 16;
+    let gpu = kernels.device();
+    let bytes = |rows| rows * K / format.block_len() * format.block_bytes();
+    let weights = |seed, rows: usize| {
+        let numbers = succeed(gpu.upload(&random::<f32>(seed, rows * K)));
+        let blocks = succeed(gpu.alloc::<u8>(bytes(rows)));
+        succeed(succeed(kernels.quantize(format, &numbers, &blocks, rows * K)).run());
+        blocks
+    };
+    let (a, b, wide) = (weights(1, K), weights(2, K), weights(3, ROWS * K));
+    let made = succeed(gpu.alloc::<u8>(bytes(ROWS)));
+    let (x, u, v) = (poisoned(gpu, K), poisoned(gpu, K), poisoned(gpu, K));
+    let (matrix, last) = (poisoned(gpu, ROWS * K), poisoned(gpu, ROWS));
+    let product = |weights, x, y, rows| {
+        succeed(kernels.quantized_matmul::<f32, f32>(format, weights, x, y, [rows, K], 1))
+    };
+    let steps = [
+        product(&a, &x, &u, K),
+        // Activations that the launch before made.
+        product(&b, &u, &v, K),
+        // Results in the place of what the launch before read.
+        product(&a, &v, &u, K),
+        product(&wide, &u, &matrix, ROWS * K),
+        succeed(kernels.quantize(format, &matrix, &made, ROWS * K)),
+        // Weights that the launch before made.
+        product(&made, &v, &last, ROWS),
+        product(&b, &x, &v, K),
+    ];
+    check(kernels, &steps, (&inputs(kernels, K), &x), &[&u, &v, &matrix, &last]);
+}
+
+#[test]
+fn quantised_products_in_a_chain_are_those_one_by_one() {
+    for kernels in kernels() {
+        BlockFormat::ALL.into_iter().for_each(|format| check_quantised(&kernels, format));
+    }
+}
+
+fn check_products(kernels: &Kernels) {
+    /// Rows of activations, rows that are multiplied with them as weights, and all other sides.
+    const FEW: u64 = 16;
+    const MORE: u64 = 512;
+    const SIDE: u64 = 1024;
+    let gpu = kernels.device();
+    let numbers = |seed, rows: u64, columns: u64| {
+        let scaled = random::<f32>(seed, (rows * columns) as usize).into_iter().map(|x| x / 16.0);
+        succeed(gpu.upload(&scaled.map(bf16::from_f32).collect::<Vec<_>>()))
+    };
+    let matrix = |rows: u64| poisoned::<bf16>(gpu, (rows * SIDE) as usize);
+    let product = |a, b, out, [m, n, k]: [u64; 3]| {
+        let gemm = Gemm::new(m, n, k, PtxType::Bf16);
+        succeed(
+            kernels.gemm(&gemm, &[a as &Buffer<bf16>, b as &Buffer<bf16>, out as &Buffer<bf16>]),
+        )
+    };
+    let blocks = succeed(gpu.alloc::<u8>((SIDE * SIDE / 32 * 34) as usize));
+    let weights = succeed(gpu.upload(&random::<f32>(5, (SIDE * SIDE) as usize)));
+    let quantised = kernels.quantize(BlockFormat::Q8_0, &weights, &blocks, weights.len());
+    succeed(succeed(quantised).run());
+    let [made, a, b] = [matrix(SIDE), numbers(1, SIDE, SIDE), numbers(2, SIDE, SIDE)];
+    let (few, left) = (matrix(FEW), numbers(4, FEW, MORE));
+    let [x, y, z] = [(); 3].map(|()| matrix(MORE));
+    let [u, v, last] = [(); 3].map(|()| matrix(FEW));
+    let sides = [FEW, SIDE, SIDE];
+    let numbers_of = |blocks, y| {
+        succeed(kernels.dequantize(BlockFormat::Q8_0, blocks, y, (SIDE * SIDE) as usize))
+    };
+    let steps = [
+        product(&left, &x, &few, [FEW, SIDE, MORE]),
+        product(&few, &a, &u, sides),
+        // Activations that the launch before made.
+        product(&u, &b, &v, sides),
+        // Results in the place of what the launch before read.
+        product(&v, &a, &u, sides),
+        product(&x, &b, &y, [MORE, SIDE, SIDE]),
+        product(&y, &a, &z, [MORE, SIDE, SIDE]),
+        // Weights that the launch before made.
+        product(&left, &z, &v, [FEW, SIDE, MORE]),
+        numbers_of(&blocks, &made),
+        product(&v, &made, &last, sides),
+    ];
+    let inputs: Vec<_> = (10..17).map(|seed| numbers(seed, MORE, SIDE)).collect();
+    check(kernels, &steps, (&inputs, &x), &[&u, &v, &y, &z, &last]);
+}
+
+#[test]
+fn products_of_matrices_in_a_chain_are_those_one_by_one() {
+    kernels().iter().for_each(check_products);
+}

@@ -1,0 +1,44 @@
+//! Launches one after the other, as they follow in a model: recorded, each waiting for the one
+//! before, with weights that take turns and together exceed the caches.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use scry_gpu::Recording;
+use scry_gpu::cuda::kernels::Prepared;
+
+use crate::Bench;
+use crate::clock::median;
+
+/// Launches of a chain, about: beside them the begin and the end of a replay count for little.
+const LAUNCHES: usize = 400;
+
+impl Bench {
+    /// Records computations that take turns; gives the recording and how many it has.
+    pub fn chain(&self, turns: &[Prepared<'_>]) -> Result<(Recording, usize)> {
+        let mut batch = self.kernels.device().batch();
+        let rounds = LAUNCHES.div_ceil(turns.len());
+        for _ in 0..rounds {
+            turns.iter().try_for_each(|prepared| prepared.add_to(&mut batch))?;
+        }
+        Ok((batch.record()?, rounds * turns.len()))
+    }
+
+    /// Middle of the seconds that a recording takes.
+    pub fn replayed(&self, recording: &Recording) -> Result<f64> {
+        replay(recording)?;
+        median((0..self.samples).map(|_| replay(recording)).collect::<Result<_>>()?)
+    }
+}
+
+/// Seconds of one replay, of several one after the other: a wait takes a fraction of a millisecond
+/// too long.
+pub fn replay(recording: &Recording) -> Result<f64> {
+    const REPLAYS: u32 = 4;
+    let start = Instant::now();
+    for _ in 1..REPLAYS {
+        recording.replay()?;
+    }
+    recording.replay()?.wait()?;
+    Ok(start.elapsed().as_secs_f64() / f64::from(REPLAYS))
+}
