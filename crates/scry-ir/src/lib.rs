@@ -36,6 +36,7 @@ mod loops;
 mod map;
 mod mixes;
 mod naga_error;
+mod numbers;
 mod outline;
 mod overrides;
 mod pipeline;

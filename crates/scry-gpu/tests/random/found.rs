@@ -142,6 +142,56 @@ fn sizes_of_16_bits_wrap_beside_long_divisions() {
     }
 }
 
+#[test]
+fn what_bounds_the_greater_of_a_number_and_its_negative_keeps_that() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
+        let first = |x: i32| if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
+        let size = x.wrapping_abs();
+        let bounded = size.clamp(y.min(z), y.max(z));
+        [size.max(y.min(0)), bounded, size.max(y).min(z), first(y).max(first(x).abs())]
+    });
+    for gpu in support::devices() {
+        let results = run::<[i32; 4]>(&gpu, "fuzz/larger.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn bounded_numbers_of_16_bits_divide_others() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y] = [WORDS[i] >> 16, WORDS[i]].map(|half| (half as u16).cast_signed());
+        let z = WORDS[(i + 1) % 4] as u16;
+        let quotient = 77i16.checked_div(x.min(0)).unwrap_or(77);
+        let rest = 77i16.checked_rem(y.max(0)).unwrap_or(0);
+        let most = if y.min(0) == 0 { 1 } else { y };
+        [quotient, rest, 77u16.checked_div(z).unwrap_or(77).cast_signed(), most].map(i32::from)
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/bounds.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 16-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn floats_have_an_order_beside_long_divisions() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let order = (WORDS[i] % 8).cast_signed() - 4;
+        let rest = 77i64.checked_rem(WORDS[i].into()).unwrap_or(0);
+        [order.signum(), (i as i32 - 2).signum(), -1, rest as i32]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/orders.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 64-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

@@ -14,5 +14,6 @@ mod fold;
 mod golden;
 mod integers;
 mod mixes;
+mod numbers;
 mod support;
 mod writer;
