@@ -8,6 +8,7 @@ use naga::{
 };
 
 use crate::bits::{self, Bits};
+use crate::bytes::{self, Bytes};
 use crate::divisions::{self, Division};
 use crate::handles;
 use crate::numbers::{self, Number};
@@ -27,6 +28,7 @@ pub(crate) struct Context<'a> {
 /// How one operation is written.
 enum Change {
     Bits(Bits),
+    Bytes(Bytes),
     Division(Division),
     Number(Number),
 }
@@ -40,8 +42,10 @@ pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
 pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
     let mut all: Vec<Vec<_>> = contexts(module, info).map(|context| context.changes()).collect();
     for change in all.iter_mut().flatten().flatten() {
-        if let Change::Division(division) = change {
-            division.settle(&mut module.types);
+        match change {
+            Change::Bytes(bytes) => bytes.settle(&mut module.types),
+            Change::Division(division) => division.settle(&mut module.types),
+            Change::Bits(_) | Change::Number(_) => {}
         }
     }
     let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
@@ -110,10 +114,10 @@ impl Context<'_> {
             Expression::Binary { .. } => {
                 divisions::division(self, expression).map(Change::Division)
             }
-            Expression::Math { .. } => {
+            Expression::Math { fun, .. } => {
                 let number = || numbers::number(self, expression, is_bounded).map(Change::Number);
                 let bits = || bits::bits(self, expression).map(Change::Bits);
-                bits().or_else(number)
+                bytes::bytes(fun).map(Change::Bytes).or_else(bits).or_else(number)
             }
             Expression::Unary { .. } => {
                 numbers::number(self, expression, is_bounded).map(Change::Number)
@@ -127,6 +131,7 @@ impl Lowering for Change {
     fn size(&self) -> Option<VectorSize> {
         match self {
             Self::Bits(bits) => bits.size(),
+            Self::Bytes(bytes) => bytes.size(),
             Self::Division(division) => division.size(),
             Self::Number(number) => number.size(),
         }
@@ -135,6 +140,7 @@ impl Lowering for Change {
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
         match self {
             Self::Bits(bits) => bits.lower(expression, make),
+            Self::Bytes(bytes) => bytes.lower(expression, make),
             Self::Division(division) => division.lower(expression, make),
             Self::Number(number) => number.lower(expression, make),
         }

@@ -13,6 +13,7 @@ mod bits;
 mod bools;
 mod bounding;
 mod budget;
+mod bytes;
 mod calls;
 mod cooperative;
 mod declarations;

@@ -177,6 +177,20 @@ fn bounded_numbers_of_16_bits_divide_others() {
 }
 
 #[test]
+fn bytes_are_packed_and_unpacked() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let word = WORDS[i];
+        let packed = i32::from(word as u8 ^ u8::try_from(word).unwrap_or(u8::MAX));
+        let clamped = (i as i32 - 130).max(-128);
+        [0, 1, 2, 3].map(|at| i32::from(at == 0 && word & 1 == 1) + packed * 4 + clamped)
+    });
+    for gpu in support::devices() {
+        let results = run::<[i32; 4]>(&gpu, "fuzz/bytes.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
 fn floats_have_an_order_beside_long_divisions() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let order = (WORDS[i] % 8).cast_signed() - 4;
