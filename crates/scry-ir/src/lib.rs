@@ -28,6 +28,7 @@ mod guard;
 mod handles;
 mod hash;
 mod indices;
+mod initial;
 mod integers;
 mod interface;
 pub mod kir;

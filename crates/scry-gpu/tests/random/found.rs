@@ -177,6 +177,15 @@ fn bounded_numbers_of_16_bits_divide_others() {
 }
 
 #[test]
+fn what_was_loaded_before_a_component_is_stored_stays() {
+    let expected = [5.0, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
+    for gpu in support::devices() {
+        let results = run::<[f32; 4]>(&gpu, "fuzz/earlier.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
 fn bytes_are_packed_and_unpacked() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let word = WORDS[i];

@@ -12,6 +12,7 @@ mod corpus;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
+mod initial;
 mod integers;
 mod mixes;
 mod numbers;
