@@ -88,12 +88,13 @@ impl Context<'_> {
         expressions.map(|(at, expression)| self.change(expression, bounded[at.index()])).collect()
     }
 
-    /// For each expression whether `min`, `max` or `clamp` is taken of it.
+    /// For each expression whether `min`, `max` or the like is taken of it.
     fn bounded(&self) -> Vec<bool> {
+        use MathFunction as F;
         let mut bounded = vec![false; self.function.expressions.len()];
         for (_, expression) in self.function.expressions.iter() {
             if let Expression::Math {
-                fun: MathFunction::Min | MathFunction::Max | MathFunction::Clamp,
+                fun: F::Min | F::Max | F::Clamp | F::Abs | F::Sign,
                 arg,
                 arg1,
                 arg2,
@@ -110,18 +111,17 @@ impl Context<'_> {
     }
 
     fn change(&self, expression: &Expression, is_bounded: bool) -> Option<Change> {
+        let number = || numbers::number(self, expression, is_bounded).map(Change::Number);
         match *expression {
             Expression::Binary { .. } => {
-                divisions::division(self, expression).map(Change::Division)
+                let division = divisions::division(self, expression).map(Change::Division);
+                division.or_else(number)
             }
             Expression::Math { fun, .. } => {
-                let number = || numbers::number(self, expression, is_bounded).map(Change::Number);
                 let bits = || bits::bits(self, expression).map(Change::Bits);
                 bytes::bytes(fun).map(Change::Bytes).or_else(bits).or_else(number)
             }
-            Expression::Unary { .. } => {
-                numbers::number(self, expression, is_bounded).map(Change::Number)
-            }
+            Expression::Unary { .. } => number(),
             _ => None,
         }
     }

@@ -1,8 +1,8 @@
 //! Writes signs, sizes, negatives and bounds of numbers as what NVIDIA's driver 580 gets right.
 
 use naga::{
-    BinaryOperator, Expression, Handle, Literal, MathFunction, Scalar, ScalarKind, UnaryOperator,
-    VectorSize,
+    Arena, BinaryOperator, Expression, Handle, Literal, MathFunction, Scalar, ScalarKind,
+    UnaryOperator, VectorSize,
 };
 
 use crate::handles;
@@ -33,6 +33,8 @@ enum Operation {
     /// had not overflowed. Of 32 bits, it loses that a number is negated where the greater of both
     /// is bounded by what is bounded itself.
     Negate,
+    /// `x - y` of 16 bits, which may be such a negative if `x` is found to be zero.
+    Subtract,
     /// `abs`, as the greater of the number and its negative. The driver takes what SPIR-V's
     /// instruction gives never to be negative, which it is for the least number.
     Abs,
@@ -42,13 +44,18 @@ enum Operation {
 }
 
 /// How an expression is written, if it is such an operation. `is_bounded` says whether `min`, `max`
-/// or `clamp` is taken of it.
+/// or the like is taken of it.
 pub(crate) fn number(
     context: &Context<'_>,
     expression: &Expression,
     is_bounded: bool,
 ) -> Option<Number> {
+    let expressions = &context.function.expressions;
     let (operation, x) = match *expression {
+        Expression::Binary { op: BinaryOperator::Subtract, left, right } => {
+            let negates = is_zero(expressions, left);
+            (if negates { Operation::Negate } else { Operation::Subtract }, right)
+        }
         Expression::Unary { op: UnaryOperator::Negate, expr } => (Operation::Negate, expr),
         Expression::Math { fun: MathFunction::Sign, arg, .. } => (Operation::Sign, arg),
         Expression::Math { fun: MathFunction::Abs, arg, .. } => (Operation::Abs, arg),
@@ -65,6 +72,7 @@ pub(crate) fn number(
         Operation::Sign => true,
         Operation::Negate => is_signed && (scalar.width == 2 || is_bounded),
         Operation::Abs => is_signed,
+        Operation::Subtract => scalar == Scalar::I16,
         Operation::Bound => matches!(scalar, Scalar::I16 | Scalar::U16),
     };
     is_written.then_some(Number { operation, scalar, size })
@@ -76,7 +84,9 @@ impl Lowering for Number {
     }
 
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
-        let (Expression::Math { arg: x, .. } | Expression::Unary { expr: x, .. }) = *expression
+        let (Expression::Math { arg: x, .. }
+        | Expression::Unary { expr: x, .. }
+        | Expression::Binary { right: x, .. }) = *expression
         else {
             unreachable!("only such expressions are rewritten");
         };
@@ -84,6 +94,13 @@ impl Lowering for Number {
             Operation::Sign if self.scalar.kind == ScalarKind::Float => self.float_sign(make, x),
             Operation::Sign => self.sign(make, x),
             Operation::Negate => self.negate(make, x),
+            Operation::Subtract => {
+                let Expression::Binary { left, .. } = *expression else {
+                    unreachable!("nothing else subtracts");
+                };
+                let negative = self.negate(make, x);
+                make.binary(BinaryOperator::Add, left, negative)
+            }
             Operation::Abs => self.size_of(make, x),
             Operation::Bound => {
                 let mut wide = expression.clone();
@@ -142,5 +159,14 @@ impl Number {
             2 => make.convert(number, self.scalar.kind, 2),
             _ => number,
         }
+    }
+}
+
+fn is_zero(expressions: &Arena<Expression>, at: Expr) -> bool {
+    match expressions[at] {
+        Expression::ZeroValue(_) => true,
+        Expression::Literal(literal) => Literal::zero(literal.scalar()) == Some(literal),
+        Expression::Splat { value, .. } => is_zero(expressions, value),
+        _ => false,
     }
 }

@@ -158,6 +158,24 @@ fn what_bounds_the_greater_of_a_number_and_its_negative_keeps_that() {
 }
 
 #[test]
+fn differences_to_zero_are_negatives() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y] = [0, 1].map(|at| WORDS[(i + at) % 4].cast_signed());
+        let negative = x.wrapping_neg();
+        let short = ((x >> 16) as i16).wrapping_neg();
+        let greater = i32::from(y != 1).max(negative).max(negative.signum());
+        [greater, (short % 20).into(), i32::from(short) >> 3, (short / 3).into()]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/less.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
+#[test]
 fn bounded_numbers_of_16_bits_divide_others() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let [x, y] = [WORDS[i] >> 16, WORDS[i]].map(|half| (half as u16).cast_signed());
@@ -203,7 +221,8 @@ fn bytes_are_packed_and_unpacked() {
 fn floats_have_an_order_beside_long_divisions() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let order = (WORDS[i] % 8).cast_signed() - 4;
-        let rest = 77i64.checked_rem(WORDS[i].into()).unwrap_or(0);
+        let long = i64::from(WORDS[i].cast_signed()) * i64::from(WORDS[(i + 1) % 4]);
+        let rest = 77i64.checked_rem(long).unwrap_or(0);
         [order.signum(), (i as i32 - 2).signum(), -1, rest as i32]
     });
     for gpu in support::devices() {

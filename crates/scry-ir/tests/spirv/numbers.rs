@@ -95,11 +95,38 @@ fn negatives_are_not_seen_to_be_some_where_they_are_mistaken() {
             ("v[0] = -v[1];", ty == "i16"),
             ("s[0] = max(s[1], -s[1]);", true),
             ("let n = -v[1]; v[0] = clamp(v[2], v[1], n);", true),
+            ("s[0] = sign(-s[1]);", true),
         ] {
             let module = module(ty, body);
             assert_eq!(count(&module, Op::SNegate), usize::from(!mistaken), "{ty}, {body}");
         }
     }
+}
+
+#[test]
+fn what_is_subtracted_from_zero_is_a_negative() {
+    for ty in ["i16", "i32", "i64"] {
+        for (body, mistaken) in [
+            ("s[0] = 0 - s[1];", ty == "i16"),
+            ("v[0] = v[2] - v[1];", ty == "i16"),
+            ("s[0] = max(s[1], 0 - s[1]);", true),
+            ("v[0] = min(v[1], vec3() - v[1]);", true),
+        ] {
+            let body = body.replace("0 -", &format!("{ty}(0) -"));
+            let module = module(ty, &body.replace("vec3()", &format!("vec3<{ty}>()")));
+            // Lengths are subtracted from, too.
+            let subtracted = code(&module).filter(|i| i.class.opcode == Op::ISub);
+            let numbers = subtracted.filter(|i| i.operands[1] != Operand::IdRef(one(&module)));
+            assert_eq!(numbers.count(), usize::from(!mistaken), "{ty}, {body}");
+        }
+    }
+}
+
+/// The constant one of 32 bits.
+fn one(module: &Module) -> u32 {
+    let mut constants = module.types_global_values.iter();
+    let one = constants.find(|i| i.operands == [Operand::LiteralBit32(1)]);
+    one.and_then(|i| i.result_id).unwrap()
 }
 
 #[test]
