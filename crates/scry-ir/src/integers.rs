@@ -1,14 +1,17 @@
-//! Writes operations on integers as what has WGSL's result on every driver, all in one pass.
+//! Writes operations on numbers, most of them integers, as what has WGSL's result on every driver,
+//! all in one pass.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
-    BinaryOperator, Expression, Function, Handle, Literal, MathFunction, Module, Scalar,
-    ScalarKind, TypeInner, UnaryOperator, VectorSize,
+    Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind, TypeInner,
+    VectorSize,
 };
 
 use crate::bits::{self, Bits};
+use crate::bytes::{self, Bytes};
 use crate::divisions::{self, Division};
 use crate::handles;
+use crate::numbers::{self, Number};
 use crate::rebuild::{Lowering, Maker, rebuild};
 use crate::shifts::each_function;
 
@@ -25,48 +28,24 @@ pub(crate) struct Context<'a> {
 /// How one operation is written.
 enum Change {
     Bits(Bits),
+    Bytes(Bytes),
     Division(Division),
-    Signed(Signed),
-}
-
-/// An operation on signed numbers.
-#[derive(Clone, Copy)]
-struct Signed {
-    operation: Operation,
-    scalar: Scalar,
-    size: Option<VectorSize>,
-}
-
-#[derive(Clone, Copy)]
-enum Operation {
-    /// `sign`, as what bounds the number by -1 and 1.
-    ///
-    /// NVIDIA's driver 580 makes no pipeline of some kernels that choose among -1, 0 and 1 by the
-    /// sign of a number, and divide integers of 64 bits or convert floats to them. SPIR-V's
-    /// instruction is such a choice there, and failed for complements.
-    Sign,
-    /// `-x` of 16 bits, in a way that is not seen to be one. That driver widens the negative of
-    /// the least number to a positive one, as if it had not overflowed.
-    Negate,
-    /// `abs`, as the greater of the number and its negative. That driver takes what SPIR-V's
-    /// instruction gives never to be negative, which it is for the least number.
-    Abs,
+    Number(Number),
 }
 
 /// True if the module has operations that have to be written otherwise.
 pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
-    contexts(module, info).any(|context| {
-        let mut expressions = context.function.expressions.iter();
-        expressions.any(|(_, expression)| context.change(expression).is_some())
-    })
+    contexts(module, info).any(|context| context.changes().iter().any(Option::is_some))
 }
 
 /// Rewrites the operations. `info` is the validator's of this very module.
 pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
     let mut all: Vec<Vec<_>> = contexts(module, info).map(|context| context.changes()).collect();
     for change in all.iter_mut().flatten().flatten() {
-        if let Change::Division(division) = change {
-            division.settle(&mut module.types);
+        match change {
+            Change::Bytes(bytes) => bytes.settle(&mut module.types),
+            Change::Division(division) => division.settle(&mut module.types),
+            Change::Bits(_) | Change::Number(_) => {}
         }
     }
     let functions = handles::functions_mut(&mut module.functions, &mut module.entry_points);
@@ -104,33 +83,47 @@ impl Context<'_> {
     }
 
     fn changes(&self) -> Vec<Option<Change>> {
+        let bounded = self.bounded();
         let expressions = self.function.expressions.iter();
-        expressions.map(|(_, expression)| self.change(expression)).collect()
+        expressions.map(|(at, expression)| self.change(expression, bounded[at.index()])).collect()
     }
 
-    fn change(&self, expression: &Expression) -> Option<Change> {
+    /// For each expression whether `min`, `max` or the like is taken of it.
+    fn bounded(&self) -> Vec<bool> {
+        use MathFunction as F;
+        let mut bounded = vec![false; self.function.expressions.len()];
+        for (_, expression) in self.function.expressions.iter() {
+            if let Expression::Math {
+                fun: F::Min | F::Max | F::Clamp | F::Abs | F::Sign,
+                arg,
+                arg1,
+                arg2,
+                ..
+            } = *expression
+            {
+                [Some(arg), arg1, arg2]
+                    .into_iter()
+                    .flatten()
+                    .for_each(|x| bounded[x.index()] = true);
+            }
+        }
+        bounded
+    }
+
+    fn change(&self, expression: &Expression, is_bounded: bool) -> Option<Change> {
+        let number = || numbers::number(self, expression, is_bounded).map(Change::Number);
         match *expression {
             Expression::Binary { .. } => {
-                divisions::division(self, expression).map(Change::Division)
+                let division = divisions::division(self, expression).map(Change::Division);
+                division.or_else(number)
             }
-            Expression::Unary { op: UnaryOperator::Negate, expr } => {
-                let negated = self.signed(Operation::Negate, expr)?;
-                (negated.scalar == Scalar::I16).then_some(Change::Signed(negated))
+            Expression::Math { fun, .. } => {
+                let bits = || bits::bits(self, expression).map(Change::Bits);
+                bytes::bytes(fun).map(Change::Bytes).or_else(bits).or_else(number)
             }
-            Expression::Math { fun: MathFunction::Sign, arg, .. } => {
-                self.signed(Operation::Sign, arg).map(Change::Signed)
-            }
-            Expression::Math { fun: MathFunction::Abs, arg, .. } => {
-                self.signed(Operation::Abs, arg).map(Change::Signed)
-            }
-            Expression::Math { .. } => bits::bits(self, expression).map(Change::Bits),
+            Expression::Unary { .. } => number(),
             _ => None,
         }
-    }
-
-    fn signed(&self, operation: Operation, operand: Expr) -> Option<Signed> {
-        let (scalar, size) = self.numbers(operand)?;
-        (scalar.kind == ScalarKind::Sint).then_some(Signed { operation, scalar, size })
     }
 }
 
@@ -138,49 +131,18 @@ impl Lowering for Change {
     fn size(&self) -> Option<VectorSize> {
         match self {
             Self::Bits(bits) => bits.size(),
+            Self::Bytes(bytes) => bytes.size(),
             Self::Division(division) => division.size(),
-            Self::Signed(signed) => signed.size,
+            Self::Number(number) => number.size(),
         }
     }
 
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
         match self {
             Self::Bits(bits) => bits.lower(expression, make),
+            Self::Bytes(bytes) => bytes.lower(expression, make),
             Self::Division(division) => division.lower(expression, make),
-            Self::Signed(signed) => signed.lower(expression, make),
+            Self::Number(number) => number.lower(expression, make),
         }
-    }
-}
-
-impl Signed {
-    fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
-        let (Expression::Math { arg: x, .. } | Expression::Unary { expr: x, .. }) = *expression
-        else {
-            unreachable!("only such expressions are rewritten");
-        };
-        match self.operation {
-            Operation::Sign => self.sign(make, x),
-            Operation::Negate => self.negate(make, x),
-            Operation::Abs => {
-                let negative = self.negate(make, x);
-                make.math(MathFunction::Max, x, Some(negative))
-            }
-        }
-    }
-
-    fn sign(&self, make: &mut Maker, x: Expr) -> Expr {
-        let [least, most] = [-1, 1].map(|bound| make.all(integer(self.scalar, bound)));
-        let bounded = make.math(MathFunction::Max, x, Some(least));
-        make.math(MathFunction::Min, bounded, Some(most))
-    }
-
-    /// The complement of all bits but the sign, and what is then missing.
-    fn negate(&self, make: &mut Maker, x: Expr) -> Expr {
-        if self.scalar != Scalar::I16 {
-            return make.negative(x);
-        }
-        let [bits, rest] = [i16::MAX, -i16::MAX].map(|bits| make.all(Literal::I16(bits)));
-        let complement = make.binary(BinaryOperator::ExclusiveOr, x, bits);
-        make.binary(BinaryOperator::Add, complement, rest)
     }
 }

@@ -6,7 +6,7 @@
 
 use naga::{
     Arena, BinaryOperator, Expression, Function, Handle, Literal, MathFunction, ScalarKind, Span,
-    Type, UnaryOperator, VectorSize,
+    Type, VectorSize,
 };
 
 use crate::handles;
@@ -64,10 +64,6 @@ impl Maker {
         self.add(Expression::Binary { op, left, right })
     }
 
-    pub(crate) fn negative(&mut self, expr: Expr) -> Expr {
-        self.add(Expression::Unary { op: UnaryOperator::Negate, expr })
-    }
-
     pub(crate) fn select(&mut self, condition: Expr, accept: Expr, reject: Expr) -> Expr {
         self.add(Expression::Select { condition, accept, reject })
     }
@@ -82,6 +78,11 @@ impl Maker {
         self.add(Expression::As { expr, kind, convert: None })
     }
 
+    /// A number as one of another width.
+    pub(crate) fn convert(&mut self, expr: Expr, kind: ScalarKind, width: u8) -> Expr {
+        self.add(Expression::As { expr, kind, convert: Some(width) })
+    }
+
     /// A component of a vector.
     pub(crate) fn part(&mut self, vector: Expr, index: u32) -> Expr {
         self.add(Expression::AccessIndex { base: vector, index })
@@ -90,6 +91,11 @@ impl Maker {
     /// A vector of these components.
     pub(crate) fn vector(&mut self, ty: Handle<Type>, components: Vec<Expr>) -> Expr {
         self.add(Expression::Compose { ty, components })
+    }
+
+    /// An expression as it is.
+    pub(crate) fn copy(&mut self, expression: Expression) -> Expr {
+        self.add(expression)
     }
 
     fn add(&mut self, expression: Expression) -> Expr {

@@ -10,8 +10,8 @@ use naga::{Module, ResourceBinding};
 use crate::draft::Draft;
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
-    bools, bounding, cooperative, fold, guard, integers, loops, mixes, pointers, shifts, validate,
-    widen,
+    bools, bounding, cooperative, fold, guard, initial, integers, loops, mixes, pointers, shifts,
+    validate, widen,
 };
 
 /// How to write SPIR-V.
@@ -135,6 +135,10 @@ fn rewrite(
     }
     if bools::needed(module) {
         bools::apply(module.to_mut(), &info)?;
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if initial::needed(module) {
+        initial::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
     if integers::needed(module, &info) {

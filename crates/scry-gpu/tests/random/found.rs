@@ -142,6 +142,98 @@ fn sizes_of_16_bits_wrap_beside_long_divisions() {
     }
 }
 
+#[test]
+fn what_bounds_the_greater_of_a_number_and_its_negative_keeps_that() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y, z] = [0, 1, 2].map(|at| WORDS[(i + at) % 4].cast_signed());
+        let first = |x: i32| if x == 0 { -1 } else { x.trailing_zeros().cast_signed() };
+        let size = x.wrapping_abs();
+        let bounded = size.clamp(y.min(z), y.max(z));
+        [size.max(y.min(0)), bounded, size.max(y).min(z), first(y).max(first(x).abs())]
+    });
+    for gpu in support::devices() {
+        let results = run::<[i32; 4]>(&gpu, "fuzz/larger.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn differences_to_zero_are_negatives() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y] = [0, 1].map(|at| WORDS[(i + at) % 4].cast_signed());
+        let negative = x.wrapping_neg();
+        let short = ((x >> 16) as i16).wrapping_neg();
+        let greater = i32::from(y != 1).max(negative).max(negative.signum());
+        [greater, (short % 20).into(), i32::from(short) >> 3, (short / 3).into()]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/less.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn bounded_numbers_of_16_bits_divide_others() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let [x, y] = [WORDS[i] >> 16, WORDS[i]].map(|half| (half as u16).cast_signed());
+        let z = WORDS[(i + 1) % 4] as u16;
+        let quotient = 77i16.checked_div(x.min(0)).unwrap_or(77);
+        let rest = 77i16.checked_rem(y.max(0)).unwrap_or(0);
+        let most = if y.min(0) == 0 { 1 } else { y };
+        [quotient, rest, 77u16.checked_div(z).unwrap_or(77).cast_signed(), most].map(i32::from)
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/bounds.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 16-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn what_was_loaded_before_a_component_is_stored_stays() {
+    let expected = [5.0, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
+    for gpu in support::devices() {
+        let results = run::<[f32; 4]>(&gpu, "fuzz/earlier.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn bytes_are_packed_and_unpacked() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let word = WORDS[i];
+        let packed = i32::from(word as u8 ^ u8::try_from(word).unwrap_or(u8::MAX));
+        let clamped = (i as i32 - 130).max(-128);
+        [0, 1, 2, 3].map(|at| i32::from(at == 0 && word & 1 == 1) + packed * 4 + clamped)
+    });
+    for gpu in support::devices() {
+        let results = run::<[i32; 4]>(&gpu, "fuzz/bytes.wgsl");
+        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
+    }
+}
+
+#[test]
+fn floats_have_an_order_beside_long_divisions() {
+    let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
+        let order = (WORDS[i] % 8).cast_signed() - 4;
+        let long = i64::from(WORDS[i].cast_signed()) * i64::from(WORDS[(i + 1) % 4]);
+        let rest = 77i64.checked_rem(long).unwrap_or(0);
+        [order.signum(), (i as i32 - 2).signum(), -1, rest as i32]
+    });
+    for gpu in support::devices() {
+        match run::<[i32; 4]>(&gpu, "fuzz/orders.wgsl") {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 64-bit integers"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
 #[test]
 fn transposed_matrices_are_multiplied_or_refused() {

@@ -1,11 +1,15 @@
 //! Random kernels: every device must compute the same bytes as the CPU.
 //!
-//! `SCRY_FUZZ_SEEDS` says how many kernels are run, `SCRY_FUZZ_FIRST` which seed is the first.
+//! `SCRY_FUZZ_SEEDS` says how many kernels are run, `SCRY_FUZZ_FIRST` which seed is the first, and
+//! `SCRY_FUZZ_PROBLEMS` after how many problems the test ends: the first one if nothing is said.
 
 mod found;
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "random data comes with the kernels here")]
 mod support;
+
+use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use scry_fuzz::{Case, Kernel, kernel, shrink};
 use scry_gpu::testing::{null_info, observed};
@@ -16,6 +20,8 @@ use scry_gpu::{BackendKind, CompileOptions, Device, Features, GpuError, Launch};
 const SEEDS: u64 = 100;
 /// Candidates that are run to make a failing kernel smaller.
 const ATTEMPTS: usize = 3000;
+/// When that ends at the latest: what a driver cannot compile it may try for long.
+const SHRINKING: Duration = Duration::from_secs(30);
 
 #[test]
 fn every_device_computes_the_same() {
@@ -30,16 +36,46 @@ fn every_device_computes_the_same() {
     }
     let features = common_features(&devices);
     let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
-    for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
-        let kernel = kernel(seed, features.for_seed(seed));
-        for device in others {
-            if let Some(problem) = problem(&kernel.case(), reference, device) {
-                let small = smallest(&kernel, &problem, reference, device);
-                let shown = self::problem(&small.case(), reference, device).unwrap_or(problem);
-                panic!("seed {seed}: {shown}\n{}\n{:?}", small.case().source, small.case());
-            }
-        }
+    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
+    let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let found = problems(seeds, features, reference, others).map(|found| {
+        // At once, since a run of many kernels may be cut off.
+        eprintln!("seed {}: {}", found.seed, found.described(reference));
+        found.seed
+    });
+    let found: Vec<_> = found.take(most as usize).collect();
+    assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
+}
+
+/// A kernel that a device has a problem with.
+struct Found<'a> {
+    seed: u64,
+    kernel: Kernel,
+    device: &'a Device,
+    problem: Problem,
+}
+
+impl Found<'_> {
+    /// The problem, and the smallest kernel found that has it.
+    fn described(&self, reference: &Device) -> String {
+        let case = smallest(&self.kernel, &self.problem, reference, self.device).case();
+        let shown = problem(&case, reference, self.device);
+        format!("{}\n{}\n{case:?}", shown.as_ref().unwrap_or(&self.problem), case.source)
     }
+}
+
+fn problems<'a>(
+    seeds: Range<u64>,
+    features: scry_fuzz::Features,
+    reference: &'a Device,
+    others: &'a [Device],
+) -> impl Iterator<Item = Found<'a>> {
+    let tried = seeds.flat_map(move |seed| others.iter().map(move |device| (seed, device)));
+    tried.filter_map(move |(seed, device)| {
+        let kernel = kernel(seed, features.for_seed(seed));
+        let problem = problem(&kernel.case(), reference, device)?;
+        Some(Found { seed, kernel, device, problem })
+    })
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -86,7 +122,11 @@ impl Problem {
 
 /// The smallest kernel found that has the same problem.
 fn smallest(kernel: &Kernel, wanted: &Problem, reference: &Device, device: &Device) -> Kernel {
+    let end = Instant::now() + SHRINKING;
     shrink(kernel, ATTEMPTS, |smaller| {
+        if Instant::now() > end {
+            return false;
+        }
         let found = problem(&smaller.case(), reference, device);
         found.is_some_and(|found| found.is_like(wanted))
     })
@@ -111,20 +151,32 @@ fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict,
     work.verify(device, &work.run(reference)?, 0)
 }
 
+/// A device, and one that lacks what some of the kernels have that are drawn.
+fn unequal() -> ([Device; 2], scry_fuzz::Features) {
+    let mut lacking = null_info();
+    lacking.features -= Features::F64;
+    let only = scry_fuzz::Features { f64: true, ..scry_fuzz::Features::default() };
+    ([null_info(), lacking].map(|info| observed(info).0), only)
+}
+
 /// A kernel that a device does not run is made small as one on which it disagrees.
 #[test]
 fn what_a_device_refuses_is_made_small() {
-    let mut lacking = null_info();
-    lacking.features -= Features::F64;
-    let [reference, device] = [null_info(), lacking].map(|info| observed(info).0);
-    let only = scry_fuzz::Features { f64: true, ..scry_fuzz::Features::default() };
-    let refused = (0..20).find_map(|seed| {
-        let kernel = kernel(seed, only);
-        problem(&kernel.case(), &reference, &device).map(|problem| (kernel, problem))
-    });
-    let (kernel, found) = refused.expect("some of the kernels have 64-bit floats");
+    let ([reference, device], only) = unequal();
+    let others = [device];
+    let found = problems(0..20, only, &reference, &others).next();
+    let Found { kernel, device, problem: found, .. } = found.expect("some have 64-bit floats");
     assert!(matches!(found, Problem::Failure(GpuError::Unsupported { .. })), "{found}");
-    let small = smallest(&kernel, &found, &reference, &device).case().source;
+    let small = smallest(&kernel, &found, &reference, device).case().source;
     assert!(small.lines().count() < 20, "{small}");
     assert!(small.contains("f64"), "{small}");
+}
+
+#[test]
+fn the_search_goes_on_after_a_problem() {
+    let ([reference, device], only) = unequal();
+    let others = [device];
+    let mut found = problems(0..20, only, &reference, &others).map(|found| found.seed);
+    let seeds = [found.next(), found.next()];
+    assert!(matches!(seeds, [Some(one), Some(other)] if one < other), "{seeds:?}");
 }

@@ -1,7 +1,7 @@
 //! Functions on bits: none of the instructions that a driver gets wrong in the SPIR-V.
 
-use rspirv::dr::Module;
-use rspirv::spirv::Op;
+use rspirv::dr::{Module, Operand};
+use rspirv::spirv::{Capability, Op};
 
 use crate::support::{CHECKED, code, have_validator, load, parse, validate};
 
@@ -77,4 +77,25 @@ fn statements_keep_their_order_round_what_is_rewritten() {
         switch extractBits(b, 1u, a) { case 1i: { u[a] = u32(b); } default: {} }";
     let module = module(body);
     assert_eq!(count(&module, Op::Switch), 1);
+}
+
+#[test]
+fn bytes_are_shifted_and_masked() {
+    for body in [
+        "w[0] = unpack4xI8(u[0]).xy;",
+        "v[0] = unpack4xU8(u[0]).xyz;",
+        "u[0] = pack4xI8(w[0].xyxy);",
+        "u[0] = pack4xU8(v[0].xyzx);",
+        "u[0] = pack4xI8Clamp(w[0].xyxy);",
+        "u[0] = pack4xU8Clamp(v[0].xyzx);",
+    ] {
+        let module = module(body);
+        let capabilities: Vec<_> = module.capabilities.iter().map(|i| &i.operands[0]).collect();
+        let bytes = Operand::Capability(Capability::Int8);
+        assert!(!capabilities.contains(&&bytes), "{body}: {capabilities:?}");
+        assert!(count(&module, Op::ShiftLeftLogical) >= 4, "{body}");
+        for op in [Op::BitFieldInsert, Op::BitFieldSExtract, Op::BitFieldUExtract] {
+            assert_eq!(count(&module, op), 0, "{body}");
+        }
+    }
 }

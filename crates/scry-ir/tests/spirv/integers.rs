@@ -1,7 +1,6 @@
-//! Operations on integers: divisions of scalars with a guard where the divisor may need it, and
-//! only there; signs, sizes and negatives without the instructions that a driver gets wrong.
+//! Divisions of integers: of scalars, with a guard where the divisor may need it, and only there.
 
-use rspirv::dr::{Module, Operand};
+use rspirv::dr::Module;
 use rspirv::spirv::Op;
 use scry_ir::{Features, Options, Program, SpirvOptions};
 
@@ -110,47 +109,6 @@ fn remainders_of_signed_numbers_come_from_the_quotient() {
             let parts = [&DIVISIONS[..], &[Op::IMul], &[Op::ISub]];
             let all = components(body);
             assert_eq!(parts.map(|ops| count(&module, ops)), [all; 3], "{ty}, {body}");
-        }
-    }
-}
-
-/// `SAbs`, `SSign`, `SMin` and `SMax` of GLSL.std.450.
-const CALLS: [u32; 4] = [5, 7, 39, 42];
-
-fn calls(module: &Module) -> [usize; 4] {
-    CALLS.map(|op| {
-        let op = Operand::LiteralExtInstInteger(op);
-        let calls = code(module).filter(|i| i.class.opcode == Op::ExtInst);
-        calls.filter(|i| i.operands[1] == op).count()
-    })
-}
-
-#[test]
-fn signs_are_bounded_numbers() {
-    for ty in ["i16", "i32", "i64"] {
-        for body in ["s[0] = sign(~s[1]);", "v[0] = sign(v[1]);"] {
-            let module = module(ty, body);
-            assert_eq!(calls(&module), [0, 0, 1, 1], "{ty}, {body}");
-        }
-    }
-}
-
-#[test]
-fn sizes_are_the_greater_of_two_numbers() {
-    for ty in ["i16", "i32", "i64"] {
-        for body in ["s[0] = abs(s[1]);", "v[0] = abs(v[1]);"] {
-            assert_eq!(calls(&module(ty, body)), [0, 0, 0, 1], "{ty}, {body}");
-        }
-    }
-}
-
-#[test]
-fn negatives_of_16_bits_are_not_seen_to_be_some() {
-    for ty in ["i16", "i32", "i64"] {
-        for body in ["s[0] = -s[1];", "v[0] = -v[1];", "s[0] = abs(s[1]);"] {
-            let module = module(ty, body);
-            let negated = usize::from(ty != "i16");
-            assert_eq!(count(&module, &[Op::SNegate]), negated, "{ty}, {body}");
         }
     }
 }

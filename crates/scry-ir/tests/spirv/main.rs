@@ -12,7 +12,9 @@ mod corpus;
 mod fold;
 #[path = "../common/golden.rs"]
 mod golden;
+mod initial;
 mod integers;
 mod mixes;
+mod numbers;
 mod support;
 mod writer;
