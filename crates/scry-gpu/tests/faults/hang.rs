@@ -49,11 +49,24 @@ fn one_of_each() -> Vec<Device> {
     each
 }
 
+/// The same device, opened once more. Drivers refuse at times while others keep it busy.
+fn opened_again(shared: &Device) -> Device {
+    let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
+    let start = Instant::now();
+    loop {
+        match Device::open(&selector) {
+            Ok(gpu) => return gpu,
+            Err(error) => assert!(start.elapsed() < PATIENCE / 2, "{error}"),
+        }
+        println!("{selector} did not open");
+        thread::sleep(LIMIT);
+    }
+}
+
 /// Has a device begin what never ends.
 fn hung(shared: &Device, source: &str) -> (Device, Kernel, Buffer<u32>) {
     // Not the shared one: it may be given up.
-    let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
-    let gpu = Device::open(&selector).unwrap();
+    let gpu = opened_again(shared);
     let buffer = gpu.upload(&[0u32; 64]).unwrap();
     let kernel = gpu.compile(source).unwrap();
     gpu.run_configured(&kernel, &[&buffer], Launch::workgroups(ENDLESS)).unwrap();
@@ -224,8 +237,7 @@ fn every_thread_that_waits_is_told(shared: &Device) {
 /// Runs what may end or not: either it ends, or the wait ends with the time limit.
 fn ends_or_times_out(source: &str, invocations: u32) {
     for shared in devices() {
-        let selector = format!("{}:{}", shared.backend_kind(), shared.info().index);
-        let gpu = Device::open(&selector).unwrap();
+        let gpu = opened_again(&shared);
         let buffer = gpu.upload(&[0u32; 64]).unwrap();
         gpu.set_time_limit(Some(2 * LIMIT));
         let kernel = match gpu.compile(source) {
