@@ -160,7 +160,7 @@ impl Frame<'_> {
     }
 
     /// The indices of a block of lanes.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn indices(&self, pattern: &Pattern, block: usize) -> Indices {
         match pattern {
             Pattern::Flat { first, step } => {

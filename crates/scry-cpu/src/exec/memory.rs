@@ -363,8 +363,7 @@ impl Frame<'_> {
                 for lane in 0..BLOCK {
                     let element = place(&access.at, indices[lane]) + nth;
                     if let Some(of_block) = self.local(file, start, len, element, block) {
-                        let lanes: &Cell<[B]> = of_block;
-                        values[lane] = lanes.as_slice_of_cells()[lane].get();
+                        values[lane] = of_block.get()[lane];
                     }
                 }
                 file[to as usize + block].set(values);
