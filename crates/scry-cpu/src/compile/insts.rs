@@ -70,7 +70,7 @@ impl Emitter<'_> {
         if self.stream(value, d) {
             return;
         }
-        let inst = ops::turned(*self.kir.inst(value));
+        let inst = *self.kir.inst(value);
         if let Inst::Binary(op @ (BinaryOp::Add | BinaryOp::Sub), a, b) = inst
             && self.fused_sum(op, a, b, d)
         {

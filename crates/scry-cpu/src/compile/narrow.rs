@@ -21,7 +21,7 @@ impl Emitter<'_> {
     /// Computes a value of narrow operands in the wider type.
     pub(super) fn narrow_inst(&mut self, value: Value, d: Reg, uniform: bool) {
         let ty = self.kir.ty(value);
-        match ops::turned(*self.kir.inst(value)) {
+        match *self.kir.inst(value) {
             Inst::Unary(op, a) => {
                 let wide_ty = wide(self.kir.ty(a));
                 self.widened(ops::unary(op, wide_ty), op.result(wide_ty), ty, d, &[a], uniform);

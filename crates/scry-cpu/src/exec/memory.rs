@@ -7,7 +7,7 @@ use super::indices::{ALL, Indices, Pattern, Rows, each, line};
 use super::shared::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At};
-use crate::lanes::{BLOCK, Bits, Block, HAS_BASE_ONLY, Tier};
+use crate::lanes::{BLOCK, Bits, Block, Tier};
 
 /// Where a memory begins, and how far it is to that of the next workgroup of the group.
 #[derive(Clone, Copy)]
@@ -27,6 +27,11 @@ impl Start {
     pub(super) fn of(&self, block: usize) -> u64 {
         self.first + ((block as u32) >> self.group) as u64 * self.apart
     }
+}
+
+/// Whether lines of these elements are worth code of their own: most kernels use 32 bits.
+const fn has_lines<B: Bits>() -> bool {
+    size_of::<B>() == size_of::<u32>()
 }
 
 /// What loads read and stores write.
@@ -100,10 +105,10 @@ impl Frame<'_> {
         match (access.ty.size(), access.at.area) {
             (4, _) => self.load_words(access),
             (2, Area::Binding(binding)) => {
-                self.load_from::<u16, _, false>(access, self.region(binding), Start::BINDING);
+                self.load_from::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             (8, Area::Binding(binding)) => {
-                self.load_from::<u64, _, false>(access, self.region(binding), Start::BINDING);
+                self.load_from::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             _ => self.load_rare(access),
         }
@@ -112,36 +117,33 @@ impl Frame<'_> {
     /// Most of what kernels touch: wide moves are worth having.
     fn load_words(&self, access: &Access) {
         match self.tier {
-            Tier::Base => self.load_of::<u32, HAS_BASE_ONLY>(access),
+            Tier::Base => self.load_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the tier is only made where the processor has the features.
             Tier::Avx2 => unsafe { avx2::load_words(self, access) },
         }
     }
 
-    /// With `LINES`, indices that grow evenly have code of their own: 32 bits on the best tier, as
-    /// most kernels use them.
     #[inline(always)]
-    fn load_of<B: InShared, const LINES: bool>(&self, access: &Access) {
+    fn load_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                self.load_from::<B, _, LINES>(access, self.region(binding), Start::BINDING);
+                self.load_from::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             Area::Shared(start) => {
                 let start = self.shared_start::<B>(start);
-                self.load_from::<B, _, LINES>(access, B::cells(&self.scratch.shared), start);
+                self.load_from::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
             Area::Local { start, len } => self.load_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn load_from<B: Bits, M, const LINES: bool>(&self, access: &Access, memory: &M, start: Start)
-    where
-        M: Memory<B> + ?Sized,
-    {
+    fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
-        if LINES && let Some((rows, flat)) = line(&pattern) {
+        if const { has_lines::<B>() }
+            && let Some((rows, flat)) = line(&pattern)
+        {
             return self.load_line(access, memory, start, &rows, flat);
         }
         self.load_scattered(access, &pattern, memory, start);
@@ -219,10 +221,10 @@ impl Frame<'_> {
         match (access.ty.size(), access.at.area) {
             (4, _) => self.store_words(access),
             (2, Area::Binding(binding)) => {
-                self.store_to::<u16, _, false>(access, self.region(binding), Start::BINDING);
+                self.store_to::<u16, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             (8, Area::Binding(binding)) => {
-                self.store_to::<u64, _, false>(access, self.region(binding), Start::BINDING);
+                self.store_to::<u64, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             _ => self.store_rare(access),
         }
@@ -231,7 +233,7 @@ impl Frame<'_> {
     /// Most of what kernels touch: wide moves are worth having.
     fn store_words(&self, access: &Access) {
         match self.tier {
-            Tier::Base => self.store_of::<u32, HAS_BASE_ONLY>(access),
+            Tier::Base => self.store_of::<u32>(access),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the tier is only made where the processor has the features.
             Tier::Avx2 => unsafe { avx2::store_words(self, access) },
@@ -239,26 +241,23 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn store_of<B: InShared, const LINES: bool>(&self, access: &Access) {
+    fn store_of<B: InShared>(&self, access: &Access) {
         match access.at.area {
             Area::Binding(binding) => {
-                self.store_to::<B, _, LINES>(access, self.region(binding), Start::BINDING);
+                self.store_to::<B, _>(access, &self.regions[binding as usize], Start::BINDING);
             }
             Area::Shared(start) => {
                 let start = self.shared_start::<B>(start);
-                self.store_to::<B, _, LINES>(access, B::cells(&self.scratch.shared), start);
+                self.store_to::<B, _>(access, B::cells(&self.scratch.shared), start);
             }
             Area::Local { start, len } => self.store_local::<B>(access, start, len),
         }
     }
 
     #[inline(always)]
-    fn store_to<B: Bits, M, const LINES: bool>(&self, access: &Access, memory: &M, start: Start)
-    where
-        M: Memory<B> + ?Sized,
-    {
+    fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
-        if LINES
+        if const { has_lines::<B>() }
             && let Some((rows, flat)) = line(&pattern)
             && rows.step != 0
         {
@@ -296,7 +295,15 @@ impl Frame<'_> {
                     continue;
                 }
                 let indices = each(rows.indices(block));
-                scatter(memory, start.of(block) + nth, &access.at, &indices, &active, &values);
+                let begin = start.of(block) + nth;
+                for lane in 0..BLOCK {
+                    if active[lane] != 0 {
+                        memory.set(
+                            begin + super::memory::place(&access.at, indices[lane]),
+                            values[lane],
+                        );
+                    }
+                }
             }
         }
     }
@@ -325,14 +332,17 @@ impl Frame<'_> {
                             values,
                         );
                     }
-                    _ => scatter(memory, offset, at, &each(indices), &active, &values),
+                    _ => {
+                        let indices = each(indices);
+                        for lane in 0..BLOCK {
+                            if active[lane] != 0 {
+                                memory.set(offset + place(at, indices[lane]), values[lane]);
+                            }
+                        }
+                    }
                 }
             }
         }
-    }
-
-    fn region(&self, binding: u32) -> &Region {
-        &self.regions[binding as usize]
     }
 
     /// Where an array of workgroup memory begins.
@@ -421,23 +431,6 @@ fn gather<B: Bits, M: Memory<B> + ?Sized>(
     values
 }
 
-/// Writes the active lanes of a block, element by element.
-#[inline(never)]
-fn scatter<B: Bits, M: Memory<B> + ?Sized>(
-    memory: &M,
-    start: u64,
-    at: &At,
-    indices: &[u32; BLOCK],
-    active: &[u8; BLOCK],
-    values: &[B; BLOCK],
-) {
-    for lane in 0..BLOCK {
-        if active[lane] != 0 {
-            memory.set(start + place(at, indices[lane]), values[lane]);
-        }
-    }
-}
-
 /// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
@@ -446,12 +439,12 @@ mod avx2 {
     // SAFETY: the caller knows that the processor has the feature.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn load_words(frame: &Frame<'_>, access: &Access) {
-        frame.load_of::<u32, true>(access);
+        frame.load_of::<u32>(access);
     }
 
     // SAFETY: the caller knows that the processor has the feature.
     #[target_feature(enable = "avx2")]
     pub(super) unsafe fn store_words(frame: &Frame<'_>, access: &Access) {
-        frame.store_of::<u32, true>(access);
+        frame.store_of::<u32>(access);
     }
 }

@@ -4,7 +4,7 @@ use super::frame::Frame;
 use super::indices::{ALL, Rows, line};
 use super::memory::{Start, place};
 use crate::code::{Access, Area, At, Operand, Stream};
-use crate::lanes::{Args, BLOCK, Bits, HAS_BASE_ONLY, Src, Tier};
+use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
 use crate::words::{Plain, Words, each};
 
 /// Words of a register, or at a place whose indices grow evenly from lane to lane.
@@ -41,12 +41,10 @@ impl Frame<'_> {
         }
     }
 
-    /// Computes blocks up to the first one that has words elsewhere; which one that is. Where the
-    /// target has a better tier, the baseline does without.
+    /// Computes blocks up to the first one that has words elsewhere; which one that is.
     fn stream_lines(&self, stream: &Stream) -> usize {
         match self.tier {
-            Tier::Base if HAS_BASE_ONLY => self.stream_with(stream, |a, b, c| a * b + c),
-            Tier::Base => self.lanes.first,
+            Tier::Base => self.stream_with(stream, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the tier is only made where the processor has the features.
             Tier::Avx2 => unsafe { avx2::stream(self, stream) },

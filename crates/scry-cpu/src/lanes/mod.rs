@@ -9,8 +9,8 @@ mod op;
 use std::cell::Cell;
 
 pub(crate) use op::{
-    Args, HAS_BASE_ONLY, LaneOp, Src, Tier, best_one, best_two, one, plain_one, plain_two,
-    rare_one, rare_two, three, three_by_tier, two,
+    Args, LaneOp, Src, Tier, best_one, best_two, one, plain_one, plain_two, rare_one, rare_two,
+    three, three_by_tier, two,
 };
 
 /// Lanes of a block.

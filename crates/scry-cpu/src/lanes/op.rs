@@ -161,7 +161,7 @@ where
 }
 
 /// Whether the baseline is the only tier of the target.
-pub(crate) const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
+const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
 /// An operation for ever. Functions without captures only: nothing is allocated for them.
 fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {

@@ -20,7 +20,7 @@ pub(super) fn unary_32(op: UnaryOp, signed: bool) -> Option<&'static dyn LaneOp>
     Some(match op {
         UnaryOp::Neg => one(u32::wrapping_neg),
         UnaryOp::Not => one(|a: u32| !a),
-        UnaryOp::Abs if signed => best_one(i32::wrapping_abs),
+        UnaryOp::Abs if signed => one(i32::wrapping_abs),
         UnaryOp::Abs => copy(Type::U32),
         UnaryOp::Sign if signed => best_one(i32::signum),
         UnaryOp::Sign => best_one(|a: u32| a.min(1)),
@@ -74,6 +74,8 @@ pub(super) fn binary_u32(op: BinaryOp) -> Option<&'static dyn LaneOp> {
         BinaryOp::Max => two(|a: u32, b: u32| a.max(b)),
         BinaryOp::Lt => two(|a: u32, b: u32| a < b),
         BinaryOp::Le => two(|a: u32, b: u32| a <= b),
+        BinaryOp::Gt => two(|a: u32, b: u32| a > b),
+        BinaryOp::Ge => two(|a: u32, b: u32| a >= b),
         BinaryOp::Dot4I8 => best_two(|a: u32, b: u32| {
             let byte = |word: u32, nth: u32| i32::from((word >> (8 * nth)) as i8);
             byte(a, 0) * byte(b, 0)
@@ -101,6 +103,8 @@ pub(super) fn binary_i32(op: BinaryOp) -> Option<&'static dyn LaneOp> {
         BinaryOp::Max => two(|a: i32, b: i32| a.max(b)),
         BinaryOp::Lt => two(|a: i32, b: i32| a < b),
         BinaryOp::Le => two(|a: i32, b: i32| a <= b),
+        BinaryOp::Gt => two(|a: i32, b: i32| a > b),
+        BinaryOp::Ge => two(|a: i32, b: i32| a >= b),
         _ => return bits_32(op),
     })
 }
@@ -128,7 +132,9 @@ pub(super) fn binary_u64(op: BinaryOp) -> Option<&'static dyn LaneOp> {
         BinaryOp::Min => rare_two(|a: u64, b: u64| a.min(b)),
         BinaryOp::Max => rare_two(|a: u64, b: u64| a.max(b)),
         BinaryOp::Lt => plain_two(|a: u64, b: u64| a < b),
-        BinaryOp::Le => plain_two(|a: u64, b: u64| a <= b),
+        BinaryOp::Le => rare_two(|a: u64, b: u64| a <= b),
+        BinaryOp::Gt => rare_two(|a: u64, b: u64| a > b),
+        BinaryOp::Ge => plain_two(|a: u64, b: u64| a >= b),
         _ => return bits_64(op),
     })
 }
@@ -141,7 +147,9 @@ pub(super) fn binary_i64(op: BinaryOp) -> Option<&'static dyn LaneOp> {
         BinaryOp::Min => rare_two(|a: i64, b: i64| a.min(b)),
         BinaryOp::Max => rare_two(|a: i64, b: i64| a.max(b)),
         BinaryOp::Lt => plain_two(|a: i64, b: i64| a < b),
-        BinaryOp::Le => plain_two(|a: i64, b: i64| a <= b),
+        BinaryOp::Le => rare_two(|a: i64, b: i64| a <= b),
+        BinaryOp::Gt => rare_two(|a: i64, b: i64| a > b),
+        BinaryOp::Ge => plain_two(|a: i64, b: i64| a >= b),
         _ => return bits_64(op),
     })
 }

@@ -8,7 +8,7 @@ mod convert;
 mod floats;
 mod integers;
 
-use scry_ir::kir::{BinaryOp, Inst, Type, UnaryOp};
+use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
 use crate::lanes::{LaneOp, plain_one, three, three_by_tier};
 
@@ -29,8 +29,7 @@ pub(crate) fn unary(op: UnaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     }
 }
 
-/// The operation of a function of two operands, the first of this type. Lanes are compared one way
-/// only: [`turned`] has the other.
+/// The operation of a function of two operands, the first of this type.
 pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
     match ty {
         Type::Bool => bools::binary(op),
@@ -41,15 +40,6 @@ pub(crate) fn binary(op: BinaryOp, ty: Type) -> Option<&'static dyn LaneOp> {
         Type::F32 => floats::binary_32(op),
         Type::F64 => floats::binary_64(op),
         Type::U16 | Type::I16 | Type::F16 => None,
-    }
-}
-
-/// The instruction, with `>` and `>=` as `<` and `<=` of operands that changed places.
-pub(crate) fn turned(inst: Inst) -> Inst {
-    match inst {
-        Inst::Binary(BinaryOp::Gt, a, b) => Inst::Binary(BinaryOp::Lt, b, a),
-        Inst::Binary(BinaryOp::Ge, a, b) => Inst::Binary(BinaryOp::Le, b, a),
-        other => other,
     }
 }
 
