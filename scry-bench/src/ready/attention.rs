@@ -51,8 +51,9 @@ fn compare<T: Number>(bench: &mut Bench, case: &Case, element: PtxType) -> Resul
     let peer = (format!("attention {}", T::NAME), numbers);
     // Half of the scores are not needed where it is causal.
     let share = if causal { 0.5 } else { 1.0 };
+    let bytes = 4 * count * size_of::<T>();
     let work = 4.0 * count as f64 * f64::from(rows) * share;
-    bench.row(&name, &prepared, peer, ("TFLOP/s", work), Goal::AtLeast(least))
+    bench.row(&name, &prepared, peer, ("TFLOP/s", work), bytes, Goal::AtLeast(least))
 }
 
 /// Computes it once, and compares some rows with 64 bits.

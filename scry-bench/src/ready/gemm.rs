@@ -7,7 +7,7 @@ use scry_ptx::PtxType;
 
 use crate::Bench;
 use crate::chain::replay;
-use crate::clock::median;
+use crate::clock::{Caches, median};
 use crate::number::{Draw, Number};
 use crate::table::{Goal, Row};
 
@@ -85,13 +85,14 @@ fn compare<T: Number>(
     };
     let name = format!("gemm {} {m}x{n}x{k}{how}", T::NAME);
     let peer = (format!("gemm {}", T::NAME), vec![m, n, k]);
-    bench.row(&name, &prepared, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), goal)?;
+    let bytes = (m * k + k * n + m * n) * size_of::<T>();
+    bench.row(&name, &prepared, peer, ("TFLOP/s", 2.0 * (m * n * k) as f64), bytes, goal)?;
     if precision != Precision::Full || bench.drawn.is_some() {
         return Ok(());
     }
     let Product { a, b, out, .. } = &product;
     match bench.kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k) {
-        Ok(cublas) => bench.by_cublas(&name, &cublas, (m * n * k) as f64),
+        Ok(cublas) => bench.by_cublas(&name, &cublas, (m * n * k) as f64, bytes),
         Err(GpuError::Library { .. }) => Ok(()),
         Err(error) => Err(error.into()),
     }
@@ -117,7 +118,7 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
     for turn in 0..=bench.samples {
         let seconds = [
             replay(&recording)? / launches as f64,
-            bench.torch.measure("chain bf16", &[m, n, k, count])?,
+            bench.torch.measure("used chain bf16", &[m, n, k, count])?,
         ];
         if turn > 0 {
             ours.push(seconds[0]);
@@ -137,25 +138,44 @@ fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Resu
 }
 
 impl Bench {
-    /// Measures, and prints a row; `work` is what a unit of the rate counts.
+    /// Measures, and prints a row; `work` is what a unit of the rate counts, and `bytes` those of
+    /// operands and results. Where caches matter that are not flushed, another row says how long
+    /// it takes if they are.
     pub fn row(
         &mut self,
         name: &str,
         prepared: &Prepared<'_>,
-        (call, numbers): (String, Vec<usize>),
+        peer: (String, Vec<usize>),
         (unit, work): (&str, f64),
+        bytes: usize,
         goal: Goal,
     ) -> Result<()> {
-        let peer = (&*call, &*numbers);
-        let [ours, theirs] = self.clock.compare(prepared, &mut self.torch, peer, self.samples)?;
-        let rate = format!("{:.1} {unit}", work / ours / 1e12);
-        self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
+        let caches = Caches::of(bytes);
+        let mut row = |name: &str, caches, goal| -> Result<()> {
+            let (peer, samples) = ((&*peer.0, &*peer.1), self.samples);
+            let times = self.clock.compare(prepared, &mut self.torch, peer, caches, samples)?;
+            let [ours, theirs] = times;
+            let rate = format!("{:.1} {unit}", work / ours / 1e12);
+            self.table.row(&Row { name, rate, ours, peer: "PyTorch", theirs, goal });
+            Ok(())
+        };
+        row(name, caches, goal)?;
+        if caches == Caches::Used && Caches::matter(bytes) {
+            row(&format!("{name} flushed"), Caches::Flushed, Goal::None)?;
+        }
         Ok(())
     }
 
     /// Prints how long cuBLAS takes when our device calls it.
-    fn by_cublas(&mut self, name: &str, cublas: &Prepared<'_>, work: f64) -> Result<()> {
-        let times = (0..self.samples).map(|_| self.clock.seconds(cublas));
+    fn by_cublas(
+        &mut self,
+        name: &str,
+        cublas: &Prepared<'_>,
+        work: f64,
+        bytes: usize,
+    ) -> Result<()> {
+        let caches = Caches::of(bytes);
+        let times = (0..self.samples).map(|_| self.clock.seconds(cublas, caches));
         let seconds = median(times.collect::<Result<_>>()?)?;
         println!("{name:<34} by cuBLAS on our device: {:.1} TFLOP/s", 2.0 * work / seconds / 1e12);
         Ok(())

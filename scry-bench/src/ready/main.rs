@@ -21,7 +21,7 @@ mod table;
 #[path = "../cuda/torch.rs"]
 mod torch;
 
-use clock::Clock;
+use clock::{Caches, Clock};
 use table::Table;
 use torch::Torch;
 
@@ -100,6 +100,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     };
     println!("ours: {} ({})", device.name(), device.info().driver);
     println!("peer: {}", bench.torch.name);
+    println!("{}", Caches::rule());
     if let Some(seed) = bench.drawn {
         println!("shapes are drawn with --seed {seed}");
     }

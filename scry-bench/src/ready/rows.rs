@@ -48,12 +48,12 @@ fn compare<T: Number>(bench: &mut Bench, shape: [usize; 2], goals: [Goal; 2]) ->
     let softmax = kernels.softmax(&x, &y, shape)?;
     let norm = kernels.layer_norm(&x, Some(&weight), Some(&bias), &y, shape, EPSILON)?;
     // One read and one write.
-    let bytes = 2.0 * (count * length * size_of::<T>()) as f64;
+    let bytes = 2 * count * length * size_of::<T>();
     for ((name, prepared), goal) in [("softmax", softmax), ("layer_norm", norm)].iter().zip(goals) {
         check(name, prepared, [&x, &weight, &bias, &y], length)?;
         let title = format!("{name} {} {count}x{length}", T::NAME);
         let peer = (format!("{name} {}", T::NAME), vec![count, length]);
-        bench.row(&title, prepared, peer, ("TB/s", bytes), goal)?;
+        bench.row(&title, prepared, peer, ("TB/s", bytes as f64), bytes, goal)?;
     }
     Ok(())
 }
