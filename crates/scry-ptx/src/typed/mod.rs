@@ -23,6 +23,7 @@ pub mod ampere;
 mod bulk;
 mod cluster;
 mod dependent;
+mod divide;
 mod flow;
 pub mod hopper;
 mod packed;

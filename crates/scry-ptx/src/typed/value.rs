@@ -1,7 +1,7 @@
 //! Typed values and variables, and arithmetic with them.
 
 use std::marker::PhantomData;
-use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Shl, Shr, Sub};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Neg, Not, Shl, Shr, Sub};
 
 use super::Code;
 use crate::asm::Opcode;
@@ -182,7 +182,7 @@ impl<'k, T: Element> Val<'k, T> {
         self.k.op(Opcode::typed(name, T::TYPE), &[self.operand, other.operand()])
     }
 
-    fn bitwise(self, name: &str, other: Operand) -> Self {
+    pub(super) fn bitwise(self, name: &str, other: Operand) -> Self {
         self.k.op(Opcode::typed(name, T::TYPE.to_bits()), &[self.operand, other])
     }
 
@@ -322,21 +322,6 @@ impl<'k, T: Number, R: Arg<T>> Mul<R> for Val<'k, T> {
             _ => "mul",
         };
         self.binary(name, other)
-    }
-}
-
-/// Of integers the whole part, of floats within 2 units in the last place.
-impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
-    type Output = Self;
-    fn div(self, other: R) -> Self {
-        self.binary(if T::TYPE == PtxType::F32 { "div.full" } else { "div" }, other)
-    }
-}
-
-impl<'k, T: Bits, R: Arg<T>> Rem<R> for Val<'k, T> {
-    type Output = Self;
-    fn rem(self, other: R) -> Self {
-        self.binary("rem", other)
     }
 }
 

@@ -1,0 +1,78 @@
+//! Division. Assemblers write whole divisions even by known numbers, some thirty instructions one
+//! after the other, which by powers of two one does.
+
+use std::ops::{Div, Rem};
+
+use super::value::{Arg, Bits, Number, Val};
+use crate::asm::Opcode;
+use crate::types::{Operand, PtxType};
+
+/// Of integers the whole part, of floats within 2 units in the last place.
+impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
+    type Output = Self;
+    fn div(self, other: R) -> Self {
+        match power::<T>(other.operand()) {
+            Some(power) => {
+                let opcode = Opcode::typed("shr", T::TYPE);
+                self.k.op(opcode, &[self.operand, Operand::u32(power)])
+            }
+            None if T::TYPE == PtxType::F32 => self.binary("div.full", other),
+            None => self.binary("div", other),
+        }
+    }
+}
+
+impl<'k, T: Bits, R: Arg<T>> Rem<R> for Val<'k, T> {
+    type Output = Self;
+    fn rem(self, other: R) -> Self {
+        let Some(power) = power::<T>(other.operand()) else { return self.binary("rem", other) };
+        let bits = (1u64 << power) - 1;
+        self.bitwise("and", Operand::Imm { bits, ty: T::TYPE })
+    }
+}
+
+/// Which power of two a known number without a sign is.
+fn power<T: Number>(operand: Operand) -> Option<u32> {
+    let unsigned = matches!(T::TYPE, PtxType::U16 | PtxType::U32 | PtxType::U64);
+    match operand {
+        Operand::Imm { bits, .. } if unsigned && bits.is_power_of_two() => {
+            Some(bits.trailing_zeros())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::kernel;
+    use crate::assembler::assemble;
+    use crate::{PtxModule, Target};
+
+    #[test]
+    fn known_powers_of_two_divide_by_shifts() {
+        let kernel = kernel("k", Target::SM_75, [32, 1, 1], |k| {
+            let (i, j, x) = (k.number::<u32>("i"), k.number::<i32>("j"), k.number::<f32>("x"));
+            let wide = i.convert::<u64>("");
+            let _ = (i / 16, i % 16, wide / 4, wide % (1 << 33), i / 1);
+            let _ = (i / 12, i % 12, j / 16, j % 16, x / 2.0, i / i);
+        });
+        let text = PtxModule::new(Target::SM_75).with(kernel).to_string();
+        assemble(&text, Target::SM_75);
+        let written = |line: &str| text.lines().any(|known| known.trim() == line);
+        for line in [
+            "shr.u32 %r3, %r0, 4;",
+            "and.b32 %r4, %r0, 15;",
+            "shr.u64 %d1, %d0, 2;",
+            "and.b64 %d2, %d0, 8589934591;",
+            "shr.u32 %r5, %r0, 0;",
+            "div.u32 %r6, %r0, 12;",
+            "rem.u32 %r7, %r0, 12;",
+            "div.s32 %r8, %r1, 16;",
+            "rem.s32 %r9, %r1, 16;",
+            "div.full.f32 %r10, %r2, 0f40000000;",
+            "div.u32 %r11, %r0, %r0;",
+        ] {
+            assert!(written(line), "no {line} in {text}");
+        }
+    }
+}
