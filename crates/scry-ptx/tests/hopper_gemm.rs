@@ -20,6 +20,10 @@ use steps::check_steps;
 const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
+/// Warpgroups, columns and blocks of teams: that are sent sums into memory of their own or where
+/// stages were, and that have all sums themselves, few or many.
+const TEAMS: [(u32, u32, u32); 5] = [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
+
 fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
@@ -58,6 +62,11 @@ fn all() -> Vec<Plan> {
         let bias = Epilogue { bias: true, activation: Activation::Silu, ..Epilogue::NONE };
         let gemm = Gemm { epilogue: bias, ..Gemm::new(512, 512, 512, PtxType::Bf16) };
         plans.push(gemm.plan_with(H200, with(tile)));
+    }
+    for (groups, columns, team) in TEAMS {
+        let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
+        let gemm = finished(Gemm::new(300, 200, 2000, PtxType::Bf16));
+        plans.push(gemm.with_orders(Order::Rows, Order::Columns).plan_with(H200, Some(choice)));
     }
     plans.push(finished(Gemm::new(5, 7, 0, PtxType::Bf16)).plan(H200));
     plans.into_iter().map(Result::unwrap).collect()
@@ -99,6 +108,63 @@ fn shapes_choose_the_way() {
     assert!(skinny.len() == 1 && skinny[0].contains("_team"), "{skinny:?}");
     let deep = planned(64, 64, 1 << 20);
     assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
+}
+
+/// A barrier of the cluster that orders memory would have everybody wait for all of it.
+#[test]
+fn sums_of_a_team_are_sent() {
+    for (groups, columns, team) in TEAMS {
+        let choice = Choice { tile: Tile::shared(groups, columns, team), splits: 1, flipped: true };
+        let gemm = Gemm::new(300, 200, 2000, PtxType::Bf16);
+        let plan = gemm.with_orders(Order::Rows, Order::Columns).plan_with(H200, Some(choice));
+        let text = plan.unwrap().steps[0].kernel.emit_ptx();
+        // Large tiles are read, those of one block are there.
+        let (sums, sent) = (columns / 2, team > 1 && columns < 192);
+        let sends = if sent { sums / (sums / team).min(4) } else { 0 };
+        assert_eq!(text.matches("st.async").count() as u32, sends, "{groups} {columns} {team}");
+        let orders = text.contains("barrier.cluster.arrive.release");
+        assert_eq!(orders, team > 1 && !sent, "{groups} {columns} {team}");
+    }
+}
+
+/// Two places take turns; where a tile takes an odd number of turns, the next one begins with the
+/// place that the last one ended with.
+#[test]
+fn results_wait_until_those_before_have_left_their_place() {
+    let pending = |columns| {
+        let gemm = Gemm::new(4096, 4096, 64, PtxType::Bf16);
+        let plan = gemm.plan_with(H200, with(Tile::new(1, columns, 1))).unwrap();
+        let text = plan.steps[0].kernel.emit_ptx();
+        let waits = text.lines().filter_map(|line| line.trim().strip_prefix(WAIT));
+        waits.map(|pending| pending.trim_end_matches(';').parse().unwrap()).collect::<Vec<u32>>()
+    };
+    // The last wait is that for all, before the block ends.
+    assert_eq!(pending(64), [0, 0]);
+    assert_eq!(pending(128), [1, 1, 0]);
+    assert_eq!(pending(192), [0, 1, 1, 0]);
+}
+
+const WAIT: &str = "cp.async.bulk.wait_group.read ";
+
+#[test]
+fn the_cache_need_not_keep_what_is_read_once() {
+    let hints = |m, n, k| {
+        let plan = Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap();
+        let kernel = &plan.steps[0].kernel;
+        (kernel.name(), kernel.emit_ptx().matches("L2::cache_hint").count())
+    };
+    // The weights, not the rows, which all blocks read.
+    let (name, count) = hints(16, 4096, 4096);
+    assert!(name.contains("_o1i_") && count == 1, "{name}: {count}");
+    let (name, count) = hints(8192, 64, 8192);
+    assert!(name.contains("_i1o_") && count == 1, "{name}: {count}");
+    let (name, count) = hints(4096, 4096, 4096);
+    assert!(name.contains("_io_") && count == 0, "{name}: {count}");
+    // All products of the batch read the same weights.
+    let mut gemm = Gemm { batch: 4, ..Gemm::new(16, 4096, 4096, PtxType::Bf16) };
+    gemm.b.stride = 0;
+    let name = gemm.plan(H200).unwrap().steps[0].kernel.name();
+    assert!(name.contains("_oi_"), "{name}");
 }
 
 /// Activations are mostly what the launch before has just made.

@@ -1,5 +1,6 @@
 //! Blocks of a cluster that write into each other's shared memory (`sm_90`).
 
+use super::hopper::Barrier;
 use super::value::{Arg, Element, Val};
 use super::{Code, Ptr, Shared};
 use crate::asm::{Address, Arg as AsmArg, Opcode};
@@ -30,24 +31,59 @@ impl Code {
     }
 }
 
-impl<T: Element> Ptr<'_, Shared, T> {
+impl<'k, T: Element> Ptr<'k, Shared, T> {
     /// Writes 2 or 4 elements at the same place in a block of the cluster, which is running: a
     /// barrier of the cluster lies between its begin and this, and another one between this and
     /// who reads them.
     pub fn store_in<const N: usize>(self, block: impl Arg<u32>, values: [impl Arg<T>; N]) {
-        let here = self.to_bits().operand();
-        let opcode = Opcode::new("mapa.shared::cluster.u32");
-        let there: Val<'_, u32> = self.k.op(opcode, &[here, block.operand()]);
+        let there = self.in_block(block);
         let width = if N == 2 { "v2" } else { "v4" };
         let opcode = Opcode::new("st.shared::cluster").with(width).ty(T::TYPE.to_bits());
         let values = AsmArg::Vector(values.map(Arg::operand).into());
-        self.k.emit(opcode, [Address::reg(there.reg(), 0).into(), values]);
+        self.k.emit(opcode, [there, values]);
+    }
+
+    /// Writes 1, 2 or 4 elements of 32 bits at the same place in a block of the cluster, whose
+    /// barrier is told of the bytes: who waits there sees them. That block runs, has prepared the
+    /// barrier, and does not end before all has come.
+    pub fn send(self, block: impl Arg<u32>, values: &[Val<'_, T>], done: Barrier<'_>) {
+        self.k.edit(|body| body.require(8, 1));
+        let (to, done) = (self.in_block(block), done.in_block(block));
+        let opcode = Opcode::new("st.async.shared::cluster.mbarrier::complete_tx::bytes");
+        let (opcode, values) = match values {
+            [one] => (opcode, one.operand().into()),
+            several => {
+                let width = if several.len() == 2 { "v2" } else { "v4" };
+                let values = several.iter().map(|value| value.operand()).collect();
+                (opcode.with(width), AsmArg::Vector(values))
+            }
+        };
+        self.k.emit(opcode.ty(T::TYPE.to_bits()), [to, values, done]);
+    }
+
+    /// Reads an element of 32 bits at the same place of another block of the cluster, which has not
+    /// ended: a barrier of the cluster lies between what is written there and this, and another
+    /// one between this and the end of that block.
+    #[must_use]
+    pub fn load_in(self, block: impl Arg<u32>) -> Val<'k, T> {
+        let there = self.in_block(block);
+        let value = self.k.edit(|body| body.reg(T::TYPE));
+        self.k.emit(Opcode::new("ld.shared::cluster.b32"), [value.into(), there]);
+        self.k.wrap(value)
+    }
+
+    /// The same place in a block of the cluster, as instructions take it.
+    pub(super) fn in_block(self, block: impl Arg<u32>) -> AsmArg {
+        let opcode = Opcode::new("mapa.shared::cluster.u32");
+        let there: Val<'_, u32> = self.k.op(opcode, &[self.base.into(), block.operand()]);
+        Address::reg(there.reg(), self.bytes).into()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::kernel;
+    use super::Barrier;
     use crate::assembler::assemble;
     use crate::{PtxModule, Target};
 
@@ -61,6 +97,9 @@ mod tests {
             memory.at(2).store_in(k.cluster_rank() ^ 1, [a, b]);
             k.finish_reads();
             k.sync_cluster();
+            let full = Barrier::at(memory.at(8).cast());
+            memory.send(k.cluster_rank(), &[a], full);
+            memory.at(4).send(0, &[a, b, a, b], full);
             k.pointer::<f32>("y").store(memory.at(2).load());
         });
         kernel.cluster = Some([2, 1, 1]);
@@ -68,8 +107,11 @@ mod tests {
         assemble(&text, Target::SM_90);
         for line in [
             "barrier.cluster.arrive.relaxed.aligned;\n\tmov.b32",
-            "mapa.shared::cluster.u32 %r6, %r5, %r4;",
-            "st.shared::cluster.v2.b32 [%r6], {%r1, %r2};\n\tfence.acq_rel.cta;",
+            "mapa.shared::cluster.u32 %r5, %r0, %r4;",
+            "st.shared::cluster.v2.b32 [%r5+8], {%r1, %r2};\n\tfence.acq_rel.cta;",
+            ".version 8.1",
+            "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%r7], %r1, [%r8+32];",
+            "bytes.v4.b32 [%r9+16], {%r1, %r2, %r1, %r2}, [%r10+32];",
         ] {
             assert!(text.contains(line), "no {line} in {text}");
         }

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 
 use super::value::{Arg, Element, Val, Var};
-use super::{Code, Ptr, Shared};
+use super::{Code, Policy, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -65,11 +65,13 @@ impl<'k> Barrier<'k> {
     /// read. What this thread has written need not be seen there: that would take a fence, for
     /// which everything waits.
     pub fn arrive_in(self, block: impl Arg<u32>) {
-        let at = self.at.to_bits().operand();
-        let opcode = Opcode::new("mapa.shared::cluster.u32");
-        let there: Val<'_, u32> = self.k().op(opcode, &[at, block.operand()]);
-        let args = ["_".into(), asm::Address::reg(there.reg(), 0).into()];
+        let args = ["_".into(), self.in_block(block)];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
+    }
+
+    /// The same barrier of another block of the cluster, as instructions take it.
+    pub(super) fn in_block(self, block: impl Arg<u32>) -> asm::Arg {
+        self.at.in_block(block)
     }
 
     /// Waits until the phase of this parity (0 for the first one) is complete: the present one, or
@@ -125,22 +127,6 @@ impl Code {
     }
 }
 
-impl<'k, T: Element> Ptr<'k, Shared, T> {
-    /// Reads an element of 32 bits at the same place of another block of the cluster, which has not
-    /// ended: a barrier of the cluster lies between what is written there and this, and another
-    /// one between this and the end of that block.
-    #[must_use]
-    pub fn load_in(self, block: impl Arg<u32>) -> Val<'k, T> {
-        let here = self.to_bits().operand();
-        let opcode = Opcode::new("mapa.shared::cluster.u32");
-        let there: Val<'_, u32> = self.k.op(opcode, &[here, block.operand()]);
-        let value = self.k.edit(|body| body.reg(T::TYPE));
-        let args = [value.into(), asm::Address::reg(there.reg(), 0).into()];
-        self.k.emit(Opcode::new("ld.shared::cluster.b32"), args);
-        self.k.wrap(value)
-    }
-}
-
 /// Copies of tiles. One thread asks for each.
 impl Code {
     /// Fetches a tensor map that is soon used.
@@ -160,14 +146,21 @@ impl Code {
         at: [Val<'_, u32>; N],
         done: Barrier<'_>,
     ) {
-        let opcode = match N {
-            2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            3 => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            4 => "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes",
-            _ => "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes",
-        };
-        let args = [to.address().into(), tile(map, at), done.at.address().into()];
-        self.emit(Opcode::long(opcode), args);
+        self.emit(tile_fetch(N), [to.address().into(), tile(map, at), done.at.address().into()]);
+    }
+
+    /// The same for what the second cache keeps as `policy` says.
+    pub fn fetch_tile_by<T: Element, const N: usize>(
+        &self,
+        policy: Policy<'_>,
+        to: Ptr<'_, Shared, T>,
+        map: Val<'_, u64>,
+        at: [Val<'_, u32>; N],
+        done: Barrier<'_>,
+    ) {
+        let (to, done) = (to.address().into(), done.at.address().into());
+        let args = [to, tile(map, at), done, policy.operand().into()];
+        self.emit(tile_fetch(N).with("L2::cache_hint"), args);
     }
 
     /// The same, into all blocks of the cluster whose bit is set in `blocks`, at the same place of
@@ -180,19 +173,9 @@ impl Code {
         done: Barrier<'_>,
         blocks: Val<'_, u16>,
     ) {
-        let opcode = match N {
-            2 => {
-                "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes\
-                 .multicast::cluster"
-            }
-            _ => {
-                "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes\
-                 .multicast::cluster"
-            }
-        };
         let done = done.at.address().into();
         let args = [to.address().into(), tile(map, at), done, blocks.reg().into()];
-        self.emit(Opcode::long(opcode), args);
+        self.emit(tile_fetch(N).with("multicast::cluster"), args);
     }
 
     /// Copies a tile from shared memory, from a multiple of 128 bytes, into a tensor; what lies
@@ -223,6 +206,16 @@ impl Code {
         let opcode = Opcode::new("cp.async.bulk.wait_group.read");
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
+}
+
+/// The copy of a tile of so many dimensions into shared memory.
+fn tile_fetch(dimensions: usize) -> Opcode {
+    Opcode::long(match dimensions {
+        2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        3 => "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        4 => "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes",
+        _ => "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes",
+    })
 }
 
 fn tile<const N: usize>(map: Val<'_, u64>, at: [Val<'_, u32>; N]) -> asm::Arg {

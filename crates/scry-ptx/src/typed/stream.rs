@@ -85,6 +85,12 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
 #[derive(Debug, Clone, Copy)]
 pub struct Policy<'k>(Val<'k, u64>);
 
+impl Policy<'_> {
+    pub(super) fn operand(self) -> Operand {
+        self.0.operand()
+    }
+}
+
 impl Code {
     /// What is read is the first to make room for others.
     #[must_use]

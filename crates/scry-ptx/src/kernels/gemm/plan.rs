@@ -4,7 +4,7 @@ mod portable;
 
 use super::align::{Align, Source, fits};
 use super::hopper::{
-    Bias, Choice, Cut, Early, Finish, HopperGemm, Major, Store, Task, Tile, Variant,
+    Bias, Choice, Cut, Early, Finish, HopperGemm, Major, Once, Store, Task, Tile, Variant,
 };
 use super::reduce::Reduce;
 use super::split::Split;
@@ -83,7 +83,7 @@ impl Product {
     fn new(asked: &Gemm) -> Self {
         let product = Self {
             asked: *asked,
-            gemm: *asked,
+            gemm: straightened(asked),
             flipped: false,
             a: Place::Argument(0),
             b: Place::Argument(1),
@@ -178,6 +178,7 @@ impl Product {
             a: major(self.gemm.a.order, Order::Rows),
             b: major(self.gemm.b.order, Order::Columns),
             tile,
+            once: Once::default(),
             store,
             finish,
             early: self.early(),
@@ -257,6 +258,19 @@ impl Product {
         let Cut { splits, .. } = kernel.cut;
         Reduce { gemm: self.asked, splits, partial: stride, row, column }
     }
+}
+
+/// The same product: a single row or column whose elements lie next to each other lies along the
+/// common dimension, whatever it was said to.
+fn straightened(asked: &Gemm) -> Gemm {
+    let along = |layout: Layout, lines: u64, order: Order| match layout {
+        Layout { leading: 1, stride, .. } if lines == 1 && layout.order != order => {
+            Layout { order, leading: asked.k, stride }
+        }
+        _ => layout,
+    };
+    let a = along(asked.a, asked.m, Order::Rows);
+    Gemm { a, b: along(asked.b, asked.n, Order::Columns), ..*asked }
 }
 
 /// Takes scratch memory for an operand, which is there from now on.

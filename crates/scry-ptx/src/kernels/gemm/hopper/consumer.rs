@@ -44,7 +44,9 @@ pub(super) fn write(
             Some(sums) => accumulate_parts(k, &tiles, sums, &ring, &part),
         }
         match variant.store {
-            Store::Team(_) => team::share(k, variant, memory, &tiles.sums),
+            Store::Team(_) => {
+                team::write(k, memory, schedule, results, &tiles.sums, &part);
+            }
             _ => results.write(&tiles.sums, &part),
         }
     });

@@ -32,17 +32,18 @@ mod words;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
-pub use variant::{Bias, Early, Finish, Major, Store, Tile, Variant};
+pub use variant::{Bias, Early, Finish, Major, Once, Store, Tile, Variant};
 
 use ring::Ring;
 use schedule::Schedule;
 use store::Results;
+use team::Inbox;
 
 use crate::kernels::gemm::{Gemm, refusal};
 use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Machine};
 use crate::module::PtxKernel;
 use crate::target::Target;
-use crate::typed::{self, Code};
+use crate::typed::{self, Code, Ptr, Shared};
 
 /// Registers of a thread that has operands copied, and of one that multiplies, by the number of
 /// warpgroups that do.
@@ -86,7 +87,7 @@ impl HopperGemm {
     /// [`KernelError::Argument`] if there are too many tiles to count.
     pub fn new(
         gemm: Gemm,
-        variant: Variant,
+        mut variant: Variant,
         splits: u32,
         machine: Machine,
     ) -> Result<Self, KernelError> {
@@ -96,9 +97,12 @@ impl HopperGemm {
         let area = machine.multiprocessors * rows * columns;
         let band = f64::from(area).sqrt() as u32 / (rows * cluster);
         let (down, across) = tiles(&gemm, &variant.tile);
+        let single = |stride| gemm.batch == 1 || stride != 0;
+        variant.once =
+            Once { a: across == 1 && single(gemm.a.stride), b: down == 1 && single(gemm.b.stride) };
         let parts = [down, across, splits, gemm.batch as u32].map(u64::from);
         let parts = parts.into_iter().try_fold(1u64, u64::checked_mul);
-        match parts.filter(|parts| *parts < 1 << 28) {
+        match parts.filter(|parts| *parts < schedule::PARTS.into()) {
             None => {
                 let problem = format!("{down} by {across} tiles in {splits} parts, too many");
                 Err(refusal("out", problem, "compute the product in parts"))
@@ -164,7 +168,7 @@ fn write(k: &Code, variant: Variant) {
     let results = Results::new(k, variant, memory);
     begin(k, variant, || {
         operands.prefetch(k);
-        Ring::init(k, variant, memory);
+        prepare(k, variant, memory);
     });
     let producer = k.warp().ge(4 * variant.tile.groups);
     let registers = REGISTERS[variant.tile.groups as usize];
@@ -177,32 +181,27 @@ fn write(k: &Code, variant: Variant) {
             k.when(first.equals(0), || producer.bring_a());
             k.when(first.equals(32), || producer.bring_b());
             k.sync_warp();
-            end(k, variant, || {});
+            team::attend(k, variant);
         },
         || {
             registers.into_iter().for_each(|(_, wanted)| k.claim_registers(wanted));
             consumer::write(k, variant, memory, &schedule, &results);
-            end(k, variant, || team::write(k, variant, memory, &schedule, &results));
         },
     );
-}
-
-/// The last steps of all threads: what a team adds up, and the end, before which others tell the
-/// block's barriers something or read its memory.
-fn end(k: &Code, variant: Variant, add_up: impl FnOnce()) {
-    if let Store::Team(_) = variant.store {
-        k.sync_cluster();
-        add_up();
-        // Memory is needed until others have read it. To wait until all can see what was written
-        // would take long.
-        k.finish_reads();
-        k.sync_warp();
-        k.appear_in_cluster();
-        k.wait_cluster();
-    } else if variant.tile.blocks() > 1 {
+    if variant.tile.cluster > 1 {
+        // Before a block ends, others tell its barriers something.
         k.sync_warp();
         k.sync_cluster();
     }
+}
+
+/// Prepares all barriers; one thread does this.
+fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+    let inbox = variant.has_inbox().then(|| Inbox::new(k, variant, memory));
+    Ring::init(variant, memory);
+    inbox.iter().for_each(Inbox::init);
+    k.fence_barriers();
+    inbox.iter().for_each(Inbox::expect);
 }
 
 /// Has one thread prepare barriers, for which all wait that use them; but who prepared them goes
@@ -215,12 +214,24 @@ fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
     };
     if variant.tile.cluster > 1 {
         k.when(first, prepare);
-        return k.sync_cluster();
+        k.appear_in_cluster();
+        return k.wait_cluster();
     }
     let threads = variant.threads();
+    // Those who are sent sums are waited for before any are.
+    let appear = || {
+        if variant.has_inbox() {
+            k.appear_in_cluster();
+        }
+    };
     let go_on = || {
         prepare();
+        appear();
         k.arrive(BARRIER, threads);
     };
-    k.either(first, go_on, || k.sync_some(BARRIER, threads));
+    let wait = || {
+        appear();
+        k.sync_some(BARRIER, threads);
+    };
+    k.either(first, go_on, wait);
 }

@@ -1,7 +1,8 @@
 //! What a launch is given: the other side of what the kernel declares, in the same order.
 
+use super::schedule::Schedule;
 use super::variant::{Store, WARP_ROWS, tensor_element};
-use super::{Bias, Cut, HopperGemm, Major, producer, tiles};
+use super::{Bias, HopperGemm, Major, producer, tiles};
 use crate::kernels::gemm::{Gemm, Layout, Order};
 use crate::kernels::{Access, Buffer, Parameter, TensorMap};
 use crate::typed::hopper::Swizzle;
@@ -75,7 +76,7 @@ impl HopperGemm {
     /// The parameters of the kernel.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         let Self { gemm, variant, .. } = self;
-        let mut parameters = self.cut_parameters().to_vec();
+        let mut parameters = self.cut_parameters();
         let operands = self.operands();
         for (nth, operand) in operands.iter().enumerate() {
             let Operand { layout, line, lines, count, tile, .. } = operand;
@@ -94,13 +95,12 @@ impl HopperGemm {
         parameters
     }
 
-    fn cut_parameters(&self) -> [Parameter; 7] {
+    fn cut_parameters(&self) -> Vec<Parameter> {
         let (rows, columns) = tiles(&self.gemm, &self.variant.tile);
         let stages = self.gemm.k.div_ceil(self.variant.depth().into()) as u32;
-        let Cut { splits, band, .. } = self.cut;
-        let parts = rows * columns * splits * self.gemm.batch as u32;
-        let split_stages = stages.div_ceil(splits * self.variant.tile.team);
-        [rows, columns, splits, parts, band, stages, split_stages].map(Parameter::U32)
+        let split_stages = stages.div_ceil(self.cut.splits * self.variant.tile.team);
+        let batch = self.gemm.batch as u32;
+        Schedule::parameters(&self.cut, [rows, columns], batch, [stages, split_stages])
     }
 
     fn out_parameters(&self, at: usize) -> Vec<Parameter> {

@@ -5,7 +5,7 @@ use super::ring::Ring;
 use super::schedule::{Part, Schedule};
 use super::variant::{Early, GROUP_ROWS, LINE, Major, Variant};
 use crate::typed::hopper::Barrier;
-use crate::typed::{Code, Ptr, Shared, Val};
+use crate::typed::{Code, Policy, Ptr, Shared, Val};
 
 /// Elements along the outer dimension of what one copy brings where that is the dense one.
 const SLAB: u32 = GROUP_ROWS;
@@ -27,6 +27,8 @@ struct Copy<'k> {
     to: Ptr<'k, Shared, u8>,
     depth: Val<'k, u32>,
     full: Barrier<'k>,
+    /// What the cache does with what is read once.
+    policy: Option<Policy<'k>>,
 }
 
 impl<'k> Operands<'k> {
@@ -63,12 +65,13 @@ impl<'k> Producer<'k> {
     pub(super) fn bring_a(&self) {
         let Self { variant, operands, .. } = self;
         self.begin(variant.early == Early::A);
+        let policy = variant.once.a.then(|| self.k.evict_first());
         self.each(operands.a_batched, |ring, part, matrix, depth| {
             let full = ring.expect();
             for nth in 0..variant.parts {
                 let to = ring.stage().offset((nth * variant.a_part()).into());
                 let matrix = matrix + operands.a_matrices * nth;
-                let copy = Copy { to, depth, full };
+                let copy = Copy { to, depth, full, policy };
                 copy.whole(variant.a, variant.tile.rows(), operands.a, part.row, matrix);
             }
         });
@@ -78,12 +81,14 @@ impl<'k> Producer<'k> {
     pub(super) fn bring_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
         self.begin(variant.early == Early::B);
+        let policy = variant.once.b.then(|| self.k.evict_first());
         self.each(operands.b_batched, |ring, part, matrix, depth| {
             let full = ring.wait_empty();
             for nth in 0..variant.parts {
                 let to = ring.stage().offset((variant.a_bytes() + nth * variant.b_part()).into());
                 let matrix = matrix + operands.b_matrices * nth;
-                Copy { to, depth, full }.columns(variant, schedule, operands.b, part, matrix);
+                let copy = Copy { to, depth, full, policy };
+                copy.columns(variant, schedule, operands.b, part, matrix);
             }
         });
     }
@@ -124,13 +129,20 @@ impl<'k> Copy<'k> {
         first: Val<'k, u32>,
         batch: Val<'k, u32>,
     ) {
-        let k = first.code();
         match major {
-            Major::Inner => k.fetch_tile(self.to, map, [self.depth, first, batch], self.full),
+            Major::Inner => self.fetch(self.to, map, [self.depth, first, batch]),
             Major::Outer => (0..extent / SLAB).for_each(|slab| {
                 let to = self.to.offset((slab * SLAB * LINE).into());
-                k.fetch_tile(to, map, [first + slab * SLAB, self.depth, batch], self.full);
+                self.fetch(to, map, [first + slab * SLAB, self.depth, batch]);
             }),
+        }
+    }
+
+    fn fetch(&self, to: Ptr<'k, Shared, u8>, map: Val<'k, u64>, at: [Val<'k, u32>; 3]) {
+        let k = map.code();
+        match self.policy {
+            None => k.fetch_tile(to, map, at, self.full),
+            Some(policy) => k.fetch_tile_by(policy, to, map, at, self.full),
         }
     }
 

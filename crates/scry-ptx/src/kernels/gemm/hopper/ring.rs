@@ -29,15 +29,14 @@ impl<'k> Ring<'k> {
     }
 
     /// Prepares the barriers: a stage is full when its bytes have come, and empty when each warp
-    /// that reads it, of all blocks of the cluster, has said so.
-    pub(super) fn init(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
+    /// that reads it, of all blocks of the cluster, has said so. [`Code::fence_barriers`] follows.
+    pub(super) fn init(variant: Variant, memory: Ptr<'k, Shared, u8>) {
         let barriers = memory.offset(variant.barriers_at().into()).cast::<u64>();
         let Variant { tile, .. } = variant;
         for stage in 0..variant.stages() {
             Barrier::at(barriers.at(stage)).init(1);
             Barrier::at(barriers.at(variant.stages() + stage)).init(4 * tile.groups * tile.cluster);
         }
-        k.fence_barriers();
     }
 
     fn barrier(&self, kind: u32, index: Val<'k, u32>) -> Barrier<'k> {

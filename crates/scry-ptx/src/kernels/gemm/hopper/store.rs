@@ -95,10 +95,12 @@ impl<'k> Results<'k> {
     /// Results go through the copy engine, slab by slab; one is arranged while another is read.
     fn write_tiles<'a>(&'a self, map: Val<'a, u64>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let (k, columns) = (self.k, self.variant.staged_columns());
-        let leader = k.lane().equals(0);
-        for slab in 0..sums.columns() / columns {
+        let (leader, slabs) = (k.lane().equals(0), sums.columns() / columns);
+        // Of an odd number the last one was where the first one of the next tile comes.
+        let first = if slabs.is_multiple_of(STAGINGS) { STAGINGS - 1 } else { 0 };
+        for slab in 0..slabs {
             let staging = warp.staging.offset((slab % STAGINGS * STAGING).into());
-            k.when(leader, || k.wait_tiles(STAGINGS - 1));
+            k.when(leader, || k.wait_tiles(if slab == 0 { first } else { STAGINGS - 1 }));
             k.sync_warp();
             for eight in slab * columns / 8..(slab + 1) * columns / 8 {
                 self.arrange(staging, sums, warp, eight);

@@ -1,12 +1,17 @@
-//! Blocks of a cluster that have multiplied a part of the common dimension each: they leave their
-//! sums in shared memory, and each adds a share of them up, always in the same order.
+//! Blocks of a cluster that have multiplied a part of the common dimension each, and add up what
+//! they have, always in the same order.
+//!
+//! Of small tiles every thread sends each block its share of the sums, straight from registers into
+//! memory whose barrier counts their bytes, and the thread of the same number adds them up: nobody
+//! waits for memory to be in order, as at a barrier of the cluster. Of large ones blocks leave
+//! their sums in shared memory, and each reads a share of them all.
 
-use super::schedule::Schedule;
+use super::schedule::{Part, Schedule};
 use super::store::{Place, Results};
 use super::variant::{GROUP_ROWS, Store, Variant, WARP_ROWS, WARPGROUP};
 use crate::kernels::gemm::Order;
 use crate::kernels::gemm::memory::{load_number, store_number, wide};
-use crate::typed::hopper::Sums;
+use crate::typed::hopper::{Barrier, Sums};
 use crate::typed::{Code, Ptr, Shared, Val};
 
 /// The barrier of the warpgroups that multiply.
@@ -17,12 +22,159 @@ const fn pitch(variant: &Variant) -> u32 {
     variant.tile.columns + 1
 }
 
+/// Sums that a thread gets from each block, and how many of them lie one after the other.
+struct Share {
+    sums: u32,
+    width: u32,
+}
+
+impl Share {
+    const fn of(variant: &Variant) -> Self {
+        let sums = variant.tile.columns / (2 * variant.tile.team);
+        let width = if sums.is_multiple_of(4) { 4 } else { 1 + (sums + 1) % 2 };
+        Self { sums, width }
+    }
+
+    const fn pieces(&self) -> u32 {
+        self.sums / self.width
+    }
+}
+
+/// Where a block gets sums: pieces of each block, one of each thread after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Inbox<'k> {
+    k: &'k Code,
+    variant: Variant,
+    memory: Ptr<'k, Shared, f32>,
+    full: Barrier<'k>,
+}
+
+impl<'k> Inbox<'k> {
+    pub(super) fn new(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
+        let full = Barrier::at(memory.offset(variant.inbox_barrier_at().into()).cast());
+        let memory = memory.offset(variant.staging_at().into()).cast();
+        Self { k, variant, memory, full }
+    }
+
+    /// Prepares its barrier; one thread does this.
+    pub(super) fn init(&self) {
+        self.full.init(1);
+    }
+
+    /// Says how much will come; the same thread does this.
+    pub(super) fn expect(&self) {
+        self.full.arrive_expecting(self.variant.inbox_bytes());
+    }
+
+    /// The place of a piece from a block for this thread.
+    fn place(&self, block: Val<'k, u32>, piece: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
+        let (share, threads) = (Share::of(&self.variant), self.variant.tile.groups * WARPGROUP);
+        let nth = (block * share.pieces() + piece) * threads + self.k.thread_id();
+        self.memory.at(nth * share.width)
+    }
+
+    /// Sends all blocks their shares. They run, and have prepared their barriers.
+    fn send(&self, sums: &Sums<'k>, rank: Val<'k, u32>) {
+        let share = Share::of(&self.variant);
+        for piece in 0..share.pieces() {
+            let place = self.place(rank, self.k.constant(piece));
+            for block in 0..self.variant.tile.team {
+                let first = block * share.sums + piece * share.width;
+                let values = (first..first + share.width).map(|nth| sums.get(nth as usize));
+                place.send(block, &values.collect::<Vec<_>>(), self.full);
+            }
+        }
+    }
+
+    /// A piece, added up.
+    fn total(&self, piece: Val<'k, u32>) -> Vec<Val<'k, f32>> {
+        let from = |block| self.place(self.k.constant(block), piece);
+        let all = (0..self.variant.tile.team).map(|block| match Share::of(&self.variant).width {
+            4 => from(block).load_vector::<4>().to_vec(),
+            2 => from(block).load_vector::<2>().to_vec(),
+            _ => vec![from(block).load()],
+        });
+        let add = |sums: Vec<Val<'k, f32>>, more: Vec<Val<'k, f32>>| {
+            sums.into_iter().zip(more).map(|(a, b)| a + b).collect()
+        };
+        all.collect::<Vec<_>>().into_iter().reduce(add).expect("a team has a block")
+    }
+}
+
+/// What the threads do that have not multiplied.
+pub(super) fn attend(k: &Code, variant: Variant) {
+    if variant.has_inbox() {
+        k.wait_cluster();
+    } else if variant.tile.team > 1 {
+        k.sync_cluster();
+        k.appear_in_cluster();
+        k.wait_cluster();
+    }
+}
+
+/// What the threads do that have multiplied.
+pub(super) fn write(
+    k: &Code,
+    memory: Ptr<'_, Shared, u8>,
+    schedule: &Schedule<'_>,
+    results: &Results<'_>,
+    sums: &Sums<'_>,
+    part: &Part<'_>,
+) {
+    let variant = results.variant;
+    if variant.is_alone() {
+        write_own(k, results, part, sums);
+    } else if variant.has_inbox() {
+        k.sync_warp();
+        k.wait_cluster();
+        write_sent(&Inbox::new(k, variant, memory), schedule.rank(), results, sums, part);
+    } else {
+        share(k, variant, memory, sums);
+        meet(k, variant);
+        write_read(k, memory, schedule.rank(), results, part);
+        if variant.tile.team > 1 {
+            // Memory is needed until others have read it. To wait until all can see what was
+            // written would take long.
+            k.finish_reads();
+            k.sync_warp();
+            k.appear_in_cluster();
+            k.wait_cluster();
+        }
+    }
+}
+
+/// Writes the sums of a block that has no others.
+fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, sums: &Sums<'_>) {
+    for nth in 0..sums.columns() / 2 {
+        write_nth(k, results, part, k.constant(nth), sums.get(nth as usize));
+    }
+}
+
+/// Sends the sums, and writes what is sent.
+fn write_sent<'k>(
+    inbox: &Inbox<'k>,
+    rank: Val<'k, u32>,
+    results: &Results<'k>,
+    sums: &Sums<'k>,
+    part: &Part<'k>,
+) {
+    let (k, share) = (inbox.k, Share::of(&results.variant));
+    inbox.send(sums, rank);
+    inbox.full.wait(0);
+    k.for_range(0, share.pieces(), 1, |piece| {
+        let totals = inbox.total(piece);
+        let first = rank * share.sums + piece * share.width;
+        for (nth, sum) in (0..).zip(totals) {
+            write_nth(k, results, part, first + nth, sum);
+        }
+    });
+}
+
 /// Leaves the sums where the stages were, once nobody multiplies any more.
-pub(super) fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_>) {
+fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_>) {
     k.sync_some(BARRIER, variant.tile.groups * WARPGROUP);
-    let (lane, warp) = (k.lane(), k.warp());
-    let row = (warp >> 2) * GROUP_ROWS + (warp & 3) * WARP_ROWS + (lane >> 2);
-    let to = memory.cast::<f32>().at(row * pitch(&variant) + (lane & 3) * 2);
+    let row = first_row(k);
+    let to = memory.cast::<f32>().at(row * pitch(&variant) + (k.lane() & 3) * 2);
     for eight in 0..sums.columns() / 8 {
         for nth in 0..4 {
             let at = eight * 8 + nth % 2 + nth / 2 * 8 * pitch(&variant);
@@ -31,58 +183,97 @@ pub(super) fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sum
     }
 }
 
-/// Adds up and writes the block's share of the tile; what the threads do that multiply.
-pub(super) fn write(
-    k: &Code,
-    variant: Variant,
-    memory: Ptr<'_, Shared, u8>,
-    schedule: &Schedule<'_>,
-    results: &Results<'_>,
+/// Waits until all have left theirs.
+fn meet(k: &Code, variant: Variant) {
+    match variant.tile.team {
+        1 => k.sync_some(BARRIER, variant.tile.groups * WARPGROUP),
+        _ => k.sync_cluster(),
+    }
+}
+
+/// Reads what all have left, and writes the block's share of the tile.
+fn write_read<'k>(
+    k: &'k Code,
+    memory: Ptr<'k, Shared, u8>,
+    rank: Val<'k, u32>,
+    results: &Results<'k>,
+    part: &Part<'k>,
 ) {
-    let (Place::Memory(lines), Store::Team(order)) = (results.place, variant.store) else {
-        return;
-    };
-    let Variant { tile, output, finish, .. } = variant;
-    let (part, threads) = (schedule.of_team(), tile.groups * WARPGROUP);
-    let stride = wide(part.result) * lines.stride;
-    let (first, step) = (schedule.rank() * threads + k.thread_id(), threads * tile.team);
+    let Variant { tile, .. } = results.variant;
+    let threads = tile.groups * WARPGROUP;
+    let (first, step) = (rank * threads + k.thread_id(), threads * tile.team);
     // Another block's memory is far away: several sums are fetched before one is written.
     let each = tile.columns / (2 * tile.team);
     let batch = [8, 4, 2].into_iter().find(|batch| each % batch == 0).unwrap_or(1);
     k.for_range(first, tile.rows() * tile.columns, step * batch, |nth| {
-        let places = (0..batch).map(|other| within_tile(order, &variant, nth + step * other));
+        let places = (0..batch).map(|other| within_tile(&results.variant, nth + step * other));
         let places: Vec<_> = places.collect();
         let sums = places.iter().map(|[row, column]| {
-            total(memory.cast::<f32>().at(*row * pitch(&variant) + *column), tile.team)
+            let at = *row * pitch(&results.variant) + *column;
+            total(memory.cast::<f32>().at(at), tile.team)
         });
         let sums: Vec<_> = sums.collect();
-        for ([row, column], sum) in places.into_iter().zip(sums) {
-            let (row, column) = (part.row + row, part.column + column);
-            let (line, nth) = if order == Order::Rows { (row, column) } else { (column, row) };
-            let element = stride + wide(line) * lines.leading + wide(nth);
-            let to = lines.start.at_wide(element * u64::from(output.size()));
-            k.when(row.lt(results.m) & column.lt(results.n), || {
-                let bias = results.bias_of(row, column);
-                let was = finish.reads.then(|| load_number(to, output, false));
-                let value = results.factors.finish(finish.activation, sum, was, bias);
-                store_number(to, output, value);
-            });
+        for (place, sum) in places.into_iter().zip(sums) {
+            write_one(results, part, place, sum);
         }
     });
 }
 
 /// Row and column of an element, counted as results lie in memory.
-fn within_tile<'k>(order: Order, variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
-    let line = match order {
-        Order::Rows => variant.tile.columns,
-        Order::Columns => variant.tile.rows(),
-    };
-    let (outer, inner) = (nth / line, nth % line);
-    if order == Order::Rows { [outer, inner] } else { [inner, outer] }
+fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
+    match variant.store {
+        Store::Team(Order::Columns) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
+        _ => [nth / variant.tile.columns, nth % variant.tile.columns],
+    }
 }
 
 /// The sum over the blocks of the team.
 fn total<'k>(at: Ptr<'k, Shared, f32>, team: u32) -> Val<'k, f32> {
+    if team == 1 {
+        return at.load();
+    }
     let shares: Vec<_> = (0..team).map(|block| at.load_in(block)).collect();
     shares.into_iter().reduce(|sum, share| sum + share).expect("a team has a block")
+}
+
+/// The first row of a tile that the thread has sums of.
+fn first_row(k: &Code) -> Val<'_, u32> {
+    let warp = k.warp();
+    (warp >> 2) * GROUP_ROWS + (warp & 3) * WARP_ROWS + (k.lane() >> 2)
+}
+
+/// Writes the result whose sum is the `nth` in the registers of a thread.
+fn write_nth<'k>(
+    k: &'k Code,
+    results: &Results<'k>,
+    part: &Part<'k>,
+    nth: Val<'k, u32>,
+    sum: Val<'k, f32>,
+) {
+    let row = first_row(k) + ((nth & 2) << 2);
+    let column = ((nth >> 2) << 3) + ((k.lane() & 3) << 1) + (nth & 1);
+    write_one(results, part, [row, column], sum);
+}
+
+/// Writes the result at a row and column of the tile.
+fn write_one<'k>(
+    results: &Results<'k>,
+    part: &Part<'k>,
+    [row, column]: [Val<'k, u32>; 2],
+    sum: Val<'k, f32>,
+) {
+    let (Place::Memory(lines), Store::Team(order)) = (results.place, results.variant.store) else {
+        return;
+    };
+    let Variant { output, finish, .. } = results.variant;
+    let (row, column) = (part.row + row, part.column + column);
+    let (line, within) = if order == Order::Rows { (row, column) } else { (column, row) };
+    let element = wide(part.result) * lines.stride + wide(line) * lines.leading + wide(within);
+    let to = lines.start.at_wide(element * u64::from(output.size()));
+    results.k.when(row.lt(results.m) & column.lt(results.n), || {
+        let bias = results.bias_of(row, column);
+        let was = finish.reads.then(|| load_number(to, output, false));
+        let value = results.factors.finish(finish.activation, sum, was, bias);
+        store_number(to, output, value);
+    });
 }

@@ -7,6 +7,10 @@ use crate::types::PtxType;
 
 /// Bytes of shared memory that a block can have.
 const SHARED: u32 = 227 * 1024;
+/// Bytes of sums from others that a block has memory of its own for.
+const INBOX: u32 = 32 * 1024;
+/// Columns of a tile whose results threads write one by one.
+const ALONE: u32 = 64;
 /// Threads of a warpgroup.
 pub(super) const WARPGROUP: u32 = 128;
 /// Rows that a warpgroup multiplies with one instruction.
@@ -102,6 +106,15 @@ pub enum Bias {
     Rows,
 }
 
+/// Which operands are read once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Once {
+    /// Whether `a` is: there is one tile along the columns.
+    pub a: bool,
+    /// Whether `b` is: there is one cluster of tiles down the rows.
+    pub b: bool,
+}
+
 /// Which operand is brought before the launch before this one is done, if that does not write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Early {
@@ -154,6 +167,9 @@ pub struct Variant {
     pub b: Major,
     /// What a block computes at a time.
     pub tile: Tile,
+    /// Which operands are read once, each part of them by one block: the cache is not to keep
+    /// them in place of others. A product knows ([`super::HopperGemm::new`]).
+    pub once: Once,
     /// How results are written.
     pub store: Store,
     /// What the sums are followed by.
@@ -232,9 +248,25 @@ impl Variant {
     /// Bytes for results on their way out.
     const fn staging_bytes(&self) -> u32 {
         match self.store {
+            Store::Team(_) if self.has_inbox() => self.inbox_bytes(),
             Store::Team(_) => 0,
             _ => self.tile.groups * 4 * STAGING * STAGINGS,
         }
+    }
+
+    /// Bytes of the sums that a block of a team gets.
+    pub(super) const fn inbox_bytes(&self) -> u32 {
+        self.tile.rows() * self.tile.columns * 4
+    }
+
+    /// Whether threads write the few sums that they have: nobody else adds to them.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.tile.team == 1 && self.tile.columns <= ALONE
+    }
+
+    /// Whether the blocks of a team send each other sums, each into memory of its own for them.
+    pub(super) const fn has_inbox(&self) -> bool {
+        self.tile.team > 1 && self.inbox_bytes() <= INBOX
     }
 
     /// As many stages as fit, but no more than help.
@@ -253,9 +285,14 @@ impl Variant {
         self.staging_at() + self.staging_bytes()
     }
 
+    /// Where the barrier lies that tells a block of a team that it has got sums.
+    pub(super) const fn inbox_barrier_at(&self) -> u32 {
+        self.barriers_at() + 16 * self.stages()
+    }
+
     /// Bytes of shared memory.
     pub(super) const fn shared_bytes(&self) -> u32 {
-        self.barriers_at() + 16 * self.stages()
+        self.inbox_barrier_at() + if self.has_inbox() { 8 } else { 0 }
     }
 
     /// Threads of a block: those that multiply, and a warpgroup that has operands copied.
@@ -280,8 +317,13 @@ impl Variant {
 
     /// The name of the kernel.
     pub(super) fn name(&self) -> String {
-        let Self { element, parts, output, a, b, tile, store, finish, early } = self;
-        let letter = |major: Major| if major == Major::Inner { 'i' } else { 'o' };
+        let Self { element, parts, output, a, b, tile, once, store, finish, early } = self;
+        let letter = |major: &Major, once: bool| match (major, once) {
+            (Major::Inner, false) => "i",
+            (Major::Outer, false) => "o",
+            (Major::Inner, true) => "i1",
+            (Major::Outer, true) => "o1",
+        };
         let store = match store {
             Store::Tiles => format!("c{}", tile.cluster),
             Store::Lanes => format!("c{}_lanes", tile.cluster),
@@ -293,8 +335,8 @@ impl Variant {
             if *element == PtxType::F32 { "tf32" } else { element.name() },
             if *parts == 2 { "x3" } else { "" },
             output.name(),
-            letter(*a),
-            letter(*b),
+            letter(a, once.a),
+            letter(b, once.b),
             tile.rows(),
             tile.columns,
             finish.tag(),
