@@ -53,6 +53,8 @@ fn products() -> Vec<Gemm> {
         [4096, 16, 4096],
         [4096, 1, 4096],
         [1, 4096, 4096],
+        [42, 2, 450],
+        [3, 333, 777],
     ];
     for [m, n, k] in sizes {
         for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
@@ -166,6 +168,28 @@ fn shapes_choose_the_way() {
     assert!(halves[1].starts_with("gemm_mma_f16_128x"), "{halves:?}");
     let hopper = planned(H200, Gemm::new(4096, 4096, 4096, PtxType::F16));
     assert!(hopper[0].starts_with("gemm_sm90"), "{hopper:?}");
+}
+
+/// Tensor cores take lines of 16-byte multiples: others would have to be copied.
+#[test]
+fn few_lines_that_begin_anywhere_take_one_launch() {
+    let halves = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::Bf16));
+    assert_eq!(halves(934, 1, 155), ["gemm_dot_bf16_1s_shared"]);
+    assert_eq!(halves(42, 2, 450), ["gemm_dot_bf16_2a_shared"]);
+    assert_eq!(halves(20000, 3, 1023), ["gemm_dot_bf16_4a"]);
+    assert_eq!(halves(3, 2, 100_001), ["gemm_dot_bf16_2a_team8"]);
+    let older = planned(LARGE, Gemm::new(1, 5, 5573, PtxType::Bf16));
+    assert_eq!(older, ["gemm_dot_bf16_8a_team4"]);
+    // One column lies along the depth, whatever it is said to.
+    let column = halves(4096, 1, 4096);
+    assert!(column.len() == 1 && column[0].starts_with("gemm_sm90"), "{column:?}");
+    assert_eq!(planned(H200, Gemm::new(4096, 1, 4096, PtxType::F32)), ["gemm_dot_f32_1v"]);
+    assert_eq!(halves(3, 204, 3058), ["gemm_dot_bf16_4sx_team8"]);
+    assert_eq!(halves(1, 4097, 4095), ["gemm_dot_bf16_1sx_team8"]);
+    // Too deep, and too much for CUDA cores.
+    assert_eq!(halves(3, 2, 1_000_001)[0], "gemm_align16_2");
+    assert_eq!(halves(8191, 8, 1023)[0], "gemm_align16_1");
+    assert_eq!(halves(8, 204, 3058)[0], "gemm_align16_2");
 }
 
 #[test]

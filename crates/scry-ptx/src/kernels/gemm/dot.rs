@@ -4,21 +4,39 @@
 //! Memory limits it: the rows stay in the caches, so that each element of the columns comes from
 //! memory once, 16 bytes for a lane at a time. This is what decoding with a model's weights asks
 //! for, one line of weights for each result.
+//!
+//! Lines that begin anywhere are read number by number, and so are rows that lie across the common
+//! dimension. If there are few columns then, the warps of a block share them, each a part of the
+//! depth; and of deep products the blocks of a cluster do, where there are clusters. Columns that
+//! lie across the common dimension are read by neighbouring lanes ([`across`]).
+
+mod across;
+mod inbox;
 
 use super::epilogue::Factors;
-use super::memory::{load_number, store_number, wide};
-use super::order::{Division, Place, TileOrder, tile_of};
+use super::memory::{load_number, load_number_where, store_number, wide};
+use super::order::{Division, Place, TileOrder, tile_of_team};
 use super::{Gemm, Layout, Order};
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
+use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
 use crate::types::PtxType;
+use inbox::Inbox;
 
 /// Rows at most.
 pub(super) const ROWS: u64 = 8;
 /// Warps of a block.
 const WARPS: u32 = 8;
+/// Blocks that share columns, at most.
+const TEAM: u32 = 8;
+/// Times that few blocks can wait for memory as long as tensor cores would take, with all that
+/// comes before.
+const ROUNDS: u64 = 8;
+/// Numbers of columns beyond which eight rows are too many for CUDA cores.
+const MANY: u64 = 1 << 21;
+/// Bytes of a load.
+const PIECE: u64 = 16;
 
 /// A product of at most [`ROWS`] rows.
 #[derive(Debug, Clone)]
@@ -27,16 +45,68 @@ pub(super) struct Dot {
     buffers: Vec<Buffer>,
     /// Whether the product was transposed, so that the bias is one of rows.
     flipped: bool,
+    /// Whether the warps of a block share columns.
+    shared: bool,
+    /// Blocks that do.
+    team: u32,
 }
 
 impl Dot {
-    pub(super) fn new(gemm: &Gemm, buffers: Vec<Buffer>, flipped: bool) -> Self {
-        Self { gemm: *gemm, buffers, flipped }
+    pub(super) fn new(gemm: &Gemm, buffers: Vec<Buffer>, flipped: bool, machine: Machine) -> Self {
+        let mut dot = Self { gemm: *gemm, buffers, flipped, shared: false, team: 1 };
+        let most = 4 * u64::from(machine.multiprocessors);
+        dot.shared = !dot.by_pieces() && (dot.has_columns_across() || dot.blocks() < most);
+        if dot.shared && machine.target.has(90) {
+            let wanted = gemm.k.div_ceil(dot.at_once()).min(TEAM.into()).min(most / dot.blocks());
+            dot.team = 1 << wanted.max(1).ilog2();
+        }
+        dot
     }
 
     /// Whether a product is one of these.
     pub(super) fn takes(gemm: &Gemm) -> bool {
-        gemm.m <= ROWS && gemm.a.order == Order::Rows && gemm.b.order == Order::Columns
+        gemm.m <= ROWS
+    }
+
+    /// Whether numbers are multiplied one by one sooner than they are copied to lines that tensor
+    /// cores take, and multiplied there.
+    pub(super) fn is_soon(gemm: &Gemm, machine: Machine) -> bool {
+        let mut dot = Self::new(gemm, Vec::new(), false, machine);
+        let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
+        dot.team = if machine.target.has(90) { TEAM } else { 1 };
+        let few = gemm.n.saturating_mul(gemm.k) <= MANY && !dot.has_columns_across();
+        let light = dot.rows() < 8 || few;
+        light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.team))
+    }
+
+    /// Blocks of one product, without those that share columns.
+    fn blocks(&self) -> u64 {
+        let blocks = self.gemm.n.div_ceil(self.block_columns().into());
+        blocks.saturating_mul(self.gemm.batch).max(1)
+    }
+
+    /// Depth of what a block that shares columns has under way.
+    fn at_once(&self) -> u64 {
+        let lanes = if self.has_columns_across() { 1 } else { 32 };
+        u64::from(lanes * WARPS * self.loads())
+    }
+
+    /// Whether columns lie across the common dimension.
+    fn has_columns_across(&self) -> bool {
+        self.gemm.b.order == Order::Rows
+    }
+
+    /// Whether rows lie across the common dimension.
+    fn is_across(&self) -> bool {
+        self.gemm.a.order == Order::Columns
+    }
+
+    /// Columns of a block.
+    fn block_columns(&self) -> u32 {
+        if self.has_columns_across() {
+            return across::COLUMNS;
+        }
+        self.columns() * if self.shared { 1 } else { WARPS }
     }
 
     /// Rows that the text has.
@@ -55,11 +125,12 @@ impl Dot {
         let whole = |layout: &Layout| {
             [layout.leading, layout.stride].iter().all(|n| n.is_multiple_of(16 / size))
         };
-        whole(&self.gemm.a) && whole(&self.gemm.b)
+        let along = !self.is_across() && !self.has_columns_across();
+        along && whole(&self.gemm.a) && whole(&self.gemm.b)
     }
 
     pub(super) fn division(&self) -> Division {
-        Division::new(&self.gemm, [self.rows(), self.columns() * WARPS], 1, 1)
+        Division::new(&self.gemm, [self.rows(), self.block_columns()], 1, 1)
     }
 
     /// Elements from one row of the results to the next, and from one column.
@@ -73,34 +144,53 @@ impl Kernel for Dot {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
         let to = if element == output { "" } else { "_to_f32" };
-        let how = if self.by_pieces() { 'v' } else { 's' };
+        let how = match (self.by_pieces(), self.is_across(), self.has_columns_across()) {
+            (true, ..) => "v",
+            (false, false, false) => "s",
+            (false, true, false) => "a",
+            (false, false, true) => "sx",
+            (false, true, true) => "ax",
+        };
+        let shared = match (self.shared, self.team) {
+            (false, _) => String::new(),
+            (true, 1) => "_shared".to_owned(),
+            (true, team) => format!("_team{team}"),
+        };
         let turned = if self.flipped && epilogue.bias { "_rows" } else { "" };
         let rows = self.rows();
-        format!("gemm_dot_{}{to}_{rows}{how}{}{turned}", element.name(), epilogue.tag())
+        format!("gemm_dot_{}{to}_{rows}{how}{shared}{}{turned}", element.name(), epilogue.tag())
     }
 
     fn default_target(&self) -> Target {
-        Target::SM_80
+        if self.team > 1 { Target::SM_90 } else { Target::SM_80 }
     }
 
     fn write(&self, target: Target) -> PtxKernel {
-        typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| {
+        let block = [32 * WARPS, 1, 1];
+        let mut kernel = typed::kernel(&self.name(), target, block, |k| {
             let terms = Terms::declare(k, self);
-            let at = tile_of(k, &terms.order, [self.rows(), self.columns() * WARPS]);
+            let size = [self.rows(), self.block_columns()];
+            let at = tile_of_team(k, &terms.order, size, self.team);
+            if self.has_columns_across() {
+                return across::write(&terms, self, &at);
+            } else if self.shared {
+                return terms.shared(self, &at);
+            }
             let column = at.column + (k.thread_id() >> 5) * self.columns();
             k.when(column.lt(terms.n), || {
-                let sums = terms.sums(self, &at, column);
-                terms.finish(self, &at, column, &sums);
+                let sum = terms.of_lane(&terms.sums(self, &at, column));
+                terms.finish_lane(self, &at, column, sum);
             });
-        })
+        });
+        kernel.cluster = (self.team > 1).then_some([self.team, 1, 1]);
+        kernel
     }
 
     fn launch(&self) -> LaunchShape {
-        LaunchShape {
-            grid: self.division().grid().expect("it was checked when the kernel was chosen"),
-            block: [32 * WARPS, 1, 1],
-            dynamic_shared: 0,
-        }
+        let grid = self.division().grid().expect("it was checked when the kernel was chosen");
+        let [blocks, y, z] = grid;
+        let block = [32 * WARPS, 1, 1];
+        LaunchShape { grid: [blocks * self.team, y, z], block, dynamic_shared: 0 }
     }
 
     fn interface(&self) -> Interface {
@@ -161,7 +251,9 @@ impl<'k> Terms<'k> {
         let (k, element) = (self.k, dot.gemm.element);
         // Lines beyond the end are replaced by the last one: results of them are dropped.
         let line = |side: usize, nth: Val<'k, u32>, last: Val<'k, u32>| {
-            let line = wide(nth.min(last - 1)) * self.leading[side];
+            let line = wide(nth.min(last - 1));
+            let next_to = side == 0 && dot.is_across();
+            let line = if next_to { line } else { line * self.leading[side] };
             let first = wide(at.batch) * self.strides[side] + line;
             self.operands[side].at_wide(first * u64::from(element.size()))
         };
@@ -171,41 +263,115 @@ impl<'k> Terms<'k> {
             (0..dot.columns()).map(|nth| line(1, column + nth, self.n)).collect(),
         ];
         let sums: Vec<_> = (0..dot.rows() * dot.columns()).map(|_| k.var(0.0f32)).collect();
+        match dot.by_pieces() {
+            true => self.add_pieces(dot, &lines, &sums),
+            false => self.add_numbers(dot, &lines, &sums),
+        }
+        sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
+    }
+
+    /// Adds what there is for all lanes, several loads at a time so that memory is busy; then the
+    /// rest number by number.
+    fn add_pieces(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
+        let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let done = k.var(0u32);
-        self.add_steps(dot, &lines, &sums, done);
+        k.repeat(|exit| {
+            exit.when((done.get() + step).gt(self.depth));
+            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * PIECE;
+            let read = |line: &Ptr<'k, Global, u8>| dot.read(line.at_wide(at));
+            let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
+            add(
+                &all.map(|side| side.into_iter().map(|line| numbers(&line, element)).collect()),
+                sums,
+            );
+            done.set(done.get() + step);
+        });
         k.for_range(done.get() + k.lane(), self.depth, 32, |depth| {
             let read = |line: &Ptr<'k, Global, u8>| {
                 let at = line.at_wide(wide(depth) * u64::from(element.size()));
                 vec![load_number(at, element, true)]
             };
-            add(&lines.each_ref().map(|side| side.iter().map(read).collect()), &sums);
+            add(&lines.each_ref().map(|side| side.iter().map(read).collect()), sums);
         });
-        sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
     }
 
-    /// Adds what there is for all lanes, several loads at a time so that memory is busy.
-    fn add_steps(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>], done: Var<'k, u32>) {
-        let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
-        k.repeat(|exit| {
-            exit.when((done.get() + step).gt(self.depth));
-            let at = wide(done.get()) * u64::from(element.size()) + wide(k.lane()) * dot.bytes();
-            let read = |line: &Ptr<'k, Global, u8>| dot.read(line.at_wide(at));
-            let all = lines.each_ref().map(|side| side.iter().map(read).collect::<Vec<_>>());
-            add(
-                &all.map(|side| side.into_iter().map(|line| numbers(line, element)).collect()),
-                sums,
-            );
-            done.set(done.get() + step);
+    /// Adds number by number, several at a time; beyond the end there are zeros.
+    fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
+        let (k, element, loads) = (self.k, dot.gemm.element, dot.loads());
+        let (first, lanes) = match (dot.shared, dot.team) {
+            (false, _) => (k.lane(), 32),
+            (true, 1) => (k.thread_id(), 32 * WARPS),
+            (true, team) => (k.cluster_rank() * (32 * WARPS) + k.thread_id(), 32 * WARPS * team),
+        };
+        k.for_range(first, self.depth, lanes * loads, |first| {
+            let places: Vec<_> = (0..loads).map(|nth| first + nth * lanes).collect();
+            let there: Vec<_> = places.iter().map(|depth| depth.lt(self.depth)).collect();
+            let side = |side: usize| {
+                let apart = side == 0 && dot.is_across();
+                let offset = |depth: &Val<'k, u32>| {
+                    let depth = if apart { wide(*depth) * self.leading[0] } else { wide(*depth) };
+                    depth * u64::from(element.size())
+                };
+                let offsets: Vec<_> = places.iter().map(offset).collect();
+                let read = |line: &Ptr<'k, Global, u8>| {
+                    let numbers = offsets.iter().zip(&there).map(|(offset, there)| {
+                        load_number_where(line.at_wide(*offset), element, *there)
+                    });
+                    numbers.collect::<Vec<_>>()
+                };
+                lines[side].iter().map(read).collect::<Vec<_>>()
+            };
+            add(&[side(0), side(1)], sums);
+        });
+    }
+
+    /// The sum of which this lane writes the result.
+    fn of_lane(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
+        let lane = self.k.lane();
+        (1..).zip(&sums[1..]).fold(sums[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine))
+    }
+
+    /// The same, of what all warps have.
+    fn together(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
+        let (k, lane) = (self.k, self.k.lane());
+        let memory = k.shared::<f32>(32 * WARPS, 16).at(lane);
+        memory.at(k.warp() * 32).store(self.of_lane(sums));
+        k.sync();
+        (1..WARPS).fold(memory.load(), |sum, warp| sum + memory.at(warp * 32).load())
+    }
+
+    /// What a block does that shares columns.
+    fn shared(&self, dot: &Dot, at: &Place<'k>) {
+        let (k, lane) = (self.k, self.k.lane());
+        let values = dot.rows() * dot.columns();
+        let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
+        let sum = self.together(&self.sums(dot, at, at.column));
+        let finish = |sum| self.finish_lane(dot, at, at.column, sum);
+        inbox.iter().for_each(|_| k.wait_cluster());
+        k.when(k.warp().equals(0), || match inbox {
+            None => finish(sum),
+            Some(inbox) => {
+                k.when(lane.lt(values), || inbox.send(lane, sum));
+                inbox.at_first(|| finish(inbox.total(lane.min(values - 1))));
+            }
         });
     }
 
     /// Writes the results: those of each row and column by a lane of its own.
-    fn finish(&self, dot: &Dot, at: &Place<'k>, first: Val<'k, u32>, sums: &[Val<'k, f32>]) {
-        let (lane, element, epilogue) = (self.k.lane(), dot.gemm.output, &dot.gemm.epilogue);
-        let mine = (1..)
-            .zip(&sums[1..])
-            .fold(sums[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine));
-        let (row, column) = (lane / dot.columns(), first + lane % dot.columns());
+    fn finish_lane(&self, dot: &Dot, at: &Place<'k>, first: Val<'k, u32>, sum: Val<'k, f32>) {
+        let lane = self.k.lane();
+        self.finish(dot, at, [lane / dot.columns(), first + lane % dot.columns()], sum);
+    }
+
+    /// Writes a result.
+    fn finish(
+        &self,
+        dot: &Dot,
+        at: &Place<'k>,
+        [row, column]: [Val<'k, u32>; 2],
+        sum: Val<'k, f32>,
+    ) {
+        let (element, epilogue) = (dot.gemm.output, &dot.gemm.epilogue);
         self.k.when(row.lt(self.m) & column.lt(self.n), || {
             let [of_row, of_column, of_product] = self.to;
             let size = u64::from(element.size());
@@ -215,60 +381,41 @@ impl<'k> Terms<'k> {
             let bias =
                 self.bias.map(|bias| load_number(bias.at_wide(wide(biased) * size), element, true));
             let was = epilogue.reads().then(|| load_number(to, element, false));
-            let value = self.factors.finish(epilogue.activation, mine, was, bias);
+            let value = self.factors.finish(epilogue.activation, sum, was, bias);
             store_number(to, element, value);
         });
     }
 }
 
-/// What a lane has read of a line.
-enum Read<'k> {
-    /// Words of several numbers, or of one.
-    Words(Vec<Val<'k, u32>>),
-    Numbers(Vec<Val<'k, f32>>),
-}
-
 impl Dot {
-    /// Bytes of a load.
-    fn bytes(&self) -> u64 {
-        if self.by_pieces() { 16 } else { self.gemm.element.size().into() }
-    }
-
-    /// Loads of a line in a step.
+    /// Loads of a line at a time.
     fn loads(&self) -> u32 {
         match (self.by_pieces(), self.rows()) {
             (true, 1 | 2) => 4,
             (true, 8) if self.gemm.element.size() == 2 => 1,
             (true, _) => 2,
             (false, 1 | 2) => 8,
+            (false, _) if self.has_columns_across() => 8,
             (false, _) => 4,
         }
     }
 
-    /// Depth of a step.
+    /// Depth of what a warp reads in pieces at a time.
     fn step(&self) -> u32 {
-        32 * self.loads() * self.bytes() as u32 / self.gemm.element.size()
+        32 * self.loads() * PIECE as u32 / self.gemm.element.size()
     }
 
-    /// What a lane reads of a line in a step; those of the warp's lanes lie one after the other.
-    fn read<'k>(&self, at: Ptr<'k, Global, u8>) -> Read<'k> {
-        let (element, bytes) = (self.gemm.element, self.bytes() as i64);
-        let load = |nth: u32| at.offset(i64::from(nth) * 32 * bytes);
-        let loads = 0..self.loads();
-        if self.by_pieces() {
-            let words = |nth| load(nth).cast().load_constant_vector::<4>();
-            Read::Words(loads.flat_map(words).collect())
-        } else {
-            Read::Numbers(loads.map(|nth| load_number(load(nth), element, true)).collect())
-        }
+    /// The words that a lane reads of a line in a step; those of the warp's lanes lie one after the
+    /// other.
+    fn read<'k>(&self, at: Ptr<'k, Global, u8>) -> Vec<Val<'k, u32>> {
+        let load = |nth: u32| at.offset(i64::from(nth) * 32 * PIECE as i64);
+        let words = |nth| load(nth).cast().load_constant_vector::<4>();
+        (0..self.loads()).flat_map(words).collect()
     }
 }
 
-fn numbers(read: Read<'_>, element: PtxType) -> Vec<Val<'_, f32>> {
-    match read {
-        Read::Words(words) => words.into_iter().flat_map(|word| unpacked(word, element)).collect(),
-        Read::Numbers(numbers) => numbers,
-    }
+fn numbers<'k>(words: &[Val<'k, u32>], element: PtxType) -> Vec<Val<'k, f32>> {
+    words.iter().flat_map(|word| unpacked(*word, element)).collect()
 }
 
 /// The numbers in a word.

@@ -19,6 +19,23 @@ pub(crate) fn load_number<'k>(
     }
 }
 
+/// Reads a number that nobody writes while the kernel runs, where a condition holds; 0 elsewhere.
+pub(crate) fn load_number_where<'k>(
+    at: Ptr<'k, Global, u8>,
+    element: PtxType,
+    only: Val<'k, bool>,
+) -> Val<'k, f32> {
+    if element == PtxType::F32 {
+        let [number] = at.cast::<f32>().load_where(Some(only), 0.0);
+        return number;
+    }
+    let [bits] = at.cast::<u16>().load_where(Some(only), 0);
+    match element {
+        PtxType::F16 => bits.cast::<F16>().convert(""),
+        _ => (bits.convert::<u32>("") << 16).cast(),
+    }
+}
+
 fn load<'k, T: crate::typed::Element>(at: Ptr<'k, Global, u8>, constant: bool) -> Val<'k, T> {
     match constant {
         true => at.cast::<T>().load_constant(),

@@ -82,11 +82,22 @@ pub(super) struct Place<'k> {
 
 /// The tile of this block, which ends if it has none.
 pub(super) fn tile_of<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) -> Place<'k> {
+    tile_of_team(k, order, size, 1)
+}
+
+/// The same for so many blocks, a power of two, that share a tile.
+pub(super) fn tile_of_team<'k>(
+    k: &'k Code,
+    order: &TileOrder<'k>,
+    size: [u32; 2],
+    team: u32,
+) -> Place<'k> {
     let [down, across] = order.tiles;
+    let block = if team > 1 { k.block_id(0) / team } else { k.block_id(0) };
     let batch = k.block_id(2).mul_add(k.block_count(1), k.block_id(1));
     k.when(batch.ge(order.batch), || k.ret());
     let tiles = down * across;
-    let (tile, part) = (k.block_id(0) % tiles, k.block_id(0) / tiles);
+    let (tile, part) = (block % tiles, block / tiles);
     let panel = across * PANEL;
     let first = tile / panel * PANEL;
     let (within, height) = (tile % panel, (down - first).min(PANEL));

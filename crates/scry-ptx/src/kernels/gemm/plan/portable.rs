@@ -52,7 +52,9 @@ const SMALL: (u64, u64) = (1 << 18, 64);
 
 /// Whether a product is computed as here rather than on Hopper's tensor cores.
 pub(super) fn serves(gemm: &Gemm, machine: Machine) -> bool {
-    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A) || is_small(gemm)
+    let product = Product::new(gemm);
+    let few = || product.is_near() && product.as_dot(machine).is_some();
+    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A) || is_small(gemm) || few()
 }
 
 fn is_small(gemm: &Gemm) -> bool {
@@ -79,7 +81,7 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan
         return product.launch_simple(plan);
     }
     if let Some(dot) = product.as_dot(machine) {
-        return dot.launch_dot(plan);
+        return dot.launch_dot(plan, machine);
     }
     if !exact {
         let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
@@ -135,16 +137,34 @@ impl Product {
         near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.leading < 1 << 32
     }
 
-    /// The product, or its transposed one, if warps compute it line by line, and it has lines for
-    /// all multiprocessors.
+    /// The product, or its transposed one, if warps compute it line by line: it has lines for all
+    /// multiprocessors, and no tensor cores that take it as it lies, or operands would have to be
+    /// copied first.
     fn as_dot(&self, machine: Machine) -> Option<Self> {
         let both = [Self { ..*self }, self.turned()];
-        let enough = |gemm: &Gemm| gemm.n >= 2 * u64::from(machine.multiprocessors);
-        both.into_iter().find(|product| Dot::takes(&product.gemm) && enough(&product.gemm))
+        let halves = self.gemm.element.size() == 2;
+        let copied = halves && !self.is_aligned();
+        let hopper = halves && machine.target.runs(Target::SM_90A);
+        let worth_it = |gemm: &Gemm| {
+            let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
+            let along = gemm.a.order == Order::Rows && gemm.b.order == Order::Columns;
+            (copied && Dot::is_soon(gemm, machine)) || (!hopper && many && along)
+        };
+        let good = both.into_iter().filter(|product| Dot::takes(&product.gemm));
+        let good = good.filter(|product| worth_it(&product.gemm));
+        // Lines along the depth are read faster.
+        good.min_by_key(|product| product.gemm.b.order == Order::Rows)
     }
 
-    fn launch_dot(&self, mut plan: Plan) -> Result<Plan, KernelError> {
-        let kernel = Dot::new(&self.gemm, self.buffers_of(&self.gemm, 1)?, self.flipped);
+    /// Whether tensor cores take halves as they lie.
+    fn is_aligned(&self) -> bool {
+        let Gemm { m, n, k, batch, a, b, .. } = self.gemm;
+        fits(&a, m, k, batch, 2) && fits(&b, k, n, batch, 2)
+    }
+
+    fn launch_dot(&self, mut plan: Plan, machine: Machine) -> Result<Plan, KernelError> {
+        let buffers = self.buffers_of(&self.gemm, 1)?;
+        let kernel = Dot::new(&self.gemm, buffers, self.flipped, machine);
         if kernel.division().grid().is_none() {
             return Err(too_many_tiles(&kernel.division()));
         }

@@ -1,0 +1,72 @@
+//! Columns that lie across the common dimension, in lines that begin anywhere: the lanes of a warp
+//! read neighbours of a line, and warps and blocks take turns with lines.
+
+use super::inbox::Inbox;
+use super::{Dot, Terms, WARPS};
+use crate::kernels::gemm::memory::{load_number_where, wide};
+use crate::kernels::gemm::order::Place;
+use crate::typed::{Val, Var};
+
+/// Columns of a block: two for each lane.
+pub(super) const COLUMNS: u32 = 64;
+
+/// Writes what a block does.
+pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
+    let (k, values) = (terms.k, dot.rows() * COLUMNS);
+    let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
+    let memory = k.shared::<f32>(WARPS * values, 16);
+    let sums: Vec<_> = (0..2 * dot.rows()).map(|_| k.var(0.0f32)).collect();
+    add(terms, dot, at, &sums);
+    let mine = memory.at(k.warp() * values + k.lane());
+    (0..).zip(&sums).for_each(|(nth, sum)| mine.at(32 * nth).store(sum.get()));
+    k.sync();
+    let total = |nth: Val<'k, u32>| {
+        let from = |warp: u32| memory.at(nth).at(warp * values).load();
+        (1..WARPS).fold(from(0), |sum, warp| sum + from(warp))
+    };
+    let finish = |nth: Val<'k, u32>, sum| {
+        terms.finish(dot, at, [nth / COLUMNS, at.column + nth % COLUMNS], sum);
+    };
+    let each = |write: &dyn Fn(Val<'k, u32>)| {
+        k.for_range(k.thread_id(), values, 32 * WARPS, write);
+    };
+    let Some(inbox) = inbox else { return each(&|nth| finish(nth, total(nth))) };
+    k.wait_cluster();
+    each(&|nth| inbox.send(nth, total(nth)));
+    inbox.at_first(|| each(&|nth| finish(nth, inbox.total(nth))));
+}
+
+/// Adds the products of the warp's lines, several at a time. Beyond the ends there are zeros.
+fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) {
+    let (k, element, lines) = (terms.k, dot.gemm.element, dot.loads());
+    let size = u64::from(element.size());
+    let [a, b] = [0, 1]
+        .map(|side| terms.operands[side].at_wide(wide(at.batch) * terms.strides[side] * size));
+    let columns = [0, 32].map(|next| at.column + k.lane() + next);
+    let rows: Vec<_> =
+        (0..dot.rows()).map(|row| k.constant(row).copied().min(terms.m - 1)).collect();
+    let warp = if dot.team > 1 { k.cluster_rank() * WARPS + k.warp() } else { k.warp() };
+    k.for_range(warp * lines, terms.depth, WARPS * dot.team * lines, |first| {
+        let depths: Vec<_> = (0..lines).map(|nth| first + nth).collect();
+        let there: Vec<_> = depths.iter().map(|depth| depth.lt(terms.depth)).collect();
+        let across = |depth: &Val<'k, u32>, side: usize| wide(*depth) * terms.leading[side];
+        let columns = columns.map(|column| {
+            let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
+                let from = b.at_wide((across(depth, 1) + wide(column)) * size);
+                load_number_where(from, element, *there & column.lt(terms.n))
+            };
+            depths.iter().zip(&there).map(read).collect::<Vec<_>>()
+        });
+        let rows = rows.iter().map(|row| {
+            let read = |(depth, there): (&Val<'k, u32>, &Val<'k, bool>)| {
+                let offset = match dot.is_across() {
+                    true => across(depth, 0) + wide(*row),
+                    false => wide(*row) * terms.leading[0] + wide(*depth),
+                };
+                load_number_where(a.at_wide(offset * size), element, *there)
+            };
+            depths.iter().zip(&there).map(read).collect::<Vec<_>>()
+        });
+        super::add(&[rows.collect(), columns.into()], sums);
+    });
+}

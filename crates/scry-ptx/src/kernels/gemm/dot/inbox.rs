@@ -1,0 +1,49 @@
+//! Where the first block of a cluster gets the sums of all.
+
+use crate::typed::hopper::Barrier;
+use crate::typed::{Code, Ptr, Shared, Val};
+
+/// Memory for the same number of sums from each block of the cluster.
+pub(super) struct Inbox<'k> {
+    k: &'k Code,
+    team: u32,
+    values: u32,
+    memory: Ptr<'k, Shared, f32>,
+    full: Barrier<'k>,
+}
+
+impl<'k> Inbox<'k> {
+    /// Prepares it; [`Code::wait_cluster`] follows, before anything is sent.
+    pub(super) fn new(k: &'k Code, team: u32, values: u32) -> Self {
+        let memory = k.shared::<f32>(team * values, 16);
+        let full = Barrier::at(k.shared::<u64>(1, 8));
+        k.when(k.thread_id().equals(0), || {
+            full.init(1);
+            k.fence_barriers();
+            full.arrive_expecting(4 * team * values);
+        });
+        k.sync_warp();
+        k.appear_in_cluster();
+        Self { k, team, values, memory, full }
+    }
+
+    /// Sends a sum of this block to the first one.
+    pub(super) fn send(&self, nth: Val<'k, u32>, sum: Val<'k, f32>) {
+        let place = self.memory.at(self.k.cluster_rank() * self.values + nth);
+        place.send(0, &[sum], self.full);
+    }
+
+    /// What the first block does once it has the sums of all.
+    pub(super) fn at_first(&self, write: impl FnOnce()) {
+        self.k.when(self.k.cluster_rank().equals(0), || {
+            self.full.wait(0);
+            write();
+        });
+    }
+
+    /// A sum over all blocks.
+    pub(super) fn total(&self, nth: Val<'k, u32>) -> Val<'k, f32> {
+        let from = |block: u32| self.memory.at(nth).at(block * self.values).load();
+        (1..self.team).fold(from(0), |sum, block| sum + from(block))
+    }
+}
