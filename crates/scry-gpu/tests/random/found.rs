@@ -218,6 +218,23 @@ fn bytes_are_packed_and_unpacked() {
 }
 
 #[test]
+fn truth_has_one_byte() -> Result<(), GpuError> {
+    let path = support::root().join("corpus/fuzz/truth.wgsl");
+    let source = std::fs::read_to_string(&path).expect("the corpus is there");
+    let columns = [[[0.75f32, -7.0, 1.0, 0.0]; 4]];
+    for gpu in support::devices() {
+        for word in [48u32, 49] {
+            let buffers = (gpu.upload(&[word; 8])?, gpu.upload(&columns)?);
+            let results = gpu.upload(&[[9i32; 4]; 2])?;
+            gpu.dispatch(&source, &[&buffers.0, &buffers.1, &results], 1)?;
+            let expected = [[9; 4], [(word & 1).cast_signed(), 0, 0, 0]];
+            assert_eq!(results.download()?, expected, "{gpu:?}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn floats_have_an_order_beside_long_divisions() {
     let expected: [[i32; 4]; 4] = std::array::from_fn(|i| {
         let order = (WORDS[i] % 8).cast_signed() - 4;

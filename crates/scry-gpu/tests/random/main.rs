@@ -40,7 +40,8 @@ fn every_device_computes_the_same() {
     let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
     let found = problems(seeds, features, reference, others).map(|found| {
         // At once, since a run of many kernels may be cut off.
-        eprintln!("seed {}: {}", found.seed, found.described(reference));
+        eprintln!("seed {}: {}", found.seed, found.problem);
+        eprintln!("seed {}, made small: {}", found.seed, found.described(reference));
         found.seed
     });
     let found: Vec<_> = found.take(most as usize).collect();
