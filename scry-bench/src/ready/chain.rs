@@ -37,7 +37,7 @@ pub fn replay(recording: &Recording) -> Result<f64> {
     const REPLAYS: u32 = 4;
     let start = Instant::now();
     for _ in 1..REPLAYS {
-        recording.replay()?;
+        let _ticket = recording.replay()?;
     }
     recording.replay()?.wait()?;
     Ok(start.elapsed().as_secs_f64() / f64::from(REPLAYS))

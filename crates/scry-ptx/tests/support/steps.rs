@@ -23,8 +23,9 @@ pub fn check_steps(plan: &Plan) {
 }
 
 /// Demands that a kernel that waits itself for the launch before it says so, waits before it lets
-/// the next one begin, reads nothing past the caches' order, and reads early only what is read
-/// and no step before makes. Older targets cannot wait.
+/// the next one begin, reads nothing past the caches' order, and reads early only what is read. If
+/// a step before makes that (dequantised weights), the launch waits as a whole. Older targets
+/// cannot wait.
 fn check_waits(step: &Step) {
     let (kernel, name) = (&step.kernel, step.kernel.name());
     let text = kernel.emit_ptx_for(newest(&**kernel)).expect("it is for this target");
@@ -38,7 +39,6 @@ fn check_waits(step: &Step) {
     assert!(!text.contains("ld.global.nc"), "{name} reads what the launch before may write");
     for at in early {
         assert_eq!(kernel.interface().buffers[*at].access, Access::Read, "{name}");
-        assert!(matches!(step.buffers[*at], Place::Argument(_)), "{name}");
     }
     if !kernel.default_target().has(90) {
         assert!(!kernel.emit_ptx().contains("griddepcontrol"), "{name}");
