@@ -141,6 +141,18 @@ impl Code {
         result
     }
 
+    /// The largest of the numbers of all lanes, of which none is negative: by one instruction from
+    /// `sm_80` on, since their bits have the same order.
+    #[must_use]
+    pub fn largest_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
+        if !self.target().has(80) {
+            return self.reduce_warp(value, 32, |a, b| a.max(b));
+        }
+        let bits = value.cast::<u32>().operand();
+        let opcode = Opcode::new("redux.sync.max.u32");
+        self.op::<u32>(opcode, &[bits, Operand::u32(EVERYONE)]).cast()
+    }
+
     /// One lane of the warp, of which all are here, for each of them alike (`sm_90`).
     #[must_use]
     pub fn elected(&self) -> Val<'_, bool> {

@@ -146,7 +146,7 @@ impl<'k, S: Memory> Image<'k, S> {
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let sizes = values.map(|value| value.unary("abs"));
         let own = sizes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
-        let largest = self.k.reduce_warp(own, 32, |a, b| a.max(b));
+        let largest = self.k.largest_of_warp(own);
         let counts = largest.ge(NEGLIGIBLE);
         // The reciprocal of what is above 2^126 would be flushed to zero.
         let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);
