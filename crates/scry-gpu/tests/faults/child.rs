@@ -4,11 +4,21 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// Names the test that a child process is to run.
 const CHILD: &str = "SCRY_FAULTS_CHILD";
+
+/// Held alone where devices are left no time for others, and shared where work is expected to be
+/// done in time.
+static TIME_OF_DEVICES: RwLock<()> = RwLock::new(());
+
+/// Until it is dropped no other test keeps devices from their work.
+pub fn in_time() -> RwLockReadGuard<'static, ()> {
+    TIME_OF_DEVICES.read().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// What became of a child process.
 pub struct Outcome {
@@ -24,6 +34,16 @@ pub struct Outcome {
 /// `patience`. `name` is the name of the test that calls this, which is run once more in the child;
 /// there the call does not return.
 pub fn in_child_with(
+    name: &str,
+    patience: Duration,
+    variables: &[(&str, OsString)],
+    body: impl FnOnce(),
+) -> Outcome {
+    let _in_time = in_time();
+    run_in_child(name, patience, variables, body)
+}
+
+fn run_in_child(
     name: &str,
     patience: Duration,
     variables: &[(&str, OsString)],
@@ -81,6 +101,12 @@ fn end_of(child: &mut Child, deadline: Instant) -> Option<ExitStatus> {
 /// [`in_child_with`], and the child must do all it has to and end as programs end.
 pub fn in_child(name: &str, patience: Duration, body: impl FnOnce()) -> String {
     in_child_with(name, patience, &[], body).ended_well()
+}
+
+/// [`in_child`], for work that leaves devices no time for others: no other child runs meanwhile.
+pub fn in_child_alone(name: &str, patience: Duration, body: impl FnOnce()) -> String {
+    let _alone = TIME_OF_DEVICES.write().unwrap_or_else(PoisonError::into_inner);
+    run_in_child(name, patience, &[], body).ended_well()
 }
 
 impl Outcome {

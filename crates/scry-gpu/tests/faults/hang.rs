@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use scry_gpu::{BackendKind, Buffer, Device, GpuError, Kernel, Launch};
 
-use super::child::in_child;
+use super::child::in_child_alone;
 use super::devices::{check_works, devices, null};
 
 /// How much longer than the time limit a wait may take.
@@ -135,13 +135,13 @@ fn goes_on(gpu: &Device, kernel: &Kernel, buffer: &Buffer<u32>) {
 #[test]
 fn fault_23_an_endless_loop() {
     let name = "hang::fault_23_an_endless_loop";
-    in_child(name, PATIENCE, || ends_with_the_limit(&endless("true")));
+    in_child_alone(name, PATIENCE, || ends_with_the_limit(&endless("true")));
 }
 
 #[test]
 fn fault_23_an_endless_loop_in_one_invocation() {
     let name = "hang::fault_23_an_endless_loop_in_one_invocation";
-    in_child(name, PATIENCE, || ends_with_the_limit(&endless("index == 13u")));
+    in_child_alone(name, PATIENCE, || ends_with_the_limit(&endless("index == 13u")));
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn fault_23_a_barrier_that_waits_for_an_endless_loop() {
         }";
     let source = format!("{SPIN}{source}");
     let name = "hang::fault_23_a_barrier_that_waits_for_an_endless_loop";
-    in_child(name, PATIENCE, || ends_with_the_limit(&source));
+    in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
 }
 
 #[test]
@@ -172,13 +172,13 @@ fn fault_23_loops_that_end_but_not_in_a_lifetime() {
         }";
     let source = format!("{SPIN}{source}");
     let name = "hang::fault_23_loops_that_end_but_not_in_a_lifetime";
-    in_child(name, PATIENCE, || ends_with_the_limit(&source));
+    in_child_alone(name, PATIENCE, || ends_with_the_limit(&source));
 }
 
 #[test]
 fn fault_23_the_device_is_dropped_while_it_hangs() {
     let name = "hang::fault_23_the_device_is_dropped_while_it_hangs";
-    in_child(name, PATIENCE, || {
+    in_child_alone(name, PATIENCE, || {
         for gpu in one_of_each() {
             let hung = hung(&gpu, &endless("true"));
             let ((), took) = timed(|| drop(hung));
@@ -191,7 +191,7 @@ fn fault_23_the_device_is_dropped_while_it_hangs() {
 #[test]
 fn fault_23_every_thread_that_waits_is_told() {
     let name = "hang::fault_23_every_thread_that_waits_is_told";
-    in_child(name, PATIENCE, || {
+    in_child_alone(name, PATIENCE, || {
         one_of_each().iter().for_each(every_thread_that_waits_is_told);
         // Devices of other hardware are none the worse. The same hardware may still be busy, also
         // for a device that is opened anew.
@@ -273,7 +273,7 @@ fn fault_24_a_barrier_in_non_uniform_control_flow() {
             atomicAdd(&x[2], 1u);
         }";
     let name = "hang::fault_24_a_barrier_in_non_uniform_control_flow";
-    in_child(name, PATIENCE, || ends_or_times_out(source, 256));
+    in_child_alone(name, PATIENCE, || ends_or_times_out(source, 256));
 }
 
 #[test]
@@ -287,7 +287,7 @@ fn fault_24_workgroups_that_wait_for_later_ones() {
         }";
     let source = format!("{SPIN}{source}");
     let name = "hang::fault_24_workgroups_that_wait_for_later_ones";
-    in_child(name, PATIENCE, || ends_or_times_out(&source, 60));
+    in_child_alone(name, PATIENCE, || ends_or_times_out(&source, 60));
 }
 
 #[test]
@@ -302,5 +302,5 @@ fn fault_24_a_spin_lock_between_workgroups() {
             atomicStore(&x[0], 0u);
         }";
     let name = "hang::fault_24_a_spin_lock_between_workgroups";
-    in_child(name, PATIENCE, || ends_or_times_out(source, 64));
+    in_child_alone(name, PATIENCE, || ends_or_times_out(source, 64));
 }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use scry_gpu::{Buffer, Device, Kernel};
 
+use super::child::in_time;
 use super::devices::{STEP, check_works, computes, devices_and_null};
 use crate::support::random_f32;
 
@@ -130,6 +131,7 @@ fn batch(gpu: &Device, it: &mut Held, kernels: &[(Kernel, u32)]) {
 
 #[test]
 fn fault_31_thirty_two_threads_share_a_device() {
+    let _in_time = in_time();
     let all = devices_and_null();
     let each = soak() / all.len() as u32;
     for gpu in all {
