@@ -4,10 +4,12 @@
 //!
 //! Prints a line each second: memory that anybody holds, and that this process' buffers hold;
 //! clocks, load and power by NVIDIA's management library; launches of this process. With `--busy`
-//! there are some to be seen, and with `--once` there is one line.
+//! there are some to be seen, and with `--once` there is one line. Where nobody looks on, since the
+//! output is no terminal, it ends after ten.
 
 use std::env;
 use std::error::Error;
+use std::io::{IsTerminal as _, stdout};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -47,13 +49,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let work = if busy { Some(Work::new(&gpu)?) } else { None };
     let mut watch = Watch { gpu, nvml, since: Instant::now(), launches: 0 };
     println!("{HEADING}");
-    loop {
+    let lines = match (once, stdout().is_terminal()) {
+        (true, _) => 1,
+        (false, true) => usize::MAX,
+        (false, false) => 10,
+    };
+    for _ in 0..lines {
         pass(work.as_ref(), &watch.gpu)?;
         println!("{}", watch.line()?);
-        if once {
-            return Ok(());
-        }
     }
+    Ok(())
 }
 
 /// The management library's view of the device; says what is missing.
