@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scry_gpu::{Device, GpuError};
 
-use super::child::in_child;
+use super::child::in_child_alone;
 use super::devices::{check_works, devices, devices_and_null, try_to_work};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ fn another(gpu: &Device) -> Result<Device, GpuError> {
 fn fault_32_a_program_ends_with_its_devices_open() {
     let name = "exit::fault_32_a_program_ends_with_its_devices_open";
     for _ in 0..TIMES {
-        in_child(name, PATIENCE, || {
+        in_child_alone(name, PATIENCE, || {
             let devices = devices_and_null();
             devices.iter().for_each(check_works);
             let closed: Vec<_> = devices.iter().map(another).collect();
@@ -38,7 +38,7 @@ fn fault_32_a_program_ends_with_its_devices_open() {
 fn fault_32_a_program_ends_in_the_middle_of_work() {
     let name = "exit::fault_32_a_program_ends_in_the_middle_of_work";
     for nth in 0..TIMES {
-        in_child(name, PATIENCE, || {
+        in_child_alone(name, PATIENCE, || {
             for gpu in devices() {
                 let other = gpu.clone();
                 thread::spawn(move || while try_to_work(&gpu).is_ok() {});
