@@ -20,11 +20,6 @@ impl Span {
     pub(crate) fn end(&self) -> u64 {
         self.offset + self.size
     }
-
-    /// Whether the two share a byte.
-    pub(crate) fn overlaps(&self, other: Self) -> bool {
-        self.memory == other.memory && self.offset < other.end() && other.offset < self.end()
-    }
 }
 
 /// One piece of work for a device.

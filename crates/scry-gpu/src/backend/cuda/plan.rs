@@ -3,7 +3,7 @@
 //! Barriers cut steps into segments. What is in one segment may overlap: it can be spread over
 //! several streams, which are forked off the main one by an event and joined to it by events.
 
-use crate::command::{Command, Dispatch, Step};
+use crate::command::{Command, Dispatch, Span, Step};
 
 /// Streams that share the commands of a segment that is spread: the main one, and those at its
 /// side.
@@ -58,7 +58,12 @@ pub(super) fn dispatches(steps: &[Step]) -> impl Iterator<Item = &Dispatch> {
 /// before one, and what is timed keep all order.
 pub(super) fn begins_early(early: &[usize], dispatch: &Dispatch, before: &Dispatch) -> bool {
     let mut read = early.iter().filter_map(|at| dispatch.bindings.get(*at)).map(|it| it.span);
-    !read.any(|read| before.bindings.iter().any(|bound| bound.writes && bound.span.overlaps(read)))
+    !read.any(|read| before.bindings.iter().any(|bound| bound.writes && overlap(bound.span, read)))
+}
+
+/// Whether two spans share a byte.
+fn overlap(a: Span, b: Span) -> bool {
+    a.memory == b.memory && a.offset < b.end() && b.offset < a.end()
 }
 
 /// The launch that a segment consists of, if it is nothing else.
@@ -105,7 +110,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Barrier, Bound, Span, Stages};
+    use crate::command::{Barrier, Bound, Stages};
     use crate::driver::{KernelId, MemoryId};
     use crate::id::Slots;
 
