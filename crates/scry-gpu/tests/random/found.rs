@@ -1,6 +1,8 @@
 //! Kernels that random ones were shrunk to, when they showed a mistake: small, by hand, and with
 //! what WGSL says of them.
 
+use std::fmt::Debug;
+
 use scry_gpu::{BackendKind, Buffer, Device, Element, GpuError};
 
 use crate::support;
@@ -17,19 +19,38 @@ fn run<T: Element + Default>(gpu: &Device, path: &str) -> Result<Vec<T>, GpuErro
     results.download()
 }
 
+/// Every device must compute what is expected.
+fn check<T>(path: &str, expected: &[T])
+where
+    T: Element + Default + PartialEq + Debug,
+{
+    for gpu in support::devices() {
+        let results = run::<T>(&gpu, path).unwrap_or_else(|error| panic!("{gpu:?}: {error}"));
+        assert_eq!(results, expected, "{gpu:?}");
+    }
+}
+
+/// [`check`], but devices may refuse the kernel for what they lack.
+fn check_where_supported<T>(path: &str, expected: &[T], lack: &str)
+where
+    T: Element + Default + PartialEq + Debug,
+{
+    for gpu in support::devices() {
+        match run::<T>(&gpu, path) {
+            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
+            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: {lack}"),
+            Err(error) => panic!("{gpu:?}: {error}"),
+        }
+    }
+}
+
 #[test]
 fn the_sign_of_what_is_converted_decides_how_it_is_widened() {
     let expected = WORDS.map(|word| {
         let signed = |word: u32| i64::from(word.cast_signed()).cast_unsigned();
         [signed(word), word.into(), (!word).into(), signed(!word)]
     });
-    for gpu in support::devices() {
-        match run::<[u64; 4]>(&gpu, "fuzz/widen.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 64-bit integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/widen.wgsl", &expected, "no 64-bit integers");
 }
 
 #[test]
@@ -38,10 +59,7 @@ fn what_grows_by_one_has_a_complement_and_a_negation() {
         let n = i as u32;
         [!n, !(3 * n + 1), n.wrapping_neg(), WORDS[(!n % 4) as usize]]
     });
-    for gpu in support::devices() {
-        let results = run::<[u32; 4]>(&gpu, "fuzz/complement.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/complement.wgsl", &expected);
 }
 
 #[test]
@@ -51,13 +69,7 @@ fn integers_of_16_bits_wrap_before_they_are_widened() {
         let product = x.wrapping_mul(x).wrapping_sub(x);
         [x.wrapping_neg() % 20, x.wrapping_abs() / 3, x.wrapping_add(x), product].map(i32::from)
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/negated.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 16-bit integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/negated.wgsl", &expected, "no 16-bit integers");
 }
 
 #[test]
@@ -70,10 +82,7 @@ fn fields_lie_at_their_offset() {
         let signed = if i == 0 { u32::MAX } else { 0 };
         [bit(WORDS[i].wrapping_add(3)), signed, (772 >> inserted[1]) & 511, inserted[0]]
     });
-    for gpu in support::devices() {
-        let results = run::<[u32; 4]>(&gpu, "fuzz/fields.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/fields.wgsl", &expected);
 }
 
 #[test]
@@ -84,10 +93,7 @@ fn no_bit_is_found_at_minus_one() {
         let trailing = if word == 0 { -1 } else { word.trailing_zeros() as i32 };
         [-1, leading % 5, trailing / 2, 1]
     });
-    for gpu in support::devices() {
-        let results = run::<[i32; 4]>(&gpu, "fuzz/found.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/found.wgsl", &expected);
 }
 
 #[test]
@@ -100,10 +106,7 @@ fn any_component_of_a_quotient_is_there() {
         let difference = (zeros - word.cast_signed() / 5).cast_unsigned();
         [one + word / 6, one ^ (word % 7), (inserted as f32).to_bits(), difference]
     });
-    for gpu in support::devices() {
-        let results = run::<[u32; 4]>(&gpu, "fuzz/quotient.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/quotient.wgsl", &expected);
 }
 
 #[test]
@@ -116,13 +119,7 @@ fn signs_of_complements_are_there_beside_long_divisions() {
         let rest = 77i64.checked_rem(x.into()).unwrap_or(0);
         [(x > (!x).signum()).into(), short.signum().into(), signs as i32, rest as i32]
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/signs.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/signs.wgsl", &expected, "not all integers");
 }
 
 #[test]
@@ -133,13 +130,7 @@ fn sizes_of_16_bits_wrap_beside_long_divisions() {
         let rest = 77u32.checked_rem(word).unwrap_or(0);
         [size, negative, i32::from(x).abs(), rest.cast_signed()]
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/sizes.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/sizes.wgsl", &expected, "not all integers");
 }
 
 #[test]
@@ -151,10 +142,7 @@ fn what_bounds_the_greater_of_a_number_and_its_negative_keeps_that() {
         let bounded = size.clamp(y.min(z), y.max(z));
         [size.max(y.min(0)), bounded, size.max(y).min(z), first(y).max(first(x).abs())]
     });
-    for gpu in support::devices() {
-        let results = run::<[i32; 4]>(&gpu, "fuzz/larger.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/larger.wgsl", &expected);
 }
 
 #[test]
@@ -166,13 +154,7 @@ fn differences_to_zero_are_negatives() {
         let greater = i32::from(y != 1).max(negative).max(negative.signum());
         [greater, (short % 20).into(), i32::from(short) >> 3, (short / 3).into()]
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/less.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: not all integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/less.wgsl", &expected, "not all integers");
 }
 
 #[test]
@@ -185,22 +167,13 @@ fn bounded_numbers_of_16_bits_divide_others() {
         let most = if y.min(0) == 0 { 1 } else { y };
         [quotient, rest, 77u16.checked_div(z).unwrap_or(77).cast_signed(), most].map(i32::from)
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/bounds.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 16-bit integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/bounds.wgsl", &expected, "no 16-bit integers");
 }
 
 #[test]
 fn what_was_loaded_before_a_component_is_stored_stays() {
-    let expected = [5.0, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
-    for gpu in support::devices() {
-        let results = run::<[f32; 4]>(&gpu, "fuzz/earlier.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    let expected = [5.0f32, 6.0, 7.0, 8.0].map(|five| [0.0, five, 0.0, 2.0]);
+    check("fuzz/earlier.wgsl", &expected);
 }
 
 #[test]
@@ -211,10 +184,7 @@ fn bytes_are_packed_and_unpacked() {
         let clamped = (i as i32 - 130).max(-128);
         [0, 1, 2, 3].map(|at| i32::from(at == 0 && word & 1 == 1) + packed * 4 + clamped)
     });
-    for gpu in support::devices() {
-        let results = run::<[i32; 4]>(&gpu, "fuzz/bytes.wgsl");
-        assert_eq!(results.unwrap_or_else(|error| panic!("{error}")), expected, "{gpu:?}");
-    }
+    check("fuzz/bytes.wgsl", &expected);
 }
 
 #[test]
@@ -242,13 +212,7 @@ fn floats_have_an_order_beside_long_divisions() {
         let rest = 77i64.checked_rem(long).unwrap_or(0);
         [order.signum(), (i as i32 - 2).signum(), -1, rest as i32]
     });
-    for gpu in support::devices() {
-        match run::<[i32; 4]>(&gpu, "fuzz/orders.wgsl") {
-            Ok(results) => assert_eq!(results, expected, "{gpu:?}"),
-            Err(GpuError::Unsupported { .. }) => eprintln!("skipped {gpu:?}: no 64-bit integers"),
-            Err(error) => panic!("{gpu:?}: {error}"),
-        }
-    }
+    check_where_supported("fuzz/orders.wgsl", &expected, "no 64-bit integers");
 }
 
 /// A defect of a driver: devices that compile the kernel compute it rightly, and the CPU does.
