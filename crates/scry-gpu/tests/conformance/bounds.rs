@@ -328,3 +328,50 @@ fn fault_21_other_widths() {
     }
     .check_where(Features::I16);
 }
+
+/// The clamps of these stores are dropped because of the loop's test, which must then be made in
+/// every iteration: the counter is set from a copy that an earlier iteration of another loop made.
+#[test]
+fn fault_21_counters_set_from_stale_copies() {
+    const LOOPS: [&str; 3] = [
+        "var i = 5u;
+        while i <= 7u {
+            let saved = i;
+            i = 0u;
+            while i <= 5u { data[i] = 0xffffu; i = saved + 1u; }
+            i = saved + 1u;
+        }",
+        "var i = 5u;
+        while i != 9u {
+            let saved = i;
+            i = 0u;
+            while i < 4u { data[i] = 0xffffu; i = saved + next; }
+            i = 9u;
+        }",
+        "var i = 5u;
+        while i != 9u {
+            let saved = i;
+            i = 0u;
+            loop {
+                if saved < 4u {} else { break; }
+                data[i] = 0xffffu;
+                i += next;
+            }
+            i = 9u;
+        }",
+    ];
+    for body in LOOPS {
+        let source = format!(
+            "@group(0) @binding(0) var<storage, read_write> data: array<u32, 8>;
+            @group(0) @binding(1) var<storage, read> next_of: array<u32>;
+            @compute @workgroup_size(1) fn main() {{ let next = next_of[0]; {body} }}"
+        );
+        let kept: Vec<u32> = (0..8).map(|i| 1000 + i).collect();
+        on_each_device(|gpu| {
+            let after = run_guarded(gpu, &source, &[&kept, &[1]]);
+            let wrong =
+                after[0].iter().zip(&kept).any(|(word, old)| ![*old, 0xffff].contains(word));
+            assert!(!wrong, "`{body}`: {after:?}");
+        });
+    }
+}

@@ -302,3 +302,32 @@ fn values_of_every_kind_pass_through_functions() {
         assert_eq!(got, [18, 20, 16, 56, 8, 6, 0]);
     });
 }
+
+/// What precedes the test of a loop is executed once more than the rest of its body.
+#[test]
+fn effects_before_the_test_of_a_loop() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> counter: atomic<u32>;
+        @group(0) @binding(1) var<storage, read_write> out: array<u32, 3>;
+        @compute @workgroup_size(1) fn main() {
+            var seen = 0u;
+            var i = 7u;
+            for (var outer = 1u; outer < 3u; outer++) {
+                i = 1u;
+                loop {
+                    let before = atomicAdd(&counter, 1u);
+                    if i < 5u {} else { break; }
+                    seen = seen * 16u + before;
+                    i += 1u;
+                }
+            }
+            out[0] = atomicLoad(&counter);
+            out[1] = seen;
+            out[2] = i;
+        }";
+    on_each_device(|gpu| {
+        // Four iterations and the last test, twice; the counter starts at zero.
+        let out = run_words(gpu, source, &[&[0]], 3, one_workgroup());
+        assert_eq!(out, [10, 0x0123_5678, 5]);
+    });
+}

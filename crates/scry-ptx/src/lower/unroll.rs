@@ -26,16 +26,26 @@ pub(super) fn turns(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> O
     (weight <= MAX_WEIGHT).then_some(turns)
 }
 
-/// The number of turns, if it is known: a variable goes from a constant in constant steps, and the
-/// loop is left where it compares with another one.
+/// The trip count, if it is known: a variable goes from a constant in constant steps, and the loop
+/// is left where it compares with another constant.
+///
+/// The last evaluation of the instructions before the test, the one after which the loop is left,
+/// is not written out. So none of them may have an effect.
 fn counted(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
     let test = body.iter().position(|stmt| !matches!(stmt, Stmt::Let(_)))?;
     let Stmt::If { condition, accept, reject } = &body[test] else { return None };
     if !accept.is_empty() || reject.as_slice() != [Stmt::Leave(label)] {
         return None;
     }
+    let header = &body[..test];
+    if header.iter().any(|stmt| has_effect(kir, stmt)) {
+        return None;
+    }
     let Inst::Binary(op, counter, end) = *kir.inst(*condition) else { return None };
     let Inst::Get(var) = *kir.inst(counter) else { return None };
+    if !computes(header, *condition) || !computes(header, counter) {
+        return None;
+    }
     let first = constant(kir, last_set(before, var)?)?;
     let (end, step) = (constant(kir, end)?, step(kir, body, var)?);
     let count = count(kir.ty(counter), op, first, end, step)?;
@@ -63,12 +73,31 @@ fn sets(stmt: &Stmt, var: Var) -> bool {
         || stmt.blocks().flatten().any(|stmt| sets(stmt, var))
 }
 
-/// What each turn adds to a variable, if all add the same.
+/// Whether statements compute a value. A value that was computed before the loop is the same in
+/// every iteration: read from a variable, it is what the variable held then, not what it holds now.
+fn computes(stmts: &[Stmt], value: Value) -> bool {
+    stmts
+        .iter()
+        .any(|stmt| *stmt == Stmt::Let(value) || stmt.blocks().any(|block| computes(block, value)))
+}
+
+/// Whether a statement computes something that cannot be left out where nothing uses it.
+fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
+    let Stmt::Let(value) = stmt else { return true };
+    let inst = kir.inst(*value);
+    !inst.is_pure() && !matches!(inst, Inst::Get(_) | Inst::Load { .. } | Inst::Extra(..))
+}
+
+/// What each iteration adds to a variable, if all add the same: the only assignment adds a constant
+/// to what the variable held when the iteration began.
 fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
-    let mut setting = body.iter().filter(|stmt| sets(stmt, var));
-    let (Some(Stmt::Set(_, next)), None) = (setting.next(), setting.next()) else { return None };
+    let mut setting = body.iter().enumerate().filter(|(_, stmt)| sets(stmt, var));
+    let (Some((at, Stmt::Set(_, next))), None) = (setting.next(), setting.next()) else {
+        return None;
+    };
     let Inst::Binary(op, counter, by) = *kir.inst(*next) else { return None };
-    let (is_counter, by) = (*kir.inst(counter) == Inst::Get(var), constant(kir, by)?);
+    let is_counter = *kir.inst(counter) == Inst::Get(var) && computes(&body[..at], counter);
+    let by = constant(kir, by)?;
     match op {
         BinaryOp::Add if is_counter => Some(by),
         BinaryOp::Sub if is_counter => Some(-by),

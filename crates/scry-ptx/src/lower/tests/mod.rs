@@ -7,4 +7,5 @@ mod machine;
 mod subgroup;
 pub(super) mod support;
 mod text;
+mod unroll;
 mod warp;

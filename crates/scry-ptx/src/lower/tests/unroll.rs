@@ -1,0 +1,105 @@
+//! Which loops are unrolled: those alone whose counter and step are read in every iteration.
+
+use scry_ir::kir::{Kir, KirOptions, Stmt};
+
+use crate::lower::unroll::turns;
+
+/// A kernel with two buffers and a body.
+fn kernel(body: &str) -> Kir {
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> four: array<u32, 8>;
+         @group(0) @binding(1) var<storage, read_write> counter: atomic<u32>;
+         var<workgroup> shared_bound: array<u32, 8>;
+         @compute @workgroup_size(1) fn main(@builtin(local_invocation_index) lane: u32) {{ {body} }}"
+    );
+    let program = scry_ir::Program::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let kir = program.to_kir(&KirOptions { checked: true });
+    kir.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The trip count of each loop, in the order of the text; none of those that are not unrolled.
+fn trip_counts(body: &str) -> Vec<Option<u32>> {
+    fn collect(kir: &Kir, block: &[Stmt], counts: &mut Vec<Option<u32>>) {
+        for (nth, stmt) in block.iter().enumerate() {
+            if let Stmt::Loop { label, body, .. } = stmt {
+                counts.push(turns(kir, &block[..nth], *label, body).map(|turns| turns.count));
+            }
+            stmt.blocks().for_each(|block| collect(kir, block, counts));
+        }
+    }
+    let kir = kernel(body);
+    let mut counts = Vec::new();
+    collect(&kir, &kir.body, &mut counts);
+    counts
+}
+
+#[test]
+fn plain_counters_are_unrolled() {
+    assert_eq!(trip_counts("for (var i = 1u; i < 8u; i++) { four[i] = i; }"), [Some(7)]);
+    assert_eq!(trip_counts("for (var i = 7i; i >= 0; i -= 2) { four[i] = 1u; }"), [Some(4)]);
+    let nested = "for (var i = 2u; i < 6u; i++) {
+        for (var j = 0u; j < 2u; j++) { four[i + j] = j; }
+    }";
+    assert_eq!(trip_counts(nested), [Some(4), Some(2)]);
+}
+
+/// The step is added to what the counter held before the inner loop, which never ends by it.
+#[test]
+fn a_stale_step_is_not_unrolled() {
+    let inner = "var i = 5u;
+        while i <= 7u {
+            let saved = i;
+            i = 0u;
+            while i <= 5u { four[i] = 7u; i = saved + 1u; }
+            i = saved + 1u;
+        }";
+    assert_eq!(trip_counts(inner), [None, None]);
+    let from_data = "var i = 5u;
+        loop {
+            let saved = i;
+            i = 0u;
+            while i < 4u { four[i] = 7u; i = saved + 1u; }
+            shared_bound[lane] = i;
+            workgroupBarrier();
+            i = shared_bound[1];
+            if i == 9u { break; }
+        }";
+    assert_eq!(trip_counts(from_data), [None, None]);
+}
+
+/// The test reads what the counter held before the loop: it always holds, or never.
+#[test]
+fn a_stale_test_is_not_unrolled() {
+    let body = "var i = 5u;
+        loop {
+            let saved = i;
+            i = 0u;
+            loop {
+                if saved < 4u {} else { break; }
+                four[i] = 7u;
+                i += 1u;
+            }
+            i = four[2];
+            if i == 9u { break; }
+        }";
+    assert_eq!(trip_counts(body), [None, None]);
+}
+
+/// The test is evaluated once more than the rest of the body, and what comes before it too.
+#[test]
+fn effects_before_the_test_are_not_unrolled() {
+    let body = "var i = 1u;
+        loop {
+            let x = atomicAdd(&counter, 1u);
+            if i < 5u {} else { break; }
+            four[i] = x;
+            i += 1u;
+        }";
+    assert_eq!(trip_counts(body), [None]);
+}
+
+#[test]
+fn two_steps_are_not_unrolled() {
+    let body = "for (var i = 0u; i < 8u; i++) { four[i] = 1u; if four[0] == 3u { i += 2u; } }";
+    assert_eq!(trip_counts(body), [None]);
+}
