@@ -8,7 +8,17 @@ use crate::support::Workplace;
 #[test]
 fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do() {
     let place = Workplace::without_driver();
-    let words = ["vulkan", "to mend it", "VK_DRIVER_FILES"];
+    let document = place.scry(&["doctor", "--json"]).ends(0).json();
+    let absent = document["result"]["absent"].as_array().unwrap();
+    let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
+    let [reason, remedy] = ["reason", "remedy"].map(|field| vulkan[field].as_str().unwrap());
+    // With a loader it is the driver that is missing, and the variables say where it was looked for.
+    if reason.contains("loader could not be opened") {
+        assert!(remedy.starts_with("install the Vulkan loader"), "{remedy}");
+    } else {
+        assert!(remedy.contains("VK_DRIVER_FILES=/nonexistent"), "{remedy}");
+    }
+    let words = ["vulkan", "to mend it", remedy];
     place.scry(&["doctor"]).ends(0).says(&words).says(&["cpu:0", "works"]);
     place.scry(&["devices"]).ends(0).says(&["cpu:0", "software", "scry-cpu"]);
     place.write(
@@ -22,13 +32,8 @@ fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do()
     place.scry(&[&run[..], &["--device", "vulkan"]].concat()).ends(1).says(&words);
     place.scry(&["devices", "--device", "vulkan"]).ends(1).says(&words);
 
-    let document = place.scry(&["doctor", "--json"]).ends(0).json();
     assert_eq!(document["result"]["preferred"], "cpu:0");
     assert_eq!(document["result"]["libraries"], serde_json::json!([]), "CUDA alone needs them");
-    let absent = document["result"]["absent"].as_array().unwrap();
-    let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
-    assert!(!vulkan["reason"].as_str().unwrap().is_empty());
-    assert!(!vulkan["remedy"].as_str().unwrap().is_empty());
     assert_eq!(document["result"]["environment"]["VK_ICD_FILENAMES"], "/nonexistent");
     let document = place.scry(&["devices", "--json"]).ends(0).json();
     let devices = document["result"]["devices"].as_array().unwrap();
