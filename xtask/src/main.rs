@@ -3,6 +3,7 @@
 mod artifact;
 mod bundle;
 mod ci;
+mod full;
 mod miri;
 mod peers;
 mod repo;
@@ -16,6 +17,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation, miri
+  full [RUN..]     the long soaks and seed ranges, or those named; prints one table, logs in target/full
   miri             runs a selection of the tests under Miri
   tidy             checks the budgets and rules of the sources; names each breach by file and line
   size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["ci"] => ci::run(),
+        ["full", ref runs @ ..] => full::run(runs),
         ["miri"] => miri::run(),
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),

@@ -1,0 +1,129 @@
+//! `cargo xtask full`: the long soaks and seed ranges that CI runs a share of, and one table of them.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::repo;
+
+/// One long run.
+struct Run {
+    name: &'static str,
+    /// What it shows.
+    what: &'static str,
+    /// Environment variables, as CONTRIBUTING.md explains them.
+    variables: &'static [(&'static str, &'static str)],
+    /// Arguments of cargo.
+    cargo: &'static str,
+}
+
+const RUNS: [Run; 3] = [
+    Run {
+        name: "soak",
+        what: "fault tests, a minute of stress each",
+        variables: &[("SCRY_SOAK", "1")],
+        cargo: "test --release -p scry-gpu --test faults",
+    },
+    Run {
+        name: "random",
+        what: "10,000 well-defined random kernels on every device",
+        variables: &[("SCRY_FUZZ_SEEDS", "10000")],
+        cargo: "test --release -p scry-gpu --test random every_device_computes_the_same",
+    },
+    Run {
+        name: "sabotage",
+        what: "a wrong result in every operator of the kernel IR",
+        variables: &[],
+        cargo: "xtask sabotage",
+    },
+];
+
+/// How a run ended.
+struct Outcome {
+    passed: bool,
+    time: Duration,
+    /// The last line that sums it up.
+    summary: String,
+}
+
+/// Runs what is named, or all, in order; the output of each goes to a file. Fails if one failed.
+pub(crate) fn run(only: &[&str]) -> Result<()> {
+    if let Some(unknown) = only.iter().find(|name| !RUNS.iter().any(|run| run.name == **name)) {
+        bail!("there is no run `{unknown}`, only {}", RUNS.map(|run| run.name).join(", "));
+    }
+    let root = repo::root();
+    let logs = root.join("target/full");
+    fs::create_dir_all(&logs).with_context(|| format!("{} cannot be made", logs.display()))?;
+    let chosen = RUNS.iter().filter(|run| only.is_empty() || only.contains(&run.name));
+    let mut rows = Vec::new();
+    for run in chosen {
+        eprintln!("{}: {} …", run.name, run.what);
+        rows.push((run, execute(&root, run, &logs.join(format!("{}.log", run.name)))?));
+    }
+    println!("{:<10} {:>7}  {:<6}  what", "run", "seconds", "result");
+    for (run, outcome) in &rows {
+        println!("{}", row(run, outcome));
+    }
+    let failed = rows.iter().filter(|(_, outcome)| !outcome.passed).count();
+    ensure!(failed == 0, "{failed} of {} runs failed; see {}", rows.len(), logs.display());
+    Ok(())
+}
+
+fn execute(root: &Path, run: &Run, log: &Path) -> Result<Outcome> {
+    let file = File::create(log).with_context(|| format!("{} cannot be made", log.display()))?;
+    let mut command = repo::cargo(root);
+    command.args(run.cargo.split(' ')).envs(run.variables.iter().copied());
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
+    let start = Instant::now();
+    let status = status_of(&mut command, run)?;
+    let text = fs::read_to_string(log)?;
+    Ok(Outcome { passed: status, time: start.elapsed(), summary: summary(&text) })
+}
+
+fn status_of(command: &mut Command, run: &Run) -> Result<bool> {
+    let status = command.status().with_context(|| format!("cargo {} cannot start", run.cargo))?;
+    Ok(status.success())
+}
+
+/// The last line that counts tests, operators or kernels.
+fn summary(log: &str) -> String {
+    let counts =
+        |line: &&str| line.starts_with("test result:") || line.contains("operators noticed");
+    log.lines().rev().find(counts).unwrap_or("no summary line").to_owned()
+}
+
+fn row(run: &Run, outcome: &Outcome) -> String {
+    let result = if outcome.passed { "ok" } else { "FAILED" };
+    let (seconds, summary) = (outcome.time.as_secs(), &outcome.summary);
+    format!("{:<10} {seconds:>7}  {result:<6}  {}: {summary}", run.name, run.what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_summary_line_counts() {
+        let log =
+            "test result: ok. 1 passed\nrunning\ntest result: FAILED. 0 passed; 1 failed\nx\n";
+        assert_eq!(summary(log), "test result: FAILED. 0 passed; 1 failed");
+        assert_eq!(summary("error\n"), "no summary line");
+    }
+
+    #[test]
+    fn a_failed_run_says_so_in_its_row() {
+        let outcome =
+            Outcome { passed: false, time: Duration::from_secs(61), summary: "none".to_owned() };
+        let row = row(&RUNS[0], &outcome);
+        assert!(row.contains("soak") && row.contains("61") && row.contains("FAILED"), "{row}");
+    }
+
+    #[test]
+    fn unknown_runs_are_refused_by_name() {
+        let error = run(&["nothing"]).unwrap_err().to_string();
+        assert!(error.contains("nothing") && error.contains("soak"), "{error}");
+    }
+}
