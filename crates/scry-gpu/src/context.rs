@@ -193,10 +193,12 @@ impl Context {
                 let point = self.submit_once(&mut queue, &steps, false)?;
                 queue.push(InFlight::of(point, recorded));
             }
-            recorded.list.set_defined();
-            recorded.defined.get_or_init(|| ());
         }
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        // Not before: what the recording itself overwrites stays undefined if it is not submitted.
+        if recorded.defined.set(()).is_ok() {
+            recorded.list.set_defined();
+        }
         self.launches.fetch_add(recorded.list.launches(), Ordering::Relaxed);
         // The recording begins by ordering all that came before it.
         queue.hazards = recorded.hazards.clone();

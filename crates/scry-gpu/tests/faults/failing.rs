@@ -236,6 +236,23 @@ fn fault_03_zeros_for_a_replay_that_fails_keep_their_memory() {
 }
 
 #[test]
+fn fault_03_a_replay_that_fails_defines_no_memory() {
+    for selector in selectors() {
+        let (gpu, plan) = open(&selector, Fault::OutOfMemory, u64::MAX);
+        let filled = gpu.alloc::<u32>(16).unwrap();
+        let mut batch = gpu.batch();
+        batch.fill(&filled, 7).unwrap();
+        let recording = batch.record().unwrap();
+        // The recording overwrites all of the buffer, which so gets no zeros; its replay fails.
+        plan.fail_later(0);
+        assert!(recording.replay().is_err(), "{selector}");
+        assert_eq!(filled.download().unwrap(), [0; 16], "{selector}: what was there before");
+        recording.replay().unwrap().wait().unwrap();
+        assert_eq!(filled.download().unwrap(), [7; 16], "{selector}");
+    }
+}
+
+#[test]
 fn fault_28_work_in_flight_is_bounded_also_when_none_of_it_ends() {
     let (gpu, _) = open("null", Fault::Hang, 0);
     let buffer = gpu.alloc::<u32>(4).unwrap();
