@@ -4,6 +4,9 @@
 //! and others go on meanwhile: a call that comes then finds half of a driver. So once it begins no
 //! call gets through any more, and those in progress are waited for. What was registered last
 //! runs first: this is registered after each device that was opened.
+//!
+//! A forked child has a copy of all this, but none of its parent's threads: it counts its own calls,
+//! from zero, and waits for them as its parent does for its own.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,6 +19,7 @@ use crate::driver::{
 };
 use crate::error::{GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
+use crate::process::Process;
 
 /// How long the end waits for calls in progress. Waits are series of short ones.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -29,15 +33,17 @@ static GATE: Gate = Gate(AtomicUsize::new(0));
 /// How many calls are in progress, and in the highest bit whether no more get through.
 struct Gate(AtomicUsize);
 
-/// A call in progress.
-pub(crate) struct Call<'g>(&'g Gate);
+/// A call in progress, and the process that it is counted in.
+pub(crate) struct Call<'g>(&'g Gate, Process);
 
 impl Gate {
     const CLOSED: usize = 1 << (usize::BITS - 1);
 
     fn enter(&self) -> Option<Call<'_>> {
+        // First: from here on forks are noticed.
+        let process = Process::current();
         let before = self.0.fetch_add(1, Ordering::AcqRel);
-        let call = Call(self);
+        let call = Call(self, process);
         (before & Self::CLOSED == 0).then_some(call)
     }
 
@@ -53,12 +59,26 @@ impl Gate {
         }
         true
     }
+
+    /// Counts from zero again, for a process in which none of the calls is in progress.
+    fn forget_calls(&self) {
+        self.0.fetch_and(Self::CLOSED, Ordering::AcqRel);
+    }
 }
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        self.0.0.fetch_sub(1, Ordering::Release);
+        // In a child that was forked in the middle of it the call is not counted.
+        if !self.1.was_left() {
+            self.0.0.fetch_sub(1, Ordering::Release);
+        }
     }
+}
+
+/// Calls of the parent's threads are none of a forked child's. Does only what is allowed between a
+/// `fork` and whatever comes next.
+pub(crate) fn forked() {
+    GATE.forget_calls();
 }
 
 /// Begins a call; none once the process is ending.
@@ -86,28 +106,22 @@ fn ended(info: &DeviceInfo) -> GpuError {
 #[cfg(unix)]
 fn close_at_exit() {
     use std::ffi::c_int;
-    use std::sync::OnceLock;
-
-    use crate::process::Process;
 
     // SAFETY: the declaration is C's.
     unsafe extern "C" {
         fn atexit(handler: extern "C" fn()) -> c_int;
     }
 
-    /// The process that opened a device first: calls of its threads are none of a forked child's.
-    static OPENED_IN: OnceLock<Process> = OnceLock::new();
-
-    extern "C" fn close() {
-        let is_child = OPENED_IN.get().is_some_and(|process| process.was_left());
-        GATE.close(if is_child { Duration::ZERO } else { PATIENCE });
-    }
-
-    OPENED_IN.get_or_init(Process::current);
     // SAFETY: the handler may be called at any time, and lies where this function does.
     if unsafe { atexit(close) } != 0 {
         log::warn!("the end of the process is not noticed: atexit failed");
     }
+}
+
+/// What the end of the process begins with.
+#[cfg(unix)]
+extern "C" fn close() {
+    GATE.close(PATIENCE);
 }
 
 /// Elsewhere other threads are gone before libraries end.
@@ -241,5 +255,34 @@ mod tests {
             });
             assert!(gate.close(LONG) && is_done.load(Ordering::Acquire));
         });
+    }
+
+    #[test]
+    #[cfg(all(unix, not(miri)))]
+    fn a_forked_child_waits_for_its_own_calls_alone() {
+        let _of_the_parent = call().unwrap();
+        // SAFETY: the child touches atomics, starts a thread and ends without returning.
+        let child = unsafe { libc::fork() };
+        assert!(child >= 0, "fork failed");
+        if child == 0 {
+            let own = call();
+            let is_done = std::sync::Arc::new(AtomicBool::new(false));
+            let (done, start) = (is_done.clone(), Instant::now());
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(50));
+                done.store(true, Ordering::Release);
+                drop(own);
+            });
+            close();
+            // The parent's call, which never ends here, would have cost all of the patience.
+            let well = is_done.load(Ordering::Acquire) && start.elapsed() < PATIENCE;
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(i32::from(!well)) };
+        }
+        let mut status = 0;
+        // SAFETY: `child` is a child of this process, and `status` outlives the call.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert!(libc::WIFEXITED(status), "{status:#x}");
+        assert_eq!(libc::WEXITSTATUS(status), 0, "its own call was not waited for");
     }
 }

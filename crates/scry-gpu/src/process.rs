@@ -53,6 +53,7 @@ fn count_forks() {
     /// None is asked for: the type is what POSIX wants.
     unsafe extern "C" fn count() {
         FORKS.fetch_add(1, Ordering::Relaxed);
+        crate::ending::forked();
     }
 
     static REGISTERED: Once = Once::new();

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use scry_gpu::{Device, GpuError};
+use scry_gpu::{Device, DeviceKind, GpuError};
 
 use super::child::in_child_alone;
 use super::devices::{check_works, devices, devices_and_null, try_to_work};
@@ -47,4 +47,30 @@ fn fault_32_a_program_ends_in_the_middle_of_work() {
             thread::sleep(Duration::from_millis(50 + 7 * nth));
         });
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn fault_32_a_forked_child_ends_in_the_middle_of_work() {
+    let name = "exit::fault_32_a_forked_child_ends_in_the_middle_of_work";
+    in_child_alone(name, PATIENCE, || {
+        devices().iter().for_each(check_works);
+        // Whether a GPU's driver can begin anew in the child of a process that used it is the
+        // driver's affair.
+        let is_software = |gpu: &Device| gpu.info().kind == DeviceKind::Software;
+        let (software, others): (Vec<_>, Vec<_>) = devices().into_iter().partition(is_software);
+        for gpu in others {
+            println!("skipped on {gpu:?}: forks of a process that used a GPU");
+        }
+        for nth in 0..TIMES {
+            super::system::in_fork(Duration::from_secs(20), || {
+                for gpu in software.iter().map(|gpu| another(gpu).expect("it opened before")) {
+                    thread::spawn(move || while try_to_work(&gpu).is_ok() {});
+                }
+                thread::sleep(Duration::from_millis(30 + 7 * nth));
+                // SAFETY: the ordinary end of a program; other threads use no handler of this one.
+                unsafe { libc::exit(0) };
+            });
+        }
+    });
 }

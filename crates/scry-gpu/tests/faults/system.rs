@@ -12,7 +12,7 @@ use super::devices::{STEP, check_works, devices, devices_and_null, null, selecto
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `body` in a fork of this process. Fails if it panics or does not end in time.
-fn in_fork(patience: Duration, body: impl FnOnce()) {
+pub fn in_fork(patience: Duration, body: impl FnOnce()) {
     // SAFETY: the child runs `body` on the only thread that it has, then ends without returning;
     // that it does so in a copy of a process with several threads is what the tests are about.
     let child = unsafe { libc::fork() };
