@@ -1,14 +1,15 @@
 //! Physical devices: what each is and can do, and the opening of one.
 
-use std::ffi::c_char;
+use std::ffi::CStr;
 use std::sync::Arc;
 
+use ash::vk;
 use scry_ir::Features;
 
 use super::features::{Extensions, FeatureChain};
 use super::gpu::Gpu;
 use super::instance::{self, Instance, version_text};
-use super::{VulkanDriver, error, vk};
+use super::{VulkanDriver, error};
 use crate::backend::Absence;
 use crate::driver::{Adapter, Driver};
 use crate::error::Result;
@@ -78,7 +79,7 @@ pub(super) struct CacheIdentity {
 /// Every usable device: discrete ones first, then integrated, virtual, others, software.
 pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
     // SAFETY: a plain query.
-    let physical = unsafe { instance.raw.physical_devices() };
+    let physical = unsafe { instance.raw.enumerate_physical_devices() };
     let physical = physical.map_err(|code| Absence {
         reason: format!("vkEnumeratePhysicalDevices failed: {}", error::explain(code)),
         remedy: instance::driver_remedy(&[]),
@@ -132,19 +133,17 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
 /// Properties of a physical device, as Vulkan tells them.
 struct Properties {
     core: vk::PhysicalDeviceProperties,
-    v11: vk::PhysicalDeviceVulkan11Properties,
-    v12: vk::PhysicalDeviceVulkan12Properties,
+    v11: vk::PhysicalDeviceVulkan11Properties<'static>,
+    v12: vk::PhysicalDeviceVulkan12Properties<'static>,
     max_push_descriptors: u32,
     max_buffer_size: u64,
     pci: Option<PciAddress>,
 }
 
-fn probe(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
-    let mut core: vk::PhysicalDeviceProperties2 = vk::structure();
+fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
     // SAFETY: the physical device is one of the instance's.
-    unsafe { instance.properties(physical, &mut core) };
-    let core = core.properties;
-    let name = text(&core.device_name);
+    let core = unsafe { instance.get_physical_device_properties(physical) };
+    let name = text(core.device_name_as_c_str());
     if core.api_version < instance::OLDEST {
         let version = version_text(core.api_version);
         return Err(format!("{name} has Vulkan {version}, older than 1.2"));
@@ -176,9 +175,9 @@ fn probe(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Result<Probe,
 }
 
 /// The queue family to compute on, and the valid bits of its timestamps.
-fn compute_queue(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
+fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
     // SAFETY: the physical device is one of the instance's.
-    let families = unsafe { instance.queue_families(physical) };
+    let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
     // The first of those with timestamps, else the first.
     let mut first = None;
     for (index, family) in (0u32..).zip(&families) {
@@ -193,32 +192,30 @@ fn compute_queue(instance: &vk::Instance, physical: vk::PhysicalDevice) -> Optio
 }
 
 fn properties(
-    instance: &vk::Instance,
+    instance: &ash::Instance,
     physical: vk::PhysicalDevice,
     extensions: &Extensions,
     version: u32,
 ) -> Properties {
-    let mut v11: vk::PhysicalDeviceVulkan11Properties = vk::structure();
-    let mut v12: vk::PhysicalDeviceVulkan12Properties = vk::structure();
-    let mut push: vk::PhysicalDevicePushDescriptorProperties = vk::structure();
-    let mut sizes: vk::PhysicalDeviceMaintenance4Properties = vk::structure();
-    let mut place: vk::PhysicalDevicePCIBusInfoProperties = vk::structure();
-    let mut all: vk::PhysicalDeviceProperties2 = vk::structure();
-    vk::push_next(&mut all, &mut v11);
-    vk::push_next(&mut all, &mut v12);
+    let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
+    let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
+    let mut push = vk::PhysicalDevicePushDescriptorPropertiesKHR::default();
+    let mut sizes = vk::PhysicalDeviceMaintenance4Properties::default();
+    let mut place = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
+    let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut v11).push_next(&mut v12);
     if extensions.push_descriptor {
-        vk::push_next(&mut all, &mut push);
+        all = all.push_next(&mut push);
     }
     if version >= vk::API_VERSION_1_3 {
-        vk::push_next(&mut all, &mut sizes);
+        all = all.push_next(&mut sizes);
     }
     if extensions.pci_bus_info {
-        vk::push_next(&mut all, &mut place);
+        all = all.push_next(&mut place);
     }
     // SAFETY: the structures chained belong to versions and extensions that the device has.
-    unsafe { instance.properties(physical, &mut all) };
+    unsafe { instance.get_physical_device_properties2(physical, &mut all) };
     let core = all.properties;
-    (v11.head.next, v12.head.next) = (std::ptr::null(), std::ptr::null());
+    (v11.p_next, v12.p_next) = (std::ptr::null_mut(), std::ptr::null_mut());
     Properties {
         core,
         v11,
@@ -238,7 +235,7 @@ fn properties(
 }
 
 fn info(
-    instance: &vk::Instance,
+    instance: &ash::Instance,
     physical: vk::PhysicalDevice,
     properties: &Properties,
     features: &FeatureChain,
@@ -250,10 +247,10 @@ fn info(
         .limits
         .min_storage_buffer_offset_alignment
         .max(core.limits.min_uniform_buffer_offset_alignment);
-    let driver = [text(&v12.driver_name), text(&v12.driver_info)];
+    let driver = [text(v12.driver_name_as_c_str()), text(v12.driver_info_as_c_str())];
     DeviceInfo {
         index: 0,
-        name: text(&core.device_name),
+        name: text(core.device_name_as_c_str()),
         backend: BackendKind::Vulkan,
         kind: kind(core.device_type),
         vendor_id: core.vendor_id,
@@ -274,8 +271,8 @@ fn info(
     }
 }
 
-fn text(vulkan: &[c_char]) -> String {
-    vk::text(vulkan).map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
+fn text(vulkan: Result<&CStr, std::ffi::FromBytesUntilNulError>) -> String {
+    vulkan.map(|text| text.to_string_lossy().trim().to_owned()).unwrap_or_default()
 }
 
 fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
@@ -289,7 +286,7 @@ fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
 }
 
 /// WGSL's subgroup operations, which a device has all of or none.
-fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties) -> Features {
+fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
     use vk::SubgroupFeatureFlags as Group;
     let all = Group::BASIC
         | Group::VOTE
@@ -308,21 +305,20 @@ fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties) -> Features {
 
 /// Bytes of device-local memory, and of those that this process may take.
 fn memory(
-    instance: &vk::Instance,
+    instance: &ash::Instance,
     physical: vk::PhysicalDevice,
     with_budget: bool,
 ) -> (u64, Option<u64>) {
-    let mut budget: vk::PhysicalDeviceMemoryBudgetProperties = vk::structure();
-    let mut all: vk::PhysicalDeviceMemoryProperties2 = vk::structure();
+    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
+    let mut all = vk::PhysicalDeviceMemoryProperties2::default();
     if with_budget {
-        vk::push_next(&mut all, &mut budget);
+        all = all.push_next(&mut budget);
     }
     // SAFETY: the budget is asked for only where the device has the extension.
-    unsafe { instance.memory(physical, &mut all) };
+    unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
     let heaps = all.memory_properties;
     let (mut size, mut free) = (0, 0);
-    let count = heaps.memory_heap_count as usize;
-    for (heap, budget) in heaps.memory_heaps.iter().take(count).zip(budget.heap_budget) {
+    for (heap, budget) in heaps.memory_heaps_as_slice().iter().zip(budget.heap_budget) {
         if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
             size += heap.size;
             free += budget;
@@ -333,7 +329,7 @@ fn memory(
 
 /// Bytes that this process may take of the device's memory at present, where the driver tells.
 pub(super) fn memory_budget(
-    instance: &vk::Instance,
+    instance: &ash::Instance,
     physical: vk::PhysicalDevice,
     extensions: &Extensions,
 ) -> Option<u64> {

@@ -5,9 +5,10 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use ash::vk;
+
 use super::gpu::Gpu;
 use super::spans::Spans;
-use super::vk;
 
 /// Sizes of blocks of one kind of memory: each is twice as large as the one before, up to the
 /// second size. What is larger than a block has one of its own.
@@ -88,12 +89,10 @@ impl Allocation {
 impl Allocator {
     /// Nothing is taken from the device yet.
     pub(super) fn new(gpu: &Arc<Gpu>, sizes: [BlockSizes; 2]) -> Self {
-        let mut told: vk::PhysicalDeviceMemoryProperties2 = vk::structure();
+        let instance = &gpu.instance.raw;
         // SAFETY: the physical device is one of the instance's.
-        unsafe { gpu.instance.raw.memory(gpu.physical, &mut told) };
-        let all = told.memory_properties;
-        let types = all.memory_types.iter().take(all.memory_type_count as usize);
-        let types = types.map(|ty| MemoryType {
+        let all = unsafe { instance.get_physical_device_memory_properties(gpu.physical) };
+        let types = all.memory_types_as_slice().iter().map(|ty| MemoryType {
             flags: ty.property_flags,
             heap_size: all.memory_heaps[ty.heap_index as usize].size,
             blocks: Vec::new(),
@@ -195,7 +194,7 @@ impl Allocator {
         let memory = block.memory;
         ty.blocks[at] = None;
         // SAFETY: no buffer lies there any more.
-        unsafe { self.gpu.raw.free_memory(memory) };
+        unsafe { self.gpu.raw.free_memory(memory, None) };
     }
 
     /// All that is allocated.
@@ -208,7 +207,7 @@ impl Drop for Allocator {
     fn drop(&mut self) {
         for block in self.types.iter().flat_map(|ty| &ty.blocks).flatten() {
             // SAFETY: dropped after all buffers.
-            unsafe { self.gpu.raw.free_memory(block.memory) };
+            unsafe { self.gpu.raw.free_memory(block.memory, None) };
         }
     }
 }
@@ -253,22 +252,22 @@ impl MemoryBlock {
         is_visible: bool,
         is_shared: bool,
     ) -> Result<Self, Refusal> {
-        let info = vk::MemoryAllocateInfo {
-            allocation_size: size,
-            memory_type_index: index as u32,
-            ..vk::structure()
-        };
+        let info =
+            vk::MemoryAllocateInfo::default().allocation_size(size).memory_type_index(index as u32);
         // SAFETY: a plain allocation, of a type that the device has.
-        let memory = unsafe { gpu.raw.allocate_memory(&info) }
+        let memory = unsafe { gpu.raw.allocate_memory(&info, None) }
             .map_err(|code| Refusal::Call("vkAllocateMemory", code))?;
         let mut mapped = None;
         if is_visible {
             // SAFETY: the memory is fresh, and visible to the host.
-            match unsafe { gpu.raw.map_memory(memory) } {
+            let start = unsafe {
+                gpu.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())
+            };
+            match start {
                 Ok(start) => mapped = NonNull::new(start.cast()).map(Mapping),
                 Err(code) => {
                     // SAFETY: nothing uses the memory.
-                    unsafe { gpu.raw.free_memory(memory) };
+                    unsafe { gpu.raw.free_memory(memory, None) };
                     return Err(Refusal::Call("vkMapMemory", code));
                 }
             }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use ash::vk;
+
 use super::compile::Kernel;
 use super::gpu::Gpu;
-use super::vk;
 use crate::error::Result;
 
 /// A command buffer with a pool of its own, and the descriptor sets that it uses.
@@ -18,10 +19,9 @@ pub(super) struct Commands {
 impl Commands {
     /// An empty command buffer.
     pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
-        let info =
-            vk::CommandPoolCreateInfo { queue_family_index: gpu.queue_family, ..vk::structure() };
+        let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family);
         // SAFETY: the queue family is the one that the device was opened with.
-        let pool = unsafe { gpu.raw.create_command_pool(&info) }
+        let pool = unsafe { gpu.raw.create_command_pool(&info, None) }
             .map_err(|code| gpu.failed("vkCreateCommandPool", code))?;
         let mut commands = Self {
             buffer: vk::CommandBuffer::null(),
@@ -29,9 +29,14 @@ impl Commands {
             pool,
             gpu: Arc::clone(gpu),
         };
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
         // SAFETY: the pool is fresh; if this fails, the drop destroys it.
-        commands.buffer = unsafe { gpu.raw.allocate_command_buffer(pool) }
+        let buffers = unsafe { gpu.raw.allocate_command_buffers(&info) }
             .map_err(|code| gpu.failed("vkAllocateCommandBuffers", code))?;
+        commands.buffer = buffers[0];
         Ok(commands)
     }
 
@@ -39,11 +44,11 @@ impl Commands {
     pub(super) fn begin(&mut self, usage: vk::CommandBufferUsageFlags) -> Result<()> {
         self.sets.reset()?;
         let device = &self.gpu.raw;
-        let info = vk::CommandBufferBeginInfo { flags: usage, ..vk::structure() };
+        let info = vk::CommandBufferBeginInfo::default().flags(usage);
         // SAFETY: `&mut self` makes the pool this thread's, and the device is done with it.
         unsafe {
             device
-                .reset_command_pool(self.pool)
+                .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
                 .map_err(|code| self.gpu.failed("vkResetCommandPool", code))?;
             device
                 .begin_command_buffer(self.buffer, &info)
@@ -65,7 +70,7 @@ impl Drop for Commands {
             return;
         }
         // SAFETY: dropped only once the device is done with it, or before it was submitted.
-        unsafe { self.gpu.raw.destroy_command_pool(self.pool) };
+        unsafe { self.gpu.raw.destroy_command_pool(self.pool, None) };
     }
 }
 
@@ -91,8 +96,9 @@ impl DescriptorSets {
     fn reset(&mut self) -> Result<()> {
         self.current = 0;
         for pool in &self.pools {
+            let flags = vk::DescriptorPoolResetFlags::empty();
             // SAFETY: the commands that used the sets are done.
-            unsafe { self.gpu.raw.reset_descriptor_pool(*pool) }
+            unsafe { self.gpu.raw.reset_descriptor_pool(*pool, flags) }
                 .map_err(|code| self.gpu.failed("vkResetDescriptorPool", code))?;
         }
         Ok(())
@@ -100,15 +106,18 @@ impl DescriptorSets {
 
     /// A set for the kernel's bindings.
     pub(super) fn allocate(&mut self, kernel: &Kernel) -> Result<vk::DescriptorSet> {
+        let layouts = [kernel.set_layout];
         loop {
             let fresh = self.current == self.pools.len();
             if fresh {
                 self.grow(kernel.bindings)?;
             }
-            let (pool, layout) = (self.pools[self.current], kernel.set_layout);
+            let info = vk::DescriptorSetAllocateInfo::default()
+                .descriptor_pool(self.pools[self.current])
+                .set_layouts(&layouts);
             // SAFETY: `&mut self` makes the pool this thread's; the layout is not for pushing.
-            match unsafe { self.gpu.raw.allocate_descriptor_set(pool, layout) } {
-                Ok(set) => return Ok(set),
+            match unsafe { self.gpu.raw.allocate_descriptor_sets(&info) } {
+                Ok(sets) => return Ok(sets[0]),
                 Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
                     if !fresh =>
                 {
@@ -122,15 +131,11 @@ impl DescriptorSets {
     fn grow(&mut self, bindings: usize) -> Result<()> {
         let count = DESCRIPTORS_PER_POOL.max(u32::try_from(bindings).unwrap_or(u32::MAX));
         let sizes = [vk::DescriptorType::STORAGE_BUFFER, vk::DescriptorType::UNIFORM_BUFFER]
-            .map(|ty| vk::DescriptorPoolSize { ty, descriptor_count: count });
-        let info = vk::DescriptorPoolCreateInfo {
-            max_sets: SETS_PER_POOL,
-            pool_size_count: sizes.len() as u32,
-            pool_sizes: sizes.as_ptr(),
-            ..vk::structure()
-        };
+            .map(|ty| vk::DescriptorPoolSize::default().ty(ty).descriptor_count(count));
+        let info =
+            vk::DescriptorPoolCreateInfo::default().max_sets(SETS_PER_POOL).pool_sizes(&sizes);
         // SAFETY: a plain creation.
-        let pool = unsafe { self.gpu.raw.create_descriptor_pool(&info) }
+        let pool = unsafe { self.gpu.raw.create_descriptor_pool(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorPool", code))?;
         self.pools.push(pool);
         Ok(())
@@ -144,7 +149,7 @@ impl Drop for DescriptorSets {
         }
         for pool in &self.pools {
             // SAFETY: dropped with the commands that used the sets.
-            unsafe { self.gpu.raw.destroy_descriptor_pool(*pool) };
+            unsafe { self.gpu.raw.destroy_descriptor_pool(*pool, None) };
         }
     }
 }

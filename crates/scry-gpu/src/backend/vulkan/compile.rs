@@ -3,11 +3,11 @@
 use std::ffi::CString;
 use std::sync::Arc;
 
+use ash::vk;
 use scry_ir::{Program, Space, SpirvOptions};
 
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
-use super::vk;
 use crate::driver::CompileJob;
 use crate::error::Result;
 
@@ -95,7 +95,7 @@ fn belongs(blob: &[u8], identity: CacheIdentity) -> bool {
         let bytes = blob.get(at..at + 4)?;
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
     };
-    let version = vk::CACHE_HEADER_VERSION_ONE;
+    let version = vk::PipelineCacheHeaderVersion::ONE.as_raw() as u32;
     word(0) == Some(CACHE_HEADER as u32)
         && word(4) == Some(version)
         && word(8) == Some(identity.vendor)
@@ -111,21 +111,17 @@ struct Cache {
 
 impl Cache {
     fn new(gpu: &Arc<Gpu>, blob: &[u8]) -> Result<Self> {
-        let info = vk::PipelineCacheCreateInfo {
-            initial_data_size: blob.len(),
-            initial_data: blob.as_ptr().cast(),
-            ..vk::structure()
-        };
+        let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
         // SAFETY: the data is empty or was made by this driver for this device, which its header
         // and the disk cache's checksum both say.
-        let raw = unsafe { gpu.raw.create_pipeline_cache(&info) }
+        let raw = unsafe { gpu.raw.create_pipeline_cache(&info, None) }
             .map_err(|code| gpu.failed("vkCreatePipelineCache", code))?;
         Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
     fn data(&self) -> Result<Vec<u8>> {
         // SAFETY: the cache is alive, and only this thread has it.
-        unsafe { self.gpu.raw.pipeline_cache_data(self.raw) }
+        unsafe { self.gpu.raw.get_pipeline_cache_data(self.raw) }
             .map_err(|code| self.gpu.failed("vkGetPipelineCacheData", code))
     }
 }
@@ -133,7 +129,7 @@ impl Cache {
 impl Drop for Cache {
     fn drop(&mut self) {
         // SAFETY: the compilation that used the cache is over.
-        unsafe { self.gpu.raw.destroy_pipeline_cache(self.raw) };
+        unsafe { self.gpu.raw.destroy_pipeline_cache(self.raw, None) };
     }
 }
 
@@ -169,38 +165,33 @@ impl Kernel {
             .bindings
             .iter()
             .zip(0..)
-            .map(|(ty, index)| vk::DescriptorSetLayoutBinding {
-                binding: index,
-                descriptor_type: *ty,
-                descriptor_count: 1,
-                stage_flags: vk::ShaderStageFlags::COMPUTE,
-                immutable_samplers: std::ptr::null(),
+            .map(|(ty, index)| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(index)
+                    .descriptor_type(*ty)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
             })
             .collect();
-        let info = vk::DescriptorSetLayoutCreateInfo {
-            flags: if self.pushes { vk::SET_LAYOUT_PUSH_DESCRIPTORS } else { 0 },
-            binding_count: bindings.len() as u32,
-            bindings: bindings.as_ptr(),
-            ..vk::structure()
-        };
+        let mut flags = vk::DescriptorSetLayoutCreateFlags::empty();
+        if self.pushes {
+            flags |= vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
+        }
+        let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
         // SAFETY: the core checked the number of bindings against the device's limits.
-        self.set_layout = unsafe { self.gpu.raw.create_descriptor_set_layout(&info) }
+        self.set_layout = unsafe { self.gpu.raw.create_descriptor_set_layout(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorSetLayout", code))?;
+        let sets = [self.set_layout];
         let words = u32::try_from(self.immediates.next_multiple_of(4)).unwrap_or(u32::MAX);
-        let constants = vk::PushConstantRange {
-            stage_flags: vk::ShaderStageFlags::COMPUTE,
-            offset: 0,
-            size: words,
-        };
-        let info = vk::PipelineLayoutCreateInfo {
-            set_layout_count: 1,
-            set_layouts: &self.set_layout,
-            push_constant_range_count: u32::from(words > 0),
-            push_constant_ranges: &constants,
-            ..vk::structure()
-        };
+        let constants = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(words)];
+        let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
+        if words > 0 {
+            info = info.push_constant_ranges(&constants);
+        }
         // SAFETY: the core checked the size of the immediates against the device's limit.
-        self.layout = unsafe { self.gpu.raw.create_pipeline_layout(&info) }
+        self.layout = unsafe { self.gpu.raw.create_pipeline_layout(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreatePipelineLayout", code))?;
         Ok(())
     }
@@ -211,31 +202,28 @@ impl Kernel {
             .bindings
             .iter()
             .zip(0u32..)
-            .map(|(ty, index)| vk::DescriptorUpdateTemplateEntry {
-                dst_binding: index,
-                dst_array_element: 0,
-                descriptor_count: 1,
-                descriptor_type: *ty,
-                offset: index as usize * stride,
-                stride,
+            .map(|(ty, index)| {
+                vk::DescriptorUpdateTemplateEntry::default()
+                    .dst_binding(index)
+                    .descriptor_count(1)
+                    .descriptor_type(*ty)
+                    .offset(index as usize * stride)
+                    .stride(stride)
             })
             .collect();
-        let info = vk::DescriptorUpdateTemplateCreateInfo {
-            entry_count: entries.len() as u32,
-            entries: entries.as_ptr(),
-            template_type: if self.pushes {
-                vk::TEMPLATE_PUSH_DESCRIPTORS
+        let info = vk::DescriptorUpdateTemplateCreateInfo::default()
+            .descriptor_update_entries(&entries)
+            .template_type(if self.pushes {
+                vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR
             } else {
-                vk::TEMPLATE_DESCRIPTOR_SET
-            },
-            descriptor_set_layout: self.set_layout,
-            pipeline_bind_point: vk::BIND_POINT_COMPUTE,
-            pipeline_layout: self.layout,
-            set: 0,
-            ..vk::structure()
-        };
+                vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET
+            })
+            .descriptor_set_layout(self.set_layout)
+            .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
+            .pipeline_layout(self.layout)
+            .set(0);
         // SAFETY: the entries are those of the set's layout.
-        self.template = unsafe { self.gpu.raw.create_descriptor_update_template(&info) }
+        self.template = unsafe { self.gpu.raw.create_descriptor_update_template(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorUpdateTemplate", code))?;
         Ok(())
     }
@@ -243,28 +231,23 @@ impl Kernel {
     fn make_pipeline(&mut self, source: &Source<'_>, cache: vk::PipelineCache) -> Result<()> {
         let entry = CString::new(source.entry)
             .map_err(|error| self.gpu.refused("vkCreateComputePipelines", error.to_string()))?;
-        let info = vk::ShaderModuleCreateInfo {
-            code_size: size_of_val(source.spirv),
-            code: source.spirv.as_ptr(),
-            ..vk::structure()
-        };
+        let info = vk::ShaderModuleCreateInfo::default().code(source.spirv);
         // SAFETY: the SPIR-V was written from a validated module.
-        let module = unsafe { self.gpu.raw.create_shader_module(&info) }
+        let module = unsafe { self.gpu.raw.create_shader_module(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateShaderModule", code))?;
-        let stage = vk::PipelineShaderStageCreateInfo {
-            stage: vk::ShaderStageFlags::COMPUTE,
-            module,
-            name: entry.as_ptr(),
-            ..vk::structure()
-        };
-        let info = vk::ComputePipelineCreateInfo { stage, layout: self.layout, ..vk::structure() };
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(&entry);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
         // SAFETY: the module is alive until after the call, and declares what the layout has.
         let made = unsafe {
-            let made = self.gpu.raw.create_compute_pipeline(cache, &info);
-            self.gpu.raw.destroy_shader_module(module);
+            let made = self.gpu.raw.create_compute_pipelines(cache, &[info], None);
+            self.gpu.raw.destroy_shader_module(module, None);
             made
         };
-        self.pipeline = made.map_err(|code| self.gpu.failed("vkCreateComputePipelines", code))?;
+        let made = made.map_err(|(_, code)| self.gpu.failed("vkCreateComputePipelines", code))?;
+        self.pipeline = made[0];
         Ok(())
     }
 }
@@ -278,10 +261,10 @@ impl Drop for Kernel {
         // SAFETY: by the driver's contract no unfinished submission uses the kernel; handles that
         // were never made are null, which Vulkan ignores.
         unsafe {
-            device.destroy_pipeline(self.pipeline);
-            device.destroy_descriptor_update_template(self.template);
-            device.destroy_pipeline_layout(self.layout);
-            device.destroy_descriptor_set_layout(self.set_layout);
+            device.destroy_pipeline(self.pipeline, None);
+            device.destroy_descriptor_update_template(self.template, None);
+            device.destroy_pipeline_layout(self.layout, None);
+            device.destroy_descriptor_set_layout(self.set_layout, None);
         }
     }
 }

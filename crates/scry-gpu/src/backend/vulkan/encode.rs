@@ -3,12 +3,13 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use ash::vk;
+
 use super::commands::Commands;
 use super::compile::Kernel;
 use super::gpu::Gpu;
 use super::memory::Block;
 use super::timing::Timer;
-use super::vk;
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
 use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
 use crate::driver::{KernelMark, MemoryMark};
@@ -102,13 +103,21 @@ impl<'a> Encoder<'a> {
         if from.is_empty() || to.is_empty() {
             return;
         }
-        let memory = vk::MemoryBarrier {
-            src_access_mask: writes,
-            dst_access_mask: accesses,
-            ..vk::structure()
-        };
+        let memory =
+            [vk::MemoryBarrier::default().src_access_mask(writes).dst_access_mask(accesses)];
+        let flags = vk::DependencyFlags::empty();
         // SAFETY: the command buffer is being recorded.
-        unsafe { self.gpu.raw.cmd_pipeline_barrier(self.commands.buffer, (from, to), &memory) };
+        unsafe {
+            self.gpu.raw.cmd_pipeline_barrier(
+                self.commands.buffer,
+                from,
+                to,
+                flags,
+                &memory,
+                &[],
+                &[],
+            );
+        }
     }
 
     fn fill(&self, dst: Span, pattern: u32) -> Result<()> {
@@ -120,7 +129,9 @@ impl<'a> Encoder<'a> {
         }
         let commands = self.commands.buffer;
         // SAFETY: `buffer` checked that the range lies in a live buffer.
-        unsafe { self.gpu.raw.cmd_fill_buffer(commands, buffer, (offset, size), pattern) };
+        unsafe {
+            self.gpu.raw.cmd_fill_buffer(commands, buffer, offset, size, pattern);
+        }
         Ok(())
     }
 
@@ -132,8 +143,10 @@ impl<'a> Encoder<'a> {
             let why = format!("{src:?} and {dst:?} differ in size or overlap");
             return Err(self.gpu.refused("vkCmdCopyBuffer", why));
         }
-        let region =
-            vk::BufferCopy { src_offset: src.offset, dst_offset: dst.offset, size: src.size };
+        let region = [vk::BufferCopy::default()
+            .src_offset(src.offset)
+            .dst_offset(dst.offset)
+            .size(src.size)];
         let commands = self.commands.buffer;
         // SAFETY: `buffer` checked that both ranges lie in live buffers; they do not overlap.
         unsafe { self.gpu.raw.cmd_copy_buffer(commands, from, to, &region) };
@@ -161,16 +174,18 @@ impl<'a> Encoder<'a> {
         let commands = self.commands.buffer;
         let previous = previous.filter(|previous| previous.kernel == dispatch.kernel);
         if previous.is_none() {
+            let (device, point) = (&self.gpu.raw, vk::PipelineBindPoint::COMPUTE);
             // SAFETY: the command buffer is being recorded, and the kernel is alive.
-            unsafe { self.gpu.raw.cmd_bind_pipeline(commands, kernel.pipeline) };
+            unsafe { device.cmd_bind_pipeline(commands, point, kernel.pipeline) };
         }
         if previous.is_none_or(|previous| previous.bindings != dispatch.bindings) {
             self.bind(kernel, dispatch, written)?;
         }
         self.push_immediates(kernel, &dispatch.immediates);
+        let [x, y, z] = dispatch.groups;
         // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
         // core checked the number of workgroups.
-        unsafe { self.gpu.raw.cmd_dispatch(commands, dispatch.groups) };
+        unsafe { self.gpu.raw.cmd_dispatch(commands, x, y, z) };
         Ok(())
     }
 
@@ -193,12 +208,20 @@ impl<'a> Encoder<'a> {
         if dispatch.bindings.is_empty() {
             return Ok(());
         }
-        if let (true, Some(push)) = (kernel.pushes, self.gpu.push) {
+        if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
             let infos = self.infos(&dispatch.bindings)?;
             let (commands, template) = (self.commands.buffer, kernel.template);
             // SAFETY: the template reads as many infos as the kernel has bindings, which is how
             // many there are; their buffers are alive.
-            unsafe { push(commands, template, kernel.layout, 0, infos) };
+            unsafe {
+                push.cmd_push_descriptor_set_with_template(
+                    commands,
+                    template,
+                    kernel.layout,
+                    0,
+                    infos,
+                );
+            }
             return Ok(());
         }
         let set = match written.find(dispatch) {
@@ -209,10 +232,13 @@ impl<'a> Encoder<'a> {
                 set
             }
         };
-        let (device, commands) = (&self.gpu.raw, self.commands.buffer);
+        let (commands, point) = (self.commands.buffer, vk::PipelineBindPoint::COMPUTE);
         // SAFETY: the set is of the kernel's layout and holds live buffers; nothing writes it
         // before the commands are done.
-        unsafe { device.cmd_bind_descriptor_set(commands, kernel.layout, set) };
+        unsafe {
+            let device = &self.gpu.raw;
+            device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
+        }
         Ok(())
     }
 
@@ -231,8 +257,11 @@ impl<'a> Encoder<'a> {
         self.bindings.clear();
         for Bound { span, .. } in bindings {
             let buffer = self.buffer("vkCmdDispatch", *span)?;
-            let (offset, range) = (span.offset, span.size);
-            self.bindings.push(vk::DescriptorBufferInfo { buffer, offset, range });
+            let info = vk::DescriptorBufferInfo::default()
+                .buffer(buffer)
+                .offset(span.offset)
+                .range(span.size);
+            self.bindings.push(info);
         }
         Ok(self.bindings.as_ptr().cast())
     }
@@ -249,9 +278,12 @@ impl<'a> Encoder<'a> {
             padded.resize(immediates.len().next_multiple_of(4), 0);
             &padded
         };
+        let stage = vk::ShaderStageFlags::COMPUTE;
         let commands = self.commands.buffer;
         // SAFETY: the pipeline's layout has a range of exactly so many words.
-        unsafe { self.gpu.raw.cmd_push_constants(commands, kernel.layout, words) };
+        unsafe {
+            self.gpu.raw.cmd_push_constants(commands, kernel.layout, stage, 0, words);
+        }
     }
 }
 

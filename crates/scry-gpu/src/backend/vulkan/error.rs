@@ -1,6 +1,7 @@
 //! Vulkan's result codes as errors that say what happened and what to do.
 
-use super::vk;
+use ash::vk;
+
 use crate::error::GpuError;
 
 /// The error for a Vulkan call on `device` that returned `code`.

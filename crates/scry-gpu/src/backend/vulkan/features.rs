@@ -3,17 +3,10 @@
 
 use std::ffi::{CStr, c_char};
 
+use ash::{ext, khr, vk};
 use scry_ir::Features;
 
 use super::instance::has_extension;
-use super::vk;
-
-const PUSH_DESCRIPTOR: &CStr = c"VK_KHR_push_descriptor";
-const MEMORY_BUDGET: &CStr = c"VK_EXT_memory_budget";
-const PCI_BUS_INFO: &CStr = c"VK_EXT_pci_bus_info";
-const ATOMIC_FLOAT: &CStr = c"VK_EXT_shader_atomic_float";
-const ZERO_INITIALIZE: &CStr = c"VK_KHR_zero_initialize_workgroup_memory";
-const PORTABILITY_SUBSET: &CStr = c"VK_KHR_portability_subset";
 
 /// The extensions of a device that are made use of; each true if the device has it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,18 +23,18 @@ pub(super) struct Extensions {
 impl Extensions {
     /// Asks a device.
     pub(super) fn query(
-        instance: &vk::Instance,
+        instance: &ash::Instance,
         physical: vk::PhysicalDevice,
     ) -> Result<Self, vk::Result> {
         // SAFETY: the physical device is one of the instance's.
-        let found = unsafe { instance.extensions(physical) }?;
+        let found = unsafe { instance.enumerate_device_extension_properties(physical) }?;
         Ok(Self {
-            push_descriptor: has_extension(&found, PUSH_DESCRIPTOR),
-            memory_budget: has_extension(&found, MEMORY_BUDGET),
-            pci_bus_info: has_extension(&found, PCI_BUS_INFO),
-            atomic_float: has_extension(&found, ATOMIC_FLOAT),
-            zero_initialize: has_extension(&found, ZERO_INITIALIZE),
-            portability_subset: has_extension(&found, PORTABILITY_SUBSET),
+            push_descriptor: has_extension(&found, khr::push_descriptor::NAME),
+            memory_budget: has_extension(&found, ext::memory_budget::NAME),
+            pci_bus_info: has_extension(&found, ext::pci_bus_info::NAME),
+            atomic_float: has_extension(&found, ext::shader_atomic_float::NAME),
+            zero_initialize: has_extension(&found, khr::zero_initialize_workgroup_memory::NAME),
+            portability_subset: has_extension(&found, khr::portability_subset::NAME),
         })
     }
 
@@ -49,11 +42,11 @@ impl Extensions {
     pub(super) fn names(&self, version: u32) -> Vec<*const c_char> {
         let promoted = version >= vk::API_VERSION_1_3;
         let all: [(bool, &CStr); 5] = [
-            (self.push_descriptor, PUSH_DESCRIPTOR),
-            (self.memory_budget, MEMORY_BUDGET),
-            (self.atomic_float, ATOMIC_FLOAT),
-            (self.zero_initialize && !promoted, ZERO_INITIALIZE),
-            (self.portability_subset, PORTABILITY_SUBSET),
+            (self.push_descriptor, khr::push_descriptor::NAME),
+            (self.memory_budget, ext::memory_budget::NAME),
+            (self.atomic_float, ext::shader_atomic_float::NAME),
+            (self.zero_initialize && !promoted, khr::zero_initialize_workgroup_memory::NAME),
+            (self.portability_subset, khr::portability_subset::NAME),
         ];
         all.iter().filter(|(present, _)| *present).map(|(_, name)| name.as_ptr()).collect()
     }
@@ -64,43 +57,43 @@ impl Extensions {
 }
 
 /// Features of a device: those that it has, or those to be enabled.
+#[derive(Default)]
 pub(super) struct FeatureChain {
     core: vk::PhysicalDeviceFeatures,
-    v11: vk::PhysicalDeviceVulkan11Features,
-    v12: vk::PhysicalDeviceVulkan12Features,
-    zero: Option<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures>,
-    dot: Option<vk::PhysicalDeviceShaderIntegerDotProductFeatures>,
-    atomics: Option<vk::PhysicalDeviceShaderAtomicFloatFeatures>,
+    v11: vk::PhysicalDeviceVulkan11Features<'static>,
+    v12: vk::PhysicalDeviceVulkan12Features<'static>,
+    zero: Option<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures<'static>>,
+    dot: Option<vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>>,
+    atomics: Option<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>>,
 }
 
 impl FeatureChain {
     fn empty(extensions: &Extensions, version: u32) -> Self {
         Self {
-            core: vk::structure::<vk::PhysicalDeviceFeatures2>().features,
-            v11: vk::structure(),
-            v12: vk::structure(),
-            zero: extensions.has_zero_initialize(version).then(vk::structure),
-            dot: (version >= vk::API_VERSION_1_3).then(vk::structure),
-            atomics: extensions.atomic_float.then(vk::structure),
+            zero: extensions.has_zero_initialize(version).then(Default::default),
+            dot: (version >= vk::API_VERSION_1_3).then(Default::default),
+            atomics: extensions.atomic_float.then(Default::default),
+            ..Self::default()
         }
     }
 
     /// Calls `visit` with the whole chain; what it writes there stays.
     pub(super) fn chained<R>(
         &mut self,
-        visit: impl FnOnce(&mut vk::PhysicalDeviceFeatures2) -> R,
+        visit: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
     ) -> R {
-        let mut chain = vk::PhysicalDeviceFeatures2 { features: self.core, ..vk::structure() };
-        vk::push_next(&mut chain, &mut self.v11);
-        vk::push_next(&mut chain, &mut self.v12);
+        let mut chain = vk::PhysicalDeviceFeatures2::default()
+            .features(self.core)
+            .push_next(&mut self.v11)
+            .push_next(&mut self.v12);
         if let Some(zero) = &mut self.zero {
-            vk::push_next(&mut chain, zero);
+            chain = chain.push_next(zero);
         }
         if let Some(dot) = &mut self.dot {
-            vk::push_next(&mut chain, dot);
+            chain = chain.push_next(dot);
         }
         if let Some(atomics) = &mut self.atomics {
-            vk::push_next(&mut chain, atomics);
+            chain = chain.push_next(atomics);
         }
         let result = visit(&mut chain);
         self.core = chain.features;
@@ -110,23 +103,23 @@ impl FeatureChain {
 
     /// Cuts the links, which are of no use once `self` moves.
     fn unlink(&mut self) {
-        let end = std::ptr::null();
-        self.v11.head.next = end;
-        self.v12.head.next = end;
+        let end = std::ptr::null_mut();
+        self.v11.p_next = end;
+        self.v12.p_next = end;
         if let Some(zero) = &mut self.zero {
-            zero.head.next = end;
+            zero.p_next = end;
         }
         if let Some(dot) = &mut self.dot {
-            dot.head.next = end;
+            dot.p_next = end;
         }
         if let Some(atomics) = &mut self.atomics {
-            atomics.head.next = end;
+            atomics.p_next = end;
         }
     }
 
     /// What a device has of what is made use of, and nothing else.
     pub(super) fn query(
-        instance: &vk::Instance,
+        instance: &ash::Instance,
         physical: vk::PhysicalDevice,
         extensions: &Extensions,
         version: u32,
@@ -134,7 +127,7 @@ impl FeatureChain {
         let mut present = Self::empty(extensions, version);
         // SAFETY: the structures chained belong to versions and extensions that the device has.
         present.chained(|chain| unsafe {
-            instance.features(physical, chain);
+            instance.get_physical_device_features2(physical, chain);
         });
         present.restricted(extensions, version)
     }
@@ -142,9 +135,12 @@ impl FeatureChain {
     fn restricted(&self, extensions: &Extensions, version: u32) -> Self {
         let mut used = Self::empty(extensions, version);
         let core = &self.core;
-        used.core.shader_float64 = core.shader_float64;
-        used.core.shader_int64 = core.shader_int64;
-        used.core.shader_int16 = core.shader_int16;
+        used.core = vk::PhysicalDeviceFeatures {
+            shader_float64: core.shader_float64,
+            shader_int64: core.shader_int64,
+            shader_int16: core.shader_int16,
+            ..Default::default()
+        };
         let v11 = &self.v11;
         used.v11.storage_buffer16_bit_access = v11.storage_buffer16_bit_access;
         used.v11.uniform_and_storage_buffer16_bit_access =

@@ -4,10 +4,12 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use ash::{ext, khr, vk};
+
 use super::adapter::{self, CacheIdentity, Probe, Timestamps};
 use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
-use super::{error, lock, resident, vk};
+use super::{error, lock, resident};
 use crate::error::{GpuError, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::process::{FORKED, Process};
@@ -17,7 +19,7 @@ const NVIDIA: u32 = 0x10de;
 
 /// A logical device. Everything made from it holds an `Arc` of it.
 pub(super) struct Gpu {
-    pub(super) raw: Arc<vk::Device>,
+    pub(super) raw: ash::Device,
     pub(super) info: DeviceInfo,
     pub(super) instance: Arc<Instance>,
     pub(super) physical: vk::PhysicalDevice,
@@ -26,14 +28,14 @@ pub(super) struct Gpu {
     pub(super) timestamps: Timestamps,
     pub(super) cache_identity: CacheIdentity,
     /// Pushes descriptors into command buffers, where the device can.
-    pub(super) push: Option<vk::PushDescriptors>,
+    pub(super) push: Option<khr::push_descriptor::Device>,
     pub(super) max_push_descriptors: u32,
     /// Whether descriptor sets are the faster way even where bindings can be pushed.
     pub(super) prefers_sets: bool,
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
     extensions: Extensions,
-    names: Option<vk::ObjectNamer>,
+    names: Option<ext::debug_utils::Device>,
     /// Where the device was opened.
     process: Process,
     /// Set once nothing may be waited for, nor freed, any more.
@@ -49,14 +51,16 @@ impl Gpu {
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
         let raw = match parked(instance, *physical) {
             Some(raw) => raw,
-            None => Arc::new(create(instance, probe, &mut features)?),
+            None => create(instance, probe, &mut features)?,
         };
         if probe.info.vendor_id == NVIDIA {
             resident::hold_nvidias();
         }
-        let push =
-            if extensions.push_descriptor { raw.push_descriptors(&instance.raw) } else { None };
-        let names = instance.debug.as_ref().and_then(|_| raw.object_namer(&instance.raw));
+        let push = extensions
+            .push_descriptor
+            .then(|| khr::push_descriptor::Device::new(&instance.raw, &raw));
+        let names =
+            instance.debug.as_ref().map(|_| ext::debug_utils::Device::new(&instance.raw, &raw));
         Ok(Self {
             raw,
             info: probe.info.clone(),
@@ -131,19 +135,15 @@ impl Gpu {
     }
 
     /// Names an object for tools, where those listen.
-    pub(super) fn set_name<H: vk::Nameable>(&self, object: H, name: &str) {
-        let Some(namer) = self.names else { return };
+    pub(super) fn set_name<H: vk::Handle>(&self, object: H, name: &str) {
+        let Some(names) = &self.names else { return };
         let Ok(name) = std::ffi::CString::new(name) else {
             return;
         };
-        let info = vk::ObjectNameInfo {
-            object_type: H::TYPE,
-            object_handle: object.raw(),
-            object_name: name.as_ptr(),
-            ..vk::structure()
-        };
+        let info =
+            vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(&name);
         // SAFETY: the object is one of this device's, and no other thread has it yet.
-        if let Err(code) = unsafe { self.raw.name_object(namer, &info) } {
+        if let Err(code) = unsafe { names.set_debug_utils_object_name(&info) } {
             log::debug!("vulkan: an object has no name: {}", error::explain(code));
         }
     }
@@ -161,42 +161,34 @@ impl Drop for Gpu {
         // second holds that lock and waits for a helper thread, which at its end wants the list.
         // So its devices are never closed, but used again.
         if self.info.vendor_id == NVIDIA {
-            lock(&self.instance.parked).push((self.physical, Arc::clone(&self.raw)));
+            lock(&self.instance.parked).push((self.physical, self.raw.clone()));
             return;
         }
         // SAFETY: everything made from the device holds an `Arc` of this, so nothing is left, and
         // the driver waited for its work.
-        unsafe { self.raw.destroy() };
+        unsafe { self.raw.destroy_device(None) };
     }
 }
 
 /// A device opened earlier, in the same way, that nobody uses any more.
-fn parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<Arc<vk::Device>> {
+fn parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
     let mut parked = lock(&instance.parked);
     let at = parked.iter().position(|(of, _)| *of == physical)?;
     Some(parked.swap_remove(at).1)
 }
 
-fn create(instance: &Instance, probe: &Probe, features: &mut FeatureChain) -> Result<vk::Device> {
-    let priority = 1.0;
-    let queues = vk::DeviceQueueCreateInfo {
-        queue_family_index: probe.queue_family,
-        queue_count: 1,
-        queue_priorities: &priority,
-        ..vk::structure()
-    };
+fn create(instance: &Instance, probe: &Probe, features: &mut FeatureChain) -> Result<ash::Device> {
+    let queues = [vk::DeviceQueueCreateInfo::default()
+        .queue_family_index(probe.queue_family)
+        .queue_priorities(&[1.0])];
     let extensions = probe.extensions.names(probe.version);
     let device = features.chained(|chain| {
-        let mut info = vk::DeviceCreateInfo {
-            queue_create_info_count: 1,
-            queue_create_infos: &queues,
-            enabled_extension_count: extensions.len() as u32,
-            enabled_extension_names: extensions.as_ptr(),
-            ..vk::structure()
-        };
-        info.head.next = std::ptr::from_mut(chain).cast();
+        let info = vk::DeviceCreateInfo::default()
+            .queue_create_infos(&queues)
+            .enabled_extension_names(&extensions)
+            .push_next(chain);
         // SAFETY: only extensions and features that the device reports are enabled.
-        unsafe { instance.raw.create_device(probe.physical, &info) }
+        unsafe { instance.raw.create_device(probe.physical, &info, None) }
     });
     device.map_err(|code| error::failed(&probe.info.name, "vkCreateDevice", code))
 }

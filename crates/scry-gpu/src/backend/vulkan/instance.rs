@@ -1,11 +1,13 @@
 //! The Vulkan loader and one instance, shared by all adapters and devices of the process.
 
 use std::ffi::{CStr, c_char};
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{error, lock, validation, vk};
+use ash::{ext, khr, vk};
 use scry_ir::text;
 
+use super::{error, lock, validation};
 use crate::backend::Absence;
 use crate::process::Process;
 
@@ -13,10 +15,6 @@ use crate::process::Process;
 pub(super) const OLDEST: u32 = vk::API_VERSION_1_2;
 /// The newest Vulkan that is made use of.
 pub(super) const NEWEST: u32 = vk::API_VERSION_1_3;
-
-const PORTABILITY: &CStr = c"VK_KHR_portability_enumeration";
-const DEBUG_UTILS: &CStr = c"VK_EXT_debug_utils";
-const VALIDATION_FEATURES: &CStr = c"VK_EXT_validation_features";
 
 const INSTALL_LOADER: &str = "install the Vulkan loader: package libvulkan1 on Debian and Ubuntu, \
     vulkan-loader on Fedora, the graphics driver on Windows, the Vulkan SDK or MoltenVK on macOS";
@@ -28,18 +26,20 @@ const MEND_DRIVER: &str = "install the libraries that the driver named above nee
     those of glvnd: libegl1, libglx0, libgl1 on Debian and Ubuntu, libglvnd-egl and libglvnd-glx \
     on Fedora), or install it again; or ";
 
+/// The loader. It, and so what it loaded, stays where it is: drivers have threads of their own.
+type Loader = ManuallyDrop<ash::Entry>;
+
 /// An instance.
 pub(super) struct Instance {
-    pub(super) raw: vk::Instance,
+    pub(super) raw: ash::Instance,
     /// Names objects in tools; there when validation is on.
-    pub(super) debug: Option<vk::Messengers>,
+    pub(super) debug: Option<ext::debug_utils::Instance>,
     /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
-    pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, Arc<vk::Device>)>>,
+    pub(super) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
     /// Where it was made.
     process: Process,
-    /// Keeps the library loaded.
-    entry: vk::Entry,
+    entry: Loader,
 }
 
 impl Instance {
@@ -58,18 +58,18 @@ impl Instance {
         Ok(instance)
     }
 
-    fn new(entry: vk::Entry) -> Result<Self, Absence> {
+    fn new(entry: Loader) -> Result<Self, Absence> {
         let validate = validation::wanted();
         let extensions = available_extensions(&entry, validate)?;
         let raw = create(&entry, &extensions, validate, None)
             .map_err(|code| why_no_instance(&entry, &extensions, code))?;
-        let debug = if validate { vk::Messengers::new(&raw) } else { None };
+        let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
         let messenger = debug.as_ref().map(|debug| {
             let reporter = validation::reporter();
             // SAFETY: the extension is enabled; the callback is a function of this program.
-            unsafe { debug.create(&reporter) }.ok()
+            unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
         });
-        let messenger = messenger.flatten().unwrap_or(vk::DebugUtilsMessengerEXT::null());
+        let messenger = messenger.unwrap_or_default();
         Ok(Self {
             raw,
             debug,
@@ -94,51 +94,61 @@ impl Drop for Instance {
         // SAFETY: every child object holds an `Arc` of this, so none is left.
         unsafe {
             if let Some(debug) = &self.debug {
-                debug.destroy(self.messenger);
+                debug.destroy_debug_utils_messenger(self.messenger, None);
             }
-            self.raw.destroy();
+            self.raw.destroy_instance(None);
         }
     }
 }
 
 /// Opens the loader library.
-fn load() -> Result<vk::Entry, Absence> {
+fn load() -> Result<Loader, Absence> {
     // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
-    unsafe { vk::Entry::load() }.map_err(|error| Absence {
+    let entry = unsafe { ash::Entry::load() }.map_err(|error| Absence {
         reason: format!("the Vulkan loader could not be opened: {error}"),
         remedy: INSTALL_LOADER.to_owned(),
-    })
+    })?;
+    Ok(ManuallyDrop::new(entry))
 }
 
 /// The extensions to enable, those that the loader and the layer have.
-fn available_extensions(entry: &vk::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
-    let version = entry.version();
+fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
+    // SAFETY: plain queries of the loader.
+    let (version, present) = unsafe {
+        (
+            entry.try_enumerate_instance_version(),
+            entry.enumerate_instance_extension_properties(None),
+        )
+    };
+    let version = version.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
     if version < OLDEST {
         return Err(Absence {
             reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
             remedy: INSTALL_LOADER.to_owned(),
         });
     }
-    let present = entry.extensions().map_err(|code| Absence {
+    let present = present.map_err(|code| Absence {
         reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
         remedy: INSTALL_LOADER.to_owned(),
     })?;
     let mut extensions = Vec::new();
-    if has_extension(&present, PORTABILITY) {
-        extensions.push(PORTABILITY);
+    let portability = khr::portability_enumeration::NAME;
+    if has_extension(&present, portability) {
+        extensions.push(portability);
     }
     if validate {
         require_layer(entry)?;
-        extensions.push(DEBUG_UTILS);
-        extensions.push(VALIDATION_FEATURES);
+        extensions.push(ext::debug_utils::NAME);
+        extensions.push(ext::validation_features::NAME);
     }
     Ok(extensions)
 }
 
 /// Refuses to go on without the validation layer that the environment asks for.
-fn require_layer(entry: &vk::Entry) -> Result<(), Absence> {
-    let layers = entry.layers().unwrap_or_default();
-    let found = layers.iter().any(|layer| vk::text(&layer.layer_name) == Ok(validation::LAYER));
+fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
+    // SAFETY: a plain query of the loader.
+    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
+    let found = layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
     if found {
         return Ok(());
     }
@@ -153,54 +163,41 @@ fn require_layer(entry: &vk::Entry) -> Result<(), Absence> {
 
 /// True if `name` is among the extensions.
 pub(super) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
-    extensions.iter().any(|extension| vk::text(&extension.extension_name) == Ok(name))
+    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
 }
 
 /// Creates an instance whose creation `listener` hears of, besides the validation layer's reporter.
 fn create(
-    entry: &vk::Entry,
+    entry: &ash::Entry,
     extensions: &[&'static CStr],
     validate: bool,
-    listener: Option<vk::MessengerCreateInfo>,
-) -> Result<vk::Instance, vk::Result> {
-    let application = vk::ApplicationInfo {
-        engine_name: c"scry".as_ptr(),
-        api_version: NEWEST,
-        ..vk::structure()
-    };
+    listener: Option<vk::DebugUtilsMessengerCreateInfoEXT<'_>>,
+) -> Result<ash::Instance, vk::Result> {
+    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(NEWEST);
     let extension_names: Vec<*const c_char> = extensions.iter().map(|name| name.as_ptr()).collect();
     let layers = [validation::LAYER.as_ptr()];
-    let mut checks = vk::ValidationFeatures {
-        enabled_count: validation::EXTRA_CHECKS.len() as u32,
-        enabled: validation::EXTRA_CHECKS.as_ptr(),
-        ..vk::structure()
-    };
+    let mut checks =
+        vk::ValidationFeaturesEXT::default().enabled_validation_features(validation::EXTRA_CHECKS);
     let mut reporter = validation::reporter();
-    let mut info = vk::InstanceCreateInfo {
-        application_info: &application,
-        enabled_extension_count: extension_names.len() as u32,
-        enabled_extension_names: extension_names.as_ptr(),
-        ..vk::structure()
-    };
-    if extensions.contains(&PORTABILITY) {
-        info.flags = vk::INSTANCE_ENUMERATE_PORTABILITY;
+    let mut info = vk::InstanceCreateInfo::default()
+        .application_info(&application)
+        .enabled_extension_names(&extension_names);
+    if extensions.contains(&khr::portability_enumeration::NAME) {
+        info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
     }
     if validate {
-        info.enabled_layer_count = layers.len() as u32;
-        info.enabled_layer_names = layers.as_ptr();
-        vk::push_next(&mut info, &mut checks);
-        vk::push_next(&mut info, &mut reporter);
+        info = info.enabled_layer_names(&layers).push_next(&mut checks).push_next(&mut reporter);
     }
     let mut listener = listener;
     if let Some(listener) = &mut listener {
-        vk::push_next(&mut info, listener);
+        info = info.push_next(listener);
     }
     // SAFETY: all that `info` points to outlives the call.
-    unsafe { entry.create_instance(&info) }
+    unsafe { entry.create_instance(&info, None) }
 }
 
 /// Why there is no instance, in the loader's own words where it has any.
-fn why_no_instance(entry: &vk::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
+fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
     let said = complaints(entry);
     let mut reason = match code {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
@@ -252,17 +249,19 @@ pub(super) fn driver_remedy(said: &[String]) -> String {
 }
 
 /// Makes an instance once more, to listen to what the loader says meanwhile.
-fn complaints(entry: &vk::Entry) -> Vec<String> {
+fn complaints(entry: &ash::Entry) -> Vec<String> {
     let said = Mutex::new(Vec::new());
-    let mut extensions = vec![DEBUG_UTILS];
-    if has_extension(&entry.extensions().unwrap_or_default(), PORTABILITY) {
-        extensions.push(PORTABILITY);
+    let mut extensions = vec![ext::debug_utils::NAME];
+    // SAFETY: a plain query of the loader.
+    let present = unsafe { entry.enumerate_instance_extension_properties(None) };
+    if has_extension(&present.unwrap_or_default(), khr::portability_enumeration::NAME) {
+        extensions.push(khr::portability_enumeration::NAME);
     }
     if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&said))) {
         // SAFETY: the instance has no children, and `said` outlives it.
         unsafe {
-            let _ = instance.physical_devices();
-            instance.destroy();
+            let _ = instance.enumerate_physical_devices();
+            instance.destroy_instance(None);
         }
     }
     let mut said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -273,6 +272,10 @@ fn complaints(entry: &vk::Entry) -> Vec<String> {
 
 /// A Vulkan version as text.
 pub(super) fn version_text(version: u32) -> String {
-    let [major, minor, patch] = vk::version_parts(version);
-    format!("{major}.{minor}.{patch}")
+    format!(
+        "{}.{}.{}",
+        vk::api_version_major(version),
+        vk::api_version_minor(version),
+        vk::api_version_patch(version)
+    )
 }

@@ -3,10 +3,12 @@
 use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex};
 
+use ash::vk;
+
 use super::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
 use super::gpu::Gpu;
 use super::idle::Idle;
-use super::{lock, vk};
+use super::lock;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, Result};
 use crate::info::DeviceKind;
@@ -83,9 +85,9 @@ impl Heap {
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::TRANSFER_SRC
             | vk::BufferUsageFlags::TRANSFER_DST;
-        let info = vk::BufferCreateInfo { size: capacity, usage, ..vk::structure() };
+        let info = vk::BufferCreateInfo::default().size(capacity).usage(usage);
         // SAFETY: the size is within the device's limit, and not zero.
-        let buffer = unsafe { self.gpu.raw.create_buffer(&info) };
+        let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
         let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
         let mut backed = self.back(buffer, kind, label);
         if backed.is_err() && self.destroy_idle() {
@@ -101,7 +103,7 @@ impl Heap {
         });
         if block.is_err() {
             // SAFETY: the buffer was just made, and nothing uses it.
-            unsafe { self.gpu.raw.destroy_buffer(buffer) };
+            unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         }
         let mut block = block.map_err(|refusal| self.not_allocated(size, label, refusal))?;
         if let Err(error) = block.bind() {
@@ -127,7 +129,7 @@ impl Heap {
         label: &str,
     ) -> Result<Allocation, Refusal> {
         // SAFETY: the buffer is the device's.
-        let wanted = unsafe { self.gpu.raw.memory_requirements(buffer) };
+        let wanted = unsafe { self.gpu.raw.get_buffer_memory_requirements(buffer) };
         let is_parameter = kind == MemoryKind::Upload && wanted.size < STAGING;
         let flags: &[vk::MemoryPropertyFlags] = match kind {
             MemoryKind::Device => &[vk::MemoryPropertyFlags::DEVICE_LOCAL],
@@ -151,7 +153,7 @@ impl Heap {
     fn destroy(&self, (buffer, allocation): Backed) {
         // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
         // gave it away.
-        unsafe { self.gpu.raw.destroy_buffer(buffer) };
+        unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         lock(&self.allocator).free(allocation);
     }
 

@@ -22,7 +22,6 @@ mod submit;
 mod tests;
 mod timing;
 mod validation;
-mod vk;
 mod wait;
 
 use std::sync::{Arc, RwLock};

@@ -4,12 +4,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use ash::vk;
+
 use super::commands::Commands;
 use super::encode::{Encoder, Tables};
 use super::gpu::Gpu;
+use super::lock;
 use super::timing::Timer;
 use super::wait::Timeline;
-use super::{lock, vk};
 use crate::command::{Command, Step};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceKind;
@@ -52,7 +54,7 @@ impl Queue {
     pub(super) fn new(gpu: &Arc<Gpu>) -> Self {
         Self {
             // SAFETY: the device was opened with one queue of this family.
-            raw: unsafe { gpu.raw.queue(gpu.queue_family, 0) },
+            raw: unsafe { gpu.raw.get_device_queue(gpu.queue_family, 0) },
             state: Mutex::default(),
             gpu: Arc::clone(gpu),
         }
@@ -194,22 +196,17 @@ impl Queue {
     ) -> Result<u64> {
         self.gpu.check_alive()?;
         let value = state.last + 1;
-        let mut signal = vk::TimelineSemaphoreSubmitInfo {
-            signal_count: 1,
-            signal_values: &value,
-            ..vk::structure()
-        };
-        let mut submission = vk::SubmitInfo {
-            command_buffer_count: commands.len() as u32,
-            command_buffers: commands.as_ptr(),
-            signal_semaphore_count: 1,
-            signal_semaphores: &timeline.semaphore,
-            ..vk::structure()
-        };
-        vk::push_next(&mut submission, &mut signal);
+        let (values, semaphores) = ([value], [timeline.semaphore]);
+        let mut signal =
+            vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+        let submission = [vk::SubmitInfo::default()
+            .command_buffers(commands)
+            .signal_semaphores(&semaphores)
+            .push_next(&mut signal)];
         // SAFETY: the state's mutex guards the queue; the commands are recorded, and by the
         // driver's contract all that they use stays alive until the timeline reaches `value`.
-        let submitted = unsafe { self.gpu.raw.queue_submit(self.raw, &submission) };
+        let submitted =
+            unsafe { self.gpu.raw.queue_submit(self.raw, &submission, vk::Fence::null()) };
         submitted.map_err(|code| self.gpu.failed("vkQueueSubmit", code))?;
         state.last = value;
         Ok(value)

@@ -8,9 +8,9 @@ mod validation;
 
 use std::process::Command as Process;
 
+use super::VulkanDriver;
 use super::adapter;
 use super::instance::Instance;
-use super::{VulkanDriver, vk};
 use crate::backend::tests::{
     DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
     order as bodies, run, span,
@@ -73,5 +73,5 @@ fn told_by_child(test: &str, variables: &[(&str, &str)]) -> String {
 
 fn has_loader() -> bool {
     // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
-    unsafe { vk::Entry::load() }.is_ok()
+    unsafe { ash::Entry::load() }.is_ok()
 }

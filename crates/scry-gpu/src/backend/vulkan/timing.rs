@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use ash::vk;
+
 use super::adapter::Timestamps;
 use super::gpu::Gpu;
-use super::vk;
 use crate::error::Result;
 
 /// Two timestamps for each dispatch of a submission.
@@ -24,13 +25,11 @@ impl Timer {
         }
         let refused = || gpu.refused("vkCreateQueryPool", format!("{dispatches} dispatches"));
         let dispatches = u32::try_from(dispatches).map_err(|_| refused())?;
-        let info = vk::QueryPoolCreateInfo {
-            query_type: vk::QUERY_TIMESTAMP,
-            query_count: dispatches.checked_mul(2).ok_or_else(refused)?,
-            ..vk::structure()
-        };
+        let info = vk::QueryPoolCreateInfo::default()
+            .query_type(vk::QueryType::TIMESTAMP)
+            .query_count(dispatches.checked_mul(2).ok_or_else(refused)?);
         // SAFETY: the queue family has timestamps.
-        let pool = unsafe { gpu.raw.create_query_pool(&info) }
+        let pool = unsafe { gpu.raw.create_query_pool(&info, None) }
             .map_err(|code| gpu.failed("vkCreateQueryPool", code))?;
         Ok(Some(Self { pool, dispatches, gpu: Arc::clone(gpu) }))
     }
@@ -40,7 +39,7 @@ impl Timer {
         // SAFETY: the command buffer is being recorded, and the pool is fresh.
         unsafe {
             let count = self.dispatches * 2;
-            self.gpu.raw.cmd_reset_queries(commands, self.pool, count);
+            self.gpu.raw.cmd_reset_query_pool(commands, self.pool, 0, count);
         }
     }
 
@@ -60,7 +59,10 @@ impl Timer {
     pub(super) fn durations(&self) -> Result<Vec<Duration>> {
         let mut stamps = vec![0u64; self.dispatches as usize * 2];
         // SAFETY: the pool has as many queries as there are places.
-        let got = unsafe { self.gpu.raw.query_results(self.pool, &mut stamps) };
+        let got = unsafe {
+            let flags = vk::QueryResultFlags::TYPE_64;
+            self.gpu.raw.get_query_pool_results(self.pool, 0, &mut stamps, flags)
+        };
         got.map_err(|code| self.gpu.failed("vkGetQueryPoolResults", code))?;
         let pairs = stamps.chunks_exact(2);
         Ok(pairs.map(|pair| self.gpu.timestamps.between(pair[0], pair[1])).collect())
@@ -73,7 +75,7 @@ impl Drop for Timer {
             return;
         }
         // SAFETY: timers are dropped once their submission is done.
-        unsafe { self.gpu.raw.destroy_query_pool(self.pool) };
+        unsafe { self.gpu.raw.destroy_query_pool(self.pool, None) };
     }
 }
 

@@ -1,19 +1,20 @@
 //! Vulkan's validation layer, switched on by `SCRY_VALIDATE=1`: every message goes to the log, to
 //! standard error and to the file that `SCRY_VALIDATE_LOG` names, and is counted.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_void};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::vk;
+use ash::vk;
 
 /// The layer that checks every call.
 pub(super) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
 /// What the layer checks beyond its defaults.
-pub(super) const EXTRA_CHECKS: &[i32] = &[vk::VALIDATE_SYNCHRONIZATION];
+pub(super) const EXTRA_CHECKS: &[vk::ValidationFeatureEnableEXT] =
+    &[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
 
 /// Messages that are wrong about Vulkan newer than the layer: the message id, and the reason.
 const EXCUSED: &[(&str, &str)] = &[];
@@ -33,25 +34,28 @@ pub(super) fn wanted() -> bool {
 }
 
 /// A messenger that reports what the layer finds.
-pub(super) fn reporter() -> vk::MessengerCreateInfo {
-    messenger(report)
+pub(super) fn reporter() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
+    messenger(Some(report))
 }
 
 /// A messenger that collects what the loader and the drivers complain about. It must not outlive
 /// `complaints`.
-pub(super) fn collector(complaints: &Mutex<Vec<String>>) -> vk::MessengerCreateInfo {
-    let user_data = std::ptr::from_ref(complaints).cast_mut().cast();
-    vk::MessengerCreateInfo { user_data, ..messenger(collect) }
+pub(super) fn collector(
+    complaints: &Mutex<Vec<String>>,
+) -> vk::DebugUtilsMessengerCreateInfoEXT<'_> {
+    messenger(Some(collect)).user_data(std::ptr::from_ref(complaints).cast_mut().cast())
 }
 
-fn messenger(callback: vk::MessengerCallback) -> vk::MessengerCreateInfo {
-    use vk::{MessageSeverityFlags as Severity, MessageTypeFlags as Type};
-    vk::MessengerCreateInfo {
-        severity: Severity::ERROR | Severity::WARNING,
-        kind: Type::GENERAL | Type::VALIDATION | Type::PERFORMANCE,
-        callback: Some(callback),
-        ..vk::structure()
-    }
+fn messenger(
+    callback: vk::PFN_vkDebugUtilsMessengerCallbackEXT,
+) -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
+    use vk::{
+        DebugUtilsMessageSeverityFlagsEXT as Severity, DebugUtilsMessageTypeFlagsEXT as Type,
+    };
+    vk::DebugUtilsMessengerCreateInfoEXT::default()
+        .message_severity(Severity::ERROR | Severity::WARNING)
+        .message_type(Type::GENERAL | Type::VALIDATION | Type::PERFORMANCE)
+        .pfn_user_callback(callback)
 }
 
 /// A message as Vulkan hands it to a callback.
@@ -62,33 +66,29 @@ struct Message {
 
 /// # Safety
 /// `data` is null or what Vulkan hands to a messenger's callback.
-unsafe fn message(data: *const vk::MessengerCallbackData) -> Message {
-    // SAFETY: valid or null by the contract.
-    match unsafe { data.as_ref() } {
-        // SAFETY: the texts are Vulkan's.
-        Some(data) => unsafe {
-            Message { id: owned(data.message_id_name), text: owned(data.message) }
-        },
-        None => Message { id: String::new(), text: String::new() },
+unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Message {
+    // SAFETY: valid or null by the contract, and Vulkan's strings end in a zero byte.
+    unsafe {
+        let data = data.as_ref();
+        Message {
+            id: data
+                .and_then(|d| d.message_id_name_as_c_str())
+                .map(|s| s.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+            text: data
+                .and_then(|d| d.message_as_c_str())
+                .map(|s| s.to_string_lossy().into_owned())
+                .unwrap_or_default(),
+        }
     }
-}
-
-/// # Safety
-/// `text` is null, or ends in a zero byte.
-unsafe fn owned(text: *const c_char) -> String {
-    if text.is_null() {
-        return String::new();
-    }
-    // SAFETY: by the contract.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }
 
 /// # Safety
 /// For Vulkan to call, as the callback of a messenger.
 unsafe extern "system" fn report(
-    severity: vk::MessageSeverityFlags,
-    _kind: vk::MessageTypeFlags,
-    data: *const vk::MessengerCallbackData,
+    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    _kind: vk::DebugUtilsMessageTypeFlagsEXT,
+    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     _user: *mut c_void,
 ) -> vk::Bool32 {
     // SAFETY: Vulkan calls this with valid data.
@@ -98,10 +98,8 @@ unsafe extern "system" fn report(
         return vk::FALSE;
     }
     MESSAGES.fetch_add(1, Ordering::Relaxed);
-    let severity = match severity.contains(vk::MessageSeverityFlags::ERROR) {
-        true => "ERROR",
-        false => "WARNING",
-    };
+    let is_error = severity.contains(vk::DebugUtilsMessageSeverityFlagsEXT::ERROR);
+    let severity = if is_error { "ERROR" } else { "WARNING" };
     let line = format!("vulkan validation: {severity} {id}: {text}");
     log::error!("{line}");
     // Nothing may unwind into the driver: failures to write are let go.
@@ -116,9 +114,9 @@ unsafe extern "system" fn report(
 /// # Safety
 /// For Vulkan to call, as the callback of the messenger that [`collector`] describes.
 unsafe extern "system" fn collect(
-    _severity: vk::MessageSeverityFlags,
-    _kind: vk::MessageTypeFlags,
-    data: *const vk::MessengerCallbackData,
+    _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    _kind: vk::DebugUtilsMessageTypeFlagsEXT,
+    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     user: *mut c_void,
 ) -> vk::Bool32 {
     // SAFETY: Vulkan calls this with valid data, and with the pointer that `collector` gave, whose

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use ash::vk;
+
 use super::gpu::Gpu;
-use super::vk;
 use crate::backend::poll::Wait;
 use crate::error::Result;
 use crate::info::DeviceKind;
@@ -26,15 +27,12 @@ pub(super) struct Timeline {
 impl Timeline {
     /// A timeline at value 0.
     pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
-        let mut kind = vk::SemaphoreTypeCreateInfo {
-            semaphore_type: vk::SEMAPHORE_TIMELINE,
-            initial_value: 0,
-            ..vk::structure()
-        };
-        let mut info: vk::SemaphoreCreateInfo = vk::structure();
-        vk::push_next(&mut info, &mut kind);
+        let mut kind = vk::SemaphoreTypeCreateInfo::default()
+            .semaphore_type(vk::SemaphoreType::TIMELINE)
+            .initial_value(0);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: timeline semaphores are enabled.
-        let semaphore = unsafe { gpu.raw.create_semaphore(&info) }
+        let semaphore = unsafe { gpu.raw.create_semaphore(&info, None) }
             .map_err(|code| gpu.failed("vkCreateSemaphore", code))?;
         Ok(Self {
             semaphore,
@@ -52,7 +50,7 @@ impl Timeline {
     /// The value reached, asked of the device.
     pub(super) fn poll(&self) -> Result<u64> {
         // SAFETY: the semaphore is alive.
-        let value = unsafe { self.gpu.raw.semaphore_counter_value(self.semaphore) }
+        let value = unsafe { self.gpu.raw.get_semaphore_counter_value(self.semaphore) }
             .map_err(|code| self.gpu.failed("vkGetSemaphoreCounterValue", code))?;
         // No submission gets that far: drivers show it for a device that is lost.
         if value == u64::MAX {
@@ -83,12 +81,8 @@ impl Timeline {
     }
 
     fn sleep(&self, value: u64, timeout: Duration) -> Result<bool> {
-        let info = vk::SemaphoreWaitInfo {
-            semaphore_count: 1,
-            semaphores: &self.semaphore,
-            values: &value,
-            ..vk::structure()
-        };
+        let (semaphores, values) = ([self.semaphore], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         // SAFETY: the semaphore is alive; it may be waited for by several threads.
         match unsafe { self.gpu.raw.wait_semaphores(&info, timeout) } {
@@ -105,6 +99,6 @@ impl Drop for Timeline {
             return;
         }
         // SAFETY: the driver waited for all submissions before it drops this.
-        unsafe { self.gpu.raw.destroy_semaphore(self.semaphore) };
+        unsafe { self.gpu.raw.destroy_semaphore(self.semaphore, None) };
     }
 }

@@ -1,4 +1,0 @@
-//! Layouts and numbers of the bindings.
-
-mod layouts;
-mod numbers;
