@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""Runs two builds of a benchmark in alternation, and says whether the new one is slower.
+
+    alternate.py OLD NEW [--rounds 3] [--] bench_cuda_compare [ARGUMENTS...]
+
+OLD and NEW are folders with the programs. Each round runs both, in changing order. What is compared is
+our time over the peer's of the same run, row by row: the factor of a round is that of the new build over
+that of the old one. The verdict: the geometric mean of all rows' median factors is at most 1.02, and no
+row is above 1.05 in two rounds. Needs only Python's standard library.
+"""
+
+import argparse
+import json
+import math
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+MOST_MEAN, MOST_ROW = 1.02, 1.05
+# Lines of `Table`: name, our time, our rate, peer, its time, ratio (the peer's time over ours).
+TIME = r"[0-9.]+ (?:µs|ms|s)"
+ROW = re.compile(rf"^(.{{34}}) +({TIME}) .*? +({TIME}) +([0-9.]+)(?:  .*)?$")
+SECONDS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
+
+
+def seconds(text):
+    number, unit = text.split()
+    return float(number) * SECONDS[unit]
+
+
+def rows_of_table(text):
+    found = {}
+    for line in text.splitlines():
+        if row := ROW.match(line):
+            name, ours, theirs, _ = row.groups()
+            found[name.strip()] = seconds(ours) / seconds(theirs)
+    return found
+
+
+def rows_of_json(lines):
+    """Rows of bench_wgpu_compare: one line for each peer; ours over wgpu's, or over nothing."""
+    times = {}
+    for line in lines:
+        row = json.loads(line)
+        if "bench" in row:
+            times.setdefault((row["bench"], row["size"]), {})[row["peer"]] = row["median_us"]
+    found = {}
+    for (bench, size), peers in times.items():
+        ours = next((time for peer, time in peers.items() if peer.startswith("scry")), None)
+        theirs = next((time for peer, time in peers.items() if peer.startswith("wgpu")), 1.0)
+        if ours is not None:
+            found[f"{bench} {size}"] = ours / theirs
+    return found
+
+
+def run(program, arguments):
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        extra = ["--json", file.name] if program.name == "bench_wgpu_compare" else []
+        done = subprocess.run([program, *extra, *arguments], capture_output=True, text=True)
+        if done.returncode not in (0, 1):  # 1: a goal was missed
+            sys.exit(f"{program} failed:\n{done.stdout}\n{done.stderr}")
+        json_lines = Path(file.name).read_text().splitlines()
+        rows = rows_of_json(json_lines) if extra else rows_of_table(done.stdout)
+    if not rows:
+        sys.exit(f"{program} printed no row:\n{done.stdout}")
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("old", type=Path)
+    parser.add_argument("new", type=Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("program")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    factors = {}
+    for round_ in range(options.rounds):
+        order = [options.old, options.new] if round_ % 2 == 0 else [options.new, options.old]
+        rows = {build: run(build / options.program, options.arguments) for build in order}
+        old, new = rows[options.old], rows[options.new]
+        for name in old.keys() & new.keys():
+            factors.setdefault(name, []).append(new[name] / old[name])
+        for name in old.keys() ^ new.keys():
+            print(f"only one build has: {name}")
+    medians = {name: statistics.median(values) for name, values in factors.items()}
+    mean = math.exp(statistics.fmean(math.log(value) for value in medians.values()))
+    slower = {name for name, values in factors.items() if sum(v > MOST_ROW for v in values) >= 2}
+    print(f"{options.program}: {len(medians)} rows, {options.rounds} rounds, new over old")
+    for name, value in sorted(medians.items(), key=lambda item: -item[1]):
+        each = " ".join(f"{factor:.3f}" for factor in factors[name])
+        print(f"  {value:.3f}  {name:<44} {each}{'  SLOWER' if name in slower else ''}")
+    print(f"geometric mean {mean:.4f} (at most {MOST_MEAN}), {len(slower)} rows slower (none may be)")
+    sys.exit(1 if mean > MOST_MEAN or slower else 0)
+
+
+if __name__ == "__main__":
+    main()
