@@ -105,8 +105,18 @@ pub fn in_child(name: &str, patience: Duration, body: impl FnOnce()) -> String {
 
 /// [`in_child`], for work that leaves devices no time for others: no other child runs meanwhile.
 pub fn in_child_alone(name: &str, patience: Duration, body: impl FnOnce()) -> String {
+    in_child_alone_with(name, patience, &[], body)
+}
+
+/// [`in_child_alone`], with these variables in the child's environment.
+pub fn in_child_alone_with(
+    name: &str,
+    patience: Duration,
+    variables: &[(&str, OsString)],
+    body: impl FnOnce(),
+) -> String {
     let _alone = TIME_OF_DEVICES.write().unwrap_or_else(PoisonError::into_inner);
-    run_in_child(name, patience, &[], body).ended_well()
+    run_in_child(name, patience, variables, body).ended_well()
 }
 
 impl Outcome {
