@@ -35,8 +35,7 @@ pub enum LibraryState {
 /// The libraries of NVIDIA's toolkit that CUDA devices use, each opened to see whether it works:
 /// NVRTC for kernels in CUDA C, cuBLAS for its matrix products. Kernels in WGSL need neither.
 ///
-/// A library that is found stays loaded. None is listed in a build without the feature `cuda`; in
-/// one without `nvrtc` or `cublas` that library is absent for this reason.
+/// A library that is found stays loaded. None is listed in a build without the feature `cuda`.
 ///
 /// ```
 /// use scry_gpu::LibraryState;

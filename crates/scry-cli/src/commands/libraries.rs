@@ -77,8 +77,6 @@ mod tests {
         let found = used_by(&[scry_gpu::testing::null_info(), cuda_device()]);
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
         assert_eq!(names, ["NVRTC", "cuBLAS"]);
-        // Whatever is the case here, it is not that this program was built without them.
-        assert!(!text(&found).contains("no feature"), "{}", text(&found));
     }
 
     #[test]

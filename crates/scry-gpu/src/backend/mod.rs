@@ -50,13 +50,6 @@ pub(crate) struct Backend {
     pub find: fn() -> Result<Adapters, Absence>,
 }
 
-/// Whether CUDA devices compile CUDA C in this build.
-#[cfg(feature = "cuda")]
-pub(crate) const HAS_NVRTC: bool = cfg!(feature = "nvrtc");
-/// Whether CUDA devices have matrix products by cuBLAS in this build.
-#[cfg(feature = "cuda")]
-pub(crate) const HAS_CUBLAS: bool = cfg!(feature = "cublas");
-
 /// The libraries that CUDA devices open when a call needs them.
 pub(crate) fn cuda_libraries() -> Vec<LibraryStatus> {
     #[cfg(feature = "cuda")]

@@ -18,7 +18,7 @@ pub enum Engine {
     /// The kernels of this crate.
     #[default]
     Scry,
-    /// NVIDIA's cuBLAS, where it is installed and the feature `cublas` is on.
+    /// NVIDIA's cuBLAS, where it is installed.
     Cublas,
 }
 

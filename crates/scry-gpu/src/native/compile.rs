@@ -79,8 +79,7 @@ impl Device {
     }
 
     /// Compiles a kernel written in CUDA C, declared `extern "C" __global__`: on CUDA devices, with
-    /// NVIDIA's compiler library NVRTC, which is opened when it is first needed. Builds without the
-    /// feature `nvrtc` refuse.
+    /// NVIDIA's compiler library NVRTC, which is opened when it is first needed.
     ///
     /// `bindings` are the kernel's buffers, or only their number; `block` is the number of threads
     /// of a block. Parameters stand as [`NativeInterface`] says; for kernels with immediates or

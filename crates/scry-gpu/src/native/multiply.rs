@@ -88,8 +88,7 @@ struct Matrices<'a, T> {
 /// Products of matrices.
 impl Device {
     /// Multiplies matrices with cuBLAS, which is opened when it is first needed: C = A × B, with A
-    /// of m × k, B of k × n and C of m × n elements, row after row without gaps. On CUDA devices;
-    /// builds without the feature `cublas` refuse.
+    /// of m × k, B of k × n and C of m × n elements, row after row without gaps. On CUDA devices.
     ///
     /// `f32` is multiplied and added in 32 bits, whatever the environment asks for; `f16` and
     /// `bf16` are added up in 32 bits and rounded at the end. Buffers may be larger than the

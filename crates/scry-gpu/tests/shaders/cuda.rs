@@ -1,7 +1,6 @@
 //! The kernels in CUDA C, each against the WGSL kernel of the same name on the same device.
 //!
-//! They run where there is a CUDA device, the feature `nvrtc` and NVRTC; elsewhere they say which
-//! of these is missing.
+//! They run where there are a CUDA device and NVRTC; elsewhere they say which of these is missing.
 
 use scry_gpu::shaders::cuda::{ENTRY, backward, elementwise, matmul, pairwise};
 use scry_gpu::{

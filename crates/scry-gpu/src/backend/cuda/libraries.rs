@@ -4,9 +4,7 @@ use std::ffi::c_int;
 
 use super::api::Cuda;
 use super::cublas;
-use super::native::{without_cublas, without_nvrtc};
 use super::nvrtc::Nvrtc;
-use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::error::{GpuError, Result};
 use crate::library::{LibraryState, LibraryStatus};
 
@@ -16,12 +14,12 @@ pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
         LibraryStatus {
             name: "NVRTC",
             needed_by: "Device::compile_cuda, for kernels in CUDA C",
-            state: state(if HAS_NVRTC { nvrtc() } else { Err(without_nvrtc()) }),
+            state: state(nvrtc()),
         },
         LibraryStatus {
             name: "cuBLAS",
             needed_by: "Device::cublas_matmul, for matrix products",
-            state: state(if HAS_CUBLAS { cublas() } else { Err(without_cublas()) }),
+            state: state(cublas()),
         },
     ]
 }
@@ -59,22 +57,12 @@ fn state(opened: Result<(String, String)>) -> LibraryState {
 mod tests {
     use super::*;
 
-    /// What the status must say if the library is not there.
-    fn words(built: bool, feature: &'static str, file: &'static str) -> [&'static str; 2] {
-        match built {
-            true => [file, "install NVIDIA's CUDA toolkit"],
-            false => ["no feature `", feature],
-        }
-    }
-
     #[test]
     fn each_library_is_found_with_its_version_or_absent_with_what_was_tried() {
         let found = libraries();
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
         assert_eq!(names, ["NVRTC", "cuBLAS"]);
-        let expected =
-            [words(HAS_NVRTC, "nvrtc", "libnvrtc"), words(HAS_CUBLAS, "cublas", "libcublas")];
-        for (library, words) in found.into_iter().zip(expected) {
+        for (library, tried) in found.into_iter().zip(["libnvrtc", "libcublas"]) {
             match library.state {
                 LibraryState::Found { file, version } => {
                     assert!(file.contains(&library.name.to_lowercase()), "{file}");
@@ -84,6 +72,7 @@ mod tests {
                 }
                 LibraryState::Absent { reason, remedy } => {
                     let told = format!("{reason}; {remedy}");
+                    let words = [tried, "install NVIDIA's CUDA toolkit"];
                     assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
                 }
             }

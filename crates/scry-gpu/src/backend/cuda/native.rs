@@ -14,7 +14,6 @@ use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
 use scry_ir::text;
 
-use crate::backend::{HAS_CUBLAS, HAS_NVRTC};
 use crate::driver::NativeJob;
 use crate::error::{GpuError, Result};
 use crate::native::{Language, NativeInterface, Routine};
@@ -82,32 +81,9 @@ pub(super) fn compile(
 }
 
 fn product(gpu: &Arc<Gpu>, blas: &Slot, driver: c_int, entry: &str) -> Result<Native> {
-    if !HAS_CUBLAS {
-        return Err(without_cublas());
-    }
     let unknown = || gpu.refused("compile", format!("cuBLAS has no routine `{entry}` here"));
     let routine = Routine::named(entry).ok_or_else(unknown)?;
     Ok(Native::Product(blas.get(gpu, driver)?, routine))
-}
-
-// Where these errors are returned is decided by a constant, so that no code is made of what would
-// come after.
-/// The error in builds that do without NVRTC.
-pub(super) fn without_nvrtc() -> GpuError {
-    not_built("NVRTC", "nvrtc")
-}
-
-/// The error in builds that do without cuBLAS.
-pub(super) fn without_cublas() -> GpuError {
-    not_built("cuBLAS", "cublas")
-}
-
-fn not_built(library: &'static str, feature: &str) -> GpuError {
-    GpuError::Library {
-        library,
-        problem: format!("this build of scry-gpu has no feature `{feature}`"),
-        remedy: format!("build it with `--features {feature}`, or `features = [\"{feature}\"]`"),
-    }
 }
 
 /// Loads a compiled kernel, if the device takes it with blocks of this size.
@@ -246,9 +222,6 @@ fn is_specific(ptx: &str) -> bool {
 
 /// CUDA C through NVRTC.
 fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
-    if !HAS_NVRTC {
-        return Err(without_nvrtc());
-    }
     let [major, minor] =
         [gpu.attribute(attribute::CAPABILITY_MAJOR)?, gpu.attribute(attribute::CAPABILITY_MINOR)?];
     let device = Device { capability: (major * 10 + minor) as c_int, driver };
@@ -430,12 +403,5 @@ mod tests {
         let expected = "kernel `k`, parameters: the kernel takes 36 bytes, but 28 are declared: 16 \
                         for 2 buffers and their lengths, 12 of immediates";
         assert!(text.starts_with(expected), "{text}");
-    }
-
-    #[test]
-    fn a_build_without_a_library_says_how_to_have_it() {
-        let text = not_built("cuBLAS", "cublas").to_string();
-        assert!(text.contains("has no feature `cublas`"), "{text}");
-        assert!(text.contains("--features cublas"), "{text}");
     }
 }
