@@ -1,12 +1,9 @@
-//! Rules of single places: opening words, unsafe code, unwraps, silenced lints, macros.
+//! Rules of single places: opening words, unsafe code, unwraps, silenced lints.
 
 use proc_macro2::{Delimiter, TokenTree};
 
 use super::Finding;
 use super::source::{Source, braces, is_punct, is_word, line};
-
-/// How many `macro_rules!` the workspace may have.
-const MACROS: usize = 3;
 
 /// Finds every breach.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
@@ -16,7 +13,6 @@ pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
         check_unwraps(source, findings);
         check_allow(source, findings);
     }
-    check_macros(sources, findings);
 }
 
 fn check_opening(source: &Source, findings: &mut Vec<Finding>) {
@@ -130,22 +126,6 @@ fn mentions_allow(tree: &TokenTree) -> bool {
     group.stream().into_iter().any(|inner| is_word(&inner, "allow"))
 }
 
-fn check_macros(sources: &[Source], findings: &mut Vec<Finding>) {
-    let mut places = Vec::new();
-    for source in sources {
-        source.for_each(|tokens| match tokens {
-            [word, bang, ..] if is_word(word, "macro_rules") && is_punct(bang, '!') => {
-                places.push((&source.path, line(word)));
-            }
-            _ => {}
-        });
-    }
-    for (path, line) in places.iter().skip(MACROS) {
-        let what = format!("{} `macro_rules!`, at most {MACROS} in the workspace", places.len());
-        findings.push(Finding::new(path, *line, "macros", what));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::broken;
@@ -208,12 +188,5 @@ mod tests {
         assert_eq!(found("#![allow(dead_code)]"), [("allow", 2)]);
         assert_eq!(found("#[cfg_attr(unix, allow(dead_code))]\nfn f() {}"), [("allow", 2)]);
         assert_eq!(found("#[expect(dead_code, reason = \"why\")]\nfn f() {}"), []);
-    }
-
-    #[test]
-    fn the_fourth_macro_is_found() {
-        let text = "macro_rules! m { () => {} }\n";
-        assert_eq!(found(&text.repeat(3)), []);
-        assert_eq!(found(&text.repeat(4)), [("macros", 5)]);
     }
 }

@@ -119,7 +119,7 @@ pub(super) fn is_punct(tree: &TokenTree, punct: char) -> bool {
 }
 
 /// Whether the stream has this identifier on any level.
-pub(super) fn mentions(tokens: TokenStream, word: &str) -> bool {
+fn mentions(tokens: TokenStream, word: &str) -> bool {
     let mut found = false;
     for_each(tokens, &mut |trees| found |= is_word(&trees[0], word));
     found

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use proc_macro2::TokenTree;
 use serde_json::Value;
 
 use super::Finding;
-use super::source::{Source, is_punct, is_word, line, mentions};
+use super::source::Source;
 use crate::repo;
 
 /// The crates in the order of dependency: each may depend on those of a lower rank alone.
@@ -45,10 +44,6 @@ const WITHOUT_UNSAFE: [&str; 4] = ["scry-fuzz", "scry-ir", "scry-ptx", "scry-ten
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
-/// The folder that may not ask for features, but for the one file that may.
-const WITHOUT_FEATURES: &str = "crates/scry-gpu/src/";
-const REGISTRY: &str = "crates/scry-gpu/src/backend/mod.rs";
-
 /// Finds every breach.
 pub(super) fn check(root: &Path, sources: &[Source], findings: &mut Vec<Finding>) -> Result<()> {
     check_sources(sources, findings);
@@ -67,25 +62,7 @@ fn check_sources(sources: &[Source], findings: &mut Vec<Finding>) {
             let what = format!("the crate has no unsafe code, and says so with `{FORBID}`");
             findings.push(Finding::new(&source.path, 1, "walls", what));
         }
-        if source.path.starts_with(WITHOUT_FEATURES) && source.path != REGISTRY {
-            check_features(source, findings);
-        }
     }
-}
-
-fn check_features(source: &Source, findings: &mut Vec<Finding>) {
-    source.for_each(|tokens| {
-        let (condition, group) = match tokens {
-            [word, TokenTree::Group(group), ..] => (word, group),
-            [word, bang, TokenTree::Group(group), ..] if is_punct(bang, '!') => (word, group),
-            _ => return,
-        };
-        let is_condition = ["cfg", "cfg_attr"].into_iter().any(|name| is_word(condition, name));
-        if is_condition && mentions(group.stream(), "feature") {
-            let what = format!("`cfg(feature …)`: only {REGISTRY} knows which backends are built");
-            findings.push(Finding::new(&source.path, line(condition), "walls", what));
-        }
-    });
 }
 
 /// Finds dependencies that point forwards, or through a wall, in what `cargo metadata` prints.
@@ -151,15 +128,6 @@ mod tests {
         assert_eq!(found(path, "//! Doc.\n"), [("walls", 1)]);
         assert_eq!(found(path, "//! Doc.\n#![forbid(unsafe_code)]\n"), []);
         assert_eq!(found("crates/scry-gpu/src/lib.rs", "//! Doc.\n"), []);
-    }
-
-    #[test]
-    fn features_outside_the_registry_are_found() {
-        let text = "#[cfg(feature = \"vulkan\")]\nmod a;\n#[cfg(unix)]\nmod b;\n";
-        assert_eq!(found("crates/scry-gpu/src/device.rs", text), [("walls", 1)]);
-        assert_eq!(found("crates/scry-gpu/src/backend/mod.rs", text), []);
-        let text = "\nconst A: bool = cfg!(any(unix, feature = \"x\"));\n";
-        assert_eq!(found("crates/scry-gpu/src/device.rs", text), [("walls", 2)]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The registry of backends: one slice, and the only `cfg(feature)` in the crate.
+//! The registry of backends: one slice.
 
 #[cfg(feature = "cpu")]
 mod cpu;
