@@ -8,15 +8,19 @@ use super::{Expr, Local};
 #[derive(Default)]
 pub(super) struct Facts {
     emitted: Vec<Range<Expression>>,
+    /// Results of statements: no `Emit` has them in its range.
+    results: Vec<Expr>,
     /// By local; zero beyond the end.
     stores: Vec<u32>,
     escaped: Vec<Local>,
 }
 
 impl Facts {
-    /// True if the expression is evaluated by one of the statements.
-    pub(super) fn emits(&self, expression: Expr) -> bool {
-        self.emitted.iter().any(|range| range.index_range().contains(&(expression.index() as u32)))
+    /// True if one of the statements evaluates the expression or has it as its result.
+    pub(super) fn evaluates(&self, expression: Expr) -> bool {
+        let at = expression.index() as u32;
+        self.emitted.iter().any(|range| range.index_range().contains(&at))
+            || self.results.contains(&expression)
     }
 
     /// How many statements store into the local or a part of it.
@@ -64,14 +68,27 @@ impl Facts {
                     self.stores[at] += 1;
                 }
             }
-            Statement::Call { arguments, .. } => {
+            Statement::Call { arguments, result, .. } => {
                 for &argument in arguments {
                     escape(self, argument);
                 }
+                self.results.extend(result);
             }
-            Statement::Atomic { pointer, .. } => escape(self, *pointer),
+            Statement::Atomic { pointer, result, .. } => {
+                escape(self, *pointer);
+                self.results.extend(result);
+            }
+            Statement::WorkGroupUniformLoad { result, .. }
+            | Statement::SubgroupBallot { result, .. }
+            | Statement::SubgroupGather { result, .. }
+            | Statement::SubgroupCollectiveOperation { result, .. } => self.results.push(*result),
             Statement::CooperativeStore { data, .. } => escape(self, data.pointer),
-            Statement::RayQuery { query, .. } => escape(self, *query),
+            Statement::RayQuery { query, fun } => {
+                escape(self, *query);
+                if let naga::RayQueryFunction::Proceed { result } = fun {
+                    self.results.push(*result);
+                }
+            }
             Statement::RayPipelineFunction(naga::RayPipelineFunction::TraceRay {
                 payload, ..
             }) => escape(self, *payload),
@@ -82,11 +99,7 @@ impl Facts {
             | Statement::ControlBarrier(_)
             | Statement::MemoryBarrier(_)
             | Statement::ImageStore { .. }
-            | Statement::ImageAtomic { .. }
-            | Statement::WorkGroupUniformLoad { .. }
-            | Statement::SubgroupBallot { .. }
-            | Statement::SubgroupGather { .. }
-            | Statement::SubgroupCollectiveOperation { .. } => {}
+            | Statement::ImageAtomic { .. } => {}
         }
     }
 }

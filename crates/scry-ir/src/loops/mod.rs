@@ -243,10 +243,10 @@ impl<'a> Prover<'a> {
         let Some(local) = self.loaded_local(counter) else {
             return false;
         };
-        if !turn.facts.emits(counter)
+        if !turn.facts.evaluates(counter)
             || turn.facts.stores(local) != 1
             || turn.facts.escapes(local)
-            || (keep == Keep::NotEqual && turn.facts.emits(bound))
+            || (keep == Keep::NotEqual && turn.facts.evaluates(bound))
         {
             return false;
         }
@@ -291,7 +291,7 @@ impl<'a> Prover<'a> {
             return None;
         };
         // A load from before the loop would be the same value on every turn.
-        let fresh = |e: Expr| self.loaded_local(e) == Some(local) && turn.facts.emits(e);
+        let fresh = |e: Expr| self.loaded_local(e) == Some(local) && turn.facts.evaluates(e);
         let other = match op {
             BinaryOperator::Add | BinaryOperator::Multiply if fresh(right) => left,
             _ if fresh(left) => right,

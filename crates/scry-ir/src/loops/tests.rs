@@ -11,7 +11,10 @@ fn judge(body: &str) -> Vec<bool> {
         @group(0) @binding(1) var<uniform> params: Params;
         @group(0) @binding(2) var<storage, read_write> wide: array<vec4<f32>>;
         fn touch(p: ptr<function, u32>) {{ *p += 1u; }}
+        @group(0) @binding(3) var<storage, read_write> counters: array<atomic<u32>>;
+        var<workgroup> chosen: u32;
         fn look(v: u32) -> u32 {{ return v + 1u; }}
+        fn next() -> u32 {{ return atomicAdd(&counters[0], 1u); }}
         @compute @workgroup_size(64)
         fn main(
             @builtin(local_invocation_index) m: u32,
@@ -26,7 +29,7 @@ fn judge(body: &str) -> Vec<bool> {
         .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
     naga::valid::Validator::new(
         naga::valid::ValidationFlags::all(),
-        naga::valid::Capabilities::SHADER_INT64,
+        naga::valid::Capabilities::SHADER_INT64 | naga::valid::Capabilities::SUBGROUP,
     )
     .validate(&module)
     .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
@@ -190,6 +193,33 @@ fn a_moving_bound_stops_no_counter_that_cannot_wrap() {
     unproven("var end = 9u; for (var i = 0u; i <= end; i++) { end += 1u; }");
     unproven("var end = 9u; for (var i = 0u; i != end; i++) { end += 1u; }");
     unproven("var end = 9u; for (var i = 0u; i < end; i += 2u) { end += 2u; }");
+}
+
+#[test]
+fn statements_whose_results_change_from_turn_to_turn() {
+    for bound in [
+        "next()",
+        "atomicAdd(&counters[1], 1u)",
+        "atomicExchange(&counters[2], i)",
+        "workgroupUniformLoad(&chosen)",
+        "subgroupAdd(i)",
+        "subgroupShuffle(i, 1u)",
+        "subgroupBallot(i > 2u).x",
+    ] {
+        unproven(&format!(
+            "var i = 0u; loop {{ let b = {bound}; if i == b {{ break; }} i += 1u; }}"
+        ));
+        unproven(&format!("for (var i = 0u; i != {bound}; i++) {{ data[i] = i; }}"));
+        unproven(&format!("for (var i = 9u; i != {bound}; i--) {{ data[i] = i; }}"));
+        proven(&format!("var i = 0u; let b = {bound}; while i != b {{ data[i] = i; i++; }}"));
+    }
+    unproven(
+        "var i = 0u; loop {
+            let b = atomicCompareExchangeWeak(&counters[0], i, 2u);
+            if i == b.old_value { break; }
+            i += 1u;
+        }",
+    );
 }
 
 #[test]
