@@ -93,7 +93,7 @@ impl Counter {
     /// strictly towards one end without wrapping, or falls to a value at which it cannot go on.
     pub(super) fn ends(self, keep: Keep, bound: Range) -> bool {
         match self.step {
-            Step::Add(step) if step > 0 => self.rises(keep, bound, |last| last + step),
+            Step::Add(step) if step > 0 => self.rises(keep, bound, |last| last.checked_add(step)),
             Step::Add(step) => self.falls(keep, bound, step),
             // Below half of all values a step either rises past the bound without wrapping, or is
             // as good as a step down, which wraps to the upper half.
@@ -107,7 +107,7 @@ impl Counter {
             }
             Step::Multiply(factor) => {
                 self.start.is_some_and(|start| start >= 1)
-                    && self.rises(keep, bound, |last| last * factor)
+                    && self.rises(keep, bound, |last| last.checked_mul(factor))
             }
             Step::Divide => self.shrinks(keep, bound, Range::exactly(0)),
             Step::ShiftRight => {
@@ -118,10 +118,13 @@ impl Counter {
     }
 
     /// A counter that grows: the greatest value that passes the test must not wrap when it moves.
-    fn rises(self, keep: Keep, bound: Range, next: impl Fn(i128) -> i128) -> bool {
+    /// The product of two 64-bit numbers can exceed even the integers that are computed with here,
+    /// so that `next` may have no result: then it wraps in the counter's type too.
+    fn rises(self, keep: Keep, bound: Range, next: impl Fn(i128) -> Option<i128>) -> bool {
+        let fits = |last| next(last).is_some_and(|next| next <= self.all.max);
         match keep {
-            Keep::Less => bound.max - 1 < self.all.min || next(bound.max - 1) <= self.all.max,
-            Keep::LessEqual => next(bound.max) <= self.all.max,
+            Keep::Less => bound.max - 1 < self.all.min || fits(bound.max - 1),
+            Keep::LessEqual => fits(bound.max),
             // With unit steps the counter comes by every value of its type.
             Keep::NotEqual => self.step == Step::Add(1) && bound.min == bound.max,
             Keep::Greater | Keep::GreaterEqual => false,

@@ -223,6 +223,19 @@ fn statements_whose_results_change_from_turn_to_turn() {
 }
 
 #[test]
+fn products_beyond_128_bits() {
+    // From 1 to 3 << 62, and then to zero for ever.
+    let factor = "13835058055282163712lu";
+    let most = "18446744073709551615lu";
+    unproven(&format!("for (var s = 1lu; s < {most}; s *= {factor}) {{ data[0] = 1u; }}"));
+    unproven(&format!("for (var s = 1lu; s <= {most}; s *= {most}) {{ data[0] = 1u; }}"));
+    unproven("for (var s = 1lu; s < 0xf000000000000000lu; s *= 0xf000000000000000lu) {}");
+    unproven("for (var s = 1li; s < 0x7000000000000000li; s *= 0x7000000000000000li) {}");
+    proven("for (var s = 1lu; s < 2lu; s *= 13835058055282163712lu) { data[0] = 1u; }");
+    proven("for (var s = 1lu; s <= 0x100000000lu; s *= 0xfffffffflu) { data[0] = 1u; }");
+}
+
+#[test]
 fn conditions_of_several_parts() {
     proven("for (var i = 0u; i < n && data[i] > 0u; i++) { data[i] = i; }");
     proven("for (var i = 0u; data[i] > 0u && i < n; i++) { data[i] = i; }");
