@@ -196,8 +196,56 @@ fn words_of_a_ballot_beyond_the_subgroup_are_zero() {
     assert!(second.contains("st.global.b32 [%d"), "{second}");
 }
 
-/// A kernel whose condition is read at one place by all invocations.
-fn after_a_read(writable: bool) -> Kir {
+/// How what is read decides who is there.
+#[derive(Debug, Clone, Copy)]
+enum Decides {
+    /// It is the condition.
+    Itself,
+    /// The condition is a variable that is assigned where it holds.
+    ByAssignment,
+    /// A variable that is assigned unless a scope was left before.
+    ByLeaving,
+    /// A variable that counts how often a loop was repeated.
+    ByCounting,
+    /// A variable of the kind before, by way of another one.
+    ByTheNext,
+}
+
+/// Sets a variable of the kernel, which is zero at first, as `flag` decides.
+fn decide(b: &mut Builder, decides: Decides, flag: Value) -> Value {
+    let held = b.var(Type::Bool);
+    let yes = b.value(Type::Bool, Inst::Const(Const::bool(true)));
+    match decides {
+        Decides::Itself => b.set(held, flag),
+        Decides::ByAssignment => b.if_then(flag, |b| b.set(held, yes)),
+        Decides::ByLeaving => b.scope(|b, label| {
+            b.if_then(flag, |b| b.leave(label));
+            b.set(held, yes);
+        }),
+        Decides::ByCounting => {
+            let counter = b.var(Type::U32);
+            b.repeat(true, |b, label| {
+                b.if_then(flag, |b| b.leave(label));
+                let (at, one, four) = (b.get(counter), b.u32(1), b.u32(4));
+                let next = b.binary(BinaryOp::Add, at, one);
+                b.set(counter, next);
+                let enough = b.binary(BinaryOp::Ge, next, four);
+                b.if_then(enough, |b| b.leave(label));
+            });
+            let (count, two) = (b.get(counter), b.u32(2));
+            let more = b.binary(BinaryOp::Lt, two, count);
+            b.set(held, more);
+        }
+        Decides::ByTheNext => {
+            let first = decide(b, Decides::ByAssignment, flag);
+            b.if_else(first, |b| b.set(held, yes), |_| ());
+        }
+    }
+    b.get(held)
+}
+
+/// A kernel whose condition depends on what all invocations read at one place.
+fn after_a_read(writable: bool, decides: Decides) -> Kir {
     let mut b = Builder::new("kernel", [64, 1, 1]);
     b.buffer(true);
     let flags = b.buffer(writable);
@@ -205,9 +253,7 @@ fn after_a_read(writable: bool) -> Kir {
     let flag = b.load(Type::U32, Place::new(Space::Binding(flags), None, 4, 0), 1)[0];
     let zero = b.u32(0);
     let set = b.binary(BinaryOp::Ne, flag, zero);
-    let var = b.var(Type::Bool);
-    b.set(var, set);
-    let held = b.get(var);
+    let held = decide(&mut b, decides, set);
     b.if_then(held, |b| {
         let value = b.value(Type::F32, Inst::Const(Const::f32(1.0)));
         let op = SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value };
@@ -220,11 +266,14 @@ fn after_a_read(writable: bool) -> Kir {
 
 #[test]
 fn a_condition_that_threads_may_read_differently_keeps_nobody_together() {
-    let constant = text(&after_a_read(false), Target::SM_80);
-    assert!(!constant.contains("activemask"), "{constant}");
-    assert!(constant.contains("bar.warp.sync 4294967295;"), "{constant}");
-    let racy = text(&after_a_read(true), Target::SM_80);
-    assert_eq!(racy.matches("activemask").count(), 2, "{racy}");
+    use Decides::{ByAssignment, ByCounting, ByLeaving, ByTheNext, Itself};
+    for decides in [Itself, ByAssignment, ByLeaving, ByCounting, ByTheNext] {
+        let constant = text(&after_a_read(false, decides), Target::SM_80);
+        assert!(!constant.contains("activemask"), "{decides:?}: {constant}");
+        assert!(constant.contains("bar.warp.sync 4294967295;"), "{decides:?}: {constant}");
+        let racy = text(&after_a_read(true, decides), Target::SM_80);
+        assert_eq!(racy.matches("activemask").count(), 2, "{decides:?}: {racy}");
+    }
 }
 
 #[test]

@@ -246,3 +246,54 @@ fn lanes_and_subgroups_are_numbered() {
         assert!(rows.iter().all(|row| row[0] == size && row[3] == count));
     });
 }
+
+/// Invocations race to set a flag; whoever reads it as set adds up with those who did too.
+const RACE: &str = "
+    @group(0) @binding(0) var<storage, read_write> flags: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> sums: array<vec2<u32>>;
+    @compute @workgroup_size(64)
+    fn main(
+        @builtin(global_invocation_id) id: vec3<u32>,
+        @builtin(workgroup_id) group: vec3<u32>,
+    ) {
+        let flag = group.x / 2u;
+        if id.x % 64u == id.x / 64u % 64u { flags[flag] = 1u; }
+        var is_set = false;
+        if flags[flag] != 0u { is_set = true; }
+        var turns = 0u;
+        for (; turns < 4u; turns++) {
+            if flags[flag] == 0u { break; }
+        }
+        var sum = vec2(0u);
+        if is_set { sum.x = subgroupAdd(1u); }
+        if turns == 4u { sum.y = subgroupAdd(1u); }
+        sums[id.x] = sum;
+    }";
+
+/// No kernel may hang or lose lanes because a condition came out differently for some of them.
+#[test]
+fn conditions_that_race_leave_nobody_waiting() {
+    const GROUPS: usize = 4096;
+    on_each_device(|gpu| {
+        if !gpu.info().features.contains(Features::SUBGROUPS) {
+            eprintln!("skipped: {} has no {}", gpu.name(), Features::SUBGROUPS);
+            return;
+        }
+        let kernel = succeed(gpu.compile(RACE));
+        let flags = succeed(gpu.alloc::<u32>(GROUPS / 2));
+        let sums = succeed(gpu.alloc::<[u32; 2]>(64 * GROUPS));
+        succeed(gpu.run(&kernel, &[&flags, &sums], 64 * GROUPS));
+        let sums = succeed(sums.download());
+        // Each one that is in a sum of n is one of n with that sum, in a workgroup.
+        for group in sums.chunks(64) {
+            for axis in [0, 1] {
+                for n in 1..=64 {
+                    let with = group.iter().filter(|sum| sum[axis] == n).count();
+                    assert!(with.is_multiple_of(n as usize), "{with} of 64 got {n}: {group:?}");
+                }
+                assert!(group.iter().all(|sum| sum[axis] <= 64), "{group:?}");
+            }
+        }
+        assert_eq!(succeed(flags.download()), vec![1; GROUPS / 2]);
+    });
+}

@@ -1,10 +1,11 @@
 //! Where all threads of a block arrive together.
 //!
 //! What threads do together may name all of them there; elsewhere it has to ask who is there. A
-//! condition that is the same for all threads keeps them together; what decides is never read from
-//! memory that somebody may write, for threads that race may read different values.
+//! condition that is the same for all threads keeps them together. What was read from memory that
+//! somebody may write is not, for threads that race may read different values; neither is a
+//! variable whose assignment depends on such a condition.
 
-use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Space, Stmt, Value, Var};
+use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value};
 
 /// The statements at which all threads of a block arrive, or none.
 #[derive(Default)]
@@ -22,7 +23,7 @@ impl Convergence {
             return Self::default();
         }
         let mut walk = Walk {
-            uniform: Uniform::of(kir),
+            facts: kir.facts_despite_races(),
             values: vec![false; kir.values.len()],
             barriers: Vec::new(),
         };
@@ -48,7 +49,8 @@ fn has_barrier(block: &Block) -> bool {
 }
 
 struct Walk {
-    uniform: Uniform,
+    /// What is the same for all threads, however they race.
+    facts: Facts,
     values: Vec<bool>,
     barriers: Vec<*const Stmt>,
 }
@@ -76,7 +78,8 @@ impl Walk {
                 }
                 Stmt::Leave(label) if !together => vec![*label],
                 Stmt::If { condition, accept, reject } => {
-                    let together = together && self.uniform.holds(*condition);
+                    let uniform = self.facts.value(*condition) == Class::Uniform;
+                    let together = together && uniform;
                     let mut inside = self.block(accept, together);
                     inside.extend(self.block(reject, together));
                     inside
@@ -107,82 +110,5 @@ impl Walk {
         }
         left.retain(|other| *other != label);
         left
-    }
-}
-
-/// Which values are the same for all threads, however they race.
-struct Uniform {
-    facts: Facts,
-    /// By value: whether it depends on memory that somebody may write.
-    racy: Vec<bool>,
-}
-
-impl Uniform {
-    fn of(kir: &Kir) -> Self {
-        let mut racy =
-            Racy { values: vec![false; kir.values.len()], vars: vec![false; kir.vars.len()] };
-        while racy.spread(kir) {}
-        Self { facts: kir.facts(), racy: racy.values }
-    }
-
-    fn holds(&self, value: Value) -> bool {
-        self.facts.value(value) == Class::Uniform && !self.racy[value.index()]
-    }
-}
-
-/// What depends on memory that somebody may write, as far as is known.
-struct Racy {
-    values: Vec<bool>,
-    vars: Vec<bool>,
-}
-
-impl Racy {
-    /// Goes over the kernel once; whether more is known then.
-    fn spread(&mut self, kir: &Kir) -> bool {
-        let mut more = false;
-        for (nth, definition) in kir.values.iter().enumerate() {
-            let racy = !self.values[nth] && self.is_racy(kir, &definition.inst);
-            self.values[nth] |= racy;
-            more |= racy;
-        }
-        self.assignments(&kir.body) || more
-    }
-
-    fn is_racy(&self, kir: &Kir, inst: &Inst) -> bool {
-        let mut racy = match inst {
-            Inst::Load { place, .. } => is_shared(kir, place.space),
-            Inst::Get(var) => self.vars[var.index()],
-            _ => false,
-        };
-        inst.for_each_operand(|operand| racy |= self.values[operand.index()]);
-        racy
-    }
-
-    fn assignments(&mut self, block: &Block) -> bool {
-        let mut more = false;
-        for stmt in block {
-            if let Stmt::Set(var, value) = stmt {
-                more |= self.assign(*var, *value);
-            }
-            for inner in stmt.blocks() {
-                more |= self.assignments(inner);
-            }
-        }
-        more
-    }
-
-    fn assign(&mut self, var: Var, value: Value) -> bool {
-        let more = self.values[value.index()] && !self.vars[var.index()];
-        self.vars[var.index()] |= more;
-        more
-    }
-}
-
-/// Whether another thread may write to a space.
-fn is_shared(kir: &Kir, space: Space) -> bool {
-    match space {
-        Space::Binding(nth) => kir.buffers[nth as usize].writable,
-        Space::Workgroup(_) => true,
-        Space::Immediate | Space::Local(_) => false,
     }
 }

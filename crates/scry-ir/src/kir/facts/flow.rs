@@ -23,9 +23,10 @@ struct Users {
 
 impl<'a> Flow<'a> {
     /// Each class is what it is if everything else is uniform.
-    pub(super) fn new(kir: &'a Kir, group: Class) -> Self {
+    pub(super) fn new(kir: &'a Kir, group: Class, lockstep: bool) -> Self {
         let values = vec![Uniform; kir.values.len()];
-        let classes = Classes { values, vars: vec![Uniform; kir.vars.len()], group };
+        let vars = vec![Uniform; kir.vars.len()];
+        let classes = Classes { values, vars, group, lockstep };
         let mut flow = Self { kir, classes, users: Users::new(kir), raised: Vec::new() };
         (0..kir.values.len() as u32).for_each(|value| flow.look_at(Value(value)));
         flow
@@ -59,7 +60,7 @@ impl<'a> Flow<'a> {
     }
 
     fn look_at(&mut self, value: Value) {
-        let class = rules::class(&self.kir.values[value.index()], &self.classes);
+        let class = rules::class(self.kir, value, &self.classes);
         if class > self.classes.values[value.index()] {
             self.classes.values[value.index()] = class;
             self.raised.push(value.index());

@@ -60,7 +60,17 @@ impl Kir {
     /// for all invocations. Whoever executes a kernel by these facts has to do just that.
     #[must_use]
     pub fn facts(&self) -> Facts {
-        self.facts_given(Class::Uniform)
+        self.facts_given(Class::Uniform, true)
+    }
+
+    /// Finds out what the invocations of a workgroup have in common when each executes the kernel by
+    /// itself, as on a GPU: a fact holds for the invocations that execute a statement for the same
+    /// time. What is read from memory that others may write is never uniform, since invocations
+    /// that race may read different values; nor is a variable that was assigned under a condition
+    /// on it, or in a loop that is left on such a condition.
+    #[must_use]
+    pub fn facts_despite_races(&self) -> Facts {
+        self.facts_given(Class::Uniform, false)
     }
 
     /// Finds out what the invocations of several workgroups have in common that stand side by side
@@ -68,11 +78,11 @@ impl Kir {
     /// own, and what is read from workgroup memory differs.
     #[must_use]
     pub fn facts_of_neighbours(&self) -> Facts {
-        self.facts_given(Class::Affine)
+        self.facts_given(Class::Affine, true)
     }
 
-    fn facts_given(&self, group: Class) -> Facts {
-        let mut flow = flow::Flow::new(self, group);
+    fn facts_given(&self, group: Class, lockstep: bool) -> Facts {
+        let mut flow = flow::Flow::new(self, group, lockstep);
         let mut cover = cover::Cover::new(self);
         flow.settle();
         while cover.pass(&mut flow) {}

@@ -1,7 +1,7 @@
 //! The class of an instruction's result, by the classes of its operands.
 
 use super::Class::{self, Affine, Uniform, Varying};
-use crate::kir::{BinaryOp, Builtin, Definition, Inst, Place, Space, Type, UnaryOp, Value, Var};
+use crate::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Type, UnaryOp, Value, Var};
 
 /// Classes as far as they are known.
 pub(super) struct Classes {
@@ -9,6 +9,9 @@ pub(super) struct Classes {
     pub(super) vars: Vec<Class>,
     /// What the position of the workgroup along x is.
     pub(super) group: Class,
+    /// Whether a load at one place is executed once for all invocations. If not, what others may
+    /// write meanwhile may arrive differently.
+    pub(super) lockstep: bool,
 }
 
 impl Classes {
@@ -23,11 +26,11 @@ impl Classes {
     }
 }
 
-/// The class of the value that a definition computes.
-pub(super) fn class(definition: &Definition, known: &Classes) -> Class {
+/// The class of a value, by the instruction that computes it.
+pub(super) fn class(kir: &Kir, value: Value, known: &Classes) -> Class {
     let of = |value: Value| known.value(value);
-    let ty = definition.ty;
-    match &definition.inst {
+    let ty = kir.ty(value);
+    match kir.inst(value) {
         Inst::Const(_) | Inst::ArrayLength { .. } => Uniform,
         Inst::Builtin(Builtin::GroupId(0)) => known.group,
         Inst::Builtin(builtin) => of_builtin(*builtin),
@@ -41,7 +44,7 @@ pub(super) fn class(definition: &Definition, known: &Classes) -> Class {
         },
         Inst::Convert(a) | Inst::Bitcast(a) => linear(ty, of(*a)),
         Inst::Get(var) => known.var(*var),
-        Inst::Load { place, .. } => of_load(place, known),
+        Inst::Load { place, .. } => of_load(kir, place, known),
         Inst::Extra(first, _) => of(*first),
         Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. } => Varying,
     }
@@ -67,9 +70,11 @@ fn of_binary(op: BinaryOp, ty: Type, a: Class, b: Class) -> Class {
     }
 }
 
-fn of_load(place: &Place, known: &Classes) -> Class {
+fn of_load(kir: &Kir, place: &Place, known: &Classes) -> Class {
     match place.space {
         Space::Local(_) => Varying,
+        Space::Workgroup(_) if !known.lockstep => Varying,
+        Space::Binding(nth) if !known.lockstep && kir.buffers[nth as usize].writable => Varying,
         // Each workgroup has its own.
         Space::Workgroup(_) if known.group != Uniform => Varying,
         Space::Binding(_) | Space::Immediate | Space::Workgroup(_) => {

@@ -1,5 +1,8 @@
 //! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
-//! every liberty that the facts give is taken.
+//! every liberty that the facts give is taken. Facts despite races are checked by invocations that
+//! execute by themselves and each read something else.
+
+use std::collections::HashMap;
 
 use crate::kir::facts::{Class, Facts};
 use crate::kir::random::{self, SIZE};
@@ -57,9 +60,28 @@ struct Alone<'a> {
     values: Vec<u32>,
     vars: Vec<u32>,
     trace: Trace,
+    /// Whether what it reads is nobody else's.
+    races: bool,
+    /// Iterations so far of each loop around the statement.
+    turns: Vec<u32>,
+    /// What each execution of a statement computed.
+    executions: HashMap<(Value, Vec<u32>), u32>,
 }
 
-impl Alone<'_> {
+impl<'a> Alone<'a> {
+    fn new(kir: &'a Kir, lane: usize, races: bool) -> Self {
+        Self {
+            kir,
+            lane,
+            values: vec![0; kir.values.len()],
+            vars: vec![0; kir.vars.len()],
+            trace: Trace::new(),
+            races,
+            turns: Vec::new(),
+            executions: HashMap::new(),
+        }
+    }
+
     /// Executes a block; gives the label by which it is left early.
     fn block(&mut self, block: &Block) -> Option<Label> {
         block.iter().find_map(|stmt| self.stmt(stmt))
@@ -73,11 +95,7 @@ impl Alone<'_> {
                 let holds = self.values[condition.index()] != 0;
                 return self.block(if holds { accept } else { reject });
             }
-            Stmt::Loop { label, body, .. } => loop {
-                if let Some(left) = self.block(body) {
-                    return (left != *label).then_some(left);
-                }
-            },
+            Stmt::Loop { label, body, .. } => return self.repeat(*label, body),
             Stmt::Scope { label, body } => return self.block(body).filter(|left| left != label),
             Stmt::Leave(label) => return Some(*label),
             other => unreachable!("no random kernel has {other:?}"),
@@ -85,13 +103,27 @@ impl Alone<'_> {
         None
     }
 
+    fn repeat(&mut self, label: Label, body: &Block) -> Option<Label> {
+        self.turns.push(0);
+        let left = loop {
+            if let Some(left) = self.block(body) {
+                break left;
+            }
+            *self.turns.last_mut().unwrap() += 1;
+        };
+        self.turns.pop();
+        (left != label).then_some(left)
+    }
+
     fn compute(&mut self, value: Value) {
         let result = match self.kir.inst(value) {
             Inst::Get(var) => self.vars[var.index()],
+            Inst::Load { .. } if self.races => 0x9e37_79b1u32.wrapping_mul(self.lane as u32) >> 29,
             inst => evaluate(inst, self.lane, |operand| self.values[operand.index()]),
         };
         self.values[value.index()] = result;
         self.trace.push((value, result));
+        self.executions.insert((value, self.turns.clone()), result);
     }
 }
 
@@ -196,7 +228,7 @@ fn is_affine(values: &[u32; LANES], active: u32) -> bool {
         let (a, b) = (local(a), local(b));
         [0, 1, 2].map(|axis| b[axis] as i32 - a[axis] as i32)
     };
-    let mut steps = std::collections::HashMap::new();
+    let mut steps = HashMap::new();
     lanes(active).all(|a| {
         lanes(active).all(|b| {
             let change = values[b].wrapping_sub(values[a]);
@@ -219,8 +251,7 @@ fn check(seed: u64, bounds: bool) -> Facts {
     };
     together.block(&kir.body, (1 << LANES) - 1);
     for (lane, trace) in together.traces.iter().enumerate() {
-        let (values, vars) = (vec![0; kir.values.len()], vec![0; kir.vars.len()]);
-        let mut alone = Alone { kir: &kir, lane, values, vars, trace: Trace::new() };
+        let mut alone = Alone::new(&kir, lane, false);
         let _ = alone.block(&kir.body);
         let pairs = alone.trace.iter().zip(trace);
         let same = pairs.take_while(|(a, b)| a == b).count();
@@ -247,4 +278,34 @@ fn facts_hold_in_random_kernels() {
     }
     // The kernels are such that every kind of variable is common.
     assert!(seen.iter().all(|count| *count > 300), "{seen:?}");
+}
+
+/// Gives how many executions of statements were of uniform values, by more than one invocation.
+fn check_races(seed: u64) -> usize {
+    let mut kir = random::kernel(seed, seed.is_multiple_of(2));
+    kir.buffers[0].writable = true;
+    let facts = kir.facts_despite_races();
+    let mut first = HashMap::new();
+    let mut shared = 0;
+    for lane in 0..LANES {
+        let mut alone = Alone::new(&kir, lane, true);
+        let _ = alone.block(&kir.body);
+        let is_uniform = |value: Value| facts.value(value) == Class::Uniform;
+        for (execution, result) in alone.executions {
+            if !is_uniform(execution.0) {
+                continue;
+            }
+            if let Some(known) = first.insert(execution.clone(), result) {
+                assert_eq!(known, result, "seed {seed}, {execution:?}\n{kir:#?}\n{facts:#?}");
+                shared += 1;
+            }
+        }
+    }
+    shared
+}
+
+#[test]
+fn invocations_that_race_agree_on_what_is_uniform() {
+    let shared: usize = (0..4000).map(check_races).sum();
+    assert!(shared > 100_000, "only {shared} values were compared");
 }
