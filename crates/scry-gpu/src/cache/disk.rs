@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use super::folder::{self, Place};
 use super::format::{self, MAX_FILE};
-use super::{DeviceIdentity, KernelKey, shelf};
+use super::{DeviceIdentity, KernelKey, Variant, shelf};
 
 /// All files together are kept below this many bytes, give or take what was stored since the last
 /// look.
@@ -69,10 +69,9 @@ impl DiskCache {
         }
     }
 
-    /// The payload kept under a key, if there is a sound one. `folded` tells the two variants of a
-    /// kernel apart.
-    pub(crate) fn load(&self, key: &KernelKey, folded: bool) -> Option<Vec<u8>> {
-        let key = format::full_key(&self.identity, key, folded);
+    /// The payload kept for a variant of a kernel, if there is a sound one.
+    pub(crate) fn load(&self, key: &KernelKey, variant: Variant<'_>) -> Option<Vec<u8>> {
+        let key = format::full_key(&self.identity, key, variant);
         let path = self.path(&key);
         let (file, mut bytes) = folder::read_private(&path, MAX_FILE)?;
         let Some(payload) = format::payload(&bytes, &key) else {
@@ -86,8 +85,8 @@ impl DiskCache {
     }
 
     /// Keeps a payload. Failure is never an error: the first one is logged, and that is all.
-    pub(crate) fn store(&self, key: &KernelKey, folded: bool, payload: &[u8]) {
-        let key = format::full_key(&self.identity, key, folded);
+    pub(crate) fn store(&self, key: &KernelKey, variant: Variant<'_>, payload: &[u8]) {
+        let key = format::full_key(&self.identity, key, variant);
         let file = match format::encode(&key, payload) {
             Some(file) if !payload.is_empty() => file,
             _ => {

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::KernelKey;
+use super::{KernelKey, Variant};
 use crate::native::NativeSpec;
 
 /// Largest file that is ever written or read, in bytes.
@@ -52,14 +52,18 @@ pub(super) fn hash(bytes: &[u8]) -> u128 {
     hasher.finish128().as_u128()
 }
 
-/// The full key of an entry. The entry point stands first, where [`entry_point`] finds it.
-pub(super) fn full_key(identity: &[u8], key: &KernelKey, folded: bool) -> Vec<u8> {
+/// The full key of an entry. The entry point stands first, where [`entry_point`] finds it. Of what
+/// was generated there are length and hash: the source, which decides it up to the generator's
+/// version, is there whole.
+pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -> Vec<u8> {
     let mut out = Writer(Vec::with_capacity(identity.len() + key.source.len() + 256));
     out.number(key.entry.is_some().into());
     out.bytes(key.entry.as_deref().unwrap_or_default().as_bytes());
     out.bytes(identity);
     out.number(key.checked.into());
-    out.number(folded.into());
+    out.number(variant.folded.into());
+    out.number(variant.generated.len() as u64);
+    out.bytes(&hash(variant.generated).to_le_bytes());
     out.number(key.overrides.len() as u64);
     for (name, bits) in &key.overrides {
         out.bytes(name.as_bytes());

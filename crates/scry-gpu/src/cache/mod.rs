@@ -35,6 +35,17 @@ pub(crate) struct KernelKey {
     pub native: Option<NativeSpec>,
 }
 
+/// Which of the compiled forms of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Variant<'a> {
+    /// Whether it is the one for folded launches.
+    pub folded: bool,
+    /// What was generated from the source, and compiled by the driver. Nothing, if that is the
+    /// source itself. Its hash is part of the key: a generator that has changed finds nothing that
+    /// it made before, whatever the version of this crate.
+    pub generated: &'a [u8],
+}
+
 /// A [`KernelKey`] in borrowed parts, so that a look-up copies no source.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyRef<'a> {

@@ -10,10 +10,10 @@ use scry_ir::kir::{KirOptions, sabotage};
 use scry_ptx::{Param, Ptx, PtxOptions, translate};
 
 use super::gpu::Gpu;
-use super::image::Image;
 use super::jit;
 use super::native::Native;
 use super::types::{Function, Module, function_attribute};
+use crate::cache::Variant;
 use crate::driver::CompileJob;
 use crate::error::Result;
 
@@ -49,74 +49,93 @@ pub(super) struct Signature {
     pub(super) immediates: usize,
 }
 
-/// Compiles a program, through the disk cache if there is one.
+/// A compiled kernel, not yet loaded.
+pub(super) struct Image {
+    /// The kernel's name in the code.
+    pub(super) entry: String,
+    /// What a launch passes, in order.
+    pub(super) params: Vec<Param>,
+    /// Threads of a block along x, y and z.
+    pub(super) workgroup: [u32; 3],
+    /// Bytes of shared memory that a launch asks for.
+    pub(super) dynamic_shared: u32,
+    /// The code of the device, which is what the disk cache keeps; or PTX with a zero at the end.
+    pub(super) cubin: Vec<u8>,
+}
+
+impl Image {
+    /// Whether there is the code of the device. The driver is given no length, and takes what is no
+    /// ELF for a text that ends with a zero.
+    pub(super) fn is_compiled(&self) -> bool {
+        self.cubin.starts_with(b"\x7fELF")
+    }
+}
+
+/// Compiles a program, through the disk cache if there is one. Registers are bounded, unless the
+/// kernel needs more of them.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
+    let ptx = translated(gpu, job, true)?;
+    let bounded = make(gpu, job, &ptx)?;
+    if bounded.local_bytes == 0 {
+        return Ok(bounded);
+    }
+    let unbounded = translated(gpu, job, false)?;
+    if unbounded.text == ptx.text {
+        return Ok(bounded);
+    }
+    let free = make(gpu, job, &unbounded)?;
+    Ok(if free.local_bytes < bounded.local_bytes { free } else { bounded })
+}
+
+/// Has the driver compile, unless the disk cache has what it made of this very PTX.
+fn make(gpu: &Arc<Gpu>, job: &CompileJob<'_>, ptx: &Ptx) -> Result<Kernel> {
     let interface = job.program.interface();
     let immediates = interface.immediates.as_ref();
     let signature = Signature {
         bindings: interface.bindings.len() + usize::from(job.folded),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     };
+    let image = |cubin| Image {
+        entry: ptx.entry.clone(),
+        params: ptx.params.clone(),
+        workgroup: interface.workgroup_size,
+        dynamic_shared: ptx.dynamic_shared,
+        cubin,
+    };
     // What is wrong on purpose has no place among what is right.
     let disk = job.cache.filter(|_| !sabotage::is_asked_for());
-    let known = disk.and_then(|disk| disk.load(job.key, job.folded));
-    if let Some(image) = known.and_then(|bytes| Image::decode(&bytes)) {
-        match Kernel::load(gpu, &image, signature) {
+    let variant = Variant { folded: job.folded, generated: ptx.text.as_bytes() };
+    let known = disk.and_then(|disk| disk.load(job.key, variant)).map(image);
+    if let Some(known) = known.filter(Image::is_compiled) {
+        match Kernel::load(gpu, &known, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
         }
         gpu.check_alive()?;
     }
-    let (image, kernel) = compile_anew(gpu, job, signature)?;
+    let image = image(jit::cubin(gpu, &ptx.entry, ptx.text.clone())?);
+    let kernel = Kernel::load(gpu, &image, signature)?;
     if let Some(disk) = disk {
-        disk.store(job.key, job.folded, &image.encode());
+        disk.store(job.key, variant, &image.cubin);
     }
     Ok(kernel)
 }
 
-/// Translates and compiles. Registers are bounded, unless the kernel needs more of them.
-fn compile_anew(
-    gpu: &Arc<Gpu>,
-    job: &CompileJob<'_>,
-    signature: Signature,
-) -> Result<(Image, Kernel)> {
-    let workgroup = job.program.interface().workgroup_size;
-    let bounded = make(gpu, ptx(gpu, job, true)?, workgroup, signature)?;
-    if bounded.1.local_bytes == 0 {
-        return Ok(bounded);
-    }
-    let free = make(gpu, ptx(gpu, job, false)?, workgroup, signature)?;
-    Ok(if free.1.local_bytes < bounded.1.local_bytes { free } else { bounded })
-}
-
-fn make(
-    gpu: &Arc<Gpu>,
-    ptx: Ptx,
-    workgroup: [u32; 3],
-    signature: Signature,
-) -> Result<(Image, Kernel)> {
-    let Ptx { text, entry, params, dynamic_shared, .. } = ptx;
-    let cubin = jit::cubin(gpu, &entry, text)?;
-    let image = Image { entry, params, workgroup, dynamic_shared, cubin };
-    let kernel = Kernel::load(gpu, &image, signature)?;
-    Ok((image, kernel))
-}
-
-/// The program as PTX.
-fn ptx(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Ptx> {
+/// The program as PTX for the device.
+pub(super) fn translated(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Ptx> {
     let options = PtxOptions {
         folded: job.folded,
         polled: job.checked,
         bounded,
         ..PtxOptions::new(gpu.target)
     };
-    translated(job.program, job.checked, &options)
+    ptx(job.program, job.checked, &options)
 }
 
 /// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
 /// to end the program.
-fn translated(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
+fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
         sabotage::plant_as_asked(&mut kir, &caller);
@@ -248,7 +267,7 @@ mod tests {
     fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
         let program = Program::parse(DOUBLE).unwrap();
         let options = PtxOptions { folded: true, ..PtxOptions::new(Target::SM_80) };
-        let ptx = translated(&program, true, &options).unwrap();
+        let ptx = ptx(&program, true, &options).unwrap();
         assert_eq!(ptx.entry, "double");
         assert!(ptx.text.contains(".entry double("), "{}", ptx.text);
         let length = Param::Length { buffer: 0, offset: 0, stride: 4 };

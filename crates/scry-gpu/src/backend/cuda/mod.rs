@@ -2,7 +2,7 @@
 //!
 //! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
 //! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
-//! makes kernels of programs, through `jit`, and `image` is what the disk cache keeps of them.
+//! makes kernels of programs, through `jit` and the disk cache.
 //! `native` makes kernels of all else, those with tensor maps through `listed`; `toolkit` opens the
 //! libraries that it takes, `nvrtc` compiles CUDA C, and `cublas` multiplies; `libraries` tells
 //! which of them are there.
@@ -20,7 +20,6 @@ mod encode;
 mod error;
 mod gpu;
 mod graph;
-mod image;
 mod jit;
 mod libraries;
 mod library;

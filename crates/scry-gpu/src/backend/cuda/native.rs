@@ -3,10 +3,9 @@
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-use super::compile::{Kernel, Signature};
+use super::compile::{Image, Kernel, Signature};
 use super::cublas::{Blas, Slot};
 use super::gpu::Gpu;
-use super::image::Image;
 use super::jit;
 use super::listed::{self, Listed};
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
@@ -14,6 +13,7 @@ use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
 use scry_ir::text;
 
+use crate::cache::Variant;
 use crate::driver::NativeJob;
 use crate::error::{GpuError, Result};
 use crate::native::{Language, NativeInterface, Routine};
@@ -57,25 +57,28 @@ pub(super) fn compile(
         let native = product(gpu, blas, driver, job.entry)?;
         return Ok(Kernel::without_code(gpu, native, signature));
     }
-    let known = job.cache.and_then(|disk| disk.load(job.key, false));
-    if let Some(image) = known.and_then(|bytes| Image::decode(&bytes)) {
-        match load(gpu, driver, &image, job, signature) {
+    let image = |cubin| Image {
+        entry: job.entry.to_owned(),
+        params: Vec::new(),
+        workgroup: interface.block(),
+        dynamic_shared: interface.shared_bytes(),
+        cubin,
+    };
+    // The source is what is compiled.
+    let variant = Variant { folded: false, generated: b"" };
+    let known = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
+    if let Some(known) = known.filter(Image::is_compiled) {
+        match load(gpu, driver, &known, job, signature) {
             Ok(kernel) => return Ok(kernel),
             Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
         }
         gpu.check_alive()?;
     }
-    let image = Image {
-        entry: job.entry.to_owned(),
-        params: Vec::new(),
-        workgroup: interface.block(),
-        dynamic_shared: interface.shared_bytes(),
-        cubin: code(gpu, driver, job)?,
-    };
+    let image = image(code(gpu, driver, job)?);
     let loaded = load(gpu, driver, &image, job, signature);
     let kernel = loaded.map_err(|error| refused_by_jit(job, error))?;
     if let Some(disk) = job.cache.filter(|_| image.is_compiled()) {
-        disk.store(job.key, false, &image.encode());
+        disk.store(job.key, variant, &image.cubin);
     }
     Ok(kernel)
 }

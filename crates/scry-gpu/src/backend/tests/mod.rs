@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use scry_ir::Program;
 
-use crate::cache::KernelKey;
+use crate::cache::{DeviceIdentity, DiskCache, KernelKey};
 use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
 use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, Work};
 
@@ -129,3 +129,35 @@ pub(super) trait Driven: Driver {
 }
 
 impl<D: Driver + ?Sized> Driven for D {}
+
+/// A test of one driver. Two programs under one key are what a generator makes of a source before and
+/// after it is mended.
+pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(identity) = DeviceIdentity::of(driver.info()) else {
+        eprintln!("SKIPPED, {} does not say which driver it has", driver.info().name);
+        return;
+    };
+    let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
+    let key = KernelKey {
+        source: DOUBLE.to_owned(),
+        entry: None,
+        overrides: Vec::new(),
+        checked: true,
+        native: None,
+    };
+    let stored = || crate::cache::list(&folder.path().join("scry-gpu")).len();
+    let (src, dst) = (driver.uploaded(&[5; 64]), driver.device_memory(256));
+    for (factor, expected) in [(2, 1), (3, 2), (2, 2), (3, 2)] {
+        let program = Program::parse(&DOUBLE.replace("2u", &format!("{factor}u"))).unwrap();
+        let (program, key, cache) = (&program, &key, Some(&cache));
+        let job = CompileJob { program, folded: false, checked: true, key, cache };
+        let kernel = driver.compile(&job).unwrap();
+        let bindings = [(span(src, 256), false), (span(dst, 256), true)];
+        driver.done(&[dispatch(kernel, &bindings, [1; 3])]);
+        assert_eq!(driver.words(span(dst, 256)), [5 * factor; 64]);
+        driver.release(kernel);
+        // Some drivers have nothing to keep.
+        assert!([0, expected].contains(&stored()), "{} of {expected} are kept", stored());
+    }
+}

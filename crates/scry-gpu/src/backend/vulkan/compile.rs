@@ -8,7 +8,9 @@ use scry_ir::{Program, Space, SpirvOptions};
 
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
+use crate::cache::Variant;
 use crate::driver::CompileJob;
+use crate::element;
 use crate::error::Result;
 
 /// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
@@ -51,13 +53,15 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let Some(disk) = job.cache else {
         return Kernel::new(gpu, &source, vk::PipelineCache::null());
     };
-    let known = disk.load(job.key, job.folded).filter(|blob| belongs(blob, gpu.cache_identity));
+    let generated = element::bytes_of(&spirv);
+    let variant = Variant { folded: job.folded, generated };
+    let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
     let kernel = Kernel::new(gpu, &source, cache.raw)?;
     if known.is_none() {
         let blob = cache.data()?;
         if blob.len() > CACHE_HEADER {
-            disk.store(job.key, job.folded, &blob);
+            disk.store(job.key, variant, &blob);
         }
     }
     Ok(kernel)

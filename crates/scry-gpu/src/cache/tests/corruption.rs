@@ -20,8 +20,8 @@ fn fixture() -> Fixture {
     let folder = temporary_folder();
     let cache = open(folder.path());
     let key = key("@compute fn main() {}");
-    cache.store(&key, false, PAYLOAD);
-    let path = path_of(&cache, &key, false);
+    cache.store(&key, PLAIN, PAYLOAD);
+    let path = path_of(&cache, &key, PLAIN);
     let sound = fs::read(&path).unwrap();
     Fixture { _folder: folder, cache, key, path, sound }
 }
@@ -31,13 +31,13 @@ impl Fixture {
     #[track_caller]
     fn is_a_miss(&self, bytes: &[u8]) {
         fs::write(&self.path, bytes).unwrap();
-        assert_eq!(self.cache.load(&self.key, false), None);
+        assert_eq!(self.cache.load(&self.key, PLAIN), None);
     }
 
     #[track_caller]
     fn recovers(&self) {
-        self.cache.store(&self.key, false, PAYLOAD);
-        assert_eq!(self.cache.load(&self.key, false).as_deref(), Some(PAYLOAD));
+        self.cache.store(&self.key, PLAIN, PAYLOAD);
+        assert_eq!(self.cache.load(&self.key, PLAIN).as_deref(), Some(PAYLOAD));
     }
 }
 
@@ -118,8 +118,8 @@ fn fault_37_absurd_lengths_with_a_sound_checksum_are_a_miss() {
 fn fault_37_a_right_header_with_a_wrong_payload_is_a_miss() {
     let fixture = fixture();
     let other = key("@compute fn main() { return; }");
-    fixture.cache.store(&other, false, PAYLOAD);
-    let other = fs::read(path_of(&fixture.cache, &other, false)).unwrap();
+    fixture.cache.store(&other, PLAIN, PAYLOAD);
+    let other = fs::read(path_of(&fixture.cache, &other, PLAIN)).unwrap();
     let tail = PAYLOAD.len() + 16;
     let mut bytes = fixture.sound.clone();
     let split = bytes.len() - tail;
@@ -131,9 +131,9 @@ fn fault_37_a_right_header_with_a_wrong_payload_is_a_miss() {
 #[test]
 fn fault_37_an_empty_payload_is_neither_kept_nor_found() {
     let fixture = fixture();
-    fixture.cache.store(&fixture.key, true, &[]);
-    assert!(!path_of(&fixture.cache, &fixture.key, true).exists());
-    let full = format::full_key(&device_identity().key_part(), &fixture.key, false);
+    fixture.cache.store(&fixture.key, FOLDED, &[]);
+    assert!(!path_of(&fixture.cache, &fixture.key, FOLDED).exists());
+    let full = format::full_key(&device_identity().key_part(), &fixture.key, PLAIN);
     fixture.is_a_miss(&format::encode(&full, &[]).unwrap());
 }
 
@@ -143,7 +143,7 @@ fn fault_37_a_sparse_file_of_4_gib_is_a_miss_that_is_not_read() {
     let file = File::options().write(true).open(&fixture.path).unwrap();
     file.set_len(4 << 30).unwrap();
     let start = std::time::Instant::now();
-    assert_eq!(fixture.cache.load(&fixture.key, false), None);
+    assert_eq!(fixture.cache.load(&fixture.key, PLAIN), None);
     assert!(start.elapsed().as_secs() < 1);
     fixture.recovers();
 }
@@ -152,8 +152,8 @@ fn fault_37_a_sparse_file_of_4_gib_is_a_miss_that_is_not_read() {
 fn fault_37_what_is_larger_than_the_largest_file_is_not_kept() {
     let fixture = fixture();
     let payload = vec![1; format::MAX_FILE as usize];
-    fixture.cache.store(&fixture.key, true, &payload);
-    assert_eq!(fixture.cache.load(&fixture.key, true), None);
+    fixture.cache.store(&fixture.key, FOLDED, &payload);
+    assert_eq!(fixture.cache.load(&fixture.key, FOLDED), None);
     assert_eq!(names(fixture.path.parent().unwrap()).len(), 1);
 }
 
@@ -162,9 +162,9 @@ fn fault_37_a_folder_in_place_of_the_file_is_a_miss() {
     let fixture = fixture();
     fs::remove_file(&fixture.path).unwrap();
     fs::create_dir(&fixture.path).unwrap();
-    assert_eq!(fixture.cache.load(&fixture.key, false), None);
-    fixture.cache.store(&fixture.key, false, PAYLOAD);
-    assert_eq!(fixture.cache.load(&fixture.key, false), None);
+    assert_eq!(fixture.cache.load(&fixture.key, PLAIN), None);
+    fixture.cache.store(&fixture.key, PLAIN, PAYLOAD);
+    assert_eq!(fixture.cache.load(&fixture.key, PLAIN), None);
     let left = names(fixture.path.parent().unwrap());
     assert_eq!(left.len(), 1, "a temporary file stays behind: {left:?}");
 }
@@ -174,8 +174,8 @@ fn fault_40_equal_hashes_are_a_miss_since_whole_keys_are_compared() {
     let fixture = fixture();
     let other = key("@compute fn main() { return; }");
     // As if both keys had the same hash.
-    fs::copy(&fixture.path, path_of(&fixture.cache, &other, false)).unwrap();
-    assert_eq!(fixture.cache.load(&other, false), None);
+    fs::copy(&fixture.path, path_of(&fixture.cache, &other, PLAIN)).unwrap();
+    assert_eq!(fixture.cache.load(&other, PLAIN), None);
     fixture.recovers();
 }
 

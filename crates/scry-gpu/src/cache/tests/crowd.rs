@@ -23,7 +23,7 @@ pub(super) fn write_for_ever(base: &Path) {
     loop {
         let index = random.below(SHARED);
         let version = random.below(1 << 32);
-        cache.store(&shared_key(index), false, &payload(index, version));
+        cache.store(&shared_key(index), PLAIN, &payload(index, version));
     }
 }
 
@@ -32,7 +32,7 @@ fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
     let folder = temporary_folder();
     let cache = open(folder.path());
     for index in 0..SHARED {
-        cache.store(&shared_key(index), false, &payload(index, 0));
+        cache.store(&shared_key(index), PLAIN, &payload(index, 0));
     }
     let mut random = Random(38);
     let mut replaced = false;
@@ -47,7 +47,7 @@ fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
         child.wait().unwrap();
         for index in 0..SHARED {
             // A kill loses no write that was made before, so there must be some entry.
-            let found = cache.load(&shared_key(index), false).expect("the entry is gone");
+            let found = cache.load(&shared_key(index), PLAIN).expect("the entry is gone");
             replaced |= version_of(&found, index) != 0;
         }
     }
@@ -73,11 +73,11 @@ fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
     for turn in 0..turns {
         let index = random.below(SHARED);
         let version = writer << 12 | turn;
-        cache.store(&shared_key(index), false, &payload(index, version));
-        let found = cache.load(&shared_key(index), false).expect("nobody removes entries");
+        cache.store(&shared_key(index), PLAIN, &payload(index, version));
+        let found = cache.load(&shared_key(index), PLAIN).expect("nobody removes entries");
         version_of(&found, index);
-        cache.store(&shared_key(own), false, &payload(own, version));
-        let found = cache.load(&shared_key(own), false).expect("nobody removes entries");
+        cache.store(&shared_key(own), PLAIN, &payload(own, version));
+        let found = cache.load(&shared_key(own), PLAIN).expect("nobody removes entries");
         assert_eq!(version_of(&found, own), version);
     }
 }
@@ -94,7 +94,7 @@ fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
     });
     let cache = open(base);
     for index in 0..SHARED {
-        if let Some(found) = cache.load(&shared_key(index), false) {
+        if let Some(found) = cache.load(&shared_key(index), PLAIN) {
             version_of(&found, index);
         }
     }

@@ -43,7 +43,7 @@ fn the_folder_for_caches_is_the_platforms() {
 /// What the public module says in a process with an environment of its own.
 pub(super) fn list_and_print() {
     if let Some(cache) = DiskCache::open(&device_identity()) {
-        cache.store(&key("@compute fn main() {}"), false, b"payload");
+        cache.store(&key("@compute fn main() {}"), PLAIN, b"payload");
     }
     println!("\ndirectory {:?}", disk_cache::directory());
     for entry in disk_cache::entries() {

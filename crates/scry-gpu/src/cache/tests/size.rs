@@ -22,16 +22,16 @@ fn the_entries_not_used_for_longest_make_room() {
     let cache = DiskCache::open_in(folder.path(), &device_identity(), limit).unwrap();
     let payload = vec![5; 32 << 10];
     for index in 0..100 {
-        cache.store(&numbered(index), false, &payload);
+        cache.store(&numbered(index), PLAIN, &payload);
         let age = Duration::from_secs(1000 - index);
-        set_age(&path_of(&cache, &numbered(index), false), age);
+        set_age(&path_of(&cache, &numbered(index), PLAIN), age);
         let files = shelf::list(&folder::root_in(folder.path()));
         let sum: u64 = files.iter().map(|file| file.bytes).sum();
         assert!(sum <= limit + limit / 4, "{sum} bytes are kept");
     }
-    assert_eq!(cache.load(&numbered(0), false), None);
-    assert!(cache.load(&numbered(99), false).is_some());
-    assert!(cache.load(&numbered(85), false).is_some());
+    assert_eq!(cache.load(&numbered(0), PLAIN), None);
+    assert!(cache.load(&numbered(99), PLAIN).is_some());
+    assert!(cache.load(&numbered(85), PLAIN).is_some());
 }
 
 #[test]
@@ -40,22 +40,22 @@ fn an_entry_in_use_is_not_the_first_to_go() {
     let cache = open(folder.path());
     let day = Duration::from_secs(24 * 3600);
     for index in 0..3 {
-        cache.store(&numbered(index), false, &[1; 64]);
+        cache.store(&numbered(index), PLAIN, &[1; 64]);
         let age = day * (10 - index as u32);
-        set_age(&path_of(&cache, &numbered(index), false), age);
+        set_age(&path_of(&cache, &numbered(index), PLAIN), age);
     }
-    cache.load(&numbered(0), false).unwrap();
+    cache.load(&numbered(0), PLAIN).unwrap();
     // Room for two, by the least that an entry counts, then down to one and a half.
     shelf::sweep(&folder::root_in(folder.path()), 2 * (16 << 10));
-    assert!(cache.load(&numbered(0), false).is_some());
-    assert_eq!(cache.load(&numbered(1), false), None);
+    assert!(cache.load(&numbered(0), PLAIN).is_some());
+    assert_eq!(cache.load(&numbered(1), PLAIN), None);
 }
 
 #[test]
 fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    let entry = path_of(&cache, &numbered(0), false);
+    let entry = path_of(&cache, &numbered(0), PLAIN);
     let old = entry.with_extension("12ab-34cd-0.tmp");
     let young = entry.with_extension("12ab-34cd-1.tmp");
     let foreign = entry.with_file_name("notes.tmp");
@@ -64,7 +64,7 @@ fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
     }
     set_age(&old, Duration::from_secs(3700));
     set_age(&foreign, Duration::from_secs(3700));
-    cache.store(&numbered(0), false, b"payload");
+    cache.store(&numbered(0), PLAIN, b"payload");
     assert!(!old.exists());
     assert!(young.exists() && foreign.exists() && entry.exists());
 }
@@ -73,11 +73,11 @@ fn fault_38_what_dead_writers_left_is_removed_after_an_hour() {
 fn fault_44_times_in_the_future_do_no_harm() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    cache.store(&numbered(0), false, b"payload");
-    let path = path_of(&cache, &numbered(0), false);
+    cache.store(&numbered(0), PLAIN, b"payload");
+    let path = path_of(&cache, &numbered(0), PLAIN);
     let file = File::options().append(true).open(&path).unwrap();
     file.set_modified(SystemTime::now() + Duration::from_secs(1 << 30)).unwrap();
-    assert!(cache.load(&numbered(0), false).is_some());
+    assert!(cache.load(&numbered(0), PLAIN).is_some());
     shelf::sweep(&folder::root_in(folder.path()), 1 << 20);
     assert!(path.exists());
 }
@@ -90,9 +90,9 @@ fn the_listing_names_entries_and_clearing_removes_only_them() {
     let cache = open(folder.path());
     let mut unnamed = numbered(1);
     unnamed.entry = None;
-    cache.store(&numbered(0), false, b"payload");
-    cache.store(&unnamed, true, b"payload");
-    let device = path_of(&cache, &unnamed, true).parent().unwrap().to_owned();
+    cache.store(&numbered(0), PLAIN, b"payload");
+    cache.store(&unnamed, FOLDED, b"payload");
+    let device = path_of(&cache, &unnamed, FOLDED).parent().unwrap().to_owned();
     let others = [
         root.join("notes.txt"),
         device.join("notes.txt"),

@@ -30,8 +30,8 @@ fn fault_42_folders_and_files_are_made_for_the_user_alone() {
     let folder = temporary_folder();
     let base = folder.path().join("made/on/the/way");
     let cache = open(&base);
-    cache.store(&key("a"), false, b"payload");
-    let path = path_of(&cache, &key("a"), false);
+    cache.store(&key("a"), PLAIN, b"payload");
+    let path = path_of(&cache, &key("a"), PLAIN);
     assert_eq!(mode(&path), 0o600);
     assert_eq!(mode(path.parent().unwrap()), 0o700);
     assert_eq!(mode(&root_in(&base)), 0o700);
@@ -43,7 +43,7 @@ fn fault_42_a_folder_that_others_can_write_to_is_not_used() {
     for bits in [0o720, 0o702, 0o777, 0o1777] {
         let folder = temporary_folder();
         let cache = open(folder.path());
-        let device = path_of(&cache, &key("a"), false).parent().unwrap().to_owned();
+        let device = path_of(&cache, &key("a"), PLAIN).parent().unwrap().to_owned();
         for part in [&root_in(folder.path()), &device] {
             set_mode(part, bits);
             assert!(!opens(folder.path()), "{bits:o} {part:?}");
@@ -70,14 +70,14 @@ fn fault_42_a_place_where_everybody_can_exchange_folders_is_not_used() {
 fn fault_42_an_entry_that_others_can_write_to_is_a_miss() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    cache.store(&key("a"), false, b"payload");
-    let path = path_of(&cache, &key("a"), false);
+    cache.store(&key("a"), PLAIN, b"payload");
+    let path = path_of(&cache, &key("a"), PLAIN);
     for bits in [0o620, 0o602, 0o666] {
         set_mode(&path, bits);
-        assert_eq!(cache.load(&key("a"), false), None, "{bits:o}");
+        assert_eq!(cache.load(&key("a"), PLAIN), None, "{bits:o}");
     }
     set_mode(&path, 0o644);
-    assert!(cache.load(&key("a"), false).is_some());
+    assert!(cache.load(&key("a"), PLAIN).is_some());
 }
 
 /// Only root can give files away; others find a foreign file that is there anyway.
@@ -91,12 +91,12 @@ fn fault_42_what_belongs_to_another_user_is_not_used() {
     }
     let folder = temporary_folder();
     let cache = open(folder.path());
-    cache.store(&key("a"), false, b"payload");
-    let path = path_of(&cache, &key("a"), false);
+    cache.store(&key("a"), PLAIN, b"payload");
+    let path = path_of(&cache, &key("a"), PLAIN);
     chown(&path, Some(STRANGER), None).unwrap();
-    assert_eq!(cache.load(&key("a"), false), None);
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
     chown(&path, Some(0), None).unwrap();
-    assert!(cache.load(&key("a"), false).is_some());
+    assert!(cache.load(&key("a"), PLAIN).is_some());
     for part in [path.parent().unwrap(), &root_in(folder.path()), folder.path()] {
         chown(part, Some(STRANGER), None).unwrap();
         assert!(!opens(folder.path()), "{part:?}");
@@ -145,14 +145,14 @@ fn fault_41_symbolic_links_in_place_of_folders_are_not_followed() {
 fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    cache.store(&key("a"), false, b"payload");
-    let path = path_of(&cache, &key("a"), false);
+    cache.store(&key("a"), PLAIN, b"payload");
+    let path = path_of(&cache, &key("a"), PLAIN);
     let elsewhere = folder.path().join("elsewhere");
     fs::rename(&path, &elsewhere).unwrap();
     symlink(&elsewhere, &path).unwrap();
-    assert_eq!(cache.load(&key("a"), false), None);
-    cache.store(&key("a"), false, b"newer");
-    assert_eq!(cache.load(&key("a"), false).as_deref(), Some(&b"newer"[..]));
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
+    cache.store(&key("a"), PLAIN, b"newer");
+    assert_eq!(cache.load(&key("a"), PLAIN).as_deref(), Some(&b"newer"[..]));
     assert!(!fs::symlink_metadata(&path).unwrap().is_symlink());
     assert!(fs::read(&elsewhere).unwrap().windows(7).any(|part| part == b"payload"));
 }
@@ -161,9 +161,9 @@ fn fault_41_a_symbolic_link_in_place_of_an_entry_is_a_miss_and_is_replaced() {
 fn fault_37_a_named_pipe_in_place_of_an_entry_is_a_miss_and_blocks_nobody() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    let path = path_of(&cache, &key("a"), false);
+    let path = path_of(&cache, &key("a"), PLAIN);
     assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
-    assert_eq!(cache.load(&key("a"), false), None);
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
     assert!(crate::cache::list(&root_in(folder.path())).is_empty());
 }
 
@@ -185,10 +185,10 @@ fn fault_41_a_file_or_a_device_in_place_of_a_folder_is_not_used() {
 fn fault_41_a_read_only_folder_is_never_a_failure() {
     let folder = temporary_folder();
     let cache = open(folder.path());
-    let device = path_of(&cache, &key("a"), false).parent().unwrap().to_owned();
+    let device = path_of(&cache, &key("a"), PLAIN).parent().unwrap().to_owned();
     set_mode(&device, 0o500);
-    cache.store(&key("a"), false, b"payload");
-    assert_eq!(cache.load(&key("a"), false).is_some(), user() == 0);
+    cache.store(&key("a"), PLAIN, b"payload");
+    assert_eq!(cache.load(&key("a"), PLAIN).is_some(), user() == 0);
     set_mode(&device, 0o700);
 }
 
@@ -197,16 +197,16 @@ fn fault_41_a_folder_deleted_while_in_use_is_made_again() {
     let folder = temporary_folder();
     let base = folder.path().join("base");
     let cache = open(&base);
-    cache.store(&key("a"), false, b"payload");
+    cache.store(&key("a"), PLAIN, b"payload");
     fs::remove_dir_all(&base).unwrap();
-    assert_eq!(cache.load(&key("a"), false), None);
-    cache.store(&key("a"), false, b"payload");
-    assert!(cache.load(&key("a"), false).is_some());
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
+    cache.store(&key("a"), PLAIN, b"payload");
+    assert!(cache.load(&key("a"), PLAIN).is_some());
     // Not by a folder of the wrong kind.
     fs::remove_dir_all(&base).unwrap();
     File::create(&base).unwrap();
-    cache.store(&key("a"), false, b"payload");
-    assert_eq!(cache.load(&key("a"), false), None);
+    cache.store(&key("a"), PLAIN, b"payload");
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
 }
 
 /// Prints each warning on a line that begins with WARNING.
@@ -235,8 +235,8 @@ pub(super) fn use_and_log(base: &Path) {
         };
         for index in 0..5 {
             let key = key(&format!("kernel {index}"));
-            cache.store(&key, false, &payload(index, 0));
-            println!("\nfound {}", cache.load(&key, false).is_some());
+            cache.store(&key, PLAIN, &payload(index, 0));
+            println!("\nfound {}", cache.load(&key, PLAIN).is_some());
         }
     }
 }
@@ -281,19 +281,19 @@ fn fault_41_a_full_disk_gives_one_warning_and_leaves_nothing_behind() {
 /// Uses up all file descriptors, then the cache, then the cache again with descriptors.
 pub(super) fn use_without_descriptors(base: &Path) {
     let cache = open(base);
-    cache.store(&key("a"), false, b"payload");
+    cache.store(&key("a"), PLAIN, b"payload");
     let mut held = Vec::new();
     while let Ok(file) = File::open("/dev/null") {
         held.push(file);
     }
     assert!(held.len() < 64, "the limit was not set");
-    assert_eq!(cache.load(&key("a"), false), None);
-    cache.store(&key("b"), false, b"payload");
+    assert_eq!(cache.load(&key("a"), PLAIN), None);
+    cache.store(&key("b"), PLAIN, b"payload");
     drop(held);
-    assert!(cache.load(&key("a"), false).is_some());
-    assert_eq!(cache.load(&key("b"), false), None);
-    cache.store(&key("b"), false, b"payload");
-    assert!(cache.load(&key("b"), false).is_some());
+    assert!(cache.load(&key("a"), PLAIN).is_some());
+    assert_eq!(cache.load(&key("b"), PLAIN), None);
+    cache.store(&key("b"), PLAIN, b"payload");
+    assert!(cache.load(&key("b"), PLAIN).is_some());
 }
 
 #[test]

@@ -6,9 +6,8 @@ use scry_ir::Program;
 
 use super::*;
 use crate::backend::cuda::compile::{self, Kernel};
-use crate::backend::cuda::image::Image;
 use crate::backend::tests::{DOUBLE, bytes};
-use crate::cache::{DeviceIdentity, DiskCache, KernelKey};
+use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Variant};
 use crate::driver::CompileJob;
 use crate::shaders;
 
@@ -23,10 +22,22 @@ fn key(source: &str) -> KernelKey {
 }
 
 fn compiled(gpu: &Arc<Gpu>, source: &str, cache: Option<&DiskCache>) -> Kernel {
+    with_job(source, cache, |job| compile::compile(gpu, job).unwrap())
+}
+
+fn with_job<R>(
+    source: &str,
+    cache: Option<&DiskCache>,
+    work: impl FnOnce(&CompileJob<'_>) -> R,
+) -> R {
     let program = Program::parse(source).unwrap();
     let key = key(source);
-    let job = CompileJob { program: &program, folded: false, checked: true, key: &key, cache };
-    compile::compile(gpu, &job).unwrap()
+    work(&CompileJob { program: &program, folded: false, checked: true, key: &key, cache })
+}
+
+/// The PTX of a program.
+fn ptx(gpu: &Gpu, source: &str) -> String {
+    with_job(source, None, |job| compile::translated(gpu, job, true).unwrap().text)
 }
 
 #[test]
@@ -116,13 +127,22 @@ fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
     assert_eq!((&loaded.params, loaded.block), (&anew.params, anew.block));
     assert_eq!(loaded.registers, anew.registers);
     eprintln!("compiled in {compiling:?}, loaded in {loading:?}");
-    let key = key(source);
-    let sound = cache.load(&key, false).unwrap();
-    let mut other = Image::decode(&sound).unwrap();
-    other.entry = "nothing_of_this_name".to_owned();
-    for broken in [other.encode(), b"not an image".to_vec()] {
-        cache.store(&key, false, &broken);
+    let (key, ptx) = (key(source), ptx(&gpu, source));
+    let variant = Variant { folded: false, generated: ptx.as_bytes() };
+    let sound = cache.load(&key, variant).unwrap();
+    compiled(&gpu, DOUBLE, Some(&cache));
+    let double = self::ptx(&gpu, DOUBLE);
+    let other = Variant { folded: false, generated: double.as_bytes() };
+    let other = cache.load(&self::key(DOUBLE), other).unwrap();
+    for broken in [other, b"not an image".to_vec()] {
+        cache.store(&key, variant, &broken);
         assert_eq!(compiled(&gpu, source, Some(&cache)).registers, anew.registers);
-        assert_eq!(cache.load(&key, false).unwrap(), sound, "it is mended");
+        assert_eq!(cache.load(&key, variant).unwrap(), sound, "it is mended");
     }
+}
+
+#[test]
+fn a_generator_that_changed_runs_nothing_that_was_kept_before() {
+    let Some(driver) = driver() else { return };
+    crate::backend::tests::generators_share_no_kernels(&*driver);
 }

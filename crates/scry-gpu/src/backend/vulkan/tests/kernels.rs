@@ -19,6 +19,13 @@ fn a_kernel_doubles_its_input() {
 }
 
 #[test]
+fn a_generator_that_changed_runs_nothing_that_was_kept_before() {
+    for driver in drivers() {
+        crate::backend::tests::generators_share_no_kernels(&driver);
+    }
+}
+
+#[test]
 fn a_kernel_sees_a_span_as_its_whole_buffer() {
     for driver in drivers() {
         let alignment = driver.info().binding_alignment;
