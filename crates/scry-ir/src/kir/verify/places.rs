@@ -8,7 +8,10 @@ use crate::kir::{AtomicOp, Buffer, Inst, Kir, Place, Space, Type, Value};
 enum Access {
     Read,
     Write,
+    /// Reads and writes as one atomic step.
     Change,
+    /// Reads atomically.
+    AtomicRead,
 }
 
 /// Checks a load of `count` values.
@@ -34,7 +37,8 @@ pub(super) fn atomic(kir: &Kir, inst: &Inst, ty: Type) -> Check {
         return Err(format!("an atomic `{op:?}` has other operands"));
     }
     value.iter().chain(compare).try_for_each(|operand| same(kir.ty(*operand), ty, "the atomic"))?;
-    check(kir, place, Access::Change, ty, 1)
+    let access = if *op == AtomicOp::Load { Access::AtomicRead } else { Access::Change };
+    check(kir, place, access, ty, 1)
 }
 
 fn changes(op: AtomicOp, ty: Type) -> bool {
@@ -90,13 +94,14 @@ fn allowed(kir: &Kir, space: Space, access: Access, ty: Type) -> Check {
     if host && ty == Type::Bool {
         return Err(format!("{space} has no bool"));
     }
-    let writes = access != Access::Read;
+    let writes = matches!(access, Access::Write | Access::Change);
+    let atomic = matches!(access, Access::Change | Access::AtomicRead);
     match space {
         Space::Binding(nth) if writes && !buffer(kir, nth)?.writable => {
             Err(format!("{space} is read only"))
         }
         Space::Immediate if writes => Err(format!("{space} is read only")),
-        Space::Local(_) if access == Access::Change => Err(format!("{space} is not shared")),
+        Space::Local(_) if atomic => Err(format!("{space} is not shared")),
         _ => Ok(()),
     }
 }

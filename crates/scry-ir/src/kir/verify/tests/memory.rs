@@ -75,6 +75,21 @@ fn buffers_have_no_bool_and_are_written_only_if_that_is_allowed() {
 }
 
 #[test]
+fn atomics_of_a_buffer_that_is_not_written_only_load() {
+    let place = |space| Place::new(space, None, 4, 0);
+    accepted(|b, _| {
+        b.atomic(Type::U32, AtomicOp::Load, place(Space::Binding(0)), None, None);
+    });
+    refused("`%10: u32 = atomic add binding0[0], %4`: binding0 is read only", |b, v| {
+        let value = Some(of(v, Type::U32));
+        b.atomic(Type::U32, AtomicOp::Add, place(Space::Binding(0)), value, None);
+    });
+    refused("`%10: u32 = atomic load local0[0]`: local0 is not shared", |b, _| {
+        b.atomic(Type::U32, AtomicOp::Load, place(Space::Local(0)), None, None);
+    });
+}
+
+#[test]
 fn one_to_four_values_are_accessed() {
     let place = Place::new(BUFFER, None, 4, 0);
     refused("`store binding1[0] = `: 0 values are accessed, not 1 to 4", |b, _| {
