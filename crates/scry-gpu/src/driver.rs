@@ -46,6 +46,10 @@ pub(crate) enum MemoryKind {
 pub(crate) struct Point(pub u64);
 
 /// A kernel to be compiled.
+#[cfg_attr(
+    not(any(feature = "cuda", feature = "vulkan")),
+    expect(dead_code, reason = "only GPUs' drivers keep kernels on disk")
+)]
 pub(crate) struct CompileJob<'a> {
     /// The kernel.
     pub program: &'a Program,

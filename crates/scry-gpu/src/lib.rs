@@ -34,11 +34,21 @@ mod backend;
 mod batch;
 mod binding;
 mod buffer;
+#[cfg_attr(
+    not(any(feature = "cuda", feature = "vulkan")),
+    expect(dead_code, reason = "only GPUs' drivers keep kernels on disk")
+)]
 mod cache;
 mod check;
 mod command;
 mod context;
 mod copy;
+/// What only CUDA devices have.
+#[path = "."]
+pub mod cuda {
+    #[cfg(feature = "kernels")]
+    pub mod kernels;
+}
 mod cut;
 mod device;
 pub mod disk_cache;
@@ -68,7 +78,6 @@ mod ticket;
 mod transfer;
 pub mod verify;
 
-pub use backend::only_cuda as cuda;
 pub use batch::Batch;
 pub use binding::Binding;
 pub use buffer::Buffer;

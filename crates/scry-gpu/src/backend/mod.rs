@@ -18,16 +18,6 @@ mod tests;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
-/// What only CUDA devices have.
-pub mod only_cuda {
-    #[cfg(feature = "kernels")]
-    pub use super::kernels;
-}
-
-#[cfg(feature = "kernels")]
-#[path = "../kernels/mod.rs"]
-pub mod kernels;
-
 use crate::driver::Adapter;
 use crate::info::BackendKind;
 use crate::library::LibraryStatus;

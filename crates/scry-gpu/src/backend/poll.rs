@@ -29,6 +29,7 @@ impl Wait {
     }
 
     /// The time that is left, unless it is up.
+    #[cfg(feature = "vulkan")]
     pub(super) fn left(&self) -> Option<Duration> {
         self.left_after(self.waited())
     }
