@@ -339,6 +339,6 @@ pub(crate) fn who_has(features: Features) -> String {
         infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
     match able.as_slice() {
         [] => "no device present has it; write the kernel without it".to_owned(),
-        able => format!("open a device that has it: {}", scry_ir::text::list(able)),
+        able => format!("open a device that has it: {}", able.join(", ")),
     }
 }

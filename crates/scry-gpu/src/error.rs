@@ -275,7 +275,7 @@ impl fmt::Display for NoDevice {
             write!(f, "\n  {backend}: {reason}\n    to mend it: {remedy}")?;
         }
         if !self.present.is_empty() {
-            write!(f, "\n  present: {}", scry_ir::text::list(&self.present))?;
+            write!(f, "\n  present: {}", self.present.join(", "))?;
         }
         Ok(())
     }

@@ -1,7 +1,5 @@
 //! Finding devices and choosing one.
 
-use scry_ir::text;
-
 use crate::backend::{Absence, BACKENDS, LEFT_OUT};
 use crate::driver::{Adapter, Driver};
 use crate::ending::{self, ENDING};
@@ -133,7 +131,7 @@ fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
     }
     is_uuid(&selector, info)
         || is_pci(&selector, info)
-        || text::find(&info.name.to_ascii_lowercase(), &selector).is_some()
+        || info.name.to_ascii_lowercase().contains(&selector)
 }
 
 fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {

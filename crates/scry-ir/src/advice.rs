@@ -1,7 +1,6 @@
 //! Remedies for the mistakes that people make, beside what the compiler says of them.
 
 use crate::report::Report;
-use crate::text;
 
 /// A remedy for a text that is not WGSL.
 pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
@@ -25,7 +24,7 @@ pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
 fn other_language(source: &str) -> Option<&'static str> {
     let end = (0..=source.len().min(1000)).rev().find(|at| source.is_char_boundary(*at))?;
     let start = &source[..end];
-    let has = |marks: &[&str]| marks.iter().any(|mark| text::find(start, mark).is_some());
+    let has = |marks: &[&str]| marks.iter().any(|mark| start.contains(mark));
     Some(if has(&["#version", "layout(local_size", "void main("]) {
         "this looks like GLSL; kernels are written in WGSL"
     } else if has(&["__global__", "#include"]) {
@@ -41,13 +40,12 @@ fn other_language(source: &str) -> Option<&'static str> {
 
 /// A remedy for a module that breaks a rule.
 pub(crate) fn validation(message: &str) -> Option<String> {
-    let says = |part| text::find(message, part).is_some();
-    let help = if says("Binding decoration is missing") {
+    let help = if message.contains("Binding decoration is missing") {
         "a storage or uniform variable needs `@group(…) @binding(…)`; other variables have none"
-    } else if says("for address space Uniform") {
+    } else if message.contains("for address space Uniform") {
         "`var<uniform>` wants array elements at multiples of 16 bytes: use `var<storage, read>`, \
          or `array<vec4<…>>`"
-    } else if says("valid destination for a store") {
+    } else if message.contains("valid destination for a store") {
         "a buffer that is written is declared `var<storage, read_write>`"
     } else {
         return None;

@@ -2,9 +2,9 @@
 
 use naga::{Module, ShaderStage, Span};
 
+use crate::ShaderErrorKind;
 use crate::declarations::Declarations;
 use crate::report::Report;
-use crate::{ShaderErrorKind, text};
 
 const ADVICE: &str = "help: write `@compute @workgroup_size(64)` before the function to run";
 
@@ -71,7 +71,7 @@ fn none(module: &Module, outline: &Declarations<'_>) -> Report {
     let report = if others.is_empty() {
         refuse("the source has no entry point")
     } else {
-        refuse(format!("the source has no compute entry point, only {}", text::list(&others)))
+        refuse(format!("the source has no compute entry point, only {}", others.join(", ")))
     };
     let first = module.entry_points.first().map_or("main", |entry| entry.name.as_str());
     report.at(place(outline, first), "not a compute entry point").note(ADVICE)
@@ -105,5 +105,5 @@ fn list(names: &[&str]) -> String {
     if names.len() > 16 {
         text.push(format!("and {} more", names.len() - 16));
     }
-    text::list(&text)
+    text.join(", ")
 }

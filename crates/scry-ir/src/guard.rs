@@ -7,7 +7,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Once;
 use std::thread;
 
-use crate::{ShaderError, text};
+use crate::ShaderError;
 
 /// Bytes of stack for work on a program that was read: enough for the deepest nesting of
 /// statements that the scan lets through. Reserved, not touched: pages that stay unused cost
@@ -71,7 +71,7 @@ fn panicked(payload: &(dyn Any + Send)) -> ShaderError {
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
-    let text = text::on_one_line(text);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     ShaderError::compiler(format!(
         "the shader compiler failed on this kernel, which is a defect to report: {text}"
     ))

@@ -50,8 +50,6 @@ mod report;
 mod scan;
 mod shifts;
 mod spirv;
-#[doc(hidden)]
-pub mod text;
 mod types;
 mod used;
 mod validate;

@@ -7,7 +7,7 @@ use naga::valid::ValidationError;
 use naga::{Span, WithSpan};
 
 use crate::report::{Report, one_line};
-use crate::{ShaderErrorKind, advice, text};
+use crate::{ShaderErrorKind, advice};
 
 /// The report of a text that is not WGSL.
 pub(crate) fn parse(error: &ParseError, source: &str) -> Report {
@@ -45,7 +45,7 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
         }
         cause = next.source();
     }
-    let mut report = Report::new(ShaderErrorKind::Validation, text::join_words(&causes, ": "));
+    let mut report = Report::new(ShaderErrorKind::Validation, causes.join(": "));
     // The narrowest place is the most telling one.
     let width = |span: &Span| span.to_range().map_or(usize::MAX, |range| range.len());
     let mut spans: Vec<&(Span, String)> = Vec::new();
@@ -64,7 +64,7 @@ pub(crate) fn validation(error: &WithSpan<ValidationError>) -> Report {
 /// A cause without naga's internal handles: `Constant [0] 'c' is invalid` gives
 /// `Constant 'c' is invalid`.
 fn plain(text: &str) -> String {
-    text::join(&mut one_line(text).split(' ').filter(|word| !is_handle(word)), " ")
+    one_line(text).split(' ').filter(|word| !is_handle(word)).collect::<Vec<_>>().join(" ")
 }
 
 fn is_handle(word: &str) -> bool {
@@ -77,16 +77,15 @@ fn noun(label: &str) -> String {
     let Some(path) = label.strip_prefix("naga::") else {
         return label.to_owned();
     };
-    let end = path.bytes().position(|byte| matches!(byte, b' ' | b'<')).unwrap_or(path.len());
-    let path = &path[..end];
-    match &path[text::rfind(path, "::").map_or(0, |at| at + 2)..] {
-        "Expression" => "this expression",
-        "Function" => "this function",
-        "GlobalVariable" => "this variable",
-        "LocalVariable" => "this variable",
-        "Constant" => "this constant",
-        "Override" => "this override",
-        "Type" => "this type",
+    let name = path.split([' ', '<']).next().and_then(|path| path.rsplit("::").next());
+    match name {
+        Some("Expression") => "this expression",
+        Some("Function") => "this function",
+        Some("GlobalVariable") => "this variable",
+        Some("LocalVariable") => "this variable",
+        Some("Constant") => "this constant",
+        Some("Override") => "this override",
+        Some("Type") => "this type",
         _ => "here",
     }
     .to_owned()

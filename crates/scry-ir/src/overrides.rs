@@ -10,7 +10,7 @@ use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 use crate::map::Map;
 use crate::report::Report;
 use crate::validate::MAX_WORKGROUP;
-use crate::{Override, ShaderErrorKind, naga_error, text};
+use crate::{Override, ShaderErrorKind, naga_error};
 
 /// The overrides that a source declares.
 pub(crate) struct Declared {
@@ -96,7 +96,7 @@ impl Declared {
             let known = if names.is_empty() {
                 "the source declares none".to_owned()
             } else {
-                format!("the source declares {}", text::list(&names))
+                format!("the source declares {}", names.join(", "))
             };
             let message = format!("no override `{key}`: {known}");
             Box::new(Report::new(ShaderErrorKind::Override, message))

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use naga::valid::{EntryPointError, ValidationError};
 use naga::{Span, WithSpan};
 
-use crate::{Location, ShaderError, ShaderErrorKind, text};
+use crate::{Location, ShaderError, ShaderErrorKind};
 
 /// Lines longer than this many bytes are shown only around the place.
 const LONG_LINE: usize = 400;
@@ -96,13 +96,9 @@ impl Report {
         let (source, label) = (source.to_owned(), Some("wgsl".to_owned()));
         let shown = naga::error::ShaderError { source, label, inner: Box::new(error) }.to_string();
         let text = shown.strip_prefix("\nShader validation ").unwrap_or(&shown);
-        let text = match text::find(text, &heading) {
-            Some(at) => format!("{}{message}{}", &text[..at], &text[at + heading.len()..]),
-            None => text.to_owned(),
-        };
-        let Some(note) = note else { return text };
-        match text::rfind(&text, &note) {
-            Some(at) => with_notes(&text[..at], &self.notes, &text[at + note.len()..]),
+        let text = text.replacen(&heading, message, 1);
+        match note.as_deref().and_then(|note| text.rsplit_once(note)) {
+            Some((before, after)) => with_notes(before, &self.notes, after),
             None => text,
         }
     }
@@ -135,17 +131,16 @@ fn with_notes(before: &str, notes: &[String], after: &str) -> String {
 /// The rendered text with that location in its heading, which shows the earliest place otherwise.
 fn with_location(text: &str, location: Location) -> String {
     const MARK: &str = "─ wgsl:";
-    let Some(mark) = text::find(text, MARK) else {
+    let Some((before, after)) = text.split_once(MARK) else {
         return text.to_owned();
     };
-    let (before, after) = text.split_at(mark + MARK.len());
     let rest = after.find('\n').map_or("", |end| &after[end..]);
-    format!("{before}{}:{}{rest}", location.line, location.column)
+    format!("{before}{MARK}{}:{}{rest}", location.line, location.column)
 }
 
 /// The message on one line.
 pub(crate) fn one_line(text: &str) -> String {
-    shorten(&text::on_one_line(text))
+    shorten(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
 /// A text of at most 600 characters; names in a source can be longer.

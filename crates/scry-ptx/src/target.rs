@@ -112,9 +112,8 @@ impl FromStr for Target {
         let name = text.strip_prefix("sm_").unwrap_or(text);
         let found = known.into_iter().find(|target| target.to_string()[3..] == *name);
         found.ok_or_else(|| {
-            let known: Vec<_> =
-                known.iter().map(|target| target.to_string()[3..].to_owned()).collect();
-            format!("`{text}` is no target; there are {}", scry_ir::text::list(&known))
+            let known = known.map(|target| target.to_string()[3..].to_owned());
+            format!("`{text}` is no target; there are {}", known.join(", "))
         })
     }
 }

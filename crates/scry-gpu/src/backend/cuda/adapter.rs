@@ -93,7 +93,7 @@ fn why_none(unusable: &[String]) -> Absence {
         };
     }
     Absence {
-        reason: scry_ir::text::join_words(unusable, "; "),
+        reason: unusable.join("; "),
         remedy: "use a GPU of the Turing generation (2018) or newer that this user may compute \
                  on, or this one through Vulkan"
             .to_owned(),

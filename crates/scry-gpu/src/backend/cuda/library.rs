@@ -30,7 +30,7 @@ impl Library {
             }
         }
         said.dedup();
-        Err(scry_ir::text::join_words(&said, "; "))
+        Err(said.join("; "))
     }
 
     /// The name under which it was found.

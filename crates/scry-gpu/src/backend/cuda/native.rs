@@ -11,7 +11,6 @@ use super::listed::{self, Listed};
 use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
-use scry_ir::text;
 
 use crate::cache::Variant;
 use crate::driver::NativeJob;
@@ -207,10 +206,10 @@ fn code(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Vec<u8>> {
 /// only its launch knows. The driver's linker forgets about that, and has it begin behind whatever
 /// else there is.
 fn aligns_shared(ptx: &str) -> bool {
-    text::after_each(ptx, ".extern").into_iter().any(|rest| {
+    ptx.split(".extern").skip(1).any(|rest| {
         let line = &rest[..rest.find(';').unwrap_or(rest.len())];
         let shared = line.trim_start().starts_with(".shared");
-        let number = text::find(line, ".align").map(|at| first_name(&line[at + ".align".len()..]));
+        let number = line.split_once(".align").map(|(_, rest)| first_name(rest));
         shared && number.and_then(|number| number.parse().ok()).is_some_and(|align: u32| align > 16)
     })
 }
@@ -275,7 +274,7 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
     }
     let log = match found.as_slice() {
         [] => "it has no kernel at all".to_owned(),
-        names => format!("its kernels are {}", text::join(&mut names.iter().copied(), ", ")),
+        names => format!("its kernels are {}", names.join(", ")),
     };
     let how = match job.spec.language {
         Language::CudaC => "declare the kernel extern \"C\" __global__, so that it keeps its name",
@@ -286,10 +285,7 @@ fn check_entry(gpu: &Gpu, job: &NativeJob<'_>, ptx: &str) -> Result<()> {
 
 /// Names of the kernels in PTX.
 fn entries(ptx: &str) -> Vec<&str> {
-    let mut names = text::after_each(ptx, ".entry");
-    names.iter_mut().for_each(|rest| *rest = first_name(rest));
-    names.retain(|name| !name.is_empty());
-    names
+    ptx.split(".entry").skip(1).map(first_name).filter(|name| !name.is_empty()).collect()
 }
 
 /// The name that a text begins with.

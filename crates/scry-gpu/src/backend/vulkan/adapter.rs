@@ -125,7 +125,7 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
         return Absence { reason, remedy: instance::driver_remedy(&said) };
     }
     Absence {
-        reason: scry_ir::text::join_words(&unusable, "; "),
+        reason: unusable.join("; "),
         remedy: "update the graphics driver to one with Vulkan 1.2 or newer".to_owned(),
     }
 }
@@ -258,7 +258,7 @@ fn info(
         uuid: Some(v11.device_uuid),
         driver_uuid: Some(v11.driver_uuid),
         pci: properties.pci,
-        driver: scry_ir::text::join_words(&driver, " ").trim().to_owned(),
+        driver: driver.join(" ").trim().to_owned(),
         api_version: version_text(core.api_version),
         compute_capability: None,
         multiprocessors: None,

@@ -5,7 +5,6 @@ use std::mem::ManuallyDrop;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::{ext, khr, vk};
-use scry_ir::text;
 
 use super::{error, lock, validation};
 use crate::backend::Absence;
@@ -213,7 +212,7 @@ fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -
 pub(super) fn append_complaints(reason: &mut String, said: &[String]) {
     if !said.is_empty() {
         reason.push_str("; the loader says: ");
-        reason.push_str(&text::join_words(said, "; "));
+        reason.push_str(&said.join("; "));
     }
 }
 
@@ -235,13 +234,11 @@ pub(super) fn driver_remedy(said: &[String]) -> String {
         .collect();
     let mut remedy = String::new();
     if !set.is_empty() {
-        let set = text::join_words(&set, " ");
+        let set = set.join(" ");
         remedy = format!("{set} restricts which drivers are used: correct or unset it; or ");
     }
-    let names_library = |said: &String| {
-        let endings = [".so", ".dll", ".dylib"];
-        endings.iter().any(|ending| text::find(said, ending).is_some())
-    };
+    let names_library =
+        |said: &String| [".so", ".dll", ".dylib"].iter().any(|ending| said.contains(ending));
     if said.iter().any(names_library) {
         remedy.push_str(MEND_DRIVER);
     }

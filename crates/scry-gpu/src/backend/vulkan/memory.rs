@@ -205,7 +205,7 @@ impl Heap {
         let bytes: u64 = held.iter().map(|held| held.size).sum();
         let largest = match held.is_empty() {
             true => String::new(),
-            false => format!(", the largest: {}", scry_ir::text::list(&largest(&held))),
+            false => format!(", the largest: {}", largest(&held).join(", ")),
         };
         GpuError::OutOfMemory {
             device: self.gpu.info.name.clone(),
