@@ -54,6 +54,17 @@ impl FromStr for Shape {
     }
 }
 
+/// Bytes for which nobody asks how much memory there is.
+const UNASKED: usize = 256 << 20;
+
+/// Bytes of host memory that can be had without others suffering, where Linux tells.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
 /// Bytes aligned for every element type.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bytes {
@@ -64,13 +75,32 @@ pub struct Bytes {
 impl Bytes {
     /// `len` zero bytes.
     pub fn zeroed(len: usize) -> Result<Self, Failure> {
+        let mut bytes = Self { words: Vec::new(), len: 0 };
+        bytes.grow(len)?;
+        Ok(bytes)
+    }
+
+    /// Appends zero bytes, until there are `len`.
+    pub fn grow(&mut self, len: usize) -> Result<(), Failure> {
+        // Systems grant more than there is, and end the process when it is touched.
+        if len > UNASKED
+            && let Some(available) = available_memory()
+            && len as u64 > available
+        {
+            return Err(Failure::Work(format!(
+                "there is no host memory for an array of {len} bytes: {available} bytes are \
+                 available; help: use less data"
+            )));
+        }
         let count = len.div_ceil(8);
-        let mut words = Vec::new();
-        words.try_reserve_exact(count).map_err(|_| {
-            Failure::Work(format!("there is no host memory for an array of {len} bytes"))
+        self.words.try_reserve_exact(count.saturating_sub(self.words.len())).map_err(|_| {
+            Failure::Work(format!(
+                "there is no host memory for an array of {len} bytes; help: use less data"
+            ))
         })?;
-        words.resize(count, 0);
-        Ok(Self { words, len })
+        self.words.resize(count, 0);
+        self.len = len;
+        Ok(())
     }
 
     /// A copy.
@@ -145,6 +175,18 @@ impl Visitor for Preview<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_array_is_larger_than_memory() {
+        for len in [1 << 45, usize::MAX] {
+            let Err(Failure::Work(told)) = Bytes::zeroed(len) else { panic!("{len} bytes") };
+            assert!(told.contains(&format!("{len} bytes")) && told.contains("help: "), "{told}");
+        }
+        if cfg!(target_os = "linux") {
+            let available = available_memory().unwrap();
+            assert!((1 << 20..1 << 45).contains(&available), "{available}");
+        }
+    }
 
     #[test]
     fn shapes_are_read_and_written_alike() {

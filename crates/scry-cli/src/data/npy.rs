@@ -13,6 +13,8 @@ use crate::report::Failure;
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// No header of a plain array comes near this; a longer one is damage.
 const LONGEST_HEADER: u32 = 1 << 16;
+/// Bytes that are read at first where the size of a file is not known.
+const FIRST_PART: usize = 1 << 20;
 
 /// What is wrong with a file; its path is the caller's to add.
 pub type Problem = String;
@@ -25,11 +27,20 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     if size.is_some_and(|size| size < len as u64) {
         return Err(cut_short(&shape, dtype));
     }
-    let mut bytes = Bytes::zeroed(len).map_err(said)?;
-    file.read_exact(bytes.as_mut_slice()).map_err(|error| match error.kind() {
-        io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
-        _ => error.to_string(),
-    })?;
+    let mut bytes = Bytes::zeroed(if size.is_some() { len } else { 0 }).map_err(said)?;
+    let read = |file: &mut _, part: &mut [u8]| {
+        Read::read_exact(file, part).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
+            _ => error.to_string(),
+        })
+    };
+    read(&mut file, bytes.as_mut_slice())?;
+    // Of what is no plain file the size is not known: memory is taken as values arrive.
+    while bytes.len() < len {
+        let had = bytes.len();
+        bytes.grow(len.min(had.saturating_mul(2).max(FIRST_PART))).map_err(said)?;
+        read(&mut file, &mut bytes.as_mut_slice()[had..])?;
+    }
     if file.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
         return Err(format!("there is more in the file than the {shape} {dtype} of its header"));
     }
@@ -252,6 +263,22 @@ mod tests {
         assert!(read_bytes(&file(&huge, &[])).is_err());
         let large = header("'<f8'", "False", "(1152921504606846976,)");
         assert!(read(&file(&large, &[])[..], None).is_err(), "more than memory holds");
+    }
+
+    #[test]
+    fn memory_is_taken_as_values_arrive_where_the_size_is_unknown() {
+        let header = |count: usize| {
+            let shape = format!("({count},)");
+            format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
+        };
+        // More than the memory of any host, and none of it there.
+        let problem = read(&file(&header(1 << 48), &[0; 100])[..], None).unwrap_err();
+        assert!(problem.contains("cut short"), "{problem}");
+        let count = 3 * FIRST_PART / 4 + 5;
+        let values: Vec<u8> = (0..4 * count).map(|i| i as u8).collect();
+        let array = read(&file(&header(count), &values)[..], None).unwrap();
+        assert_eq!(array.bytes.as_slice(), values);
+        assert!(read(&file(&header(count), &values[1..])[..], None).is_err());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Seek, Write};
 
-use png::{BitDepth, ColorType, Decoder, Encoder, Transformations};
+use png::{BitDepth, ColorType, Decoder, Encoder, Info, Transformations};
 
 use super::array::{Array, Bytes, Shape};
 use super::dtype::Dtype;
@@ -44,10 +44,18 @@ impl Pixels {
     }
 }
 
-/// Reads an image: any colour type and depth, palettes and transparency expanded.
-pub fn read(file: impl BufRead + Seek) -> Result<Image, String> {
+/// Pixels of the largest image: its values in memory take 4 GiB at most.
+const MAX_PIXELS: u64 = 1 << 28;
+
+/// Deflate never makes one byte of more than so many: 258 bytes of two bits.
+const MAX_RATIO: u64 = 1032;
+
+/// Reads an image: any colour type and depth, palettes and transparency expanded. `size` is that of
+/// the file in bytes.
+pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     let mut decoder = Decoder::new(file);
     decoder.set_transformations(Transformations::EXPAND);
+    check(decoder.read_header_info().map_err(|error| error.to_string())?, size)?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
     let size = reader.output_buffer_size().ok_or("the image is larger than memory can be")?;
     let mut samples = Vec::new();
@@ -64,6 +72,29 @@ pub fn read(file: impl BufRead + Seek) -> Result<Image, String> {
         deep: frame.bit_depth == BitDepth::Sixteen,
         samples,
     })
+}
+
+/// Holds what a header claims against the size of the file, before any memory is taken for it.
+fn check(header: &Info<'_>, size: u64) -> Result<(), String> {
+    let Info { width, height, color_type, bit_depth, .. } = *header;
+    let pixels = u64::from(width) * u64::from(height);
+    if pixels > MAX_PIXELS {
+        return Err(format!(
+            "the image has {width}x{height} pixels, and at most {MAX_PIXELS} are read from a PNG; \
+             help: cut it into parts, or save its pixels as .npy"
+        ));
+    }
+    let bits = color_type.samples() as u64 * u64::from(bit_depth as u8);
+    let bytes = u64::from(height) * (u64::from(width) * bits).div_ceil(8);
+    let most = size.saturating_mul(MAX_RATIO);
+    if bytes > most {
+        return Err(format!(
+            "its header says {width}x{height} pixels of {bits} bits, which are {bytes} bytes, but \
+             the {size} bytes of the file cannot hold more than {most}; help: the file is damaged \
+             or cut short, get it again"
+        ));
+    }
+    Ok(())
 }
 
 impl Image {
@@ -145,6 +176,22 @@ mod tests {
 
     use super::*;
 
+    fn read(file: Vec<u8>) -> Result<Image, String> {
+        let size = file.len() as u64;
+        super::read(Cursor::new(file), size)
+    }
+
+    /// A file whose header is sound and whose pixels are a few bytes of nothing.
+    fn claiming(color: ColorType, width: u32, height: u32) -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut encoder = Encoder::new(&mut file, width, height);
+        encoder.set_color(color);
+        let mut writer = encoder.write_header().unwrap();
+        writer.write_chunk(png::chunk::IDAT, &[0x78, 0x9c, 0x63, 0, 0, 0, 1, 0, 1]).unwrap();
+        drop(writer);
+        file
+    }
+
     /// Encodes samples; `palette` makes it an indexed image.
     fn encoded(color: ColorType, depth: BitDepth, width: u32, height: u32, data: &[u8]) -> Image {
         let mut file = Vec::new();
@@ -158,7 +205,7 @@ mod tests {
         let mut writer = encoder.write_header().unwrap();
         writer.write_image_data(data).unwrap();
         writer.finish().unwrap();
-        read(Cursor::new(file)).unwrap()
+        read(file).unwrap()
     }
 
     fn packed(image: &Image) -> Vec<u32> {
@@ -192,7 +239,7 @@ mod tests {
             let array = image.array(pixels).unwrap();
             let mut file = Vec::new();
             write(&mut file, pixels, [16, 16], &array.bytes).unwrap();
-            let again = read(Cursor::new(file)).unwrap();
+            let again = read(file).unwrap();
             assert_eq!((again.width, again.height), (16, 16));
             assert_eq!(again.array(pixels).unwrap(), array, "{pixels:?}");
         }
@@ -217,11 +264,45 @@ mod tests {
 
     #[test]
     fn damaged_images_are_refused() {
-        assert!(read(Cursor::new(b"no image".to_vec())).is_err());
+        assert!(read(b"no image".to_vec()).is_err());
         let mut file = Vec::new();
         let bytes = Bytes::zeroed(64 * 64 * 4).unwrap();
         write(&mut file, Pixels::Packed, [64, 64], &bytes).unwrap();
         file.truncate(file.len() / 2);
-        assert!(read(Cursor::new(file)).is_err());
+        assert!(read(file).is_err());
+    }
+
+    #[test]
+    fn images_larger_than_their_files_can_hold_are_refused() {
+        let claims = |color, width, height| read(claiming(color, width, height)).unwrap_err();
+        let told = claims(ColorType::Rgba, 16384, 16384);
+        assert!(
+            told.contains("16384x16384 pixels of 32 bits, which are 1073741824 bytes"),
+            "{told}"
+        );
+        assert!(told.contains("bytes of the file cannot hold more than"), "{told}");
+        for (width, height) in [(30000, 30000), (u32::MAX >> 1, u32::MAX >> 1), (1 << 28, 2)] {
+            let told = claims(ColorType::Rgba, width, height);
+            assert!(told.contains(&format!("{width}x{height} pixels, and at most")), "{told}");
+        }
+        let told = claims(ColorType::Rgba, 8, 8);
+        assert!(!told.contains("help"), "the decoder's own words: {told}");
+    }
+
+    /// A picture of one colour is about as small as a file can be.
+    #[test]
+    fn the_smallest_files_are_read() {
+        for bits in [BitDepth::One, BitDepth::Eight, BitDepth::Sixteen] {
+            let mut file = Vec::new();
+            let mut encoder = Encoder::new(&mut file, 2048, 2048);
+            encoder.set_depth(bits);
+            encoder.set_compression(png::Compression::High);
+            let row = 2048 * bits as usize / 8;
+            let mut writer = encoder.write_header().unwrap();
+            writer.write_image_data(&vec![0; row * 2048]).unwrap();
+            drop(writer);
+            let image = read(file).unwrap();
+            assert_eq!((image.width, image.height), (2048, 2048));
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Where the bytes of a buffer come from.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use super::array::{Array, Bytes, Shape};
@@ -114,12 +114,23 @@ fn load_file(path: &Path, format: Format) -> Result<Loaded, Failure> {
     let size = meta.is_file().then_some(meta.len());
     match format {
         Format::Npy => npy::read(BufReader::new(file), size).map(Loaded::Array).map_err(failed),
-        Format::Png => png::read(BufReader::new(file)).map(Loaded::Image).map_err(failed),
+        Format::Png => read_png(file, size).map(Loaded::Image).map_err(failed),
         Format::Bin => read_raw(file, size).map(Loaded::Raw).map_err(|error| match error {
             Failure::Work(problem) => failed(problem),
             other => other,
         }),
     }
+}
+
+/// What is no plain file, and so has no size, is read first.
+fn read_png(mut file: File, size: Option<u64>) -> Result<Image, String> {
+    if let Some(size) = size {
+        return png::read(BufReader::new(file), size);
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    let size = bytes.len() as u64;
+    png::read(Cursor::new(bytes), size)
 }
 
 fn read_raw(mut file: File, size: Option<u64>) -> Result<Bytes, Failure> {

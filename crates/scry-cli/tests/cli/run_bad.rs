@@ -124,6 +124,14 @@ fn files_that_fail_are_named() {
     fails(&[&["--in", "x=x.npy"], &Y, &PUSH], &["x.npy", "magic number"]);
     place.write("x.png", b"nonsense");
     fails(&[&["--in", "x=x.png"], &Y, &PUSH], &["x.png"]);
+    // The header of an image of 30000x30000 pixels, and no pixels.
+    let mut image = png(1, 1, ColorType::Rgba, &[0; 4]);
+    image.splice(16..24, [0, 0, 0x75, 0x30, 0, 0, 0x75, 0x30]);
+    image.splice(29..33, [0x66, 0x27, 0xf8, 0xba]);
+    place.write("large.png", image);
+    fails(&[&["--in", "x=large.png"], &Y, &PUSH], &["large.png", "30000x30000 pixels", "help: "]);
+    let many = "x=rand:f32:99999999999999";
+    fails(&[&["--in", many], &Y, &PUSH], &["399999999999996 bytes", "help: "]);
     fails(&[&X, &["--out", "y=no/y.npy"], &PUSH], &["no/y.npy", "no folder"]);
     std::fs::create_dir(place.path("d.npy")).unwrap();
     fails(&[&X, &["--out", "y=d.npy"], &PUSH], &["d.npy", "folder"]);
