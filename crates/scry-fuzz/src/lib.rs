@@ -19,6 +19,7 @@
 
 mod draw;
 mod exact;
+pub mod hostile;
 mod print;
 mod random;
 mod shrinking;

@@ -30,7 +30,7 @@ pub(crate) fn used<'k>(kernel: &'k Kernel, code: &str) -> impl Iterator<Item = &
     kernel.globals.iter().filter(move |global| found.contains(&global.name))
 }
 
-fn words(code: &str) -> HashSet<&str> {
+pub(crate) fn words(code: &str) -> HashSet<&str> {
     code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 

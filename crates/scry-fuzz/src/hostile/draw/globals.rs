@@ -1,0 +1,245 @@
+//! Global variables, and hostile data for them.
+
+use super::{Draw, Mode, OWN};
+use crate::hostile::tree::{Extent, Global, Kind, Space};
+use crate::types::{Scalar, Type, for_each_scalar, layout};
+
+impl Draw {
+    pub(super) fn declare_globals(&mut self) {
+        for _ in 0..self.random.below(3) {
+            let members = (0..self.random.between(1, 4)).map(|_| self.stored_type()).collect();
+            self.structs.push(members);
+        }
+        self.declare_numbers();
+        for _ in 0..self.random.between(1, 3) {
+            self.declare_output();
+        }
+        if self.random.one_in(3) {
+            self.declare_uniform();
+        }
+        for _ in 0..self.random.between(1, 2) {
+            let ty = self.array_type();
+            self.global("own", Space::Private, ty, Extent::One, false);
+        }
+        if self.mode != Mode::Own {
+            for _ in 0..self.random.between(0, 2) {
+                let ty = self.array_type();
+                self.global("shared", Space::Workgroup, ty, Extent::One, false);
+            }
+            self.declare_atomics();
+        }
+    }
+
+    /// Where results go, and wild numbers of each 32-bit type.
+    fn declare_numbers(&mut self) {
+        let count = if self.mode == Mode::Own { OWN * self.invocations } else { 4 };
+        let u32 = Type::U32;
+        self.named("sink", Space::Output, u32.clone(), Extent::Runtime(count as usize), false);
+        let count = self.count();
+        self.named("data", Space::Input, u32, Extent::Runtime(count), false);
+        let count = self.count();
+        self.named("signed", Space::Input, Type::I32, Extent::Runtime(count), false);
+        if self.mode != Mode::InBounds {
+            let (ty, count) = (Type::Scalar(Scalar::F32), self.count());
+            self.named("floats", Space::Input, ty, Extent::Runtime(count), false);
+        }
+    }
+
+    fn declare_output(&mut self) {
+        let ty = self.stored_type();
+        if self.mode == Mode::Own {
+            let count = (OWN * self.invocations) as usize;
+            return self.global("out", Space::Output, ty, Extent::Runtime(count), false);
+        }
+        let count = self.count();
+        match self.random.below(4) {
+            0 => self.global("out", Space::Output, ty, Extent::Headed(count), false),
+            1 => {
+                let ty = self.array_type();
+                self.global("out", Space::Output, ty, Extent::One, false);
+            }
+            _ => self.global("out", Space::Output, ty, Extent::Runtime(count), false),
+        }
+    }
+
+    fn declare_uniform(&mut self) {
+        let scalar = self.random.pick(&[Scalar::U32, Scalar::I32, Scalar::F32]);
+        let ty = match self.random.below(3) {
+            0 if scalar == Scalar::F32 => Type::Matrix(scalar, self.random.between(2, 4), 4),
+            0 | 1 => Type::Vector(scalar, 4),
+            _ => {
+                let element = Type::Vector(scalar, self.random.between(3, 4));
+                Type::Array(Box::new(element), self.random.between(1, 5))
+            }
+        };
+        self.global("constants", Space::Uniform, ty, Extent::One, false);
+    }
+
+    fn declare_atomics(&mut self) {
+        for space in [Space::Output, Space::Workgroup] {
+            if self.random.one_in(2) {
+                let element = self.random.pick(&[Type::U32, Type::I32]);
+                let fixed = space == Space::Workgroup || self.random.one_in(2);
+                if fixed {
+                    let ty = Type::Array(Box::new(element), self.random.between(1, 9));
+                    self.global("cells", space, ty, Extent::One, true);
+                } else {
+                    let count = self.count();
+                    self.global("cells", space, element, Extent::Runtime(count), true);
+                }
+            }
+        }
+    }
+
+    /// Elements of a buffer: often one, never many.
+    fn count(&mut self) -> usize {
+        match self.random.below(4) {
+            0 => 1,
+            1 => self.random.between(2, 4),
+            _ => self.random.between(3, 20),
+        }
+    }
+
+    fn global(&mut self, stem: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
+        let name = self.name(stem);
+        self.named(&name, space, ty, extent, atomic);
+    }
+
+    fn named(&mut self, name: &str, space: Space, ty: Type, extent: Extent, atomic: bool) {
+        let content = self.content(space, &ty, extent);
+        self.note_lengths(&ty, extent);
+        let name = name.to_owned();
+        self.globals.push(Global { name, space, ty, extent, atomic, content });
+    }
+
+    /// Remembers the lengths of arrays, near which mistakes are.
+    pub(super) fn note_lengths(&mut self, ty: &Type, extent: Extent) {
+        if let Extent::Runtime(count) | Extent::Headed(count) = extent {
+            self.lengths.push(count as u32);
+        }
+        if let Type::Array(element, len) = ty {
+            self.lengths.push(*len as u32);
+            self.note_lengths(element, Extent::One);
+        }
+    }
+
+    /// A type of which a variable has several elements.
+    pub(super) fn array_type(&mut self) -> Type {
+        let len = self.random.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 9, 16, 33]);
+        let element = match self.random.below(6) {
+            0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 4)),
+            1 if !self.structs.is_empty() => Type::Struct(self.random.below(self.structs.len())),
+            2 => self.plain_type(),
+            _ => Type::Scalar(self.random.pick(&[Scalar::U32, Scalar::U32, Scalar::I32])),
+        };
+        Type::Array(Box::new(element), len)
+    }
+
+    fn plain_type(&mut self) -> Type {
+        let scalar = self.random.pick(&self.scalars);
+        if scalar.is_float() && self.random.one_in(3) {
+            return Type::Matrix(scalar, self.random.between(2, 4), self.random.between(2, 4));
+        }
+        Type::of(scalar, self.random.pick(&[1, 1, 2, 3, 3, 4]))
+    }
+
+    /// A type of elements of buffers.
+    fn stored_type(&mut self) -> Type {
+        match self.random.below(6) {
+            0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 5)),
+            1 if !self.structs.is_empty() => Type::Struct(self.random.below(self.structs.len())),
+            2 | 3 => self.plain_type(),
+            _ => Type::Scalar(self.random.pick(&self.scalars)),
+        }
+    }
+
+    /// Hostile bytes for a buffer.
+    fn content(&mut self, space: Space, ty: &Type, extent: Extent) -> Vec<u8> {
+        if matches!(space, Space::Private | Space::Workgroup) {
+            return Vec::new();
+        }
+        let structs = self.structs.clone();
+        let (align, size) = layout(ty, &structs);
+        let stride = size.next_multiple_of(align);
+        let (start, count) = match extent {
+            Extent::One => (0, 1),
+            Extent::Runtime(count) => (0, count),
+            Extent::Headed(count) => (8usize.next_multiple_of(align), count),
+        };
+        let end = start + stride * count;
+        let mut bytes = vec![0; end.next_multiple_of(if start > 0 { align.max(4) } else { 1 })];
+        let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
+        if start > 0 {
+            put(0, &self.hostile(32).to_le_bytes()[..4]);
+            put(4, &self.hostile(32).to_le_bytes()[..4]);
+        }
+        for i in 0..count {
+            for_each_scalar(ty, &structs, start + i * stride, &mut |scalar, at| {
+                let word = self.scalar_bytes(scalar, space);
+                put(at, &word[..scalar.width()]);
+            });
+        }
+        bytes
+    }
+
+    fn scalar_bytes(&mut self, scalar: Scalar, space: Space) -> [u8; 8] {
+        let wild = self.mode != Mode::InBounds && space == Space::Input;
+        match scalar {
+            Scalar::F32 if wild => u64::from(self.wild_float().to_bits()).to_le_bytes(),
+            // Whole numbers, which conversions keep.
+            Scalar::F32 => u64::from((self.random.below(300) as f32).to_bits()).to_le_bytes(),
+            Scalar::F64 => (self.random.below(300) as f64).to_bits().to_le_bytes(),
+            // 1.0, 1.5, 2.0 and so on.
+            Scalar::F16 => (0x3c00 + 0x200 * self.random.below(8) as u64).to_le_bytes(),
+            _ => self.hostile(scalar.width() as u32 * 8).to_le_bytes(),
+        }
+    }
+
+    fn wild_float(&mut self) -> f32 {
+        let floats = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, 3e38, 4294967296.0, 2e9];
+        match self.random.below(3) {
+            0 => self.random.pick(&floats),
+            _ => self.random.below(40) as f32 - 2.5,
+        }
+    }
+
+    /// A number that is often a length, near one, or at an end of its type.
+    fn hostile(&mut self, bits: u32) -> u64 {
+        match self.random.below(5) {
+            0 | 1 => {
+                let length = u64::from(self.random.pick(&self.lengths));
+                length.wrapping_add(self.random.below(3) as u64).wrapping_sub(1)
+            }
+            2 => self.random.below(8) as u64,
+            _ => self.random.word(bits),
+        }
+    }
+
+    /// A 32-bit number as [`Self::hostile`] draws them.
+    pub(super) fn word(&mut self) -> u32 {
+        self.hostile(32) as u32
+    }
+
+    /// A small number, a length, or one near it.
+    pub(super) fn small(&mut self) -> u32 {
+        let length = self.random.pick(&self.lengths);
+        match self.random.below(4) {
+            0 => self.random.below(6) as u32,
+            1 => length,
+            2 => length + 1,
+            _ => length - 1,
+        }
+    }
+
+    /// Puts what every function may use into scope.
+    pub(super) fn open_scope(&mut self) {
+        self.scope.clear();
+        self.arrays.clear();
+        self.add("state", Kind::U32, true);
+        self.add("memory", Kind::I32, true);
+        if self.in_main {
+            self.add("lane", Kind::U32, false);
+            self.add("me", Kind::U32, false);
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! Loops that end by fuel, whatever their counters do, and loops that surely end by themselves.
+//!
+//! The fuel is tested after the test of the loop: what looks like a counted loop still does.
+
+use super::Draw;
+use super::functions::one;
+use crate::hostile::tree::{Block, Expr, Extent, Kind, Line, Part, Space, Stmt};
+use crate::types::Type;
+
+/// How the test of a loop is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// `while test`
+    While,
+    /// `loop { if test {} else { break; } … }`
+    Else,
+    /// `loop { if !test { break; } … }`
+    Break,
+    /// `for (; test; update)`
+    For,
+    /// `loop { … continuing { update; break if !test; } }`
+    Continuing,
+}
+
+/// The counter of a loop and what it is compared with.
+#[derive(Clone)]
+pub(super) struct Counter {
+    pub name: String,
+    pub kind: Kind,
+}
+
+impl Draw {
+    /// One loop.
+    pub(super) fn a_loop(&mut self, block: &mut Block) {
+        match self.random.below(4) {
+            0 => self.counted(block),
+            1 => self.stale(block),
+            _ => self.wild(block),
+        }
+    }
+
+    /// A number for a counter, in its type.
+    fn literal(kind: Kind, value: u32) -> Expr {
+        if kind == Kind::I32 { Expr::int(value.cast_signed()) } else { Expr::uint(value) }
+    }
+
+    /// The body of a loop.
+    pub(super) fn body(
+        &mut self,
+        statements: usize,
+        fill: impl FnOnce(&mut Self, &mut Block),
+    ) -> Block {
+        let (scope, arrays) = (self.scope.len(), self.arrays.len());
+        let may_continue = std::mem::replace(&mut self.may_continue, true);
+        self.depth += 1;
+        self.loops += 1;
+        let mut block = Vec::new();
+        fill(self, &mut block);
+        for _ in 0..statements {
+            self.statement(&mut block);
+        }
+        self.loops -= 1;
+        self.depth -= 1;
+        self.may_continue = may_continue;
+        self.scope.truncate(scope);
+        self.arrays.truncate(arrays);
+        block
+    }
+
+    /// A loop of a known number of iterations, which nothing in it changes: indices derived from
+    /// its counter are nearly in bounds.
+    fn counted(&mut self, block: &mut Block) {
+        let name = self.name("c");
+        let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
+        let unit = if kind == Kind::I32 { 'i' } else { 'u' };
+        let first = self.random.below(3);
+        let count = self.random.between(1, 5);
+        let step = self.random.between(1, 3);
+        let last = first + step * (count - 1);
+        let head = match self.random.below(5) {
+            0 => format!("{name} = {first}{unit}; {name} <= {last}{unit}; {name} += {step}{unit}"),
+            1 => format!(
+                "{name} = {}{unit}; {name} != {first}{unit}; {name} -= {step}{unit}",
+                first + step * count
+            ),
+            2 => format!(
+                "{name} = {}{unit}; {name} > {first}{unit}; {name} -= {step}{unit}",
+                first + step * count
+            ),
+            _ => format!(
+                "{name} = {first}{unit}; {name} < {}{unit}; {name} += {step}{unit}",
+                last + 1
+            ),
+        };
+        let statements = self.random.between(1, 3);
+        let body = self.body(statements, |draw, block| {
+            draw.add(name.clone(), kind, false);
+            draw.store(block);
+        });
+        let head = Line { kept: true, ..Line::new(format!("for (var {head})"), Vec::new()) };
+        block.push(Stmt::Blocks(vec![Part { head, body }]));
+    }
+
+    /// A counter that is set back to run an inner loop, and goes on from a copy: what is true of it
+    /// in the inner loop is not true of the copy.
+    fn stale(&mut self, block: &mut Block) {
+        let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
+        let counter = self.declared(kind, block);
+        let len = self.random.pick(&self.lengths.clone()).clamp(1, 40);
+        let outer = self.limit(kind, len);
+        let form = self.random.pick(&[Form::While, Form::Else, Form::Break, Form::For]);
+        let body = self.body(0, |draw, block| draw.stale_body(&counter, len, block));
+        let update = self.random.one_in(2).then(|| Self::literal(kind, 1));
+        let update =
+            update.map(|by| Expr::of(Kind::Other, format!("{} += $0", counter.name), vec![by]));
+        self.looped(form, &counter, outer, body, update, true, block);
+    }
+
+    fn stale_body(&mut self, counter: &Counter, len: u32, block: &mut Block) {
+        let Counter { name, kind } = counter.clone();
+        if self.random.one_in(3) {
+            self.touch(counter, block);
+        }
+        let saved = self.name("s");
+        block.push(Stmt::line(format!("let {saved} = {name}"), Vec::new()));
+        self.add(saved.clone(), kind, false);
+        let first = Self::literal(kind, self.random.below(3) as u32);
+        block.push(Stmt::line(format!("{name} = $0"), vec![first]));
+        let inner = self.limit(kind, len);
+        let form =
+            self.random.pick(&[Form::While, Form::While, Form::Else, Form::Break, Form::For]);
+        let source = self.random.pick(&[saved.clone(), saved.clone(), name.clone()]);
+        let by = Self::literal(kind, self.random.between(1, 2) as u32);
+        let text = if self.random.one_in(5) { "- $0" } else { "+ $0" };
+        let next = format!("{name} = {source} {text}");
+        let statements = self.random.below(2);
+        let mut body = self.body(statements, |draw, block| draw.touch(counter, block));
+        let update = match form {
+            Form::For => Some(Expr::of(Kind::Other, next, vec![by])),
+            _ => {
+                body.push(Stmt::line(next, vec![by]));
+                None
+            }
+        };
+        self.looped(form, counter, inner, body, update, true, block);
+        let source = self.random.pick(&[saved.clone(), saved, name.clone()]);
+        let by = Self::literal(kind, self.random.between(1, 2) as u32);
+        block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
+    }
+
+    /// A loop whose counter, test and limit are changed in every way.
+    fn wild(&mut self, block: &mut Block) {
+        let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
+        let counter = match self.random.one_in(3) {
+            true => self.existing(kind),
+            false => None,
+        };
+        let counter = counter.unwrap_or_else(|| self.declared(kind, block));
+        let limit = self.any_limit(counter.kind, block);
+        let form = self.form();
+        let statements = self.random.between(1, 2);
+        let mut body = self.body(statements, |draw, block| {
+            draw.touch(&counter, block);
+        });
+        let update = match form {
+            Form::For | Form::Continuing if self.random.below(4) > 0 => {
+                Some(self.step_of(&counter))
+            }
+            _ => {
+                self.update(&counter, &mut body);
+                None
+            }
+        };
+        self.looped(form, &counter, limit, body, update, true, block);
+    }
+
+    pub(super) fn form(&mut self) -> Form {
+        let forms = [Form::While, Form::Else, Form::Else, Form::Break, Form::For, Form::Continuing];
+        self.random.pick(&forms)
+    }
+
+    /// A new variable that counts, from near the start or near the end of some array.
+    pub(super) fn declared(&mut self, kind: Kind, block: &mut Block) -> Counter {
+        let first = match self.random.below(4) {
+            0 => self.number(kind, 1),
+            1 => Self::literal(kind, self.small()),
+            _ => Self::literal(kind, self.random.below(6) as u32),
+        };
+        let name = self.name("v");
+        block.push(Stmt::line(format!("var {name} = $0"), vec![first]));
+        self.add(name.clone(), kind, true);
+        Counter { name, kind }
+    }
+
+    fn existing(&mut self, kind: Kind) -> Option<Counter> {
+        let fits = |variable: &&super::Variable| variable.mutable && variable.kind == kind;
+        let names: Vec<String> =
+            self.scope.iter().filter(fits).map(|variable| variable.name.clone()).collect();
+        let name = (!names.is_empty()).then(|| self.random.pick(&names))?;
+        Some(Counter { name, kind })
+    }
+
+    /// A constant limit near a length.
+    fn limit(&mut self, kind: Kind, len: u32) -> Expr {
+        let by = self.random.pick(&[0, 0, 1, 1, 2, 3]);
+        let limit = if self.random.one_in(5) { len + 1 } else { len.saturating_sub(by) };
+        Self::literal(kind, limit)
+    }
+
+    /// A limit that may be a constant, a length, data, or a variable that the loop changes.
+    fn any_limit(&mut self, kind: Kind, block: &mut Block) -> Expr {
+        match self.random.below(7) {
+            0 | 1 => {
+                let len = self.random.pick(&self.lengths.clone());
+                self.limit(kind, len)
+            }
+            2 if kind == Kind::U32 => self.length(),
+            3 => self.variable(kind),
+            4 => {
+                self.variable_declaration(block);
+                self.variable(kind)
+            }
+            5 => self.datum(kind, 1),
+            _ => self.number(kind, 1),
+        }
+    }
+
+    /// Accesses with the counter as index.
+    pub(super) fn touch(&mut self, counter: &Counter, block: &mut Block) {
+        let scope = self.scope.len();
+        self.add(counter.name.clone(), counter.kind, false);
+        self.add(counter.name.clone(), counter.kind, false);
+        self.store(block);
+        self.scope.truncate(scope);
+    }
+
+    /// What changes a counter once.
+    pub(super) fn step_of(&mut self, counter: &Counter) -> Expr {
+        let by = match self.random.below(4) {
+            0 => self.number(counter.kind, 1),
+            1 => Self::literal(counter.kind, self.random.between(1, 3) as u32),
+            _ => one(counter.kind),
+        };
+        let signs = ["+=", "+=", "+=", "-=", "*="];
+        let sign = self.random.pick(&signs);
+        Expr::of(Kind::Other, format!("{} {sign} $0", counter.name), vec![by])
+    }
+
+    /// Statements that change a counter: from a copy, under a condition, twice, by a call.
+    pub(super) fn update(&mut self, counter: &Counter, block: &mut Block) {
+        let Counter { name, kind } = counter.clone();
+        let step = self.step_of(counter);
+        let step = Stmt::Line(Line::new("$0", vec![step]));
+        match self.random.below(9) {
+            0 => {
+                let from = self.variable(kind);
+                block.push(Stmt::line(format!("{name} = $0 + $1"), vec![from, one(kind)]));
+            }
+            1 => {
+                let condition = self.condition(1);
+                block.push(Stmt::choice(condition, vec![step], Vec::new()));
+            }
+            2 => {
+                let second = self.step_of(counter);
+                block.extend([step, Stmt::line("$0", vec![second])]);
+            }
+            3 => {
+                let text = if kind == Kind::I32 { "_ = back(&" } else { "bump(&" };
+                let local = name.starts_with('v');
+                let call = Stmt::line(format!("{text}{name}, $0)"), vec![one(kind)]);
+                block.push(if local { call } else { step });
+            }
+            4 => {
+                let selector = self.variable(Kind::U32);
+                let cases = vec![
+                    Stmt::block("case 0u, 2u:", Vec::new(), vec![step]),
+                    Stmt::block("default:", Vec::new(), Vec::new()),
+                ];
+                let head = Line::new("switch $0", vec![selector]);
+                block.push(Stmt::Blocks(vec![Part { head, body: cases }]));
+                block.push(Stmt::line(format!("{name} += $0"), vec![one(kind)]));
+            }
+            _ => block.push(step),
+        }
+    }
+
+    /// What a loop does before its test, and the value that it tests.
+    fn before_test(&mut self, counter: &Counter, block: &mut Block) -> Expr {
+        let own = Expr::leaf(counter.kind, counter.name.clone());
+        match self.random.below(8) {
+            0 => self.atomic(block),
+            1 => {
+                let name = self.name("l");
+                block.push(Stmt::line(format!("let {name} = next()"), Vec::new()));
+                self.add(name, Kind::U32, false);
+            }
+            2 => self.store(block),
+            3 => self.assign(block),
+            4 => {
+                self.copy_of(&counter.name, counter.kind, block);
+                let copy = self.variable(counter.kind);
+                if self.random.one_in(2) {
+                    self.update(counter, block);
+                }
+                return copy;
+            }
+            _ => {}
+        }
+        own
+    }
+
+    /// Writes a loop; `fueled` says whether the fuel ends it.
+    #[expect(clippy::too_many_arguments, reason = "these are the parts of a loop")]
+    pub(super) fn looped(
+        &mut self,
+        form: Form,
+        counter: &Counter,
+        limit: Expr,
+        mut body: Block,
+        update: Option<Expr>,
+        fueled: bool,
+        block: &mut Block,
+    ) {
+        let scope = self.scope.len();
+        let mut before = Vec::new();
+        let tested = match form {
+            Form::Else | Form::Break => self.before_test(counter, &mut before),
+            _ => Expr::leaf(counter.kind, counter.name.clone()),
+        };
+        let test = self.test(tested, limit);
+        self.scope.truncate(scope);
+        let fuel = fueled.then_some(Stmt::Fuel);
+        let (head, operands) = match form {
+            Form::While => ("while $0", vec![test]),
+            Form::For => {
+                let update = update.unwrap_or_else(|| Expr::leaf(Kind::Other, ""));
+                ("for (; $0; $1)", vec![test, update])
+            }
+            Form::Else | Form::Break => {
+                let leaves = vec![Stmt::line("break", Vec::new())];
+                let (text, then, other) = match form {
+                    Form::Else => ("if $0", Vec::new(), leaves),
+                    _ => ("if !($0)", leaves, Vec::new()),
+                };
+                let mut parts = vec![Part { head: Line::new(text, vec![test]), body: then }];
+                if !other.is_empty() {
+                    parts.push(Part { head: Line::new("else", Vec::new()), body: other });
+                }
+                before.push(Stmt::Blocks(parts));
+                ("loop", Vec::new())
+            }
+            Form::Continuing => {
+                let mut last: Block =
+                    update.map(|update| Stmt::line("$0", vec![update])).into_iter().collect();
+                last.push(Stmt::line("break if !($0)", vec![test]));
+                body.push(Stmt::block("continuing", Vec::new(), last));
+                ("loop", Vec::new())
+            }
+        };
+        before.extend(fuel);
+        before.extend(body);
+        block.push(Stmt::block(head, operands, before));
+    }
+
+    /// The condition under which a loop goes on.
+    fn test(&mut self, tested: Expr, limit: Expr) -> Expr {
+        let text = self.random.pick(&[
+            "$0 < $1", "$0 < $1", "$0 <= $1", "$0 <= $1", "$1 > $0", "$0 != $1", "$0 >= $1",
+            "$0 > $1",
+        ]);
+        let test = Expr::of(Kind::Bool, text, vec![tested, limit]);
+        if self.random.one_in(6) {
+            let also = self.condition(1);
+            let text =
+                self.random.pick(&["($0 && $1)", "($0 || $1)", "($1 && $0)", "!(!($0) || $1)"]);
+            return Expr::of(Kind::Bool, text, vec![test, also]);
+        }
+        test
+    }
+}

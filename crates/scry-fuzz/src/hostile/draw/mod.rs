@@ -1,0 +1,220 @@
+//! Drawing a hostile kernel from a seed.
+
+mod endless;
+mod exprs;
+mod functions;
+mod globals;
+mod loops;
+mod places;
+mod statements;
+
+use super::tree::{Block, Expr, Function, Global, Kind, Stmt};
+use super::{Comparable, Kernel, Rules};
+use crate::Features;
+use crate::random::Random;
+use crate::types::{Scalar, Type};
+
+/// Who accesses what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Many invocations access anything.
+    Racy,
+    /// One invocation accesses anything.
+    Alone,
+    /// Many invocations, each with elements of its own in what is written.
+    Own,
+    /// One invocation accesses what is in bounds.
+    InBounds,
+}
+
+/// A scalar variable.
+#[derive(Debug, Clone)]
+struct Variable {
+    name: String,
+    kind: Kind,
+    mutable: bool,
+    /// Whether pointers to it may be passed.
+    local: bool,
+}
+
+/// A kernel that is being drawn.
+struct Draw {
+    random: Random,
+    mode: Mode,
+    /// Scalars of memory, those of 32 bits more than once.
+    scalars: Vec<Scalar>,
+    structs: Vec<Vec<Type>>,
+    globals: Vec<Global>,
+    functions: Vec<Function>,
+    scope: Vec<Variable>,
+    /// Arrays of the function being drawn.
+    arrays: Vec<Global>,
+    names: usize,
+    depth: usize,
+    /// Loops around the statement being drawn.
+    loops: usize,
+    /// Whether `continue` is possible: in a loop, not in its `continuing`.
+    may_continue: bool,
+    /// Whether the function being drawn is the entry point.
+    in_main: bool,
+    /// The lengths of arrays.
+    lengths: Vec<u32>,
+    invocations: u32,
+    /// Statements that may still be drawn.
+    budget: usize,
+}
+
+/// Elements that an invocation owns of each output, where each has its own.
+const OWN: u32 = 4;
+
+/// Draws the kernel of a seed.
+pub(super) fn kernel(seed: u64, features: Features, rules: Rules) -> Kernel {
+    // Another stream than that of the well-defined kernel of the same seed.
+    let mut random = Random::new(seed ^ 0x5bd1_e995_97f4_a7c5);
+    let mode = random.pick(&[
+        Mode::Racy,
+        Mode::Racy,
+        Mode::Alone,
+        Mode::Alone,
+        Mode::Alone,
+        Mode::Own,
+        Mode::InBounds,
+        Mode::InBounds,
+    ]);
+    let endless = random.one_in(8) && rules.endless;
+    let mut draw = Draw::new(random, mode, features);
+    let (workgroup_size, groups) = draw.launch();
+    draw.declare_globals();
+    draw.declare_functions();
+    let body = draw.entry(endless);
+    let mut enables = String::new();
+    if draw.scalars.contains(&Scalar::F16) {
+        enables.push_str("enable f16;\n");
+    }
+    if draw.scalars.contains(&Scalar::I16) {
+        enables.push_str("enable wgpu_int16;\n");
+    }
+    let comparable = match mode {
+        _ if endless => Comparable::Nothing,
+        Mode::Racy => Comparable::Nothing,
+        Mode::Alone | Mode::Own => Comparable::SameIr,
+        Mode::InBounds => Comparable::Everywhere,
+    };
+    let fuel = draw.random.pick(&[20, 60, 200]);
+    let (structs, globals, functions) = (draw.structs, draw.globals, draw.functions);
+    Kernel {
+        seed,
+        enables,
+        structs,
+        globals,
+        functions,
+        body,
+        workgroup_size,
+        groups,
+        fuel,
+        comparable,
+        endless,
+    }
+}
+
+impl Draw {
+    fn new(random: Random, mode: Mode, features: Features) -> Self {
+        let mut scalars = vec![Scalar::U32, Scalar::U32, Scalar::I32, Scalar::F32];
+        for (present, more) in [
+            (features.f16, &[Scalar::F16][..]),
+            (features.i64, &[Scalar::I64, Scalar::U64]),
+            (features.i16, &[Scalar::I16, Scalar::U16]),
+            (features.f64, &[Scalar::F64]),
+        ] {
+            scalars.extend(more.iter().filter(|_| present));
+        }
+        Self {
+            random,
+            mode,
+            scalars,
+            structs: Vec::new(),
+            globals: Vec::new(),
+            functions: Vec::new(),
+            scope: Vec::new(),
+            arrays: Vec::new(),
+            names: 0,
+            depth: 0,
+            loops: 0,
+            may_continue: false,
+            in_main: false,
+            lengths: vec![1, 8],
+            invocations: 1,
+            budget: 0,
+        }
+    }
+
+    /// Size and number of the workgroups.
+    fn launch(&mut self) -> ([u32; 3], [u32; 3]) {
+        let one = ([1, 1, 1], [1, 1, 1]);
+        let (size, groups) = match self.mode {
+            Mode::Alone | Mode::InBounds => one,
+            Mode::Racy | Mode::Own => {
+                let sizes = [[1, 1, 1], [2, 1, 1], [7, 1, 1], [32, 1, 1], [33, 1, 1], [4, 2, 1]];
+                let size = self.random.pick(&sizes);
+                (size, self.random.pick(&[[1, 1, 1], [1, 1, 1], [2, 1, 1], [3, 1, 1]]))
+            }
+        };
+        self.invocations = size.iter().chain(&groups).product();
+        (size, groups)
+    }
+
+    fn name(&mut self, stem: &str) -> String {
+        self.names += 1;
+        format!("{stem}{}", self.names)
+    }
+
+    fn add(&mut self, name: impl Into<String>, kind: Kind, mutable: bool) {
+        let name = name.into();
+        let local = mutable && name.starts_with('v');
+        self.scope.push(Variable { name, kind, mutable, local });
+    }
+
+    /// The body of the entry point.
+    fn entry(&mut self, endless: bool) -> Block {
+        self.in_main = true;
+        self.budget = self.random.between(8, 30);
+        self.open_scope();
+        let mut body = self.first_variables();
+        let statements = self.random.between(3, 7);
+        let endless_at = self.random.below(statements);
+        for nth in 0..statements {
+            if endless && nth == endless_at {
+                self.endless_loop(&mut body);
+            }
+            self.statement(&mut body);
+            self.barrier(&mut body);
+        }
+        self.results(&mut body);
+        body
+    }
+
+    /// A barrier at times, where all invocations of a workgroup arrive.
+    fn barrier(&mut self, body: &mut Block) {
+        if self.mode != Mode::InBounds && self.random.one_in(8) {
+            let barrier = self.random.pick(&["workgroupBarrier()", "storageBarrier()"]);
+            body.push(Stmt::line(barrier, Vec::new()));
+        }
+    }
+
+    /// Stores of what variables hold in the end, so that differences show.
+    fn results(&mut self, body: &mut Block) {
+        let variables = self.scope.clone();
+        let variables = variables.iter().filter(|variable| variable.mutable);
+        for (nth, variable) in variables.take(4).enumerate() {
+            let value = match variable.kind {
+                Kind::I32 => format!("u32({})", variable.name),
+                _ => variable.name.clone(),
+            };
+            let at = match self.mode {
+                Mode::Own => format!("me * {OWN}u + {nth}u"),
+                _ => format!("{nth}u"),
+            };
+            body.push(Stmt::line(format!("sink[{at}] = {value}"), Vec::<Expr>::new()));
+        }
+    }
+}

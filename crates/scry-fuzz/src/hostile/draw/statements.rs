@@ -1,0 +1,240 @@
+//! Statements other than loops.
+
+use super::functions::one;
+use super::{Draw, Mode};
+use crate::hostile::tree::Line;
+use crate::hostile::tree::{Block, Expr, Extent, Global, Kind, Part, Space, Stmt};
+use crate::types::Type;
+
+impl Draw {
+    /// The variables that a function begins with.
+    pub(super) fn first_variables(&mut self) -> Block {
+        let mut block = Vec::new();
+        if self.in_main {
+            let seed = self.datum(Kind::U32, 0);
+            block.push(Stmt::line("state = $0", vec![seed]));
+        }
+        for _ in 0..self.random.between(1, 2) {
+            self.variable_declaration(&mut block);
+        }
+        if self.random.one_in(2) {
+            self.array_declaration(&mut block);
+        }
+        block
+    }
+
+    /// Draws one statement, or some that belong together.
+    pub(super) fn statement(&mut self, block: &mut Block) {
+        let Some(budget) = self.budget.checked_sub(1) else {
+            return self.store(block);
+        };
+        self.budget = budget;
+        match self.random.below(20) {
+            0..=2 => self.store(block),
+            3 => self.copy(block),
+            4 => self.load(block),
+            5 => self.variable_declaration(block),
+            6 | 7 => self.assign(block),
+            8 | 9 => self.guarded(block),
+            10 => self.branch(block),
+            11 => self.switch(block),
+            12 => self.atomic(block),
+            13 => self.call(block),
+            14 => self.pointer(block),
+            15 => self.leave(block),
+            _ if self.depth < 4 && self.loops < 3 && self.in_main => self.a_loop(block),
+            _ => self.store(block),
+        }
+    }
+
+    /// A block of statements with a scope of its own.
+    pub(super) fn nested(&mut self, statements: usize) -> Block {
+        let (scope, arrays) = (self.scope.len(), self.arrays.len());
+        self.depth += 1;
+        let mut block = Vec::new();
+        for _ in 0..statements {
+            self.statement(&mut block);
+        }
+        self.depth -= 1;
+        self.scope.truncate(scope);
+        self.arrays.truncate(arrays);
+        block
+    }
+
+    pub(super) fn store(&mut self, block: &mut Block) {
+        let global = self.target(true);
+        let whole = !self.random.one_in(5);
+        let place = self.place_in(&global, whole);
+        let value = self.uint(1);
+        let value = if value.constant { self.variable(Kind::U32) } else { value };
+        let value = self.made(&place.ty, value);
+        block.push(Stmt::line("$0 = $1", vec![place.expr, value]));
+    }
+
+    /// A whole element copied from another place of the same variable.
+    fn copy(&mut self, block: &mut Block) {
+        let global = self.target(true);
+        let mut with_index = Global { ty: global.ty.clone(), ..global.clone() };
+        with_index.content.clear();
+        let from = self.element(&with_index);
+        let to = self.element(&with_index);
+        block.push(Stmt::line("$0 = $1", vec![to, from]));
+    }
+
+    /// An element of a variable, whatever its type.
+    fn element(&mut self, global: &Global) -> Expr {
+        let mut element = global.clone();
+        if let (Extent::One, Type::Array(..)) = (global.extent, &global.ty) {
+            let Type::Array(inner, len) = element.ty else { return Expr::uint(0) };
+            let index = self.index(Some(len), None);
+            element.ty = *inner;
+            return Expr::of(Kind::Other, format!("{}[$0]", global.name), vec![index]);
+        }
+        // A scalar in place of a structure has no way further in.
+        element.ty = Type::U32;
+        self.place_in(&element, false).expr
+    }
+
+    fn load(&mut self, block: &mut Block) {
+        let value = self.loaded(2);
+        let value = if value.constant { self.variable(Kind::U32) } else { value };
+        let name = self.name("l");
+        block.push(Stmt::line(format!("let {name} = $0"), vec![value]));
+        self.add(name, Kind::U32, false);
+    }
+
+    pub(super) fn variable_declaration(&mut self, block: &mut Block) {
+        let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
+        let value = self.number(kind, 1);
+        let name = self.name("v");
+        block.push(Stmt::line(format!("var {name} = $0"), vec![value]));
+        self.add(name, kind, true);
+    }
+
+    fn array_declaration(&mut self, block: &mut Block) {
+        let (name, ty) = (self.name("w"), self.array_type());
+        block.push(Stmt::line(format!("var {name}: {ty}"), Vec::new()));
+        self.note_lengths(&ty, Extent::One);
+        let (space, extent) = (Space::Private, Extent::One);
+        let content = Vec::new();
+        self.arrays.push(Global { name, space, ty, extent, atomic: false, content });
+    }
+
+    /// A copy that may be stale soon, or an assignment.
+    pub(super) fn assign(&mut self, block: &mut Block) {
+        let variables: Vec<_> =
+            self.scope.iter().filter(|variable| variable.mutable).cloned().collect();
+        let variable = self.random.pick(&variables);
+        if self.random.one_in(2) {
+            return self.copy_of(&variable.name, variable.kind, block);
+        }
+        let text = match self.random.below(4) {
+            0 => format!("{} = $0", variable.name),
+            1 => format!("{} -= $0", variable.name),
+            _ => format!("{} += $0", variable.name),
+        };
+        let value = match self.random.below(3) {
+            0 => one(variable.kind),
+            _ => self.number(variable.kind, 1),
+        };
+        block.push(Stmt::line(text, vec![value]));
+    }
+
+    /// A copy of a variable.
+    pub(super) fn copy_of(&mut self, variable: &str, kind: Kind, block: &mut Block) {
+        let name = self.name("s");
+        block.push(Stmt::line(format!("let {name} = {variable}"), Vec::new()));
+        self.add(name, kind, false);
+    }
+
+    /// An access behind a test that is nearly right: one off, of another length, of a value that
+    /// changes after it.
+    fn guarded(&mut self, block: &mut Block) {
+        let kind = if self.random.one_in(4) { Kind::I32 } else { Kind::U32 };
+        let tested = self.variable(kind);
+        let limit = match self.random.below(3) {
+            0 if kind == Kind::U32 => self.length(),
+            _ if kind == Kind::I32 => Expr::int(self.small().cast_signed()),
+            _ => Expr::uint(self.small()),
+        };
+        let text = self.random.pick(&["$0 < $1", "$0 <= $1", "$0 < $1", "$0 != $1", "$1 > $0"]);
+        let condition = Expr::of(Kind::Bool, text, vec![tested, limit]);
+        let more = self.random.between(1, 3);
+        let then = self.nested(more);
+        let other = if self.random.one_in(4) { self.nested(1) } else { Vec::new() };
+        block.push(Stmt::choice(condition, then, other));
+    }
+
+    fn branch(&mut self, block: &mut Block) {
+        let condition = self.condition(2);
+        let then = self.nested(2);
+        let other = if self.random.one_in(2) { self.nested(1) } else { Vec::new() };
+        block.push(Stmt::choice(condition, then, other));
+    }
+
+    fn switch(&mut self, block: &mut Block) {
+        let selector = self.uint(1);
+        let selector = if selector.constant { self.variable(Kind::U32) } else { selector };
+        let may_continue = std::mem::replace(&mut self.may_continue, false);
+        let mut cases = Vec::new();
+        for value in 0..self.random.between(1, 3) {
+            let body = self.nested(1);
+            cases.push(Stmt::block(format!("case {value}u:"), Vec::new(), body));
+        }
+        let body = self.nested(1);
+        cases.push(Stmt::block("default:", Vec::new(), body));
+        self.may_continue = may_continue;
+        let head = Line::new("switch $0", vec![selector]);
+        block.push(Stmt::Blocks(vec![Part { head, body: cases }]));
+    }
+
+    pub(super) fn atomic(&mut self, block: &mut Block) {
+        let atomics = self.atomics();
+        if atomics.is_empty() {
+            return self.store(block);
+        }
+        let at = self.random.pick(&atomics);
+        let is_int = match &self.globals[at].ty {
+            Type::Array(element, _) => **element == Type::I32,
+            ty => *ty == Type::I32,
+        };
+        let place = self.atomic_place(at);
+        let value = if is_int { self.int(1) } else { self.uint(1) };
+        let function = self.random.pick(&["Add", "Sub", "Max", "Min", "Exchange", "Or", "Xor"]);
+        let name = self.name("l");
+        let text = format!("let {name} = atomic{function}(&$0, $1)");
+        block.push(Stmt::line(text, vec![place, value]));
+        self.add(name, if is_int { Kind::I32 } else { Kind::U32 }, false);
+    }
+
+    /// A pointer to an element, whose index changes before it is used.
+    fn pointer(&mut self, block: &mut Block) {
+        let place = self.place(true);
+        if matches!(place.ty, Type::Scalar(_)) && is_component(&place.expr.text) {
+            return self.store(block);
+        }
+        let name = self.name("q");
+        block.push(Stmt::line(format!("let {name} = &$0"), vec![place.expr]));
+        self.assign(block);
+        let value = self.uint(1);
+        let value = if value.constant { self.variable(Kind::U32) } else { value };
+        let value = self.made(&place.ty, value);
+        block.push(Stmt::line(format!("*{name} = $0"), vec![value]));
+    }
+
+    /// Ends the iteration, the loop or the invocation under a condition.
+    fn leave(&mut self, block: &mut Block) {
+        let condition = self.condition(1);
+        let how = match self.random.below(3) {
+            0 if self.may_continue => "continue",
+            1 | 2 if self.may_continue => "break",
+            _ => return self.assign(block),
+        };
+        block.push(Stmt::choice(condition, vec![Stmt::line(how, Vec::new())], Vec::new()));
+    }
+}
+
+/// Whether a path may end in the component of a vector, to which there are no pointers.
+fn is_component(path: &str) -> bool {
+    path.ends_with(".x") || path.ends_with(".y") || path.matches('[').count() > 1
+}

@@ -1,0 +1,147 @@
+//! Hostile kernels as trees of text: what the shrinker can delete, unwrap or replace.
+
+use crate::types::Type;
+
+/// Types of expressions, as far as expressions are exchanged for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    U32,
+    I32,
+    F32,
+    Bool,
+    /// Places, and values of other types: never exchanged.
+    Other,
+}
+
+/// An expression: text in which `$0`, `$1`, … stand for the operands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Expr {
+    pub kind: Kind,
+    pub text: String,
+    pub operands: Vec<Expr>,
+    /// Whether a compiler evaluates it: WGSL refuses constants that overflow.
+    pub constant: bool,
+}
+
+pub(super) type Block = Vec<Stmt>;
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Stmt {
+    /// One line.
+    Line(Line),
+    /// Blocks that belong together, such as those of `if` and `else`.
+    Blocks(Vec<Part>),
+    /// The test that ends a loop when the invocation has used up its iterations.
+    Fuel,
+}
+
+/// Text with operands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    pub text: String,
+    pub operands: Vec<Expr>,
+    /// Whether the shrinker must leave it alone, because without it a loop would not end.
+    pub kept: bool,
+}
+
+/// A block and what is written before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Part {
+    pub head: Line,
+    pub body: Block,
+}
+
+/// What a global variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Space {
+    /// A storage buffer that is only read.
+    Input,
+    Output,
+    Uniform,
+    Private,
+    Workgroup,
+}
+
+/// How much of a type a global variable holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// One value.
+    One,
+    /// A runtime-sized array with this many elements bound.
+    Runtime(usize),
+    /// The same behind two words in a structure: `n`, `m` and `rest`.
+    Headed(usize),
+}
+
+/// A global variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Global {
+    pub name: String,
+    pub space: Space,
+    /// Of the value, or of one element.
+    pub ty: Type,
+    pub extent: Extent,
+    pub atomic: bool,
+    /// Bytes before the launch, of buffers.
+    pub content: Vec<u8>,
+}
+
+/// A function beside the entry point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Function {
+    pub name: String,
+    /// All before the body.
+    pub head: String,
+    pub body: Block,
+}
+
+impl Expr {
+    /// An expression without operands.
+    pub fn leaf(kind: Kind, text: impl Into<String>) -> Self {
+        Self { kind, text: text.into(), operands: Vec::new(), constant: false }
+    }
+
+    pub fn uint(value: u32) -> Self {
+        Self { constant: true, ..Self::leaf(Kind::U32, format!("{value}u")) }
+    }
+
+    pub fn int(value: i32) -> Self {
+        // The least number has no literal.
+        let text = if value == i32::MIN { "i32(-2147483648)".into() } else { format!("{value}i") };
+        let text = if value < 0 { format!("({text})") } else { text };
+        Self { constant: true, ..Self::leaf(Kind::I32, text) }
+    }
+
+    /// An expression of operands.
+    pub fn of(kind: Kind, text: impl Into<String>, operands: Vec<Self>) -> Self {
+        let constant = !operands.is_empty() && operands.iter().all(|operand| operand.constant);
+        Self { kind, text: text.into(), operands, constant }
+    }
+}
+
+impl Line {
+    pub fn new(text: impl Into<String>, operands: Vec<Expr>) -> Self {
+        Self { text: text.into(), operands, kept: false }
+    }
+}
+
+impl Stmt {
+    pub fn line(text: impl Into<String>, operands: Vec<Expr>) -> Self {
+        Self::Line(Line::new(text, operands))
+    }
+
+    /// A block behind a head.
+    pub fn block(head: impl Into<String>, operands: Vec<Expr>, body: Block) -> Self {
+        Self::Blocks(vec![Part { head: Line::new(head, operands), body }])
+    }
+
+    /// `if` with an `else`, unless that is empty.
+    pub fn choice(condition: Expr, then: Block, other: Block) -> Self {
+        let mut parts = vec![Part { head: Line::new("if $0", vec![condition]), body: then }];
+        if !other.is_empty() {
+            parts.push(Part { head: Line::new("else", Vec::new()), body: other });
+        }
+        Self::Blocks(parts)
+    }
+}
