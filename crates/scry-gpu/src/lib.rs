@@ -66,7 +66,6 @@ mod library;
 mod list;
 mod memory;
 mod native;
-mod order;
 mod process;
 mod select;
 pub mod shaders;

@@ -5,7 +5,6 @@ use crate::driver::{Adapter, Driver};
 use crate::ending::{self, ENDING};
 use crate::error::{Attempt, GpuError, NoDevice, Result};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind};
-use crate::order::sorted;
 
 /// Every device present, the one to prefer first, and what became of backends without any.
 pub(crate) struct Found {
@@ -38,9 +37,7 @@ impl Found {
                 }),
             }
         }
-        let rank_of = |adapter: &dyn Adapter| rank(adapter.info());
-        let before = |a: &_, b: &_| rank_of(Box::as_ref(a)) < rank_of(Box::as_ref(b));
-        found.adapters = sorted(found.adapters, &before);
+        found.adapters.sort_by_key(|adapter| rank(adapter.info()));
         found
     }
 

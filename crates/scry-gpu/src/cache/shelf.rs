@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use super::folder;
 use super::format::{self, MAX_FILE};
-use crate::order::sorted;
 
 /// Extension of entries.
 pub(super) const ENTRY: &str = "kernel";
@@ -56,7 +55,8 @@ impl Stored {
 pub(crate) fn list(root: &Path) -> Vec<Stored> {
     let mut found = Vec::new();
     device_folders(root).iter().for_each(|folder| found.append(&mut files(folder)));
-    sorted(found, &|a: &Stored, b: &Stored| (a.modified, &a.path) < (b.modified, &b.path))
+    found.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
+    found
 }
 
 /// Removes every file of ours below `root`, and the folders that are empty then. The number of

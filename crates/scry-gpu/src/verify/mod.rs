@@ -29,7 +29,6 @@ use crate::error::{GpuError, Result};
 use crate::info::BackendKind;
 use crate::kernel::CompileOptions;
 use crate::launch::{Invocations, Launch};
-use crate::order::sorted;
 use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
@@ -203,8 +202,8 @@ pub fn devices() -> Result<Vec<Device>> {
     for info in Device::list() {
         devices.push(Device::open(&format!("{}:{}", info.backend, info.index))?);
     }
-    let is_reference = |device: &Device| device.backend_kind() == BackendKind::Cpu;
-    Ok(sorted(devices, &|a, b| is_reference(a) && !is_reference(b)))
+    devices.sort_by_key(|device| device.backend_kind() != BackendKind::Cpu);
+    Ok(devices)
 }
 
 /// Runs a kernel on every device present, and panics unless all compute what the reference

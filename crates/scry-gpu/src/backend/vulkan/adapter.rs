@@ -14,7 +14,6 @@ use crate::backend::Absence;
 use crate::driver::{Adapter, Driver};
 use crate::error::Result;
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
-use crate::order::sorted;
 
 /// A physical device that can be opened.
 pub(super) struct VulkanAdapter {
@@ -98,8 +97,8 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     for reason in unusable {
         log::info!("vulkan: not used: {reason}");
     }
-    let before = |a: &Probe, b: &Probe| rank(a.info.kind) < rank(b.info.kind);
-    let adapters = sorted(probes, &before).into_iter().enumerate().map(|(index, mut probe)| {
+    probes.sort_by_key(|probe| rank(probe.info.kind));
+    let adapters = probes.into_iter().enumerate().map(|(index, mut probe)| {
         probe.info.index = index;
         let instance = Arc::clone(instance);
         VulkanAdapter { instance, probe }
