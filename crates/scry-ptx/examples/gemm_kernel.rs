@@ -13,7 +13,8 @@ use scry_ptx::kernels::gemm::{Gemm, Precision};
 use scry_ptx::kernels::{Kernel, KernelError, Machine, Parameter, Plan};
 use scry_ptx::{PtxType, Target};
 
-const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const H200: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -8,7 +8,8 @@ use scry_ptx::kernels::{Machine, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
 /// An H200.
-const MACHINE: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const MACHINE: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sizes: Vec<u64> =

@@ -17,8 +17,10 @@ use scry_ptx::{KernelParam, PtxType, Target};
 
 use steps::check_steps;
 
-const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
-const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const HOPPER: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: Machine =
+    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const TYPES: [PtxType; 3] = [PtxType::F16, PtxType::Bf16, PtxType::F32];
 
 fn square(rows: u32, head_dim: u32, element: PtxType) -> Attention {

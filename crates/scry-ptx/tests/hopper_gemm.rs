@@ -17,7 +17,8 @@ use scry_ptx::{PtxType, Target};
 
 use steps::check_steps;
 
-const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
+const H200: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
 /// Warpgroups, columns and blocks of teams: that are sent sums into memory of their own or where

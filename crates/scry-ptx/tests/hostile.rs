@@ -4,6 +4,9 @@
 #[path = "support/steps.rs"]
 mod steps;
 
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
 use proptest::prelude::*;
 use proptest::sample::select;
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
@@ -15,18 +18,23 @@ use scry_ptx::kernels::softmax::{self, Softmax};
 use scry_ptx::kernels::{Kernel, KernelError, Machine, Parameter, Plan, TensorElement, TensorMap};
 use scry_ptx::{PtxType, Target};
 
-const MACHINES: [Machine; 5] = [
-    Machine { target: Target::SM_90A, multiprocessors: 132 },
-    Machine { target: Target::SM_90A, multiprocessors: 1 },
-    Machine { target: Target::SM_80, multiprocessors: 108 },
-    Machine { target: Target::SM_89, multiprocessors: 128 },
-    Machine { target: Target::SM_75, multiprocessors: 40 },
+/// The last ones are large and small devices of a later generation, and one whose shared memory is
+/// less than any has.
+const MACHINES: [Machine; 8] = [
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 },
+    Machine { target: Target::SM_90A, multiprocessors: 1, shared_memory: 227 << 10 },
+    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 },
+    Machine { target: Target::SM_89, multiprocessors: 128, shared_memory: 99 << 10 },
+    Machine { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 },
+    Machine { target: Target::SM_90, multiprocessors: 148, shared_memory: 227 << 10 },
+    Machine { target: Target::SM_90, multiprocessors: 170, shared_memory: 99 << 10 },
+    Machine { target: Target::SM_90A, multiprocessors: 30, shared_memory: 48 << 10 },
 ];
 
-/// Blocks of a launch on each axis, threads of a block, bytes of shared memory that it may ask for.
+/// Blocks of a launch on each axis, threads of a block, and blocks of a cluster on every device.
 const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 const THREADS: u32 = 1024;
-const SHARED: u32 = 227 << 10;
+const CLUSTER: u32 = 8;
 
 fn machine() -> impl Strategy<Value = Machine> {
     select(&MACHINES[..])
@@ -119,8 +127,8 @@ fn attention() -> impl Strategy<Value = Attention> {
     )
 }
 
-/// Fails unless a plan keeps to all limits; gives whether there is one.
-fn check(plan: Result<Plan, KernelError>) -> bool {
+/// Fails unless a plan keeps to all limits of a device; gives whether there is one.
+fn check(plan: Result<Plan, KernelError>, machine: Machine) -> bool {
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
@@ -129,16 +137,43 @@ fn check(plan: Result<Plan, KernelError>) -> bool {
         }
     };
     steps::check_steps(&plan);
-    plan.steps.iter().for_each(|step| check_launch(&*step.kernel));
+    plan.steps.iter().for_each(|step| check_launch(&*step.kernel, machine));
     true
 }
 
-fn check_launch(kernel: &dyn Kernel) {
+/// What a kernel's text declares of a block: bytes of shared memory, and blocks of a cluster. Kept
+/// by name, which stands for the text.
+fn declared(kernel: &dyn Kernel, target: Target) -> (u32, u32) {
+    static KNOWN: Mutex<BTreeMap<(String, String), (u32, u32)>> = Mutex::new(BTreeMap::new());
+    let key = (kernel.name(), target.to_string());
+    if let Some(known) = KNOWN.lock().unwrap().get(&key) {
+        return *known;
+    }
+    // What the target lacks is refused before the launch.
+    let Ok(text) = kernel.emit_ptx_for(target) else { return (0, 1) };
+    let numbers = |line: &str| -> Vec<u32> {
+        let parts = line.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+        parts.map(|part| part.parse().expect("it is a number")).collect()
+    };
+    let starting = |start: &'static str| text.lines().filter(move |l| l.trim().starts_with(start));
+    // `.shared .align 16 .b8 shared0[1024];`
+    let shared = starting(".shared").map(|line| numbers(line).pop().expect("an array has a size"));
+    let cluster = starting(".reqnctapercluster").map(|line| numbers(line).iter().product::<u32>());
+    let found = (shared.sum(), cluster.max().unwrap_or(1));
+    KNOWN.lock().unwrap().insert(key, found);
+    found
+}
+
+fn check_launch(kernel: &dyn Kernel, machine: Machine) {
     let (name, launch) = (kernel.name(), kernel.launch());
     let fits = launch.grid.iter().zip(GRID).all(|(blocks, most)| (1..=most).contains(blocks));
     assert!(fits, "{name}: {launch:?}");
     let threads: u32 = launch.block.iter().product();
-    assert!((1..=THREADS).contains(&threads) && launch.dynamic_shared <= SHARED, "{name}");
+    assert!((1..=THREADS).contains(&threads), "{name}: {launch:?}");
+    let (shared, cluster) = declared(kernel, machine.target);
+    let all = shared + launch.dynamic_shared;
+    assert!(all <= machine.shared_memory, "{name}: {all} bytes of shared memory on {machine:?}");
+    assert!(cluster <= CLUSTER && launch.grid[0].is_multiple_of(cluster), "{name}: {launch:?}");
     let interface = kernel.interface();
     for parameter in &interface.parameters {
         let Parameter::Map(of, map) = parameter else { continue };
@@ -169,6 +204,36 @@ fn check_map(name: &str, map: &TensorMap, bytes: u64) {
     assert!(end <= bytes.next_multiple_of(16), "{name}: {map:?} ends at {end} of {bytes}");
 }
 
+/// Sizes that are meant, of which plans choose the largest tiles.
+#[test]
+fn plans_take_no_more_shared_memory_than_the_device_has() {
+    for machine in MACHINES {
+        for element in [PtxType::F16, PtxType::Bf16, PtxType::F32] {
+            for [m, n, k] in [[4096, 4096, 4096], [64, 8192, 4096], [16, 4096, 8192]] {
+                for precision in [Precision::Full, Precision::Tf32] {
+                    let gemm = Gemm { precision, ..Gemm::new(m, n, k, element) };
+                    assert!(check(gemm.plan(machine), machine), "{gemm:?}");
+                }
+            }
+            for head_dim in [64, 128, 192, 256] {
+                let attention = Attention::new([2, 16], 1024, 1024, head_dim, element);
+                assert!(check(attention.plan(machine), machine), "{attention:?}");
+            }
+            for length in [4096, 32768, 1 << 20] {
+                let rows = Rows { count: 8, length, element };
+                assert!(check(softmax::plan(Softmax::Linear, rows, machine), machine), "{rows:?}");
+            }
+        }
+        for format in BlockFormat::ALL {
+            for columns in [1, 4, 8, 64] {
+                let (rows, k, half) = (8192, 28672, PtxType::F16);
+                let product = MatMul { format, rows, k, columns, activations: half, output: half };
+                assert!(check(product.plan(machine), machine), "{product:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn halves_are_multiplied_exactly_whatever_the_precision_of_binary32() {
     for element in [PtxType::F16, PtxType::Bf16] {
@@ -196,13 +261,13 @@ proptest! {
 
     #[test]
     fn products(gemm in gemm(), machine in machine()) {
-        check(gemm.plan(machine));
+        check(gemm.plan(machine), machine);
     }
 
     #[test]
     fn attention_of_any_shape(attention in attention(), machine in machine()) {
-        check(attention.plan(machine));
-        check(attention.naive());
+        check(attention.plan(machine), machine);
+        check(attention.naive(), machine);
     }
 
     #[test]
@@ -215,10 +280,10 @@ proptest! {
     ) {
         let rows = Rows { count, length, element };
         for softmax in [Softmax::Linear, Softmax::Log] {
-            check(softmax::plan(softmax, rows, machine));
+            check(softmax::plan(softmax, rows, machine), machine);
         }
         for kind in [NormKind::Layer, NormKind::LayerWeightBias, NormKind::RmsWeight] {
-            check(norm::plan(Norm { kind, epsilon }, rows, machine));
+            check(norm::plan(Norm { kind, epsilon }, rows, machine), machine);
         }
     }
 
@@ -232,9 +297,10 @@ proptest! {
         let ((rows, k, columns), (activations, output)) = (sizes, types);
         let whole = k.saturating_mul(256);
         for k in [k, whole] {
-            check(MatMul { format, rows, k, columns, activations, output }.plan(machine));
-            check(quant::quantize_plan(format, k));
-            check(quant::dequantize_plan(format, output, k));
+            let product = MatMul { format, rows, k, columns, activations, output };
+            check(product.plan(machine), machine);
+            check(quant::quantize_plan(format, k), machine);
+            check(quant::dequantize_plan(format, output, k), machine);
         }
     }
 }

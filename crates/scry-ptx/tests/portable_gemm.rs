@@ -16,11 +16,16 @@ use scry_ptx::{PtxType, Target};
 
 use steps::check_steps;
 
-const H200: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
-const A100: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const H200: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const A100: Machine =
+    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 /// With the shared memory of Hopper, but not its tensor cores.
-const LARGE: Machine = Machine { target: Target::SM_90, multiprocessors: 132 };
-const T4: Machine = Machine { target: Target::SM_75, multiprocessors: 40 };
+const LARGE: Machine =
+    Machine { target: Target::SM_90, multiprocessors: 132, shared_memory: 227 << 10 };
+/// Of compute capability 8.6, which runs what is written for `sm_80`.
+const SMALL: Machine = Machine { shared_memory: 99 << 10, ..A100 };
+const T4: Machine = Machine { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 };
 const OURS: [&str; 5] = ["dot", "ffma", "mma", "naive", "tiled"];
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
@@ -75,7 +80,7 @@ fn products() -> Vec<Gemm> {
 }
 
 fn plans() -> Vec<Plan> {
-    let machines = [A100, LARGE];
+    let machines = [SMALL, LARGE];
     let mut plans: Vec<_> = products()
         .iter()
         .flat_map(|gemm| {
@@ -127,15 +132,18 @@ fn steps_pass_what_their_kernels_declare() {
 fn blocks_fit_the_shared_memory_of_small_devices() {
     let plans: Vec<_> = products()
         .iter()
-        .map(|gemm| gemm.plan(A100).expect("the arguments are in order"))
+        .map(|gemm| gemm.plan(SMALL).expect("the arguments are in order"))
         .collect();
     for step in plans.iter().flat_map(|plan| &plan.steps) {
-        // What a block gets at most on `sm_86`, which runs what is written for `sm_80`.
         let bytes = step.kernel.launch().dynamic_shared;
         assert!(bytes <= 99 << 10, "{}: {bytes}", step.kernel.name());
     }
-    let planned = planned(LARGE, Gemm::new(4096, 4096, 4096, PtxType::F16));
-    assert_eq!(planned, ["gemm_mma_f16_128x256_3_w2x4_tn_f16x4"]);
+    let planned = |machine| planned(machine, Gemm::new(4096, 4096, 4096, PtxType::F16));
+    for large in [A100, LARGE] {
+        assert_eq!(planned(large), ["gemm_mma_f16_128x256_3_w2x4_tn_f16x4"]);
+    }
+    // A small device of a later generation is a small device.
+    assert_eq!(planned(Machine { target: Target::SM_90, ..SMALL }), planned(SMALL));
 }
 
 #[test]

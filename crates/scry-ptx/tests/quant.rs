@@ -13,8 +13,10 @@ use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, qua
 use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
-const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
-const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const HOPPER: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: Machine =
+    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const TYPES: [PtxType; 3] = [PtxType::F32, PtxType::F16, PtxType::Bf16];
 
 fn product(format: BlockFormat, rows: u64, k: u64, columns: u32) -> MatVec {

@@ -18,8 +18,10 @@ use scry_ptx::kernels::{
 };
 use scry_ptx::{PtxKernel, PtxType, Target};
 
-const HOPPER: Machine = Machine { target: Target::SM_90A, multiprocessors: 132 };
-const AMPERE: Machine = Machine { target: Target::SM_80, multiprocessors: 108 };
+const HOPPER: Machine =
+    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: Machine =
+    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const LAYER: Norm = Norm { kind: NormKind::LayerWeightBias, epsilon: 1e-5 };
 const RMS: Norm = Norm { kind: NormKind::RmsWeight, epsilon: 1e-6 };
 const KINDS: [NormKind; 5] = [

@@ -156,11 +156,12 @@ impl Kernels {
 /// What kernels are chosen for; none if the device does not run PTX.
 fn machine(info: &DeviceInfo) -> Option<Machine> {
     let (capability, multiprocessors) = (info.compute_capability?, info.multiprocessors?);
+    let shared_memory = info.limits.max_workgroup_memory;
     let target = match capability {
         [9, 0] => Target::SM_90A,
         [major, minor] => Target::for_capability(major, minor)?,
     };
-    Some(Machine { target, multiprocessors })
+    Some(Machine { target, multiprocessors, shared_memory })
 }
 
 /// Sizes of an operation by their names, as kernels count them.

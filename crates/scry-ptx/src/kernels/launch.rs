@@ -13,6 +13,17 @@ pub struct Machine {
     pub target: Target,
     /// Number of its multiprocessors.
     pub multiprocessors: u32,
+    /// Bytes of shared memory that a block can have if it asks for more than 48 KiB: the device's
+    /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`. It does not follow from the target:
+    /// 99 KiB for compute capability 8.6, 8.9 and 12.x, 163 KiB for 8.0, 227 KiB for 9.0 and 10.x.
+    pub shared_memory: u32,
+}
+
+impl Machine {
+    /// Whether kernels for Hopper alone run, whose tiles take all of its shared memory.
+    pub(crate) fn is_hopper(self) -> bool {
+        self.target.runs(Target::SM_90A) && self.shared_memory >= 227 << 10
+    }
 }
 
 /// How many threads are launched.

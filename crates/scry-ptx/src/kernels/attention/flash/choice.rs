@@ -2,7 +2,7 @@
 
 use super::super::shape::{Attention, Strides};
 use super::super::{combine, split};
-use super::{Engine, Flash, Form, Output, Tile, Variant, bias};
+use super::{Engine, Flash, Form, Output, Tile, Variant, bias, warps};
 use crate::kernels::{KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -19,11 +19,15 @@ pub(in super::super) fn plan(
     if !machine.target.runs(Target::SM_80) || halves && !aligned(of) {
         return Ok(None);
     }
-    match (machine.target.runs(Target::SM_90A), halves) {
+    match (machine.is_hopper(), halves) {
         (true, true) if decodes(of) => decoding(of, machine, decoding_tile(of)).map(Some),
         (true, true) => whole(of, for_halves(of, tile(of, machine)), machine).map(Some),
         (true, false) => whole(of, in_parts(of, part_tile(of, machine)), machine).map(Some),
-        (false, true) => whole(of, for_warps(of), machine).map(Some),
+        (false, true) => {
+            let variant = for_warps(of);
+            let fits = warps::shared_bytes(&variant) <= machine.shared_memory;
+            fits.then(|| whole(of, variant, machine)).transpose()
+        }
         (false, false) => Ok(None),
     }
 }

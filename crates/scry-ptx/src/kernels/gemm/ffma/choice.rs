@@ -27,12 +27,25 @@ const fn tile(
     Tile { rows, columns, depth, stages: 4, warps, lanes, blocks, rate }
 }
 
+/// How the operands of a product get into a tile's stages.
+fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
+    let Gemm { m, n, a, b, .. } = *gemm;
+    [
+        Copying::new(&a, Order::Columns, m, tile.rows, tile),
+        Copying::new(&b, Order::Rows, n, tile.columns, tile),
+    ]
+}
+
+/// Bytes of shared memory that a block takes for a product.
+pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
+    let [a, b] = copying(gemm, tile);
+    tile.stages * 4 * tile.depth * (a.pitch(tile.rows) + b.pitch(tile.columns))
+}
+
 impl Ffma {
     /// A product with a tile.
     pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
-        let Gemm { m, n, a, b, .. } = product.gemm;
-        let a = Copying::new(&a, Order::Columns, m, tile.rows, &tile);
-        let b = Copying::new(&b, Order::Rows, n, tile.columns, &tile);
+        let [a, b] = copying(&product.gemm, &tile);
         Self { product, tile, a, b }
     }
 }

@@ -14,7 +14,7 @@ mod store;
 use inner::{Block, Reading};
 use stage::{Copier, Copying};
 
-pub(super) use choice::TILES;
+pub(super) use choice::{TILES, shared_bytes};
 
 use super::terms::{Launched, Operand, Terms};
 use crate::kernels::{Interface, Kernel, LaunchShape};

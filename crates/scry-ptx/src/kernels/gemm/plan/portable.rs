@@ -54,7 +54,7 @@ const SMALL: (u64, u64) = (1 << 18, 64);
 pub(super) fn serves(gemm: &Gemm, machine: Machine) -> bool {
     let product = Product::new(gemm);
     let few = || product.is_near() && product.as_dot(machine).is_some();
-    in_binary32(gemm, machine) || !machine.target.runs(Target::SM_90A) || is_small(gemm) || few()
+    in_binary32(gemm, machine) || !machine.is_hopper() || is_small(gemm) || few()
 }
 
 fn is_small(gemm: &Gemm) -> bool {
@@ -64,7 +64,7 @@ fn is_small(gemm: &Gemm) -> bool {
 
 /// Parts of numbers, as Hopper multiplies them, are no more exact than binary32.
 fn in_binary32(gemm: &Gemm, machine: Machine) -> bool {
-    let hopper = machine.target.runs(Target::SM_90A);
+    let hopper = machine.is_hopper();
     gemm.element == PtxType::F32
         && match gemm.precision {
             Precision::Full => true,
@@ -83,18 +83,19 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan
     if let Some(dot) = product.as_dot(machine) {
         return dot.launch_dot(plan, machine);
     }
+    let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
     if !exact {
-        let (steps, scratch) = (plan.steps.len(), plan.scratch.len());
         product.align_lines(&mut plan)?;
-        // Lines of an operand that was turned are as long as the product is deep.
-        if !product.is_near() {
+    }
+    // Lines of an operand that was turned are as long as the product is deep.
+    match product.choose(exact, machine).filter(|_| product.is_near()) {
+        Some(choice) => product.launch_portable(plan, choice),
+        None => {
             plan.steps.truncate(steps);
             plan.scratch.truncate(scratch);
-            return product.launch_simple(plan);
+            product.launch_simple(plan)
         }
     }
-    let choice = product.choose(exact, machine);
-    product.launch_portable(plan, choice)
 }
 
 impl Unit {
@@ -102,6 +103,13 @@ impl Unit {
         match self {
             Self::Ffma(tile) => [tile.rows, tile.columns],
             Self::Mma(tile) => [tile.rows, tile.columns],
+        }
+    }
+
+    fn shared_bytes(self, gemm: &Gemm) -> u32 {
+        match self {
+            Self::Ffma(tile) => ffma::shared_bytes(gemm, tile),
+            Self::Mma(tile) => mma::shared_bytes(gemm, tile),
         }
     }
 
@@ -144,7 +152,7 @@ impl Product {
         let both = [Self { ..*self }, self.turned()];
         let halves = self.gemm.element.size() == 2;
         let copied = halves && !self.is_aligned();
-        let hopper = halves && machine.target.runs(Target::SM_90A);
+        let hopper = halves && machine.is_hopper();
         let worth_it = |gemm: &Gemm| {
             let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
             let along = gemm.a.order == Order::Rows && gemm.b.order == Order::Columns;
@@ -200,22 +208,19 @@ impl Product {
         Ok(())
     }
 
-    /// The way that takes the fewest cycles by a model of the device.
-    fn choose(&self, exact: bool, machine: Machine) -> Choice {
-        let fits = |tile: &&mma::Tile| {
-            mma::shared_bytes(&self.gemm, tile) <= shared_memory(machine.target)
-        };
-        let units: Vec<_> = match exact {
+    /// The way that takes the fewest cycles by a model of the device; none if it has shared memory
+    /// for no tile.
+    fn choose(&self, exact: bool, machine: Machine) -> Option<Choice> {
+        let mut units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
-            false => mma::TILES.iter().filter(fits).map(Unit::Mma).collect(),
+            false => mma::TILES.iter().map(Unit::Mma).collect(),
         };
+        units.retain(|unit| unit.shared_bytes(&self.gemm) <= machine.shared_memory);
         let choices = units
             .into_iter()
             .flat_map(|unit| PARTS.into_iter().map(move |parts| Choice { unit, parts }));
         let possible = choices.filter(|choice| choice.parts == 1 || self.can_divide(choice));
-        possible
-            .min_by_key(|choice| self.cycles(choice, machine))
-            .expect("there are tiles, and one part is always possible")
+        possible.min_by_key(|choice| self.cycles(choice, machine))
     }
 
     fn division(&self, choice: &Choice) -> Division {
@@ -331,12 +336,6 @@ impl Product {
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
         Ok(plan)
     }
-}
-
-/// Bytes of shared memory that a block has at least. The target does not tell the large devices of
-/// Ampere from the small ones.
-const fn shared_memory(target: Target) -> u32 {
-    if target.has(90) { 227 << 10 } else { 99 << 10 }
 }
 
 fn too_many_tiles(division: &Division) -> KernelError {

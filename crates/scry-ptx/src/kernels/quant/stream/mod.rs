@@ -35,9 +35,8 @@ const TOGETHER: u32 = 4;
 const READY: u32 = 1;
 const WORK: u32 = 2;
 const FETCH: u32 = 3;
-/// Bytes of shared memory that a block can have, less what the kernel declares itself: two sets
-/// of partial sums, and barriers.
-const SHARED: u32 = 232_448 - 2 * WORKERS * ROWS * 8 * 4 - 3 * STAGES * 8 - 256;
+/// Bytes of shared memory that the kernel declares itself: two sets of partial sums, and barriers.
+const DECLARED: u32 = 2 * WORKERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
 
 /// The kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +71,8 @@ impl Stream {
     }
 
     fn stages(&self) -> u32 {
-        let room = u64::from(SHARED).saturating_sub(self.ring_at());
+        let room = self.machine.shared_memory.saturating_sub(DECLARED);
+        let room = u64::from(room).saturating_sub(self.ring_at());
         (room as u32 / stage_bytes(self.product.format)).min(STAGES)
     }
 
