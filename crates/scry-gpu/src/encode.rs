@@ -160,7 +160,10 @@ pub(crate) fn dispatch(
     if grid.empty {
         return check::signature(interface, &arguments);
     }
-    check::arguments(interface, &context.info, &arguments)?;
+    match kernel.is_native() {
+        true => check::native_arguments(interface, &context.info, &arguments)?,
+        false => check::arguments(interface, &context.info, &arguments)?,
+    }
     kernel.check_maps(bindings, &immediates)?;
     let mut bound = Vec::with_capacity(bindings.len() + usize::from(grid.fold.is_some()));
     for (given, binding) in bindings.iter().zip(&interface.bindings) {

@@ -91,9 +91,10 @@ impl fmt::Display for PciAddress {
 pub struct Limits {
     /// Bytes of one buffer.
     pub max_buffer_size: u64,
-    /// Bytes of one `var<storage>` binding.
+    /// Bytes of one `var<storage>` binding: less than 4 GiB on every device. A larger buffer is
+    /// bound slice by slice, or as a whole to a kernel that is not WGSL.
     pub max_storage_binding_size: u64,
-    /// Bytes of one `var<uniform>` binding.
+    /// Bytes of one `var<uniform>` binding, less than 4 GiB as well.
     pub max_uniform_binding_size: u64,
     /// `var<storage>` bindings of one kernel.
     pub max_storage_bindings: u32,
@@ -110,6 +111,13 @@ pub struct Limits {
     /// Workgroups along x, y and z that the device itself takes in one launch. Larger launches are
     /// folded: the kernel does not notice.
     pub max_native_workgroups: [u32; 3],
+}
+
+impl Limits {
+    /// Bytes of the largest binding of a WGSL kernel on any device. Elements, and the scalars in
+    /// them, are numbered in 32 bits. The proofs that loops over them end, and the indices of parts
+    /// of elements, rely on bindings that are shorter than 4 GiB.
+    pub(crate) const MAX_WGSL_BINDING: u64 = u32::MAX as u64;
 }
 
 /// A device: identity, limits, features.

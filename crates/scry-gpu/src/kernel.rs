@@ -187,6 +187,11 @@ impl Kernel {
         })
     }
 
+    /// Whether it is not WGSL.
+    pub(crate) fn is_native(&self) -> bool {
+        matches!(self.inner.source, Source::Native(_))
+    }
+
     /// The variant for ordinary or for folded grids.
     pub(crate) fn variant(&self, context: &Context, folded: bool) -> Result<Arc<Compiled>> {
         if !folded {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use scry_ir::{Access, Binding, Interface, Space};
 
+use super::limits::binding_limit;
 use super::{Argument, aliasing, place, types};
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
@@ -14,6 +15,24 @@ use crate::info::DeviceInfo;
 /// # Errors
 /// [`GpuError::Argument`] that names the WGSL variable; [`GpuError::TooLarge`].
 pub(crate) fn arguments(
+    interface: &Interface,
+    info: &DeviceInfo,
+    arguments: &[Argument<'_>],
+) -> Result<()> {
+    signature(interface, arguments)?;
+    for (binding, argument) in interface.bindings.iter().zip(arguments) {
+        extent(interface, info, binding, argument)?;
+        limit(interface, info, binding, argument)?;
+    }
+    aliasing::overlaps(interface, arguments)
+}
+
+/// [`arguments`] of a kernel that is not WGSL: its addresses have 64 bits, and a whole buffer can
+/// be bound however large it is.
+///
+/// # Errors
+/// As [`arguments`], without limits.
+pub(crate) fn native_arguments(
     interface: &Interface,
     info: &DeviceInfo,
     arguments: &[Argument<'_>],
@@ -130,8 +149,7 @@ fn extent(
             ),
         );
     }
-    size(argument, binding, refuse)?;
-    limit(interface, info, binding, argument)
+    size(argument, binding, refuse)
 }
 
 fn size(
@@ -172,10 +190,7 @@ fn limit(
     binding: &Binding,
     argument: &Argument<'_>,
 ) -> Result<()> {
-    let (limit, limit_name) = match binding.space {
-        Space::Uniform => (info.limits.max_uniform_binding_size, "max_uniform_binding_size"),
-        Space::Storage => (info.limits.max_storage_binding_size, "max_storage_binding_size"),
-    };
+    let (limit, limit_name) = binding_limit(&info.limits, binding.space);
     let bound = bound_size(binding, argument.size);
     if bound <= limit {
         return Ok(());

@@ -4,7 +4,7 @@ use scry_ir::{Binding, Features, Interface, Space};
 
 use super::place;
 use crate::error::{GpuError, Result};
-use crate::info::DeviceInfo;
+use crate::info::{DeviceInfo, Limits};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
@@ -33,6 +33,15 @@ pub(crate) fn kernel_limits(
     check.workgroup_memory()?;
     check.bindings()?;
     check.immediates()
+}
+
+/// Bytes of the largest binding of a WGSL kernel, and the limit's name.
+pub(super) fn binding_limit(limits: &Limits, space: Space) -> (u64, &'static str) {
+    let (limit, name) = match space {
+        Space::Uniform => (limits.max_uniform_binding_size, "max_uniform_binding_size"),
+        Space::Storage => (limits.max_storage_binding_size, "max_storage_binding_size"),
+    };
+    (limit.min(Limits::MAX_WGSL_BINDING), name)
 }
 
 struct Check<'a> {
@@ -102,22 +111,16 @@ impl Check<'_> {
     }
 
     fn binding_size(&self, binding: &Binding) -> Result<()> {
-        let limits = &self.info.limits;
-        let (limit, remedy) = match binding.space {
-            Space::Uniform => (
-                (limits.max_uniform_binding_size.into(), "max_uniform_binding_size"),
-                "declare it as var<storage, read>",
-            ),
-            Space::Storage => (
-                (limits.max_storage_binding_size.into(), "max_storage_binding_size"),
-                "declare a smaller type",
-            ),
+        let (limit, name) = binding_limit(&self.info.limits, binding.space);
+        let remedy = match binding.space {
+            Space::Uniform => "declare it as var<storage, read>",
+            Space::Storage => "declare a smaller type",
         };
         self.at_most(
             &|| place(binding),
             binding.layout.min_binding_size().into(),
             " bytes",
-            limit,
+            (limit.into(), name),
             remedy,
         )
     }

@@ -9,7 +9,7 @@ mod immediates;
 mod limits;
 mod types;
 
-pub(crate) use arguments::{arguments, bound_size, signature};
+pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
 pub(crate) use immediates::immediates;
 pub(crate) use limits::kernel_limits;
 

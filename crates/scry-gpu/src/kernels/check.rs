@@ -31,7 +31,7 @@ pub(super) fn arguments(
     }
     // What is empty may be so, and overlaps nothing.
     leave_out_empty(&mut interface, &mut arguments);
-    check::arguments(&interface, device.info(), &arguments)
+    check::native_arguments(&interface, device.info(), &arguments)
 }
 
 fn leave_out_empty(interface: &mut Interface, arguments: &mut Vec<Argument<'_>>) {

@@ -1,6 +1,10 @@
-//! Buffers of more than 4 GiB: indices fit into 32 bits, byte offsets do not.
+//! Buffers of more than 4 GiB. WGSL kernels are given slices of less, wherever they begin; kernels
+//! that are not WGSL may be given all of it.
 
-use scry_gpu::{Buffer, Device};
+use scry_gpu::{
+    BackendKind, Buffer, Device, DeviceKind, GpuError, Launch, NativeBinding, NativeInterface,
+    Scalar,
+};
 
 use crate::harness::{Word, as_words, on_each_device, succeed};
 
@@ -13,17 +17,19 @@ const MARGIN: usize = 4096;
 /// The first word that is written.
 const FIRST: usize = BOUNDARY - MARGIN;
 
-/// Runs a test on every device that binds such a buffer and has room for those of all tests here at
+/// Runs a test on every GPU that makes such a buffer and has room for those of all tests here at
 /// once; names the others.
 fn on_each_large_device(test: impl Fn(&Device)) {
     const SIZE: u64 = 4 * LEN as u64;
     on_each_device(|gpu| {
-        let limit = gpu.info().limits.max_storage_binding_size;
+        let limit = gpu.info().limits.max_buffer_size;
         let free = gpu.info().memory_budget.unwrap_or(0);
-        if limit < SIZE {
-            eprintln!("skipped on {gpu:?}: it binds at most {limit} bytes, fewer than {SIZE}");
-        } else if free < 4 * SIZE {
-            eprintln!("skipped on {gpu:?}: it had {free} bytes free, fewer than four times {SIZE}");
+        if gpu.info().kind == DeviceKind::Software {
+            eprintln!("skipped on {gpu:?}: it takes long for so much, and has the memory of all");
+        } else if limit < SIZE {
+            eprintln!("skipped on {gpu:?}: its buffers have at most {limit} bytes, not {SIZE}");
+        } else if free < 5 * SIZE {
+            eprintln!("skipped on {gpu:?}: it had {free} bytes free, fewer than five times {SIZE}");
         } else {
             test(gpu);
         }
@@ -48,27 +54,21 @@ fn check_indices(buffer: &Buffer<Word>, end: usize) {
     }
 }
 
-/// The words that a kernel reads at, before and after `at`.
-fn read_around(
-    gpu: &Device,
-    source: &str,
-    buffer: scry_gpu::Slice<'_, Word>,
-    at: &[u32],
-) -> Vec<u32> {
-    let seen = succeed(gpu.alloc::<u32>(3 * at.len()));
-    let indices = succeed(gpu.upload(at));
-    succeed(gpu.dispatch(source, &[&buffer, &indices, &seen], at.len()));
-    succeed(seen.download())
-}
+/// Writes indices, and what the kernel takes for the length.
+const WRITE: &str = "
+    var<immediate> first: u32;
+    @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @group(0) @binding(1) var<storage, read_write> length: array<u32>;
 
-fn write_and_measure(gpu: &Device, source: &str, buffer: scry_gpu::Slice<'_, Word>) -> u32 {
-    let length = succeed(gpu.alloc::<u32>(1));
-    let invocations = buffer.len() - FIRST;
-    succeed(gpu.dispatch(source, &[&buffer, &length], invocations));
-    succeed(length.download())[0]
-}
+    @compute @workgroup_size(256)
+    fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+        let i = id.x;
+        if i < arrayLength(&x) { x[i] = first + i; }
+        if id.x == 0u { length[0] = arrayLength(&x); }
+    }";
 
-const READ_WORDS: &str = "
+/// Reads words before, at and after some indices.
+const READ: &str = "
     @group(0) @binding(0) var<storage, read> x: array<u32>;
     @group(0) @binding(1) var<storage, read> at: array<u32>;
     @group(0) @binding(2) var<storage, read_write> seen: array<u32>;
@@ -84,69 +84,134 @@ const READ_WORDS: &str = "
     }";
 
 #[test]
-fn words_beyond_4_gib_are_written_and_read() {
-    let write = format!(
-        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
-        @group(0) @binding(1) var<storage, read_write> length: array<u32>;
-
-        @compute @workgroup_size(256)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
-            let i = {FIRST}u + id.x;
-            if i < arrayLength(&x) {{ x[i] = i; }}
-            if id.x == 0u {{ length[0] = arrayLength(&x); }}
-        }}"
-    );
+fn slices_across_and_beyond_4_gib_are_written_and_read() {
     on_each_large_device(|gpu| {
         let buffer = succeed(gpu.alloc::<Word>(LEN));
-        let whole = || succeed(buffer.slice(..));
-        assert_eq!(write_and_measure(gpu, &write, whole()) as usize, LEN);
-        check_indices(&buffer, LEN);
-
-        let near = (BOUNDARY - 2..BOUNDARY + 3).chain([FIRST + 1, LEN - 2]);
+        let (write, read) = (succeed(gpu.compile(WRITE)), succeed(gpu.compile(READ)));
+        let length = succeed(gpu.alloc::<u32>(1));
+        // Once across the boundary, and once more from it on.
+        for start in [FIRST, BOUNDARY] {
+            let part = succeed(buffer.slice(start..));
+            let launch = Launch::invocations(LEN - start).push_constants(&(start as u32));
+            succeed(gpu.run_configured(&write, &[&part, &length], launch));
+            assert_eq!(succeed(length.download()), [(LEN - start) as u32]);
+            check_indices(&buffer, LEN);
+        }
+        let part = succeed(buffer.slice(FIRST..));
+        let near = (MARGIN - 2..MARGIN + 3).chain([1, LEN - FIRST - 2]);
         let near: Vec<u32> = near.map(|index| index as u32).collect();
-        let expected: Vec<u32> = near.iter().flat_map(|i| [i - 1, *i, i + 1]).collect();
-        assert_eq!(read_around(gpu, READ_WORDS, whole(), &near), expected);
+        let first = FIRST as u32;
+        let expected = near.iter().flat_map(|i| [first + i - 1, first + i, first + i + 1]);
+        let seen = succeed(gpu.alloc::<u32>(3 * near.len()));
+        let at = succeed(gpu.upload(&near));
+        succeed(gpu.run(&read, &[&part, &at, &seen], near.len()));
+        assert_eq!(succeed(seen.download()), expected.collect::<Vec<u32>>());
         // Beyond the end there is nothing to read but this variable, or zero.
-        let beyond = [LEN as u32 + 1, 3 << 29, u32::MAX - 1];
-        let seen = read_around(gpu, READ_WORDS, whole(), &beyond);
+        let at = succeed(gpu.upload(&[(LEN - FIRST) as u32 + 1, 3 << 29, u32::MAX - 1]));
+        let seen = succeed(gpu.alloc::<u32>(9));
+        succeed(gpu.run(&read, &[&part, &at, &seen], 3));
         let is_own = |word: &u32| *word == 0 || (FIRST..LEN).contains(&(*word as usize));
+        let seen = succeed(seen.download());
         assert!(seen.iter().all(is_own), "{seen:?}");
     });
 }
 
+/// Of 4 GiB or more nothing is bound, whatever the device takes; of 4 bytes less everything is.
 #[test]
-fn vectors_beyond_4_gib_are_written_and_read() {
-    const VECTORS: usize = LEN / 4;
-    let write = format!(
-        "@group(0) @binding(0) var<storage, read_write> x: array<vec4<u32>>;
-        @group(0) @binding(1) var<storage, read_write> length: array<u32>;
-
-        @compute @workgroup_size(256)
-        fn main(@builtin(global_invocation_id) id: vec3<u32>) {{
-            let i = {}u + id.x;
-            if i < arrayLength(&x) {{ x[i] = 4u * i + vec4(0u, 1u, 2u, 3u); }}
-            if id.x == 0u {{ length[0] = arrayLength(&x); }}
-        }}",
-        FIRST / 4
-    );
-    // The last component before, all of a vector together, and the first one after.
-    let read = READ_WORDS
-        .replace("x: array<u32>", "x: array<vec4<u32>>")
-        .replace("x[i - 1u]", "x[i - 1u].w")
-        .replace("= x[i];", "= dot(x[i], vec4(0u, 1u, 0u, 0u));")
-        .replace("x[i + 1u]", "x[i + 1u].x");
+fn bindings_end_below_4_gib() {
     on_each_large_device(|gpu| {
         let buffer = succeed(gpu.alloc::<Word>(LEN));
-        let vectors = || succeed(buffer.slice(..4 * VECTORS));
-        assert_eq!(write_and_measure(gpu, &write, vectors()) as usize, VECTORS);
-        check_indices(&buffer, 4 * VECTORS);
-        assert_eq!(words(succeed(buffer.slice(4 * VECTORS..))), [0; LEN % 4]);
+        let write = succeed(gpu.compile(WRITE));
+        let length = succeed(gpu.alloc::<u32>(1));
+        let launch = || Launch::invocations(1).push_constants(&0u32);
+        let limit = gpu.info().limits.max_storage_binding_size;
+        assert!(limit < 4 << 30, "{limit}");
+        for end in [BOUNDARY, LEN] {
+            let all = succeed(buffer.slice(..end));
+            let error = gpu.run_configured(&write, &[&all, &length], launch()).unwrap_err();
+            let GpuError::TooLarge { limit_name, .. } = &error else { panic!("{error}") };
+            assert_eq!(*limit_name, "max_storage_binding_size");
+            assert!(error.to_string().contains("launch on slices"), "{error}");
+        }
+        if limit < 4 * BOUNDARY as u64 - 4 {
+            eprintln!("skipped on {gpu:?}: the largest binding, as it takes {limit} bytes");
+            return;
+        }
+        largest(gpu, &buffer);
+    });
+}
 
-        let near = (BOUNDARY / 4 - 2..BOUNDARY / 4 + 3).chain([VECTORS - 2]);
-        let near: Vec<u32> = near.map(|index| index as u32).collect();
-        let around = |i: &u32| [4 * i - 1, 4 * i + 1, 4 * i + 4];
-        let expected: Vec<u32> = near.iter().flat_map(around).collect();
-        assert_eq!(read_around(gpu, &read, vectors(), &near), expected);
+/// The largest binding there is: its length, its last elements, and loops over it.
+fn largest(gpu: &Device, buffer: &Buffer<Word>) {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+        @compute @workgroup_size(1)
+        fn main() {
+            let n = arrayLength(&x);
+            x[n - 1u] = 7u;
+            for (var i = n - 1u; i < n; i += 0xc0000000u) { seen[0] += 1u; }
+            for (var i = 3u; i < n; i += 0x30000000u) { seen[1] += 1u; }
+            seen[2] = n;
+        }";
+    let rows = "
+        @group(0) @binding(0) var<storage, read_write> x: array<array<u32, 3>>;
+        @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
+        @compute @workgroup_size(1)
+        fn main() {
+            let n = arrayLength(&x);
+            x[n - 1u][2] = 9u;
+            x[n][0] = 9u;
+            seen[2] = n;
+        }";
+    let seen = succeed(gpu.alloc::<u32>(3));
+    let words_of = |at: usize| words(succeed(buffer.slice(at..at + 2)));
+    let below = succeed(buffer.slice(..BOUNDARY - 1));
+    succeed(gpu.dispatch(source, &[&below, &seen], 1));
+    assert_eq!(succeed(seen.download()), [1, 2, BOUNDARY as u32 - 1]);
+    assert_eq!(words_of(BOUNDARY - 2), [7, 0]);
+    // A whole number of rows: 2^30 - 1 is one of 3.
+    succeed(gpu.dispatch(rows, &[&below, &seen], 1));
+    assert_eq!(succeed(seen.download())[2], (BOUNDARY as u32 - 1) / 3);
+    assert_eq!(words_of(BOUNDARY - 2), [9, 0]);
+    let wrapped = words(succeed(buffer.slice(..4)));
+    assert_eq!(wrapped, [0; 4], "an index wrapped");
+}
+
+/// Writes one word at a place that only 64 bits reach.
+const PTX: &str = "
+    .version 7.0
+    .target sm_75
+    .address_size 64
+    .visible .entry last(.param .u64 x, .param .u64 n)
+    {
+        .reg .b64 %x, %n;
+        .reg .b32 %v;
+        ld.param.u64 %x, [x];
+        ld.param.u64 %n, [n];
+        cvta.to.global.u64 %x, %x;
+        shl.b64 %n, %n, 2;
+        add.u64 %x, %x, %n;
+        mov.u32 %v, 5;
+        st.global.u32 [%x + -4], %v;
+        ret;
+    }";
+
+#[test]
+fn kernels_that_are_not_wgsl_are_given_all_of_it() {
+    on_each_large_device(|gpu| {
+        if gpu.backend_kind() != BackendKind::Cuda {
+            eprintln!("skipped on {gpu:?}: kernels in PTX are for CUDA");
+            return;
+        }
+        let buffer = succeed(gpu.alloc::<Word>(LEN));
+        let x = NativeBinding::read_write("x", Scalar::U32).with_length();
+        let interface = NativeInterface::new([x], [1; 3]);
+        // SAFETY: it writes the last element of its buffer.
+        let kernel = succeed(unsafe { gpu.compile_ptx(PTX, "last", &interface) });
+        succeed(gpu.run(&kernel, &[&buffer], 1));
+        assert_eq!(words(succeed(buffer.slice(LEN - 2..))), [0, 5]);
+        assert_eq!(words(succeed(buffer.slice(LEN - BOUNDARY - 2..LEN - BOUNDARY))), [0; 2]);
     });
 }
 

@@ -226,10 +226,11 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
 fn limits(memory: u64, shared: u32) -> Limits {
     // Sizes are rounded up to 16 bytes when memory is allocated.
     let max_buffer_size = memory & !15;
+    let max_binding_size = max_buffer_size.min(Limits::MAX_WGSL_BINDING);
     Limits {
         max_buffer_size,
-        max_storage_binding_size: max_buffer_size,
-        max_uniform_binding_size: max_buffer_size,
+        max_storage_binding_size: max_binding_size,
+        max_uniform_binding_size: max_binding_size,
         max_storage_bindings: MAX_STORAGE_BINDINGS,
         max_uniform_bindings: MAX_UNIFORM_BINDINGS,
         max_workgroup_size: [1024, 1024, 64],
@@ -284,7 +285,9 @@ mod tests {
     #[test]
     fn limits_follow_from_the_device() {
         let limits = limits((80 << 30) + 7, 227 << 10);
-        assert_eq!(limits.max_storage_binding_size, 80 << 30);
+        assert_eq!(limits.max_buffer_size, 80 << 30);
+        assert_eq!(limits.max_storage_binding_size, (4 << 30) - 1);
+        assert_eq!(super::limits(2 << 30, 0).max_storage_binding_size, 2 << 30);
         assert_eq!(limits.max_workgroup_memory, 227 << 10);
     }
 

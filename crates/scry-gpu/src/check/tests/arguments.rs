@@ -3,7 +3,7 @@
 use scry_ir::{Access, Interface};
 
 use super::*;
-use crate::check::{arguments as check, bound_size, signature};
+use crate::check::{arguments as check, bound_size, native_arguments, signature};
 
 /// Doubles `input` into `output`.
 fn doubling() -> Interface {
@@ -127,6 +127,33 @@ fn an_empty_buffer_is_refused_where_there_is_work() {
          be given nothing; leave the launch out when there is no data, or launch 0 invocations"
     );
     signature(&doubling(), &arguments).unwrap();
+}
+
+/// Whatever a device says that it takes.
+#[test]
+fn bindings_of_4_gib_are_for_kernels_that_are_not_wgsl() {
+    const BOUNDARY: usize = 1 << 30;
+    let mut boundless = device();
+    boundless.limits.max_storage_binding_size = u64::MAX;
+    boundless.limits.max_uniform_binding_size = u64::MAX;
+    let [a, b] = memories();
+    let arguments = |len| [buffer::<f32>(a, len), buffer::<f32>(b, 4)];
+    check(&doubling(), &boundless, &arguments(BOUNDARY - 1)).unwrap();
+    let whole = arguments(BOUNDARY);
+    assert_eq!(
+        check(&doubling(), &boundless, &whole).unwrap_err().to_string(),
+        "kernel `main`, `input` at @group(0) @binding(0) is 4294967296 bytes, but Test GPU takes \
+         at most 4294967295 bytes (max_storage_binding_size); launch on slices of the buffer, one \
+         after the other"
+    );
+    native_arguments(&doubling(), &boundless, &whole).unwrap();
+    native_arguments(&doubling(), &device(), &whole).unwrap();
+    let types = [(f32s(), true), (array(fixed(f32s(), 3, 4), 12), true), (vec(4), false)];
+    for (layout, refused) in types {
+        let all = kernel(vec![binding(0, "all", Access::ReadWrite, layout)]);
+        let given = [buffer::<f32>(a, 3 * BOUNDARY)];
+        assert_eq!(check(&all, &boundless, &given).is_err(), refused);
+    }
 }
 
 #[test]

@@ -71,6 +71,24 @@ fn too_many_or_too_large_bindings_are_refused() {
 }
 
 #[test]
+fn bindings_of_a_type_of_4_gib_are_refused() {
+    let mut boundless = device();
+    boundless.limits.max_storage_binding_size = u64::MAX;
+    let of = |len| {
+        let layout = fixed(vec(4), len, 16);
+        kernel_limits(&kernel(vec![binding(0, "x", Access::Read, layout)]), &boundless, |_| {
+            unreachable!("nothing is unsupported")
+        })
+    };
+    of((1 << 28) - 1).unwrap();
+    let error = of(1 << 28).unwrap_err().to_string();
+    assert!(
+        error.contains("is 4294967296 bytes, but Test GPU takes at most 4294967295"),
+        "{error}"
+    );
+}
+
+#[test]
 fn large_immediates_are_refused() {
     let block = fixed(vec(4), 9, 16);
     assert_eq!(

@@ -4,6 +4,7 @@ mod arith;
 mod copies;
 mod divide;
 mod machine;
+mod memory;
 mod subgroup;
 pub(super) mod support;
 mod text;
