@@ -45,6 +45,10 @@ use scry_ir::{Scalar, ScalarKind};
 ///   (12 bytes) does not fit `array<vec3<f32>>` (stride 16); `[f32; 4]` does.
 /// - Where WGSL leaves bytes unused, elements must be at least as large as the WGSL type, and no
 ///   field may reach out of the unused bytes: a field that does stands at the wrong offset.
+/// - Where a Rust structure and a WGSL structure begin at the same byte, a field must have the
+///   offset of the member of the same name. Names that only one of them has, and names that begin
+///   with `_`, are not compared: `struct { b: f32, a: f32 }` does not fit
+///   `struct { a: f32, b: f32 }`, but `struct { x: f32, y: f32 }` does.
 /// - Scalars narrower than 32 bits may also be read as packed words: `u8`, `i8`, `u16`, `i16`,
 ///   `f16` and `bf16` fit wherever WGSL has `u32`, as in `array<u32>` or `array<vec4<u32>>`,
 ///   provided that the buffer is a whole number of WGSL elements long. The lowest byte of a word

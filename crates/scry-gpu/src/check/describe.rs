@@ -58,6 +58,15 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
         Kind::Unused { begin, end, is_element, value_at } => {
             unused(it, host, wgsl, (begin, end), value_at, is_element)
         }
+        Kind::Moved { name, rust, wgsl } => renamed(name, rust, wgsl),
+    }
+}
+
+/// A field where another member of the same type is.
+fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
+    Mismatch {
+        problem: format!("field `{name}` is at byte {rust} in Rust, at byte {wgsl} in WGSL"),
+        remedy: "put the fields in the same order on both sides, or give one another name".into(),
     }
 }
 

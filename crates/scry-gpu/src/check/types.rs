@@ -49,6 +49,7 @@ pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch>
             base: 0,
             field: None,
             is_element: host.size < period,
+            named: false,
         };
         compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))?;
     }
@@ -79,6 +80,7 @@ pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> 
         base: 0,
         field: None,
         is_element: false,
+        named: false,
     };
     compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))
 }
@@ -121,6 +123,8 @@ struct Part<'a> {
     field: Option<(&'static str, u64)>,
     /// True for the whole element of a buffer, if smaller than the WGSL type's period.
     is_element: bool,
+    /// Whether the names of its fields were compared with those of a WGSL structure.
+    named: bool,
 }
 
 impl Part<'_> {
@@ -163,13 +167,21 @@ impl Part<'_> {
                     base: base + offset,
                     field: Some((field.name, base + offset)),
                     is_element: false,
+                    named: false,
                 };
                 Some((child, inside - offset))
             }
             ElementLayout::Array { element, len: count } if inside + len <= self.size => {
                 let size = self.size / (count as u64).max(1);
-                let child =
-                    Self { layout: element, size, period: size, base, is_element: false, ..*self };
+                let child = Self {
+                    layout: element,
+                    size,
+                    period: size,
+                    base,
+                    is_element: false,
+                    named: false,
+                    ..*self
+                };
                 Some((child, inside))
             }
             _ => None,
@@ -193,7 +205,7 @@ impl Part<'_> {
 /// The first place where two types differ.
 #[derive(Debug)]
 pub(super) struct Difference<'w> {
-    pub kind: Kind,
+    pub kind: Kind<'w>,
     /// The field of the Rust type, and where it begins.
     pub field: Option<(&'static str, u64)>,
     /// The member of the WGSL type.
@@ -203,12 +215,14 @@ pub(super) struct Difference<'w> {
 }
 
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum Kind<'w> {
     /// Other scalars at a byte; in Rust none may begin there.
     Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
     /// A value that begins in bytes that WGSL leaves unused, and reaches out of them; or a whole
     /// element that begins there.
     Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
+    /// A field that stands elsewhere than the member of its name.
+    Moved { name: &'w str, rust: u64, wgsl: u64 },
 }
 
 /// A member of a WGSL type, and where it stands.
@@ -221,7 +235,8 @@ fn compare<'w>(
     wgsl: &'w TypeLayout,
     context: Context<'w>,
 ) -> Result<(), Difference<'w>> {
-    let (part, at) = match wgsl.runtime_array() {
+    let outer = (part, at);
+    let (mut part, at) = match wgsl.runtime_array() {
         None => part.narrow(at, wgsl.fixed_size()),
         Some((_, stride)) => (part.element(stride), at),
     };
@@ -252,6 +267,7 @@ fn compare<'w>(
             repeat.try_each(part, at, context, |at| compare(part, at, element, context))
         }
         TypeLayout::Struct { members, size, .. } => {
+            let named = std::mem::replace(&mut part.named, true);
             let mut end = at;
             for member in members {
                 let begin = at + u64::from(member.offset);
@@ -260,12 +276,48 @@ fn compare<'w>(
                 compare(part, begin, &member.layout, context)?;
                 end = begin + member.layout.fixed_size();
             }
-            match wgsl.runtime_array() {
-                Some(_) => Ok(()),
-                None => unused(part, end, at + u64::from(*size), None),
+            if wgsl.runtime_array().is_some() {
+                return names((Part { named, ..part }, at), members, part.size + 1);
             }
+            unused(part, end, at + u64::from(*size), None)?;
+            names(outer, members, wgsl.fixed_size())
         }
     }
+}
+
+/// Compares the names of a WGSL structure's members with those of the fields of the Rust structure
+/// that begins at the same byte. Of several, one within the other, it is one whose names agree;
+/// those that have no room for `len` bytes are not looked into.
+fn names<'w>(
+    (mut part, mut at): (Part<'_>, u64),
+    members: &'w [Member],
+    len: u64,
+) -> Result<(), Difference<'w>> {
+    let mut moved = None;
+    loop {
+        let begins = at.is_multiple_of(part.period) && !part.named;
+        if let (ElementLayout::Struct { fields, .. }, true) = (part.layout, begins) {
+            let mut shared = fields.iter().filter_map(|field| {
+                let is_it = |member: &&Member| member.name == field.name;
+                let member = members.iter().find(is_it).filter(|_| !field.name.starts_with('_'))?;
+                Some((field.offset as u64, member))
+            });
+            let agree = |(offset, member): (u64, &Member)| offset == u64::from(member.offset);
+            if shared.clone().next().is_some() && shared.clone().all(agree) {
+                return Ok(());
+            }
+            let other = shared.find(|it| !agree(*it));
+            moved = moved.or(other.map(|(offset, member)| (part.base + at, offset, member)));
+        }
+        match part.child(at, len) {
+            Some(inner) => (part, at) = inner,
+            None => break,
+        }
+    }
+    let Some((start, offset, member)) = moved else { return Ok(()) };
+    let (rust, wgsl) = (start + offset, start + u64::from(member.offset));
+    let kind = Kind::Moved { name: &member.name, rust, wgsl };
+    Err(Difference { kind, field: None, member: None, member_at: 0 })
 }
 
 /// An array, or the columns of a matrix.

@@ -142,7 +142,8 @@ fn rust_struct(parts: Vec<ElementLayout>) -> ElementLayout {
     let mut size = 0;
     let mut fields = Vec::new();
     for (index, layout) in parts.into_iter().enumerate() {
-        let name = ["m0", "m1", "m2", "m3"].get(index).unwrap_or(&"more");
+        // Not those of WGSL members: what is compared here is scalars.
+        let name = ["f0", "f1", "f2", "f3"].get(index).unwrap_or(&"more");
         let bytes = layout.size().unwrap();
         fields.push(Field { name, offset: size, size: bytes, layout: leaked(layout) });
         size += bytes;

@@ -228,6 +228,77 @@ fn a_field_of_another_type_is_named() {
     );
 }
 
+/// Of two fields of one type only the names tell which is which.
+#[test]
+fn fields_of_one_type_in_another_order_are_refused() {
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Swapped {
+        b: f32,
+        a: f32,
+    }
+    let f = || TypeLayout::Scalar(Scalar::F32);
+    let wgsl = || structure("Pair", 8, &[("a", 0, f()), ("b", 4, f())]);
+    let message = "field `b` is at byte 0 in Rust, at byte 4 in WGSL; put the fields in the same \
+                   order on both sides, or give one another name";
+    for wgsl in [wgsl(), array(wgsl(), 8), fixed(wgsl(), 3, 8)] {
+        assert_eq!(refusal::<Swapped>(&wgsl), message);
+        assert_eq!(refusal::<[Swapped; 2]>(&wgsl), message);
+    }
+    let outer = structure("Outer", 12, &[("b", 0, f()), ("pairs", 4, wgsl())]);
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Outer {
+        b: f32,
+        pairs: Swapped,
+    }
+    assert!(refusal::<Outer>(&outer).starts_with("field `b` is at byte 4 in Rust, at byte 8"));
+    let list = structure("List", 8, &[("a", 0, f()), ("b", 4, f()), ("more", 8, array(f(), 4))]);
+    assert!(refusal::<Swapped>(&list).starts_with("field `b` is at byte 0 in Rust, at byte 4"));
+}
+
+#[test]
+fn names_that_one_side_has_alone_are_not_compared() {
+    let f = || TypeLayout::Scalar(Scalar::F32);
+    let wgsl = structure("Pair", 8, &[("a", 0, f()), ("b", 4, f())]);
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Other {
+        x: f32,
+        b: f32,
+    }
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Tuple(f32, f32);
+    assert!(fits::<Other>(&wgsl) && fits::<Tuple>(&wgsl) && fits::<[f32; 2]>(&wgsl));
+    // A wrapper whose field is called as a member of what it wraps.
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Wrapper {
+        b: Other,
+    }
+    assert!(fits::<Wrapper>(&wgsl));
+    // Names of inner structures are theirs alone.
+    let inner = structure("Inner", 4, &[("x", 0, f())]);
+    let outer = structure("Outer", 8, &[("inner", 0, inner), ("x", 4, f())]);
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Flat {
+        inner_x: f32,
+        x: f32,
+    }
+    assert!(fits::<Flat>(&outer));
+    // What is called as nobody's business may be anywhere.
+    let padded = structure("Padded", 8, &[("_pad", 0, f()), ("a", 4, f())]);
+    #[derive(Clone, Copy, Element)]
+    #[repr(C)]
+    struct Padded {
+        first: f32,
+        _pad: f32,
+    }
+    assert!(fits::<Padded>(&padded));
+}
+
 #[test]
 fn inner_structures_are_checked_too() {
     #[derive(Clone, Copy, Element)]
