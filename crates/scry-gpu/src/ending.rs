@@ -5,8 +5,8 @@
 //! call gets through any more, and those in progress are waited for. What was registered last
 //! runs first: this is registered after each device that was opened.
 //!
-//! A forked child has a copy of all this, but none of its parent's threads: it counts its own calls,
-//! from zero, and waits for them as its parent does for its own.
+//! A forked child has a copy of all this, but none of its parent's threads: it counts its own
+//! calls, from zero, and waits for them as its parent does for its own.
 
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};

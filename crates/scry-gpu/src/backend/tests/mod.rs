@@ -130,8 +130,8 @@ pub(super) trait Driven: Driver {
 
 impl<D: Driver + ?Sized> Driven for D {}
 
-/// A test of one driver. Two programs under one key are what a generator makes of a source before and
-/// after it is mended.
+/// A test of one driver. Two programs under one key are what a generator makes of a source before
+/// and after it is fixed.
 pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     let folder = tempfile::tempdir().unwrap();
     let Some(identity) = DeviceIdentity::of(driver.info()) else {

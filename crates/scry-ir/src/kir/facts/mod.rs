@@ -63,11 +63,11 @@ impl Kir {
         self.facts_given(Class::Uniform, true)
     }
 
-    /// Finds out what the invocations of a workgroup have in common when each executes the kernel by
-    /// itself, as on a GPU: a fact holds for the invocations that execute a statement for the same
-    /// time. What is read from memory that others may write is never uniform, since invocations
-    /// that race may read different values; nor is a variable that was assigned under a condition
-    /// on it, or in a loop that is left on such a condition.
+    /// Finds out what the invocations of a workgroup have in common when each executes the kernel
+    /// by itself, as on a GPU: a fact holds for all that execute a statement in the same iterations
+    /// of the loops around it. What is read from memory that others may write is never uniform,
+    /// since invocations that race may read different values; nor is a variable that was assigned
+    /// under a condition on it, or in a loop that is left on such a condition.
     #[must_use]
     pub fn facts_despite_races(&self) -> Facts {
         self.facts_given(Class::Uniform, false)
