@@ -51,6 +51,7 @@ mod scan;
 mod shifts;
 mod spirv;
 mod types;
+mod uniformity;
 mod used;
 mod validate;
 mod widen;

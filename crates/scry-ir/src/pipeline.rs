@@ -11,7 +11,7 @@ use crate::scan::Scanned;
 use crate::{Features, Outline};
 use crate::{
     align, budget, calls, cooperative, directives, entry, indices, naga_error, overrides, reflect,
-    types, used, validate,
+    types, uniformity, used, validate,
 };
 
 /// A source that is right whichever of its entry points is run.
@@ -69,6 +69,7 @@ pub(crate) fn read(
     let features = used::features(&module, &enabled, options.features)?;
     let info = validate::kernel(&module, options.features)?;
     indices::check(&module, &info)?;
+    uniformity::check(&module, &info)?;
     let overrides = declared.into_interface(&values);
     let interface = reflect::interface(&module, &info, features, overrides)?;
     Ok(Inner { module, info, interface })

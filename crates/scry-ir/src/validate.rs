@@ -74,15 +74,15 @@ pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<Module
     run(module, capabilities(features))
 }
 
+/// Uniformity is checked by [`uniformity`](crate::uniformity): naga has no rule for barriers, and
+/// takes local variables and `subgroup_id` for non-uniform where matrices are used.
 fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
-    Validator::new(ValidationFlags::all(), capabilities).validate(module).map_err(|error| {
-        match error.as_inner() {
-            ValidationError::EntryPoint {
-                source: EntryPointError::BindingCollision(variable),
-                ..
-            } => collision(module, *variable),
-            _ => Box::new(naga_error::validation(&error)),
-        }
+    let flags = ValidationFlags::all().difference(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
+    Validator::new(flags, capabilities).validate(module).map_err(|error| match error.as_inner() {
+        ValidationError::EntryPoint {
+            source: EntryPointError::BindingCollision(variable), ..
+        } => collision(module, *variable),
+        _ => Box::new(naga_error::validation(&error)),
     })
 }
 

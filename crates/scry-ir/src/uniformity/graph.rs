@@ -1,0 +1,227 @@
+//! What depends on what: values and control flow as the nodes of a graph, and how far each of them
+//! is uniform.
+
+use std::collections::VecDeque;
+
+use naga::{GlobalVariable, Handle, Span};
+
+/// The widest scope over which something is uniform: all invocations of it agree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Scope {
+    /// All invocations of a workgroup agree.
+    Workgroup,
+    /// All invocations of a subgroup agree.
+    Subgroup,
+    /// Nothing is known of any two invocations.
+    Invocation,
+}
+
+/// A node of a [`Graph`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Node(u32);
+
+impl Node {
+    /// What is uniform over the workgroup whatever happens.
+    pub(super) const UNIFORM: Self = Self(0);
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Why a value is not uniform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A builtin that differs between invocations or subgroups.
+    Builtin,
+    /// A load of what invocations may write.
+    Memory(Handle<GlobalVariable>),
+    /// A load through a pointer to a private variable.
+    Private,
+    /// The result of an atomic operation.
+    Atomic,
+    /// The result of a subgroup operation.
+    Exchange,
+    /// What a variable holds that a function writes through one of several pointers to it.
+    Alias,
+    /// What kernels of this crate do not have.
+    Other,
+}
+
+/// Something that is not uniform by itself.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Source {
+    pub(super) scope: Scope,
+    pub(super) place: Span,
+    pub(super) origin: Origin,
+}
+
+/// What a node stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Kind {
+    /// A value, or a place of the control flow: as uniform as everything that it depends on.
+    Plain,
+    /// Control flow under a condition. It depends on `on`, and on the control flow around it.
+    Branch { condition: Span, on: Node },
+    /// What is not uniform by itself.
+    Source(Source),
+    /// An input of the function: as uniform as in the caller.
+    Input(u32),
+}
+
+/// The end of a list of edges.
+const NONE: u32 = u32::MAX;
+
+/// A graph whose edges lead from what depends to what it depends on.
+pub(super) struct Graph {
+    kinds: Vec<Kind>,
+    /// For each node the first of its edges.
+    first: Vec<u32>,
+    /// Where an edge leads, and the next edge of the same node.
+    edges: Vec<(Node, u32)>,
+}
+
+impl Graph {
+    /// A graph of nothing but [`Node::UNIFORM`].
+    pub(super) fn new() -> Self {
+        Self { kinds: vec![Kind::Plain], first: vec![NONE], edges: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, kind: Kind) -> Node {
+        let node = Node(self.kinds.len() as u32);
+        self.kinds.push(kind);
+        self.first.push(NONE);
+        node
+    }
+
+    pub(super) fn source(&mut self, scope: Scope, place: Span, origin: Origin) -> Node {
+        self.add(Kind::Source(Source { scope, place, origin }))
+    }
+
+    /// Lets a node depend on another one.
+    pub(super) fn edge(&mut self, from: Node, to: Node) {
+        if to != Node::UNIFORM && to != from {
+            self.edges.push((to, self.first[from.index()]));
+            self.first[from.index()] = self.edges.len() as u32 - 1;
+        }
+    }
+
+    /// What depends on all of the nodes.
+    pub(super) fn join(&mut self, nodes: &[Node]) -> Node {
+        let mut distinct = nodes.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        distinct.retain(|node| *node != Node::UNIFORM);
+        match distinct[..] {
+            [] => Node::UNIFORM,
+            [only] => only,
+            _ => self.depending(&distinct),
+        }
+    }
+
+    /// A new node that depends on all of the nodes.
+    pub(super) fn depending(&mut self, nodes: &[Node]) -> Node {
+        let node = self.add(Kind::Plain);
+        nodes.iter().for_each(|on| self.edge(node, *on));
+        node
+    }
+
+    pub(super) fn kind(&self, node: Node) -> Kind {
+        self.kinds[node.index()]
+    }
+
+    /// What a node depends on at once.
+    fn on(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
+        let mut at = self.first[node.index()];
+        std::iter::from_fn(move || {
+            let (to, next) = *self.edges.get(at as usize)?;
+            at = next;
+            Some(to)
+        })
+    }
+
+    /// How far each node is uniform if all inputs are: sources carried against the edges.
+    pub(super) fn scopes(&self) -> Vec<Scope> {
+        let count = self.kinds.len();
+        // The nodes that depend on each node, one list after the other.
+        let mut starts = vec![0usize; count + 1];
+        self.edges.iter().for_each(|(to, _)| starts[to.index() + 1] += 1);
+        (0..count).for_each(|at| starts[at + 1] += starts[at]);
+        let (mut places, mut dependent) = (starts.clone(), vec![Node(0); self.edges.len()]);
+        for from in (0..count as u32).map(Node) {
+            for to in self.on(from) {
+                dependent[places[to.index()]] = from;
+                places[to.index()] += 1;
+            }
+        }
+        let mut scopes = vec![Scope::Workgroup; count];
+        let mut open = Vec::new();
+        for at in (0..count as u32).map(Node) {
+            if let Kind::Source(source) = self.kind(at) {
+                scopes[at.index()] = source.scope;
+                open.push(at);
+            }
+        }
+        while let Some(node) = open.pop() {
+            let scope = scopes[node.index()];
+            for from in &dependent[starts[node.index()]..starts[node.index() + 1]] {
+                if scopes[from.index()] < scope {
+                    scopes[from.index()] = scope;
+                    open.push(*from);
+                }
+            }
+        }
+        scopes
+    }
+}
+
+/// A search from nodes to what they depend on, nearest first. Nodes that an earlier search of the
+/// same value has met are passed over.
+pub(super) struct Search<'a> {
+    graph: &'a Graph,
+    /// For each node met the one before it; itself where a search began.
+    before: Vec<u32>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        Self { graph, before: vec![NONE; graph.kinds.len()] }
+    }
+
+    /// Calls `found` with `start` and each node that it depends on, until it returns true.
+    pub(super) fn from(&mut self, start: Node, found: &mut dyn FnMut(&Self, Node) -> bool) {
+        if self.before[start.index()] != NONE {
+            return;
+        }
+        self.before[start.index()] = start.0;
+        let mut open = VecDeque::from([start]);
+        while let Some(node) = open.pop_front() {
+            if found(self, node) {
+                return;
+            }
+            for on in self.graph.on(node) {
+                if self.before[on.index()] == NONE {
+                    self.before[on.index()] = node.0;
+                    open.push_back(on);
+                }
+            }
+        }
+    }
+
+    /// The condition next to the start of the search, of those on the way to a node that was met.
+    pub(super) fn condition(&self, met: Node) -> Option<Span> {
+        let (mut node, mut nearest) = (met, None);
+        loop {
+            let before = Node(self.before[node.index()]);
+            if before == node {
+                return nearest;
+            }
+            if let Kind::Branch { condition, on } = self.graph.kind(before)
+                && on == node
+            {
+                nearest = Some(condition);
+            }
+            node = before;
+        }
+    }
+}

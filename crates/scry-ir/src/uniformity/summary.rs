@@ -1,0 +1,119 @@
+//! What a caller has to know of a function.
+
+use naga::Span;
+
+use super::graph::{Kind, Node, Scope, Search, Source};
+use super::walk::Walk;
+
+/// What needs to be uniform for an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    /// The control flow that reaches it.
+    Reached,
+    /// The pointer that it is given.
+    Pointer,
+}
+
+/// An operation that needs something uniform.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Site {
+    pub(super) place: Span,
+    /// As the source spells it.
+    pub(super) name: &'static str,
+}
+
+/// Something that has to be uniform, in the function that is walked through.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Requirement {
+    pub(super) node: Node,
+    /// The least scope over which it must be.
+    pub(super) scope: Scope,
+    pub(super) need: Need,
+    pub(super) site: Site,
+    /// The condition in a called function that the operation is under.
+    pub(super) way: Option<Span>,
+    /// The call that leads to the operation, if it is in another function.
+    pub(super) call: Option<Span>,
+}
+
+/// An input of a function that has to be uniform.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Demand {
+    pub(super) input: u32,
+    pub(super) scope: Scope,
+    pub(super) need: Need,
+    pub(super) site: Site,
+    pub(super) way: Option<Span>,
+}
+
+/// What a result of a function depends on.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Dependence {
+    /// The inputs, by number.
+    pub(super) inputs: Vec<u32>,
+    /// What is least uniform of all else.
+    pub(super) source: Option<Source>,
+}
+
+/// What a caller has to know of a function. Its inputs are numbered: the control flow, then the
+/// values of its arguments, then what they point to.
+#[derive(Debug, Default)]
+pub(super) struct Summary {
+    pub(super) result: Dependence,
+    /// For each argument what it points to in the end, if the function may change that.
+    pub(super) contents: Vec<Option<Dependence>>,
+    pub(super) requirements: Vec<Demand>,
+}
+
+impl Summary {
+    /// The summary of a function that was walked through.
+    pub(super) fn of(walk: &Walk<'_>) -> Self {
+        let locals = walk.function.local_variables.len();
+        let content = |(at, node): (usize, &Node)| {
+            walk.assigned[locals + at].then(|| Dependence::of(walk, *node))
+        };
+        Self {
+            result: Dependence::of(walk, walk.result),
+            contents: walk.contents.iter().enumerate().map(content).collect(),
+            requirements: demands(walk),
+        }
+    }
+}
+
+impl Dependence {
+    fn of(walk: &Walk<'_>, node: Node) -> Self {
+        let mut found = Self::default();
+        Search::new(&walk.graph).from(node, &mut |_, met| {
+            match walk.graph.kind(met) {
+                Kind::Input(input) => found.inputs.push(input),
+                Kind::Source(source)
+                    if found.source.is_none_or(|known| known.scope < source.scope) =>
+                {
+                    found.source = Some(source);
+                }
+                _ => {}
+            }
+            false
+        });
+        found
+    }
+}
+
+/// One demand for each input that has to be uniform, over each scope: the first in the source.
+fn demands(walk: &Walk<'_>) -> Vec<Demand> {
+    let mut demands = Vec::new();
+    for scope in [Scope::Workgroup, Scope::Subgroup] {
+        let mut search = Search::new(&walk.graph);
+        for requirement in walk.requirements.iter().filter(|needed| needed.scope == scope) {
+            let Requirement { need, site, way, .. } = *requirement;
+            search.from(requirement.node, &mut |search, met| {
+                if let Kind::Input(input) = walk.graph.kind(met) {
+                    let way = way.or_else(|| search.condition(met));
+                    demands.push(Demand { input, scope, need, site, way });
+                }
+                false
+            });
+        }
+    }
+    demands
+}

@@ -1,0 +1,425 @@
+//! Kernels whose barriers all invocations reach, and kernels whose barriers some may miss.
+
+use crate::{Program, ShaderError};
+
+const HEAD: &str = "
+    enable f16; enable wgpu_cooperative_matrix;
+    struct Ids { @builtin(workgroup_id) group: vec3u, @builtin(local_invocation_id) local: vec3u }
+    struct Params { n: u32, words: array<vec4u, 4> }
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @group(0) @binding(1) var<uniform> params: Params;
+    @group(0) @binding(2) var<storage, read> input: array<u32>;
+    @group(0) @binding(3) var<storage, read_write> counter: atomic<u32>;
+    @group(0) @binding(4) var<storage, read_write> unwritten: array<u32>;
+    var<workgroup> word: u32;
+    var<workgroup> words: array<u32, 64>;
+    var<private> own: u32;
+";
+
+/// Reads a kernel with this body, behind these functions.
+fn read(functions: &str, body: &str) -> Result<Program, ShaderError> {
+    Program::parse(&format!(
+        "{HEAD}{functions}
+        @compute @workgroup_size(64)
+        fn main(
+            @builtin(local_invocation_index) i: u32,
+            @builtin(global_invocation_id) id: vec3u,
+            @builtin(num_workgroups) groups: vec3u,
+            @builtin(subgroup_id) s: u32,
+            @builtin(subgroup_size) size: u32,
+            ids: Ids,
+        ) {{
+            let g = ids.group;
+            atomicStore(&counter, 3u);
+            data[i] = word + words[i] + own + size + s + groups.x;
+            {body}
+        }}"
+    ))
+}
+
+#[track_caller]
+fn accepted_with(functions: &str, body: &str) {
+    if let Err(error) = read(functions, body) {
+        panic!("{functions:.400} {body:.400}\n{error}");
+    }
+}
+
+#[track_caller]
+fn refused_with(functions: &str, body: &str) -> ShaderError {
+    let error = read(functions, body).err();
+    let error = error.unwrap_or_else(|| panic!("accepted: {functions:.400} {body:.400}"));
+    let is_ours = ["is not in uniform control flow", "may differ between the invocations"];
+    assert!(is_ours.iter().any(|text| error.message.contains(text)), "{error}");
+    error
+}
+
+#[track_caller]
+fn accepted(body: &str) {
+    accepted_with("", body);
+}
+
+#[track_caller]
+fn refused(body: &str) -> ShaderError {
+    refused_with("", body)
+}
+
+const BARRIER: &str = "workgroupBarrier();";
+
+#[test]
+fn every_barrier_under_a_condition() {
+    for barrier in [
+        "workgroupBarrier();",
+        "storageBarrier();",
+        "textureBarrier();",
+        "data[0] = workgroupUniformLoad(&word);",
+    ] {
+        let error = refused(&format!("if i < 10u {{ {barrier} }}"));
+        let name = barrier.split('(').next().unwrap().trim_start_matches("data[0] = ");
+        assert!(error.message.contains(&format!("`{name}`")), "{error}");
+        accepted(&format!("{barrier} if i < 10u {{ data[i] = 1u; }} {barrier}"));
+        accepted(&format!("if g.x < 10u {{ {barrier} }}"));
+    }
+}
+
+#[test]
+fn what_is_uniform() {
+    for condition in [
+        "g.x == 1u",
+        "groups.y > 2u",
+        "ids.group.x == 3u",
+        "size == 32u",
+        "params.n > 1u",
+        "params.words[g.x % 4u].y > 1u",
+        "input[g.x] == 2u",
+        "input[0] == 2u && g.y == 1u || params.n == 1u",
+        "arrayLength(&data) > 5u",
+        "unwritten[3] > 1u",
+        "workgroupUniformLoad(&word) == 1u",
+        "workgroupUniformLoad(&words[g.x]) == 1u",
+        "all(vec2(g.xy) == vec2(0u))",
+        "select(g.x, 7u, params.n == 2u) == min(groups.x, 3u)",
+        "true",
+    ] {
+        accepted(&format!("if {condition} {{ {BARRIER} }}"));
+    }
+}
+
+#[test]
+fn what_differs() {
+    for condition in [
+        "i == 0u",
+        "id.x < params.n",
+        "ids.local.x == 3u",
+        "s == 1u",
+        "input[i] == 2u",
+        "params.words[i % 4u].y > 1u",
+        "data[0] == 2u",
+        "word == 2u",
+        "words[g.x] == 2u",
+        "own == 2u",
+        "atomicLoad(&counter) == 1u",
+        "atomicAdd(&counter, 1u) == 1u",
+        "g.x == 0u && i == 1u",
+        "i == 0u || g.x == 1u",
+        "subgroupAdd(i) == 1u",
+        "subgroupShuffle(g.x, 1u) == 1u",
+        "select(g.x, 7u, i == 2u) == 3u",
+    ] {
+        refused(&format!("if {condition} {{ {BARRIER} }}"));
+        refused(&format!("if g.x == 1u {{}} else if {condition} {{}} else {{ {BARRIER} }}"));
+        refused(&format!("while {condition} {{ {BARRIER} }}"));
+        refused(&format!("if {condition} {{ return; }} {BARRIER}"));
+        accepted(&format!("if {condition} {{ data[i] = 1u; }} else {{ data[i] = 2u; }} {BARRIER}"));
+    }
+}
+
+#[test]
+fn variables_hold_what_was_assigned_last() {
+    accepted(&format!("var x = i; x = g.x; if x == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = g.x; x = i; if x == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = 0u; if i == 1u {{ x = 1u; }} if x == 1u {{ {BARRIER} }}"));
+    accepted(&format!("var x = 0u; if g.x == 1u {{ x = 1u; }} if x == 1u {{ {BARRIER} }}"));
+    accepted(&format!(
+        "var x = i; if g.x == 1u {{ x = 1u; }} else {{ x = 2u; }} if x == 1u {{ {BARRIER} }}"
+    ));
+    refused(&format!("var x = i; if g.x == 1u {{ x = 1u; }} if x == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = vec2u(); x.y = i; if x.x == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = array<u32, 4>(); x[i % 4u] = 1u; if x[0] == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = array<u32, 4>(); if x[i % 4u] == 1u {{ {BARRIER} }}"));
+    accepted(&format!("var x = array<u32, 4>(); x[g.x % 4u] = 1u; if x[0] == 1u {{ {BARRIER} }}"));
+    refused(&format!("var x = g.x; let p = &x; *p = i; if x == 1u {{ {BARRIER} }}"));
+    accepted(&format!("var x = i; let p = &x; *p = g.x; if *p == 1u {{ {BARRIER} }}"));
+}
+
+#[test]
+fn loops_that_some_invocations_leave_earlier() {
+    accepted(&format!(
+        "for (var k = 0u; k < params.n; k++) {{ {BARRIER} data[i] = k; {BARRIER} }}"
+    ));
+    accepted(&format!("for (var k = 0u; k < 9u; k++) {{ if k == g.x {{ break; }} {BARRIER} }}"));
+    accepted(&format!("for (var k = i; k < 900u; k += 64u) {{ data[k] = k; }} {BARRIER}"));
+    accepted(&format!("loop {{ if data[i] == 1u {{ break; }} }} {BARRIER}"));
+    refused(&format!("for (var k = i; k < 900u; k += 64u) {{ {BARRIER} }}"));
+    refused(&format!("for (var k = 0u; k < i; k++) {{ {BARRIER} }}"));
+    refused(&format!("for (var k = 0u; k < 9u; k++) {{ {BARRIER} if k == i {{ break; }} }}"));
+    refused(&format!("loop {{ if data[i] == 1u {{ break; }} {BARRIER} }}"));
+    refused(&format!("loop {{ {BARRIER} continuing {{ break if i > 3u; }} }}"));
+    accepted(&format!("var k = 0u; loop {{ {BARRIER} k++; continuing {{ break if k > 3u; }} }}"));
+    refused(&format!("for (var k = 0u; k < 9u; k++) {{ if k == i {{ return; }} }} {BARRIER}"));
+    refused(&format!(
+        "for (var k = 0u; k < 9u; k++) {{
+            for (var l = 0u; l < 9u; l++) {{ if k == i {{ return; }} }}
+            {BARRIER}
+        }}"
+    ));
+    // After such a loop the counter tells who left when.
+    refused(&format!("var k = 0u; while k < i {{ k++; }} if k == 3u {{ {BARRIER} }}"));
+    accepted(&format!("var k = 0u; while k < g.x {{ k++; }} if k == 3u {{ {BARRIER} }}"));
+    refused(&format!(
+        "var k = 0u; loop {{ k++; if k > i {{ break; }} }} if k == 3u {{ {BARRIER} }}"
+    ));
+    // What a turn assigns last is what the next one starts with.
+    refused(&format!(
+        "var x = 0u; for (var k = 0u; k < 9u; k++) {{ if x == 1u {{ {BARRIER} }} x = i; }}"
+    ));
+    accepted(&format!(
+        "var x = i; for (var k = 0u; k < 9u; k++) {{ x = k; if x == 1u {{ {BARRIER} }} x = i; }}"
+    ));
+    accepted(&format!(
+        "var x = i; loop {{ x = i; x = g.x; if params.n == 1u {{ break; }} }}
+        if x == 1u {{ {BARRIER} }}"
+    ));
+}
+
+#[test]
+fn invocations_that_continue_are_back_in_the_next_turn() {
+    accepted(&format!(
+        "for (var k = 0u; k < 9u; k++) {{ {BARRIER} if k == i {{ continue; }} data[i] = k; }}"
+    ));
+    refused(&format!("for (var k = 0u; k < 9u; k++) {{ if k == i {{ continue; }} {BARRIER} }}"));
+    accepted(&format!(
+        "var k = 0u; loop {{
+            if k == i {{ continue; }}
+            data[i] = k;
+            continuing {{ k++; {BARRIER} break if k > 4u; }}
+        }}"
+    ));
+    refused(&format!(
+        "var k = 0u; loop {{
+            if k == i {{ continue; }}
+            if k == i + 1u {{ break; }}
+            continuing {{ k++; {BARRIER} break if k > 4u; }}
+        }}"
+    ));
+    refused(&format!(
+        "var x = 0u;
+        for (var k = 0u; k < 9u; k++) {{
+            if x == 2u {{ {BARRIER} }}
+            x = 1u;
+            if k == i {{ continue; }}
+            x = 2u;
+        }}"
+    ));
+}
+
+#[test]
+fn switches() {
+    accepted(&format!("switch g.x {{ case 1u, 2u: {{ {BARRIER} }} default: {{ {BARRIER} }} }}"));
+    refused(&format!("switch i {{ case 1u, 2u: {{ {BARRIER} }} default: {{}} }}"));
+    accepted(&format!(
+        "switch i {{ case 1u: {{ break; }} default: {{ data[i] = 1u; }} }} {BARRIER}"
+    ));
+    refused(&format!(
+        "switch g.x {{ case 1u: {{ if i == 1u {{ break; }} {BARRIER} }} default: {{}} }}"
+    ));
+    refused(&format!("switch i {{ case 1u: {{ return; }} default: {{}} }} {BARRIER}"));
+    refused(&format!(
+        "for (var k = 0u; k < 9u; k++) {{
+            switch i {{ case 1u: {{ continue; }} default: {{}} }}
+            {BARRIER}
+        }}"
+    ));
+    refused(&format!(
+        "var x = 0u; switch i {{ case 1u: {{ x = 1u; }} default: {{}} }} if x == 1u {{ {BARRIER} }}"
+    ));
+    accepted(&format!(
+        "var x = i; switch g.x {{ case 1u: {{ x = 1u; break; }} default: {{ x = 2u; }} }}
+        if x == 1u {{ {BARRIER} }}"
+    ));
+}
+
+#[test]
+fn functions_with_barriers() {
+    let sync = "fn sync() { workgroupBarrier(); } fn both() { sync(); storageBarrier(); }";
+    accepted_with(sync, "both(); if g.x == 1u { both(); } sync();");
+    let error = refused_with(sync, "both();\nif i == 1u {\nboth();\n}");
+    assert!(error.rendered.contains("called here"), "{error}");
+    refused_with(sync, "if i == 1u { return; } both();");
+    let some = "fn some(n: u32) { if n > 2u { workgroupBarrier(); } }
+        fn more(m: u32, n: u32) { data[m] = 1u; some(n + 1u); }";
+    accepted_with(some, "some(g.x); more(i, params.n);");
+    refused_with(some, "some(i);");
+    refused_with(some, "more(g.x, i);");
+    refused_with("fn some(n: u32) { if data[n] > 2u { workgroupBarrier(); } }", "some(g.x);");
+}
+
+#[test]
+fn functions_that_return_early() {
+    let early = "fn early(n: u32) { if n == 1u { return; } data[n] = 1u; }";
+    accepted_with(early, &format!("early(i); {BARRIER}"));
+    refused_with("fn early(n: u32) { if n == 1u { return; } workgroupBarrier(); }", "early(i);");
+    accepted_with("fn early(n: u32) { if n == 1u { return; } workgroupBarrier(); }", "early(g.x);");
+    let one_of = "fn one_of(n: u32) -> u32 { if n == 1u { return 5u; } return 6u; }
+        fn second(m: u32, n: u32) -> u32 { data[m] = 1u; return n + 1u; }
+        fn read_data() -> u32 { return data[0]; }";
+    refused_with(one_of, &format!("if one_of(i) == 5u {{ {BARRIER} }}"));
+    accepted_with(one_of, &format!("if one_of(g.x) == 5u {{ {BARRIER} }}"));
+    accepted_with(one_of, &format!("if second(i, g.x) == 5u {{ {BARRIER} }}"));
+    refused_with(one_of, &format!("if second(g.x, i) == 5u {{ {BARRIER} }}"));
+    refused_with(one_of, &format!("if read_data() == 5u {{ {BARRIER} }}"));
+    // What is called by some only gives a value to some only.
+    refused_with(
+        one_of,
+        &format!("var x = 0u; if i == 1u {{ x = one_of(1u); }} if x == 5u {{ {BARRIER} }}"),
+    );
+}
+
+#[test]
+fn pointers_to_variables_of_the_caller() {
+    let put = "fn put(p: ptr<function, u32>, v: u32) { *p = v; }
+        fn put_if(p: ptr<function, u32>, v: u32) { if v == 1u { *p = 7u; } }
+        fn through(p: ptr<function, u32>, v: u32) { put(p, v); }
+        fn test(p: ptr<function, u32>) { if *p == 1u { workgroupBarrier(); } }
+        fn mixed(p: ptr<function, u32>, q: ptr<function, u32>, v: u32) {
+            *p = v;
+            if *q == 1u { workgroupBarrier(); }
+        }
+        fn own_pointer(p: ptr<private, u32>) { if *p == 1u { workgroupBarrier(); } }";
+    accepted_with(put, &format!("var x = i; put(&x, g.x); if x == 1u {{ {BARRIER} }}"));
+    refused_with(put, &format!("var x = g.x; put(&x, i); if x == 1u {{ {BARRIER} }}"));
+    refused_with(put, &format!("var x = g.x; through(&x, i); if x == 1u {{ {BARRIER} }}"));
+    refused_with(put, &format!("var x = g.x; put_if(&x, i); if x == 1u {{ {BARRIER} }}"));
+    refused_with(put, &format!("var x = i; put_if(&x, g.x); if x == 1u {{ {BARRIER} }}"));
+    accepted_with(put, &format!("var x = g.y; put_if(&x, g.x); if x == 1u {{ {BARRIER} }}"));
+    refused_with(
+        put,
+        &format!("var x = g.x; if i == 1u {{ put(&x, 2u); }} if x == 1u {{ {BARRIER} }}"),
+    );
+    accepted_with(put, "var x = g.x; test(&x);");
+    refused_with(put, "var x = i; test(&x);");
+    refused_with(put, "own_pointer(&own);");
+    accepted_with(put, "var x = i; var y = g.x; mixed(&x, &y, i);");
+    refused_with(put, "var x = g.x; mixed(&x, &x, i);");
+    refused_with(put, "var x = g.x; for (var k = 0u; k < 3u; k++) { test(&x); put(&x, i); }");
+}
+
+#[test]
+fn the_pointer_of_a_uniform_load() {
+    let error = refused("data[0] = workgroupUniformLoad(&words[i]);");
+    assert!(error.message.contains("the pointer of `workgroupUniformLoad`"), "{error}");
+    accepted("data[0] = workgroupUniformLoad(&words[g.x % 64u]);");
+    refused_with(
+        "fn at(n: u32) -> u32 { return workgroupUniformLoad(&words[n]); }",
+        "data[0] = at(i);",
+    );
+    accepted_with(
+        "fn at(n: u32) -> u32 { return workgroupUniformLoad(&words[n]); }",
+        "data[0] = at(g.x);",
+    );
+}
+
+#[test]
+fn subgroup_operations_are_for_those_who_are_there() {
+    for operation in
+        ["subgroupAdd(i)", "subgroupBallot(i > 2u).x", "subgroupShuffle(i, 1u)", "quadSwapX(i)"]
+    {
+        let body = format!("if i < 10u {{ data[i] = {operation}; subgroupBarrier(); }}");
+        accepted(&body);
+        let asked = format!(
+            "diagnostic(error, subgroup_uniformity);
+            @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+            @compute @workgroup_size(64)
+            fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_id) s: u32) {{"
+        );
+        let error = Program::parse(&format!("{asked} {body} }}")).err().expect("it was asked for");
+        assert!(error.message.contains("subgroup operation"), "{error}");
+        let error =
+            Program::parse(&format!("{asked} if i == 1u {{ subgroupBarrier(); }} }}")).err();
+        assert!(error.expect("it was asked for").message.contains("`subgroupBarrier`"));
+        let one = asked
+            .replace("diagnostic(error, subgroup_uniformity);", "")
+            .replace("@compute", "@diagnostic(error, subgroup_uniformity) @compute");
+        assert!(Program::parse(&format!("{one} {body} }}")).is_err());
+        for condition in ["s == 1u", "subgroupAny(i == 7u)", "subgroupBroadcastFirst(i) == 1u"] {
+            let body = format!("if {condition} {{ data[i] = {operation}; }} }}");
+            Program::parse(&format!("{asked} {body}")).unwrap();
+            Program::parse(&format!("{asked} {body}").replace("error", "off")).unwrap();
+        }
+    }
+}
+
+#[test]
+fn cooperative_matrices_need_a_whole_subgroup() {
+    let matrices = "
+        alias Tile = coop_mat8x8<f32, C>;
+        @group(0) @binding(5) var<storage, read_write> sums: array<f32>;
+        fn fetch() -> Tile { return coopLoad<coop_mat8x8<f32, C>>(&sums[0], 8u); }";
+    let step = "coopStore(fetch(), &sums[64], 8u);";
+    accepted_with(matrices, step);
+    accepted_with(matrices, &format!("if s == 1u {{ {step} }}"));
+    accepted_with(matrices, &format!("if subgroupAny(i == 7u) {{ {step} }}"));
+    accepted_with(matrices, &format!("for (var k = s; k < params.n; k += 2u) {{ {step} }}"));
+    refused_with(matrices, &format!("if s == 1u {{ {step} {BARRIER} }}"));
+    let error = refused_with(matrices, &format!("if i == 1u {{ {step} }}"));
+    assert!(error.message.contains("some invocations of a subgroup"), "{error}");
+    let error =
+        refused_with(matrices, "let c = fetch(); if i == 1u { coopStore(c, &sums[0], 8u); }");
+    assert!(error.message.contains("`coopStore`"), "{error}");
+    refused_with(matrices, &format!("if i == 1u {{ return; }} {step}"));
+}
+
+#[test]
+fn places_of_the_barrier_and_of_the_condition() {
+    let source = "
+@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+@compute @workgroup_size(64)
+fn main(@builtin(local_invocation_index) i: u32) {
+    var limit = 1u;
+    if data[0] == 1u { limit = 2u; }
+    if limit < 2u {
+        return;
+    }
+    workgroupBarrier();
+    data[i] = limit;
+}";
+    let error = Program::parse(source).err().unwrap();
+    assert_eq!(error.location.unwrap().line, 10);
+    for line in ["if limit < 2u {", "workgroupBarrier();", "may differ between the invocations"] {
+        assert!(error.rendered.contains(line), "{error}");
+    }
+    assert!(error.rendered.contains("`data` can be written"), "{error}");
+}
+
+#[test]
+fn work_is_bounded() {
+    let many = |count: usize, text: &str| {
+        (0..count).map(|at| text.replace('#', &at.to_string())).collect::<String>()
+    };
+    // Straight through, a long kernel is no matter.
+    let variables = many(3000, "var v# = g.x + #u; ");
+    let tests = many(3000, "if v# == 1u { workgroupBarrier(); v# = g.y; } ");
+    accepted(&format!("{variables}{tests}"));
+    // Ways out of a loop on each of which many variables may have changed.
+    let changes = many(5000, "v# = g.x; if g.y == #u { break; } ");
+    let variables = many(5000, "var v# = 0u; ");
+    let body = format!("{variables} loop {{ {changes} }} {BARRIER}");
+    let start = std::time::Instant::now();
+    match read("", &body) {
+        Ok(_) => {}
+        Err(error) => assert_eq!(error.kind, crate::ShaderErrorKind::TooComplex, "{error}"),
+    }
+    assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
+    // Functions that call the one before them twice are looked at once each.
+    let calls = many(10, "fn f#(x: u32) { if x == 1u { workgroupBarrier(); } }");
+    accepted_with(&calls, "f9(g.x); f9(g.y);");
+}

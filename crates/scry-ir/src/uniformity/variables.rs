@@ -1,0 +1,84 @@
+//! What the variables of a function hold at a place of its control flow.
+
+use super::graph::{Graph, Node};
+
+/// The variables that were assigned on one way to a place, and what they hold there.
+pub(super) type Changes = Vec<(u32, Node)>;
+
+/// The variables of a function, and how to go back to what they held before.
+pub(super) struct Variables {
+    current: Vec<Node>,
+    /// Assignments, and what each variable held before.
+    log: Vec<(u32, Node)>,
+    /// The number of the last collection of changes that a variable was in.
+    seen: Vec<u32>,
+    collections: u32,
+    /// Assignments that may still be looked at when ways meet.
+    budget: usize,
+}
+
+impl Variables {
+    pub(super) fn new(current: Vec<Node>, budget: usize) -> Self {
+        let seen = vec![0; current.len()];
+        Self { current, log: Vec::new(), seen, collections: 0, budget }
+    }
+
+    pub(super) fn get(&self, variable: u32) -> Node {
+        self.current[variable as usize]
+    }
+
+    pub(super) fn set(&mut self, variable: u32, node: Node) {
+        let before = std::mem::replace(&mut self.current[variable as usize], node);
+        self.log.push((variable, before));
+    }
+
+    /// The present, to come back to.
+    pub(super) fn mark(&self) -> usize {
+        self.log.len()
+    }
+
+    /// What was assigned since a mark.
+    pub(super) fn changes(&mut self, mark: usize) -> Changes {
+        let Some(budget) = self.budget.checked_sub(self.log.len() - mark) else {
+            self.budget = 0;
+            return Vec::new();
+        };
+        self.budget = budget;
+        self.collections += 1;
+        let mut changes = Vec::new();
+        for &(variable, _) in &self.log[mark..] {
+            let seen = &mut self.seen[variable as usize];
+            if std::mem::replace(seen, self.collections) != self.collections {
+                changes.push((variable, self.current[variable as usize]));
+            }
+        }
+        changes
+    }
+
+    /// Goes back to a mark.
+    pub(super) fn restore(&mut self, mark: usize) {
+        for (variable, before) in self.log.drain(mark..).rev() {
+            self.current[variable as usize] = before;
+        }
+    }
+
+    /// Has several ways from the present meet.
+    pub(super) fn merge(&mut self, graph: &mut Graph, ways: &[Changes]) {
+        let mut all: Changes = ways.iter().flatten().copied().collect();
+        all.sort_unstable();
+        for changes in all.chunk_by(|a, b| a.0 == b.0) {
+            let variable = changes[0].0;
+            let mut nodes: Vec<Node> = changes.iter().map(|change| change.1).collect();
+            if nodes.len() < ways.len() {
+                nodes.push(self.get(variable));
+            }
+            let node = graph.join(&nodes);
+            self.set(variable, node);
+        }
+    }
+
+    /// What is left of the budget; none if it did not suffice.
+    pub(super) fn left(&self) -> usize {
+        self.budget
+    }
+}

@@ -1,0 +1,467 @@
+//! The control flow of one function, statement by statement.
+//!
+//! Control flow is a node like any value: under a condition it depends on the condition, and after
+//! a statement that some invocations may have left it depends on what made them leave, until they
+//! reconverge: `break` after the loop or switch, `continue` before the `continuing` block, `return`
+//! after the call.
+
+use naga::{
+    Barrier, Block, CollectiveOperation, Expression, Function, GatherMode, Handle, LocalVariable,
+    Module, RayQueryFunction, Span, Statement, SubgroupOperation, SwitchCase,
+};
+
+use super::graph::{Graph, Kind, Node, Origin, Scope};
+use super::summary::{Need, Requirement, Site, Summary};
+use super::values;
+use super::variables::{Changes, Variables};
+
+pub(super) type Expr = Handle<Expression>;
+
+/// What a pointer leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Root {
+    /// No pointer, or one to what is no variable of the function.
+    None,
+    /// A variable, by its number: the function's own, then those that its arguments point to.
+    Variable(u32),
+    Global(Handle<naga::GlobalVariable>),
+}
+
+/// What is the same for all functions of a kernel.
+pub(super) struct Context<'a> {
+    pub(super) module: &'a Module,
+    /// For each global variable whether the kernel writes it.
+    pub(super) written: Vec<bool>,
+    /// Of each function before this one.
+    pub(super) summaries: Vec<Summary>,
+}
+
+/// A loop or switch that is being walked through.
+struct Frame {
+    is_loop: bool,
+    mark: usize,
+    breaks: Vec<Changes>,
+    continues: Vec<Changes>,
+}
+
+/// On what it depends who left a statement early, and to where.
+#[derive(Debug, Clone, Copy)]
+struct Left {
+    breaks: Node,
+    continues: Node,
+    returns: Node,
+}
+
+impl Left {
+    const NOBODY: Self =
+        Self { breaks: Node::UNIFORM, continues: Node::UNIFORM, returns: Node::UNIFORM };
+
+    fn add(&mut self, graph: &mut Graph, other: Self) {
+        self.breaks = graph.join(&[self.breaks, other.breaks]);
+        self.continues = graph.join(&[self.continues, other.continues]);
+        self.returns = graph.join(&[self.returns, other.returns]);
+    }
+}
+
+/// The end of a statement.
+struct End {
+    /// The control flow after it, for whoever gets there.
+    flow: Node,
+    /// Whether anybody gets there.
+    live: bool,
+    left: Left,
+}
+
+/// The walk through one function.
+pub(super) struct Walk<'a> {
+    pub(super) context: &'a Context<'a>,
+    pub(super) function: &'a Function,
+    pub(super) graph: Graph,
+    pub(super) variables: Variables,
+    /// For each expression its value; of a pointer, the indices in it.
+    pub(super) values: Vec<Node>,
+    pub(super) roots: Vec<Root>,
+    pub(super) requirements: Vec<Requirement>,
+    /// What the function returns.
+    pub(super) result: Node,
+    /// What its arguments point to when it returns.
+    pub(super) contents: Vec<Node>,
+    /// For each variable whether it is assigned.
+    pub(super) assigned: Vec<bool>,
+    /// Whether subgroup operations have to be in uniform control flow.
+    pub(super) subgroup_operations: bool,
+    frames: Vec<Frame>,
+}
+
+impl<'a> Walk<'a> {
+    /// A walk that begins with what the function is given.
+    pub(super) fn new(
+        context: &'a Context<'a>,
+        function: &'a Function,
+        mut graph: Graph,
+        given: Vec<Node>,
+        budget: usize,
+    ) -> Self {
+        let locals = function.local_variables.len();
+        let mut holding = vec![Node::UNIFORM; locals];
+        holding.extend(given);
+        let contents = holding[locals..].iter().map(|_| graph.add(Kind::Plain)).collect();
+        Self {
+            context,
+            function,
+            result: graph.add(Kind::Plain),
+            contents,
+            assigned: vec![false; holding.len()],
+            variables: Variables::new(holding, budget),
+            values: vec![Node::UNIFORM; function.expressions.len()],
+            roots: values::roots(context.module, function),
+            requirements: Vec::new(),
+            subgroup_operations: false,
+            frames: Vec::new(),
+            graph,
+        }
+    }
+
+    /// Walks through the whole function, which is entered by this control flow.
+    pub(super) fn run(&mut self, flow: Node) {
+        let end = self.block(&self.function.body, flow);
+        if end.live {
+            self.leave_function(None, end.flow);
+        }
+    }
+
+    fn block(&mut self, block: &'a Block, mut flow: Node) -> End {
+        let mut left = Left::NOBODY;
+        for (statement, span) in block.span_iter() {
+            let end = self.statement(statement, *span, flow);
+            left.add(&mut self.graph, end.left);
+            flow = end.flow;
+            if !end.live {
+                return End { flow, live: false, left };
+            }
+        }
+        End { flow, live: true, left }
+    }
+
+    fn statement(&mut self, statement: &'a Statement, span: Span, flow: Node) -> End {
+        let mut left = Left::NOBODY;
+        match statement {
+            Statement::Block(block) => return self.block(block, flow),
+            Statement::If { condition, accept, reject } => {
+                return self.choice(*condition, accept, reject, flow);
+            }
+            Statement::Switch { selector, cases } => return self.switch(*selector, cases, flow),
+            Statement::Loop { body, continuing, break_if } => {
+                return self.repeat(body, continuing, *break_if, flow);
+            }
+            Statement::Break => {
+                left.breaks = flow;
+                if let Some(frame) = self.frames.last_mut() {
+                    frame.breaks.push(self.variables.changes(frame.mark));
+                }
+            }
+            Statement::Continue => {
+                left.continues = flow;
+                if let Some(frame) = self.frames.iter_mut().rev().find(|frame| frame.is_loop) {
+                    frame.continues.push(self.variables.changes(frame.mark));
+                }
+            }
+            Statement::Return { value } => {
+                left.returns = flow;
+                self.leave_function(*value, flow);
+            }
+            Statement::Kill => left.returns = flow,
+            other => {
+                self.effect(other, span, flow);
+                return End { flow, live: true, left };
+            }
+        }
+        End { flow, live: false, left }
+    }
+
+    fn leave_function(&mut self, value: Option<Expr>, flow: Node) {
+        if let Some(value) = value {
+            self.graph.edge(self.result, self.values[value.index()]);
+        }
+        self.graph.edge(self.result, flow);
+        let locals = self.function.local_variables.len();
+        for (at, content) in self.contents.iter().enumerate() {
+            self.graph.edge(*content, self.variables.get((locals + at) as u32));
+        }
+    }
+
+    /// Control flow under a condition.
+    fn branch(&mut self, condition: Expr, flow: Node) -> Node {
+        let on = self.values[condition.index()];
+        if on == Node::UNIFORM {
+            return flow;
+        }
+        let place = self.function.expressions.get_span(condition);
+        let branch = self.graph.add(Kind::Branch { condition: place, on });
+        self.graph.edge(branch, on);
+        self.graph.edge(branch, flow);
+        branch
+    }
+
+    fn choice(&mut self, condition: Expr, accept: &'a Block, reject: &'a Block, flow: Node) -> End {
+        let branch = self.branch(condition, flow);
+        let mark = self.variables.mark();
+        let mut left = Left::NOBODY;
+        let mut ways = Vec::new();
+        for block in [accept, reject] {
+            let end = self.block(block, branch);
+            left.add(&mut self.graph, end.left);
+            if end.live {
+                ways.push(self.variables.changes(mark));
+            }
+            self.variables.restore(mark);
+        }
+        self.variables.merge(&mut self.graph, &ways);
+        let flow = self.graph.join(&[flow, left.breaks, left.continues, left.returns]);
+        End { flow, live: !ways.is_empty(), left }
+    }
+
+    fn switch(&mut self, selector: Expr, cases: &'a [SwitchCase], flow: Node) -> End {
+        let branch = self.branch(selector, flow);
+        let mark = self.open(false);
+        let mut left = Left::NOBODY;
+        let (mut ways, mut through) = (Vec::new(), None);
+        for case in cases {
+            if let Some(changes) = through.take() {
+                self.variables.merge(&mut self.graph, &[Vec::new(), changes]);
+            }
+            let end = self.block(&case.body, branch);
+            left.add(&mut self.graph, end.left);
+            let changes = end.live.then(|| self.variables.changes(mark));
+            self.variables.restore(mark);
+            if case.fall_through {
+                through = changes;
+            } else {
+                ways.extend(changes);
+            }
+        }
+        ways.extend(self.close().breaks);
+        self.variables.merge(&mut self.graph, &ways);
+        let left = Left { breaks: Node::UNIFORM, ..left };
+        let flow = self.graph.join(&[flow, left.continues, left.returns]);
+        End { flow, live: !ways.is_empty(), left }
+    }
+
+    fn open(&mut self, is_loop: bool) -> usize {
+        let mark = self.variables.mark();
+        self.frames.push(Frame { is_loop, mark, breaks: Vec::new(), continues: Vec::new() });
+        mark
+    }
+
+    fn close(&mut self) -> Frame {
+        self.frames.pop().expect("each loop and switch is closed once")
+    }
+
+    fn repeat(
+        &mut self,
+        body: &'a Block,
+        continuing: &'a Block,
+        break_if: Option<Expr>,
+        flow: Node,
+    ) -> End {
+        let head = self.graph.depending(&[flow]);
+        let mut changing = Vec::new();
+        self.assigned_in(body, &mut changing);
+        self.assigned_in(continuing, &mut changing);
+        changing.sort_unstable();
+        changing.dedup();
+        let mut phis = Vec::with_capacity(changing.len());
+        for variable in changing {
+            let phi = self.graph.depending(&[self.variables.get(variable)]);
+            self.variables.set(variable, phi);
+            phis.push((variable, phi));
+        }
+        let mark = self.open(true);
+        let end = self.block(body, head);
+        let mut left = end.left;
+        let mut again =
+            self.frames.last_mut().map_or(Vec::new(), |f| std::mem::take(&mut f.continues));
+        if end.live {
+            again.push(self.variables.changes(mark));
+        }
+        self.variables.restore(mark);
+        if !again.is_empty() {
+            self.variables.merge(&mut self.graph, &again);
+            // Invocations that executed `continue` reconverge here.
+            let flow = self.graph.join(&[head, left.breaks, left.returns]);
+            let next = self.continuing(continuing, break_if, mark, flow);
+            left.add(&mut self.graph, next.left);
+            self.graph.edge(head, next.flow);
+            for (variable, phi) in phis {
+                self.graph.edge(phi, self.variables.get(variable));
+            }
+            self.variables.restore(mark);
+        }
+        let ways = self.close().breaks;
+        self.variables.merge(&mut self.graph, &ways);
+        let left = Left { returns: left.returns, ..Left::NOBODY };
+        let flow = self.graph.join(&[flow, left.returns]);
+        End { flow, live: !ways.is_empty(), left }
+    }
+
+    /// The end of an iteration, and the control flow that enters the next one.
+    fn continuing(
+        &mut self,
+        block: &'a Block,
+        break_if: Option<Expr>,
+        mark: usize,
+        flow: Node,
+    ) -> End {
+        let mut end = self.block(block, flow);
+        if let Some(condition) = break_if {
+            end.flow = self.branch(condition, end.flow);
+            let changes = self.variables.changes(mark);
+            if let Some(frame) = self.frames.last_mut() {
+                frame.breaks.push(changes);
+            }
+        }
+        end
+    }
+
+    /// The variables that a block may assign, some more than once.
+    fn assigned_in(&self, block: &Block, out: &mut Vec<u32>) {
+        let mut add = |pointer: Expr| {
+            if let Root::Variable(variable) = self.roots[pointer.index()] {
+                out.push(variable);
+            }
+        };
+        for statement in block {
+            match statement {
+                Statement::Store { pointer, .. } => add(*pointer),
+                Statement::Call { arguments, .. } => arguments.iter().copied().for_each(&mut add),
+                Statement::CooperativeStore { data, .. } => add(data.pointer),
+                Statement::Atomic { pointer, .. } => add(*pointer),
+                _ => {}
+            }
+        }
+        for statement in block {
+            match statement {
+                Statement::Block(inner) => self.assigned_in(inner, out),
+                Statement::If { accept, reject, .. } => {
+                    self.assigned_in(accept, out);
+                    self.assigned_in(reject, out);
+                }
+                Statement::Switch { cases, .. } => {
+                    cases.iter().for_each(|case| self.assigned_in(&case.body, out));
+                }
+                Statement::Loop { body, continuing, .. } => {
+                    self.assigned_in(body, out);
+                    self.assigned_in(continuing, out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// A statement that is no control flow.
+    fn effect(&mut self, statement: &'a Statement, span: Span, flow: Node) {
+        match *statement {
+            Statement::Emit(ref range) => {
+                for expression in range.clone() {
+                    self.evaluate(expression, flow);
+                }
+            }
+            Statement::Store { pointer, value } => {
+                self.assign(pointer, self.values[value.index()], flow);
+            }
+            Statement::ControlBarrier(barrier) => self.barrier(barrier, span, flow),
+            Statement::WorkGroupUniformLoad { pointer, .. } => {
+                let site = Site { place: span, name: "workgroupUniformLoad" };
+                self.require(Scope::Workgroup, Need::Reached, flow, site);
+                let value = self.values[pointer.index()];
+                self.require(Scope::Workgroup, Need::Pointer, value, site);
+            }
+            Statement::CooperativeStore { ref data, .. } => {
+                let name = if data.row_major { "coopStoreT" } else { "coopStore" };
+                let site = Site { place: span, name };
+                self.require(Scope::Subgroup, Need::Reached, flow, site);
+                self.assign(data.pointer, flow, flow);
+            }
+            Statement::Atomic { result: Some(result), .. } => {
+                self.values[result.index()] =
+                    self.graph.source(Scope::Invocation, span, Origin::Atomic);
+            }
+            Statement::Call { function, ref arguments, result } => {
+                self.call(function, arguments, result, span, flow);
+            }
+            Statement::RayQuery { fun: RayQueryFunction::Proceed { result }, .. } => {
+                self.values[result.index()] =
+                    self.graph.source(Scope::Invocation, span, Origin::Other);
+            }
+            ref other => self.exchange(other, span, flow),
+        }
+    }
+
+    /// A subgroup operation. A result that all lanes get alike is uniform over the subgroup if the
+    /// control flow is.
+    fn exchange(&mut self, statement: &'a Statement, span: Span, flow: Node) {
+        let (result, alike) = match *statement {
+            Statement::SubgroupBallot { result, .. } => (result, true),
+            Statement::SubgroupGather { ref mode, result, .. } => {
+                (result, matches!(mode, GatherMode::BroadcastFirst | GatherMode::Broadcast(_)))
+            }
+            Statement::SubgroupCollectiveOperation { op, collective_op, result, .. } => {
+                let votes = matches!(op, SubgroupOperation::All | SubgroupOperation::Any);
+                (result, votes || collective_op == CollectiveOperation::Reduce)
+            }
+            _ => return,
+        };
+        let scope = if alike { Scope::Subgroup } else { Scope::Invocation };
+        let source = self.graph.source(scope, span, Origin::Exchange);
+        self.values[result.index()] = self.graph.join(&[source, flow]);
+        if self.subgroup_operations {
+            let site = Site { place: span, name: "a subgroup operation" };
+            self.require(Scope::Subgroup, Need::Reached, flow, site);
+        }
+    }
+
+    fn barrier(&mut self, barrier: Barrier, span: Span, flow: Node) {
+        let (scope, name) = if barrier.contains(Barrier::WORK_GROUP) {
+            (Scope::Workgroup, "workgroupBarrier")
+        } else if barrier.contains(Barrier::TEXTURE) {
+            (Scope::Workgroup, "textureBarrier")
+        } else if barrier.contains(Barrier::SUB_GROUP) {
+            (Scope::Subgroup, "subgroupBarrier")
+        } else {
+            (Scope::Workgroup, "storageBarrier")
+        };
+        if scope == Scope::Workgroup || self.subgroup_operations {
+            self.require(scope, Need::Reached, flow, Site { place: span, name });
+        }
+    }
+
+    /// Remembers that something has to be uniform.
+    pub(super) fn require(&mut self, scope: Scope, need: Need, node: Node, site: Site) {
+        if node != Node::UNIFORM {
+            self.requirements.push(Requirement { node, scope, need, site, way: None, call: None });
+        }
+    }
+
+    /// Lets a variable, or a part of it, hold a value.
+    pub(super) fn assign(&mut self, pointer: Expr, value: Node, flow: Node) {
+        let Root::Variable(variable) = self.roots[pointer.index()] else { return };
+        let whole = matches!(
+            self.function.expressions[pointer],
+            Expression::LocalVariable(_) | Expression::FunctionArgument(_)
+        );
+        let before = if whole { Node::UNIFORM } else { self.variables.get(variable) };
+        let given = [value, flow, before, self.values[pointer.index()]];
+        // Not the node of the control flow itself: its condition is no condition of the value's.
+        let node = match self.graph.join(&given) {
+            node if node == flow && node != Node::UNIFORM => self.graph.depending(&[flow]),
+            node => node,
+        };
+        self.variables.set(variable, node);
+        self.assigned[variable as usize] = true;
+    }
+
+    /// The number of a local variable.
+    pub(super) fn local(local: Handle<LocalVariable>) -> u32 {
+        local.index() as u32
+    }
+}
