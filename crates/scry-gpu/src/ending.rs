@@ -61,6 +61,7 @@ impl Gate {
     }
 
     /// Counts from zero again, for a process in which none of the calls is in progress.
+    #[cfg(unix)]
     fn forget_calls(&self) {
         self.0.fetch_and(Self::CLOSED, Ordering::AcqRel);
     }
@@ -77,6 +78,7 @@ impl Drop for Call<'_> {
 
 /// Calls of the parent's threads are none of a forked child's. Does only what is allowed between a
 /// `fork` and whatever comes next.
+#[cfg(unix)]
 pub(crate) fn forked() {
     GATE.forget_calls();
 }

@@ -146,7 +146,8 @@ fn check(plan: Result<Plan, KernelError>, machine: Machine) -> bool {
 fn declared(kernel: &dyn Kernel, target: Target) -> (u32, u32) {
     static KNOWN: Mutex<BTreeMap<(String, String), (u32, u32)>> = Mutex::new(BTreeMap::new());
     let key = (kernel.name(), target.to_string());
-    if let Some(known) = KNOWN.lock().unwrap().get(&key) {
+    let known = || KNOWN.lock().expect("nothing panics while it is locked");
+    if let Some(known) = known().get(&key) {
         return *known;
     }
     // What the target lacks is refused before the launch.
@@ -160,7 +161,7 @@ fn declared(kernel: &dyn Kernel, target: Target) -> (u32, u32) {
     let shared = starting(".shared").map(|line| numbers(line).pop().expect("an array has a size"));
     let cluster = starting(".reqnctapercluster").map(|line| numbers(line).iter().product::<u32>());
     let found = (shared.sum(), cluster.max().unwrap_or(1));
-    KNOWN.lock().unwrap().insert(key, found);
+    known().insert(key, found);
     found
 }
 
