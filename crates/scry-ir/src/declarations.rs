@@ -16,6 +16,8 @@ pub(crate) struct Declarations<'a> {
     pub(crate) constants: Map<&'a str, Range<usize>>,
     /// The same of every `const` within a function; of one name there may be several.
     pub(crate) local_constants: Map<&'a str, Vec<Range<usize>>>,
+    /// The tokens of the type that each `alias` stands for.
+    pub(crate) aliases: Map<&'a str, Range<usize>>,
     /// The tokens between the braces of each `struct`.
     pub(crate) structs: Map<&'a str, Range<usize>>,
     /// The name of each `fn`, and the tokens between its braces; in source order.
@@ -30,6 +32,7 @@ impl<'a> Declarations<'a> {
             tokens,
             constants: Map::default(),
             local_constants: Map::default(),
+            aliases: Map::default(),
             structs: Map::default(),
             functions: Vec::new(),
         };
@@ -67,6 +70,12 @@ impl<'a> Declarations<'a> {
                 let value = self.initialiser(at);
                 let next = value.end;
                 self.constants.insert(name, value);
+                next
+            }
+            "alias" => {
+                let value = self.initialiser(at);
+                let next = value.end;
+                self.aliases.insert(name, value);
                 next
             }
             "struct" | "fn" => {

@@ -9,6 +9,7 @@
 
 mod advice;
 mod align;
+mod bitcasts;
 mod bits;
 mod bools;
 mod bounding;

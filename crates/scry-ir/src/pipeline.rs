@@ -10,8 +10,8 @@ use crate::report::Report;
 use crate::scan::Scanned;
 use crate::{Features, Outline};
 use crate::{
-    align, budget, calls, cooperative, directives, entry, indices, naga_error, overrides, reflect,
-    types, uniformity, used, validate,
+    align, bitcasts, budget, calls, cooperative, directives, entry, indices, naga_error, overrides,
+    reflect, types, uniformity, used, validate,
 };
 
 /// A source that is right whichever of its entry points is run.
@@ -27,11 +27,16 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
     let declarations = Declarations::new(source, &scanned.tokens);
     budget::check(&declarations)?;
     let directives = directives::read(source, &scanned.tokens);
-    let module =
-        wgsl::parse_str(&directives.source).map_err(|e| Box::new(naga_error::parse(&e, source)))?;
+    let module = wgsl::parse_str(&directives.source).map_err(|e| {
+        let mut report = naga_error::parse(&e, source);
+        let advice = bitcasts::advice(&report, &declarations);
+        report.notes.extend(advice.into_iter().flatten().map(str::to_owned));
+        Box::new(report)
+    })?;
     types::shallow(&module, &declarations)?;
     validate::workgroups(&module, &declarations)?;
-    validate::whole(&module)?;
+    let info = validate::whole(&module)?;
+    bitcasts::check(&module, &info, &declarations)?;
     Ok(Whole { module, declarations, enabled: directives.features })
 }
 

@@ -34,9 +34,9 @@ fn capabilities(features: Features) -> Capabilities {
 
 /// Checks everything in a module, whatever capability it needs, so that an error of the source is
 /// told as such and code that the kernel does not reach is checked too.
-pub(crate) fn whole(module: &naga::Module) -> Result<(), Box<Report>> {
+pub(crate) fn whole(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
     immediates(module)?;
-    run(module, Capabilities::all()).map(drop)
+    run(module, Capabilities::all())
 }
 
 /// Bytes of immediates that the validator can account for, one bit for each word. No device takes
