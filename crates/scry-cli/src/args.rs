@@ -260,12 +260,24 @@ pub struct Fuzz {
     /// Compare this device alone with the reference; can be repeated.
     #[arg(long = "device", value_name = "SELECTOR")]
     pub devices: Vec<String>,
-    /// Folder for kernels on which devices disagree, and their data.
+    /// Folder for kernels that show a problem, and their data.
     #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
     pub output: PathBuf,
-    /// Stop after so many disagreements.
+    /// Stop after so many problems.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub stop: usize,
+    /// Run kernels that attack memory safety, among guard bytes, in child processes.
+    #[arg(long)]
+    pub hostile: bool,
+    /// With --hostile: kernels that a child process runs.
+    #[arg(long, value_name = "COUNT", default_value_t = 250)]
+    pub batch: u64,
+    /// With --hostile: how long a kernel may take until its process is ended.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub timeout: u64,
+    /// Be such a child process.
+    #[arg(long, hide = true, value_name = "MODE")]
+    pub child: Option<String>,
 }
 
 const FUZZ_HELP: &str = "\
@@ -273,7 +285,11 @@ Random kernels that are well defined run on every device, and are compared with 
 CPU, or without it the first device. A kernel on which a device disagrees is made as small as it
 goes, and written to the folder together with its data and a command line that shows the difference.
 
-Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
+With --hostile the kernels index out of bounds and loop without end, on every device or on those
+given. None may change a byte outside of its bindings, crash its process, or outlast the time limit;
+results are compared where they are defined. Vulkan gets no loops that may not end.
+
+Exit codes: 0 all is in order, 1 it is not or the work failed, 2 bad usage.";
 
 /// Actions of `scry cache`.
 #[derive(Debug, Clone, Copy, Subcommand)]

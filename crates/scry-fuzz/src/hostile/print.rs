@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::Kernel;
 use super::tree::{Block, Expr, Extent, Global, Line, Space, Stmt};
 use crate::print::words;
-use crate::types::{Scalar, Type};
+use crate::types::Type;
 
 /// The source of a kernel, without what it does not use.
 pub(super) fn source(kernel: &Kernel) -> String {

@@ -19,6 +19,7 @@
 
 mod compare;
 mod failure;
+mod guard;
 mod ulps;
 
 use crate::binding::Binding;
@@ -33,6 +34,7 @@ use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
+pub use guard::{Damage, GuardedRun, run_guarded};
 pub use ulps::FAR;
 
 /// What a buffer holds when a kernel starts: a slice, array or vector of elements.

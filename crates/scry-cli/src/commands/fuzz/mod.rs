@@ -1,5 +1,6 @@
 //! `scry fuzz`: random kernels on every device, compared with the reference.
 
+mod hostile;
 mod outcome;
 
 use std::fs;
@@ -11,6 +12,7 @@ use scry_gpu::{Device, Features};
 use scry_ir::{Interface, Program, ScalarKind, TypeLayout};
 use serde_json::{Value, json};
 
+use super::table;
 use super::verify::devices;
 use crate::args::Fuzz;
 use crate::report::{Failure, Report};
@@ -24,6 +26,14 @@ struct Found {
 
 /// Runs the kernels; not in order if a device disagrees on one.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
+    match &args.child {
+        Some(mode) => hostile::child::run(args, mode),
+        None if args.hostile => hostile::run(args, quiet),
+        None => well_defined(args, quiet),
+    }
+}
+
+fn well_defined(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     let (reference, others) = devices(&args.devices)?;
     let features = common_features(others.iter().chain([&reference]));
     let bar = progress(args.seeds, quiet);
@@ -32,7 +42,7 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
     for seed in (args.first..).take(usize::try_from(args.seeds).unwrap_or(usize::MAX)) {
         let kernel = kernel(seed, features.for_seed(seed));
         if let Some(problem) = try_all(&kernel, seed, &reference, &others) {
-            save(&args.output, &problem)?;
+            save(&args.output, seed, &problem.what, &[], &problem.small)?;
             bar.println(format!("seed {seed}: {}", problem.what));
             found.push(problem);
         }
@@ -96,21 +106,28 @@ fn try_all(kernel: &Kernel, seed: u64, reference: &Device, others: &[Device]) ->
     found.map(|(problem, small)| Found { seed, what: problem.text(), small })
 }
 
-/// Writes the kernel, its data, and how to see the difference.
-fn save(folder: &Path, found: &Found) -> Result<(), Failure> {
+/// Writes a kernel, its data, and command lines that show what is wrong.
+fn save(
+    folder: &Path,
+    seed: u64,
+    what: &str,
+    commands: &[String],
+    case: &Case,
+) -> Result<(), Failure> {
     let write = |name: &str, content: &[u8]| {
         let path = folder.join(name);
         fs::write(&path, content).map_err(|error| Failure::file(&path, error))
     };
     fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
-    let seed = found.seed;
-    let program = Program::parse(&found.small.source).ok();
-    let interface = program.as_ref().map(Program::interface);
-    let command = interface.map(|interface| command(seed, &found.small, interface));
-    let what = found.what.lines().next().unwrap_or_default();
-    let source = format!("// {what}\n// {}\n{}", command.unwrap_or_default(), found.small.source);
+    let program = Program::parse(&case.source).ok();
+    let verify = program.as_ref().map(|program| command(seed, case, program.interface()));
+    let mut source = format!("// {}\n", what.lines().next().unwrap_or_default());
+    for command in commands.iter().chain(&verify) {
+        source.push_str(&format!("// {command}\n"));
+    }
+    source.push_str(&case.source);
     write(&format!("{seed}.wgsl"), source.as_bytes())?;
-    for (at, bytes) in found.small.buffers.iter().enumerate() {
+    for (at, bytes) in case.buffers.iter().enumerate() {
         write(&format!("{seed}.{at}.bin"), bytes)?;
     }
     Ok(())

@@ -168,6 +168,10 @@ impl Draw {
         };
         let end = start + stride * count;
         let mut bytes = vec![0; end.next_multiple_of(if start > 0 { align.max(4) } else { 1 })];
+        if extent == Extent::One && self.random.one_in(2) {
+            // Bytes behind the variable, which belong to nobody.
+            bytes.resize(end + self.random.between(1, 20), 0xee);
+        }
         let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);
         if start > 0 {
             put(0, &self.hostile(32).to_le_bytes()[..4]);

@@ -4,8 +4,7 @@
 
 use super::Draw;
 use super::functions::one;
-use crate::hostile::tree::{Block, Expr, Extent, Kind, Line, Part, Space, Stmt};
-use crate::types::Type;
+use crate::hostile::tree::{Block, Expr, Kind, Line, Part, Stmt};
 
 /// How the test of a loop is written.
 #[derive(Clone, Copy, PartialEq, Eq)]

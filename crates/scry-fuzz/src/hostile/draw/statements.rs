@@ -1,7 +1,7 @@
 //! Statements other than loops.
 
+use super::Draw;
 use super::functions::one;
-use super::{Draw, Mode};
 use crate::hostile::tree::Line;
 use crate::hostile::tree::{Block, Expr, Extent, Global, Kind, Part, Space, Stmt};
 use crate::types::Type;

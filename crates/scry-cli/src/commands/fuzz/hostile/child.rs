@@ -1,0 +1,72 @@
+//! What a child process of `scry fuzz --hostile` does.
+
+use std::io::Write as _;
+
+use scry_fuzz::hostile::{Kernel, kernel};
+use scry_gpu::{BackendKind, Device};
+use serde_json::Value;
+
+use super::super::{common_features, save};
+use super::process::Event;
+use super::trial::{Outcome, Problem, Trial};
+use crate::args::Fuzz;
+use crate::commands::open;
+use crate::report::{Failure, Report};
+
+/// Runs the kernels, one after the other, and says of each when it begins and ends; with the mode
+/// `keep` and a reason it writes them to the folder instead.
+pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
+    let device = open(args.devices.first().map(String::as_str))?;
+    let reference = match device.backend_kind() {
+        BackendKind::Cpu => None,
+        _ => Device::open("cpu").ok(),
+    };
+    let trial = Trial { device, reference };
+    let info = trial.device.info();
+    let name = format!("{}:{}", info.backend, info.index);
+    say(&Event::Device { name: name.clone(), tame: !trial.rules().endless })?;
+    let features = common_features([&trial.device].into_iter().chain(&trial.reference));
+    for seed in (args.first..).take(usize::try_from(args.seeds).unwrap_or(usize::MAX)) {
+        let kernel = kernel(seed, features.for_seed(seed), trial.rules());
+        match mode.strip_prefix("keep ") {
+            Some(what) => keep(args, &name, what, &kernel)?,
+            None => tried(args, &name, &trial, &kernel)?,
+        }
+    }
+    Ok(Report::new(String::new(), Value::Null))
+}
+
+/// Runs a kernel; one with a problem is made small and kept.
+fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<(), Failure> {
+    let seed = kernel.case().seed;
+    say(&Event::Begun(seed))?;
+    let (kind, what) = match trial.outcome(kernel) {
+        Outcome::Right => ("ok", String::new()),
+        Outcome::Ended => ("ended", String::new()),
+        Outcome::Wrong(problem) => {
+            // Before anything else happens: what follows may not come to its end.
+            keep(args, name, &text(&problem), kernel)?;
+            let small = trial.smallest(kernel, &problem);
+            keep(args, name, &text(&problem), &small)?;
+            (problem.kind, problem.what)
+        }
+    };
+    say(&Event::ended(seed, kind, what))
+}
+
+fn text(problem: &Problem) -> String {
+    format!("{}: {}", problem.kind, problem.what)
+}
+
+fn keep(args: &Fuzz, name: &str, what: &str, kernel: &Kernel) -> Result<(), Failure> {
+    let case = kernel.case();
+    let again = format!("scry fuzz --hostile --first {} --seeds 1 --device {name}", case.seed);
+    save(&args.output, case.seed, what, &[again], &case)
+}
+
+/// A line for the parent, at once.
+fn say(event: &Event) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    let said = writeln!(out, "{}", event.line()).and_then(|()| out.flush());
+    said.map_err(|_| Failure::Unread)
+}

@@ -1,0 +1,129 @@
+//! One hostile kernel on one device.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
+use scry_gpu::verify::{GuardedRun, compare, run_guarded};
+use scry_gpu::{BackendKind, Device, GpuError, Launch};
+
+/// When a device ends a kernel that may not end.
+const LIMIT: Duration = Duration::from_millis(200);
+/// When it ends one that surely ends: other processes may keep the device from it for long.
+const LONG_LIMIT: Duration = Duration::from_secs(20);
+/// Candidates that are run to make a kernel smaller.
+const ATTEMPTS: usize = 2000;
+/// When that ends at the latest.
+const SHRINKING: Duration = Duration::from_secs(20);
+
+/// What is wrong with a kernel on a device.
+pub(super) struct Problem {
+    pub kind: &'static str,
+    pub what: String,
+}
+
+/// What came of a kernel.
+pub(super) enum Outcome {
+    Right,
+    /// The time limit ended a kernel that may not end.
+    Ended,
+    Wrong(Problem),
+}
+
+/// A device, and what its results are compared with.
+pub(super) struct Trial {
+    pub device: Device,
+    pub reference: Option<Device>,
+}
+
+impl Trial {
+    /// Loops that may never end need a device whose launches can be cancelled.
+    pub fn rules(&self) -> Rules {
+        Rules { endless: self.device.backend_kind() != BackendKind::Vulkan }
+    }
+
+    /// Runs a kernel.
+    pub fn outcome(&self, kernel: &Kernel) -> Outcome {
+        let ran = catch_unwind(AssertUnwindSafe(|| self.ran(kernel)));
+        match ran {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(error)) => wrong("refused", error.to_string()),
+            Err(_) => wrong("crash", "running the kernel ends in a panic".into()),
+        }
+    }
+
+    fn ran(&self, kernel: &Kernel) -> Result<Outcome, GpuError> {
+        let ran = self.limited(kernel)?;
+        if let Some(damage) = ran.damage.first() {
+            return Ok(wrong("damage", damage.to_string()));
+        }
+        if ran.timed_out {
+            return Ok(match kernel.may_not_end() {
+                true => self.after_the_end(),
+                false => wrong("timeout", "all its loops end, but the kernel did not".into()),
+            });
+        }
+        let difference = self.difference(kernel, &ran)?;
+        Ok(difference.map_or(Outcome::Right, |what| wrong("difference", what)))
+    }
+
+    fn limited(&self, kernel: &Kernel) -> Result<GuardedRun, GpuError> {
+        let limit = if kernel.may_not_end() { LIMIT } else { LONG_LIMIT };
+        let cancels = self.rules().endless;
+        self.device.set_time_limit(cancels.then_some(limit));
+        run(kernel, &self.device)
+    }
+
+    /// After a kernel was ended the device must go on.
+    fn after_the_end(&self) -> Outcome {
+        let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
+        match self.limited(&tame) {
+            Ok(ran) if !ran.timed_out => Outcome::Ended,
+            Ok(_) => wrong("timeout", "after a kernel that was ended no other one ends".into()),
+            Err(error) => wrong("timeout", format!("after a kernel that was ended: {error}")),
+        }
+    }
+
+    /// Where the device computes other bytes than the reference, if that can be said of the kernel.
+    fn difference(&self, kernel: &Kernel, ran: &GuardedRun) -> Result<Option<String>, GpuError> {
+        let Some(reference) = &self.reference else { return Ok(None) };
+        let compared = match kernel.comparable() {
+            Comparable::Nothing => false,
+            Comparable::SameIr => self.device.backend_kind() == BackendKind::Cuda,
+            Comparable::Everywhere => true,
+        };
+        if !compared {
+            return Ok(None);
+        }
+        let expected = run(kernel, reference)?;
+        let mut pairs = expected.outputs.iter().zip(&ran.outputs);
+        Ok(pairs.find_map(|(expected, found)| {
+            let first = compare(&expected.layout, &expected.bytes, &found.bytes, 0);
+            let first = first.first_difference?;
+            let place = format!("{}{}", expected.name, first.place);
+            Some(format!("{place} is {}, not {}", first.found, first.expected))
+        }))
+    }
+
+    /// The smallest kernel found that has a problem of the same kind.
+    pub fn smallest(&self, kernel: &Kernel, problem: &Problem) -> Kernel {
+        let end = Instant::now() + SHRINKING;
+        shrink(kernel, ATTEMPTS, |smaller| {
+            let is_like = |outcome| match outcome {
+                Outcome::Wrong(found) => found.kind == problem.kind,
+                Outcome::Right | Outcome::Ended => false,
+            };
+            problem.kind != "refused" && Instant::now() < end && is_like(self.outcome(smaller))
+        })
+    }
+}
+
+fn wrong(kind: &'static str, what: String) -> Outcome {
+    Outcome::Wrong(Problem { kind, what })
+}
+
+fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
+    let case = kernel.case();
+    let launch = Launch::workgroups(case.groups);
+    run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
+}

@@ -1,0 +1,219 @@
+//! Kernels run among guard bytes, which show writes out of bounds.
+
+use crate::binding::Binding;
+use crate::buffer::Buffer;
+use crate::device::Device;
+use crate::element::bytes_of;
+use crate::error::{GpuError, Result};
+use crate::kernel::CompileOptions;
+use crate::launch::Launch;
+use scry_ir::{Interface, TypeLayout};
+
+use super::{Output, Raw};
+
+/// Guard bytes on each side of a binding: a multiple of every device's offset alignment.
+const GUARD: usize = 1024;
+
+/// What a kernel did among guard bytes.
+#[derive(Debug)]
+pub struct GuardedRun {
+    /// The buffers that the kernel writes, after it ran.
+    pub outputs: Vec<Output>,
+    /// The bytes that changed although the kernel may not change them, one entry a region.
+    pub damage: Vec<Damage>,
+    /// Whether the device's time limit ended the launch.
+    pub timed_out: bool,
+}
+
+/// Bytes that changed although the kernel may not change them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// Which bytes they are, such as ``the bytes after `x` ``.
+    pub region: String,
+    /// How many changed.
+    pub changed: usize,
+    /// Where the first is, from the start of the region.
+    pub first: usize,
+    /// The byte there before the launch, and after it.
+    pub values: (u8, u8),
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { region, changed, first, values: (was, is) } = self;
+        write!(f, "{changed} of {region} changed, the first at {first}: {was:#04x} is {is:#04x}")
+    }
+}
+
+/// Runs a kernel on a device with each buffer bound as the middle of a larger one, between others,
+/// and looks for bytes that changed outside of the bindings, in bindings that are only read, and
+/// behind the last whole element of runtime-sized arrays.
+///
+/// `buffers` are the contents at the start, in the order of the bindings; `seed` decides the guard
+/// bytes. A launch that the device's time limit ends is no error: its buffers are looked at too.
+///
+/// ```
+/// use scry_gpu::{Device, Launch, verify};
+/// # if !Device::is_available() { return Ok::<(), scry_gpu::GpuError>(()); }
+/// let gpu = Device::auto()?;
+/// let past_the_end = "
+///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+///     @compute @workgroup_size(1) fn main() { x[arrayLength(&x)] = 7u; }";
+/// let run = verify::run_guarded(&gpu, past_the_end, &[vec![0; 12]], &Launch::invocations(1), 1)?;
+/// assert!(run.damage.is_empty());
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+///
+/// # Errors
+/// As [`Device::compile`] and [`Device::run`], but for a timeout after which the device goes on.
+pub fn run_guarded(
+    device: &Device,
+    wgsl: &str,
+    buffers: &[Vec<u8>],
+    launch: &Launch,
+    seed: u64,
+) -> Result<GuardedRun> {
+    let kernel = device.compile_with(wgsl, &CompileOptions::default())?;
+    let mut stream = seed;
+    let mut held = Vec::new();
+    for content in buffers {
+        held.push(Guarded::new(device, content, &mut stream)?);
+    }
+    let slices: Result<Vec<_>> = held.iter().map(Guarded::slice).collect();
+    let slices = slices?;
+    let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
+    device.run_configured(&kernel, &bindings, launch.clone())?;
+    let timed_out = match device.wait() {
+        Err(GpuError::Timeout { .. }) => true,
+        other => other.map(|()| false)?,
+    };
+    let mut run = GuardedRun { outputs: Vec::new(), damage: Vec::new(), timed_out };
+    for (nth, guarded) in held.iter().enumerate() {
+        guarded.inspect(kernel.interface(), nth, &mut run)?;
+    }
+    Ok(run)
+}
+
+/// A buffer with guard bytes, and another one beside it that nothing is bound to.
+struct Guarded {
+    before: Vec<u8>,
+    bound: Buffer<Raw>,
+    len: usize,
+    canary: Vec<u8>,
+    beside: Buffer<Raw>,
+}
+
+impl Guarded {
+    fn new(device: &Device, content: &[u8], stream: &mut u64) -> Result<Self> {
+        let mut before = noise(stream, GUARD);
+        before.extend_from_slice(content);
+        before.extend(noise(stream, GUARD));
+        let canary = noise(stream, GUARD);
+        let upload =
+            |bytes: &[u8]| device.upload(&bytes.iter().copied().map(Raw).collect::<Vec<_>>());
+        let (bound, beside) = (upload(&before)?, upload(&canary)?);
+        Ok(Self { before, bound, len: content.len(), canary, beside })
+    }
+
+    fn slice(&self) -> Result<crate::slice::Slice<'_, Raw>> {
+        self.bound.slice(GUARD..GUARD + self.len)
+    }
+
+    /// Adds what the kernel made of the buffer.
+    fn inspect(&self, interface: &Interface, nth: usize, run: &mut GuardedRun) -> Result<()> {
+        let after = bytes_of(&self.bound.download()?).to_vec();
+        let beside = bytes_of(&self.beside.download()?).to_vec();
+        let Some(binding) = interface.bindings.get(nth) else { return Ok(()) };
+        let (name, end) = (&binding.name, GUARD + self.len);
+        let mut look = |region: String, was: &[u8], is: &[u8]| {
+            run.damage.extend(damage(region, was, is));
+        };
+        let mut part = |region: String, range: std::ops::Range<usize>| {
+            look(region, &self.before[range.clone()], &after[range]);
+        };
+        part(format!("the bytes before `{name}`"), 0..GUARD);
+        part(format!("the bytes after `{name}`"), end..self.before.len());
+        if binding.access.writes() {
+            let used = GUARD + used_bytes(&binding.layout, self.len);
+            part(format!("the bytes of `{name}` behind its last element"), used..end);
+            let (layout, bytes) = (binding.layout.clone(), after[GUARD..end].to_vec());
+            run.outputs.push(Output { name: name.clone(), layout, bytes });
+        } else {
+            part(format!("the bytes of `{name}`, which is only read,"), GUARD..end);
+        }
+        look(format!("the bytes of a buffer beside `{name}`"), &self.canary, &beside);
+        Ok(())
+    }
+}
+
+/// How many of `size` bytes a variable has whole elements in.
+fn used_bytes(layout: &TypeLayout, size: usize) -> usize {
+    let array = |offset: usize, layout: &TypeLayout| match layout {
+        TypeLayout::Array { len: None, stride, .. } => {
+            let stride = (*stride as usize).max(1);
+            Some(offset + size.saturating_sub(offset) / stride * stride)
+        }
+        _ => None,
+    };
+    let used = match layout {
+        TypeLayout::Struct { members, .. } => {
+            members.last().and_then(|last| array(last.offset as usize, &last.layout))
+        }
+        _ => array(0, layout),
+    };
+    used.unwrap_or(layout.fixed_size() as usize).min(size)
+}
+
+fn damage(region: String, was: &[u8], is: &[u8]) -> Option<Damage> {
+    let changed = || was.iter().zip(is).enumerate().filter(|(_, (was, is))| was != is);
+    let (first, (was, is)) = changed().next()?;
+    Some(Damage { region, changed: changed().count(), first, values: (*was, *is) })
+}
+
+/// Bytes that a kernel is unlikely to write by chance.
+fn noise(stream: &mut u64, len: usize) -> Vec<u8> {
+    let mut next = || {
+        *stream = stream.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        (*stream >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changed_bytes_are_found_and_named() {
+        assert_eq!(damage("x".into(), &[1, 2, 3], &[1, 2, 3]), None);
+        let found = damage("the bytes after `x`".into(), &[1, 2, 3, 4], &[1, 7, 3, 9]);
+        let text = "2 of the bytes after `x` changed, the first at 1: 0x02 is 0x07";
+        assert_eq!(found.map(|damage| damage.to_string()).as_deref(), Some(text));
+    }
+
+    #[test]
+    fn a_kernel_has_only_whole_elements() {
+        let element = || Box::new(TypeLayout::Scalar(scry_ir::Scalar::U32));
+        let array = TypeLayout::Array { element: element(), len: None, stride: 16 };
+        assert_eq!(used_bytes(&array, 47), 32);
+        let fixed = TypeLayout::Array { element: element(), len: Some(3), stride: 4 };
+        assert_eq!(used_bytes(&fixed, 20), 12);
+    }
+
+    #[test]
+    fn writes_out_of_bounds_stay_in_the_binding() {
+        let Some(info) = Device::list().into_iter().next() else {
+            eprintln!("skipped: no device is present");
+            return;
+        };
+        let gpu = Device::open(&format!("{}:{}", info.backend, info.index)).unwrap();
+        let wgsl = "
+            @group(0) @binding(0) var<storage, read> x: array<u32>;
+            @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(1) fn main() { y[x[0]] = 7u; y[x[0] + 1u] = 8u; }";
+        let buffers = [3u32.to_le_bytes().to_vec(), vec![0; 15]];
+        let run = run_guarded(&gpu, wgsl, &buffers, &Launch::invocations(1), 1).unwrap();
+        assert_eq!((run.damage, run.timed_out), (Vec::new(), false));
+        assert_eq!(run.outputs.len(), 1);
+    }
+}

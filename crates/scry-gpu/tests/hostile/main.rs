@@ -1,0 +1,159 @@
+//! Hostile kernels: none may change a byte outside of its bindings, on any device, and every one
+//! ends, by itself or by the time limit.
+//!
+//! `SCRY_FUZZ_SEEDS` says how many kernels are run on each device, `SCRY_FUZZ_FIRST` which seed is
+//! the first, and `SCRY_FUZZ_PROBLEMS` after how many problems the test ends: the first one if
+//! nothing is said. `scry fuzz --hostile` runs many, in processes of their own.
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "kernels and data come from seeds here")]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
+use scry_gpu::verify::{GuardedRun, compare, run_guarded};
+use scry_gpu::{BackendKind, Device, Features, GpuError, Launch};
+
+/// Kernels that are run on each device if nothing else is said.
+const SEEDS: u64 = 150;
+/// When a device ends a kernel.
+const LIMIT: Duration = Duration::from_millis(200);
+/// Candidates that are run to make a failing kernel smaller.
+const ATTEMPTS: usize = 2000;
+/// When that ends at the latest.
+const SHRINKING: Duration = Duration::from_secs(30);
+
+#[test]
+fn no_kernel_changes_bytes_outside_its_bindings() {
+    let devices = support::devices();
+    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    let seeds = first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS);
+    let most = number("SCRY_FUZZ_PROBLEMS").unwrap_or(1);
+    let reference = devices.iter().find(|device| device.backend_kind() == BackendKind::Cpu);
+    let mut found = Vec::new();
+    for device in &devices {
+        device.set_time_limit(can_cancel(device).then_some(LIMIT));
+        for seed in seeds.clone() {
+            if found.len() >= most as usize {
+                break;
+            }
+            let drawn = kernel(seed, features(device, reference), rules(device));
+            if let Some(problem) = problem(&drawn, device, reference) {
+                describe(&drawn, &problem, device, reference);
+                found.push((device.name(), seed));
+            }
+        }
+        device.set_time_limit(None);
+    }
+    assert!(found.is_empty(), "problems, each described above, with the seeds {found:?}");
+}
+
+/// Whether launches can be ended, so that kernels need not end by themselves. They cannot on
+/// Vulkan: the rule `endless` keeps the generator away from it.
+fn can_cancel(device: &Device) -> bool {
+    device.backend_kind() != BackendKind::Vulkan
+}
+
+fn rules(device: &Device) -> Rules {
+    Rules { endless: can_cancel(device) }
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable}={text} is no number")))
+}
+
+/// The optional features that a device and the reference have.
+fn features(device: &Device, reference: Option<&Device>) -> scry_fuzz::Features {
+    let reference = reference.unwrap_or(device);
+    let common = device.info().features & reference.info().features;
+    scry_fuzz::Features {
+        f16: common.contains(Features::F16),
+        f64: common.contains(Features::F64),
+        i64: common.contains(Features::I64),
+        i16: common.contains(Features::I16),
+    }
+}
+
+fn run(kernel: &Kernel, device: &Device) -> Result<GuardedRun, GpuError> {
+    let case = kernel.case();
+    let launch = Launch::workgroups(case.groups);
+    run_guarded(device, &case.source, &case.buffers, &launch, case.seed)
+}
+
+/// What is wrong with a kernel on a device, its kind first.
+fn problem(
+    kernel: &Kernel,
+    device: &Device,
+    reference: Option<&Device>,
+) -> Option<(&'static str, String)> {
+    let ran = match run(kernel, device) {
+        Ok(ran) => ran,
+        Err(error) => return Some(("failure", error.to_string())),
+    };
+    if let Some(damage) = ran.damage.first() {
+        return Some(("damage", damage.to_string()));
+    }
+    if ran.timed_out && !kernel.may_not_end() {
+        return Some(("timeout", "a kernel whose loops all end did not".to_owned()));
+    }
+    difference(kernel, &ran, device, reference).map(|text| ("difference", text))
+}
+
+/// Where a device computes other bytes than the reference, if that can be said of the kernel.
+fn difference(
+    kernel: &Kernel,
+    ran: &GuardedRun,
+    device: &Device,
+    reference: Option<&Device>,
+) -> Option<String> {
+    let reference = reference.filter(|reference| reference.info() != device.info())?;
+    let same_ir = device.backend_kind() == BackendKind::Cuda;
+    match kernel.comparable() {
+        Comparable::Nothing => return None,
+        Comparable::SameIr if !same_ir => return None,
+        Comparable::SameIr | Comparable::Everywhere => {}
+    }
+    let expected = run(kernel, reference).ok()?;
+    expected.outputs.iter().zip(&ran.outputs).find_map(|(expected, found)| {
+        let compared = compare(&expected.layout, &expected.bytes, &found.bytes, 0);
+        let first = compared.first_difference?;
+        Some(format!("{}{} is {}, not {}", expected.name, first.place, first.found, first.expected))
+    })
+}
+
+/// Prints a problem, and the smallest kernel found that has one of its kind.
+fn describe(
+    kernel: &Kernel,
+    (kind, text): &(&'static str, String),
+    device: &Device,
+    reference: Option<&Device>,
+) {
+    // At once, since a run of many kernels may be cut off.
+    eprintln!("{}: seed {}: {text}", device.name(), kernel.case().seed);
+    let end = Instant::now() + SHRINKING;
+    let small = shrink(kernel, ATTEMPTS, |smaller| {
+        let found = || problem(smaller, device, reference);
+        *kind != "failure" && Instant::now() < end && found().is_some_and(|found| found.0 == *kind)
+    });
+    let shown = problem(&small, device, reference).map_or(text.clone(), |(_, text)| text);
+    let case = small.case();
+    eprintln!("made small: {shown}\n{}\n{:?}", case.source, case.buffers);
+}
+
+/// A device goes on after a kernel that was ended.
+#[test]
+fn devices_go_on_after_endless_kernels() {
+    for device in support::devices().iter().filter(|device| can_cancel(device)) {
+        let gpu = Device::open(&format!("{}:{}", device.backend_kind(), device.info().index));
+        let gpu = gpu.unwrap_or_else(|error| panic!("{error}"));
+        gpu.set_time_limit(Some(LIMIT));
+        let endless = (0..).map(|seed| kernel(seed, scry_fuzz::Features::default(), rules(&gpu)));
+        let endless = endless.filter(Kernel::may_not_end).take(20);
+        let ended = endless.filter(|kernel| run(kernel, &gpu).expect("no error").timed_out);
+        assert!(ended.count() > 0, "no kernel of 20 was endless");
+        let tame = kernel(0, scry_fuzz::Features::default(), Rules { endless: false });
+        assert!(!run(&tame, &gpu).expect("the device goes on").timed_out);
+    }
+}
