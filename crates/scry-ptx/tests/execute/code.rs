@@ -1,0 +1,197 @@
+//! A kernel as the interpreter executes it: registers and variables by number.
+
+use super::alu::Alu;
+
+/// A register, by its position among those of all classes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reg(pub usize);
+
+/// What an instruction reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Operand {
+    Reg(Reg),
+    Bits(u64),
+}
+
+/// Where memory is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Space {
+    Global,
+    Shared,
+    Local,
+    Param,
+}
+
+impl Space {
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "global" => Self::Global,
+            "shared" => Self::Shared,
+            "local" => Self::Local,
+            "param" => Self::Param,
+            _ => return None,
+        })
+    }
+}
+
+/// A variable that the kernel declares, or a parameter.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    pub space: Space,
+    pub name: String,
+    pub address: u64,
+    pub bytes: u32,
+}
+
+/// Special registers.
+#[derive(Debug, Clone, Copy)]
+pub enum Special {
+    /// Position of the thread in its block, on an axis.
+    Thread(usize),
+    /// Position of the block in the grid.
+    Block(usize),
+    /// Blocks of the grid.
+    Blocks(usize),
+    Lane,
+    /// The lanes below this one.
+    LanesBelow,
+    /// Those and this one.
+    LanesUpTo,
+    Clock,
+}
+
+impl Special {
+    pub fn parse(name: &str) -> Option<Self> {
+        let axis = |name: &str, of| match name.strip_prefix(of) {
+            Some(".x") => Some(0),
+            Some(".y") => Some(1),
+            Some(".z") => Some(2),
+            _ => None,
+        };
+        match name {
+            "%laneid" => return Some(Self::Lane),
+            "%lanemask_lt" => return Some(Self::LanesBelow),
+            "%lanemask_le" => return Some(Self::LanesUpTo),
+            "%clock" => return Some(Self::Clock),
+            _ => {}
+        }
+        axis(name, "%tid")
+            .map(Self::Thread)
+            .or_else(|| axis(name, "%ctaid").map(Self::Block))
+            .or_else(|| axis(name, "%nctaid").map(Self::Blocks))
+    }
+}
+
+/// Where an access begins.
+#[derive(Debug, Clone, Copy)]
+pub struct Address {
+    pub base: Operand,
+    pub offset: i64,
+}
+
+/// What an atomic access does.
+#[derive(Debug, Clone, Copy)]
+pub enum Atomic {
+    Alu(Alu),
+    Exchange,
+    CompareExchange,
+}
+
+/// From which lane a shuffle reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Shuffle {
+    Up,
+    Down,
+    Butterfly,
+    Index,
+}
+
+/// What an instruction does.
+#[derive(Debug, Clone)]
+pub enum Op {
+    Alu {
+        alu: Alu,
+        to: Reg,
+        from: [Operand; 3],
+        count: usize,
+    },
+    Special(Reg, Special),
+    /// One register from those of its parts, the lowest first.
+    Pack(Reg, Vec<Reg>),
+    Unpack(Vec<Reg>, Reg),
+    Load {
+        space: Space,
+        constant: bool,
+        bytes: u32,
+        to: Vec<Reg>,
+        address: Address,
+    },
+    Store {
+        space: Space,
+        bytes: u32,
+        values: Vec<Operand>,
+        address: Address,
+    },
+    Atomic {
+        op: Atomic,
+        space: Space,
+        bytes: u32,
+        to: Option<Reg>,
+        from: [Operand; 2],
+        address: Address,
+    },
+    /// To an instruction, by position.
+    Branch(usize),
+    Return,
+    Barrier,
+    WarpBarrier(Operand),
+    ActiveMask(Reg),
+    Ballot {
+        to: Reg,
+        pred: Reg,
+        mask: Operand,
+    },
+    Reduce {
+        alu: Alu,
+        to: Reg,
+        value: Reg,
+        mask: Operand,
+    },
+    Shuffle {
+        mode: Shuffle,
+        to: Reg,
+        known: Option<Reg>,
+        value: Reg,
+        by: Operand,
+        bounds: Operand,
+        mask: Operand,
+    },
+    /// `mma`: matrices of 16-bit floats, with sums of 16 or 32 bits.
+    Multiply {
+        depth: usize,
+        is_half: bool,
+        d: Vec<Reg>,
+        abc: [Vec<Reg>; 3],
+    },
+}
+
+/// An instruction.
+#[derive(Debug, Clone)]
+pub struct Inst {
+    /// Executed by threads for which the predicate is as the second says.
+    pub guard: Option<(Reg, bool)>,
+    pub op: Op,
+    /// Its line in the text, from 0.
+    pub line: usize,
+}
+
+/// A kernel.
+#[derive(Debug, Default)]
+pub struct Module {
+    /// Bits of each register.
+    pub registers: Vec<u32>,
+    pub variables: Vec<Memory>,
+    /// Threads of a block.
+    pub block: [u32; 3],
+    pub code: Vec<Inst>,
+}

@@ -1,0 +1,149 @@
+//! Memory, of which every access is checked.
+
+/// Bytes at an address: a buffer, or a variable.
+#[derive(Debug, Clone)]
+pub struct Region {
+    pub name: String,
+    pub address: u64,
+    pub bytes: Vec<u8>,
+    /// Whether the kernel may write it.
+    pub writable: bool,
+    /// Which bytes have been written; none where all have a value from the beginning.
+    known: Option<Vec<bool>>,
+}
+
+impl Region {
+    /// Memory that has a value from the beginning.
+    pub fn new(name: &str, address: u64, bytes: Vec<u8>, writable: bool) -> Self {
+        Self { name: name.to_owned(), address, bytes, writable, known: None }
+    }
+
+    /// Memory in which anything may be.
+    pub fn undefined(name: &str, address: u64, size: u32) -> Self {
+        // What nobody expects.
+        let bytes = vec![0xa5; size as usize];
+        let known = Some(vec![false; size as usize]);
+        Self { name: name.to_owned(), address, bytes, writable: true, known }
+    }
+}
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    /// Through the cache for what nobody writes while the kernel runs.
+    ReadConstant,
+    Write,
+    /// Reads and writes.
+    Change,
+}
+
+/// The regions of one state space.
+#[derive(Debug, Clone, Default)]
+pub struct Regions(pub Vec<Region>);
+
+impl Regions {
+    /// The bytes that an access touches, if they are within one region, aligned to their number,
+    /// and there for what the access does.
+    pub fn access(&mut self, address: u64, size: u32, access: Access) -> Result<&mut [u8], String> {
+        let found = self.0.iter().position(|region| region.has(address, size));
+        let Some(found) = found else { return Err(self.outside(address, size, access)) };
+        let region = &mut self.0[found];
+        let start = (address - region.address) as usize;
+        let range = start..start + size as usize;
+        let place = || format!("{access:?} of {size} bytes at {}[{start}]", region.name);
+        if !address.is_multiple_of(size.into()) {
+            return Err(format!("{} is misaligned: the address is {address:#x}", place()));
+        }
+        if matches!(access, Access::Write | Access::Change) && !region.writable {
+            return Err(format!("{}, which the kernel does not declare as writable", place()));
+        }
+        if access == Access::ReadConstant && region.writable {
+            return Err(format!("{} is marked as constant, but the kernel may write it", place()));
+        }
+        if let Some(known) = &mut region.known {
+            if access == Access::Write {
+                known[range.clone()].fill(true);
+            } else if known[range.clone()].contains(&false) {
+                return Err(format!("{}, which is not initialised", place()));
+            }
+        }
+        Ok(&mut region.bytes[range])
+    }
+
+    fn outside(&self, address: u64, size: u32, access: Access) -> String {
+        let distance = |region: &&Region| region.distance(address);
+        let Some(nearest) = self.0.iter().min_by_key(distance) else {
+            return format!("{access:?} of {size} bytes at {address:#x}, but there is no memory");
+        };
+        let (name, has) = (&nearest.name, nearest.bytes.len());
+        let at = i128::from(address) - i128::from(nearest.address);
+        format!("{access:?} of {size} bytes at {name}[{at}] is out of bounds: it has {has} bytes")
+    }
+}
+
+impl Region {
+    fn has(&self, address: u64, size: u32) -> bool {
+        let end = self.address + self.bytes.len() as u64;
+        address >= self.address && address <= end && end - address >= size.into()
+    }
+
+    /// How far an address is from the region.
+    fn distance(&self, address: u64) -> u64 {
+        let end = self.address + self.bytes.len() as u64;
+        self.address.saturating_sub(address).max(address.saturating_sub(end))
+    }
+}
+
+/// The number that some bytes are, the lowest first.
+pub fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+}
+
+/// Puts the low bytes of a number in their place.
+pub fn put(bytes: &mut [u8], word: u64) {
+    let len = bytes.len();
+    bytes.copy_from_slice(&word.to_le_bytes()[..len]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn regions() -> Regions {
+        Regions(vec![
+            Region::new("a", 0x1010, vec![0; 12], true),
+            Region::new("b", 0x2010, vec![7; 16], false),
+            Region::undefined("c", 0x3010, 8),
+        ])
+    }
+
+    #[track_caller]
+    fn refused(address: u64, size: u32, access: Access, because: &str) {
+        let refusal = regions().access(address, size, access).unwrap_err();
+        assert!(refusal.contains(because), "{refusal}");
+    }
+
+    #[test]
+    fn each_wrong_access_is_named() {
+        regions().access(0x1018, 4, Access::Change).unwrap();
+        refused(0x1018, 8, Access::Read, "a[8] is out of bounds: it has 12 bytes");
+        refused(0x100c, 4, Access::Write, "Write of 4 bytes at a[-4] is out of bounds");
+        refused(0x2024, 4, Access::Read, "b[20] is out of bounds");
+        refused(u64::MAX, 4, Access::Read, "out of bounds");
+        refused(0x1012, 4, Access::Read, "a[2] is misaligned");
+        refused(0x2010, 4, Access::Write, "does not declare as writable");
+        refused(0x1010, 4, Access::ReadConstant, "marked as constant");
+        refused(0x3010, 4, Access::Read, "not initialised");
+        refused(0x3010, 4, Access::Change, "not initialised");
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut regions = regions();
+        put(regions.access(0x3014, 4, Access::Write).unwrap(), 0x0102_0304);
+        assert_eq!(word(regions.access(0x3014, 4, Access::Read).unwrap()), 0x0102_0304);
+        assert!(regions.access(0x3010, 8, Access::Read).is_err());
+        assert_eq!(word(regions.access(0x2010, 2, Access::ReadConstant).unwrap()), 0x0707);
+    }
+}

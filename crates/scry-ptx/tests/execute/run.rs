@@ -1,0 +1,283 @@
+//! One kernel, executed by the interpreter and by the CPU device's machine.
+
+use std::fmt;
+use std::time::Duration;
+
+use scry_cpu::{Code, Job, Machine, Memory, Stop};
+use scry_ir::kir::{Kir, KirOptions};
+use scry_ir::{FoldParams, Program};
+use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
+
+use super::code::{Module, Space};
+use super::compare::difference;
+use super::grid::{Ended, Launch};
+use super::memory::{Access, Region, Regions, word};
+use super::parse::parse;
+
+/// The number of the work, and the address of the word that says which work has to end.
+const EPOCH: u64 = 7;
+
+/// Buffers are this far from each other, and their addresses are multiples of 16 and no more: that
+/// is what a slice of a buffer is bound with.
+const DISTANCE: u64 = 1 << 44;
+const OFFSET: u64 = 0x110;
+
+/// Physical blocks in a row of a folded grid, and rows along y.
+const FOLDED: [u32; 2] = [3, 2];
+
+/// A kernel and its data.
+#[derive(Debug, Clone)]
+pub struct Work {
+    pub source: String,
+    pub buffers: Vec<Vec<u8>>,
+    pub immediates: Vec<u8>,
+    pub groups: [u32; 3],
+}
+
+/// How a kernel is executed.
+#[derive(Clone)]
+pub struct How<'a> {
+    pub options: PtxOptions,
+    /// Instructions of all threads before the kernel is asked to end, and thereafter.
+    pub budget: [u64; 2],
+    /// Whether the results are compared: those of a race are not the same on all devices.
+    pub compared: bool,
+    /// Units in the last place by which floats may differ.
+    pub ulps: u64,
+    /// What is done to the PTX before.
+    pub edit: Option<&'a dyn Fn(&str) -> String>,
+}
+
+impl How<'_> {
+    /// As the CUDA device does it for a target.
+    pub fn on(target: Target) -> Self {
+        let options = PtxOptions { polled: true, ..PtxOptions::new(target) };
+        Self { options, budget: [4_000_000, 4_000_000], compared: true, ulps: 0, edit: None }
+    }
+
+    /// With all of it decided by a number.
+    pub fn drawn(seed: u64) -> Self {
+        let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
+        let mut how = Self::on(targets[seed as usize % 4]);
+        how.options.folded = seed % 5 == 4;
+        how
+    }
+}
+
+/// What became of a kernel in which nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Both computed the same.
+    Same,
+    /// It ended, and every access was within bounds; nothing was compared.
+    WithinBounds,
+    /// It was asked to end, and did.
+    Stopped,
+}
+
+/// What is wrong with a kernel.
+#[derive(Debug)]
+pub enum Problem {
+    /// The source is not accepted.
+    Refused(String),
+    /// An access out of bounds, or something else that the manual leaves undefined.
+    Fault(String),
+    /// The kernel goes on though it was asked to end.
+    Endless(String),
+    /// The results differ.
+    Different(String),
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(what) => write!(f, "the kernel is refused: {what}"),
+            Self::Fault(what) => write!(f, "undefined behaviour: {what}"),
+            Self::Endless(what) => write!(f, "the kernel does not end: {what}"),
+            Self::Different(what) => write!(f, "CUDA and the CPU differ: {what}"),
+        }
+    }
+}
+
+/// Executes a kernel both ways.
+pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
+    let program =
+        Program::parse(&work.source).map_err(|error| Problem::Refused(error.to_string()))?;
+    let kir = program.to_kir(&KirOptions { checked: true });
+    let kir = kir.map_err(|error| Problem::Refused(error.to_string()))?;
+    let mut ptx = translate(&kir, &how.options);
+    if let Some(edit) = how.edit {
+        ptx.text = edit(&ptx.text);
+    }
+    let (ended, found) = interpret(work, how, &kir, &ptx)?;
+    match ended {
+        Ended::WhenAsked => return Ok(Outcome::Stopped),
+        Ended::ByItself if !how.compared => return Ok(Outcome::WithinBounds),
+        Ended::ByItself => {}
+    }
+    // Only now: the CPU's machine checks nothing that the kernel does not check itself.
+    let expected = on_cpu(work, &kir).map_err(Problem::Different)?;
+    let bindings = program.interface().bindings.iter().zip(expected).zip(&found);
+    for ((binding, expected), found) in bindings {
+        if let Some(what) = difference(&binding.layout, &expected, found, how.ulps) {
+            return Err(Problem::Different(format!("{}{what}", binding.name)));
+        }
+    }
+    Ok(Outcome::Same)
+}
+
+/// Executes the kernel's PTX; gives the content of the buffers.
+fn interpret(
+    work: &Work,
+    how: &How<'_>,
+    kir: &Kir,
+    ptx: &Ptx,
+) -> Result<(Ended, Vec<Vec<u8>>), Problem> {
+    let module = parse(&ptx.text, ptx.dynamic_shared).map_err(Problem::Fault)?;
+    let mut global = Vec::new();
+    let mut add = |name: &str, bytes: Vec<u8>, writable| {
+        let address = DISTANCE * (global.len() as u64 + 1) + OFFSET;
+        global.push(Region::new(name, address, bytes, writable));
+        address
+    };
+    for ((nth, bytes), buffer) in work.buffers.iter().enumerate().zip(&kir.buffers) {
+        add(&format!("buffer{nth}"), bytes.clone(), buffer.writable);
+    }
+    let (grid, fold) = folded(how, work.groups);
+    let fold = add("fold", fold.to_bytes().to_vec(), false);
+    let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
+    let stop = add("stop", vec![0; 8], true);
+    let given = Given { work, fold, epoch, stop };
+    let params = given.params(&module, &ptx.params).map_err(Problem::Fault)?;
+    let launch = Launch {
+        module: &module,
+        text: &ptx.text,
+        grid,
+        params,
+        budget: how.budget,
+        stop: (stop, EPOCH),
+    };
+    let mut global = Regions(global);
+    let ended = launch.run(&mut global).map_err(|fault| match fault.endless {
+        true => Problem::Endless(fault.to_string()),
+        false => Problem::Fault(fault.to_string()),
+    })?;
+    let word = global.access(stop, 8, Access::Read).map(|bytes| word(bytes));
+    let asked = if ended == Ended::WhenAsked { EPOCH } else { 0 };
+    if word != Ok(asked) {
+        return Err(Problem::Fault("the kernel writes the word that it polls".to_owned()));
+    }
+    let buffers = global.0.into_iter().take(work.buffers.len());
+    Ok((ended, buffers.map(|region| region.bytes).collect()))
+}
+
+/// The physical grid, and what a folded kernel is told about it.
+fn folded(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
+    let total: u32 = groups.iter().product();
+    let [width, height] = FOLDED;
+    let rows = total.div_ceil(width);
+    let last_row = total - rows.saturating_sub(1) * width;
+    let params = FoldParams { groups, width, height, rows, last_row, padding: 0 };
+    let grid = if how.options.folded { [width, height, rows.div_ceil(height)] } else { groups };
+    (grid, params)
+}
+
+/// What a launch is given.
+struct Given<'a> {
+    work: &'a Work,
+    fold: u64,
+    epoch: u64,
+    stop: u64,
+}
+
+impl Given<'_> {
+    /// The parameters where the kernel looks for them, each with as many bytes as it declares.
+    fn params(&self, module: &Module, params: &[Param]) -> Result<Regions, String> {
+        let declared = module.variables.iter().filter(|variable| variable.space == Space::Param);
+        let declared: Vec<_> = declared.collect();
+        if declared.len() != params.len() {
+            return Err(format!("{} parameters are passed to {}", params.len(), declared.len()));
+        }
+        let mut regions = Vec::new();
+        for (variable, param) in declared.into_iter().zip(params) {
+            let bytes = self.bytes(*param);
+            if bytes.len() != variable.bytes as usize {
+                return Err(format!("{} has {} bytes", variable.name, bytes.len()));
+            }
+            regions.push(Region::new(&variable.name, variable.address, bytes, false));
+        }
+        Ok(Regions(regions))
+    }
+
+    fn bytes(&self, param: Param) -> Vec<u8> {
+        let address = |address: u64| address.to_le_bytes().to_vec();
+        match param {
+            Param::Buffer(nth) => address(DISTANCE * (u64::from(nth) + 1) + OFFSET),
+            Param::Length { buffer, .. } => {
+                let bytes = self.work.buffers[buffer as usize].len() as u64;
+                param.elements(bytes).to_le_bytes().to_vec()
+            }
+            Param::Fold => address(self.fold),
+            Param::Epoch => address(self.epoch),
+            Param::Stop => address(self.stop),
+            Param::Immediates(bytes) => {
+                let mut block = self.work.immediates.clone();
+                block.resize(bytes as usize, 0);
+                block
+            }
+        }
+    }
+}
+
+/// What the CPU device computes.
+fn on_cpu(work: &Work, kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
+    let code = Code::compile(kir).map_err(|refusal| format!("the CPU refuses it: {refusal:?}"))?;
+    let memory: Option<Vec<_>> = work.buffers.iter().map(|b| Memory::new(b.len())).collect();
+    let memory = memory.ok_or("there is no memory")?;
+    let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
+    let (groups, immediates) = (work.groups, &work.immediates);
+    let job = Job { code: &code, bindings: &bindings, groups, immediates };
+    let stop = Stop::default();
+    let timer = Timer::start(&stop);
+    for (binding, bytes) in bindings.iter().zip(&work.buffers) {
+        // SAFETY: the memory is alive, as long as the bytes, and no kernel uses it yet.
+        unsafe { binding.write(bytes) };
+    }
+    // SAFETY: the memory of all bindings is alive, used by nobody else, and the IR comes from a
+    // program.
+    let ran = unsafe { Machine::new(1).run(&job, &stop) };
+    timer.end();
+    ran.map_err(|_| "the CPU does not end, CUDA does".to_owned())?;
+    let read = |(binding, bytes): (&scry_cpu::Span, &Vec<u8>)| {
+        let mut found = vec![0; bytes.len()];
+        // SAFETY: the memory is alive, as long as the bytes, and the kernel has ended.
+        unsafe { binding.read(&mut found) };
+        found
+    };
+    Ok(bindings.iter().zip(&work.buffers).map(read).collect())
+}
+
+/// Ends a kernel on the CPU after some time.
+struct Timer {
+    done: std::sync::mpsc::Sender<()>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Timer {
+    fn start(stop: &Stop) -> Self {
+        let (done, wait) = std::sync::mpsc::channel();
+        let stop = stop.clone();
+        let thread = std::thread::spawn(move || {
+            if wait.recv_timeout(Duration::from_secs(20)).is_err() {
+                stop.request();
+            }
+        });
+        Self { done, thread }
+    }
+
+    fn end(self) {
+        // The other end is gone if the time was up.
+        let _ = self.done.send(());
+        self.thread.join().expect("a timer does not fail");
+    }
+}
