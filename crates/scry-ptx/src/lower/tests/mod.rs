@@ -1,5 +1,7 @@
 //! Tests of the translation.
 
+#[path = "../../../tests/execute/alu.rs"]
+mod alu;
 mod arith;
 mod copies;
 mod divide;
