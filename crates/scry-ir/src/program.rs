@@ -1,6 +1,5 @@
 //! A kernel: one entry point of a validated WGSL module, and its interface.
 
-use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
@@ -29,19 +28,7 @@ impl Default for Options {
 /// One entry point of a parsed and validated WGSL module, overrides applied. Cheap to clone.
 #[derive(Clone)]
 pub struct Program {
-    inner: Arc<dyn Held>,
-}
-
-/// Holds the parts of a program where crates that use programs do not see them: so none of these
-/// crates has to be built with all that it takes to drop a module.
-trait Held: Send + Sync + UnwindSafe + RefUnwindSafe {
-    fn inner(&self) -> &Inner;
-}
-
-impl Held for Inner {
-    fn inner(&self) -> &Inner {
-        self
-    }
+    inner: Arc<Inner>,
 }
 
 /// What a program holds.
@@ -136,6 +123,6 @@ impl Program {
 
     /// What the program holds.
     pub(crate) fn inner(&self) -> &Inner {
-        self.inner.inner()
+        &self.inner
     }
 }
