@@ -1,8 +1,8 @@
 //! Builds a [`ShaderError`]: the message, the place, and the annotated source lines.
 
-use std::error::Error as _;
+use std::error::Error;
+use std::fmt;
 
-use naga::valid::{EntryPointError, ValidationError};
 use naga::{Span, WithSpan};
 
 use crate::{Location, ShaderError, ShaderErrorKind};
@@ -69,63 +69,50 @@ impl Report {
     }
 
     fn annotate(&self, message: &str, first: Option<Span>, source: &str) -> String {
-        let mut error = WithSpan::new(stand_in(!self.notes.is_empty()));
+        let mut error = WithSpan::new(Cause::chain(message, &self.notes));
         let Some(first) = first else {
-            return if self.notes.is_empty() {
-                String::new()
-            } else {
-                self.show(error, message, "")
-            };
+            return if self.notes.is_empty() { String::new() } else { error.emit_to_string("") };
         };
         let text = if self.labels.iter().any(|(span, _)| has_long_line(*span, source)) {
             let (excerpt, span) = excerpt(first, source);
-            self.show(error.with_span(span, &self.labels[0].1), message, &excerpt)
+            error.with_span(span, &self.labels[0].1).emit_to_string(&excerpt)
         } else {
             for (span, label) in &self.labels {
                 error = error.with_span(*span, label);
             }
-            self.show(error, message, source)
+            error.emit_to_string(source)
         };
         with_location(&text, location(first, source))
     }
+}
 
-    /// The text of an error with the message, and the notes, in the place of its own.
-    fn show(&self, error: WithSpan<ValidationError>, message: &str, source: &str) -> String {
-        let heading = error.as_inner().to_string();
-        let note = error.as_inner().source().map(ToString::to_string);
-        let (source, label) = (source.to_owned(), Some("wgsl".to_owned()));
-        let shown = naga::error::ShaderError { source, label, inner: Box::new(error) }.to_string();
-        let text = shown.strip_prefix("\nShader validation ").unwrap_or(&shown);
-        let text = text.replacen(&heading, message, 1);
-        match note.as_deref().and_then(|note| text.rsplit_once(note)) {
-            Some((before, after)) => with_notes(before, &self.notes, after),
-            None => text,
-        }
+/// A message and, as its sources, the notes: the shape that naga's renderer prints.
+#[derive(Debug)]
+struct Cause {
+    text: String,
+    next: Option<Box<Cause>>,
+}
+
+impl Cause {
+    fn chain(message: &str, notes: &[String]) -> Self {
+        let next = notes
+            .iter()
+            .rev()
+            .fold(None, |next, note| Some(Box::new(Self { text: note.clone(), next })));
+        Self { text: message.to_owned(), next }
     }
 }
 
-/// An error of which naga holds the code that shows it: to show another type of error would take
-/// another copy of all that code. It has one note, or none.
-fn stand_in(noted: bool) -> ValidationError {
-    if noted {
-        let (stage, source) = (naga::ShaderStage::Compute, EntryPointError::Conflict);
-        return ValidationError::EntryPoint { stage, name: String::new(), source };
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
-    ValidationError::Corrupted
 }
 
-/// Notes between what comes before the first and after the last; each begins as the first does, and
-/// its further lines where its text does.
-fn with_notes(before: &str, notes: &[String], after: &str) -> String {
-    let (above, start) = before.split_at(before.rfind('\n').map_or(0, |end| end + 1));
-    let indent = " ".repeat(start.len());
-    let mut text = above.to_owned();
-    for note in notes {
-        for (nth, line) in note.lines().enumerate() {
-            text.extend([if nth == 0 { start } else { &indent }, line, "\n"]);
-        }
+impl Error for Cause {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.next.as_deref().map(|next| next as _)
     }
-    text + after.strip_prefix('\n').unwrap_or(after)
 }
 
 /// The rendered text with that location in its heading, which shows the earliest place otherwise.
@@ -211,65 +198,4 @@ fn excerpt(span: Span, source: &str) -> (String, Span) {
     }
     let span = within(Span::from(start..start + shown), &text);
     (text, span)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::error::Error;
-    use std::fmt;
-
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// A message and, as its sources, the notes: the shape that naga's renderer prints.
-    #[derive(Debug)]
-    struct Cause {
-        text: String,
-        next: Option<Box<Cause>>,
-    }
-
-    impl fmt::Display for Cause {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(&self.text)
-        }
-    }
-
-    impl Error for Cause {
-        fn source(&self) -> Option<&(dyn Error + 'static)> {
-            self.next.as_deref().map(|next| next as _)
-        }
-    }
-
-    fn rendered_by_naga(report: &Report, source: &str) -> String {
-        let next = report
-            .notes
-            .iter()
-            .rev()
-            .fold(None, |next, note| Some(Box::new(Cause { text: note.clone(), next })));
-        let mut error = WithSpan::new(Cause { text: report.message.clone(), next });
-        for (span, label) in &report.labels {
-            error = error.with_span(*span, label);
-        }
-        with_location(&error.emit_to_string(source), location(report.labels[0].0, source))
-    }
-
-    proptest! {
-        #[test]
-        fn it_shows_messages_and_notes_as_naga_shows_those_of_an_error(
-            message in "[a-z$`é]{1,9}( [a-z]{1,9}){0,3}",
-            labels in prop::collection::vec((0u32..40, 0u32..9, "[a-z ]{0,9}"), 1..4),
-            notes in prop::collection::vec("[a-z= \\n]{0,20}", 0..4),
-        ) {
-            let source = "let a = 1;\n\nlet bcd = a + a;\n".repeat(5);
-            let mut report = Report::new(ShaderErrorKind::Validation, message);
-            for (start, size, label) in labels {
-                report = report.at(Span::new(start, start + size + 1), label);
-            }
-            report.notes = notes;
-            let expected = rendered_by_naga(&report, &source);
-            let first = Some(report.labels[0].0);
-            prop_assert_eq!(report.annotate(&report.message, first, &source), expected);
-        }
-    }
 }
