@@ -20,7 +20,6 @@ mod cooperative;
 mod declarations;
 mod directives;
 mod divisions;
-mod draft;
 mod entry;
 mod error;
 mod features;

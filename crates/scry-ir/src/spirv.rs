@@ -7,7 +7,6 @@ use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
-use crate::draft::Draft;
 use crate::{Features, Interface, Program, ShaderError};
 use crate::{
     bools, bounding, cooperative, fold, guard, initial, integers, loops, mixes, pointers, shifts,
@@ -96,7 +95,7 @@ fn write(
     let mut bindings: Vec<_> = buffers
         .map(|buffer| ResourceBinding { group: buffer.group, binding: buffer.binding })
         .collect();
-    let mut module = Draft::of(module);
+    let mut module = Cow::Borrowed(module);
     rewrite(&mut module, info, options)?;
     if options.folded {
         let params = fold::fold(module.to_mut()).map_err(|what| {
@@ -104,7 +103,10 @@ fn write(
         })?;
         bindings.push(params);
     }
-    let changed = if module.is_changed() { Some(revalidate(&module)?) } else { None };
+    let changed = match &module {
+        Cow::Owned(changed) => Some(revalidate(changed)?),
+        Cow::Borrowed(_) => None,
+    };
     let info = changed.as_ref().unwrap_or(info);
     number(&mut module, &bindings);
     let settings = settings(options);
@@ -120,7 +122,7 @@ fn write(
 /// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
 /// validator's of the module as it comes in.
 fn rewrite(
-    module: &mut Draft<'_>,
+    module: &mut Cow<'_, Module>,
     info: &ModuleInfo,
     options: &SpirvOptions,
 ) -> Result<(), ShaderError> {
@@ -173,7 +175,7 @@ fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
 
 /// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would be as
 /// much code to build as the rest of this file.
-fn number(module: &mut Draft<'_>, bindings: &[ResourceBinding]) {
+fn number(module: &mut Cow<'_, Module>, bindings: &[ResourceBinding]) {
     let at = |binding| ResourceBinding { group: 0, binding };
     if bindings.iter().zip(0..).all(|(old, number)| *old == at(number)) {
         return;
