@@ -1,12 +1,13 @@
 //! Refuses layouts that naga computes wrongly: it forgets the `@align` of a member when the
 //! struct of that member stands inside another type, in offsets, sizes and strides.
 
+use std::collections::BTreeMap;
+
 use naga::proc::Alignment;
 use naga::{AddressSpace, Handle, Module, Span, Type, TypeInner};
 
 use crate::ShaderErrorKind;
 use crate::declarations::Declarations;
-use crate::map::Map;
 use crate::report::Report;
 
 /// An `@align` attribute.
@@ -28,7 +29,7 @@ struct Demand {
 /// Checks every type that the host shares.
 pub(crate) fn check(module: &Module, outline: &Declarations<'_>) -> Result<(), Box<Report>> {
     let attributes = attributes(outline);
-    if attributes.iter().len() == 0 {
+    if attributes.is_empty() {
         return Ok(());
     }
     let (shared, nested) = shared_types(module);
@@ -50,9 +51,9 @@ pub(crate) fn check(module: &Module, outline: &Declarations<'_>) -> Result<(), B
 }
 
 /// The `@align` attributes of each struct.
-fn attributes<'a>(outline: &Declarations<'a>) -> Map<&'a str, Vec<Attribute>> {
-    let mut found: Map<&str, Vec<Attribute>> = Map::default();
-    for (name, body) in outline.structs.iter() {
+fn attributes<'a>(outline: &Declarations<'a>) -> BTreeMap<&'a str, Vec<Attribute>> {
+    let mut found: BTreeMap<&str, Vec<Attribute>> = BTreeMap::new();
+    for (name, body) in &outline.structs {
         let mut pending = None;
         let mut at = body.start;
         while at < body.end {
@@ -71,7 +72,7 @@ fn attributes<'a>(outline: &Declarations<'a>) -> Map<&'a str, Vec<Attribute>> {
             if outline.text(at + 1) == ":"
                 && let Some((value, span)) = pending.take()
             {
-                found.value_or_default(name).push(Attribute {
+                found.entry(name).or_default().push(Attribute {
                     member: outline.text(at).to_owned(),
                     value,
                     span,

@@ -2,6 +2,7 @@
 //! its work grows with the square of a function's length, and it copies constants where they are
 //! used.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use naga::Span;
@@ -9,7 +10,6 @@ use naga::Span;
 use crate::ShaderErrorKind;
 use crate::declarations::Declarations;
 use crate::lex::Kind;
-use crate::map::Map;
 use crate::report::Report;
 
 /// Tokens of one function.
@@ -66,17 +66,16 @@ struct Constant {
 
 /// The constants of a module and of its functions.
 struct Weights<'a> {
-    constants: Map<&'a str, Constant>,
+    constants: BTreeMap<&'a str, Constant>,
 }
 
 impl<'a> Weights<'a> {
     /// Adds up the constants, each after those that it uses. Constants in a cycle, which the
     /// compiler refuses, weigh what was known of them.
     fn new(outline: &Declarations<'a>) -> Self {
-        let mut weights = Self { constants: Map::default() };
-        let mut open: Vec<(&str, bool)> = Vec::new();
-        open.extend(outline.constants.iter().map(|(name, _)| (*name, false)));
-        open.extend(outline.local_constants.iter().map(|(name, _)| (*name, false)));
+        let mut weights = Self { constants: BTreeMap::new() };
+        let names = outline.constants.keys().chain(outline.local_constants.keys());
+        let mut open: Vec<(&str, bool)> = names.map(|name| (*name, false)).collect();
         while let Some((name, parts_done)) = open.pop() {
             let locals = outline.local_constants.get(name).map_or(&[][..], Vec::as_slice);
             let bodies = outline.constants.get(name).into_iter().chain(locals);
@@ -85,7 +84,7 @@ impl<'a> Weights<'a> {
                     weights.constant(outline, body).max(most)
                 });
                 weights.constants.insert(name, constant);
-            } else if weights.constants.get(name).is_none() {
+            } else if !weights.constants.contains_key(name) {
                 let mut bodies = bodies.cloned().peekable();
                 if bodies.peek().is_some() {
                     weights.constants.insert(name, Constant::default());
@@ -107,7 +106,7 @@ impl<'a> Weights<'a> {
         let (mut sum, mut zeros, mut accesses) = (0u64, 0u64, 1u64);
         for at in body.clone() {
             match outline.tokens[at].kind {
-                Kind::Word if outline.constants.get(outline.text(at)).is_some() => {
+                Kind::Word if outline.constants.contains_key(outline.text(at)) => {
                     sum = sum.saturating_add(self.get(outline.text(at)).copies);
                 }
                 Kind::TemplateClose if is_empty_call(outline, at) => {

@@ -1,25 +1,25 @@
 //! The module-scope declarations of a source, found in its tokens: what the steps need that
 //! naga's module does not tell.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use naga::Span;
 
 use crate::lex::{Kind, Token};
-use crate::map::Map;
 
 /// The declarations at module scope.
 pub(crate) struct Declarations<'a> {
     pub(crate) source: &'a str,
     pub(crate) tokens: &'a [Token],
     /// The tokens of the initialiser of each `const`.
-    pub(crate) constants: Map<&'a str, Range<usize>>,
+    pub(crate) constants: BTreeMap<&'a str, Range<usize>>,
     /// The same of every `const` within a function; of one name there may be several.
-    pub(crate) local_constants: Map<&'a str, Vec<Range<usize>>>,
+    pub(crate) local_constants: BTreeMap<&'a str, Vec<Range<usize>>>,
     /// The tokens of the type that each `alias` stands for.
-    pub(crate) aliases: Map<&'a str, Range<usize>>,
+    pub(crate) aliases: BTreeMap<&'a str, Range<usize>>,
     /// The tokens between the braces of each `struct`.
-    pub(crate) structs: Map<&'a str, Range<usize>>,
+    pub(crate) structs: BTreeMap<&'a str, Range<usize>>,
     /// The name of each `fn`, and the tokens between its braces; in source order.
     pub(crate) functions: Vec<(&'a str, Range<usize>)>,
 }
@@ -30,10 +30,10 @@ impl<'a> Declarations<'a> {
         let mut outline = Self {
             source,
             tokens,
-            constants: Map::default(),
-            local_constants: Map::default(),
-            aliases: Map::default(),
-            structs: Map::default(),
+            constants: BTreeMap::new(),
+            local_constants: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            structs: BTreeMap::new(),
             functions: Vec::new(),
         };
         let mut at = 0;
@@ -98,7 +98,7 @@ impl<'a> Declarations<'a> {
         for at in body {
             if self.text(at) == "const" {
                 let (name, value) = (self.text(at + 1), self.initialiser(at));
-                self.local_constants.value_or_default(name).push(value);
+                self.local_constants.entry(name).or_default().push(value);
             }
         }
     }

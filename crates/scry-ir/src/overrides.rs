@@ -1,13 +1,12 @@
 //! `override` declarations: the values given for them are checked, then put in.
 
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use naga::back::PipelineConstants;
 use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
-use crate::map::Map;
 use crate::report::Report;
 use crate::validate::MAX_WORKGROUP;
 use crate::{Override, ShaderErrorKind, naga_error};
@@ -42,33 +41,28 @@ impl Declaration {
 }
 
 /// The values given, by naga's key.
-pub(crate) type Values = Map<String, f64>;
+pub(crate) type Values = BTreeMap<String, f64>;
 
 impl Declared {
     /// Lists the named overrides of a module, in source order.
     pub(crate) fn collect(module: &Module) -> Self {
-        let mut declared = Vec::new();
-        // In the order of the source.
-        let mut order: Vec<u64> = Vec::new();
+        let mut list = Vec::new();
         for (handle, declaration) in module.overrides.iter() {
             let span = module.overrides.get_span(handle);
             if let TypeInner::Scalar(scalar) = module.types[declaration.ty].inner
                 && let Some(name) = declaration.name.clone()
             {
-                let start = span.to_range().map_or(u32::MAX, |at| at.start as u32);
-                order.push(u64::from(start) << 32 | declared.len() as u64);
-                declared.push(Some(Declaration {
+                list.push(Declaration {
                     name,
                     id: declaration.id,
                     scalar,
                     span,
                     has_default: declaration.init.is_some(),
                     default: declaration.init.and_then(|init| plain_number(module, init)),
-                }));
+                });
             }
         }
-        order.sort_unstable();
-        let list = order.iter().filter_map(|at| declared[*at as u32 as usize].take()).collect();
+        list.sort_by_key(|d| d.span.to_range().map_or(usize::MAX, |range| range.start));
         Self { list }
     }
 
@@ -79,7 +73,7 @@ impl Declared {
             let declaration = self.find(key)?;
             check(declaration, *value)?;
             let key = declaration.key();
-            if values.get(&key).is_some() {
+            if values.contains_key(&key) {
                 let name = declaration.spelled();
                 return Err(refuse(format!("override {name} is given twice"), declaration));
             }
@@ -197,25 +191,19 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
         return Ok(module);
     }
     let declared = Declared::collect(&module);
-    let missing = |d: &&Declaration| !d.has_default && values.get(&d.key()).is_none();
+    let missing = |d: &&Declaration| !d.has_default && !values.contains_key(&d.key());
     if let Some(declaration) = declared.list.iter().find(missing) {
         let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
         let message = format!("override {name} of type {ty} has no default and no value is given");
         return Err(refuse(message, declaration));
     }
-    let mut constants = PipelineConstants::default();
-    for key in declared.list.iter().map(Declaration::key) {
-        if let Some(value) = values.get(&key) {
-            constants.insert(key, *value);
-        }
-    }
+    let keys = declared.list.iter().map(Declaration::key);
+    let constants: PipelineConstants =
+        keys.filter_map(|key| values.get(&key).map(|value| (key, *value))).collect();
     let unused = ModuleInfo::default();
-    let changed = match process_overrides(&module, &unused, None, &constants) {
-        Ok((Cow::Owned(changed), _)) => Some(changed),
-        Ok((Cow::Borrowed(_), _)) => None,
-        Err(error) => return Err(explain(&error)),
-    };
-    Ok(changed.unwrap_or(module))
+    let (module, _) =
+        process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;
+    Ok(module.into_owned())
 }
 
 /// What naga says of values that fit their types, but not the kernel.

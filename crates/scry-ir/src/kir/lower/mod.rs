@@ -31,8 +31,10 @@ mod tests;
 mod types;
 mod variables;
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
+use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
 use naga::{Block, LocalVariable, Module, Statement};
 
@@ -42,7 +44,6 @@ use self::places::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
-use crate::map::Map;
 use crate::program::Inner;
 use crate::{Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
 
@@ -124,7 +125,7 @@ struct Lower<'m> {
     types: Types<'m>,
     indexed: Rc<Indexed>,
     /// Whether a loop is proven to end, by its body.
-    finite: Map<*const Block, bool>,
+    finite: HashMap<*const Block, bool>,
     checked: bool,
     /// The workgroup size.
     size: [u32; 3],
@@ -135,9 +136,9 @@ struct Lower<'m> {
     /// By global expression, once it is used.
     global_expressions: Vec<Option<Operand>>,
     /// The places of functions' local variables that are in memory.
-    local_arrays: Map<*const LocalVariable, Pointer>,
-    constants: Map<Const, Value>,
-    tables: Map<(Ty, Rc<[Value]>), Pointer>,
+    local_arrays: HashMap<*const LocalVariable, Pointer>,
+    constants: HashMap<Const, Value, RandomState>,
+    tables: HashMap<(Ty, Rc<[Value]>), Pointer>,
     /// By buffer: the length of its runtime-sized array, and the index of its last element.
     lengths: Vec<Option<(Value, Value)>>,
     /// How often each scope has been left, by label.
@@ -190,9 +191,9 @@ impl<'m> Lower<'m> {
             frame: Frame::new(&entry.function, info.get_entry_point(0), Vec::new()),
             globals: vec![None; module.global_variables.len()],
             global_expressions: vec![None; module.global_expressions.len()],
-            local_arrays: Map::default(),
-            constants: Map::default(),
-            tables: Map::default(),
+            local_arrays: HashMap::new(),
+            constants: HashMap::default(),
+            tables: HashMap::new(),
             lengths: vec![None; interface.bindings.len()],
             leaves: Vec::new(),
             depth: 0,
@@ -226,8 +227,8 @@ impl<'m> Lower<'m> {
 }
 
 /// The verdict on each loop, by its body.
-fn finite(module: &Module) -> Map<*const Block, bool> {
-    let mut found = Map::default();
+fn finite(module: &Module) -> HashMap<*const Block, bool> {
+    let mut found = HashMap::new();
     for (function, verdicts) in handles::functions(module).iter().zip(loops::verdicts(module)) {
         let mut verdicts = verdicts.into_iter();
         judge(&function.body, &mut verdicts, &mut found);
@@ -239,7 +240,7 @@ fn finite(module: &Module) -> Map<*const Block, bool> {
 fn judge(
     block: &Block,
     verdicts: &mut std::vec::IntoIter<bool>,
-    found: &mut Map<*const Block, bool>,
+    found: &mut HashMap<*const Block, bool>,
 ) {
     for statement in block.iter() {
         match statement {

@@ -9,10 +9,13 @@
 //! lets the writes of others in. Buffers that the kernel cannot write never change. Places that
 //! are written without any of these by others are data races, for which either value is right.
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
 use super::identity::commutes;
 use super::names::{Assigned, Names, diverges, escapes};
-use crate::map::Map;
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {
@@ -21,7 +24,7 @@ pub(super) fn cse(kir: &mut Kir) {
         names: Names::new(kir.values.len()),
         loops: Assigned::new(&body),
         start: Vec::new(),
-        table: Map::default(),
+        table: HashMap::default(),
         added: Vec::new(),
         vars: vec![Known::Zero; kir.vars.len()],
         learned: Vec::new(),
@@ -53,8 +56,9 @@ struct Cse<'a> {
     loops: Assigned,
     /// What goes to the start of the kernel.
     start: Block,
-    /// What was computed; nothing where that is visible no longer.
-    table: Map<Key, Option<Value>>,
+    /// What was computed; nothing where that is visible no longer. Its hash is quick, and has a key
+    /// of this process, so that no source can be made to collide.
+    table: HashMap<Key, Option<Value>, RandomState>,
     /// What was added to the table, except at the start of the kernel.
     added: Vec<Key>,
     vars: Vec<Known>,
@@ -223,7 +227,7 @@ impl Cse<'_> {
             let Some(offset) = place.offset.checked_add(nth * ty.size()) else { return };
             let place = Place { offset, ..place };
             let key = key(self.kir, ty, Inst::Load { place, count: 1 }, state);
-            if self.table.value_or_default(key).replace(*value).is_none() {
+            if self.table.insert(key, Some(*value)).flatten().is_none() {
                 self.added.push(key);
             }
         }
@@ -244,7 +248,7 @@ impl Cse<'_> {
             Inst::Const(_) | Inst::Builtin(_) | Inst::ArrayLength { .. } => {
                 let key = (ty, definition.inst, 0);
                 let start = &mut self.start;
-                let same = *self.table.value_or_default(key).get_or_insert_with(|| {
+                let same = *self.table.entry(key).or_default().get_or_insert_with(|| {
                     start.push(Stmt::Let(value));
                     value
                 });

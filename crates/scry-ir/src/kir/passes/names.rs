@@ -65,8 +65,8 @@ pub(super) struct Assigned {
     order: Vec<Var>,
     /// By label.
     loops: Vec<Range<usize>>,
-    /// Variable and place in `order`, sorted; see [`place`].
-    places: Vec<u64>,
+    /// Variable and place in `order`, sorted.
+    places: Vec<(Var, usize)>,
 }
 
 impl Assigned {
@@ -74,7 +74,7 @@ impl Assigned {
     pub fn new(body: &Block) -> Self {
         let mut assigned = Self { order: Vec::new(), loops: Vec::new(), places: Vec::new() };
         assigned.block(body);
-        let places = assigned.order.iter().zip(0..).map(|(var, at)| place(*var, at));
+        let places = assigned.order.iter().zip(0..).map(|(var, at)| (*var, at));
         assigned.places = places.collect();
         assigned.places.sort_unstable();
         assigned
@@ -105,24 +105,16 @@ impl Assigned {
 
     /// The variables that a loop assigns, each once, sorted.
     pub fn within_once(&self, label: Label) -> Vec<Var> {
-        let mut places: Vec<u64> = self.within(label).iter().map(|var| place(*var, 0)).collect();
-        places.sort_unstable();
-        places.dedup();
-        places.into_iter().map(|place| Var((place >> 32) as u32)).collect()
+        let mut vars = self.within(label).to_vec();
+        vars.sort_unstable();
+        vars.dedup();
+        vars
     }
 
     /// Statements of a loop that assign a variable.
     pub fn count(&self, label: Label, var: Var) -> usize {
         let Some(range) = self.loops.get(label.0 as usize) else { return 0 };
-        let below = |at: usize| {
-            let limit = place(var, at);
-            self.places.partition_point(|place| *place < limit)
-        };
+        let below = |at: usize| self.places.partition_point(|place| *place < (var, at));
         below(range.end) - below(range.start)
     }
-}
-
-/// A variable and a place, to be sorted by both.
-fn place(var: Var, at: usize) -> u64 {
-    (var.index() as u64) << 32 | at as u64
 }
