@@ -42,7 +42,6 @@ impl Library {
     ///
     /// # Errors
     /// The name of the function that the library does not have.
-    #[inline(never)]
     pub(super) fn function(&self, symbol: &'static CStr) -> Result<*const c_void, Missing> {
         // SAFETY: the address is not used here, and any symbol has one.
         let found = unsafe { self.raw.get::<*const c_void>(symbol.to_bytes_with_nul()) };
@@ -60,36 +59,6 @@ impl Missing {
         self.0.to_string_lossy().into_owned()
     }
 }
-
-/// Looks functions up, and keeps the first that is not there.
-pub(super) struct Search<'a> {
-    library: &'a Library,
-    missing: Option<Missing>,
-}
-
-impl<'a> Search<'a> {
-    pub(super) fn new(library: &'a Library) -> Self {
-        Self { library, missing: None }
-    }
-
-    /// Where a function begins; not to be used before the search is found to be complete.
-    #[inline(never)]
-    pub(super) fn find(&mut self, symbol: &'static CStr) -> *const c_void {
-        self.library.function(symbol).unwrap_or_else(|missing| {
-            self.missing.get_or_insert(missing);
-            absent as *const c_void
-        })
-    }
-
-    /// # Errors
-    /// The first function that the library does not have.
-    pub(super) fn complete(self) -> Result<(), Missing> {
-        self.missing.map_or(Ok(()), Err)
-    }
-}
-
-/// Stands in for functions that are not there, and is never called.
-extern "C" fn absent() {}
 
 /// A table of a library's functions, filled when the library is opened: a line for each, with the
 /// field, the symbol, and the types of the parameters. All give a code of type `$code`.
@@ -112,19 +81,17 @@ macro_rules! functions {
             fn of(
                 library: $crate::backend::cuda::library::Library,
             ) -> Result<Self, $crate::backend::cuda::library::Missing> {
-                let mut search = $crate::backend::cuda::library::Search::new(&library);
-                $(
+                Ok(Self {
                     // SAFETY: the library's header declares the function with these types, and
                     // the table keeps the library loaded.
-                    let $field = unsafe {
+                    $($field: unsafe {
                         std::mem::transmute::<
                             *const std::ffi::c_void,
                             unsafe extern "C" fn($($parameter),*) -> $code,
-                        >(search.find($symbol))
-                    };
-                )*
-                search.complete()?;
-                Ok(Self { $($field,)* library })
+                        >(library.function($symbol)?)
+                    },)*
+                    library,
+                })
             }
         }
     };
