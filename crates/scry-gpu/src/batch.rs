@@ -178,20 +178,18 @@ impl Batch {
     pub fn submit_timed(self) -> Result<Vec<Duration>> {
         let (context, list) = (&self.context, self.list);
         // Copies may be launches too, which is nobody's business.
-        let mut copies = Vec::new();
-        for command in &list.commands {
-            if let Command::Dispatch(dispatch) = command {
-                copies.push(dispatch.copies);
-            }
-        }
+        let is_copy = |command: &Command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.copies),
+            _ => None,
+        };
+        let copies: Vec<bool> = list.commands.iter().filter_map(is_copy).collect();
         let Some(point) = self.latest.submit(|| context.submit_list(list, true))? else {
             return Ok(Vec::new());
         };
         self.context.wait(point)?;
-        let mut times = self.context.note_loss(self.context.driver.timings(point))?;
-        let mut copies = copies.into_iter();
-        times.retain(|_| copies.next() == Some(false));
-        Ok(times)
+        let times = self.context.note_loss(self.context.driver.timings(point))?;
+        let launches = times.into_iter().zip(copies).filter(|(_, is_copy)| !is_copy);
+        Ok(launches.map(|(time, _)| time).collect())
     }
 
     /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew

@@ -100,18 +100,20 @@ impl Walk<'_> {
                 len: self.array_len(size)?,
                 stride,
             },
-            TypeInner::Struct { ref members, span } => {
-                let mut laid_out = Vec::with_capacity(members.len());
-                for member in members {
-                    laid_out.push(Member {
-                        name: member.name.clone().unwrap_or_default(),
-                        offset: member.offset,
-                        layout: self.layout(member.ty, left)?,
-                    });
-                }
-                let name = ty.name.clone().unwrap_or_default();
-                TypeLayout::Struct { name, members: laid_out, size: span }
-            }
+            TypeInner::Struct { ref members, span } => TypeLayout::Struct {
+                name: ty.name.clone().unwrap_or_default(),
+                members: members
+                    .iter()
+                    .map(|member| {
+                        Ok(Member {
+                            name: member.name.clone().unwrap_or_default(),
+                            offset: member.offset,
+                            layout: self.layout(member.ty, left)?,
+                        })
+                    })
+                    .collect::<Result<_, NoLayout>>()?,
+                size: span,
+            },
             _ => return Err(NoLayout::NotShareable),
         })
     }

@@ -118,16 +118,13 @@ impl TensorMap {
         if !(2..=5).contains(&rank) || counts != [rank; 2] || rest != [0; 3] {
             return None;
         }
-        let mut tile = Vec::with_capacity(rank);
-        for at in 11..11 + rank {
-            tile.push(u32::try_from(word(at)).ok()?);
-        }
+        let tile = (11..11 + rank).map(|at| u32::try_from(word(at)).ok());
         Some(Self {
             element: *TensorElement::ALL.get(usize::from(element))?,
             offset: word(1),
             dims: (2..2 + rank).map(word).collect(),
             strides: (7..6 + rank).map(word).collect(),
-            tile,
+            tile: tile.collect::<Option<_>>()?,
             swizzle: *TensorSwizzle::ALL.get(usize::from(swizzle))?,
         })
     }

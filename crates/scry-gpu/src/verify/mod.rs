@@ -27,7 +27,7 @@ use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::element::{Element, bytes_of};
 use crate::error::{GpuError, Result};
-use crate::info::BackendKind;
+use crate::info::{BackendKind, DeviceInfo};
 use crate::kernel::CompileOptions;
 use crate::launch::{Invocations, Launch};
 use scry_ir::TypeLayout;
@@ -155,20 +155,17 @@ impl Work<'_> {
     /// As [`Device::compile`] and [`Device::run`].
     pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
         let kernel = device.compile_with(self.wgsl, self.options)?;
-        let mut held: Vec<Box<dyn Held>> = Vec::new();
-        for contents in self.contents {
-            held.push(contents.hold(device)?);
-        }
+        let held: Vec<Box<dyn Held>> =
+            self.contents.iter().map(|contents| contents.hold(device)).collect::<Result<_>>()?;
         let bindings: Vec<&dyn Binding> = held.iter().map(|held| held.binding()).collect();
         device.run_configured(&kernel, &bindings, self.launch.clone())?;
-        let mut outputs = Vec::new();
-        for (binding, held) in kernel.interface().bindings.iter().zip(&held) {
-            if binding.access.writes() {
-                let (name, layout) = (binding.name.clone(), binding.layout.clone());
-                outputs.push(Output { name, layout, bytes: held.bytes()? });
-            }
-        }
-        Ok(outputs)
+        let declared = kernel.interface().bindings.iter().zip(&held);
+        let written = declared.filter(|(binding, _)| binding.access.writes());
+        let outputs = written.map(|(binding, held)| {
+            let (name, layout) = (binding.name.clone(), binding.layout.clone());
+            Ok(Output { name, layout, bytes: held.bytes()? })
+        });
+        outputs.collect()
     }
 
     /// Runs the kernel on a device, and compares with what the reference made of it. Floats may
@@ -200,10 +197,9 @@ fn is_lacking(error: &GpuError) -> bool {
 /// # Errors
 /// As [`Device::open`]: a device that is listed but does not open.
 pub fn devices() -> Result<Vec<Device>> {
-    let mut devices = Vec::new();
-    for info in Device::list() {
-        devices.push(Device::open(&format!("{}:{}", info.backend, info.index))?);
-    }
+    let infos = Device::list();
+    let open = |info: &DeviceInfo| Device::open(&format!("{}:{}", info.backend, info.index));
+    let mut devices: Vec<Device> = infos.iter().map(open).collect::<Result<_>>()?;
     devices.sort_by_key(|device| device.backend_kind() != BackendKind::Cpu);
     Ok(devices)
 }

@@ -109,14 +109,8 @@ pub(super) fn available_memory() -> Option<u64> {
             "/sys/fs/cgroup/memory/memory.usage_in_bytes",
         ),
     ];
-    let mut least = meminfo("MemAvailable");
-    for (most, used) in groups {
-        if let (Some(most), Some(used)) = (number_in(most), number_in(used)) {
-            let left = most.saturating_sub(used);
-            least = Some(least.map_or(left, |least| least.min(left)));
-        }
-    }
-    least
+    let left = |(most, used)| Some(number_in(most)?.saturating_sub(number_in(used)?));
+    groups.into_iter().filter_map(left).chain(meminfo("MemAvailable")).min()
 }
 
 /// The number that a file consists of.

@@ -52,15 +52,13 @@ pub(super) struct Operations {
 
 /// Looks up what steps name. An error, in words, if something is not there or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
-    let mut list = Vec::with_capacity(steps.len());
-    let mut cost = Some(Duration::ZERO);
-    for step in steps {
-        if let Step::Run(command) = step {
-            let operation = tables.operation(command)?;
-            cost = cost.zip(operation.cost()).map(|(sum, cost)| sum + cost);
-            list.push(operation);
-        }
-    }
+    let commands = steps.iter().filter_map(|step| match step {
+        Step::Barrier(_) => None,
+        Step::Run(command) => Some(command),
+    });
+    let list: Vec<_> =
+        commands.map(|command| tables.operation(command)).collect::<Result<_, _>>()?;
+    let cost = list.iter().map(Operation::cost).sum::<Option<Duration>>();
     Ok(Operations { list, cost })
 }
 

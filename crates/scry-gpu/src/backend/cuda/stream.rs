@@ -196,10 +196,8 @@ pub(super) struct Sides {
 impl Sides {
     /// So many.
     pub(super) fn new(gpu: &Arc<Gpu>, count: usize) -> Result<Self> {
-        let mut streams = Vec::with_capacity(count);
-        for _ in 0..count {
-            streams.push((Stream::new(gpu)?, Event::new(gpu)?));
-        }
+        let one = |_| Ok((Stream::new(gpu)?, Event::new(gpu)?));
+        let streams = (0..count).map(one).collect::<Result<_>>()?;
         Ok(Self { streams, forked: Event::new(gpu)? })
     }
 

@@ -33,11 +33,7 @@ impl Timer {
 
     /// The time of each dispatch, of a submission that is done.
     pub(super) fn durations(&self) -> Result<Vec<Duration>> {
-        let mut durations = Vec::with_capacity(self.events.len() / 2);
-        for pair in self.events.chunks_exact(2) {
-            durations.push(pair[0].until(&pair[1])?);
-        }
-        Ok(durations)
+        self.events.chunks_exact(2).map(|pair| pair[0].until(&pair[1])).collect()
     }
 
     /// Gives the events back.

@@ -177,17 +177,12 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
 fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
     // SAFETY: the physical device is one of the instance's.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
+    let computing = (0u32..)
+        .zip(&families)
+        .filter(|(_, family)| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
+        .map(|(index, family)| (index, family.timestamp_valid_bits));
     // The first of those with timestamps, else the first.
-    let mut first = None;
-    for (index, family) in (0u32..).zip(&families) {
-        let found = (index, family.timestamp_valid_bits);
-        match (family.queue_flags.contains(vk::QueueFlags::COMPUTE), found.1) {
-            (false, _) => {}
-            (true, 0) => first = first.or(Some(found)),
-            (true, _) => return Some(found),
-        }
-    }
-    first
+    computing.min_by_key(|(_, valid_bits)| *valid_bits == 0)
 }
 
 fn properties(

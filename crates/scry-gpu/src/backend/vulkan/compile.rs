@@ -79,17 +79,12 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
 }
 
 fn descriptor_types(program: &Program, folded: bool) -> Vec<vk::DescriptorType> {
-    let mut types = Vec::new();
-    for binding in &program.interface().bindings {
-        types.push(match binding.space {
-            Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
-            Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
-        });
-    }
-    if folded {
-        types.push(vk::DescriptorType::UNIFORM_BUFFER);
-    }
-    types
+    let declared = program.interface().bindings.iter();
+    let declared = declared.map(|binding| match binding.space {
+        Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
+        Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
+    });
+    declared.chain(folded.then_some(vk::DescriptorType::UNIFORM_BUFFER)).collect()
 }
 
 /// True if a blob begins with the header that Vulkan puts before the caches of this very device
