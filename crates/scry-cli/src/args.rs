@@ -120,8 +120,21 @@ pub struct Emit {
     /// Leave out the checks of indices and loops.
     #[arg(long)]
     pub unchecked: bool,
+    /// Write SPIR-V otherwise for a defect of a driver, by a name that `scry devices` shows; can be
+    /// repeated.
+    #[arg(long = "workaround", value_name = "NAME", value_parser = workaround)]
+    pub workarounds: Vec<scry_ir::SpirvWorkarounds>,
     #[command(flatten)]
     pub selection: Selection,
+}
+
+/// The rewrite of SPIR-V of this name.
+fn workaround(name: &str) -> Result<scry_ir::SpirvWorkarounds, String> {
+    use scry_ir::SpirvWorkarounds as Workarounds;
+    Workarounds::named(name).ok_or_else(|| {
+        let names: Vec<_> = Workarounds::all().names().collect();
+        format!("there are {}", names.join(", "))
+    })
 }
 
 /// What `scry emit` can write.

@@ -2,6 +2,8 @@
 //!
 //! SPIR-V has instructions for them, but kernels were found that get wrong bits from them on
 //! NVIDIA's driver 580, where the word is the same for all invocations.
+//!
+//! Only with [`EXPAND_BIT_FIELDS`](crate::SpirvWorkarounds::EXPAND_BIT_FIELDS).
 
 use naga::{
     Arena, BinaryOperator, Expression, Handle, Literal, MathFunction, Module, Scalar, ScalarKind,

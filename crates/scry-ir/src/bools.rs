@@ -4,6 +4,8 @@
 //! found where an invocation does not see what others have stored to such a variable. So these
 //! variables get a twin of their type that has `u32` for `bool`; what is loaded is compared with
 //! zero, and what is stored is 0 or 1.
+//!
+//! Only with [`WORKGROUP_BOOL_AS_U32`](crate::SpirvWorkarounds::WORKGROUP_BOOL_AS_U32).
 
 use naga::proc::Layouter;
 use naga::valid::{FunctionInfo, ModuleInfo};

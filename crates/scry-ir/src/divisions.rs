@@ -7,15 +7,17 @@
 //! The remainder of signed numbers is the dividend less divisor times quotient, for that
 //! instruction of SPIR-V takes no negative numbers in Vulkan.
 //!
-//! Vectors are divided component by component. NVIDIA's driver 580 leaves undefined what comes of
-//! a vector with the same number in all components, divided by such a constant, if any component
-//! but the first is used: even the store of it is gone.
+//! With [`SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS`] vectors are divided component by component.
+//! NVIDIA's driver 580 leaves undefined what comes of a vector with the same number in all
+//! components, divided by such a constant, if any component but the first is used: even the store
+//! of it is gone.
 
 use naga::{
     Arena, BinaryOperator, Expression, Handle, Literal, Module, Scalar, ScalarKind, Span, Type,
     TypeInner, UniqueArena, VectorSize,
 };
 
+use crate::SpirvWorkarounds;
 use crate::integers::{Context, integer};
 use crate::rebuild::{Lowering, Maker};
 
@@ -28,6 +30,8 @@ pub(crate) struct Division {
     /// Of vectors: how many components, and the type, which is not known at first.
     size: Option<VectorSize>,
     ty: Option<Handle<Type>>,
+    /// A vector is divided component by component.
+    is_split: bool,
     /// All components of a vector are the same.
     is_same: bool,
     /// The divisor may be one that nothing can be divided by.
@@ -52,10 +56,12 @@ pub(crate) fn division(context: &Context<'_>, expression: &Expression) -> Option
     };
     let expressions = &context.function.expressions;
     let guarded = !is_harmless(context.module, expressions, right);
-    let rewritten = guarded || size.is_some() || (is_signed && op == BinaryOperator::Modulo);
+    let splits = context.workarounds.contains(SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS);
+    let is_split = splits && size.is_some();
+    let rewritten = guarded || is_split || (is_signed && op == BinaryOperator::Modulo);
     let is_splat = |at: Expr| matches!(expressions[at], Expression::Splat { .. });
     let is_same = is_splat(left) && is_splat(right);
-    rewritten.then_some(Division { scalar, size, ty: None, is_same, guarded })
+    rewritten.then_some(Division { scalar, size, ty: None, is_split, is_same, guarded })
 }
 
 /// True for constants that everything can be divided by.
@@ -88,7 +94,7 @@ fn is_zero_or_minus_one(literal: Literal) -> bool {
 
 impl Lowering for Division {
     fn size(&self) -> Option<VectorSize> {
-        None
+        self.size.filter(|_| !self.is_split)
     }
 
     fn lower(&self, expression: &Expression, make: &mut Maker) -> Expr {
@@ -114,7 +120,7 @@ impl Lowering for Division {
 impl Division {
     /// Has the type of a vector among those of the module.
     pub(crate) fn settle(&mut self, types: &mut UniqueArena<Type>) {
-        self.ty = self.size.map(|size| {
+        self.ty = self.size.filter(|_| self.is_split).map(|size| {
             let inner = TypeInner::Vector { size, scalar: self.scalar };
             types.insert(Type { name: None, inner }, Span::UNDEFINED)
         });

@@ -64,7 +64,7 @@ pub(crate) fn fold(module: &mut Module) -> Result<ResourceBinding, String> {
 }
 
 /// A binding that no variable of the module has.
-fn unused_binding(module: &Module) -> ResourceBinding {
+pub(crate) fn unused_binding(module: &Module) -> ResourceBinding {
     let mut found = ResourceBinding { group: 0, binding: 0 };
     let mut used = Vec::new();
     for (_, variable) in module.global_variables.iter() {

@@ -3,6 +3,8 @@
 //! SPIR-V has initialisers for that. But if a constant is stored to one component of such a vector,
 //! and nothing else anywhere, NVIDIA's driver 580 has that already in what was loaded before, at an
 //! index that is known at run time.
+//!
+//! Only with [`STORE_INITIAL_VECTORS`](crate::SpirvWorkarounds::STORE_INITIAL_VECTORS).
 
 use naga::valid::ModuleInfo;
 use naga::{

@@ -1,5 +1,5 @@
 //! Writes operations on numbers, most of them integers, as what has WGSL's result on every driver,
-//! all in one pass.
+//! all in one pass. Divisions and bytes are always rewritten; the rest is for defects of drivers.
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{
@@ -7,6 +7,7 @@ use naga::{
     VectorSize,
 };
 
+use crate::SpirvWorkarounds;
 use crate::bits::{self, Bits};
 use crate::bytes::{self, Bytes};
 use crate::divisions::{self, Division};
@@ -23,6 +24,7 @@ pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
     pub(crate) function: &'a Function,
     info: &'a FunctionInfo,
+    pub(crate) workarounds: SpirvWorkarounds,
 }
 
 /// How one operation is written.
@@ -34,13 +36,14 @@ enum Change {
 }
 
 /// True if the module has operations that have to be written otherwise.
-pub(crate) fn needed(module: &Module, info: &ModuleInfo) -> bool {
-    contexts(module, info).any(|context| context.changes().iter().any(Option::is_some))
+pub(crate) fn needed(module: &Module, info: &ModuleInfo, workarounds: SpirvWorkarounds) -> bool {
+    contexts(module, info, workarounds).any(|context| context.changes().iter().any(Option::is_some))
 }
 
 /// Rewrites the operations. `info` is the validator's of this very module.
-pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
-    let mut all: Vec<Vec<_>> = contexts(module, info).map(|context| context.changes()).collect();
+pub(crate) fn apply(module: &mut Module, info: &ModuleInfo, workarounds: SpirvWorkarounds) {
+    let contexts = contexts(module, info, workarounds);
+    let mut all: Vec<Vec<_>> = contexts.map(|context| context.changes()).collect();
     for change in all.iter_mut().flatten().flatten() {
         match change {
             Change::Bytes(bytes) => bytes.settle(&mut module.types),
@@ -56,8 +59,17 @@ pub(crate) fn apply(module: &mut Module, info: &ModuleInfo) {
     }
 }
 
-fn contexts<'a>(module: &'a Module, info: &'a ModuleInfo) -> impl Iterator<Item = Context<'a>> {
-    each_function(module, info).map(move |(function, info)| Context { module, function, info })
+fn contexts<'a>(
+    module: &'a Module,
+    info: &'a ModuleInfo,
+    workarounds: SpirvWorkarounds,
+) -> impl Iterator<Item = Context<'a>> {
+    each_function(module, info).map(move |(function, info)| Context {
+        module,
+        function,
+        info,
+        workarounds,
+    })
 }
 
 /// An integer of a type, the least one for what is too small for it.
@@ -111,14 +123,21 @@ impl Context<'_> {
     }
 
     fn change(&self, expression: &Expression, is_bounded: bool) -> Option<Change> {
-        let number = || numbers::number(self, expression, is_bounded).map(Change::Number);
+        let on = |workaround| self.workarounds.contains(workaround).then_some(());
+        let number = || {
+            on(SpirvWorkarounds::EXPAND_SIGNS)?;
+            numbers::number(self, expression, is_bounded).map(Change::Number)
+        };
         match *expression {
             Expression::Binary { .. } => {
                 let division = divisions::division(self, expression).map(Change::Division);
                 division.or_else(number)
             }
             Expression::Math { fun, .. } => {
-                let bits = || bits::bits(self, expression).map(Change::Bits);
+                let bits = || {
+                    on(SpirvWorkarounds::EXPAND_BIT_FIELDS)?;
+                    bits::bits(self, expression).map(Change::Bits)
+                };
                 bytes::bytes(fun).map(Change::Bytes).or_else(bits).or_else(number)
             }
             Expression::Unary { .. } => number(),

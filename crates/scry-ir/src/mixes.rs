@@ -3,6 +3,8 @@
 //!
 //! SPIR-V has an instruction for it, but a driver may compute `a + c * (b - a)` for that, and where
 //! `b - a` is rounded, this is off by more than WGSL allows.
+//!
+//! Only with [`EXPAND_MIX`](crate::SpirvWorkarounds::EXPAND_MIX).
 
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{

@@ -1,4 +1,6 @@
 //! Writes signs, sizes, negatives and bounds of numbers as what NVIDIA's driver 580 gets right.
+//!
+//! Only with [`EXPAND_SIGNS`](crate::SpirvWorkarounds::EXPAND_SIGNS).
 
 use naga::{
     Arena, BinaryOperator, Expression, Handle, Literal, MathFunction, Scalar, ScalarKind,

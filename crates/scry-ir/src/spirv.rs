@@ -7,10 +7,10 @@ use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::valid::ModuleInfo;
 use naga::{Module, ResourceBinding};
 
-use crate::{Features, Interface, Program, ShaderError};
+use crate::{Features, Interface, Program, ShaderError, SpirvWorkarounds};
 use crate::{
-    bools, bounding, cooperative, fold, guard, initial, integers, loops, mixes, pointers, shifts,
-    validate, widen,
+    bools, bounding, cooperative, cut_loops, fold, guard, initial, integers, loops, mixes, nesting,
+    pointers, shifts, validate, widen,
 };
 
 /// How to write SPIR-V.
@@ -31,6 +31,29 @@ pub struct SpirvOptions {
     /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`FoldParams`], is
     /// bound after the interface's last one.
     pub folded: bool,
+    /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
+    pub workarounds: SpirvWorkarounds,
+    /// Have the kernel report when a driver ended its loops early: one more storage buffer of
+    /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
+    /// is 1 after a launch in which an invocation could not have entered two more iterations.
+    pub reports_cut_loops: bool,
+}
+
+impl SpirvOptions {
+    /// Bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
+    pub const CUT_LOOPS_SIZE: u32 = cut_loops::REPORT_SIZE;
+}
+
+/// How much control flow a kernel has, for drivers with a limit to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlFlow {
+    /// The most iterations that all loops of an invocation make together, the one that only finds
+    /// that a loop is over included; `None` if no bound is known. A group of invocations that run
+    /// in lockstep makes no more.
+    pub most_iterations: Option<u64>,
+    /// Levels of nested conditions, or of nested loops if those are more, with calls replaced by
+    /// the function called, early returns by conditions, and cases of a `switch` one in the other.
+    pub depth: u32,
 }
 
 /// The grid of a folded launch, as the uniform buffer of a folded kernel holds it.
@@ -71,6 +94,18 @@ impl FoldParams {
 }
 
 impl Program {
+    /// Measures the kernel's control flow.
+    ///
+    /// # Errors
+    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
+    pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
+        let module = &self.inner().module;
+        guard::run(|| {
+            let most_iterations = loops::most_iterations(module);
+            Ok(ControlFlow { most_iterations, depth: nesting::depth(module) })
+        })
+    }
+
     /// Writes the program as SPIR-V words, entry point named as in the source.
     ///
     /// # Errors
@@ -103,6 +138,9 @@ fn write(
         })?;
         bindings.push(params);
     }
+    if options.reports_cut_loops {
+        bindings.push(cut_loops::report(module.to_mut()));
+    }
     let changed = match &module {
         Cow::Owned(changed) => Some(revalidate(changed)?),
         Cow::Borrowed(_) => None,
@@ -131,20 +169,21 @@ fn rewrite(
         widen::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
-    if mixes::needed(module) {
+    let workarounds = options.workarounds;
+    if workarounds.contains(SpirvWorkarounds::EXPAND_MIX) && mixes::needed(module) {
         mixes::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
-    if bools::needed(module) {
+    if workarounds.contains(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32) && bools::needed(module) {
         bools::apply(module.to_mut(), &info)?;
         info = Cow::Owned(revalidate(module)?);
     }
-    if initial::needed(module) {
+    if workarounds.contains(SpirvWorkarounds::STORE_INITIAL_VECTORS) && initial::needed(module) {
         initial::apply(module.to_mut(), &info);
         info = Cow::Owned(revalidate(module)?);
     }
-    if integers::needed(module, &info) {
-        integers::apply(module.to_mut(), &info);
+    if integers::needed(module, &info, workarounds) {
+        integers::apply(module.to_mut(), &info, workarounds);
         info = Cow::Owned(revalidate(module)?);
     }
     if shifts::needed(module, &info) {

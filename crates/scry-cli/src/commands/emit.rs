@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use scry_ir::kir::KirOptions;
-use scry_ir::{Outline, Program, ShaderError, SpirvOptions};
+use scry_ir::{Outline, Program, ShaderError, SpirvOptions, SpirvWorkarounds};
 use scry_ptx::PtxOptions;
 use serde_json::json;
 
@@ -73,11 +73,14 @@ fn output(args: &Emit, json: bool) -> Result<Option<PathBuf>, Failure> {
 }
 
 fn spirv(program: &Program, args: &Emit) -> Result<Emitted, Failure> {
+    let workarounds = args.workarounds.iter().fold(SpirvWorkarounds::empty(), |all, it| all | *it);
     let options = SpirvOptions {
         version: (1, 3),
         checked: !args.unchecked,
         native_workgroup_zeroing: false,
         folded: false,
+        workarounds,
+        reports_cut_loops: false,
     };
     let words = program.to_spirv(&options).map_err(|error| failed(args, &error))?;
     let bytes = words.iter().flat_map(|word| word.to_le_bytes()).collect();

@@ -24,6 +24,25 @@ fn spirv_is_written_whole_to_a_file_and_to_standard_output() {
 }
 
 #[test]
+fn defects_of_drivers_are_worked_around_on_demand() {
+    let place = Workplace::without_driver();
+    place.write(
+        "sign.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> x: array<i32>;
+         @compute @workgroup_size(1) fn main() { x[0] = sign(x[1]); }",
+    );
+    place.scry(&["emit", "sign.wgsl", "-o", "plain.spv"]).ends(0);
+    let named = ["emit", "sign.wgsl", "-o", "named.spv", "--workaround", "expand-signs"];
+    place.scry(&named).ends(0);
+    assert_ne!(place.read("plain.spv"), place.read("named.spv"));
+    let other = ["emit", "sign.wgsl", "-o", "other.spv", "--workaround", "expand-mix"];
+    place.scry(&other).ends(0);
+    assert_eq!(place.read("plain.spv"), place.read("other.spv"));
+    let unknown = ["emit", "sign.wgsl", "-o", "o", "--workaround", "hope"];
+    place.scry(&unknown).ends(2).says(&["hope", "expand-bit-fields"]);
+}
+
+#[test]
 fn what_cannot_be_emitted_is_refused() {
     let place = Workplace::without_driver();
     let two = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";

@@ -11,6 +11,7 @@ mod progress;
 mod ranges;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::cell::Cell;
 
@@ -20,6 +21,7 @@ use naga::{
     Module, ScalarKind, Statement, TypeInner, UnaryOperator,
 };
 use progress::{Counter, Keep, Range, Step};
+pub(crate) use turns::most_iterations;
 
 type Expr = Handle<Expression>;
 type Local = Handle<LocalVariable>;
@@ -28,7 +30,7 @@ type Local = Handle<LocalVariable>;
 /// Outer loops come before the loops inside them.
 pub(crate) fn verdicts(module: &Module) -> Vec<Vec<bool>> {
     let judge = |function, kernel| {
-        let prover = Prover { module, function, kernel };
+        let prover = Prover { module, function, kernel, counts: false };
         let mut found = Vec::new();
         prover.block(&function.body, false, &mut found);
         found
@@ -49,6 +51,8 @@ struct Prover<'a> {
     function: &'a Function,
     /// The workgroup size, in an entry point.
     kernel: Option<[u32; 3]>,
+    /// Whether iterations are counted.
+    counts: bool,
 }
 
 /// A loop statement, and what stands before it in its block.
@@ -94,13 +98,14 @@ impl<'a> Prover<'a> {
                     }
                 }
                 Statement::Loop { body, continuing, break_if } => {
-                    found.push(self.finite(&Loop {
+                    let this = Loop {
                         body,
                         continuing,
                         break_if: *break_if,
                         before: &block[..at],
                         nested,
-                    }));
+                    };
+                    found.push(self.turns(&this).is_some());
                     self.block(body, true, found);
                     self.block(continuing, true, found);
                 }
@@ -109,7 +114,8 @@ impl<'a> Prover<'a> {
         }
     }
 
-    fn finite(&self, this: &Loop<'a>) -> bool {
+    /// The most iterations of a loop, if it surely ends: `u64::MAX` if they are not counted.
+    fn turns(&self, this: &Loop<'a>) -> Option<u64> {
         let mut facts = Facts::default();
         facts.add(self.function, this.body);
         facts.add(self.function, this.continuing);
@@ -121,10 +127,10 @@ impl<'a> Prover<'a> {
         let mut conditions = Vec::new();
         for statement in &turn.straight {
             match statement {
-                Statement::Break | Statement::Return { .. } | Statement::Kill => return true,
+                Statement::Break | Statement::Return { .. } | Statement::Kill => return Some(0),
                 Statement::If { condition, accept, reject } => {
                     let value = match (exits(accept), exits(reject)) {
-                        (true, true) => return true,
+                        (true, true) => return Some(0),
                         (true, false) => false,
                         (false, true) => true,
                         (false, false) => continue,
@@ -137,7 +143,11 @@ impl<'a> Prover<'a> {
         if let Some(condition) = this.break_if {
             self.imply(&turn, condition, false, &mut conditions);
         }
-        conditions.into_iter().any(|condition| self.ends_by(this, &turn, condition))
+        let turns = |condition| self.ends_by(this, &turn, condition);
+        if self.counts {
+            return conditions.into_iter().filter_map(turns).min();
+        }
+        conditions.into_iter().find_map(turns)
     }
 
     /// Collects what else holds when `expression` is `value` at its test.
@@ -218,18 +228,16 @@ impl<'a> Prover<'a> {
         })
     }
 
-    /// True if the loop ends because `condition` fails at last.
-    fn ends_by(&self, this: &Loop<'a>, turn: &Turn<'a>, condition: Condition) -> bool {
+    /// The most iterations of a loop that ends because `condition` fails at last.
+    fn ends_by(&self, this: &Loop<'a>, turn: &Turn<'a>, condition: Condition) -> Option<u64> {
         let Expression::Binary { op, left, right } =
             self.function.expressions[condition.expression]
         else {
-            return false;
+            return None;
         };
-        let Some(keep) = keep(op, condition.value) else {
-            return false;
-        };
+        let keep = keep(op, condition.value)?;
         self.counter_ends(this, turn, left, keep, right)
-            || self.counter_ends(this, turn, right, keep.mirrored(), left)
+            .or_else(|| self.counter_ends(this, turn, right, keep.mirrored(), left))
     }
 
     fn counter_ends(
@@ -239,33 +247,31 @@ impl<'a> Prover<'a> {
         counter: Expr,
         keep: Keep,
         bound: Expr,
-    ) -> bool {
-        let Some(local) = self.loaded_local(counter) else {
-            return false;
-        };
+    ) -> Option<u64> {
+        let local = self.loaded_local(counter)?;
         if !turn.facts.evaluates(counter)
             || turn.facts.stores(local) != 1
             || turn.facts.escapes(local)
             || (keep == Keep::NotEqual && turn.facts.evaluates(bound))
         {
-            return false;
+            return None;
         }
-        let Some(all) = self.integer_range(local) else {
-            return false;
-        };
-        let Some(step) = self.step(turn, local, all) else {
-            return false;
-        };
+        let all = self.integer_range(local)?;
+        let step = self.step(turn, local, all)?;
         let start = match step {
             Step::Multiply(_) => self.start(this, local),
+            _ if self.counts => self.start(this, local),
             _ => None,
         };
-        let mut bound = self.range(bound, all);
+        let known = self.range(bound, all);
+        let mut bound = known;
         if keep == Keep::NotEqual && matches!(step, Step::Add(1 | -1)) {
             // Any fixed bound will do, and this one stands still.
             bound = Range::exactly(bound.min);
         }
-        Counter { all, step, start }.ends(keep, bound)
+        let counter = Counter { all, step, start };
+        let most = if self.counts { counter.turns(keep, known) } else { None };
+        counter.ends(keep, bound).then(|| most.unwrap_or(u64::MAX))
     }
 
     /// Every value of a local's type, if that is an integer.

@@ -285,3 +285,53 @@ fn a_great_many_conditions_are_not_all_looked_at() {
     let terms = "data[2] == i || ".repeat(3000);
     unproven(&format!("var i = 0u; loop {{ if i >= n || {terms} i > 7u {{ break; }} i += 0u; }}"));
 }
+
+/// The most iterations of a kernel with a function `five` of five of them.
+fn iterations(body: &str) -> Option<u64> {
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        fn five() {{ for (var i = 0u; i < 5u; i++) {{ data[i] = i; }} }}
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) m: u32) {{ let n = data[0]; {body} }}"
+    );
+    let module = naga::front::wgsl::parse_str(&source)
+        .unwrap_or_else(|e| panic!("{}", e.emit_to_string(&source)));
+    super::most_iterations(&module)
+}
+
+#[test]
+fn iterations_are_bounded_where_the_ends_are_known() {
+    assert_eq!(iterations("data[1] = n;"), Some(0));
+    // One more finds that the loop is over.
+    assert_eq!(iterations("five();"), Some(6));
+    assert_eq!(iterations("five(); if n > 3u { five(); } else { five(); }"), Some(18));
+    assert_eq!(iterations("for (var i = 3u; i <= 9u; i += 2u) { data[i] = i; }"), Some(5));
+    assert_eq!(iterations("for (var i = 9; i > -1; i -= 3) { data[i] = 1u; }"), Some(5));
+    assert_eq!(iterations("for (var i = 9; i >= 0; i--) { data[i] = 1u; }"), Some(11));
+    assert_eq!(iterations("for (var i = m; i < 100u; i += 64u) { data[i] = 1u; }"), Some(3));
+    assert_eq!(iterations("for (var i = 2u; i != 7u; i++) { data[i] = 1u; }"), Some(6));
+    assert_eq!(iterations("for (var i = 0u; i < min(n, 10u); i++) { data[i] = 1u; }"), Some(11));
+    assert_eq!(iterations("loop { data[1] = n; break; }"), Some(1));
+    assert_eq!(iterations("for (var s = 128u; s > 0u; s >>= 1u) { data[s] = s; }"), Some(65));
+    let nested = "for (var i = 0u; i < 10u; i++) { for (var j = 0u; j < 20u; j++) { five(); } }";
+    assert_eq!(iterations(nested), Some(11 * (1 + 21 * (1 + 6))));
+    // The shorter of two bounds.
+    assert_eq!(iterations("for (var i = 0u; i < n && i < 8u; i++) { data[i] = i; }"), Some(9));
+}
+
+#[test]
+fn iterations_without_a_known_bound() {
+    for body in [
+        "for (var i = 7u; i != 2u; i++) { data[i] = 1u; }",
+        "loop { if data[1] == 7u { break; } }",
+        "for (var i = 0u; i < 4u; i++) { while data[i] > 2u { data[i] -= 1u; } }",
+    ] {
+        assert_eq!(iterations(body), None, "{body}");
+    }
+    let whole = iterations("for (var i = 0u; i < n; i++) { data[i] = i; }");
+    assert_eq!(whole, Some(1 << 32), "as many as a word can count");
+    let many = "five(); ".repeat(40_000);
+    assert!(iterations(&many).is_some_and(|most| most > 65_535));
+    let loops = "for (var i = 0u; i < 4u; i++) { data[i] = i; } ".repeat(300);
+    assert_eq!(iterations(&loops), None, "more loops than are looked at");
+}

@@ -9,7 +9,7 @@ mod nesting;
 use std::time::{Duration, Instant};
 
 use scry_ir::kir::KirOptions;
-use scry_ir::{Program, ShaderError, ShaderErrorKind, SpirvOptions};
+use scry_ir::{Program, ShaderError, ShaderErrorKind, SpirvOptions, SpirvWorkarounds};
 
 const KERNEL: &str = include_str!("plain.wgsl");
 
@@ -24,7 +24,10 @@ fn through(source: &str) -> Result<Program, ShaderError> {
         checked: true,
         native_workgroup_zeroing: false,
         folded: false,
+        workarounds: SpirvWorkarounds::all(),
+        reports_cut_loops: true,
     })?;
+    program.control_flow()?;
     lowered(&program)?;
     Ok(program)
 }

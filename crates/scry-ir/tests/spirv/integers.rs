@@ -4,9 +4,13 @@ use rspirv::dr::Module;
 use rspirv::spirv::Op;
 use scry_ir::{Features, Options, Program, SpirvOptions};
 
-use crate::support::{CHECKED, code, have_validator, load, validate};
+use crate::support::{CHECKED, WORKED_AROUND, code, have_validator, load, validate};
 
 fn module(ty: &str, body: &str) -> Module {
+    written(ty, body, &WORKED_AROUND)
+}
+
+fn written(ty: &str, body: &str, written: &SpirvOptions) -> Module {
     let source = format!(
         "enable wgpu_int16;
         @group(0) @binding(0) var<storage, read_write> s: array<{ty}>;
@@ -17,7 +21,7 @@ fn module(ty: &str, body: &str) -> Module {
     );
     let options = Options { features: Features::all(), ..Options::default() };
     let program = Program::with_options(&source, &options).unwrap_or_else(|e| panic!("{e}"));
-    let words = program.to_spirv(&SpirvOptions { checked: false, ..CHECKED }).unwrap();
+    let words = program.to_spirv(&SpirvOptions { checked: false, ..*written }).unwrap();
     if have_validator("integers") {
         validate(&words).unwrap_or_else(|e| panic!("{ty}, {body}: {e}"));
     }
@@ -68,6 +72,20 @@ fn only_scalars_are_divided() {
             let mut divisions = code(&module).filter(|i| ops.contains(&i.class.opcode));
             assert!(divisions.all(|i| !vector.contains(&i.result_type)), "{ty}, {body}");
         }
+    }
+}
+
+#[test]
+fn vectors_are_divided_whole_unless_asked_otherwise() {
+    for ty in TYPES {
+        for body in ["v[0] = v[1] / v[2];", "v[0] %= v[2];", "v[0] = vec3(s[0]) / vec3(s[1]);"] {
+            let module = written(ty, body, &CHECKED);
+            let divided = count(&module, &DIVISIONS) + count(&module, &[Op::UMod]);
+            assert_eq!((divided, count(&module, &[Op::Select])), (1, 1), "{ty}, {body}");
+            assert_eq!(count(&module, &[Op::SRem, Op::SMod]), 0, "{ty}, {body}");
+        }
+        let module = written(ty, "v[0] = v[1] / FIVES;", &CHECKED);
+        assert_eq!((count(&module, &DIVISIONS), count(&module, &[Op::Select])), (1, 0), "{ty}");
     }
 }
 

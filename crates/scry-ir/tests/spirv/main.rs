@@ -17,4 +17,5 @@ mod integers;
 mod mixes;
 mod numbers;
 mod support;
+mod workarounds;
 mod writer;

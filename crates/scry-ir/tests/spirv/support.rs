@@ -6,11 +6,21 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rspirv::dr::{Instruction, Operand};
-use scry_ir::{Program, SpirvOptions};
+use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
 
-/// Checked, for a device that zeroes workgroup memory, not folded.
-pub const CHECKED: SpirvOptions =
-    SpirvOptions { version: (1, 5), checked: true, native_workgroup_zeroing: true, folded: false };
+/// Checked, for a device that zeroes workgroup memory and has no defects, not folded.
+pub const CHECKED: SpirvOptions = SpirvOptions {
+    version: (1, 5),
+    checked: true,
+    native_workgroup_zeroing: true,
+    folded: false,
+    workarounds: SpirvWorkarounds::empty(),
+    reports_cut_loops: false,
+};
+
+/// The same for a driver with every defect that is worked around.
+pub const WORKED_AROUND: SpirvOptions =
+    SpirvOptions { workarounds: SpirvWorkarounds::all(), ..CHECKED };
 
 /// A folder of WGSL sources below the repository's `corpus`.
 pub fn corpus(folder: &str) -> PathBuf {
@@ -43,12 +53,18 @@ pub fn parse(name: &str, source: &str) -> Program {
 pub fn every_option() -> Vec<SpirvOptions> {
     let mut all = Vec::new();
     for version in [(1, 3), (1, 5)] {
-        for bits in 0..8 {
+        for bits in 0..32 {
             all.push(SpirvOptions {
                 version,
                 checked: bits & 1 != 0,
                 native_workgroup_zeroing: bits & 2 != 0,
                 folded: bits & 4 != 0,
+                workarounds: if bits & 8 != 0 {
+                    SpirvWorkarounds::all()
+                } else {
+                    SpirvWorkarounds::empty()
+                },
+                reports_cut_loops: bits & 16 != 0,
             });
         }
     }

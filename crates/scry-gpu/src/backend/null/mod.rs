@@ -11,7 +11,7 @@ mod native;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use scry_ir::SpirvOptions;
+use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
 use super::Absence;
@@ -134,6 +134,8 @@ impl Driver for NullDriver {
             checked: job.checked,
             native_workgroup_zeroing: false,
             folded: job.folded,
+            workarounds: SpirvWorkarounds::all(),
+            reports_cut_loops: false,
         })?;
         let bindings = job.program.interface().bindings.len() + usize::from(job.folded);
         Ok(self.state().kernels.insert(bindings))

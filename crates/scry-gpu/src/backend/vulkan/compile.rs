@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::{Program, Space, SpirvOptions};
+use scry_ir::{Program, Space, SpirvOptions, SpirvWorkarounds};
 
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
@@ -75,6 +75,8 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
         folded: job.folded,
+        workarounds: SpirvWorkarounds::all(),
+        reports_cut_loops: false,
     }
 }
 

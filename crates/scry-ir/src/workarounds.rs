@@ -1,0 +1,49 @@
+//! Rewrites of SPIR-V that exist for defects of drivers alone, named by what they change.
+//!
+//! Nothing here says which driver has which defect: who calls the writer does.
+
+bitflags::bitflags! {
+    /// Rewrites of SPIR-V for defects of drivers: none of them changes what the kernel means.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+    pub struct SpirvWorkarounds: u32 {
+        /// `mix(a, b, c)` becomes `a * (1 - c) + b * c`, for drivers whose `FMix` is less accurate
+        /// than that.
+        const EXPAND_MIX = 1 << 0;
+        /// `bool` in workgroup memory becomes `u32`, for drivers where an invocation does not see
+        /// what others have stored to an `OpTypeBool`.
+        const WORKGROUP_BOOL_AS_U32 = 1 << 1;
+        /// Initial values of variables that hold several vectors are stored by statements, for
+        /// drivers that forward a later store to a load before it.
+        const STORE_INITIAL_VECTORS = 1 << 2;
+        /// Integer vectors are divided component by component, for drivers that lose quotients of
+        /// splats by constants.
+        const SPLIT_VECTOR_DIVISIONS = 1 << 3;
+        /// `sign`, `abs`, negation and 16-bit `min`, `max` and `clamp` are written with other
+        /// instructions, for drivers that assume that negating an integer does not overflow.
+        const EXPAND_SIGNS = 1 << 4;
+        /// `extractBits` and `insertBits` become shifts and masks, for drivers that get wrong bits
+        /// where the word is uniform.
+        const EXPAND_BIT_FIELDS = 1 << 5;
+    }
+}
+
+impl SpirvWorkarounds {
+    /// The name of each rewrite in the set, as tools show it.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        const NAMES: [(SpirvWorkarounds, &str); 6] = [
+            (SpirvWorkarounds::EXPAND_MIX, "expand-mix"),
+            (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "workgroup-bool-as-u32"),
+            (SpirvWorkarounds::STORE_INITIAL_VECTORS, "store-initial-vectors"),
+            (SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS, "split-vector-divisions"),
+            (SpirvWorkarounds::EXPAND_SIGNS, "expand-signs"),
+            (SpirvWorkarounds::EXPAND_BIT_FIELDS, "expand-bit-fields"),
+        ];
+        NAMES.into_iter().filter(move |(flag, _)| self.contains(*flag)).map(|(_, name)| name)
+    }
+
+    /// The rewrite of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::all().iter().find(|flag| flag.names().any(|its| its == name))
+    }
+}

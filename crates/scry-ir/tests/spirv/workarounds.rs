@@ -1,0 +1,87 @@
+//! Rewrites for defects of drivers are made where they are asked for, and nowhere else.
+
+use rspirv::spirv::Op;
+use scry_ir::{SpirvOptions, SpirvWorkarounds};
+
+use crate::support::{
+    CHECKED, WORKED_AROUND, code, corpus, have_validator, load, parse, sources, validate,
+};
+
+/// For each rewrite a kernel body that it changes.
+const CHANGED: [(SpirvWorkarounds, &str); 6] = [
+    (SpirvWorkarounds::EXPAND_MIX, "f[0] = mix(f[1], f[2], f[3]);"),
+    (SpirvWorkarounds::WORKGROUP_BOOL_AS_U32, "flags[i] = true; f[0] = f32(flags[i + 1u]);"),
+    (
+        SpirvWorkarounds::STORE_INITIAL_VECTORS,
+        "var m = array(vec2(1.0), vec2(2.0)); m[i].x = 3.0; f[i] = m[1 - i].x;",
+    ),
+    (SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS, "v[0] = v[1] / vec2(3, 4);"),
+    (SpirvWorkarounds::EXPAND_SIGNS, "v[0] = abs(v[1]) + sign(v[2]);"),
+    (SpirvWorkarounds::EXPAND_BIT_FIELDS, "v[0] = extractBits(v[1], 3u, 5u);"),
+];
+
+fn words(body: &str, workarounds: SpirvWorkarounds) -> Vec<u32> {
+    let source = format!(
+        "@group(0) @binding(0) var<storage, read_write> f: array<f32>;
+        @group(0) @binding(1) var<storage, read_write> v: array<vec2<i32>>;
+        var<workgroup> flags: array<bool, 8>;
+        @compute @workgroup_size(1)
+        fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+    );
+    let program = parse(body, &source);
+    program.to_spirv(&SpirvOptions { workarounds, ..CHECKED }).unwrap()
+}
+
+#[test]
+fn each_rewrite_is_made_on_demand_alone() {
+    let all = SpirvWorkarounds::all();
+    assert_eq!(CHANGED.iter().fold(SpirvWorkarounds::empty(), |sum, (one, _)| sum | *one), all);
+    for (rewrite, body) in CHANGED {
+        let plain = words(body, SpirvWorkarounds::empty());
+        assert_ne!(words(body, rewrite), plain, "{rewrite:?}");
+        assert_eq!(words(body, all - rewrite), plain, "{rewrite:?}");
+    }
+}
+
+#[test]
+fn each_rewrite_has_a_name() {
+    let names: Vec<_> = SpirvWorkarounds::all().names().collect();
+    assert_eq!(names.len(), SpirvWorkarounds::all().iter().count());
+    for rewrite in SpirvWorkarounds::all().iter() {
+        let name = rewrite.names().next().unwrap();
+        assert_eq!(SpirvWorkarounds::named(name), Some(rewrite));
+    }
+    assert_eq!(SpirvWorkarounds::named("nothing"), None);
+}
+
+#[test]
+fn a_report_of_cut_loops_is_the_last_binding() {
+    let validates = have_validator("cut loops");
+    for (name, source) in sources(&corpus("")) {
+        let program = parse(&name, &source);
+        for folded in [false, true] {
+            let with = |reports_cut_loops| {
+                let options = SpirvOptions { folded, reports_cut_loops, ..WORKED_AROUND };
+                program.to_spirv(&options).unwrap()
+            };
+            let (plain, reporting) = (with(false), with(true));
+            if validates {
+                validate(&reporting).unwrap_or_else(|e| panic!("{name}: {e}"));
+            }
+            let [plain, reporting] = [plain, reporting].map(|words| load(&words));
+            let slots = |module: &rspirv::dr::Module| {
+                let slots = module.annotations.iter().filter_map(|it| match it.operands.get(1) {
+                    Some(rspirv::dr::Operand::Decoration(rspirv::spirv::Decoration::Binding)) => {
+                        Some(it.operands[2].unwrap_literal_bit32())
+                    }
+                    _ => None,
+                });
+                slots.max().map_or(0, |last| last + 1)
+            };
+            let bindings = program.interface().bindings.len() as u32 + u32::from(folded);
+            assert_eq!((slots(&reporting), slots(&plain)), (bindings + 1, bindings), "{name}");
+            let loops = |module| code(module).filter(|i| i.class.opcode == Op::LoopMerge).count();
+            assert_eq!(loops(&reporting), loops(&plain) + 1, "{name}");
+        }
+    }
+}
