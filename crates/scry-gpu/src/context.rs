@@ -9,7 +9,7 @@ use crate::cache::{DiskCache, MemoryCache};
 use crate::command::{Barrier, Command, Stages, Step};
 use crate::copy::Copier;
 use crate::cut::{Cuts, Notice};
-use crate::driver::{Driver, MemoryKind, Point, RecordingId, Work};
+use crate::driver::{Driver, MemoryId, MemoryKind, Point, RecordingId, Work};
 use crate::error::{GpuError, Result};
 use crate::hazard::Hazards;
 use crate::info::DeviceInfo;
@@ -17,6 +17,7 @@ use crate::kernel::KernelInner;
 use crate::list::{CommandList, Retained};
 use crate::memory::{Account, Memory};
 use crate::process::{FORKED, Process};
+use crate::report::{Failures, Told, Watch};
 use crate::staging::Staging;
 
 /// Longest uninterrupted wait inside a driver: an interrupt or a time limit is noticed this soon.
@@ -48,6 +49,7 @@ pub(crate) struct Context {
     time_limit: Mutex<Option<Duration>>,
     interrupts: AtomicU64,
     cuts: Cuts,
+    failures: Failures,
 }
 
 /// The order of submissions.
@@ -66,12 +68,19 @@ struct InFlight {
     /// Held for its drop alone.
     _retained: Vec<Retained>,
     _memories: Vec<Arc<Memory>>,
+    /// What its launches report.
+    watch: Option<Watch>,
 }
 
 impl InFlight {
     /// A submission of a recording, or on behalf of one.
     fn of(point: Point, recorded: &Arc<Recorded>) -> Self {
-        Self { point, _retained: vec![recorded.clone()], _memories: Vec::new() }
+        let _retained: Vec<Retained> = vec![recorded.clone()];
+        Self { point, _retained, _memories: Vec::new(), watch: None }
+    }
+
+    fn watched(&self) -> Option<(Point, &Watch)> {
+        self.watch.as_ref().map(|watch| (self.point, watch))
     }
 }
 
@@ -108,6 +117,7 @@ impl Context {
             time_limit: Mutex::new(None),
             interrupts: AtomicU64::new(0),
             cuts: Cuts::default(),
+            failures: Failures::default(),
             driver,
         })
     }
@@ -129,7 +139,7 @@ impl Context {
         self.check_alive()?;
         match Memory::allocate(&self.driver, &self.account, kind, size, label) {
             Err(GpuError::OutOfMemory { .. }) if self.has_unfinished_work() => {
-                self.wait_idle()?;
+                self.wait_for_all(Told::None)?;
                 let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
                 self.note_loss(again)
             }
@@ -153,18 +163,21 @@ impl Context {
     /// Submits commands: zeroes what needs zeroing, places barriers, keeps everything alive.
     pub(crate) fn submit(&self, list: CommandList, timed: bool) -> Result<Point> {
         self.make_room_in_flight()?;
+        let watch = Watch::of(self, &list)?;
         let mut queue = self.lock_queue();
-        let fills = list.zero_fills();
+        let mut fills = list.zero_fills();
+        fills.extend(list.reports.fills());
         let launches = list.launches();
-        let CommandList { commands, memories, retained, read_by_host } = list;
+        let CommandList { mut commands, memories, retained, read_by_host, .. } = list;
+        commands.extend(watch.iter().flat_map(Watch::copies));
         let mut steps = queue.schedule(fills.into_iter().chain(commands));
-        if read_by_host {
+        if read_by_host || watch.is_some() {
             steps.push(Step::Barrier(TO_HOST));
         }
         let point = self.submit_once(&mut queue, &steps, timed)?;
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.set_defined());
-        queue.push(InFlight { point, _retained: retained, _memories: memories });
+        queue.push(InFlight { point, _retained: retained, _memories: memories, watch });
         Ok(point)
     }
 
@@ -185,7 +198,14 @@ impl Context {
     /// Submits a recording once more.
     pub(crate) fn replay(&self, recorded: &Arc<Recorded>) -> Result<Point> {
         self.make_room_in_flight()?;
+        let watch = Watch::of(self, &recorded.list)?;
         let mut queue = self.lock_queue();
+        let fills: Vec<Command> = recorded.list.reports.fills().collect();
+        if !fills.is_empty() {
+            let steps = queue.schedule(fills);
+            let point = self.submit_once(&mut queue, &steps, false)?;
+            queue.push(InFlight::of(point, recorded));
+        }
         if recorded.defined.get().is_none() {
             let fills = recorded.list.zero_fills();
             if !fills.is_empty() {
@@ -204,6 +224,12 @@ impl Context {
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;
         queue.push(InFlight::of(point, recorded));
+        let Some(watch) = watch else { return Ok(point) };
+        // Of each replay by itself: the next one may begin before anybody has looked.
+        let mut steps = queue.schedule(watch.copies());
+        steps.push(Step::Barrier(TO_HOST));
+        let point = self.submit_once(&mut queue, &steps, false)?;
+        queue.push(InFlight { watch: Some(watch), ..InFlight::of(point, recorded) });
         Ok(point)
     }
 
@@ -215,15 +241,27 @@ impl Context {
     /// Waits until `point` is reached, at most `timeout`; true if it was reached. A `timeout` that
     /// passes is no error and does the device no harm, unlike the device's time limit.
     pub(crate) fn wait_until(&self, point: Point, timeout: Option<Duration>) -> Result<bool> {
-        self.wait_noticing(point, timeout, Notice::All)
+        self.wait_noticing(point, timeout, Notice::All, Told::Reader(None))
     }
 
-    /// [`Context::wait_until`], told of work that was ended early.
+    /// Waits until `point` is reached, in order to read from an allocation.
+    pub(crate) fn wait_for_reading(&self, point: Point, memory: MemoryId) -> Result<()> {
+        self.wait_noticing(point, None, Notice::All, Told::Reader(Some(memory))).map(|_| ())
+    }
+
+    /// Waits until `point` is reached for the sake of its memory: launches that failed are told to
+    /// whoever waits for their results.
+    pub(crate) fn wait_for_memory(&self, point: Point) -> Result<()> {
+        self.wait_noticing(point, None, Notice::All, Told::None).map(|_| ())
+    }
+
+    /// [`Context::wait_until`], told of work that was ended early or failed.
     fn wait_noticing(
         &self,
         point: Point,
         timeout: Option<Duration>,
         notice: Notice,
+        told: Told,
     ) -> Result<bool> {
         let start = Instant::now();
         let interrupts = self.interrupts.load(Ordering::Acquire);
@@ -237,8 +275,11 @@ impl Context {
             let slice = slice.fold(WAIT_SLICE, Duration::min);
             if self.note_loss(self.driver.wait(point, slice))? {
                 self.reap(point);
-                let cut = self.cuts.concerning(point, cuts, notice);
-                return cut.map_or(Ok(true), |limit| Err(self.timed_out(limit, ENDED)));
+                if let Some(limit) = self.cuts.concerning(point, cuts, notice) {
+                    return Err(self.timed_out(limit, ENDED));
+                }
+                let last = self.lock_queue().last.unwrap_or(point);
+                return self.failures.concerning(point, told, last).map_or(Ok(true), Err);
             }
             if timeout.is_some_and(|timeout| start.elapsed() >= timeout) {
                 return Ok(false);
@@ -255,8 +296,12 @@ impl Context {
 
     /// Waits until everything submitted is done.
     pub(crate) fn wait_idle(&self) -> Result<()> {
-        let last = self.lock_queue().last;
-        last.map_or(Ok(()), |last| self.wait_noticing(last, None, Notice::New).map(|_| ()))
+        self.wait_for_all(Told::New)
+    }
+
+    fn wait_for_all(&self, told: Told) -> Result<()> {
+        let Some(last) = self.lock_queue().last else { return Ok(()) };
+        self.wait_noticing(last, None, Notice::New, told).map(|_| ())
     }
 
     /// Wakes every wait in progress with [`GpuError::Interrupted`].
@@ -329,11 +374,12 @@ impl Context {
 
     /// Lets go of what submissions up to `point` kept alive.
     fn reap(&self, point: Point) {
-        let done: Vec<InFlight> = {
+        let drain = || {
             let mut queue = self.lock_queue();
             let count = queue.in_flight.partition_point(|entry| entry.point <= point);
             queue.in_flight.drain(..count).collect()
         };
+        let done: Vec<InFlight> = self.failures.collect(self, drain, InFlight::watched);
         // Freed outside the lock.
         drop(done);
     }
@@ -350,7 +396,7 @@ impl Context {
         // Looking is cheap, but not free: an eighth full is soon enough.
         let look = count > MAX_IN_FLIGHT / 8;
         match oldest {
-            Some(point) if count >= MAX_IN_FLIGHT => self.wait(point),
+            Some(point) if count >= MAX_IN_FLIGHT => self.wait_for_memory(point),
             Some(point) if look && self.driver.wait(point, Duration::ZERO).unwrap_or(false) => {
                 self.reap(point);
                 Ok(())

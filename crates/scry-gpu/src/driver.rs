@@ -4,6 +4,7 @@
 //! barriers are placed, and everything named in a submission is kept alive until it is done. A
 //! driver keeps no policy: what it is not told, it does not do.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use scry_ir::Program;
@@ -14,6 +15,7 @@ use crate::command::Step;
 use crate::error::Result;
 use crate::id::Id;
 use crate::native::{self, NativeSpec};
+use crate::report::Meaning;
 
 /// Marks [`MemoryId`]s.
 pub(crate) enum MemoryMark {}
@@ -113,6 +115,13 @@ pub(crate) trait Driver: Send + Sync {
     /// each is as long as the interface says.
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
+    }
+
+    /// What it means if a launch of a kernel sets the first of the words that are bound after all
+    /// other buffers; `None` if the kernel has no such binding.
+    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+        let _ = kernel;
+        None
     }
 
     /// Lets go of a kernel that no unfinished submission or recording uses.

@@ -178,6 +178,12 @@ pub(crate) fn dispatch(
         list.memories.push(params);
     }
     let compiled = kernel.variant(context, grid.fold.is_some())?;
+    if let Some(meaning) = compiled.report() {
+        let at = list.commands.len();
+        let (words, span) = list.reports.add(context, &interface.entry_point, meaning, at)?;
+        bound.push(Bound { span, writes: true });
+        list.keep(&words);
+    }
     list.commands.push(Command::Dispatch(Dispatch {
         kernel: compiled.id(),
         bindings: bound,

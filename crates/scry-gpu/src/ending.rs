@@ -9,6 +9,7 @@
 //! calls, from zero, and waits for them as its parent does for its own.
 
 use std::mem::ManuallyDrop;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use crate::driver::{
 use crate::error::{GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
 use crate::process::Process;
+use crate::report::Meaning;
 
 /// How long the end waits for calls in progress. Waits are series of short ones.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -178,6 +180,10 @@ impl Driver for Guarded {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.compile_native(job))
+    }
+
+    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+        self.call(|driver| Ok(driver.report(kernel))).ok().flatten()
     }
 
     fn release(&self, kernel: KernelId) {

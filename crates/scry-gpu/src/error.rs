@@ -121,6 +121,28 @@ pub enum GpuError {
         remedy: String,
     },
 
+    /// A kernel met a limit of the device's driver that no driver has to have: it is refused, or a
+    /// launch did not run to its end. What such a launch was to write is incomplete; the device
+    /// goes on.
+    #[error(
+        "kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is {limit}; \
+         {remedy}"
+    )]
+    Kernel {
+        /// Entry point of the kernel.
+        kernel: String,
+        /// Name of the device.
+        device: String,
+        /// Name and version of the driver.
+        driver: String,
+        /// What happened, and to which launch of a batch.
+        problem: String,
+        /// The limit, with its unit.
+        limit: String,
+        /// What to do.
+        remedy: String,
+    },
+
     /// Something is larger than the device takes.
     #[error("{what} is {requested}, but {device} takes at most {limit} ({limit_name}); {remedy}")]
     TooLarge {

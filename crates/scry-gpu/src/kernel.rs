@@ -13,6 +13,7 @@ use crate::driver::{CompileJob, Driver, KernelId, NativeJob};
 use crate::error::{GpuError, Result};
 use crate::launch::{self, Grid};
 use crate::native::{self, NativeSpec};
+use crate::report::Meaning;
 
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
 #[derive(Clone)]
@@ -42,11 +43,21 @@ enum Source {
 pub(crate) struct Compiled {
     driver: Arc<dyn Driver>,
     id: KernelId,
+    report: Option<Arc<Meaning>>,
 }
 
 impl Compiled {
+    fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
+        Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
+    }
+
     pub(crate) fn id(&self) -> KernelId {
         self.id
+    }
+
+    /// What launches report, if they do.
+    pub(crate) fn report(&self) -> Option<&Arc<Meaning>> {
+        self.report.as_ref()
     }
 }
 
@@ -235,7 +246,7 @@ impl KernelInner {
         let cache = context.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = context.note_loss(context.driver.compile_native(&job))?;
-        let native = Arc::new(Compiled { driver: context.driver.clone(), id });
+        let native = Compiled::new(&context.driver, id);
         Ok(Self::new(context, Source::Native(interface), key, native))
     }
 
@@ -263,7 +274,7 @@ fn compile_variant(
     let cache = context.disk.as_ref();
     let job = CompileJob { program, folded, checked: key.checked, key, cache };
     let id = context.note_loss(context.driver.compile(&job))?;
-    Ok(Arc::new(Compiled { driver: context.driver.clone(), id }))
+    Ok(Compiled::new(&context.driver, id))
 }
 
 impl std::fmt::Debug for Kernel {

@@ -67,6 +67,7 @@ mod list;
 mod memory;
 mod native;
 mod process;
+mod report;
 mod select;
 pub mod shaders;
 mod slice;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::command::{Command, Span};
 use crate::memory::Memory;
+use crate::report::Reports;
 
 /// Something that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
@@ -19,6 +20,8 @@ pub(crate) struct CommandList {
     pub retained: Vec<Retained>,
     /// Whether the host reads what the commands wrote into `Readback` memory.
     pub read_by_host: bool,
+    /// What launches report.
+    pub reports: Reports,
 }
 
 impl CommandList {
@@ -58,15 +61,17 @@ impl CommandList {
     }
 
     /// How much the list holds, for [`CommandList::truncate`].
-    pub(crate) fn lengths(&self) -> [usize; 3] {
-        [self.commands.len(), self.memories.len(), self.retained.len()]
+    pub(crate) fn lengths(&self) -> [usize; 4] {
+        [self.commands.len(), self.memories.len(), self.retained.len(), self.reports.len()]
     }
 
     /// Takes back all that was appended since.
-    pub(crate) fn truncate(&mut self, [commands, memories, retained]: [usize; 3]) {
+    pub(crate) fn truncate(&mut self, lengths: [usize; 4]) {
+        let [commands, memories, retained, reports] = lengths;
         self.commands.truncate(commands);
         self.memories.truncate(memories);
         self.retained.truncate(retained);
+        self.reports.truncate(reports);
     }
 
     /// The fills that give a defined content to the allocations that have none, unless the first

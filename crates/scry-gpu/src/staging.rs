@@ -111,7 +111,7 @@ impl Ring {
                 Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
                 Room::Busy(point) => {
                     drop(slots);
-                    context.wait(point)?;
+                    context.wait_for_memory(point)?;
                     self.lock().release(point);
                 }
                 Room::Leased if !gave_way => {

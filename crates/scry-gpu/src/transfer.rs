@@ -162,7 +162,7 @@ fn fetch<'a>(
 ) -> Result<()> {
     let mut ahead: Vec<Group<'a>> = Vec::with_capacity(AHEAD);
     let mut settle = |group: Group<'a>| -> Result<()> {
-        context.wait(group.point)?;
+        context.wait_for_reading(group.point, src.1.memory)?;
         group.chunks.into_iter().try_for_each(|mut arrival| {
             arrival.lease.point = None;
             hand_on(arrival)

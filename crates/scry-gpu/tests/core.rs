@@ -17,6 +17,8 @@ mod folding;
 mod launches;
 #[path = "core/lifetimes.rs"]
 mod lifetimes;
+#[path = "core/reports.rs"]
+mod reports;
 
 use scry_gpu::testing::{self, Observed};
 use scry_gpu::{BackendKind, Device};

@@ -10,6 +10,7 @@ use crate::driver::{
 };
 use crate::error::{GpuError, Result};
 use crate::info::DeviceInfo;
+use crate::report::Meaning;
 
 /// What a failing call says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,6 +143,10 @@ impl Driver for FaultDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.compile_native(job)
+    }
+
+    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+        self.inner.report(kernel)
     }
 
     fn release(&self, kernel: KernelId) {

@@ -23,6 +23,7 @@ use crate::driver::{
 use crate::error::{GpuError, Result};
 use crate::id::Slots;
 use crate::info::DeviceInfo;
+use crate::report::Meaning;
 
 /// The null device is always there.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
@@ -52,6 +53,8 @@ pub(crate) struct NullDriver {
     info: DeviceInfo,
     state: Mutex<State>,
     log: Log,
+    /// Launches, counted from 0, that report a failure; without a list no kernel reports.
+    failing: Option<Vec<u64>>,
 }
 
 #[derive(Default)]
@@ -63,13 +66,19 @@ struct State {
     recordings: Slots<RecordingMark, Vec<Step>>,
     checker: Checker,
     submitted: u64,
+    launched: u64,
     timed: Vec<(Point, usize)>,
 }
 
 impl NullDriver {
     /// Opens a null device that writes its submissions to `log`.
     pub(crate) fn new(info: DeviceInfo, log: Log) -> Self {
-        Self { info, state: Mutex::default(), log }
+        Self { info, state: Mutex::default(), log, failing: None }
+    }
+
+    /// Opens a null device all of whose kernels report, and on which these launches fail.
+    pub(crate) fn reporting(info: DeviceInfo, log: Log, failing: &[u64]) -> Self {
+        Self { failing: Some(failing.to_vec()), ..Self::new(info, log) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -135,15 +144,25 @@ impl Driver for NullDriver {
             native_workgroup_zeroing: false,
             folded: job.folded,
             workarounds: SpirvWorkarounds::all(),
-            reports_cut_loops: false,
+            reports_cut_loops: self.failing.is_some(),
         })?;
-        let bindings = job.program.interface().bindings.len() + usize::from(job.folded);
+        let hidden = usize::from(job.folded) + usize::from(self.failing.is_some());
+        let bindings = job.program.interface().bindings.len() + hidden;
         Ok(self.state().kernels.insert(bindings))
     }
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         native::check(&self.info, job).map_err(|why| self.refuse("compile", why))?;
         Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
+    }
+
+    fn report(&self, _: KernelId) -> Option<Arc<Meaning>> {
+        self.failing.as_ref()?;
+        Some(Arc::new(Meaning {
+            problem: "failed by plan".to_owned(),
+            limit: "no launch of the plan".to_owned(),
+            remedy: "change the plan".to_owned(),
+        }))
     }
 
     fn release(&self, kernel: KernelId) {
@@ -171,6 +190,14 @@ impl Driver for NullDriver {
         };
         for step in steps {
             state.execute(step).map_err(|why| self.refuse("submit", why))?;
+            if let (Step::Run(Command::Dispatch(dispatch)), Some(failing)) = (step, &self.failing) {
+                let fails = failing.contains(&state.launched);
+                state.launched += 1;
+                let report = dispatch.bindings.last().filter(|_| fails);
+                if let Some(words) = report.and_then(|it| state.bytes_mut(it.span).ok()) {
+                    words[..4].copy_from_slice(&1u32.to_ne_bytes());
+                }
+            }
         }
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         log.extend_from_slice(steps);

@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::*;
 use crate::error::GpuError;
 use crate::info::DeviceKind;
+use crate::report;
 
 /// A kernel that adds one to each word.
 pub(in crate::backend) const INCREMENT: &str = "
@@ -138,8 +139,12 @@ pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
         DeviceKind::Software => (60_000u32, 1000),
         _ => (40_000_000, 1),
     };
-    let binding = (span(data, 4), true);
-    let step = dispatch_with(kernel, &[binding], [groups, 1, 1], &turns.to_le_bytes());
+    let mut bindings = vec![(span(data, 4), true)];
+    if driver.report(kernel).is_some() {
+        let words = driver.device_memory(report::BYTES);
+        bindings.push((span(words, report::BYTES), true));
+    }
+    let step = dispatch_with(kernel, &bindings, [groups, 1, 1], &turns.to_le_bytes());
     driver.submit(Work::Once(&[step]), timed).unwrap()
 }
 

@@ -1,0 +1,334 @@
+//! What launches report in buffers of their own: that they did not run to their end.
+//!
+//! A kernel may have one more binding than its interface says, after all others: four words that
+//! are zero before each launch. A launch that sets the first word has failed. The core gives each
+//! launch its words, has them copied to the host with the submission, and looks at them as soon as
+//! that is done: the wait for it, or for what follows, fails with [`GpuError::Kernel`].
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use crate::command::{Command, Span};
+use crate::context::Context;
+use crate::driver::{MemoryId, MemoryKind, Point};
+use crate::error::{GpuError, Result};
+use crate::list::CommandList;
+use crate::memory::Memory;
+
+/// Bytes that a launch reports in.
+pub(crate) const BYTES: u64 = 16;
+
+/// Launches that share an allocation.
+const SLOTS: usize = 64;
+
+/// Failed submissions that are remembered.
+const REMEMBERED: usize = 256;
+
+/// What it means if a launch of a kernel has set its word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    /// What happened to the launch.
+    pub problem: String,
+    /// The limit of the driver that was the reason.
+    pub limit: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+/// The launches of a list that report, in order.
+#[derive(Default)]
+pub(crate) struct Reports {
+    blocks: Vec<Arc<Memory>>,
+    launches: Vec<Reporting>,
+}
+
+/// A launch that reports.
+#[derive(Clone)]
+struct Reporting {
+    kernel: String,
+    meaning: Arc<Meaning>,
+    /// Position in the list of commands.
+    at: usize,
+}
+
+impl Reports {
+    /// How many launches report.
+    pub(crate) fn len(&self) -> usize {
+        self.launches.len()
+    }
+
+    /// Forgets the launches after the first `len`.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.launches.truncate(len);
+    }
+
+    /// Gives the launch that becomes command number `at` words to report in.
+    pub(crate) fn add(
+        &mut self,
+        context: &Context,
+        kernel: &str,
+        meaning: &Arc<Meaning>,
+        at: usize,
+    ) -> Result<(Arc<Memory>, Span)> {
+        let (block, slot) = (self.launches.len() / SLOTS, self.launches.len() % SLOTS);
+        let stride = BYTES.max(context.info.binding_alignment);
+        if block == self.blocks.len() {
+            let size = stride * SLOTS as u64;
+            let memory = context.allocate(MemoryKind::Device, size, "reports of launches")?;
+            // Filled by each submission.
+            memory.set_defined();
+            self.blocks.push(memory);
+        }
+        let meaning = meaning.clone();
+        self.launches.push(Reporting { kernel: kernel.to_owned(), meaning, at });
+        let memory = self.blocks[block].clone();
+        let span = Span { memory: memory.id(), offset: slot as u64 * stride, size: BYTES };
+        Ok((memory, span))
+    }
+
+    /// What zeroes the words, before the launches.
+    pub(crate) fn fills(&self) -> impl Iterator<Item = Command> + '_ {
+        let used = self.launches.len().div_ceil(SLOTS);
+        let blocks = self.blocks.iter().take(used);
+        blocks.map(|block| Command::Fill { dst: block.whole(), pattern: 0 })
+    }
+}
+
+/// Reports on their way to the host.
+pub(crate) struct Watch {
+    launches: Vec<(Reporting, u64)>,
+    /// Launches of the submission, those included that do not report.
+    all: u64,
+    stride: u64,
+    copies: Vec<Command>,
+    arrived: Vec<Arc<Memory>>,
+    /// Who makes the submission.
+    thread: ThreadId,
+    /// The allocations that it writes.
+    wrote: Vec<MemoryId>,
+}
+
+impl Watch {
+    /// Prepares the way for the reports of a list, if it has any.
+    pub(crate) fn of(context: &Context, list: &CommandList) -> Result<Option<Self>> {
+        let reports = &list.reports;
+        if reports.launches.is_empty() {
+            return Ok(None);
+        }
+        let (mut copies, mut arrived) = (Vec::new(), Vec::new());
+        for block in reports.blocks.iter().take(reports.launches.len().div_ceil(SLOTS)) {
+            let src = block.whole();
+            let memory = context.allocate(MemoryKind::Readback, src.size, "reports of launches")?;
+            copies.push(Command::Copy { src, dst: memory.whole() });
+            arrived.push(memory);
+        }
+        let mut launches = Vec::with_capacity(reports.launches.len());
+        let mut reporting = reports.launches.iter().peekable();
+        let mut all = 0;
+        let mut wrote = Vec::new();
+        for (at, command) in list.commands.iter().enumerate() {
+            all += u64::from(matches!(command, Command::Dispatch(dispatch) if !dispatch.copies));
+            command.for_each_access(|span, writes| {
+                if writes && wrote.last() != Some(&span.memory) {
+                    wrote.push(span.memory);
+                }
+            });
+            if let Some(launch) = reporting.next_if(|launch| launch.at == at) {
+                launches.push((launch.clone(), all));
+            }
+        }
+        wrote.sort_unstable();
+        wrote.dedup();
+        let stride = BYTES.max(context.info.binding_alignment);
+        let thread = thread::current().id();
+        Ok(Some(Self { launches, all, stride, copies, arrived, thread, wrote }))
+    }
+
+    /// What fetches the reports, after the launches.
+    pub(crate) fn copies(&self) -> impl Iterator<Item = Command> + '_ {
+        self.copies.iter().cloned()
+    }
+
+    /// The failure of the first launch that reported one. All of them are done.
+    fn failure(&self, context: &Context) -> Option<GpuError> {
+        for (memory, launches) in self.arrived.iter().zip(self.launches.chunks(SLOTS)) {
+            let mut bytes = vec![0; launches.len() * self.stride as usize];
+            let read = context.driver.read(memory.id(), 0, &mut bytes);
+            if let Err(error) = context.note_loss(read) {
+                return Some(error);
+            }
+            for (words, launch) in bytes.chunks(self.stride as usize).zip(launches) {
+                if words.iter().take(4).any(|byte| *byte != 0) {
+                    return Some(self.error(context, launch));
+                }
+            }
+        }
+        None
+    }
+
+    fn error(&self, context: &Context, (launch, number): &(Reporting, u64)) -> GpuError {
+        let Meaning { problem, limit, remedy } = &*launch.meaning;
+        let which = match self.all {
+            1 => "the launch".to_owned(),
+            all => format!("launch {number} of {all}"),
+        };
+        GpuError::Kernel {
+            kernel: launch.kernel.clone(),
+            device: context.info.name.clone(),
+            driver: context.info.driver.clone(),
+            problem: format!("{which} {problem}"),
+            limit: limit.clone(),
+            remedy: remedy.clone(),
+        }
+    }
+}
+
+/// A submission of which a launch failed.
+struct Failure {
+    point: Point,
+    /// Who made the submission.
+    thread: ThreadId,
+    /// The allocations that it wrote.
+    wrote: Vec<MemoryId>,
+    error: GpuError,
+    /// Once somebody was told: the last submission that there was then.
+    told: Option<Point>,
+}
+
+/// The submissions of a device that failed, until those who wait for them are told.
+#[derive(Default)]
+pub(crate) struct Failures(Mutex<Vec<Failure>>);
+
+/// Which failures a wait is told of, apart from that of the very submission that it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// None, not even that: the caller does not wait for results.
+    None,
+    /// Those that nobody was told of yet.
+    New,
+    /// Those of the thread that waits, and those of what wrote the allocation that it reads.
+    Reader(Option<MemoryId>),
+}
+
+impl Failures {
+    fn lock(&self) -> MutexGuard<'_, Vec<Failure>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes submissions that are done from `drain`, and reads their reports. Whoever comes second
+    /// waits until that has happened.
+    pub(crate) fn collect<T>(
+        &self,
+        context: &Context,
+        drain: impl FnOnce() -> Vec<T>,
+        watch: impl Fn(&T) -> Option<(Point, &Watch)>,
+    ) -> Vec<T> {
+        let mut failures = self.lock();
+        let done = drain();
+        for (point, watch) in done.iter().filter_map(watch) {
+            let Some(error) = watch.failure(context) else { continue };
+            log::error!("{error}");
+            if failures.len() == REMEMBERED {
+                failures.remove(0);
+            }
+            let (thread, wrote) = (watch.thread, watch.wrote.clone());
+            failures.push(Failure { point, thread, wrote, error, told: None });
+        }
+        done
+    }
+
+    /// The failure that a wait for `point` is told of, if there is one: that of this submission
+    /// itself, or the first before it. `last` is the latest submission.
+    ///
+    /// Threads that share a device, but no data, do not see each other's failures. What was
+    /// submitted until somebody was told may use the results, so that all waits for it fail alike;
+    /// what is submitted later was begun in the knowledge.
+    pub(crate) fn concerning(&self, point: Point, told: Told, last: Point) -> Option<GpuError> {
+        let mut failures = self.lock();
+        if failures.is_empty() {
+            return None;
+        }
+        let thread = thread::current().id();
+        let concerns = |failure: &Failure| match (told, failure.told) {
+            _ if failure.point > point => false,
+            (Told::None, _) | (Told::New, Some(_)) => false,
+            (Told::New, None) => true,
+            (Told::Reader(_), _) if failure.point == point => true,
+            (Told::Reader(_), Some(known)) if point > known => false,
+            (Told::Reader(read), _) => {
+                failure.thread == thread || read.is_some_and(|read| failure.wrote.contains(&read))
+            }
+        };
+        let itself = failures.iter().position(|it| it.point == point && concerns(it));
+        let at = itself.or_else(|| failures.iter().position(concerns))?;
+        let failure = &mut failures[at];
+        failure.told.get_or_insert(last);
+        Some(failure.error.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Slots;
+
+    /// Failures of this thread's submissions, or of another's; each wrote the allocation.
+    fn failures(points: &[u64], is_own: bool, wrote: MemoryId) -> Failures {
+        let other = thread::spawn(|| thread::current().id()).join().unwrap();
+        let failure = |point: &u64| Failure {
+            point: Point(*point),
+            thread: if is_own { thread::current().id() } else { other },
+            wrote: vec![wrote],
+            error: GpuError::Interrupted { device: point.to_string() },
+            told: None,
+        };
+        Failures(Mutex::new(points.iter().map(failure).collect()))
+    }
+
+    /// Two allocations.
+    fn memories() -> [MemoryId; 2] {
+        let mut slots = Slots::default();
+        [slots.insert(()), slots.insert(())]
+    }
+
+    fn told(failures: &Failures, point: u64, told: Told, last: u64) -> Option<String> {
+        failures.concerning(Point(point), told, Point(last)).map(|error| match error {
+            GpuError::Interrupted { device } => device,
+            other => panic!("{other}"),
+        })
+    }
+
+    const ANY: Told = Told::Reader(None);
+
+    #[test]
+    fn waits_for_a_failed_submission_or_a_later_one_are_told() {
+        let failures = failures(&[3], true, memories()[0]);
+        assert_eq!(told(&failures, 2, ANY, 5), None);
+        assert_eq!(told(&failures, 4, Told::None, 5), None);
+        assert_eq!(told(&failures, 4, ANY, 5).as_deref(), Some("3"));
+        // What was submitted before is told again, the submission itself always.
+        assert_eq!(told(&failures, 5, ANY, 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"));
+        // What was submitted later is not.
+        assert_eq!(told(&failures, 6, ANY, 9), None);
+        assert_eq!(told(&failures, 5, Told::New, 9), None);
+    }
+
+    #[test]
+    fn other_threads_are_told_if_they_read_the_results() {
+        let [written, other] = memories();
+        let failures = failures(&[3], false, written);
+        assert_eq!(told(&failures, 5, ANY, 9), None);
+        assert_eq!(told(&failures, 5, Told::Reader(Some(other)), 9), None);
+        assert_eq!(told(&failures, 5, Told::Reader(Some(written)), 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 3, ANY, 9).as_deref(), Some("3"), "it waits for just that");
+    }
+
+    #[test]
+    fn each_submission_is_told_of_its_own_failure_first() {
+        let failures = failures(&[3, 4], true, memories()[0]);
+        assert_eq!(told(&failures, 4, ANY, 4).as_deref(), Some("4"));
+        assert_eq!(told(&failures, 9, Told::New, 9).as_deref(), Some("3"));
+        assert_eq!(told(&failures, 9, Told::New, 9), None);
+    }
+}

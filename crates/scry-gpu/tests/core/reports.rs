@@ -1,0 +1,158 @@
+//! Launches that report that they failed: who is told, and that the device goes on.
+
+use scry_gpu::testing::{Counts, null_info, reporting};
+use scry_gpu::{Device, ErrorKind, GpuError, Result};
+
+use super::STEP;
+
+/// A device whose launches of these numbers fail.
+fn failing(launches: &[u64]) -> Device {
+    reporting(null_info(), launches).0
+}
+
+/// The problem of a launch that failed.
+#[track_caller]
+fn problem<T>(result: Result<T>) -> String {
+    match result {
+        Ok(_) => panic!("no failure was told"),
+        Err(error @ GpuError::Kernel { .. }) => {
+            assert_eq!(error.kind(), ErrorKind::Device);
+            let GpuError::Kernel { kernel, problem, .. } = error else { unreachable!() };
+            assert_eq!(kernel, "step");
+            problem
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn whoever_reads_results_is_told() {
+    let gpu = failing(&[1]);
+    let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc(64).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    b.download().unwrap();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    assert_eq!(problem(b.download()), "the launch failed by plan");
+    // Once is enough for a thread that goes on.
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    b.download().unwrap();
+    gpu.wait().unwrap();
+}
+
+#[test]
+fn a_wait_for_the_device_tells_once() {
+    let gpu = failing(&[0]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    gpu.dispatch(STEP, &[&a, &b], 64).unwrap();
+    assert_eq!(problem(gpu.wait()), "the launch failed by plan");
+    gpu.wait().unwrap();
+}
+
+#[test]
+fn the_launch_of_a_batch_is_named() {
+    let gpu = failing(&[70]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    let mut batch = gpu.batch();
+    for _ in 0..100 {
+        batch.run(&kernel, &[&a, &b], 64).unwrap();
+        batch.copy(&b, &a).unwrap();
+    }
+    // What is refused takes back the words that it would have reported in.
+    batch.run(&kernel, &[&a], 64).err().unwrap();
+    let download = batch.download(&b).unwrap();
+    let ticket = batch.submit_async().unwrap();
+    assert_eq!(problem(ticket.wait()), "launch 71 of 100 failed by plan");
+    // As often as somebody asks for this very batch.
+    assert_eq!(problem(ticket.is_ready()), "launch 71 of 100 failed by plan");
+    assert_eq!(problem(download.get()), "launch 71 of 100 failed by plan");
+}
+
+#[test]
+fn each_replay_is_told_of_its_own_failure() {
+    let gpu = failing(&[2, 7]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    let mut batch = gpu.batch();
+    for _ in 0..2 {
+        batch.run(&kernel, &[&a, &b], 64).unwrap();
+    }
+    let recording = batch.record().unwrap();
+    // All are submitted before anybody looks.
+    let tickets: Vec<_> = (0..5).map(|_| recording.replay().unwrap()).collect();
+    tickets[0].wait().unwrap();
+    assert_eq!(problem(tickets[1].wait()), "launch 1 of 2 failed by plan");
+    assert_eq!(problem(tickets[3].wait()), "launch 2 of 2 failed by plan");
+    recording.replay().unwrap().wait().unwrap();
+}
+
+#[test]
+fn launches_that_are_timed_or_folded_report() {
+    let mut info = null_info();
+    info.limits.max_native_workgroups = [2; 3];
+    let (gpu, _) = reporting(info, &[0, 1]);
+    let [a, b] = [gpu.alloc::<u32>(512).unwrap(), gpu.alloc(512).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    gpu.run(&kernel, &[&a, &b], 512).unwrap();
+    assert_eq!(problem(gpu.wait()), "the launch failed by plan");
+    let mut timed = gpu.batch();
+    timed.run(&kernel, &[&a, &b], 64).unwrap();
+    assert_eq!(problem(timed.submit_timed()), "the launch failed by plan");
+}
+
+#[test]
+fn what_waits_for_memory_alone_is_told_nothing() {
+    let gpu = failing(&[0]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    for _ in 0..600 {
+        gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    }
+    a.write(&[7; 64]).unwrap();
+    assert_eq!(problem(b.download()), "the launch failed by plan");
+}
+
+#[test]
+fn reports_are_zeroed_before_and_fetched_after_the_launches() {
+    let (gpu, observed) = reporting(null_info(), &[]);
+    let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[1u32; 64]).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    let _ = observed.take();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    let Counts { dispatches, copies, fills, .. } = observed.take();
+    assert_eq!((dispatches, copies, fills), (1, 1, 1));
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[&a, &b], 64).unwrap();
+    let recording = batch.record().unwrap();
+    let _ = observed.take();
+    recording.replay().unwrap().wait().unwrap();
+    let Counts { dispatches, copies, fills, .. } = observed.take();
+    assert_eq!((dispatches, copies, fills), (1, 1, 1));
+}
+
+#[test]
+fn kernels_that_do_not_report_cost_nothing() {
+    let (gpu, observed) = super::observed();
+    let [a, b] = [gpu.upload(&[1u32; 64]).unwrap(), gpu.upload(&[1u32; 64]).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    let _ = observed.take();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    let Counts { dispatches, copies, fills, .. } = observed.take();
+    assert_eq!((dispatches, copies, fills), (1, 0, 0));
+}
+
+#[test]
+fn threads_that_share_no_data_are_told_nothing() {
+    let gpu = failing(&[0]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let other = gpu.upload(&[7u32; 64]).unwrap();
+    let kernel = gpu.compile(STEP).unwrap();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    let elsewhere = std::thread::scope(|scope| {
+        let read = scope.spawn(|| (other.download(), b.download()));
+        read.join().unwrap()
+    });
+    assert_eq!(elsewhere.0.unwrap(), [7; 64]);
+    assert_eq!(problem(elsewhere.1), "the launch failed by plan");
+}
