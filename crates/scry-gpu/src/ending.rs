@@ -274,7 +274,7 @@ mod tests {
         assert!(child >= 0, "fork failed");
         if child == 0 {
             let own = call();
-            let is_done = std::sync::Arc::new(AtomicBool::new(false));
+            let is_done = Arc::new(AtomicBool::new(false));
             let (done, start) = (is_done.clone(), Instant::now());
             std::thread::spawn(move || {
                 std::thread::sleep(Duration::from_millis(50));

@@ -120,6 +120,19 @@ impl Limits {
     pub(crate) const MAX_WGSL_BINDING: u64 = u32::MAX as u64;
 }
 
+/// A defect of a driver, and what is done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Workaround {
+    /// What is done, such as `report-cut-loops`.
+    pub name: &'static str,
+    /// What the driver does wrong.
+    pub reason: &'static str,
+    /// Versions of the driver that were seen to do so. Others are treated alike until one is known
+    /// that does not.
+    pub tried: &'static str,
+}
+
 /// A device: identity, limits, features.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -162,6 +175,8 @@ pub struct DeviceInfo {
     pub features: Features,
     /// The largest things that the device takes.
     pub limits: Limits,
+    /// Defects of its driver that are worked around.
+    pub workarounds: Vec<Workaround>,
 }
 
 impl DeviceInfo {

@@ -85,7 +85,7 @@ pub use device::Device;
 pub use element::{Element, ElementLayout, Field};
 pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
 pub use half::{bf16, f16};
-pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
 pub use kernel::{CompileOptions, Kernel};
 pub use launch::{Count, Invocations, Launch};
 pub use library::{LibraryState, LibraryStatus, cuda_libraries};

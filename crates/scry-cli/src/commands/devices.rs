@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use scry_gpu::{Device, DeviceInfo, Limits};
+use scry_gpu::{Device, DeviceInfo, Limits, Workaround};
 use serde_json::{Value, json};
 
 use super::{libraries, open, size_text};
@@ -44,7 +44,15 @@ fn text(info: &DeviceInfo) -> String {
     if let Some(pci) = info.pci {
         line("pci", pci.to_string());
     }
-    text
+    text + &workarounds(info)
+}
+
+/// The defects of a device's driver that are worked around, a line each.
+pub fn workarounds(info: &DeviceInfo) -> String {
+    let line = |it: &Workaround| {
+        format!("    works around {} (seen in {}): {}\n", it.name, it.tried, it.reason)
+    };
+    info.workarounds.iter().map(line).collect()
 }
 
 /// A device as the JSON documents show it.
@@ -69,6 +77,11 @@ pub fn to_json(info: &DeviceInfo) -> Value {
         "binding_alignment": info.binding_alignment,
         "features": info.features.names().collect::<Vec<_>>(),
         "limits": limits(&info.limits),
+        "workarounds": info.workarounds.iter().map(|it| json!({
+            "name": it.name,
+            "reason": it.reason,
+            "tried": it.tried,
+        })).collect::<Vec<_>>(),
     })
 }
 

@@ -104,6 +104,7 @@ fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -
         if let Some(versions) = libraries::versions(info) {
             let _ = writeln!(text, "    {versions}");
         }
+        text += &devices::workarounds(info);
     }
     if let Some(info) = preferred(devices).filter(|_| devices.len() > 1) {
         let DeviceInfo { backend, index, name, .. } = info;

@@ -60,6 +60,30 @@ fn devices_can_be_selected_by_what_is_listed() {
 }
 
 #[test]
+fn defects_of_drivers_are_shown_with_their_reason() {
+    let place = Workplace::new();
+    for command in ["devices", "doctor"] {
+        let listed = place.scry(&[command]).ends(0);
+        let document = place.scry(&[command, "--json"]).ends(0).json();
+        for device in document["result"]["devices"].as_array().unwrap() {
+            let device = device.get("device").unwrap_or(device);
+            let workarounds = device["workarounds"].as_array().unwrap();
+            let driver = device["driver"].as_str().unwrap();
+            if driver.contains("llvmpipe") {
+                assert!(workarounds.iter().any(|it| it["name"] == "report-cut-loops"), "{driver}");
+            }
+            assert!(device["backend"] == "vulkan" || workarounds.is_empty(), "{driver}");
+            for workaround in workarounds {
+                for field in ["name", "reason", "tried"] {
+                    let text = workaround[field].as_str().unwrap();
+                    assert!(listed.stdout.contains(text), "{text} in {listed:#?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn the_doctor_runs_a_kernel_on_each_device() {
     let name = "the_doctor_runs_a_kernel_on_each_device";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };

@@ -4,8 +4,8 @@ use super::{Draw, Surroundings};
 use crate::tree::{Expr, Function, Node, Place, Stmt};
 use crate::types::Type;
 
-/// Rounds of loops, in all, that one invocation may take: software devices end loops silently
-/// after 65535 rounds.
+/// Rounds of loops, in all, that one invocation may take: launches fail on software devices that
+/// end loops after 65535 rounds, counted for several invocations together.
 const MOST_ROUNDS: usize = 6000;
 
 impl Draw {

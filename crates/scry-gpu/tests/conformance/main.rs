@@ -31,6 +31,7 @@ mod harness;
 mod integers;
 mod launches;
 mod layouts;
+mod limits;
 mod matrices;
 mod memory;
 mod memory_types;

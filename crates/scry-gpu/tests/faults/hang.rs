@@ -234,7 +234,8 @@ fn every_thread_that_waits_is_told(shared: &Device) {
     }
 }
 
-/// Runs what may end or not: either it ends, or the wait ends with the time limit.
+/// Runs what may end or not: either it ends, or the wait ends with the time limit, or the driver
+/// ends its loops and the wait says so.
 fn ends_or_times_out(source: &str, invocations: u32) {
     for shared in devices() {
         let gpu = opened_again(&shared);
@@ -251,7 +252,13 @@ fn ends_or_times_out(source: &str, invocations: u32) {
         gpu.run(&kernel, &[&buffer], invocations).unwrap();
         let (result, took) = timed(|| gpu.wait());
         println!("{gpu:?}: {result:?} after {took:?}");
-        assert!(matches!(result, Ok(()) | Err(GpuError::Timeout { .. })), "{result:?}");
+        let cuts = gpu.info().workarounds.iter().any(|it| it.name == "report-cut-loops");
+        let is_told = match &result {
+            Ok(()) | Err(GpuError::Timeout { .. }) => true,
+            Err(GpuError::Kernel { .. }) => cuts,
+            Err(_) => false,
+        };
+        assert!(is_told, "{result:?}");
         assert!(took < 2 * LIMIT + GRACE, "{took:?}");
     }
 }

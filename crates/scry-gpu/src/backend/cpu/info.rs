@@ -42,6 +42,7 @@ pub(super) fn info() -> DeviceInfo {
         binding_alignment: 16,
         features: Features::all(),
         limits: limits(memory),
+        workarounds: Vec::new(),
     }
 }
 

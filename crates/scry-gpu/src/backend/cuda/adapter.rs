@@ -220,6 +220,7 @@ fn info(asked: &Asked, index: usize, name: String) -> Result<DeviceInfo, String>
         binding_alignment: 16,
         features: Features::all(),
         limits: limits(memory, asked.attribute(attribute::SHARED_MEMORY_OPTIN)),
+        workarounds: Vec::new(),
     })
 }
 

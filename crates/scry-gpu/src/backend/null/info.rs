@@ -37,5 +37,6 @@ pub(crate) fn null_info() -> DeviceInfo {
             max_immediates: 128,
             max_native_workgroups: [65535; 3],
         },
+        workarounds: Vec::new(),
     }
 }

@@ -9,6 +9,7 @@ use scry_ir::Features;
 use super::features::{Extensions, FeatureChain};
 use super::gpu::Gpu;
 use super::instance::{self, Instance, version_text};
+use super::workarounds::{Fix, Workarounds};
 use super::{VulkanDriver, error};
 use crate::backend::Absence;
 use crate::driver::{Adapter, Driver};
@@ -54,6 +55,8 @@ pub(super) struct Probe {
     pub(super) timestamps: Timestamps,
     /// Bindings that one push of descriptors takes; 0 without the extension.
     pub(super) max_push_descriptors: u32,
+    /// What is done about defects of the driver.
+    pub(super) workarounds: Workarounds,
     /// What a pipeline cache's header must say.
     pub(super) cache_identity: CacheIdentity,
 }
@@ -157,9 +160,19 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     let (queue_family, valid_bits) = compute_queue(instance, physical)
         .ok_or_else(|| format!("{name} has no queue that computes"))?;
     let properties = properties(instance, physical, &extensions, version);
+    let driver_info = text(properties.v12.driver_info_as_c_str());
+    let workarounds = Workarounds::matching(properties.v12.driver_id, &driver_info);
+    let mut info = info(instance, physical, &properties, &features, &extensions);
+    info.workarounds = workarounds.described();
+    if workarounds.has(Fix::ReportCutLoops) {
+        // Kernels that report have one storage buffer more than their source says.
+        let most = &mut info.limits.max_storage_bindings;
+        *most = most.saturating_sub(1);
+    }
     Ok(Probe {
         physical,
-        info: info(instance, physical, &properties, &features, &extensions),
+        info,
+        workarounds,
         version,
         extensions,
         queue_family,
@@ -262,6 +275,7 @@ fn info(
         binding_alignment: alignment,
         features: features.wgsl() | subgroups(v11),
         limits: limits(properties),
+        workarounds: Vec::new(),
     }
 }
 

@@ -4,14 +4,16 @@ use std::ffi::CString;
 use std::sync::Arc;
 
 use ash::vk;
-use scry_ir::{Program, Space, SpirvOptions, SpirvWorkarounds};
+use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
 
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
-use crate::cache::Variant;
+use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
+use crate::cache::{DiskCache, Variant};
 use crate::driver::CompileJob;
 use crate::element;
-use crate::error::Result;
+use crate::error::{GpuError, Result};
+use crate::report::Meaning;
 
 /// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
 const CACHE_HEADER: usize = 32;
@@ -28,6 +30,8 @@ pub(super) struct Kernel {
     pub(super) bindings: usize,
     /// Bytes of the immediate block; rounded up to words in the pipeline's layout.
     pub(super) immediates: usize,
+    /// What a launch reports in the last binding, if it reports.
+    pub(super) report: Option<Arc<Meaning>>,
     gpu: Arc<Gpu>,
 }
 
@@ -42,22 +46,34 @@ pub(super) struct Source<'a> {
 /// Compiles a program, through the disk cache if there is one.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
-    let spirv = job.program.to_spirv(&spirv_options(gpu, job))?;
+    let report = report(gpu, job.program)?;
+    let spirv = job.program.to_spirv(&spirv_options(gpu, job, report.is_some()))?;
     let immediates = interface.immediates.as_ref();
     let source = Source {
         spirv: &spirv,
         entry: &interface.entry_point,
-        bindings: &descriptor_types(job.program, job.folded),
+        bindings: &descriptor_types(job.program, job.folded, report.is_some()),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     };
-    let Some(disk) = job.cache else {
-        return Kernel::new(gpu, &source, vk::PipelineCache::null());
+    let mut kernel = match job.cache {
+        Some(disk) => through_cache(gpu, job, disk, &source)?,
+        None => Kernel::new(gpu, &source, vk::PipelineCache::null())?,
     };
-    let generated = element::bytes_of(&spirv);
-    let variant = Variant { folded: job.folded, generated };
+    kernel.report = report;
+    Ok(kernel)
+}
+
+/// Builds a pipeline with what the disk cache has of its SPIR-V, and keeps there what it has not.
+fn through_cache(
+    gpu: &Arc<Gpu>,
+    job: &CompileJob<'_>,
+    disk: &DiskCache,
+    source: &Source<'_>,
+) -> Result<Kernel> {
+    let variant = Variant { folded: job.folded, generated: element::bytes_of(source.spirv) };
     let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
-    let kernel = Kernel::new(gpu, &source, cache.raw)?;
+    let kernel = Kernel::new(gpu, source, cache.raw)?;
     if known.is_none() {
         let blob = cache.data()?;
         if blob.len() > CACHE_HEADER {
@@ -67,7 +83,55 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     Ok(kernel)
 }
 
-fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
+/// What launches of a kernel have to report on this device, if anything.
+///
+/// # Errors
+/// [`GpuError::Kernel`] if it nests more deeply than the driver can.
+fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
+    let [cuts_loops, drops_conditions] =
+        [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
+    if !(cuts_loops || drops_conditions) {
+        return Ok(None);
+    }
+    let ControlFlow { most_iterations, depth } = program.control_flow()?;
+    if drops_conditions && depth + DEPTH_MARGIN > MAX_DEPTH {
+        return Err(too_deep(gpu, program, depth));
+    }
+    let is_short = |most: u64| most <= MAX_ITERATIONS - OWN_ITERATIONS;
+    let reports = cuts_loops && !most_iterations.is_some_and(is_short);
+    Ok(reports.then(|| {
+        let lanes = gpu.info.subgroup_size;
+        Arc::new(Meaning {
+            problem: "was cut short, and what it wrote is incomplete: the driver ended its loops"
+                .to_owned(),
+            limit: format!(
+                "{MAX_ITERATIONS} iterations of all loops together, counted for {lanes} \
+                 invocations at once"
+            ),
+            remedy: "give the work to more invocations or to several launches, or use the CPU \
+                     device, which has no such limit"
+                .to_owned(),
+        })
+    }))
+}
+
+fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
+    GpuError::Kernel {
+        kernel: program.interface().entry_point.clone(),
+        device: gpu.info.name.clone(),
+        driver: gpu.info.driver.clone(),
+        problem: format!(
+            "its control flow nests {depth} levels deep, counting early returns, `continue` and \
+             the cases of `switch`, and the driver would drop the innermost conditions"
+        ),
+        limit: format!("{MAX_DEPTH} levels, of which it may need {DEPTH_MARGIN} itself"),
+        remedy: "nest less, look cases up in an array, or use the CPU device, which has no such \
+                 limit"
+            .to_owned(),
+    }
+}
+
+fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> SpirvOptions {
     let newest = gpu.version >= vk::API_VERSION_1_3 && gpu.has_dot_product;
     SpirvOptions {
         // Packed dot products are instructions from 1.6 on.
@@ -75,18 +139,20 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>) -> SpirvOptions {
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
         folded: job.folded,
-        workarounds: SpirvWorkarounds::all(),
-        reports_cut_loops: false,
+        workarounds: gpu.workarounds.spirv(),
+        reports_cut_loops,
     }
 }
 
-fn descriptor_types(program: &Program, folded: bool) -> Vec<vk::DescriptorType> {
+fn descriptor_types(program: &Program, folded: bool, reports: bool) -> Vec<vk::DescriptorType> {
     let declared = program.interface().bindings.iter();
     let declared = declared.map(|binding| match binding.space {
         Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    declared.chain(folded.then_some(vk::DescriptorType::UNIFORM_BUFFER)).collect()
+    let fold = folded.then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
+    declared.chain(fold).chain(report).collect()
 }
 
 /// True if a blob begins with the header that Vulkan puts before the caches of this very device
@@ -150,6 +216,7 @@ impl Kernel {
             pushes: few && gpu.push.is_some() && !gpu.prefers_sets,
             bindings: source.bindings.len(),
             immediates: source.immediates,
+            report: None,
             gpu: Arc::clone(gpu),
         };
         kernel.make_layouts(source)?;

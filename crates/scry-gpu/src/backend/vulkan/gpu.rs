@@ -9,13 +9,11 @@ use ash::{ext, khr, vk};
 use super::adapter::{self, CacheIdentity, Probe, Timestamps};
 use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
+use super::workarounds::{Fix, Workarounds};
 use super::{error, lock, resident};
 use crate::error::{GpuError, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::process::{FORKED, Process};
-
-/// PCI vendor number of NVIDIA.
-const NVIDIA: u32 = 0x10de;
 
 /// A logical device. Everything made from it holds an `Arc` of it.
 pub(super) struct Gpu {
@@ -27,6 +25,7 @@ pub(super) struct Gpu {
     pub(super) queue_family: u32,
     pub(super) timestamps: Timestamps,
     pub(super) cache_identity: CacheIdentity,
+    pub(super) workarounds: Workarounds,
     /// Pushes descriptors into command buffers, where the device can.
     pub(super) push: Option<khr::push_descriptor::Device>,
     pub(super) max_push_descriptors: u32,
@@ -53,7 +52,7 @@ impl Gpu {
             Some(raw) => raw,
             None => create(instance, probe, &mut features)?,
         };
-        if probe.info.vendor_id == NVIDIA {
+        if probe.workarounds.has(Fix::PinLibraries) {
             resident::hold_nvidias();
         }
         let push = extensions
@@ -70,6 +69,7 @@ impl Gpu {
             queue_family: probe.queue_family,
             timestamps: probe.timestamps,
             cache_identity: probe.cache_identity,
+            workarounds: probe.workarounds.clone(),
             max_push_descriptors: probe.max_push_descriptors,
             // A software device makes a set of every push; a GPU's driver writes it in place.
             prefers_sets: probe.info.kind == DeviceKind::Software,
@@ -160,7 +160,7 @@ impl Drop for Gpu {
         // closes a device: the first holds a list of threads and waits for the driver's lock, the
         // second holds that lock and waits for a helper thread, which at its end wants the list.
         // So its devices are never closed, but used again.
-        if self.info.vendor_id == NVIDIA {
+        if self.workarounds.has(Fix::ReuseDevices) {
             lock(&self.instance.parked).push((self.physical, self.raw.clone()));
             return;
         }

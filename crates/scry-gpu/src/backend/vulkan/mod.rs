@@ -2,7 +2,7 @@
 //!
 //! `instance` finds the loader, `adapter` the devices, `gpu` opens one. `memory`, `compile` and
 //! `submit` do what the driver's methods ask, `encode` writes command buffers, `wait` follows the
-//! one timeline that orders all submissions.
+//! one timeline that orders all submissions. `workarounds` lists the defects of drivers.
 
 mod adapter;
 mod allocator;
@@ -23,6 +23,7 @@ mod tests;
 mod timing;
 mod validation;
 mod wait;
+mod workarounds;
 
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
@@ -45,6 +46,7 @@ use crate::driver::{
 };
 use crate::error::Result;
 use crate::id::Slots;
+use crate::report::Meaning;
 
 /// Longest time that the drop of a device waits for its work.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -124,6 +126,10 @@ impl Driver for VulkanDriver {
         self.gpu.check_alive()?;
         let kernel = compile::compile(&self.gpu, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {
+        read(&self.kernels).get(kernel)?.report.clone()
     }
 
     fn release(&self, kernel: KernelId) {

@@ -51,6 +51,7 @@ fn device() -> DeviceInfo {
             max_immediates: 128,
             max_native_workgroups: [65535; 3],
         },
+        workarounds: Vec::new(),
     }
 }
 

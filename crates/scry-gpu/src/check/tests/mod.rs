@@ -115,6 +115,7 @@ pub(crate) fn device() -> DeviceInfo {
             max_immediates: 128,
             max_native_workgroups: [65535; 3],
         },
+        workarounds: Vec::new(),
     }
 }
 

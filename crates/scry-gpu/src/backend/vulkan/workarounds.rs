@@ -1,0 +1,278 @@
+//! Defects of Vulkan drivers that were found, and which of them a driver at hand has.
+//!
+//! Each is one row: the driver that it was found in, the versions that it was tried with, the
+//! reason, and the test that fails without the workaround. A driver that no row names is taken to
+//! keep to the specification. A row holds for all versions of its driver until one is known that
+//! does without: versions that nobody has tried are treated as the ones that were.
+
+use ash::vk::DriverId;
+use scry_ir::SpirvWorkarounds;
+
+use crate::info::Workaround;
+
+/// NVIDIA's own driver.
+const NVIDIA: DriverId = DriverId::NVIDIA_PROPRIETARY;
+/// Mesa's lavapipe, the software driver on llvmpipe.
+const LAVAPIPE: DriverId = DriverId::MESA_LLVMPIPE;
+
+/// What is done about a defect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fix {
+    /// The SPIR-V is written otherwise.
+    Spirv(SpirvWorkarounds),
+    /// Kernels whose loops may be long report if they were ended early, and the launch fails.
+    ReportCutLoops,
+    /// Kernels that nest more deeply than [`MAX_DEPTH`] are refused.
+    RefuseDeepNesting,
+    /// A device that was opened is used again instead of being destroyed.
+    ReuseDevices,
+    /// The driver's libraries stay loaded until the process ends.
+    PinLibraries,
+}
+
+/// A defect of a driver.
+pub(super) struct Row {
+    fix: Fix,
+    driver: DriverId,
+    /// The first version without the defect, where one is known.
+    fixed_in: Option<Version>,
+    /// Versions that have the defect.
+    tried: &'static str,
+    name: &'static str,
+    reason: &'static str,
+    /// Source file, from the repository's root, and name of the test that fails without the fix.
+    #[cfg_attr(not(test), expect(dead_code, reason = "for those who read the table"))]
+    test: (&'static str, &'static str),
+}
+
+/// Version of a driver, as `driverInfo` has it: `VkPhysicalDeviceProperties::driverVersion` is
+/// encoded by each driver in its own way, and 1 for all lavapipes of 22.3.
+type Version = [u32; 3];
+
+/// Iterations after which lavapipe ends all loops of a group of invocations in lockstep.
+pub(super) const MAX_ITERATIONS: u64 = 65_535;
+
+/// Iterations of these that are not the kernel's own: the driver's, where it zeroes workgroup
+/// memory, and those of the check for cut loops.
+pub(super) const OWN_ITERATIONS: u64 = 4096;
+
+/// Nested conditions, or nested loops, that lavapipe has masks for.
+pub(super) const MAX_DEPTH: u32 = 80;
+
+/// Levels that lavapipe may need beyond those that a kernel is measured to have.
+pub(super) const DEPTH_MARGIN: u32 = 2;
+
+const FOUND: &str = "crates/scry-gpu/tests/random/found.rs";
+
+const ROWS: [Row; 10] = [
+    Row {
+        fix: Fix::ReportCutLoops,
+        driver: LAVAPIPE,
+        fixed_in: None,
+        tried: "22.3.6",
+        name: "report-cut-loops",
+        reason: "it ends all loops of an invocation after 65535 iterations in all, counted for the \
+                 invocations of a vector together, and goes on behind them",
+        test: ("crates/scry-gpu/tests/conformance/limits.rs", "long_loops_end_or_fail"),
+    },
+    Row {
+        fix: Fix::RefuseDeepNesting,
+        driver: LAVAPIPE,
+        fixed_in: None,
+        tried: "22.3.6",
+        name: "refuse-deep-nesting",
+        reason: "code below 80 nested conditions is executed whatever the inner ones say",
+        test: ("crates/scry-gpu/tests/conformance/limits.rs", "deep_nesting_works_or_is_refused"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::EXPAND_MIX),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "expand-mix",
+        reason: "FMix is computed as a + c * (b - a), which is less accurate than WGSL allows",
+        test: ("crates/scry-gpu/tests/conformance/accuracy/mod.rs", "mixtures"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "workgroup-bool-as-u32",
+        reason: "invocations do not see what others store to an OpTypeBool in workgroup memory",
+        test: (
+            "crates/scry-gpu/tests/conformance/memory_types.rs",
+            "truth_values_of_every_shape_in_workgroup_memory",
+        ),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::STORE_INITIAL_VECTORS),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "store-initial-vectors",
+        reason: "a constant stored to one component of an initialised vector is already seen by \
+                 loads before the store, at an index that is known at run time",
+        test: (FOUND, "what_was_loaded_before_a_component_is_stored_stays"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::SPLIT_VECTOR_DIVISIONS),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "split-vector-divisions",
+        reason: "components after the first of a splat divided by a constant are undefined, and \
+                 stores of them are dropped",
+        test: (FOUND, "any_component_of_a_quotient_is_there"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::EXPAND_SIGNS),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "expand-signs",
+        reason: "negations, absolute values and signs of integers are taken never to overflow, \
+                 16-bit bounds are mistaken, and some kernels with signs get no pipeline",
+        test: (FOUND, "integers_of_16_bits_wrap_before_they_are_widened"),
+    },
+    Row {
+        fix: Fix::Spirv(SpirvWorkarounds::EXPAND_BIT_FIELDS),
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "expand-bit-fields",
+        reason: "OpBitFieldUExtract and its like give wrong bits where the word is uniform",
+        test: (FOUND, "fields_lie_at_their_offset"),
+    },
+    Row {
+        fix: Fix::ReuseDevices,
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "reuse-devices",
+        reason: "vkDestroyDevice deadlocks if a thread that used Vulkan ends meanwhile",
+        test: (
+            "crates/scry-gpu/src/backend/vulkan/tests/order.rs",
+            "devices_close_while_other_threads_end",
+        ),
+    },
+    Row {
+        fix: Fix::PinLibraries,
+        driver: NVIDIA,
+        fixed_in: None,
+        tried: "580",
+        name: "pin-libraries",
+        reason: "the driver's threads outlive its libraries, and crash once these are unloaded",
+        test: (
+            "crates/scry-gpu/src/backend/vulkan/resident.rs",
+            "what_is_held_stays_loaded_when_its_owner_lets_go",
+        ),
+    },
+];
+
+/// The rows that match a driver.
+#[derive(Clone, Default)]
+pub(super) struct Workarounds(Vec<&'static Row>);
+
+impl Workarounds {
+    /// The rows for a driver, by `VkDriverId` and `driverInfo`.
+    pub(super) fn matching(driver: DriverId, info: &str) -> Self {
+        Self::among(&ROWS, driver, info)
+    }
+
+    fn among(rows: &'static [Row], driver: DriverId, info: &str) -> Self {
+        let version = version(info);
+        let has = |row: &&Row| match (row.fixed_in, version) {
+            _ if row.driver != driver => false,
+            (Some(fixed), Some(version)) => version < fixed,
+            _ => true,
+        };
+        Self(rows.iter().filter(has).collect())
+    }
+
+    /// Whether a fix is called for.
+    pub(super) fn has(&self, fix: Fix) -> bool {
+        self.0.iter().any(|row| row.fix == fix)
+    }
+
+    /// All rewrites of SPIR-V that are called for.
+    pub(super) fn spirv(&self) -> SpirvWorkarounds {
+        let rewrites = self.0.iter().filter_map(|row| match row.fix {
+            Fix::Spirv(rewrite) => Some(rewrite),
+            _ => None,
+        });
+        rewrites.fold(SpirvWorkarounds::empty(), |all, rewrite| all | rewrite)
+    }
+
+    /// The rows, as users see them.
+    pub(super) fn described(&self) -> Vec<Workaround> {
+        let described = self.0.iter().map(|row| {
+            let Row { name, reason, tried, .. } = **row;
+            Workaround { name, reason, tried }
+        });
+        described.collect()
+    }
+}
+
+/// The first version number of a text such as `Mesa 22.3.6 (LLVM 15.0.6)` or `580.65.06`.
+fn version(info: &str) -> Option<Version> {
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    let number = info.split(|c| !is_part(c)).find(|word| word.contains(|c: char| c != '.'))?;
+    let mut version = [0; 3];
+    for (part, text) in version.iter_mut().zip(number.split('.')) {
+        *part = text.parse().ok()?;
+    }
+    Some(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read_from_the_drivers_info() {
+        assert_eq!(version("Mesa 22.3.6 (LLVM 15.0.6)"), Some([22, 3, 6]));
+        assert_eq!(version("580.65.06"), Some([580, 65, 6]));
+        assert_eq!(version("Mesa 25.1-devel (git-0a1b)"), Some([25, 1, 0]));
+        assert_eq!(version("an unnumbered build"), None);
+    }
+
+    #[test]
+    fn rows_match_their_driver_before_its_fixed_version() {
+        const OLD: Row = Row { fixed_in: Some([23, 1, 0]), ..ROWS[0] };
+        static OLDS: [Row; 1] = [OLD];
+        let matches = |driver, info| Workarounds::among(&OLDS, driver, info).0.len();
+        assert_eq!(matches(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)"), 1);
+        assert_eq!(matches(LAVAPIPE, "Mesa 23.0.9"), 1);
+        assert_eq!(matches(LAVAPIPE, "Mesa 23.1.0"), 0);
+        assert_eq!(matches(LAVAPIPE, "24.0"), 0);
+        assert_eq!(matches(LAVAPIPE, "no version"), 1, "a version that cannot be told has it");
+        assert_eq!(matches(NVIDIA, "22.3.6"), 0);
+        assert_eq!(Workarounds::matching(LAVAPIPE, "Mesa 99.0.0").0.len(), 2, "none is fixed yet");
+    }
+
+    #[test]
+    fn unknown_drivers_have_no_defects() {
+        for driver in [0, 1, 3, 5, 12, 14].map(DriverId::from_raw) {
+            let found = Workarounds::matching(driver, "580.65.06");
+            assert!(found.described().is_empty() && found.spirv().is_empty());
+        }
+    }
+
+    #[test]
+    fn every_rewrite_is_for_a_driver() {
+        assert_eq!(Workarounds::matching(NVIDIA, "580.65.06").spirv(), SpirvWorkarounds::all());
+        let lavapipe = Workarounds::matching(LAVAPIPE, "Mesa 22.3.6 (LLVM 15.0.6)");
+        assert!(lavapipe.spirv().is_empty());
+        assert!(lavapipe.has(Fix::ReportCutLoops) && !lavapipe.has(Fix::ReuseDevices));
+    }
+
+    #[test]
+    fn every_row_names_a_test() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for Row { name, test: (file, test), .. } in &ROWS {
+            let source = std::fs::read_to_string(root.join(file)).unwrap();
+            assert!(source.contains(&format!("fn {test}(")), "{name}: {file} has no test `{test}`");
+        }
+    }
+}
