@@ -4,6 +4,9 @@ use super::{Draw, Mode, OWN};
 use crate::hostile::tree::{Extent, Global, Kind, Space};
 use crate::types::{Scalar, Type, for_each_scalar, layout};
 
+/// Bytes of an array of a function or workgroup, about.
+const LARGEST: usize = 512;
+
 impl Draw {
     pub(super) fn declare_globals(&mut self) {
         for _ in 0..self.random.below(3) {
@@ -125,14 +128,16 @@ impl Draw {
 
     /// A type of which a variable has several elements.
     pub(super) fn array_type(&mut self) -> Type {
-        let len = self.random.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 9, 16, 33]);
+        let len: usize = self.random.pick(&[1, 2, 3, 4, 5, 7, 8, 8, 9, 16, 33]);
         let element = match self.random.below(6) {
             0 => Type::Array(Box::new(self.plain_type()), self.random.between(1, 4)),
             1 if !self.structs.is_empty() => Type::Struct(self.random.below(self.structs.len())),
             2 => self.plain_type(),
             _ => Type::Scalar(self.random.pick(&[Scalar::U32, Scalar::U32, Scalar::I32])),
         };
-        Type::Array(Box::new(element), len)
+        // lavapipe takes minutes to compile dynamic indices into large variables.
+        let size = layout(&element, &self.structs).1;
+        Type::Array(Box::new(element), len.min((LARGEST / size).max(1)))
     }
 
     fn plain_type(&mut self) -> Type {
@@ -167,7 +172,7 @@ impl Draw {
             Extent::Headed(count) => (8usize.next_multiple_of(align), count),
         };
         let end = start + stride * count;
-        let mut bytes = vec![0; end.next_multiple_of(if start > 0 { align.max(4) } else { 1 })];
+        let mut bytes = vec![0; end];
         if extent == Extent::One && self.random.one_in(2) {
             // Bytes behind the variable, which belong to nobody.
             bytes.resize(end + self.random.between(1, 20), 0xee);

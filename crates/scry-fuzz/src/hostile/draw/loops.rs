@@ -31,9 +31,10 @@ pub(super) struct Counter {
 impl Draw {
     /// One loop.
     pub(super) fn a_loop(&mut self, block: &mut Block) {
-        match self.random.below(4) {
+        match self.random.below(5) {
             0 => self.counted(block),
             1 => self.stale(block),
+            2 => self.nearly_counted(block),
             _ => self.wild(block),
         }
     }
@@ -145,6 +146,44 @@ impl Draw {
         let source = self.random.pick(&[saved.clone(), saved, name.clone()]);
         let by = Self::literal(kind, self.random.between(1, 2) as u32);
         block.push(Stmt::line(format!("{name} = {source} + $0"), vec![by]));
+    }
+
+    /// Constant start, limit and step, as in a loop that is written out iteration by iteration; but
+    /// what stands before the test has an effect, or the test or the step is on a copy.
+    fn nearly_counted(&mut self, block: &mut Block) {
+        let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
+        let name = self.name("v");
+        let first = Self::literal(kind, self.random.below(4) as u32);
+        block.push(Stmt::line(format!("var {name} = $0"), vec![first]));
+        let copy = self.name("s");
+        block.push(Stmt::line(format!("let {copy} = {name}"), Vec::new()));
+        let scope = self.scope.len();
+        let mut body = Vec::new();
+        let (tested, from) = match self.random.below(6) {
+            0 => (&copy, &name),
+            1 => (&name, &copy),
+            2 => {
+                let next = self.name("l");
+                body.push(Stmt::line(format!("let {next} = next()"), Vec::new()));
+                (&name, &name)
+            }
+            _ => {
+                self.atomic(&mut body);
+                (&name, &name)
+            }
+        };
+        let limit = Self::literal(kind, self.random.between(2, 9) as u32);
+        let sign = self.random.pick(&["<", "<=", "!="]);
+        let test = Expr::of(Kind::Bool, format!("{tested} {sign} $0"), vec![limit]);
+        body.push(leaves_unless(test));
+        body.push(Stmt::Fuel);
+        let counter = Counter { name: name.clone(), kind };
+        let statements = self.random.below(2);
+        body.extend(self.body(statements, |draw, block| draw.touch(&counter, block)));
+        body.push(Stmt::line(format!("{name} = {from} + $0"), vec![one(kind)]));
+        self.scope.truncate(scope);
+        block.push(Stmt::block("loop", Vec::new(), body));
+        self.add(name, kind, true);
     }
 
     /// A loop whose counter, test and limit are changed in every way.
@@ -376,4 +415,10 @@ impl Draw {
         }
         test
     }
+}
+
+/// `if test {} else { break; }`
+fn leaves_unless(test: Expr) -> Stmt {
+    let leaves = vec![Stmt::line("break", Vec::new())];
+    Stmt::choice(test, Vec::new(), leaves)
 }

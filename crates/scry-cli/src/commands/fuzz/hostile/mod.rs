@@ -143,7 +143,9 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
 }
 
 fn row_json(row: &Row) -> Value {
-    let problem = |Problem { kind, seed, what }: &Problem| json!({ "kind": kind, "seed": seed, "what": what });
+    let problem = |Problem { kind, seed, what }: &Problem| {
+        json!({ "kind": kind, "seed": seed, "what": what })
+    };
     json!({
         "device": row.device,
         "kernels": row.kernels,

@@ -9,7 +9,7 @@ use crate::kir::{
 use super::super::meaning::eval::instruction;
 
 /// More turns of loops than any test takes.
-const TURNS: u32 = 100_000;
+const TURNS: u32 = 1_000_000;
 
 /// A kernel in execution. A subgroup is one invocation.
 pub(super) struct Machine<'a> {
@@ -135,7 +135,9 @@ impl<'a> Machine<'a> {
                 }
                 self.read(&place, 0, ty)
             }
-            Inst::Atomic { op, place, value, compare } => self.atomic(op, &place, value, compare),
+            Inst::Atomic { op, place, value, compare } => {
+                self.atomic(op, &place, [value, compare], ty)
+            }
             Inst::Subgroup(op) => self.subgroup(op),
             Inst::Extra(..) => panic!("{value} is computed by its load"),
             _ => instruction(self.kir, &self.values, value),
@@ -163,12 +165,12 @@ impl<'a> Machine<'a> {
         &mut self,
         op: AtomicOp,
         place: &Place,
-        value: Option<Value>,
-        compare: Option<Value>,
+        [value, compare]: [Option<Value>; 2],
+        ty: Type,
     ) -> Const {
         let Some(value) = value.map(|value| self.values[value.index()]) else {
             assert_eq!(op, AtomicOp::Load);
-            return self.read(place, 0, Type::U32);
+            return self.read(place, 0, ty);
         };
         let old = self.read(place, 0, value.ty);
         let compared = compare.map(|compare| self.values[compare.index()]);
@@ -179,7 +181,11 @@ impl<'a> Machine<'a> {
             AtomicOp::Add => Const::int(value.ty, old.as_i64() + value.as_i64()),
             AtomicOp::Sub => Const::int(value.ty, old.as_i64() - value.as_i64()),
             AtomicOp::Max => Const::int(value.ty, old.as_i64().max(value.as_i64())),
-            other => panic!("no test needs {other:?}"),
+            AtomicOp::Min => Const::int(value.ty, old.as_i64().min(value.as_i64())),
+            AtomicOp::And => Const { bits: old.bits & value.bits, ..value },
+            AtomicOp::Or => Const { bits: old.bits | value.bits, ..value },
+            AtomicOp::Xor => Const { bits: old.bits ^ value.bits, ..value },
+            AtomicOp::Load => panic!("a load has no operand"),
         };
         self.write(place, 0, new);
         old

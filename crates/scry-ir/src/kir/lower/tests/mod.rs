@@ -3,6 +3,7 @@
 mod control;
 mod cooperative;
 mod functions;
+mod hostile;
 mod machine;
 mod places;
 mod refusals;

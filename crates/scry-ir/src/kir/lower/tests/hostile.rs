@@ -1,0 +1,38 @@
+//! Kernels that attack the proofs of the passes: no access may be out of bounds, before the passes
+//! or after them, and the passes change no result.
+
+use scry_fuzz::hostile::{Rules, kernel};
+use scry_fuzz::{Case, Features};
+
+use super::machine::Machine;
+use super::{lowered, optimise, verify};
+use crate::kir::Kir;
+
+/// Kernels that are executed if `SCRY_FUZZ_SEEDS` does not say how many.
+const SEEDS: u64 = 300;
+
+/// The buffers after a launch; an access out of bounds fails the test.
+fn executed(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
+    let mut machine = Machine::new(kir, case.buffers.clone());
+    machine.run(case.groups);
+    machine.buffers
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok().map(|text| text.parse().expect("a number"))
+}
+
+#[test]
+fn no_pass_lets_an_index_out() {
+    let first = number("SCRY_FUZZ_FIRST").unwrap_or(0);
+    for seed in first..first + number("SCRY_FUZZ_SEEDS").unwrap_or(SEEDS) {
+        // Every loop has to end.
+        let case = kernel(seed, Features::default(), Rules { endless: false }).case();
+        eprintln!("seed {seed}:\n{}", case.source);
+        let mut kir = lowered(&case.source, true);
+        let expected = executed(&kir, &case);
+        optimise(&mut kir);
+        verify(&kir).unwrap_or_else(|error| panic!("{error}"));
+        assert!(expected == executed(&kir, &case), "the passes change a result");
+    }
+}
