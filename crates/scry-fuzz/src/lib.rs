@@ -6,6 +6,8 @@
 //! all values are tracked). Zeros alone may differ, by their sign. A kernel that shows a
 //! difference can be [shrunk](shrink).
 //!
+//! A second family, [`hostile`], attacks memory safety instead.
+//!
 //! This crate makes sources and data only; it touches no device.
 //!
 //! ```

@@ -97,3 +97,30 @@ fn a_kernel_that_shows_a_difference_is_made_small_and_kept() {
     arguments.extend(["--device", "null"]);
     place.scry(&arguments).ends(1).says(&["DISAGREES"]);
 }
+
+#[test]
+fn hostile_kernels_have_a_table() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--hostile", "--seeds", "12", "--batch", "5", "--device", "cpu"];
+    place.scry(&arguments).ends(0).says(&["canaries", "cpu:0", "12"]);
+    let mut arguments = arguments.to_vec();
+    arguments.push("--json");
+    let document = place.scry(&arguments).ends(0).json();
+    let row = &document["result"]["devices"][0];
+    assert_eq!((row["kernels"].as_u64(), row["device"].as_str()), (Some(12), Some("cpu:0")));
+    assert_eq!(row["problems"].as_array().map(Vec::len), Some(0));
+}
+
+/// The null device computes nothing, which differs from what kernels in bounds compute.
+#[test]
+fn a_hostile_kernel_with_a_problem_is_kept() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--hostile", "--seeds", "40", "--stop", "1", "--device", "null"];
+    let document = place.scry(&[&arguments[..], &["--json"]].concat()).json();
+    let problem = &document["result"]["devices"][0]["problems"][0];
+    assert_eq!(problem["kind"], "difference", "{document}");
+    let source = place.read(&format!("scry-fuzz/{}.wgsl", problem["seed"]));
+    let source = String::from_utf8(source).unwrap();
+    let again = source.lines().nth(1).unwrap().trim_start_matches("// scry ").to_owned();
+    place.scry(&again.split(' ').collect::<Vec<_>>()).ends(1).says(&["difference"]);
+}

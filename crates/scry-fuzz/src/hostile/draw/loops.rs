@@ -154,9 +154,12 @@ impl Draw {
         let kind = self.random.pick(&[Kind::U32, Kind::U32, Kind::I32]);
         let name = self.name("v");
         let first = Self::literal(kind, self.random.below(4) as u32);
-        block.push(Stmt::line(format!("var {name} = $0"), vec![first]));
+        // A copy of a constant would be that constant.
+        let runs = Expr::of(kind, "$0 & $1", vec![self.variable(kind), Self::literal(kind, 15)]);
+        block.push(Stmt::line(format!("var {name} = $0"), vec![runs]));
         let copy = self.name("s");
         block.push(Stmt::line(format!("let {copy} = {name}"), Vec::new()));
+        block.push(Stmt::line(format!("{name} = $0"), vec![first]));
         let scope = self.scope.len();
         let mut body = Vec::new();
         let (tested, from) = match self.random.below(6) {

@@ -60,6 +60,7 @@ fn text(problem: &Problem) -> String {
 
 fn keep(args: &Fuzz, name: &str, what: &str, kernel: &Kernel) -> Result<(), Failure> {
     let case = kernel.case();
+    let name = args.devices.first().map_or(name, String::as_str);
     let again = format!("scry fuzz --hostile --first {} --seeds 1 --device {name}", case.seed);
     save(&args.output, case.seed, what, &[again], &case)
 }

@@ -143,16 +143,17 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
 }
 
 fn row_json(row: &Row) -> Value {
-    let problem = |Problem { kind, seed, what }: &Problem| {
-        json!({ "kind": kind, "seed": seed, "what": what })
-    };
     json!({
         "device": row.device,
         "kernels": row.kernels,
         "ended_by_the_time_limit": row.ended,
         "endless_left_out": row.tame,
-        "problems": row.problems.iter().map(problem).collect::<Vec<_>>(),
+        "problems": row.problems.iter().map(problem_json).collect::<Vec<_>>(),
     })
+}
+
+fn problem_json(problem: &Problem) -> Value {
+    json!({ "kind": problem.kind, "seed": problem.seed, "what": problem.what })
 }
 
 /// How long a kernel may keep its process busy.
