@@ -112,7 +112,8 @@ impl<T: Element> Buffer<T> {
     /// Reads all elements, after all work submitted so far that writes them.
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`], or [`GpuError::Timeout`] if a time limit is set and passes.
+    /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
+    /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
     pub fn download(&self) -> Result<Vec<T>> {
         self.slice(..)?.download()
     }

@@ -271,6 +271,8 @@ impl Device {
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
     /// [`GpuError::Timeout`](crate::GpuError::Timeout),
+    /// [`GpuError::Kernel`](crate::GpuError::Kernel) for a launch that did not run to its end,
+    /// unless an earlier call has said so,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
     pub fn wait(&self) -> Result<()> {
         self.context.check_alive()?;

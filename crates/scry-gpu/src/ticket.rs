@@ -27,6 +27,7 @@ impl Ticket {
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] after the device's time limit,
+    /// [`GpuError::Kernel`] if a launch of the batch did not run to its end,
     /// [`GpuError::Interrupted`] after which it may be waited for again.
     pub fn wait(&self) -> Result<()> {
         self.point.map_or(Ok(()), |point| self.context.wait(point))
