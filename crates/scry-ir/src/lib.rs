@@ -16,6 +16,7 @@ mod bounding;
 mod budget;
 mod bytes;
 mod calls;
+mod constant_shifts;
 mod cooperative;
 mod cut_loops;
 mod declarations;

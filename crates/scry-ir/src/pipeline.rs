@@ -10,8 +10,8 @@ use crate::report::Report;
 use crate::scan::Scanned;
 use crate::{Features, Outline};
 use crate::{
-    align, bitcasts, budget, calls, cooperative, directives, entry, indices, naga_error, overrides,
-    reflect, types, uniformity, used, validate,
+    align, bitcasts, budget, calls, constant_shifts, cooperative, directives, entry, indices,
+    naga_error, overrides, reflect, types, uniformity, used, validate,
 };
 
 /// A source that is right whichever of its entry points is run.
@@ -37,6 +37,7 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
     validate::workgroups(&module, &declarations)?;
     let info = validate::whole(&module)?;
     bitcasts::check(&module, &info, &declarations)?;
+    constant_shifts::check(&declarations)?;
     Ok(Whole { module, declarations, enabled: directives.features })
 }
 
