@@ -2,7 +2,7 @@
 
 use scry_gpu::Launch;
 
-use crate::harness::{Words, on_each_device, run_words, succeed};
+use crate::harness::{Words, assert_says, on_each_device, refused, run_words, succeed};
 use crate::typed::{NUMBERS, directives, pack, unpack};
 
 /// Sums by a tree, in a workgroup of `size`; half of the invocations idle in each turn.
@@ -195,5 +195,41 @@ fn workgroups_after_an_early_end() {
     on_each_device(|gpu| {
         let launch = Launch::workgroups([4, 1, 1]);
         assert_eq!(run_words(gpu, source, &[&input], want.len(), launch), want);
+    });
+}
+
+/// Kernels that are the same but for a barrier's place: what some invocations may miss is refused.
+#[test]
+fn barriers_outside_of_uniform_control_flow_are_refused() {
+    let source = |body: &str| {
+        format!(
+            "@group(0) @binding(0) var<storage, read> input: array<u32>;
+            @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+            var<workgroup> word: u32;
+            fn sync(n: u32) {{ if n > 2u {{ return; }} workgroupBarrier(); }}
+            @compute @workgroup_size(64)
+            fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>) {{
+                if i == 0u {{ word = g.x; }}
+                {body}
+                out[g.x * 64u + i] = word;
+            }}"
+        )
+    };
+    let pairs = [
+        ("if i < 10u { workgroupBarrier(); }", "if g.x < 10u { workgroupBarrier(); }"),
+        ("if input[i] == 1u { return; } storageBarrier();", "if i == 65u { return; }"),
+        ("for (var n = 0u; n < i; n++) { workgroupBarrier(); }", "workgroupBarrier();"),
+        ("sync(i);", "sync(g.x);"),
+        (
+            "if i < 10u { out[0] = workgroupUniformLoad(&word); }",
+            "word = workgroupUniformLoad(&word);",
+        ),
+        ("switch out[0] { case 1u: { textureBarrier(); } default: {} }", "textureBarrier();"),
+    ];
+    on_each_device(|gpu| {
+        for (wrong, right) in pairs {
+            assert_says(&refused(gpu.compile(&source(wrong))), &["uniform control flow", wrong]);
+            succeed(gpu.compile(&source(right)));
+        }
     });
 }
