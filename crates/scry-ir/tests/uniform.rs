@@ -1,0 +1,62 @@
+//! No kernel of the repository is refused for its control flow: its own sources, its examples, and
+//! what it is tested and measured with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use scry_ir::{Options, Outline, Program};
+
+/// The WGSL sources below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("the folder is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() && !path.ends_with("target") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "wgsl") {
+            found.push(path);
+        }
+    }
+}
+
+/// A kernel's source. Those that scry-gpu puts together from parts lack their bindings.
+fn whole(path: &Path) -> String {
+    let mut source = fs::read_to_string(path).unwrap();
+    if !source.contains("@group") {
+        for part in ["io_scalar.wgsl", "sum.wgsl", "one.wgsl"] {
+            source
+                .insert_str(0, &fs::read_to_string(path.with_file_name(part)).unwrap_or_default());
+        }
+    }
+    source
+}
+
+#[test]
+fn kernels_with_barriers_are_accepted() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = Vec::new();
+    for folder in ["corpus", "examples", "crates/scry-gpu/src/shaders", "scry-bench/src"] {
+        sources(&root.join(folder), &mut paths);
+    }
+    let mut kernels = 0;
+    for path in paths {
+        let source = whole(&path);
+        let operations = ["Barrier()", "workgroupUniformLoad", "coopLoad", "subgroupAdd"];
+        if !operations.iter().any(|operation| source.contains(operation)) {
+            continue;
+        }
+        let outline = Outline::read(&source).unwrap_or_else(|e| panic!("{}\n{e}", path.display()));
+        for entry in outline.entry_points {
+            let overrides = outline.without_default.iter().map(|name| (name.clone(), 1.0));
+            let options = Options {
+                entry: Some(entry.clone()),
+                overrides: overrides.collect(),
+                ..Options::default()
+            };
+            if let Err(error) = Program::with_options(&source, &options) {
+                panic!("{}, {entry}\n{error}", path.display());
+            }
+            kernels += 1;
+        }
+    }
+    assert!(kernels >= 12, "{kernels} kernels");
+}
