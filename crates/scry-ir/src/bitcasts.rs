@@ -115,8 +115,8 @@ fn template(declarations: &Declarations<'_>, bitcast: Span) -> Option<std::ops::
         return None;
     }
     let mut depth = 0usize;
-    for end in at + 1..tokens.len() {
-        match tokens[end].kind {
+    for (end, token) in tokens.iter().enumerate().skip(at + 1) {
+        match token.kind {
             Kind::TemplateOpen => depth += 1,
             Kind::TemplateClose if depth == 1 => return Some(at + 2..end),
             Kind::TemplateClose => depth -= 1,

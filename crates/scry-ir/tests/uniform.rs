@@ -20,7 +20,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 
 /// A kernel's source. Those that scry-gpu puts together from parts lack their bindings.
 fn whole(path: &Path) -> String {
-    let mut source = fs::read_to_string(path).unwrap();
+    let mut source = fs::read_to_string(path).expect("it can be read");
     if !source.contains("@group") {
         for part in ["io_scalar.wgsl", "sum.wgsl", "one.wgsl"] {
             source

@@ -335,12 +335,10 @@ fn subgroup_operations_are_for_those_who_are_there() {
     {
         let body = format!("if i < 10u {{ data[i] = {operation}; subgroupBarrier(); }}");
         accepted(&body);
-        let asked = format!(
-            "diagnostic(error, subgroup_uniformity);
+        let asked = "diagnostic(error, subgroup_uniformity);
             @group(0) @binding(0) var<storage, read_write> data: array<u32>;
             @compute @workgroup_size(64)
-            fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_id) s: u32) {{"
-        );
+            fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_id) s: u32) {";
         let error = Program::parse(&format!("{asked} {body} }}")).err().expect("it was asked for");
         assert!(error.message.contains("subgroup operation"), "{error}");
         let error =
