@@ -43,109 +43,37 @@ pub(crate) trait Shared: Bits {
     fn replace(at: &Self::Atomic, old: Self, new: Self) -> Result<Self, Self>;
 }
 
-impl Shared for u8 {
-    type Atomic = AtomicU8;
+macro_rules! shared {
+    ($($bits:ty: $atomic:ty),*) => {$(
+        impl Shared for $bits {
+            type Atomic = $atomic;
 
-    // SAFETY: as in the trait.
-    #[inline(always)]
-    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU8 {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU8::from_ptr(at) }
-    }
+            // SAFETY: as in the trait.
+            #[inline(always)]
+            unsafe fn atomic<'a>(at: *mut Self) -> &'a $atomic {
+                // SAFETY: as the caller promises.
+                unsafe { <$atomic>::from_ptr(at) }
+            }
 
-    #[inline(always)]
-    fn load(from: &AtomicU8) -> Self {
-        from.load(Relaxed)
-    }
+            #[inline(always)]
+            fn load(from: &$atomic) -> Self {
+                from.load(Relaxed)
+            }
 
-    #[inline(always)]
-    fn store(to: &AtomicU8, value: Self) {
-        to.store(value, Relaxed);
-    }
+            #[inline(always)]
+            fn store(to: &$atomic, value: Self) {
+                to.store(value, Relaxed);
+            }
 
-    #[inline(always)]
-    fn replace(at: &AtomicU8, old: Self, new: Self) -> Result<Self, Self> {
-        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
-    }
+            #[inline(always)]
+            fn replace(at: &$atomic, old: Self, new: Self) -> Result<Self, Self> {
+                at.compare_exchange_weak(old, new, Relaxed, Relaxed)
+            }
+        }
+    )*};
 }
 
-impl Shared for u16 {
-    type Atomic = AtomicU16;
-
-    // SAFETY: as in the trait.
-    #[inline(always)]
-    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU16 {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU16::from_ptr(at) }
-    }
-
-    #[inline(always)]
-    fn load(from: &AtomicU16) -> Self {
-        from.load(Relaxed)
-    }
-
-    #[inline(always)]
-    fn store(to: &AtomicU16, value: Self) {
-        to.store(value, Relaxed);
-    }
-
-    #[inline(always)]
-    fn replace(at: &AtomicU16, old: Self, new: Self) -> Result<Self, Self> {
-        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
-    }
-}
-
-impl Shared for u32 {
-    type Atomic = AtomicU32;
-
-    // SAFETY: as in the trait.
-    #[inline(always)]
-    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU32 {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU32::from_ptr(at) }
-    }
-
-    #[inline(always)]
-    fn load(from: &AtomicU32) -> Self {
-        from.load(Relaxed)
-    }
-
-    #[inline(always)]
-    fn store(to: &AtomicU32, value: Self) {
-        to.store(value, Relaxed);
-    }
-
-    #[inline(always)]
-    fn replace(at: &AtomicU32, old: Self, new: Self) -> Result<Self, Self> {
-        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
-    }
-}
-
-impl Shared for u64 {
-    type Atomic = AtomicU64;
-
-    // SAFETY: as in the trait.
-    #[inline(always)]
-    unsafe fn atomic<'a>(at: *mut Self) -> &'a AtomicU64 {
-        // SAFETY: as the caller promises.
-        unsafe { AtomicU64::from_ptr(at) }
-    }
-
-    #[inline(always)]
-    fn load(from: &AtomicU64) -> Self {
-        from.load(Relaxed)
-    }
-
-    #[inline(always)]
-    fn store(to: &AtomicU64, value: Self) {
-        to.store(value, Relaxed);
-    }
-
-    #[inline(always)]
-    fn replace(at: &AtomicU64, old: Self, new: Self) -> Result<Self, Self> {
-        at.compare_exchange_weak(old, new, Relaxed, Relaxed)
-    }
-}
+shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 
 /// Has the processor fetch what the next group of workgroups will read: the runs of one group are
 /// too short for it to see by itself where they lead.

@@ -143,81 +143,30 @@ pub(crate) trait Bits: Copy + Default + PartialEq + Send + Sync + 'static {
     fn widen(self) -> u64;
 }
 
-impl Bits for u8 {
-    const ZERO: Self = 0;
+macro_rules! bits {
+    ($($bits:ty: $file:ident),*) => {$(
+        impl Bits for $bits {
+            const ZERO: Self = 0;
 
-    #[inline(always)]
-    fn file(files: &Files) -> &[Block<Self>] {
-        &files.bytes
-    }
+            #[inline(always)]
+            fn file(files: &Files) -> &[Block<Self>] {
+                &files.$file
+            }
 
-    #[inline(always)]
-    fn cut(word: u64) -> Self {
-        word as Self
-    }
+            #[inline(always)]
+            fn cut(word: u64) -> Self {
+                word as Self
+            }
 
-    #[inline(always)]
-    fn widen(self) -> u64 {
-        self.into()
-    }
+            #[inline(always)]
+            fn widen(self) -> u64 {
+                self as u64
+            }
+        }
+    )*};
 }
 
-impl Bits for u16 {
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn file(files: &Files) -> &[Block<Self>] {
-        &files.halves
-    }
-
-    #[inline(always)]
-    fn cut(word: u64) -> Self {
-        word as Self
-    }
-
-    #[inline(always)]
-    fn widen(self) -> u64 {
-        self.into()
-    }
-}
-
-impl Bits for u32 {
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn file(files: &Files) -> &[Block<Self>] {
-        &files.words
-    }
-
-    #[inline(always)]
-    fn cut(word: u64) -> Self {
-        word as Self
-    }
-
-    #[inline(always)]
-    fn widen(self) -> u64 {
-        self.into()
-    }
-}
-
-impl Bits for u64 {
-    const ZERO: Self = 0;
-
-    #[inline(always)]
-    fn file(files: &Files) -> &[Block<Self>] {
-        &files.doubles
-    }
-
-    #[inline(always)]
-    fn cut(word: u64) -> Self {
-        word
-    }
-
-    #[inline(always)]
-    fn widen(self) -> u64 {
-        self
-    }
-}
+bits!(u8: bytes, u16: halves, u32: words, u64: doubles);
 
 /// What a lane holds, as operations see it.
 pub(crate) trait Lane: Copy + 'static {
@@ -238,142 +187,33 @@ pub(crate) trait Lane: Copy + 'static {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct F16(pub u16);
 
-impl Lane for bool {
-    type Bits = u8;
+/// A lane type, the bits that it is kept as, and the way from these and to them.
+macro_rules! lane {
+    ($lane:ty, $bits:ty, |$from:ident| $of:expr, |$value:ident| $to:expr) => {
+        impl Lane for $lane {
+            type Bits = $bits;
 
-    #[inline(always)]
-    fn of(bits: u8) -> Self {
-        bits != 0
-    }
+            #[inline(always)]
+            fn of($from: $bits) -> Self {
+                $of
+            }
 
-    #[inline(always)]
-    fn bits(self) -> u8 {
-        self.into()
-    }
+            #[inline(always)]
+            fn bits(self) -> $bits {
+                let $value = self;
+                $to
+            }
+        }
+    };
 }
 
-impl Lane for u16 {
-    type Bits = Self;
-
-    #[inline(always)]
-    fn of(bits: Self) -> Self {
-        bits
-    }
-
-    #[inline(always)]
-    fn bits(self) -> Self {
-        self
-    }
-}
-
-impl Lane for i16 {
-    type Bits = u16;
-
-    #[inline(always)]
-    fn of(bits: u16) -> Self {
-        bits as Self
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u16 {
-        self as u16
-    }
-}
-
-impl Lane for F16 {
-    type Bits = u16;
-
-    #[inline(always)]
-    fn of(bits: u16) -> Self {
-        Self(bits)
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u16 {
-        self.0
-    }
-}
-
-impl Lane for u32 {
-    type Bits = Self;
-
-    #[inline(always)]
-    fn of(bits: Self) -> Self {
-        bits
-    }
-
-    #[inline(always)]
-    fn bits(self) -> Self {
-        self
-    }
-}
-
-impl Lane for i32 {
-    type Bits = u32;
-
-    #[inline(always)]
-    fn of(bits: u32) -> Self {
-        bits as Self
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self as u32
-    }
-}
-
-impl Lane for f32 {
-    type Bits = u32;
-
-    #[inline(always)]
-    fn of(bits: u32) -> Self {
-        Self::from_bits(bits)
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u32 {
-        self.to_bits()
-    }
-}
-
-impl Lane for u64 {
-    type Bits = Self;
-
-    #[inline(always)]
-    fn of(bits: Self) -> Self {
-        bits
-    }
-
-    #[inline(always)]
-    fn bits(self) -> Self {
-        self
-    }
-}
-
-impl Lane for i64 {
-    type Bits = u64;
-
-    #[inline(always)]
-    fn of(bits: u64) -> Self {
-        bits as Self
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        self as u64
-    }
-}
-
-impl Lane for f64 {
-    type Bits = u64;
-
-    #[inline(always)]
-    fn of(bits: u64) -> Self {
-        Self::from_bits(bits)
-    }
-
-    #[inline(always)]
-    fn bits(self) -> u64 {
-        self.to_bits()
-    }
-}
+lane!(bool, u8, |bits| bits != 0, |value| value.into());
+lane!(u16, u16, |bits| bits, |value| value);
+lane!(i16, u16, |bits| bits as i16, |value| value as u16);
+lane!(F16, u16, |bits| F16(bits), |value| value.0);
+lane!(u32, u32, |bits| bits, |value| value);
+lane!(i32, u32, |bits| bits as i32, |value| value as u32);
+lane!(f32, u32, |bits| f32::from_bits(bits), |value| value.to_bits());
+lane!(u64, u64, |bits| bits, |value| value);
+lane!(i64, u64, |bits| bits as i64, |value| value as u64);
+lane!(f64, u64, |bits| f64::from_bits(bits), |value| value.to_bits());

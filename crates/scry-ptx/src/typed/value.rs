@@ -26,41 +26,17 @@ pub struct F16x2;
 #[derive(Debug, Clone, Copy)]
 pub struct Bf16x2;
 
-impl Element for bool {
-    const TYPE: PtxType = PtxType::Pred;
+macro_rules! elements {
+    ($($element:ty: $ty:ident),* $(,)?) => {$(
+        impl Element for $element {
+            const TYPE: PtxType = PtxType::$ty;
+        }
+    )*};
 }
-impl Element for u8 {
-    const TYPE: PtxType = PtxType::U8;
-}
-impl Element for u16 {
-    const TYPE: PtxType = PtxType::U16;
-}
-impl Element for u32 {
-    const TYPE: PtxType = PtxType::U32;
-}
-impl Element for i32 {
-    const TYPE: PtxType = PtxType::S32;
-}
-impl Element for u64 {
-    const TYPE: PtxType = PtxType::U64;
-}
-impl Element for f32 {
-    const TYPE: PtxType = PtxType::F32;
-}
-impl Element for f64 {
-    const TYPE: PtxType = PtxType::F64;
-}
-impl Element for F16 {
-    const TYPE: PtxType = PtxType::F16;
-}
-impl Element for Bf16 {
-    const TYPE: PtxType = PtxType::Bf16;
-}
-impl Element for F16x2 {
-    const TYPE: PtxType = PtxType::F16x2;
-}
-impl Element for Bf16x2 {
-    const TYPE: PtxType = PtxType::Bf16x2;
+
+elements! {
+    bool: Pred, u8: U8, u16: U16, u32: U32, i32: S32, u64: U64, f32: F32, f64: F64, F16: F16,
+    Bf16: Bf16, F16x2: F16x2, Bf16x2: Bf16x2,
 }
 
 /// What can be computed with.

@@ -23,64 +23,28 @@ trait Scalar: Copy {
     fn constant(self) -> Const;
 }
 
-impl Scalar for bool {
-    fn constant(self) -> Const {
-        Const::bool(self)
-    }
+macro_rules! scalars {
+    ($($scalar:ty: |$value:ident| $constant:expr;)*) => {$(
+        impl Scalar for $scalar {
+            fn constant(self) -> Const {
+                let $value = self;
+                $constant
+            }
+        }
+    )*};
 }
 
-impl Scalar for i16 {
-    fn constant(self) -> Const {
-        Const::int(Type::I16, self.into())
-    }
-}
-
-impl Scalar for u16 {
-    fn constant(self) -> Const {
-        Const::int(Type::U16, self.into())
-    }
-}
-
-impl Scalar for i32 {
-    fn constant(self) -> Const {
-        Const::i32(self)
-    }
-}
-
-impl Scalar for u32 {
-    fn constant(self) -> Const {
-        Const::u32(self)
-    }
-}
-
-impl Scalar for i64 {
-    fn constant(self) -> Const {
-        Const::int(Type::I64, self)
-    }
-}
-
-impl Scalar for u64 {
-    fn constant(self) -> Const {
-        Const::int(Type::U64, self as i64)
-    }
-}
-
-impl Scalar for f16 {
-    fn constant(self) -> Const {
-        Const { ty: Type::F16, bits: self.to_bits().into() }
-    }
-}
-
-impl Scalar for f32 {
-    fn constant(self) -> Const {
-        Const::f32(self)
-    }
-}
-
-impl Scalar for f64 {
-    fn constant(self) -> Const {
-        Const::f64(self)
-    }
+scalars! {
+    bool: |value| Const::bool(value);
+    i16: |value| Const::int(Type::I16, value.into());
+    u16: |value| Const::int(Type::U16, value.into());
+    i32: |value| Const::i32(value);
+    u32: |value| Const::u32(value);
+    i64: |value| Const::int(Type::I64, value);
+    u64: |value| Const::int(Type::U64, value as i64);
+    f16: |value| Const { ty: Type::F16, bits: value.to_bits().into() };
+    f32: |value| Const::f32(value);
+    f64: |value| Const::f64(value);
 }
 
 /// Constants of a shape.
