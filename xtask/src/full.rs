@@ -1,4 +1,4 @@
-//! `cargo xtask full`: the long soaks and seed ranges that CI runs a share of, and one table of them.
+//! `cargo xtask full`: the long soaks and seed ranges that CI runs a share of, and their table.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -20,7 +20,7 @@ struct Run {
     cargo: &'static str,
 }
 
-const RUNS: [Run; 3] = [
+const RUNS: [Run; 7] = [
     Run {
         name: "soak",
         what: "fault tests, a minute of stress each",
@@ -32,6 +32,30 @@ const RUNS: [Run; 3] = [
         what: "10,000 well-defined random kernels on every device",
         variables: &[("SCRY_FUZZ_SEEDS", "10000")],
         cargo: "test --release -p scry-gpu --test random every_device_computes_the_same",
+    },
+    Run {
+        name: "hostile",
+        what: "10,000 hostile kernels on every device, each batch in a child process",
+        variables: &[],
+        cargo: "run --release -p scry-cli -- fuzz --hostile --seeds 10000 -o target/full/hostile",
+    },
+    Run {
+        name: "passes",
+        what: "10,000 hostile kernels before and after the passes of the kernel IR",
+        variables: &[("SCRY_FUZZ_SEEDS", "10000")],
+        cargo: "test --release -p scry-ir --lib no_pass_lets_an_index_out",
+    },
+    Run {
+        name: "execute",
+        what: "2,000 kernels of each kind, their PTX executed by the interpreter",
+        variables: &[("SCRY_FUZZ_SEEDS", "2000")],
+        cargo: "test --release -p scry-ptx --test execute",
+    },
+    Run {
+        name: "peers",
+        what: "crates, build time and size beside wgpu",
+        variables: &[],
+        cargo: "xtask size --peers",
     },
     Run {
         name: "sabotage",
@@ -90,8 +114,9 @@ fn status_of(command: &mut Command, run: &Run) -> Result<bool> {
 
 /// The last line that counts tests, operators or kernels.
 fn summary(log: &str) -> String {
-    let counts =
-        |line: &&str| line.starts_with("test result:") || line.contains("operators noticed");
+    const COUNTS: [&str; 5] =
+        ["test result:", "operators noticed", "build, CPU seconds", "cpu:0 ", "vulkan:0 "];
+    let counts = |line: &&str| COUNTS.iter().any(|count| line.contains(count));
     log.lines().rev().find(counts).unwrap_or("no summary line").to_owned()
 }
 

@@ -17,7 +17,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation, miri
-  full [RUN..]     the long soaks and seed ranges, or those named; prints one table, logs in target/full
+  full [RUN..]     the long soaks and seed ranges, or those named; prints one table, and keeps logs
+                   in target/full
   miri             runs a selection of the tests under Miri
   tidy             checks the budgets and rules of the sources; names each breach by file and line
   size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits

@@ -12,7 +12,7 @@ fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do()
     let absent = document["result"]["absent"].as_array().unwrap();
     let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
     let [reason, remedy] = ["reason", "remedy"].map(|field| vulkan[field].as_str().unwrap());
-    // With a loader it is the driver that is missing, and the variables say where it was looked for.
+    // With a loader it is the driver that is missing, and the variables say where it was sought.
     if reason.contains("loader could not be opened") {
         assert!(remedy.starts_with("install the Vulkan loader"), "{remedy}");
     } else {

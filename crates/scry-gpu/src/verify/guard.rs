@@ -211,7 +211,7 @@ mod tests {
             @group(0) @binding(0) var<storage, read> x: array<u32>;
             @group(0) @binding(1) var<storage, read_write> y: array<u32>;
             @compute @workgroup_size(1) fn main() { y[x[0]] = 7u; y[x[0] + 1u] = 8u; }";
-        let buffers = [3u32.to_le_bytes().to_vec(), vec![0; 15]];
+        let buffers = [3u32.to_le_bytes().to_vec(), vec![0; 12]];
         let run = run_guarded(&gpu, wgsl, &buffers, &Launch::invocations(1), 1).unwrap();
         assert_eq!((run.damage, run.timed_out), (Vec::new(), false));
         assert_eq!(run.outputs.len(), 1);

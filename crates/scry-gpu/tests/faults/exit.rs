@@ -53,8 +53,8 @@ fn fault_32_a_program_ends_in_the_middle_of_work() {
 #[cfg(unix)]
 fn fault_32_a_forked_child_ends_in_the_middle_of_work() {
     let name = "exit::fault_32_a_forked_child_ends_in_the_middle_of_work";
-    // Vulkan's validation layer has threads and locks of its own, which a fork in the middle of work
-    // breaks; without it the same kernels run on the same devices.
+    // Vulkan's validation layer has threads and locks of its own, which a fork in the middle of
+    // work breaks; without it the same kernels run on the same devices.
     let unvalidated = [("SCRY_VALIDATE", "0".into())];
     in_child_alone_with(name, PATIENCE, &unvalidated, || {
         devices().iter().for_each(check_works);

@@ -172,8 +172,8 @@ fn indices_that_branches_assign_stay_within_their_arrays() {
     is_right(
         "for (var k = 0u; k < 16u; k++) {
              var i = wild[k]; var j = wild[15u - k];
-             if (wild[k] & 3u) == 1u { i = 3u; four[0] += next(); }
-             if (wild[k] & 2u) == 0u { four[1] ^= next(); } else { j = 2u; four[2] = next(); }
+             if (wild[k] & 3u) == 1u { i = k & 3u; four[0] += next(); }
+             if (wild[k] & 2u) == 0u { four[1] ^= next(); } else { j = k & 1u; four[2] = next(); }
              four[i] += k; ours[i] = k; mine[j] = i; tail[j][i] ^= ours[j];
          }
          for (var i = 0u; i < 8u; i++) { four[i] += ours[i] + mine[i]; }",

@@ -10,7 +10,8 @@ fn kernel(body: &str) -> Kir {
         "@group(0) @binding(0) var<storage, read_write> four: array<u32, 8>;
          @group(0) @binding(1) var<storage, read_write> counter: atomic<u32>;
          var<workgroup> shared_bound: array<u32, 8>;
-         @compute @workgroup_size(1) fn main(@builtin(local_invocation_index) lane: u32) {{ {body} }}"
+         @compute @workgroup_size(1)
+         fn main(@builtin(local_invocation_index) lane: u32) {{ {body} }}"
     );
     let program = scry_ir::Program::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let kir = program.to_kir(&KirOptions { checked: true });

@@ -21,7 +21,7 @@ pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
         BackendKind::Cpu => None,
         _ => Device::open("cpu").ok(),
     };
-    let trial = Trial { device, reference };
+    let mut trial = Trial { device, reference };
     let info = trial.device.info();
     let name = format!("{}:{}", info.backend, info.index);
     say(&Event::Device { name: name.clone(), tame: !trial.rules().endless })?;
@@ -30,19 +30,23 @@ pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
             Some(what) => keep(args, &name, what, &kernel)?,
-            None => tried(args, &name, &trial, &kernel)?,
+            None => tried(args, &name, &mut trial, &kernel)?,
         }
     }
     Ok(Report::new(String::new(), Value::Null))
 }
 
 /// Runs a kernel; one with a problem is made small and kept.
-fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<(), Failure> {
+fn tried(args: &Fuzz, name: &str, trial: &mut Trial, kernel: &Kernel) -> Result<(), Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;
     let (kind, what) = match trial.outcome(kernel) {
         Outcome::Right => ("ok", String::new()),
         Outcome::Ended => ("ended", String::new()),
+        Outcome::Long => {
+            trial.device = open(args.devices.first().map(String::as_str))?;
+            ("long", String::new())
+        }
         Outcome::Wrong(problem) => {
             // Before anything else happens: what follows may not come to its end.
             keep(args, name, &text(&problem), kernel)?;

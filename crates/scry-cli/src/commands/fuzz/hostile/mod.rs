@@ -22,6 +22,8 @@ struct Row {
     kernels: u64,
     /// Kernels that may not end and did not, as is right.
     ended: u64,
+    /// Kernels in which the device was given up in a loop that ends, but not in time.
+    long: u64,
     problems: Vec<Problem>,
     /// Whether loops that may not end are left out.
     tame: bool,
@@ -95,6 +97,7 @@ impl Row {
                 match kind.as_str() {
                     "ok" => {}
                     "ended" => self.ended += 1,
+                    "long" => self.long += 1,
                     _ => {
                         bar.println(format!("{}: seed {seed}: {kind}: {what}", self.device));
                         self.problems.push(Problem { kind, seed, what });
@@ -116,10 +119,12 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
             text.push_str(&format!("{}: seed {seed}: {kind}: {what}\n", row.device));
         }
     }
-    let mut lines = vec![vec!["device".to_owned(), "kernels".into(), "ended".into()]];
+    let mut lines =
+        vec![vec!["device".to_owned(), "kernels".into(), "ended".into(), "long".into()]];
     lines[0].extend(KINDS.iter().map(|(_, title)| (*title).to_owned()));
     for row in rows {
-        let mut line = vec![row.device.clone(), row.kernels.to_string(), row.ended.to_string()];
+        let mut line = vec![row.device.clone()];
+        line.extend([row.kernels, row.ended, row.long].map(|count| count.to_string()));
         line.extend(KINDS.iter().map(|(kind, _)| row.count(kind).to_string()));
         lines.push(line);
     }
@@ -129,6 +134,13 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
             "{}: rule `endless`: loops that may not end are left out, because launches cannot be \
              cancelled there\n",
             row.device
+        ));
+    }
+    for row in rows.iter().filter(|row| row.long > 0) {
+        text.push_str(&format!(
+            "{}: rule `long`: {} kernels outlasted the time limit in a loop that is proven to end, \
+             which is not interrupted; the device was opened anew\n",
+            row.device, row.long
         ));
     }
     let ok = rows.iter().all(|row| row.problems.is_empty());
@@ -147,6 +159,7 @@ fn row_json(row: &Row) -> Value {
         "device": row.device,
         "kernels": row.kernels,
         "ended_by_the_time_limit": row.ended,
+        "outlasted_the_time_limit": row.long,
         "endless_left_out": row.tame,
         "problems": row.problems.iter().map(problem_json).collect::<Vec<_>>(),
     })
