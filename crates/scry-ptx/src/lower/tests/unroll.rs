@@ -61,7 +61,6 @@ fn a_stale_step_is_not_unrolled() {
             i = 0u;
             while i < 4u { four[i] = 7u; i = saved + 1u; }
             shared_bound[lane] = i;
-            workgroupBarrier();
             i = shared_bound[1];
             if i == 9u { break; }
         }";
