@@ -12,6 +12,10 @@ fn check(case: &Case) {
         .unwrap_or_else(|error| panic!("seed {seed}: {error}\n{}\n{source}", error.rendered));
     let interface = program.interface();
     assert_eq!(interface.bindings.len(), case.buffers.len(), "seed {seed}: {source}");
+    for (binding, bytes) in interface.bindings.iter().zip(&case.buffers) {
+        let (least, given) = (binding.layout.min_binding_size(), bytes.len());
+        assert!(given as u64 >= least, "seed {seed}: {} has {given} of {least}", binding.name);
+    }
     let kir = program.to_kir(&KirOptions { checked: true });
     let kir = kir.unwrap_or_else(|error| panic!("seed {seed}: {error}\n{source}"));
     verify(&kir).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{kir}"));
@@ -19,9 +23,10 @@ fn check(case: &Case) {
 
 #[test]
 fn every_kernel_is_accepted() {
-    for seed in 0..200 {
+    for seed in 0..400 {
         let features = if seed % 2 == 0 { Features::ALL } else { Features::default() };
         check(&kernel(seed, features, Rules::default()).case());
+        check(&kernel(seed, Features { i16: true, ..features }, Rules::default()).case());
     }
 }
 

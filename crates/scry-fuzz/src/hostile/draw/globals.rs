@@ -171,6 +171,9 @@ impl Draw {
             Extent::Runtime(count) => (0, count),
             Extent::Headed(count) => (8usize.next_multiple_of(align), count),
         };
+        // The structure, of one element at least, is rounded up to the alignment of its head.
+        let least = if start > 0 { (start + stride).next_multiple_of(4) } else { 0 };
+        let count = count.max(least.saturating_sub(start).div_ceil(stride));
         let end = start + stride * count;
         let mut bytes = vec![0; end];
         if extent == Extent::One && self.random.one_in(2) {
