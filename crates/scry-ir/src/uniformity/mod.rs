@@ -92,6 +92,7 @@ fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -
 fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) -> Walk<'a> {
     let function = &entry.function;
     let mut walk = Walk::new(context, function, Graph::new(), Vec::new(), budget);
+    walk.is_entry = true;
     walk.subgroup_operations = asks_for_subgroups(context.module, function);
     for (handle, expression) in function.expressions.iter() {
         let Expression::FunctionArgument(at) = *expression else { continue };

@@ -42,6 +42,11 @@ fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
             ),
             format!("{all} must get here together"),
         ),
+        Need::NoAlias => (
+            "two pointers to one variable are given to a function that writes through one of them"
+                .to_owned(),
+            "WGSL forbids such aliases".to_owned(),
+        ),
         Need::Pointer => (
             format!("the pointer of `{name}` may differ between the invocations of a {whole}"),
             format!("{all} must give the same pointer"),
@@ -77,6 +82,7 @@ fn help(needed: &Requirement) -> &'static str {
              is the same for a workgroup: `workgroup_id`, `num_workgroups`, uniforms, buffers that \
              are only read, `workgroupUniformLoad`"
         }
+        (Need::NoAlias, _) => "help: copy the variable, and give a pointer to the copy",
         (Need::Pointer, _) => {
             "help: index by what is the same for a workgroup, or load the element without \
              `workgroupUniformLoad` after a `workgroupBarrier()`"

@@ -12,6 +12,8 @@ pub(super) enum Need {
     Reached,
     /// The pointer that it is given.
     Pointer,
+    /// That no two pointers lead to one variable that is written.
+    NoAlias,
 }
 
 /// An operation that needs something uniform.

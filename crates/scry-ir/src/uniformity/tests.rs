@@ -48,7 +48,11 @@ fn accepted_with(functions: &str, body: &str) {
 fn refused_with(functions: &str, body: &str) -> ShaderError {
     let error = read(functions, body).err();
     let error = error.unwrap_or_else(|| panic!("accepted: {functions:.400} {body:.400}"));
-    let is_ours = ["is not in uniform control flow", "may differ between the invocations"];
+    let is_ours = [
+        "is not in uniform control flow",
+        "may differ between the invocations",
+        "two pointers to one variable",
+    ];
     assert!(is_ours.iter().any(|text| error.message.contains(text)), "{error}");
     error
 }
@@ -420,4 +424,38 @@ fn work_is_bounded() {
     // Functions that call the one before them twice are looked at once each.
     let calls = many(10, "fn f#(x: u32) { if x == 1u { workgroupBarrier(); } }");
     accepted_with(&calls, "f9(g.x); f9(g.y);");
+}
+
+/// Only the entry point is given builtins.
+#[test]
+fn structures_of_builtins_that_functions_are_given() {
+    let by = |member| format!("fn f(x: Ids) {{ if x.{member}.x == 1u {{ {BARRIER} }} }}");
+    refused_with(&by("group"), "f(Ids(vec3u(i), vec3u(0u)));");
+    accepted_with(&by("local"), "f(Ids(vec3u(0u), vec3u(params.n)));");
+    let result = "fn f(x: Ids) -> u32 { return x.group.x; }";
+    let body = format!("if f(Ids(vec3u(i), vec3u(0u))) == 1u {{ {BARRIER} }}");
+    refused_with(result, &body);
+}
+
+/// A write through one pointer is not seen through the other.
+#[test]
+fn two_pointers_to_a_variable_that_is_written() {
+    let last = "fn f(p: ptr<function, u32>, q: ptr<function, u32>, v: u32) { *q = 1u; *p = v; }";
+    refused_with(last, &format!("var x = 0u; f(&x, &x, i); if x == 1u {{ {BARRIER} }}"));
+    let inside = format!(
+        "fn f(p: ptr<function, u32>, q: ptr<function, u32>, v: u32) {{
+            *p = 1u; *q = v; if *p == 1u {{ {BARRIER} }}
+        }}"
+    );
+    refused_with(&inside, "var x = 0u; f(&x, &x, i);");
+    let reads = "fn f(p: ptr<function, u32>, q: ptr<function, u32>) -> u32 { return *p + *q; }";
+    accepted_with(reads, &format!("var x = 0u; if f(&x, &x) == 0u {{ {BARRIER} }}"));
+}
+
+#[test]
+fn loops_that_nobody_leaves() {
+    refused(&format!("if i == 0u {{ loop {{ data[0] = 1u; }} }} {BARRIER}"));
+    accepted(&format!(
+        "if i == 0u {{ loop {{ data[0] += 1u; if data[0] > 9u {{ break; }} }} }} {BARRIER}"
+    ));
 }

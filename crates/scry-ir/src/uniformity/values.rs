@@ -56,6 +56,10 @@ impl<'a> Walk<'a> {
     /// The binding of a member of an argument, if the entry point has it as a structure.
     fn member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
         let Expression::FunctionArgument(at) = self.function.expressions[base] else { return None };
+        // A called function is given what its caller likes, whatever its members are declared as.
+        if !self.is_entry {
+            return None;
+        }
         let ty = self.function.arguments[at as usize].ty;
         match &self.context.module.types[ty].inner {
             TypeInner::Struct { members, .. } => members.get(index as usize)?.binding.as_ref(),
@@ -150,11 +154,12 @@ impl<'a> Walk<'a> {
                 let is_written = summary.contents[other].is_some();
                 other != at && is_written && self.roots[arguments[other].index()] == root
             };
-            given.push(if (0..arguments.len()).any(is_alias) {
-                self.graph.source(Scope::Invocation, call, Origin::Alias)
-            } else {
-                self.variables.get(variable)
-            });
+            if (0..arguments.len()).any(is_alias) {
+                let alias = self.graph.source(Scope::Invocation, call, Origin::Alias);
+                let site = Site { place: call, name: "this call" };
+                self.require(Scope::Workgroup, Need::NoAlias, alias, site);
+            }
+            given.push(self.variables.get(variable));
         }
         given
     }

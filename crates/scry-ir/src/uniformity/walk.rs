@@ -88,6 +88,8 @@ pub(super) struct Walk<'a> {
     pub(super) contents: Vec<Node>,
     /// For each variable whether it is assigned.
     pub(super) assigned: Vec<bool>,
+    /// Whether this is the entry point, whose arguments are builtins.
+    pub(super) is_entry: bool,
     /// Whether subgroup operations have to be in uniform control flow.
     pub(super) subgroup_operations: bool,
     frames: Vec<Frame>,
@@ -116,6 +118,7 @@ impl<'a> Walk<'a> {
             values: vec![Node::UNIFORM; function.expressions.len()],
             roots: values::roots(context.module, function),
             requirements: Vec::new(),
+            is_entry: false,
             subgroup_operations: false,
             frames: Vec::new(),
             graph,
@@ -299,7 +302,10 @@ impl<'a> Walk<'a> {
         }
         let ways = self.close().breaks;
         self.variables.merge(&mut self.graph, &ways);
-        let left = Left { returns: left.returns, ..Left::NOBODY };
+        // Whoever enters a loop without a `break` never gets behind it.
+        let stays = if ways.is_empty() { head } else { Node::UNIFORM };
+        let returns = self.graph.join(&[left.returns, stays]);
+        let left = Left { returns, ..Left::NOBODY };
         let flow = self.graph.join(&[flow, left.returns]);
         End { flow, live: !ways.is_empty(), left }
     }
@@ -380,7 +386,8 @@ impl<'a> Walk<'a> {
                 let name = if data.row_major { "coopStoreT" } else { "coopStore" };
                 let site = Site { place: span, name };
                 self.require(Scope::Subgroup, Need::Reached, flow, site);
-                self.assign(data.pointer, flow, flow);
+                let stored = self.graph.source(Scope::Invocation, span, Origin::Other);
+                self.assign(data.pointer, stored, flow);
             }
             Statement::Atomic { result: Some(result), .. } => {
                 self.values[result.index()] =
