@@ -76,17 +76,19 @@ impl<'a> Reader<'a> {
     fn may_be_negative(&self, last: usize) -> bool {
         match self.kind(last) {
             Some(Kind::Number) => {
-                let text = self.text(last);
-                let is_hex = text.starts_with("0x") || text.starts_with("0X");
-                let has_type =
-                    text.ends_with(['u', 'i', 'l']) || !is_hex && text.ends_with(['f', 'h']);
                 let signed = last > 0 && self.kind(last - 1) == Some(Kind::Operator);
-                signed && !has_type
+                signed && !self.has_suffix(last)
+            }
+            // A component of a vector.
+            Some(Kind::Word) if last >= 2 && self.text(last - 1) == "." => {
+                self.may_be_negative(last - 2)
             }
             Some(Kind::Word) => {
                 // `const NAME = …`, not `const NAME: type = …`.
                 let has_no_type = |value: &Range<usize>| {
-                    value.start.checked_sub(3).is_some_and(|at| self.text(at) == "const")
+                    let declared = value.start.checked_sub(3);
+                    declared.is_some_and(|at| self.text(at) == "const")
+                        && !self.is_typed(value.clone())
                 };
                 self.initialisers(self.text(last)).any(has_no_type)
             }
@@ -99,10 +101,38 @@ impl<'a> Reader<'a> {
                 });
                 let indexed = self.text(open) == "[";
                 let first = if indexed { before.unwrap_or(open) } else { open };
+                let is_typed = is_typed || !indexed && self.is_typed(open..last + 1);
                 !is_typed && self.is_constant(first..last + 1)
             }
             _ => false,
         }
+    }
+
+    /// Whether a number says its type.
+    fn has_suffix(&self, at: usize) -> bool {
+        let text = self.text(at);
+        let is_hex = text.starts_with("0x") || text.starts_with("0X");
+        text.ends_with(['u', 'i', 'l']) || !is_hex && text.ends_with(['f', 'h'])
+    }
+
+    /// Whether tokens are arithmetic with a number that says its type, which is that of the result.
+    /// The arguments of a function, indices and amounts of shifts say nothing of the result.
+    fn is_typed(&self, mut tokens: Range<usize>) -> bool {
+        let is_plain = |at: usize| match self.kind(at) {
+            Some(Kind::Number) => true,
+            Some(Kind::Word) => self.kind(at + 1) != Some(Kind::Open),
+            Some(Kind::Open | Kind::Close) => matches!(self.text(at), "(" | ")"),
+            Some(Kind::Operator) => {
+                ["+", "-", "*", "/", "%", "&", "|", "^"].contains(&self.text(at))
+            }
+            _ => false,
+        };
+        let says_type = |at| self.kind(at) == Some(Kind::Number) && self.has_suffix(at);
+        let conversions = ["i32", "u32", "i64", "u64", "i16", "u16"];
+        let is_conversion = conversions.contains(&self.text(tokens.start))
+            && self.text(tokens.start + 1) == "("
+            && self.declarations.close(tokens.start + 1) + 1 == tokens.end;
+        is_conversion || tokens.clone().all(is_plain) && tokens.any(says_type)
     }
 
     /// The bracket that opens what one closes.
@@ -305,6 +335,8 @@ mod tests {
             "abs(-3) - 9 >> 64u",
             "max(-3, -2) >> 64u",
             "-1 >> TABLE[1]",
+            "vec2(-1, -2).x >> 64u",
+            "(-8 >> 2u) >> 64u",
         ] {
             let error = read(&format!("data[0] = {shift}")).err();
             let error = error.unwrap_or_else(|| panic!("accepted: {shift}"));
@@ -334,6 +366,8 @@ mod tests {
             "-1 >> i",
             "-1 >> amount()",
             "TYPED >> TABLE[0]",
+            "(5i * 2) >> TABLE[0]",
+            "(0xffi & 0x3ci) >> max(1u, 3u)",
             "i32(-3) >> TABLE[0]",
             "data[0] >> TABLE[0]",
             "i32(0xffu >> SEVEN)",
