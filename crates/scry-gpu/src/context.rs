@@ -228,9 +228,19 @@ impl Context {
         // Of each replay by itself: the next one may begin before anybody has looked.
         let mut steps = queue.schedule(watch.copies());
         steps.push(Step::Barrier(TO_HOST));
-        let point = self.submit_once(&mut queue, &steps, false)?;
-        queue.push(InFlight { watch: Some(watch), ..InFlight::of(point, recorded) });
-        Ok(point)
+        match self.submit_once(&mut queue, &steps, false) {
+            Ok(point) => {
+                queue.push(InFlight { watch: Some(watch), ..InFlight::of(point, recorded) });
+                Ok(point)
+            }
+            Err(error) => {
+                // The recording runs, but the caller is told that it does not, and may take its
+                // memory for quiet.
+                drop(queue);
+                self.wait_for_memory(point)?;
+                Err(error)
+            }
+        }
     }
 
     /// Waits until `point` is reached, for as long as the device's time limit allows.
