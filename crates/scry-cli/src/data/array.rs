@@ -82,10 +82,12 @@ impl Bytes {
 
     /// Appends zero bytes, until there are `len`.
     pub fn grow(&mut self, len: usize) -> Result<(), Failure> {
-        // Systems grant more than there is, and end the process when it is touched.
-        if len > UNASKED
+        // Systems grant more than there is, and end the process when it is touched. What the array
+        // has already is no longer counted as available.
+        let more = len.saturating_sub(self.len);
+        if more > UNASKED
             && let Some(available) = available_memory()
-            && len as u64 > available
+            && more as u64 > available
         {
             return Err(Failure::Work(format!(
                 "there is no host memory for an array of {len} bytes: {available} bytes are \

@@ -52,6 +52,8 @@ fn tried(args: &Fuzz, name: &str, trial: &mut Trial, kernel: &Kernel) -> Result<
             keep(args, name, &text(&problem), kernel)?;
             let small = trial.smallest(kernel, &problem);
             keep(args, name, &text(&problem), &small)?;
+            // The kernel, or one of those tried, may have cost the device.
+            trial.device = open(args.devices.first().map(String::as_str))?;
             (problem.kind, problem.what)
         }
     };
