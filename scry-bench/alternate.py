@@ -80,16 +80,23 @@ def main():
     factors = {}
     for round_ in range(options.rounds):
         order = [options.old, options.new] if round_ % 2 == 0 else [options.new, options.old]
-        rows = {build: run(build / options.program, options.arguments) for build in order}
+        try:
+            rows = {build: run(build / options.program, options.arguments) for build in order}
+        except KeyboardInterrupt:
+            print(f"interrupted in round {round_ + 1}")
+            break
         old, new = rows[options.old], rows[options.new]
         for name in old.keys() & new.keys():
             factors.setdefault(name, []).append(new[name] / old[name])
         for name in old.keys() ^ new.keys():
             print(f"only one build has: {name}")
+    if not factors:
+        sys.exit("no round was finished")
     medians = {name: statistics.median(values) for name, values in factors.items()}
     mean = math.exp(statistics.fmean(math.log(value) for value in medians.values()))
     slower = {name for name, values in factors.items() if sum(v > MOST_ROW for v in values) >= 2}
-    print(f"{options.program}: {len(medians)} rows, {options.rounds} rounds, new over old")
+    rounds = max(len(values) for values in factors.values())
+    print(f"{options.program}: {len(medians)} rows, {rounds} rounds, new over old")
     for name, value in sorted(medians.items(), key=lambda item: -item[1]):
         each = " ".join(f"{factor:.3f}" for factor in factors[name])
         print(f"  {value:.3f}  {name:<44} {each}{'  SLOWER' if name in slower else ''}")
