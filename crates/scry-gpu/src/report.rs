@@ -193,6 +193,8 @@ struct Failure {
     error: GpuError,
     /// Once somebody was told: the last submission that there was then.
     told: Option<Point>,
+    /// The same, once the thread that made the submission was told.
+    maker_told: Option<Point>,
 }
 
 /// The submissions of a device that failed, until those who wait for them are told.
@@ -232,7 +234,8 @@ impl Failures {
                 failures.remove(0);
             }
             let (thread, wrote) = (watch.thread, watch.wrote.clone());
-            failures.push(Failure { point, thread, wrote, error, told: None });
+            let (told, maker_told) = (None, None);
+            failures.push(Failure { point, thread, wrote, error, told, maker_told });
         }
         done
     }
@@ -242,7 +245,8 @@ impl Failures {
     ///
     /// Threads that share a device, but no data, do not see each other's failures. What was
     /// submitted until somebody was told may use the results, so that all waits for it fail alike;
-    /// what is submitted later was begun in the knowledge.
+    /// what is submitted later was begun in the knowledge. What others know the thread that made
+    /// the submission does not: it is told in any case.
     pub(crate) fn concerning(&self, point: Point, told: Told, last: Point) -> Option<GpuError> {
         let mut failures = self.lock();
         if failures.is_empty() {
@@ -254,15 +258,20 @@ impl Failures {
             (Told::None, _) | (Told::New, Some(_)) => false,
             (Told::New, None) => true,
             (Told::Reader(_), _) if failure.point == point => true,
-            (Told::Reader(_), Some(known)) if point > known => false,
-            (Told::Reader(read), _) => {
-                failure.thread == thread || read.is_some_and(|read| failure.wrote.contains(&read))
+            (Told::Reader(read), told) => {
+                let own = failure.thread == thread;
+                let known = if own { failure.maker_told } else { told };
+                known.is_none_or(|known| point <= known)
+                    && (own || read.is_some_and(|read| failure.wrote.contains(&read)))
             }
         };
         let itself = failures.iter().position(|it| it.point == point && concerns(it));
         let at = itself.or_else(|| failures.iter().position(concerns))?;
         let failure = &mut failures[at];
         failure.told.get_or_insert(last);
+        if failure.thread == thread {
+            failure.maker_told.get_or_insert(last);
+        }
         Some(failure.error.clone())
     }
 }
@@ -281,6 +290,7 @@ mod tests {
             wrote: vec![wrote],
             error: GpuError::Interrupted { device: point.to_string() },
             told: None,
+            maker_told: None,
         };
         Failures(Mutex::new(points.iter().map(failure).collect()))
     }
@@ -330,5 +340,18 @@ mod tests {
         assert_eq!(told(&failures, 4, ANY, 4).as_deref(), Some("4"));
         assert_eq!(told(&failures, 9, Told::New, 9).as_deref(), Some("3"));
         assert_eq!(told(&failures, 9, Told::New, 9), None);
+    }
+
+    #[test]
+    fn the_maker_is_told_although_another_thread_was() {
+        let failures = failures(&[3], true, memories()[0]);
+        let elsewhere = thread::scope(|scope| {
+            let wait = || failures.concerning(Point(5), Told::New, Point(5)).is_some();
+            scope.spawn(wait).join().unwrap()
+        });
+        assert!(elsewhere);
+        let told = |point| failures.concerning(Point(point), Told::Reader(None), Point(6));
+        assert!(told(6).is_some(), "this thread made the submission");
+        assert!(told(7).is_none(), "it was told before this was submitted");
     }
 }
