@@ -21,7 +21,7 @@ pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
         BackendKind::Cpu => None,
         _ => Device::open("cpu").ok(),
     };
-    let mut trial = Trial { device, reference };
+    let trial = Trial { device, reference };
     let info = trial.device.info();
     let name = format!("{}:{}", info.backend, info.index);
     say(&Event::Device { name: name.clone(), tame: !trial.rules().endless })?;
@@ -30,34 +30,32 @@ pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
             Some(what) => keep(args, &name, what, &kernel)?,
-            None => tried(args, &name, &mut trial, &kernel)?,
+            None if tried(args, &name, &trial, &kernel)? => {}
+            None => break,
         }
     }
     Ok(Report::new(String::new(), Value::Null))
 }
 
-/// Runs a kernel; one with a problem is made small and kept.
-fn tried(args: &Fuzz, name: &str, trial: &mut Trial, kernel: &Kernel) -> Result<(), Failure> {
+/// Runs a kernel; one with a problem is made small and kept. False if the device may be lost since:
+/// a kernel that goes on may keep this process from opening it anew, so that another one has to.
+fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;
     let (kind, what) = match trial.outcome(kernel) {
         Outcome::Right => ("ok", String::new()),
         Outcome::Ended => ("ended", String::new()),
-        Outcome::Long => {
-            trial.device = open(args.devices.first().map(String::as_str))?;
-            ("long", String::new())
-        }
+        Outcome::Long => ("long", String::new()),
         Outcome::Wrong(problem) => {
             // Before anything else happens: what follows may not come to its end.
             keep(args, name, &text(&problem), kernel)?;
             let small = trial.smallest(kernel, &problem);
             keep(args, name, &text(&problem), &small)?;
-            // The kernel, or one of those tried, may have cost the device.
-            trial.device = open(args.devices.first().map(String::as_str))?;
             (problem.kind, problem.what)
         }
     };
-    say(&Event::ended(seed, kind, what))
+    say(&Event::ended(seed, kind, what))?;
+    Ok(matches!(kind, "ok" | "ended"))
 }
 
 fn text(problem: &Problem) -> String {

@@ -71,7 +71,7 @@ fn device_row(args: &Fuzz, selector: &str, bar: &ProgressBar) -> Result<Row, Fai
         let batch = Batch { first: next, count: args.batch.clamp(1, end - next), selector, args };
         let mut seen = |event: Event| row.note(event, bar);
         next = match batch.run(&mut seen)? {
-            End::Done => next + batch.count,
+            End::Done(next) => next,
             End::Died { seed, kind, what } => {
                 let what = format!("{what}; {}", batch.narrowed(seed)?);
                 batch.keep(seed, &what)?;
@@ -139,7 +139,7 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
     for row in rows.iter().filter(|row| row.long > 0) {
         text.push_str(&format!(
             "{}: rule `long`: {} kernels outlasted the time limit in a loop that is proven to end, \
-             which is not interrupted; the device was opened anew\n",
+             which is not interrupted; each took a process\n",
             row.device, row.long
         ));
     }

@@ -58,13 +58,11 @@ impl Event {
 
 /// How a child came to its end.
 pub(super) enum End {
-    Done,
+    /// By itself, before the kernel of this seed: the next batch's, or one that needs another
+    /// process.
+    Done(u64),
     /// In the middle of a kernel.
-    Died {
-        seed: u64,
-        kind: &'static str,
-        what: String,
-    },
+    Died { seed: u64, kind: &'static str, what: String },
 }
 
 /// Kernels that one child runs.
@@ -81,13 +79,13 @@ impl Batch<'_> {
         let mut child = self.spawn(self.first, self.count, "run")?;
         let events = events(&mut child);
         let errors = errors(&mut child);
-        let mut running = None;
+        let (mut running, mut next) = (None, self.first + self.count);
         loop {
             match events.recv_timeout(patience(self.args)) {
                 Ok(Event::Begun(seed)) => running = Some(seed),
                 Ok(event) => {
-                    if matches!(event, Event::Ended { .. }) {
-                        running = None;
+                    if let Event::Ended { seed, .. } = event {
+                        (running, next) = (None, seed + 1);
                     }
                     seen(event);
                 }
@@ -98,7 +96,7 @@ impl Batch<'_> {
         let status = child.wait().map_err(|error| lost(&error))?;
         let said = errors.join().unwrap_or_default();
         match running {
-            None if status.success() => Ok(End::Done),
+            None if status.success() => Ok(End::Done(next)),
             None => Err(Failure::Work(format!("a child process ended with {status}: {said}"))),
             Some(seed) => {
                 let what = format!("the process ended with {}{}", status_text(status), last(&said));
