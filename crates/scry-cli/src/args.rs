@@ -276,7 +276,7 @@ pub struct Fuzz {
     /// Folder for kernels that show a problem, and their data.
     #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
     pub output: PathBuf,
-    /// Stop after so many problems.
+    /// Stop after this number of problems.
     #[arg(long, value_name = "COUNT", default_value_t = 10)]
     pub stop: usize,
     /// Run kernels that attack memory safety, among guard bytes, in child processes.

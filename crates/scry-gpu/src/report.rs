@@ -206,7 +206,7 @@ pub(crate) struct Failures(Mutex<Vec<Failure>>);
 pub(crate) enum Told {
     /// None, not even that: the caller does not wait for results.
     None,
-    /// Those that nobody was told of yet.
+    /// Those that no wait was told of yet.
     New,
     /// Those of the thread that waits, and those of what wrote the allocation that it reads.
     Reader(Option<MemoryId>),

@@ -12,8 +12,8 @@
 
 use naga::{
     AddressSpace, BinaryOperator, Block, Expression, Function, GlobalVariable, Handle, Literal,
-    LocalVariable, Module, ResourceBinding, Scalar, Span, Statement, StorageAccess, StructMember,
-    Type, TypeInner,
+    LocalVariable, Module, ResourceBinding, Scalar, Span, Statement, StorageAccess, Type,
+    TypeInner,
 };
 
 use crate::fold;
@@ -34,17 +34,11 @@ pub(crate) fn report(module: &mut Module) -> ResourceBinding {
     };
     let u32 = insert(None, TypeInner::Scalar(Scalar::U32));
     let atomic = insert(None, TypeInner::Atomic(Scalar::U32));
-    let member = |name: &str, ty, offset| StructMember {
-        name: Some(name.into()),
-        ty,
-        binding: None,
-        offset,
-    };
     let members = vec![
-        member("is_cut", atomic, 0),
-        member("most", u32, 4),
-        member("start", u32, 8),
-        member("count", u32, 12),
+        fold::member("is_cut", atomic, 0),
+        fold::member("most", u32, 4),
+        fold::member("start", u32, 8),
+        fold::member("count", u32, 12),
     ];
     let report = insert(Some("CutLoops"), TypeInner::Struct { members, span: REPORT_SIZE });
     let binding = fold::unused_binding(module);

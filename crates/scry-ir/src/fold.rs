@@ -80,6 +80,11 @@ pub(crate) fn unused_binding(module: &Module) -> ResourceBinding {
     found
 }
 
+/// A member of a structure that a buffer of ours holds.
+pub(crate) fn member(name: &str, ty: Handle<Type>, offset: u32) -> StructMember {
+    StructMember { name: Some(name.into()), ty, binding: None, offset }
+}
+
 /// The types that a folded entry point needs.
 #[derive(Clone, Copy)]
 struct Types {
@@ -95,12 +100,6 @@ impl Types {
         };
         let u32 = insert(None, TypeInner::Scalar(Scalar::U32));
         let vec3 = insert(None, TypeInner::Vector { size: VectorSize::Tri, scalar: Scalar::U32 });
-        let member = |name: &str, ty, offset| StructMember {
-            name: Some(name.into()),
-            ty,
-            binding: None,
-            offset,
-        };
         let members = vec![
             member("groups", vec3, 0),
             member("width", u32, 12),

@@ -53,7 +53,7 @@ struct Left {
 }
 
 impl Left {
-    const NOBODY: Self =
+    const NONE: Self =
         Self { breaks: Node::UNIFORM, continues: Node::UNIFORM, returns: Node::UNIFORM };
 
     fn add(&mut self, graph: &mut Graph, other: Self) {
@@ -134,7 +134,7 @@ impl<'a> Walk<'a> {
     }
 
     fn block(&mut self, block: &'a Block, mut flow: Node) -> End {
-        let mut left = Left::NOBODY;
+        let mut left = Left::NONE;
         for (statement, span) in block.span_iter() {
             let end = self.statement(statement, *span, flow);
             left.add(&mut self.graph, end.left);
@@ -147,7 +147,7 @@ impl<'a> Walk<'a> {
     }
 
     fn statement(&mut self, statement: &'a Statement, span: Span, flow: Node) -> End {
-        let mut left = Left::NOBODY;
+        let mut left = Left::NONE;
         match statement {
             Statement::Block(block) => return self.block(block, flow),
             Statement::If { condition, accept, reject } => {
@@ -209,7 +209,7 @@ impl<'a> Walk<'a> {
     fn choice(&mut self, condition: Expr, accept: &'a Block, reject: &'a Block, flow: Node) -> End {
         let branch = self.branch(condition, flow);
         let mark = self.variables.mark();
-        let mut left = Left::NOBODY;
+        let mut left = Left::NONE;
         let mut ways = Vec::new();
         for block in [accept, reject] {
             let end = self.block(block, branch);
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
     fn switch(&mut self, selector: Expr, cases: &'a [SwitchCase], flow: Node) -> End {
         let branch = self.branch(selector, flow);
         let mark = self.open(false);
-        let mut left = Left::NOBODY;
+        let mut left = Left::NONE;
         let (mut ways, mut through) = (Vec::new(), None);
         for case in cases {
             if let Some(changes) = through.take() {
@@ -305,7 +305,7 @@ impl<'a> Walk<'a> {
         // Whoever enters a loop without a `break` never gets behind it.
         let stays = if ways.is_empty() { head } else { Node::UNIFORM };
         let returns = self.graph.join(&[left.returns, stays]);
-        let left = Left { returns, ..Left::NOBODY };
+        let left = Left { returns, ..Left::NONE };
         let flow = self.graph.join(&[flow, left.returns]);
         End { flow, live: !ways.is_empty(), left }
     }

@@ -177,7 +177,7 @@ impl Draw {
         let end = start + stride * count;
         let mut bytes = vec![0; end];
         if extent == Extent::One && self.random.one_in(2) {
-            // Bytes behind the variable, which belong to nobody.
+            // Bytes behind the variable, which belong to no variable.
             bytes.resize(end + self.random.between(1, 20), 0xee);
         }
         let mut put = |at: usize, word: &[u8]| bytes[at..at + word.len()].copy_from_slice(word);

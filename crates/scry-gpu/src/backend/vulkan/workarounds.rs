@@ -3,7 +3,7 @@
 //! Each is one row: the driver that it was found in, the versions that it was tried with, the
 //! reason, and the test that fails without the workaround. A driver that no row names is taken to
 //! keep to the specification. A row holds for all versions of its driver until one is known that
-//! does without: versions that nobody has tried are treated as the ones that were.
+//! does without: untried versions are treated as the ones that were tried.
 
 use ash::vk::DriverId;
 use scry_ir::SpirvWorkarounds;

@@ -166,7 +166,7 @@ fn events(child: &mut Child) -> mpsc::Receiver<Event> {
         thread::spawn(move || {
             let lines = BufReader::new(output).lines().map_while(Result::ok);
             for event in lines.filter_map(|line| Event::read(&line)) {
-                // Nobody listens once the child was given up.
+                // The receiver is gone once the child was given up.
                 if sender.send(event).is_err() {
                     break;
                 }
