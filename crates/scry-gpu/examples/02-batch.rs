@@ -40,8 +40,8 @@ fn main() -> Result<()> {
 
     let mut batch = gpu.batch();
     for _ in 0..50 {
-        batch.run_with_push_constants(&step, &[&even, &odd], POINTS, &RATE)?;
-        batch.run_with_push_constants(&step, &[&odd, &even], POINTS, &RATE)?;
+        batch.run_with_immediates(&step, &[&even, &odd], POINTS, &RATE)?;
+        batch.run_with_immediates(&step, &[&odd, &even], POINTS, &RATE)?;
     }
     let hundred_steps = batch.record()?;
     for round in 1..=30 {

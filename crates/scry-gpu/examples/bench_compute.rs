@@ -101,7 +101,7 @@ fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
         let kernel = gpu.compile(source)?;
         let gpu_y = gpu.upload(&y)?;
         // Small enough for y to stay finite through every repetition.
-        let launch = Launch::invocations(invocations).push_constants(&1e-3f32);
+        let launch = Launch::invocations(invocations).immediates(&1e-3f32);
         gpu.run_configured(&kernel, &[&gpu_x, &gpu_y], launch.clone())?;
         for (i, got) in gpu_y.download()?.into_iter().enumerate() {
             check(name, got, 1e-3 * f64::from(x[i]) + f64::from(y[i]), 1e-6)?;
@@ -147,7 +147,7 @@ fn matmul(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
     for (name, source, edge) in variants {
         let kernel = gpu.compile(source)?;
         let gpu_c = gpu.upload(&vec![f32::NAN; n * n])?;
-        let launch = Launch::invocations([n / edge, n / edge]).push_constants(&[n as u32; 3]);
+        let launch = Launch::invocations([n / edge, n / edge]).immediates(&[n as u32; 3]);
         let time = time(gpu, sizes, &[(&kernel, vec![&gpu_a, &gpu_b, &gpu_c], launch)])?;
         check_product(name, [&a, &b, &gpu_c.download()?], n)?;
         report(name, n, time, 2.0 * (n as f64).powi(3), "GFLOP/s");

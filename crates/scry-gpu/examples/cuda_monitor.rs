@@ -151,7 +151,7 @@ impl Work {
         let (grid, sides) = ([SIDE / 8; 2], [SIDE; 3]);
         for _ in 0..10 {
             let buffers: [&dyn scry_gpu::Binding; 3] = [&self.factor, &self.factor, &self.product];
-            gpu.run_with_push_constants(&self.kernel, &buffers, grid, &sides)?;
+            gpu.run_with_immediates(&self.kernel, &buffers, grid, &sides)?;
         }
         gpu.wait()
     }

@@ -51,14 +51,14 @@ impl Batch {
     ///
     /// # Errors
     /// As [`Device::run`](crate::Device::run).
-    pub fn run_with_push_constants<P: Element>(
+    pub fn run_with_immediates<P: Element>(
         &mut self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
         invocations: impl Into<Invocations>,
         params: &P,
     ) -> Result<&mut Self> {
-        let launch = Launch::invocations(invocations).push_constants(params);
+        let launch = Launch::invocations(invocations).immediates(params);
         self.run_configured(kernel, bindings, launch)
     }
 

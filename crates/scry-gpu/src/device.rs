@@ -226,14 +226,14 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::run`].
-    pub fn run_with_push_constants<P: Element>(
+    pub fn run_with_immediates<P: Element>(
         &self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
         invocations: impl Into<Invocations>,
         params: &P,
     ) -> Result<()> {
-        let launch = Launch::invocations(invocations).push_constants(params);
+        let launch = Launch::invocations(invocations).immediates(params);
         self.run_configured(kernel, bindings, launch)
     }
 

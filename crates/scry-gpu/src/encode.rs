@@ -150,7 +150,7 @@ pub(crate) fn dispatch(
         let view = binding.view();
         same_device(context, view.context, view.label)?;
     }
-    let given = launch.push_constants.as_ref();
+    let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let grid = launch::grid(interface, &context.info, launch.size)?;

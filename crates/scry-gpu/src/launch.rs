@@ -118,7 +118,7 @@ pub(crate) enum GridSize {
 
 /// The parameters of a launch, for a kernel's `var<immediate>`.
 #[derive(Debug, Clone)]
-pub(crate) struct PushConstants {
+pub(crate) struct GivenImmediates {
     /// The bytes, as the host has them.
     pub bytes: Vec<u8>,
     /// What they are.
@@ -131,26 +131,26 @@ pub(crate) struct PushConstants {
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) size: GridSize,
-    pub(crate) push_constants: Option<PushConstants>,
+    pub(crate) immediates: Option<GivenImmediates>,
 }
 
 impl Launch {
     /// A launch of so many invocations, rounded up to whole workgroups on each axis.
     #[must_use]
     pub fn invocations(count: impl Into<Invocations>) -> Self {
-        Self { size: GridSize::Invocations(count.into()), push_constants: None }
+        Self { size: GridSize::Invocations(count.into()), immediates: None }
     }
 
     /// A launch of exactly so many workgroups along x, y and z.
     #[must_use]
     pub fn workgroups(count: [u32; 3]) -> Self {
-        Self { size: GridSize::Workgroups(count), push_constants: None }
+        Self { size: GridSize::Workgroups(count), immediates: None }
     }
 
     /// Gives the value of the kernel's `var<immediate>`.
     #[must_use]
-    pub fn push_constants<P: Element>(mut self, params: &P) -> Self {
-        self.push_constants = Some(PushConstants {
+    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
+        self.immediates = Some(GivenImmediates {
             bytes: bytes_of(from_ref(params)).to_vec(),
             layout: P::LAYOUT,
             type_name: type_name::<P>(),
@@ -160,8 +160,8 @@ impl Launch {
 
     /// Gives the bytes of the kernel's `var<immediate>`: only their number is checked.
     #[must_use]
-    pub fn push_constant_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.push_constants = Some(PushConstants {
+    pub fn immediate_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.immediates = Some(GivenImmediates {
             bytes: bytes.into(),
             layout: ElementLayout::Opaque,
             type_name: "bytes",

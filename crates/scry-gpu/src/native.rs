@@ -150,7 +150,7 @@ impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
 /// 1. for each binding, a 64-bit address in global memory;
 /// 2. for each binding that asks for it ([`NativeBinding::with_length`]), in the same order, a
 ///    64-bit number of elements;
-/// 3. the immediates: the value given with [`Launch::push_constants`](crate::Launch), as one
+/// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one
 ///    structure or as parameters of its own for each field. The fields stand where C would put
 ///    them if none had an alignment of more than 8 bytes.
 ///

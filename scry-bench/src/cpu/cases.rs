@@ -63,7 +63,7 @@ fn saxpy(quick: bool) -> Job {
     Job {
         source: include_str!("../kernels/saxpy.wgsl"),
         data: vec![Data::F32(x.clone()), Data::F32(y.clone())],
-        launch: Launch::invocations(n / pieces).push_constants(&FACTOR),
+        launch: Launch::invocations(n / pieces).immediates(&FACTOR),
         pieces,
         work: Work::Bytes(12.0 * n as f64),
         check: oracle::saxpy(x, y),
@@ -77,7 +77,7 @@ fn blur(quick: bool) -> Job {
         source: include_str!("kernels/blur.wgsl"),
         data: vec![Data::F32(image.clone()), Data::F32(vec![f32::NAN; side * side])],
         launch: Launch::invocations([side, side])
-            .push_constant_bytes(immediate(&[side as u32, side as u32])),
+            .immediate_bytes(immediate(&[side as u32, side as u32])),
         pieces: 1,
         work: Work::Bytes(8.0 * (side * side) as f64),
         check: oracle::blur(image, side),
@@ -110,7 +110,7 @@ fn matmul(source: &'static str, quick: bool) -> Job {
     Job {
         source,
         data: vec![Data::F32(a.clone()), Data::F32(b.clone()), Data::F32(zeros)],
-        launch: Launch::invocations([n, n]).push_constant_bytes(immediate(&[n as u32; 3])),
+        launch: Launch::invocations([n, n]).immediate_bytes(immediate(&[n as u32; 3])),
         pieces: 1,
         work: Work::Flops(2.0 * (n * n * n) as f64),
         check: oracle::matmul(a, b, n),
@@ -123,7 +123,7 @@ fn mandelbrot(quick: bool) -> Job {
         source: include_str!("kernels/mandelbrot.wgsl"),
         data: vec![Data::U32(vec![u32::MAX; side * side])],
         launch: Launch::invocations([side, side])
-            .push_constant_bytes(immediate(&[side as u32, side as u32])),
+            .immediate_bytes(immediate(&[side as u32, side as u32])),
         pieces: 1,
         work: Work::Elements((side * side) as f64),
         check: oracle::mandelbrot(side),
@@ -137,7 +137,7 @@ fn chain(source: &'static str, quick: bool) -> Job {
     Job {
         source,
         data: vec![Data::F32(input.clone()), Data::F32(vec![f32::NAN; n])],
-        launch: Launch::invocations(n).push_constant_bytes(immediate(&factors.map(f32::to_bits))),
+        launch: Launch::invocations(n).immediate_bytes(immediate(&factors.map(f32::to_bits))),
         pieces: 1,
         work: Work::Flops(64.0 * n as f64),
         check: oracle::chain(input, factors),

@@ -128,10 +128,10 @@ impl Streams {
     fn add_saxpy(&self, batch: &mut Batch) -> Result<()> {
         let whole = self.x.len() / 4 * 4;
         let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
-        batch.run_with_push_constants(&self.saxpy[0], &[&x, &y], whole / 4, &0.5f32)?;
+        batch.run_with_immediates(&self.saxpy[0], &[&x, &y], whole / 4, &0.5f32)?;
         if whole < self.x.len() {
             let (x, y) = (self.x.slice(whole..)?, self.y.slice(whole..)?);
-            batch.run_with_push_constants(&self.saxpy[1], &[&x, &y], x.len(), &0.5f32)?;
+            batch.run_with_immediates(&self.saxpy[1], &[&x, &y], x.len(), &0.5f32)?;
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Scry {
 fn launch([x, y]: [u32; 2], immediate: Option<f32>) -> Launch {
     let launch = Launch::workgroups([x, y, 1]);
     match immediate {
-        Some(value) => launch.push_constant_bytes(value.to_ne_bytes()),
+        Some(value) => launch.immediate_bytes(value.to_ne_bytes()),
         None => launch,
     }
 }

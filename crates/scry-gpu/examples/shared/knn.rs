@@ -48,7 +48,7 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
     let images = gpu.upload(&digits.images)?;
     let distances = gpu.alloc::<f32>(count * count)?;
     // Each invocation computes 4×4 distances.
-    let launch = Launch::invocations([count.div_ceil(4), count.div_ceil(4)]).push_constants(&[
+    let launch = Launch::invocations([count.div_ceil(4), count.div_ceil(4)]).immediates(&[
         count as u32,
         count as u32,
         digits.dimensions as u32,

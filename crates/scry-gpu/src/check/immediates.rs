@@ -1,4 +1,4 @@
-//! Push constants against the kernel's `var<immediate>`.
+//! Immediates of a launch against the kernel's `var<immediate>`.
 
 use scry_ir::{Immediates, Interface, TypeLayout};
 
@@ -7,10 +7,10 @@ use crate::element::ElementLayout;
 use crate::error::{GpuError, Result};
 use crate::native::is_opaque;
 
-/// The push constants of a launch: layout, name of the Rust type, bytes.
+/// The immediates of a launch: layout, name of the Rust type, bytes.
 type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
 
-/// Checks the push constants of a launch. Returns the block as the interface has it: as long as
+/// Checks the immediates of a launch. Returns the block as the interface has it: as long as
 /// its type, padding at the end zero; empty without one.
 ///
 /// # Errors
@@ -39,13 +39,13 @@ fn unwanted(len: usize) -> Refusal {
         problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
         remedy: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
     };
-    ("push constants".into(), mismatch)
+    ("immediates".into(), mismatch)
 }
 
 fn missing(declared: &Immediates) -> Refusal {
     let mismatch = Mismatch {
         problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
-        remedy: "launch with run_with_push_constants, or set them on the Launch".into(),
+        remedy: "launch with run_with_immediates, or set them on the Launch".into(),
     };
     (format!("`{}`", declared.name), mismatch)
 }

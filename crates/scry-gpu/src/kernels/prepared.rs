@@ -138,7 +138,7 @@ impl<'a> Room<'_, 'a> {
             return Err(error::misshapen(kernel, cluster));
         }
         let buffers = step.buffers.iter().map(|place| self.given(*place));
-        let launch = Launch::workgroups(grid).push_constant_bytes(values(kernel));
+        let launch = Launch::workgroups(grid).immediate_bytes(values(kernel));
         Ok(Launched { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
     }
 

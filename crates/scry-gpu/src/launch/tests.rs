@@ -134,12 +134,12 @@ fn a_fold_too_large_for_the_device_is_refused() {
 }
 
 #[test]
-fn push_constants_keep_their_bytes_and_type() {
-    let launch = Launch::workgroups([1, 2, 3]).push_constants(&[1u32, 2]);
-    let given = launch.push_constants.unwrap();
+fn immediates_keep_their_bytes_and_type() {
+    let launch = Launch::workgroups([1, 2, 3]).immediates(&[1u32, 2]);
+    let given = launch.immediates.unwrap();
     assert_eq!(given.bytes, [1, 0, 0, 0, 2, 0, 0, 0]);
     assert_eq!(given.layout, <[u32; 2] as Element>::LAYOUT);
-    let raw = Launch::invocations(1).push_constant_bytes([1u8, 2]).push_constants.unwrap();
+    let raw = Launch::invocations(1).immediate_bytes([1u8, 2]).immediates.unwrap();
     assert_eq!((raw.bytes, raw.layout), (vec![1, 2], ElementLayout::Opaque));
 }
 

@@ -205,7 +205,7 @@ pub(crate) fn product(
     routine: Routine,
     sizes: [u32; 3],
 ) -> Result<(Kernel, Launch)> {
-    let launch = Launch::workgroups([1; 3]).push_constants(&sizes);
+    let launch = Launch::workgroups([1; 3]).immediates(&sizes);
     Ok((kernel(context, routine)?, launch))
 }
 

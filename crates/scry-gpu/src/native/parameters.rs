@@ -57,7 +57,7 @@ impl NativeParameter {
 impl NativeInterface {
     /// The kernel's parameters, one by one, in place of those that follow from the bindings.
     ///
-    /// The immediates of a launch ([`Launch::push_constant_bytes`](crate::Launch)) are then, in the
+    /// The immediates of a launch ([`Launch::immediate_bytes`](crate::Launch)) are then, in the
     /// order of the parameters and without gaps, 4 bytes for each word, 8 for each long, and
     /// [`TensorMap::to_bytes`] for each map.
     #[must_use]

@@ -66,7 +66,7 @@ impl Runner {
         let size = |place: &Place| Launch::invocations(model.range(*place).len());
         Some(match step {
             Step::Mix { from, to, salt } => {
-                (&self.mix, vec![*from, *to], size(to).push_constants(salt))
+                (&self.mix, vec![*from, *to], size(to).immediates(salt))
             }
             Step::Join { a, b, to } => (&self.join, vec![*a, *b, *to], size(to)),
             Step::Tally { from, to } => (&self.tally, vec![*from, *to], size(from)),

@@ -92,7 +92,7 @@ fn slices_across_and_beyond_4_gib_are_written_and_read() {
         // Once across the boundary, and once more from it on.
         for start in [FIRST, BOUNDARY] {
             let part = succeed(buffer.slice(start..));
-            let launch = Launch::invocations(LEN - start).push_constants(&(start as u32));
+            let launch = Launch::invocations(LEN - start).immediates(&(start as u32));
             succeed(gpu.run_configured(&write, &[&part, &length], launch));
             assert_eq!(succeed(length.download()), [(LEN - start) as u32]);
             check_indices(&buffer, LEN);
@@ -123,7 +123,7 @@ fn bindings_end_below_4_gib() {
         let buffer = succeed(gpu.alloc::<Word>(LEN));
         let write = succeed(gpu.compile(WRITE));
         let length = succeed(gpu.alloc::<u32>(1));
-        let launch = || Launch::invocations(1).push_constants(&0u32);
+        let launch = || Launch::invocations(1).immediates(&0u32);
         let limit = gpu.info().limits.max_storage_binding_size;
         assert!(limit < 4 << 30, "{limit}");
         for end in [BOUNDARY, LEN] {

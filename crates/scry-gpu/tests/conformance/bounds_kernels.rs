@@ -103,7 +103,7 @@ fn fault_21_arrays_of_immediates() {
         let out = succeed(gpu.alloc::<u32>(2));
         for index in all_indices(2) {
             let indices = succeed(gpu.upload(&[index]));
-            let launch = Launch::workgroups([1, 1, 1]).push_constant_bytes(block.clone());
+            let launch = Launch::workgroups([1, 1, 1]).immediate_bytes(block.clone());
             succeed(gpu.run_configured(&kernel, &[&indices, &out], launch));
             let got = succeed(out.download());
             assert!((100..105).contains(&got[0]) || got[0] == 0, "{index}: {got:?}");

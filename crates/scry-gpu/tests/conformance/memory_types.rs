@@ -226,7 +226,7 @@ fn immediates_of_every_type() {
         let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.0.to_ne_bytes()).collect();
         let out = succeed(gpu.upload(&pack(ty, &[0; 8])));
         let kernel = succeed(gpu.compile(&source));
-        let launch = one_workgroup().push_constant_bytes(bytes);
+        let launch = one_workgroup().immediate_bytes(bytes);
         let bindings: [&dyn Binding; 1] = [&out];
         succeed(gpu.run_configured(&kernel, &bindings, launch));
         let got = unpack(ty, &succeed(out.download()), 8);

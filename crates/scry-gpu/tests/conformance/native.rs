@@ -87,7 +87,7 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
     let want: Vec<f32> = x.iter().map(|x| 2.0 * (2.0 * x + 0.5) + 0.5).collect();
     let scaled = || {
         let data = gpu.upload(&x)?;
-        let launch = Launch::invocations(x.len()).push_constants(&[2.0f32, 0.5]);
+        let launch = Launch::invocations(x.len()).immediates(&[2.0f32, 0.5]);
         let mut batch = gpu.batch();
         batch.run_configured(kernel, &[&data], launch.clone())?;
         batch.run_configured(kernel, &[&data], launch.clone())?;

@@ -89,17 +89,17 @@ fn scalar_immediates() {
         let data = succeed(gpu.upload(&[1.0f32, 2.0, 3.0, 4.0]));
         // One after the other, each with its own value.
         for factor in [2.0f32, 10.0, 0.5] {
-            succeed(gpu.run_with_push_constants(&kernel, &[&data], 4, &factor));
+            succeed(gpu.run_with_immediates(&kernel, &[&data], 4, &factor));
         }
         assert_eq!(succeed(data.download()), [10.0, 20.0, 30.0, 40.0]);
         assert_says(&refused(gpu.run(&kernel, &[&data], 4)), &["factor"]);
-        let text = refused(gpu.run_with_push_constants(&kernel, &[&data], 4, &7u32));
+        let text = refused(gpu.run_with_immediates(&kernel, &[&data], 4, &7u32));
         assert_says(&text, &["factor", "u32", "f32"]);
-        let text = refused(gpu.run_with_push_constants(&kernel, &[&data], 4, &[1.0f32; 2]));
+        let text = refused(gpu.run_with_immediates(&kernel, &[&data], 4, &[1.0f32; 2]));
         assert_says(&text, &["factor", "8", "4"]);
-        let launch = Launch::invocations(4).push_constant_bytes(vec![0; 3]);
+        let launch = Launch::invocations(4).immediate_bytes(vec![0; 3]);
         assert_says(&refused(gpu.run_configured(&kernel, &[&data], launch)), &["factor", "3", "4"]);
-        let launch = Launch::invocations(4).push_constant_bytes(2.0f32.to_ne_bytes());
+        let launch = Launch::invocations(4).immediate_bytes(2.0f32.to_ne_bytes());
         succeed(gpu.run_configured(&kernel, &[&data], launch));
         assert_eq!(succeed(data.download()), [20.0, 40.0, 60.0, 80.0]);
     });
@@ -131,7 +131,7 @@ fn immediate_structures() {
         let kernel = succeed(gpu.compile(source));
         let out = succeed(gpu.alloc::<f32>(4));
         let step = Step { direction: [1.0, 2.0, 3.0], count: 4, bounds: [[5, -6], [-7, 8]] };
-        succeed(gpu.run_with_push_constants(&kernel, &[&out], 1, &step));
+        succeed(gpu.run_with_immediates(&kernel, &[&out], 1, &step));
         assert_eq!(succeed(out.download()), [3.0, 4.0, 44.0, -62.0]);
     });
 }
@@ -144,7 +144,7 @@ fn immediates_that_are_not_declared_are_refused() {
     on_each_device(|gpu| {
         let kernel = succeed(gpu.compile(source));
         let out = succeed(gpu.alloc::<u32>(1));
-        let text = refused(gpu.run_with_push_constants(&kernel, &[&out], 1, &5u32));
+        let text = refused(gpu.run_with_immediates(&kernel, &[&out], 1, &5u32));
         assert_says(&text, &["main", "immediate"]);
         assert_eq!(succeed(out.download()), [0]);
     });
@@ -175,7 +175,7 @@ fn a_full_block_of_immediates_with_a_plain_and_a_folded_launch() {
         let bytes: Vec<u8> = block.iter().flat_map(|word| word.to_ne_bytes()).collect();
         for groups in [3, 70_001] {
             let out = succeed(gpu.alloc::<u32>(groups as usize));
-            let launch = Launch::workgroups([groups, 1, 1]).push_constant_bytes(bytes.clone());
+            let launch = Launch::workgroups([groups, 1, 1]).immediate_bytes(bytes.clone());
             succeed(gpu.run_configured(&kernel, &[&out], launch));
             let want: Vec<u32> = (0..groups).map(|group| sum + group).collect();
             assert!(succeed(out.download()) == want, "{groups} workgroups");

@@ -431,7 +431,7 @@ mod listed {
         let kernel = succeed(unsafe { gpu.compile_ptx("anything", "k", &interface) });
         let data = succeed(gpu.upload(&[0u8; 64]));
         let run = |values: &[&[u8]]| {
-            let launch = Launch::workgroups([1; 3]).push_constant_bytes(values.concat());
+            let launch = Launch::workgroups([1; 3]).immediate_bytes(values.concat());
             gpu.run_configured(&kernel, &[&data], launch)
         };
         let map = TensorMap {

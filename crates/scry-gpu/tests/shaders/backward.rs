@@ -48,10 +48,10 @@ fn column_sums() {
             for groups in [1usize, 3, 20] {
                 let source = shaders::backward::REDUCE_COLS;
                 let launch = Launch::workgroups([width, word(groups), 1])
-                    .push_constants(&[word(rows), word(columns)]);
+                    .immediates(&[word(rows), word(columns)]);
                 let partial = run(gpu, source, &[&x], groups * columns, launch);
-                let launch = Launch::workgroups([width, 1, 1])
-                    .push_constants(&[word(groups), word(columns)]);
+                let launch =
+                    Launch::workgroups([width, 1, 1]).immediates(&[word(groups), word(columns)]);
                 let sums = run(gpu, source, &[&partial], columns, launch);
                 let what = format!("{rows} × {columns}, {groups} groups of rows");
                 assert_close_at(rows as f64, &what, &sums, &want);

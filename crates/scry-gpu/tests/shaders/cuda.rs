@@ -79,7 +79,7 @@ fn matrix_products() {
                 let (a, b) = (random_f32(1, m * k), random_f32(2, k * n));
                 let sizes = [m, n, k].map(word);
                 let grid = [sizes[1].div_ceil(edge), sizes[0].div_ceil(edge)];
-                let launch = Launch::invocations(grid).push_constants(&sizes);
+                let launch = Launch::invocations(grid).immediates(&sizes);
                 let data: (&[&[f32]], _) = (&[&a, &b], m * n);
                 let both = outputs(&gpu, pair, &matmul::interface(), data, &launch);
                 assert_alike(&format!("{name}, m {m}, n {n}, k {k}"), k as f64, both);
@@ -97,7 +97,7 @@ fn distances() {
             let (queries, points) = (random_f32(1, n_q * d), random_f32(2, n_t * d));
             let sizes = [n_q, n_t, d].map(word);
             let grid = [sizes[1].div_ceil(4), sizes[0].div_ceil(4)];
-            let launch = Launch::invocations(grid).push_constants(&sizes);
+            let launch = Launch::invocations(grid).immediates(&sizes);
             let data: (&[&[f32]], _) = (&[&queries, &points], n_q * n_t);
             let both = outputs(&gpu, pair, &pairwise::interface(), data, &launch);
             assert_alike(&format!("n_q {n_q}, n_t {n_t}, d {d}"), d as f64, both);
@@ -135,8 +135,8 @@ fn one_element_in() {
 fn with_parameters(launch: Launch, parameters: &[f32]) -> Launch {
     match parameters {
         [] => launch,
-        [one] => launch.push_constants(one),
-        [one, two] => launch.push_constants(&[*one, *two]),
+        [one] => launch.immediates(one),
+        [one, two] => launch.immediates(&[*one, *two]),
         more => panic!("{} parameters are more than any of these kernels has", more.len()),
     }
 }
@@ -185,11 +185,11 @@ fn matrices_and_rows() {
 
             let (sizes, interface) = ([word(rows), word(columns)], backward::of_matrix());
             let launch = Launch::invocations([sizes[1], sizes[0].div_ceil(4)]);
-            let launch = launch.push_constants(&sizes);
+            let launch = launch.immediates(&sizes);
             let [want, got] = outputs(&gpu, transpose, &interface, (&[&x], x.len()), &launch);
             assert_eq!(got, want, "{what}");
 
-            let launch = Launch::workgroups([sizes[1].div_ceil(32), 3, 1]).push_constants(&sizes);
+            let launch = Launch::workgroups([sizes[1].div_ceil(32), 3, 1]).immediates(&sizes);
             let both = outputs(&gpu, reduce_cols, &interface, (&[&x], 3 * columns), &launch);
             assert_alike(&what, rows as f64, both);
         }

@@ -62,7 +62,7 @@ fn plain(n: usize) -> Launch {
 }
 
 fn with<P: Element>(parameters: P) -> impl Fn(usize) -> Launch {
-    move |n| Launch::invocations(n).push_constants(&parameters)
+    move |n| Launch::invocations(n).immediates(&parameters)
 }
 
 /// A binary kernel, scalar and by fours, on every length.

@@ -43,8 +43,11 @@ fn check(name: &str, source: &str, edge: usize, shapes: &[[usize; 3]]) {
         for (seed, &[m, n, k]) in (1..).zip(shapes) {
             let a = random_f32(seed, m * k);
             let b = random_f32(seed + 100, k * n);
-            let launch = Launch::invocations([n.div_ceil(edge), m.div_ceil(edge)])
-                .push_constants(&[word(m), word(n), word(k)]);
+            let launch = Launch::invocations([n.div_ceil(edge), m.div_ceil(edge)]).immediates(&[
+                word(m),
+                word(n),
+                word(k),
+            ]);
             let c = run(gpu, source, &[&a, &b], m * n, launch);
             let want = matmul(&a, &b, [m, n, k]);
             assert_close(&format!("{name}, m {m}, n {n}, k {k}"), &c, &want);

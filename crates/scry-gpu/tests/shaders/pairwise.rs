@@ -21,7 +21,7 @@ fn check(name: &str, source: &str, shapes: &[[usize; 3]]) {
         for (seed, &[n_q, n_t, d]) in (1..).zip(shapes) {
             let queries = random_f32(seed, n_q * d);
             let points = random_f32(seed + 100, n_t * d);
-            let launch = Launch::invocations([n_t.div_ceil(4), n_q.div_ceil(4)]).push_constants(&[
+            let launch = Launch::invocations([n_t.div_ceil(4), n_q.div_ceil(4)]).immediates(&[
                 word(n_q),
                 word(n_t),
                 word(d),
@@ -54,7 +54,7 @@ fn near_points_keep_their_distance() {
     // Far from the origin: expanding the square would leave nothing of these distances.
     let points = [4096.0, 4096.0, 4096.0, 4097.0, 4096.0, 4096.5];
     on_each_device(|gpu| {
-        let launch = Launch::invocations([1, 1]).push_constants(&[3u32, 3, 2]);
+        let launch = Launch::invocations([1, 1]).immediates(&[3u32, 3, 2]);
         let source = shaders::pairwise::EUCLIDEAN_SQUARED;
         let distances = run(gpu, source, &[&points, &points], 9, launch);
         assert_eq!(distances, [0.0, 1.0, 0.25, 1.0, 0.0, 0.25, 0.25, 0.25, 0.0]);

@@ -14,7 +14,7 @@ fn check(gpu: &Device, source: &str, n: usize, invocations: usize) {
     let launch = || {
         let kernel = gpu.compile(source)?;
         let (x, y) = (gpu.upload(&x)?, gpu.upload(&y)?);
-        gpu.run_with_push_constants(&kernel, &[&x, &y], invocations, &-1.75f32)?;
+        gpu.run_with_immediates(&kernel, &[&x, &y], invocations, &-1.75f32)?;
         y.download()
     };
     assert_close(&format!("length {n}"), &succeed(launch()), &saxpy(-1.75, &x, &y));

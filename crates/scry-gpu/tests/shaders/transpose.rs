@@ -16,7 +16,7 @@ fn transposes_exactly() {
         for (seed, [rows, columns]) in (1..).zip(shapes) {
             let x = random_f32(seed, rows * columns);
             let launch = Launch::invocations([columns, rows.div_ceil(4)])
-                .push_constants(&[word(rows), word(columns)]);
+                .immediates(&[word(rows), word(columns)]);
             let y = run(gpu, shaders::transpose::TRANSPOSE, &[&x], x.len(), launch);
             assert_eq!(y, transpose(&x, rows, columns), "{rows} × {columns}");
         }

@@ -67,7 +67,7 @@ fn problem(case: &Case, reference: &Device, device: &Device) -> Option<Problem> 
 fn compared(case: &Case, reference: &Device, device: &Device) -> Result<Verdict, GpuError> {
     let mut launch = Launch::workgroups(case.groups);
     if let Some(bytes) = &case.immediates {
-        launch = launch.push_constant_bytes(bytes.clone());
+        launch = launch.immediate_bytes(bytes.clone());
     }
     let contents: Vec<Bytes<'_>> = case.buffers.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();

@@ -42,7 +42,7 @@ pub fn execute(
 
     let mut launch = Launch::invocations(plan.invocations);
     if let Some(bytes) = plan.immediates {
-        launch = launch.push_constant_bytes(bytes);
+        launch = launch.immediate_bytes(bytes);
     }
     let bindings: Vec<&dyn Binding> = buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
     let mut batch = device.batch();

@@ -153,7 +153,7 @@ fn content(planned: &Planned) -> Vec<u8> {
 fn launch(plan: &Plan) -> Launch {
     let launch = Launch::invocations(plan.invocations);
     match &plan.immediates {
-        Some(bytes) => launch.push_constant_bytes(bytes.clone()),
+        Some(bytes) => launch.immediate_bytes(bytes.clone()),
         None => launch,
     }
 }

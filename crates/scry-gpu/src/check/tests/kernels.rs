@@ -1,4 +1,4 @@
-//! Errors about kernels and their push constants, word for word.
+//! Errors about kernels and their immediates, word for word.
 
 use scry_ir::{Access, Features, Interface};
 
@@ -115,24 +115,24 @@ fn missing_features_are_named_with_the_remedy() {
 }
 
 #[test]
-fn push_constants_are_required_when_declared_and_refused_when_not() {
+fn immediates_are_required_when_declared_and_refused_when_not() {
     let scale = TypeLayout::Scalar(Scalar::F32);
     let error = immediates(&kernel_with_immediates("scale", scale), None).unwrap_err();
     assert_eq!(
         error.to_string(),
         "kernel `main`, `scale`: the kernel needs a value of its var<immediate>, f32; launch with \
-         run_with_push_constants, or set them on the Launch"
+         run_with_immediates, or set them on the Launch"
     );
     assert_eq!(
         give(&kernel(Vec::new()), 1.0f32).unwrap_err(),
-        "kernel `main`, push constants: 4 bytes were given, but the kernel uses no \
+        "kernel `main`, immediates: 4 bytes were given, but the kernel uses no \
          var<immediate>; declare `var<immediate> params: Params;` and use it, or launch without"
     );
     assert_eq!(immediates(&kernel(Vec::new()), None).unwrap(), []);
 }
 
 #[test]
-fn push_constants_are_checked_like_buffers() {
+fn immediates_are_checked_like_buffers() {
     let scale = kernel_with_immediates("scale", TypeLayout::Scalar(Scalar::F32));
     assert_eq!(give(&scale, 1.0f32).unwrap(), 1.0f32.to_le_bytes());
     assert_eq!(
@@ -148,7 +148,7 @@ fn push_constants_are_checked_like_buffers() {
 }
 
 #[test]
-fn push_constants_may_leave_the_padding_at_the_end_away() {
+fn immediates_may_leave_the_padding_at_the_end_away() {
     #[derive(Clone, Copy, Element)]
     #[repr(C)]
     struct Short {

@@ -19,7 +19,7 @@
 //! let interface = matmul::interface();
 //! // SAFETY: the buffers are as large as m, n and k say.
 //! let kernel = unsafe { gpu.compile_cuda_with(matmul::TILED_16X16, cuda::ENTRY, &interface)? };
-//! gpu.run_with_push_constants(&kernel, &[&a, &b, &c], [n, m], &[m, n, k])?;
+//! gpu.run_with_immediates(&kernel, &[&a, &b, &c], [n, m], &[m, n, k])?;
 //! assert_eq!(c.download()?, [4.0, 5.0, 10.0, 11.0]);
 //! # Ok(())
 //! # }
