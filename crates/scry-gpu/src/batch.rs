@@ -21,6 +21,9 @@ use crate::ticket::{Download, Latest, Recording, Ticket};
 ///
 /// The steps behave as if they ran one after the other; those that touch different bytes may
 /// overlap. No barriers are needed. A step that fails to be added leaves the batch as it was.
+///
+/// The methods that add a step return the batch, and those that submit it leave it empty: calls
+/// can be chained, and a batch that was submitted can be filled again.
 #[must_use = "a batch does nothing until it is submitted"]
 pub struct Batch {
     context: Arc<Context>,
@@ -152,38 +155,75 @@ impl Batch {
         Ok(Download::new(&self.context, memory, buffer.len(), latest))
     }
 
-    /// Submits the batch and waits until it is done.
+    /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so
+    /// that it can be filled again.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1.0f32, 2.0])?, device.alloc::<f32>(2)?);
+    /// device.batch().copy(&a, &b)?.fill(&a, 0.0)?.submit()?;
+    /// assert_eq!(a.download()?, [0.0, 0.0]);
+    /// assert_eq!(b.download()?, [1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Ticket::wait`].
-    pub fn submit(self) -> Result<()> {
+    pub fn submit(&mut self) -> Result<()> {
         self.submit_async()?.wait()
     }
 
-    /// Submits the batch; does not wait.
+    /// Submits the batch; does not wait. Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let a = device.alloc::<u32>(3)?;
+    /// let mut batch = device.batch();
+    /// let first = batch.fill(&a, 1)?.submit_async()?;
+    /// let second = batch.fill(&a, 2)?.submit_async()?; // the same batch, filled again
+    /// first.wait()?;
+    /// second.wait()?;
+    /// assert_eq!(a.download()?, [2, 2, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`]; nothing has run then.
-    pub fn submit_async(self) -> Result<Ticket> {
-        let (context, list) = (&self.context, self.list);
-        let point = self.latest.submit(|| context.submit_list(list, false))?;
+    pub fn submit_async(&mut self) -> Result<Ticket> {
+        let (list, latest) = self.take();
+        let point = latest.submit(|| self.context.submit_list(list, false))?;
         Ok(Ticket::new(&self.context, point))
     }
 
-    /// Submits the batch, waits, and gives the time that each launch took on the device, in order;
-    /// launches without invocations do not count. Empty if the device has no timestamps.
+    /// Submits the batch, waits, and returns the time that each launch took on the device, in
+    /// order; launches without invocations do not count. Empty if the device has no timestamps.
+    /// Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let kernel = device.compile("@compute @workgroup_size(64) fn nothing() {}")?;
+    /// let times = device.batch().run(&kernel, &[], 64)?.run(&kernel, &[], 64)?.submit_timed()?;
+    /// assert_eq!(times.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Ticket::wait`].
-    pub fn submit_timed(self) -> Result<Vec<Duration>> {
-        let (context, list) = (&self.context, self.list);
+    pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
+        let (list, latest) = self.take();
         // Copies may be launches too, which is nobody's business.
         let is_copy = |command: &Command| match command {
             Command::Dispatch(dispatch) => Some(dispatch.copies),
             _ => None,
         };
         let copies: Vec<bool> = list.commands.iter().filter_map(is_copy).collect();
-        let Some(point) = self.latest.submit(|| context.submit_list(list, true))? else {
+        let Some(point) = latest.submit(|| self.context.submit_list(list, true))? else {
             return Ok(Vec::new());
         };
         self.context.wait(point)?;
@@ -193,16 +233,41 @@ impl Batch {
     }
 
     /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew
-    /// with each replay.
+    /// with each replay. Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let add = device.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] += 1u;
+    ///      }",
+    /// )?;
+    /// let x = device.alloc::<u32>(4)?;
+    /// let recording = device.batch().run(&add, &[&x], 4)?.record()?;
+    /// recording.replay()?.wait()?;
+    /// recording.replay()?.wait()?;
+    /// assert_eq!(x.download()?, [2; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`].
-    pub fn record(self) -> Result<Recording> {
-        let recorded = match self.list.commands.is_empty() {
+    pub fn record(&mut self) -> Result<Recording> {
+        let (list, latest) = self.take();
+        let recorded = match list.commands.is_empty() {
             true => None,
-            false => Some(self.context.record(self.list)?),
+            false => Some(self.context.record(list)?),
         };
-        Ok(Recording::new(&self.context, recorded, self.latest))
+        Ok(Recording::new(&self.context, recorded, latest))
+    }
+
+    /// What the batch holds; it is empty afterwards. Downloads keep to the submission that they
+    /// were added for.
+    fn take(&mut self) -> (CommandList, Latest) {
+        (std::mem::take(&mut self.list), std::mem::take(&mut self.latest))
     }
 
     /// Adds to the list; on failure the list is as it was.

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use scry_gpu::{Batch, Binding, Buffer, Device, Download, Kernel, Launch, Result};
 
-use crate::harness::{on_each_device, succeed};
+use crate::harness::{assert_says, on_each_device, refused, succeed};
 use crate::programs::{BLOCKS, BUFFERS, Model, Place, Program, Step, Way, program, step};
 
 const MIX: &str = "
@@ -157,7 +157,7 @@ impl Runner {
             self.run_direct(model, steps);
             return Vec::new();
         }
-        let (batch, taken, downloads) = self.batch(model, steps);
+        let (mut batch, taken, downloads) = self.batch(model, steps);
         let mut found = Vec::new();
         let replays = match way {
             Way::Recording(replays) => {
@@ -305,5 +305,33 @@ fn downloads_of_recordings_are_of_the_latest_replay() {
             let latest = got.iter().filter(|word| **word == replay).count();
             assert_eq!(latest, n, "words of replay {replay}");
         }
+    });
+}
+
+/// What a batch was filled with first is not submitted again; downloads keep to their submission.
+#[test]
+fn a_submitted_batch_is_filled_again() {
+    on_each_device(|gpu| {
+        let data = succeed(gpu.alloc::<u32>(100));
+        let mut batch = gpu.batch();
+        succeed(batch.fill(&data, 1));
+        let first = succeed(batch.download(&data));
+        drop(succeed(batch.submit_async()));
+        let second = succeed(batch.download(&data));
+        let text = refused(second.get());
+        assert_says(&text, &["Download::get", "not submitted"]);
+        assert_eq!(succeed(first.get()), [1; 100], "the first fill was submitted");
+        succeed(succeed(batch.fill(&data, 2)).submit());
+        assert_eq!(succeed(first.get()), [1; 100]);
+        assert_eq!(succeed(second.get()), [1; 100], "it was read before the second fill");
+        succeed(batch.submit());
+        assert_eq!(succeed(data.download()), [2; 100]);
+        let recording = succeed(succeed(batch.fill(&data, 3)).record());
+        let third = succeed(batch.download(&data));
+        succeed(batch.submit());
+        assert_eq!(succeed(third.get()), [2; 100], "the recording was not replayed yet");
+        succeed(succeed(recording.replay()).wait());
+        assert_eq!(succeed(data.download()), [3; 100]);
+        assert!(succeed(batch.submit_timed()).is_empty());
     });
 }

@@ -73,3 +73,26 @@ fn fault_26_the_device_is_lost_at_every_call_in_turn() {
     let (_, _, result) = with_call_failing(Fault::DeviceLost, u64::MAX);
     assert_eq!(result.unwrap(), [3; 100]);
 }
+
+#[test]
+fn a_batch_that_failed_is_empty() {
+    for is_recorded in [false, true] {
+        let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+        let gpu = open_with_faults("null", &plan).unwrap();
+        let buffer = gpu.upload(&[7u32; 4]).unwrap();
+        let mut batch = gpu.batch();
+        batch.fill(&buffer, 1).unwrap();
+        let download = batch.download(&buffer).unwrap();
+        plan.fail_later(0);
+        let error = match is_recorded {
+            true => batch.record().map(|_| ()).unwrap_err(),
+            false => batch.submit().unwrap_err(),
+        };
+        assert!(matches!(error, GpuError::OutOfMemory { .. }), "{error}");
+        batch.submit().unwrap();
+        assert_eq!(buffer.download().unwrap(), [7; 4], "nothing is left of the failed submission");
+        assert!(download.get().is_err());
+        batch.fill(&buffer, 2).unwrap().submit().unwrap();
+        assert_eq!(buffer.download().unwrap(), [2; 4]);
+    }
+}
