@@ -50,9 +50,11 @@ use scry_ir::{Scalar, ScalarKind};
 ///   with `_`, are not compared: `struct { b: f32, a: f32 }` does not fit
 ///   `struct { a: f32, b: f32 }`, but `struct { x: f32, y: f32 }` does.
 /// - Scalars narrower than 32 bits may also be read as packed words: `u8`, `i8`, `u16`, `i16`,
-///   `f16` and `bf16` fit wherever WGSL has `u32`, as in `array<u32>` or `array<vec4<u32>>`,
-///   provided that the buffer is a whole number of WGSL elements long. The lowest byte of a word
-///   is the first in the buffer.
+///   `f16` and `bf16` fit wherever WGSL has `u32`, as in `array<u32>` or `array<vec4<u32>>`. The
+///   lowest byte of a word is the first in the buffer.
+/// - A buffer need not be a whole number of WGSL elements long: as in WebGPU `arrayLength` is
+///   rounded down, and the kernel touches none of the bytes after the last whole element. Seven
+///   `u8` bound to `array<u32>` are one word. One element at least is required.
 /// - Types without a known layout ([`ElementLayout::Opaque`]) are checked for size and stride.
 ///
 /// # Safety

@@ -174,7 +174,11 @@ impl Kernel {
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
         match &self.inner.key.native {
             Some(spec) if spec.interface.listed().is_some() => {
-                let sizes: Vec<u64> = bindings.iter().map(|it| it.view().size).collect();
+                let declared = self.interface().bindings.iter().zip(bindings);
+                let size = |(binding, given): (&_, &&dyn Binding)| {
+                    check::bound_size(binding, given.view().size)
+                };
+                let sizes: Vec<u64> = declared.map(size).collect();
                 native::parameters::check_maps(
                     self.entry_point(),
                     &spec.interface,

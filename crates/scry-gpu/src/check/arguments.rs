@@ -64,12 +64,17 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
     Ok(())
 }
 
-/// Bytes of an argument that a kernel can touch: all of it where the binding ends in a
-/// runtime-sized array, else as many as the type has.
+/// Bytes of an argument that a kernel can touch: the whole elements of a runtime-sized array, else
+/// as many as the type has. A driver is given these alone, so that `arrayLength` is rounded down
+/// alike on every backend and the bytes after the last element are out of reach.
 pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
+    let fixed = binding.layout.fixed_size();
     match binding.layout.runtime_array() {
-        Some(_) => size,
-        None => size.min(binding.layout.fixed_size()),
+        Some((head, stride)) => {
+            let elements = size.saturating_sub(head) / stride.max(1);
+            (head + elements * stride).max(fixed).min(size)
+        }
+        None => size.min(fixed),
     }
 }
 
@@ -159,28 +164,13 @@ fn size(
 ) -> Result<()> {
     let given = argument.size;
     let needed = binding.layout.min_binding_size();
-    let layout = &binding.layout;
-    if given < needed {
-        let elements = needed.div_ceil(argument.element_size.max(1));
-        return refuse(
-            format!("{given} bytes were given, but {layout} needs at least {needed}"),
-            format!("give at least {elements} elements of {}", argument.element_name()),
-        );
-    }
-    let Some((head, stride)) = layout.runtime_array() else {
-        return Ok(());
-    };
-    let rest = (given - head) % stride;
-    if rest == 0 {
+    if given >= needed {
         return Ok(());
     }
-    let after = if head == 0 { String::new() } else { format!(" after the first {head} bytes") };
+    let elements = needed.div_ceil(argument.element_size.max(1));
     refuse(
-        format!(
-            "{given} bytes are not a whole number of elements: {layout} has one every {stride} \
-             bytes{after}, and {rest} are left over"
-        ),
-        format!("make the buffer {} bytes longer or {rest} shorter", stride - rest),
+        format!("{given} bytes were given, but {} needs at least {needed}", binding.layout),
+        format!("give at least {elements} elements of {}", argument.element_name()),
     )
 }
 

@@ -37,6 +37,7 @@ mod memory;
 mod memory_types;
 mod native;
 mod parameters;
+mod partial_elements;
 mod places;
 mod programs;
 mod subgroups;

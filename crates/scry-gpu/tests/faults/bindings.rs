@@ -78,10 +78,10 @@ fn fault_17_short_buffers_and_slices_off_the_alignment() {
     };
     refused_alike(short, &["params", "28", "32"]);
     let ragged = |gpu: &Device| {
-        let (input, output) = (gpu.alloc::<f32>(63)?, gpu.alloc::<u32>(16)?);
+        let (input, output) = (gpu.alloc::<f32>(3)?, gpu.alloc::<u32>(16)?);
         gpu.dispatch(SCALE, &[&gpu.alloc::<f32>(8)?, &input, &output], 16)
     };
-    refused_alike(ragged, &["input", "252", "16"]);
+    refused_alike(ragged, &["input", "12", "16"]);
     for gpu in devices_and_null() {
         let (input, output) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
         let part = input.slice(1..33).unwrap();

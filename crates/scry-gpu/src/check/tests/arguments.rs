@@ -86,20 +86,38 @@ fn a_buffer_smaller_than_its_type_is_refused() {
 
 /// Fault 17.
 #[test]
-fn a_size_that_is_no_whole_number_of_elements_is_refused() {
+fn runtime_sized_arrays_are_rounded_down() {
     let [a] = memories();
-    let interface = kernel(vec![binding(0, "pixels", Access::Read, array(vec(4), 16))]);
+    let pixels = binding(0, "pixels", Access::Read, array(vec(4), 16));
+    let interface = kernel(vec![pixels.clone()]);
+    check(&interface, &device(), &[buffer::<f32>(a, 6)]).unwrap();
+    assert_eq!([16, 24, 31, 32, 47].map(|size| bound_size(&pixels, size)), [16, 16, 16, 32, 32]);
     assert_eq!(
-        refusal(&interface, &[buffer::<f32>(a, 6)]),
-        "kernel `main`, `pixels` at @group(0) @binding(0): 24 bytes are not a whole number of \
-         elements: array<vec4<f32>> has one every 16 bytes, and 8 are left over; make the buffer \
-         8 bytes longer or 8 shorter"
+        refusal(&interface, &[buffer::<f32>(a, 3)]),
+        "kernel `main`, `pixels` at @group(0) @binding(0): 12 bytes were given, but \
+         array<vec4<f32>> needs at least 16; give at least 4 elements of f32"
     );
-    let list =
-        structure("List", 16, &[("len", 0, TypeLayout::Scalar(Scalar::U32)), ("items", 4, u32s())]);
-    let interface = kernel(vec![binding(0, "list", Access::Read, list)]);
-    check(&interface, &device(), &[buffer::<u32>(a, 4)]).unwrap();
-    assert!(check(&interface, &device(), &[buffer::<u8>(a, 18)]).is_err());
+    // A header of 16 bytes, then elements of 12; the structure's own size is rounded up to 32.
+    let list = structure("List", 32, &[("head", 0, vec(4)), ("items", 16, array(vec(3), 12))]);
+    let list = binding(0, "list", Access::Read, list);
+    assert_eq!([32, 39, 40, 51, 52].map(|size| bound_size(&list, size)), [32, 32, 40, 40, 52]);
+    let packed = kernel(vec![binding(0, "words", Access::Read, u32s())]);
+    check(&packed, &device(), &[buffer::<u8>(a, 7)]).unwrap();
+    assert!(refusal(&packed, &[buffer::<u8>(a, 3)]).contains("needs at least 4"));
+}
+
+/// Bytes that no kernel touches are shared by no two bindings.
+#[test]
+fn bytes_after_the_last_element_overlap_nothing() {
+    let [a] = memories();
+    let interface = kernel(vec![
+        binding(0, "first", Access::ReadWrite, array(vec(4), 16)),
+        binding(1, "second", Access::ReadWrite, array(vec(4), 16)),
+    ]);
+    let second = Argument { offset: 32, ..buffer::<f32>(a, 4) };
+    check(&interface, &device(), &[buffer::<f32>(a, 11), second.clone()]).unwrap();
+    let text = refusal(&interface, &[buffer::<f32>(a, 12), second]);
+    assert!(text.contains("it shares bytes 32 to 47"), "{text}");
 }
 
 /// Fault 17.
