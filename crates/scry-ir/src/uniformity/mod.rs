@@ -7,9 +7,9 @@
 //! a summary of the called function (`summary.rs`), so that the work grows with the size of the
 //! source, not with the number of calls.
 //!
-//! It accepts every kernel that WGSL accepts, and some more: control flow reconverges at the
-//! `continuing` block after a `continue`, buffers that the kernel never writes are read-only
-//! however they are declared, and each member of a structure of builtins is judged on its own.
+//! It accepts every kernel that WGSL accepts, and some more: buffers that the kernel never writes
+//! are read-only however they are declared, and each member of a structure of builtins is judged on
+//! its own.
 //!
 //! Barriers and `workgroupUniformLoad` need the whole workgroup, cooperative matrices the whole
 //! subgroup. Operations on the values of a subgroup are well defined for those lanes that are

@@ -196,12 +196,18 @@ fn loops_that_some_invocations_leave_earlier() {
 }
 
 #[test]
-fn invocations_that_continue_are_back_in_the_next_turn() {
-    accepted(&format!(
+fn a_continue_diverges_until_the_loop_ends() {
+    refused(&format!(
         "for (var k = 0u; k < 9u; k++) {{ {BARRIER} if k == i {{ continue; }} data[i] = k; }}"
     ));
-    refused(&format!("for (var k = 0u; k < 9u; k++) {{ if k == i {{ continue; }} {BARRIER} }}"));
     accepted(&format!(
+        "for (var k = 0u; k < 9u; k++) {{ {BARRIER} if k == g.x {{ continue; }} data[i] = k; }}"
+    ));
+    accepted(&format!(
+        "for (var k = 0u; k < 9u; k++) {{ if k == i {{ continue; }} data[i] = k; }} {BARRIER}"
+    ));
+    refused(&format!("for (var k = 0u; k < 9u; k++) {{ if k == i {{ continue; }} {BARRIER} }}"));
+    refused(&format!(
         "var k = 0u; loop {{
             if k == i {{ continue; }}
             data[i] = k;

@@ -2,8 +2,7 @@
 //!
 //! Control flow is a node like any value: under a condition it depends on the condition, and after
 //! a statement that some invocations may have left it depends on what made them leave, until they
-//! reconverge: `break` after the loop or switch, `continue` before the `continuing` block, `return`
-//! after the call.
+//! reconverge: after the loop or switch for `break` and `continue`, after the call for `return`.
 
 use naga::{
     Barrier, Block, CollectiveOperation, Expression, Function, GatherMode, Handle, LocalVariable,
@@ -290,8 +289,7 @@ impl<'a> Walk<'a> {
         self.variables.restore(mark);
         if !again.is_empty() {
             self.variables.merge(&mut self.graph, &again);
-            // Invocations that executed `continue` reconverge here.
-            let flow = self.graph.join(&[head, left.breaks, left.returns]);
+            let flow = self.graph.join(&[head, left.breaks, left.continues, left.returns]);
             let next = self.continuing(continuing, break_if, mark, flow);
             left.add(&mut self.graph, next.left);
             self.graph.edge(head, next.flow);
