@@ -28,7 +28,7 @@ pub(crate) fn check(declarations: &Declarations<'_>) -> Result<(), Box<Report>> 
     for (at, token) in declarations.tokens.iter().enumerate() {
         let is_shift = token.kind == Kind::Operator && declarations.text(at) == ">>";
         if is_shift && at > 0 && reader.may_be_negative(at - 1) {
-            let amount = reader.operand(at + 1);
+            let amount = reader.amount(at + 1);
             if reader.is_constant(amount.clone()) && reader.value(amount).is_none_or(|by| by >= 64)
             {
                 return Err(refuse(Span::new(token.start, token.end)));
@@ -147,6 +147,17 @@ impl<'a> Reader<'a> {
             }
         }
         0
+    }
+
+    /// The tokens of an amount: WGSL wants brackets around a sum there, and naga does not.
+    fn amount(&self, start: usize) -> Range<usize> {
+        let mut end = self.operand(start).end;
+        while self.kind(end) == Some(Kind::Operator)
+            && ["+", "-", "*", "/", "%"].contains(&self.text(end))
+        {
+            end = self.operand(end + 1).end;
+        }
+        start..end
     }
 
     /// The tokens of an operand that starts at a token: signs, and a value with what is applied to
@@ -328,6 +339,8 @@ mod tests {
             "(-1) >> 0x40u",
             "-1 >> 4294967295u",
             "-7 >> BITS",
+            "-8 >> 32 + 32",
+            "-8 >> 2 * BITS - 60",
             "BELOW >> MORE",
             "BELOW >> (60u + 2u * 2u)",
             "(3 - 5) >> (BITS + 1)",
