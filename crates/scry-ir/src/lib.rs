@@ -14,6 +14,7 @@ mod bits;
 mod bools;
 mod bounding;
 mod budget;
+mod build_id;
 mod bytes;
 mod calls;
 mod constant_shifts;
@@ -58,6 +59,7 @@ mod validate;
 mod widen;
 mod workarounds;
 
+pub use build_id::build_id;
 pub use error::{Location, ShaderError, ShaderErrorKind};
 pub use features::Features;
 pub use interface::{Access, Binding, Immediates, Interface, Override, Space};

@@ -33,6 +33,7 @@ mod asm;
 #[cfg(test)]
 mod assembler;
 mod body;
+mod build_id;
 #[cfg(feature = "kernels")]
 pub mod kernels;
 mod lower;
@@ -44,6 +45,7 @@ mod types;
 
 pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 pub use body::Body;
+pub use build_id::build_id;
 pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
 pub use module::{KernelParam, PtxKernel, PtxModule, SharedArray};
 pub use target::{Target, Version};

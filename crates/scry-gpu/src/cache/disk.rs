@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 use super::folder::{self, Place};
 use super::format::{self, MAX_FILE};
-use super::{DeviceIdentity, KernelKey, Variant, shelf};
+use super::{DeviceIdentity, KernelKey, Kind, Variant, shelf};
 
 /// All files together are kept below this many bytes, give or take what was stored since the last
 /// look.
@@ -72,7 +72,7 @@ impl DiskCache {
     /// The payload kept for a variant of a kernel, if there is a sound one.
     pub(crate) fn load(&self, key: &KernelKey, variant: Variant<'_>) -> Option<Vec<u8>> {
         let key = format::full_key(&self.identity, key, variant);
-        let path = self.path(&key);
+        let path = self.path(&key, variant.part.kind());
         let (file, mut bytes) = folder::read_private(&path, MAX_FILE)?;
         let Some(payload) = format::payload(&bytes, &key) else {
             log::debug!("{}: not a sound entry, passed over", path.display());
@@ -95,7 +95,7 @@ impl DiskCache {
                 return;
             }
         };
-        let path = self.path(&key);
+        let path = self.path(&key, variant.part.kind());
         let written = match replace(&path, &file) {
             // Somebody cleared the cache while it was in use.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -110,9 +110,9 @@ impl DiskCache {
     }
 
     /// The file of an entry.
-    pub(super) fn path(&self, key: &[u8]) -> PathBuf {
+    pub(super) fn path(&self, key: &[u8], kind: Kind) -> PathBuf {
         let hash = format::hash(key);
-        self.folder.join(format!("{hash:032x}.{}", shelf::ENTRY))
+        self.folder.join(format!("{hash:032x}.{}", kind.extension()))
     }
 
     /// Reads the whole folder only once in a while: other processes store too, and a sum that is
@@ -163,7 +163,7 @@ impl Temporary {
         let process = PROCESS.get_or_init(|| RandomState::new().hash_one(0));
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let writer = format!("{:x}-{process:x}-{count:x}", std::process::id());
-        let path = path.with_extension(format!("{writer}.{}", shelf::TEMPORARY));
+        let path = path.with_extension(format!("{writer}.{}", Kind::Temporary.extension()));
         let mut options = OpenOptions::new();
         options.write(true).create_new(true);
         #[cfg(unix)]

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use super::{KernelKey, Variant};
+use super::{Digest, KernelKey, Variant};
 use crate::native::NativeSpec;
 
 /// Largest file that is ever written or read, in bytes.
@@ -28,20 +28,48 @@ const CHECKSUM: usize = 16;
 
 /// Writes fields so that different lists of fields never give the same bytes.
 #[derive(Debug, Default)]
-pub(super) struct Writer(Vec<u8>);
+pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(super) fn number(&mut self, value: u64) {
+    pub(crate) fn number(&mut self, value: u64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
     }
 
-    pub(super) fn finish(self) -> Vec<u8> {
+    pub(crate) fn finish(self) -> Vec<u8> {
         self.0
+    }
+}
+
+/// Reads what a [`Writer`] wrote. Every function returns `None` where the bytes end too early.
+#[derive(Debug)]
+pub(crate) struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let (number, rest) = self.0.split_first_chunk()?;
+        self.0 = rest;
+        Some(u64::from_le_bytes(*number))
+    }
+
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        let (bytes, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(bytes)
+    }
+
+    /// Whether everything was read.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 }
 
@@ -62,8 +90,9 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.bytes(identity);
     out.number(key.checked.into());
     out.number(variant.folded.into());
-    out.number(variant.generated.len() as u64);
-    out.bytes(&hash(variant.generated).to_le_bytes());
+    let Digest { length, hash } = variant.part.digest();
+    out.number(length);
+    out.bytes(&hash.to_le_bytes());
     out.number(key.overrides.len() as u64);
     for (name, bits) in &key.overrides {
         out.bytes(name.as_bytes());

@@ -14,6 +14,7 @@ mod tests;
 
 pub(crate) use disk::DiskCache;
 pub(crate) use folder::root;
+pub(crate) use format::{Reader, Writer};
 pub(crate) use identity::DeviceIdentity;
 pub(crate) use memory::MemoryCache;
 pub(crate) use shelf::{Kind, clear, list};
@@ -40,10 +41,55 @@ pub(crate) struct KernelKey {
 pub(crate) struct Variant<'a> {
     /// Whether it is the one for folded launches.
     pub folded: bool,
-    /// What was generated from the source, and compiled by the driver. Nothing, if that is the
-    /// source itself. Its hash is part of the key: a generator that has changed finds nothing that
-    /// it made before, whatever the version of this crate.
-    pub generated: &'a [u8],
+    /// What is kept of it.
+    pub part: Part<'a>,
+}
+
+/// What is kept of a compiled form of a kernel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part<'a> {
+    /// What the driver compiled from this generated code; from nothing, if that is the source
+    /// itself. A hash of the code is part of the key: a generator that has changed finds nothing
+    /// that was compiled from its former output, whatever the version of this crate.
+    Compiled(&'a [u8]),
+    /// The same, with the code given by its digest.
+    CompiledFrom(Digest),
+    /// What the generator said of the code: its digest, and how it is launched. Saves the
+    /// translation, if these bytes identify the generator.
+    Translation(&'a [u8]),
+}
+
+/// Length and hash of generated code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Digest {
+    pub length: u64,
+    pub hash: u128,
+}
+
+impl Digest {
+    pub(crate) fn of(code: &[u8]) -> Self {
+        Self { length: code.len() as u64, hash: format::hash(code) }
+    }
+}
+
+impl Part<'_> {
+    /// What stands for it in a key.
+    fn digest(self) -> Digest {
+        match self {
+            Self::Compiled(code) => Digest::of(code),
+            Self::CompiledFrom(digest) => digest,
+            // No code is of this length.
+            Self::Translation(generator) => Digest { length: u64::MAX, ..Digest::of(generator) },
+        }
+    }
+
+    /// The kind of file that holds it.
+    fn kind(self) -> Kind {
+        match self {
+            Self::Compiled(_) | Self::CompiledFrom(_) => Kind::Entry,
+            Self::Translation(_) => Kind::Translation,
+        }
+    }
 }
 
 /// A [`KernelKey`] in borrowed parts, so that a look-up copies no source.

@@ -8,11 +8,6 @@ use std::time::{Duration, SystemTime};
 use super::folder;
 use super::format::{self, MAX_FILE};
 
-/// Extension of entries.
-pub(super) const ENTRY: &str = "kernel";
-/// Extension of files that are being written.
-pub(super) const TEMPORARY: &str = "tmp";
-
 /// Longer than any write takes: an older temporary file has lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
 /// An entry counts at least this much, so that their number is bounded too.
@@ -23,8 +18,23 @@ const SMALLEST: u64 = 16 << 10;
 pub(crate) enum Kind {
     /// A compiled kernel.
     Entry,
+    /// What a generator said of the code that it made of a kernel.
+    Translation,
     /// A file that is being written, or that its writer left behind.
     Temporary,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Entry, Self::Translation, Self::Temporary];
+
+    /// Extension of the names of such files.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Entry => "kernel",
+            Self::Translation => "translation",
+            Self::Temporary => "tmp",
+        }
+    }
 }
 
 /// A file of the cache.
@@ -96,8 +106,8 @@ pub(super) fn sweep(root: &Path, limit: u64) {
         match file.kind {
             Kind::Temporary if abandoned() => remove(&file.path),
             Kind::Temporary => {}
-            Kind::Entry if file.bytes > MAX_FILE => remove(&file.path),
-            Kind::Entry => entries.push(file),
+            _ if file.bytes > MAX_FILE => remove(&file.path),
+            Kind::Entry | Kind::Translation => entries.push(file),
         }
     }
     let mut sum: u64 = entries.iter().map(Stored::weight).sum();
@@ -167,12 +177,18 @@ fn is_device_folder(name: &str) -> bool {
 /// What a file is, by its name.
 fn kind_of(name: &str) -> Option<Kind> {
     let parts: Vec<&str> = name.split('.').collect();
-    let kind = match parts[..] {
-        [_, ENTRY] => Kind::Entry,
-        [_, writer, TEMPORARY] if writer.split('-').all(is_hex) => Kind::Temporary,
+    let (hash, writer, extension) = match parts[..] {
+        [hash, extension] => (hash, None, extension),
+        [hash, writer, extension] => (hash, Some(writer), extension),
         _ => return None,
     };
-    (is_hex(parts[0]) && parts[0].len() == 32).then_some(kind)
+    let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+    let written = writer.is_some_and(|writer| writer.split('-').all(is_hex));
+    let fits = match kind {
+        Kind::Temporary => written,
+        Kind::Entry | Kind::Translation => writer.is_none(),
+    };
+    (fits && is_hex(hash) && hash.len() == 32).then_some(kind)
 }
 
 fn is_hex(text: &str) -> bool {

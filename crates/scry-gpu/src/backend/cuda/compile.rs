@@ -3,17 +3,15 @@
 
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
-use std::thread;
 
-use scry_ir::Program;
-use scry_ir::kir::{KirOptions, sabotage};
-use scry_ptx::{Param, Ptx, PtxOptions, translate};
+use scry_ptx::Param;
 
 use super::gpu::Gpu;
 use super::jit;
 use super::native::Native;
+use super::translation::{self, Translation};
 use super::types::{Function, Module, function_attribute};
-use crate::cache::Variant;
+use crate::cache::{Part, Variant};
 use crate::driver::CompileJob;
 use crate::error::Result;
 
@@ -75,73 +73,84 @@ impl Image {
 /// kernel needs more of them.
 pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let _current = gpu.current()?;
-    let ptx = translated(gpu, job, true)?;
-    let bounded = make(gpu, job, &ptx)?;
+    let translation = Translation::find_or_make(gpu, job, true)?;
+    let digest = translation.digest;
+    let bounded = make(gpu, job, translation, true)?;
     if bounded.local_bytes == 0 {
         return Ok(bounded);
     }
-    let unbounded = translated(gpu, job, false)?;
-    if unbounded.text == ptx.text {
+    let unbounded = Translation::find_or_make(gpu, job, false)?;
+    if unbounded.digest == digest {
         return Ok(bounded);
     }
-    let free = make(gpu, job, &unbounded)?;
+    let free = make(gpu, job, unbounded, false)?;
     Ok(if free.local_bytes < bounded.local_bytes { free } else { bounded })
 }
 
 /// Has the driver compile, unless the disk cache has what it made of this very PTX.
-fn make(gpu: &Arc<Gpu>, job: &CompileJob<'_>, ptx: &Ptx) -> Result<Kernel> {
-    let interface = job.program.interface();
-    let immediates = interface.immediates.as_ref();
-    let signature = Signature {
-        bindings: interface.bindings.len() + usize::from(job.folded),
-        immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
-    };
-    let image = |cubin| Image {
-        entry: ptx.entry.clone(),
-        params: ptx.params.clone(),
-        workgroup: interface.workgroup_size,
-        dynamic_shared: ptx.dynamic_shared,
-        cubin,
-    };
-    // What is wrong on purpose has no place among what is right.
-    let disk = job.cache.filter(|_| !sabotage::is_asked_for());
-    let variant = Variant { folded: job.folded, generated: ptx.text.as_bytes() };
-    let known = disk.and_then(|disk| disk.load(job.key, variant)).map(image);
-    if let Some(known) = known.filter(Image::is_compiled) {
-        match Kernel::load(gpu, &known, signature) {
-            Ok(kernel) => return Ok(kernel),
-            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+fn make(
+    gpu: &Arc<Gpu>,
+    job: &CompileJob<'_>,
+    translation: Translation,
+    bounded: bool,
+) -> Result<Kernel> {
+    if let Some(kernel) = compiled_before(gpu, job, &translation)? {
+        if translation.is_new() {
+            translation.store(job, bounded);
         }
-        gpu.check_alive()?;
+        return Ok(kernel);
     }
-    let image = image(jit::cubin(gpu, &ptx.entry, ptx.text.clone())?);
-    let kernel = Kernel::load(gpu, &image, signature)?;
-    if let Some(disk) = disk {
-        disk.store(job.key, variant, &image.cubin);
+    let (translation, ptx) = translation.with_text(gpu, job, bounded)?;
+    let cubin = jit::cubin(gpu, &translation.entry, ptx)?;
+    let image = image(job, &translation, cubin);
+    let kernel = Kernel::load(gpu, &image, signature(job))?;
+    if let Some(disk) = translation::disk(job) {
+        disk.store(job.key, variant(job, &translation), &image.cubin);
+        translation.store(job, bounded);
     }
     Ok(kernel)
 }
 
-/// The program as PTX for the device.
-pub(super) fn translated(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Ptx> {
-    let options = PtxOptions {
-        folded: job.folded,
-        polled: job.checked,
-        bounded,
-        ..PtxOptions::new(gpu.target)
-    };
-    ptx(job.program, job.checked, &options)
+/// The kernel that the disk cache has of a translation, if it is there and can be loaded.
+fn compiled_before(
+    gpu: &Arc<Gpu>,
+    job: &CompileJob<'_>,
+    translation: &Translation,
+) -> Result<Option<Kernel>> {
+    let stored = translation::disk(job).and_then(|it| it.load(job.key, variant(job, translation)));
+    let known = stored.map(|cubin| image(job, translation, cubin));
+    if let Some(known) = known.filter(Image::is_compiled) {
+        match Kernel::load(gpu, &known, signature(job)) {
+            Ok(kernel) => return Ok(Some(kernel)),
+            Err(error) => log::debug!("cuda: a kernel from the disk cache is of no use: {error}"),
+        }
+        gpu.check_alive()?;
+    }
+    Ok(None)
 }
 
-/// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
-/// to end the program.
-fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
-    let caller = thread::current();
-    let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
-        sabotage::plant_as_asked(&mut kir, &caller);
-        translate(&kir, options)
-    });
-    Ok(ptx?)
+/// The entry of the disk cache for what is compiled from a translation.
+fn variant(job: &CompileJob<'_>, translation: &Translation) -> Variant<'static> {
+    Variant { folded: job.folded, part: Part::CompiledFrom(translation.digest) }
+}
+
+fn image(job: &CompileJob<'_>, translation: &Translation, cubin: Vec<u8>) -> Image {
+    Image {
+        entry: translation.entry.clone(),
+        params: translation.params.clone(),
+        workgroup: job.program.interface().workgroup_size,
+        dynamic_shared: translation.dynamic_shared,
+        cubin,
+    }
+}
+
+fn signature(job: &CompileJob<'_>) -> Signature {
+    let interface = job.program.interface();
+    let immediates = interface.immediates.as_ref();
+    Signature {
+        bindings: interface.bindings.len() + usize::from(job.folded),
+        immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
+    }
 }
 
 impl Kernel {
@@ -247,30 +256,5 @@ impl Drop for Kernel {
         if let Err(error) = self.gpu.check("cuModuleUnload", code) {
             log::error!("cuda: a kernel was not unloaded: {error}");
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use scry_ptx::Target;
-
-    use super::*;
-
-    const DOUBLE: &str = "
-        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
-        @compute @workgroup_size(64)
-        fn double(@builtin(global_invocation_id) id: vec3<u32>) {
-            if id.x < arrayLength(&data) { data[id.x] *= 2u; }
-        }";
-
-    #[test]
-    fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
-        let program = Program::parse(DOUBLE).unwrap();
-        let options = PtxOptions { folded: true, ..PtxOptions::new(Target::SM_80) };
-        let ptx = ptx(&program, true, &options).unwrap();
-        assert_eq!(ptx.entry, "double");
-        assert!(ptx.text.contains(".entry double("), "{}", ptx.text);
-        let length = Param::Length { buffer: 0, offset: 0, stride: 4 };
-        assert!([Param::Buffer(0), length, Param::Fold].iter().all(|p| ptx.params.contains(p)));
     }
 }

@@ -36,6 +36,7 @@ mod submit;
 mod tests;
 mod timing;
 mod toolkit;
+mod translation;
 mod types;
 mod wait;
 

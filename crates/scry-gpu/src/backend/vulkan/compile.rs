@@ -9,7 +9,7 @@ use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
-use crate::cache::{DiskCache, Variant};
+use crate::cache::{DiskCache, Part, Variant};
 use crate::driver::CompileJob;
 use crate::element;
 use crate::error::{GpuError, Result};
@@ -70,7 +70,8 @@ fn through_cache(
     disk: &DiskCache,
     source: &Source<'_>,
 ) -> Result<Kernel> {
-    let variant = Variant { folded: job.folded, generated: element::bytes_of(source.spirv) };
+    let variant =
+        Variant { folded: job.folded, part: Part::Compiled(element::bytes_of(source.spirv)) };
     let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
     let kernel = Kernel::new(gpu, source, cache.raw)?;

@@ -13,8 +13,8 @@ fn are_strangers(a: &DeviceIdentity, b: &DeviceIdentity) {
     assert!(first.load(&key, PLAIN).is_some());
     assert_eq!(second.load(&key, PLAIN), None);
     // As if the names of folder and file were the same.
-    let from = first.path(&format::full_key(&a.key_part(), &key, PLAIN));
-    let to = second.path(&format::full_key(&b.key_part(), &key, PLAIN));
+    let from = first.path(&format::full_key(&a.key_part(), &key, PLAIN), PLAIN.part.kind());
+    let to = second.path(&format::full_key(&b.key_part(), &key, PLAIN), PLAIN.part.kind());
     if from != to {
         std::fs::copy(from, to).unwrap();
         assert_eq!(second.load(&key, PLAIN), None);
@@ -100,12 +100,12 @@ fn other_code_of_the_same_source_is_a_miss() {
     cache.store(&key, PLAIN, b"payload");
     // As by a generator that was mended, without another version of the crate.
     for other in [&b"Generated"[..], b"generate", b"generated ", b""] {
-        let mended = Variant { generated: other, ..PLAIN };
+        let mended = Variant { part: Part::Compiled(other), ..PLAIN };
         assert_eq!(cache.load(&key, mended), None);
         cache.store(&key, mended, other.get(..3).unwrap_or(b"new"));
     }
     assert_eq!(cache.load(&key, PLAIN).as_deref(), Some(&b"payload"[..]));
-    let last = cache.load(&key, Variant { generated: b"", ..PLAIN });
+    let last = cache.load(&key, Variant { part: Part::Compiled(b""), ..PLAIN });
     assert_eq!(last.as_deref(), Some(&b"new"[..]));
 }
 

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use scry_ir::Features;
 use tempfile::TempDir;
 
-use super::{DeviceIdentity, DiskCache, KernelKey, Variant, format};
+use super::{DeviceIdentity, DiskCache, KernelKey, Part, Variant, format};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 use crate::native::{Language, NativeInterface, NativeSpec};
 
@@ -79,12 +79,12 @@ fn open(base: &Path) -> DiskCache {
 }
 
 /// What a source becomes, which so says what its kernel does.
-const PLAIN: Variant<'_> = Variant { folded: false, generated: b"generated" };
+const PLAIN: Variant<'_> = Variant { folded: false, part: Part::Compiled(b"generated") };
 /// The same for folded launches.
 const FOLDED: Variant<'_> = Variant { folded: true, ..PLAIN };
 
 fn path_of(cache: &DiskCache, key: &KernelKey, variant: Variant<'_>) -> PathBuf {
-    cache.path(&format::full_key(&device_identity().key_part(), key, variant))
+    cache.path(&format::full_key(&device_identity().key_part(), key, variant), variant.part.kind())
 }
 
 /// A folder of the user's alone, whatever modes the process gives new folders.

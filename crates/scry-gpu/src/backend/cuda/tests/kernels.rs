@@ -1,13 +1,15 @@
 //! Kernels: what they are given, what they take of the device, and what is kept of them.
 
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use scry_ir::Program;
 
 use super::*;
 use crate::backend::cuda::compile::{self, Kernel};
+use crate::backend::cuda::translation::Translation;
 use crate::backend::tests::{DOUBLE, bytes};
-use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Variant};
+use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind, Part, Variant};
 use crate::driver::CompileJob;
 use crate::shaders;
 
@@ -37,7 +39,10 @@ fn with_job<R>(
 
 /// The PTX of a program.
 fn ptx(gpu: &Gpu, source: &str) -> String {
-    with_job(source, None, |job| compile::translated(gpu, job, true).unwrap().text)
+    with_job(source, None, |job| {
+        let made = Translation::make(gpu, job, true).unwrap();
+        made.with_text(gpu, job, true).unwrap().1
+    })
 }
 
 #[test]
@@ -128,17 +133,49 @@ fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
     assert_eq!(loaded.registers, anew.registers);
     eprintln!("compiled in {compiling:?}, loaded in {loading:?}");
     let (key, ptx) = (key(source), ptx(&gpu, source));
-    let variant = Variant { folded: false, generated: ptx.as_bytes() };
+    let variant = Variant { folded: false, part: Part::Compiled(ptx.as_bytes()) };
     let sound = cache.load(&key, variant).unwrap();
     compiled(&gpu, DOUBLE, Some(&cache));
     let double = self::ptx(&gpu, DOUBLE);
-    let other = Variant { folded: false, generated: double.as_bytes() };
+    let other = Variant { folded: false, part: Part::Compiled(double.as_bytes()) };
     let other = cache.load(&self::key(DOUBLE), other).unwrap();
     for broken in [other, b"not an image".to_vec()] {
         cache.store(&key, variant, &broken);
         assert_eq!(compiled(&gpu, source, Some(&cache)).registers, anew.registers);
         assert_eq!(cache.load(&key, variant).unwrap(), sound, "it is mended");
     }
+}
+
+#[test]
+fn whatever_the_disk_cache_lost_or_spoiled_is_made_anew() {
+    let _turn = Turn::shared();
+    let Some(gpu) = gpu() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let identity = DeviceIdentity::of(&gpu.info).unwrap();
+    let cache = DiskCache::open_in(folder.path(), &identity, 1 << 30).unwrap();
+    let anew = compiled(&gpu, DOUBLE, Some(&cache));
+    for kind in [Kind::Translation, Kind::Entry] {
+        let file = file_of(folder.path(), kind);
+        let sound = std::fs::read(&file).unwrap();
+        for spoiled in [None, Some(&sound[..sound.len() / 2])] {
+            match spoiled {
+                None => std::fs::remove_file(&file).unwrap(),
+                Some(bytes) => std::fs::write(&file, bytes).unwrap(),
+            }
+            let again = compiled(&gpu, DOUBLE, Some(&cache));
+            assert_eq!((&again.params, again.registers), (&anew.params, anew.registers));
+            assert_eq!(std::fs::read(&file).unwrap(), sound, "{kind:?} is kept again");
+        }
+    }
+}
+
+/// The only file of a kind in a cache.
+fn file_of(folder: &Path, kind: Kind) -> PathBuf {
+    let files = crate::cache::list(&folder.join("scry-gpu"));
+    let [file] = files.iter().filter(|file| file.kind == kind).collect::<Vec<_>>()[..] else {
+        panic!("there is one {kind:?} among {files:?}");
+    };
+    file.path.clone()
 }
 
 #[test]

@@ -1,0 +1,27 @@
+//! What identifies the code that makes a `Program` and its KIR of a source.
+
+use std::any::TypeId;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash as _, Hasher as _};
+
+/// Identifies this build of the crate: two builds with the same number make the same KIR of the
+/// same source. Caches of generated code use it as part of their keys.
+///
+/// It is a hash of the crate's sources (its build script has that) and of the identity of a type of
+/// naga's, which differs between naga's versions, and between compilers.
+#[must_use]
+pub fn build_id() -> u64 {
+    let mut hasher = DefaultHasher::new();
+    env!("SOURCE_HASH").hash(&mut hasher);
+    TypeId::of::<naga::Module>().hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn one_build_has_one_id() {
+        assert_eq!(super::build_id(), super::build_id());
+        assert_ne!(env!("SOURCE_HASH").parse(), Ok(0_u64));
+    }
+}
