@@ -4,13 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::binding::{Binding, Sealed};
-use crate::buffer::Buffer;
-use crate::command::Command;
+use crate::command::{Command, Span};
 use crate::context::Context;
 use crate::driver::MemoryKind;
 use crate::element::{self, Element};
 use crate::encode;
-use crate::error::{GpuError, Result};
+use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
@@ -78,54 +77,69 @@ impl Batch {
         self.add(|context, list| encode::dispatch(context, list, kernel, bindings, &launch))
     }
 
-    /// Adds a copy from one buffer to another of the same length.
+    /// Adds a copy from one buffer, or slice of one, to another of the same length.
     ///
-    /// # Errors
-    /// As [`Buffer::copy_to`].
-    pub fn copy<T: Element>(&mut self, src: &Buffer<T>, dst: &Buffer<T>) -> Result<&mut Self> {
-        self.copy_slice(&src.slice(..)?, &dst.slice(..)?)
-    }
-
-    /// Adds a copy from one slice to another of the same length.
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1u32, 2, 3, 4])?, device.alloc::<u32>(2)?);
+    /// device.batch().copy(&a.slice(2..)?, &b)?.fill(&a.slice(..2)?, 7)?.submit()?;
+    /// assert_eq!(a.download()?, [7, 7, 3, 4]);
+    /// assert_eq!(b.download()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Slice::copy_to`].
-    pub fn copy_slice<T: Element>(
+    pub fn copy<'s, 'd, T: Element>(
         &mut self,
-        src: &Slice<'_, T>,
-        dst: &Slice<'_, T>,
+        src: impl Into<Slice<'s, T>>,
+        dst: impl Into<Slice<'d, T>>,
     ) -> Result<&mut Self> {
-        self.add(|context, list| encode::copy(context, list, src.view(), dst.view()))
+        let (src, dst) = (src.into(), dst.into());
+        let operation = "Batch::copy";
+        self.add(|context, list| encode::copy(context, list, operation, src.view(), dst.view()))
     }
 
-    /// Adds a fill of a buffer with one value.
+    /// Adds a fill of a buffer, or a slice of one, with one value.
     ///
     /// # Errors
-    /// As [`Buffer::fill`].
-    pub fn fill<T: Element>(&mut self, buffer: &Buffer<T>, value: T) -> Result<&mut Self> {
+    /// As [`Buffer::fill`](crate::Buffer::fill).
+    pub fn fill<'d, T: Element>(
+        &mut self,
+        dst: impl Into<Slice<'d, T>>,
+        value: T,
+    ) -> Result<&mut Self> {
+        let dst = dst.into();
         let pattern = element::bytes_of(std::slice::from_ref(&value));
-        self.add(|context, list| encode::fill(context, list, buffer.view(), pattern))
+        self.add(|context, list| encode::fill(context, list, dst.view(), pattern))
     }
 
-    /// Adds a write of all elements of a buffer; `data` is captured now.
+    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let x = device.alloc::<f32>(4)?;
+    /// device.batch().write(&x, &[1.0; 4])?.write(x.slice(1..3)?, &[2.0, 3.0])?.submit()?;
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Buffer::write`].
-    pub fn write<T: Element>(&mut self, buffer: &Buffer<T>, data: &[T]) -> Result<&mut Self> {
-        if data.len() != buffer.len() {
-            let name = encode::quoted(buffer.label());
-            return Err(GpuError::Range {
-                operation: "Batch::write",
-                problem: format!(
-                    "{} elements were given for {} of {name}",
-                    data.len(),
-                    buffer.len()
-                ),
-                remedy: "give as many as there are".to_owned(),
-            });
-        }
+    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has another length,
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
+    pub fn write<'d, T: Element>(
+        &mut self,
+        dst: impl Into<Slice<'d, T>>,
+        data: &[T],
+    ) -> Result<&mut Self> {
+        let dst = dst.into();
+        dst.same_length("Batch::write", data.len())?;
         self.add(|context, list| {
-            let view = buffer.view();
+            let view = dst.view();
             encode::same_device(context, view.context, view.label)?;
             match view.bytes() {
                 Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
@@ -134,25 +148,43 @@ impl Batch {
         })
     }
 
-    /// Adds a read of all elements of a buffer, as they are at this place in the batch.
+    /// Adds a read of all elements of a buffer, or of a slice of one, as they are at this place in
+    /// the batch.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// let mut batch = device.batch();
+    /// let before = batch.download(x.slice(2..)?)?;
+    /// batch.fill(&x, 0)?.submit()?;
+    /// assert_eq!(before.get()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`GpuError::WrongDevice`], [`GpuError::OutOfMemory`].
-    pub fn download<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<Download<T>> {
-        let view = buffer.view();
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
+    pub fn download<'s, T: Element>(
+        &mut self,
+        src: impl Into<Slice<'s, T>>,
+    ) -> Result<Download<T>> {
+        let src = src.into();
+        let view = src.view();
         encode::same_device(&self.context, view.context, view.label)?;
         let memory = match view.bytes() {
             None => None,
-            Some((source, src)) => {
-                let memory = self.context.allocate(MemoryKind::Readback, src.size, "read back")?;
-                let dst = crate::command::Span { size: src.size, ..memory.whole() };
-                self.list.push(Command::Copy { src, dst }, [source, &memory]);
+            Some((source, span)) => {
+                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back")?;
+                let dst = Span { size: span.size, ..memory.whole() };
+                self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
                 self.list.read_by_host = true;
                 Some(memory)
             }
         };
         let latest = self.latest.clone();
-        Ok(Download::new(&self.context, memory, buffer.len(), latest))
+        Ok(Download::new(&self.context, memory, src.len(), latest))
     }
 
     /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so
@@ -192,7 +224,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`]; nothing has run then.
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing has run then.
     pub fn submit_async(&mut self) -> Result<Ticket> {
         let (list, latest) = self.take();
         let point = latest.submit(|| self.context.submit_list(list, false))?;
@@ -254,7 +287,8 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// [`GpuError::DeviceLost`], [`GpuError::OutOfMemory`].
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
     pub fn record(&mut self) -> Result<Recording> {
         let (list, latest) = self.take();
         let recorded = match list.commands.is_empty() {

@@ -87,7 +87,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length than the buffer.
     pub fn write(&self, data: &[T]) -> Result<()> {
-        self.slice(..)?.write(data)
+        Slice::from(self).write_for("Buffer::write", data)
     }
 
     /// As [`Buffer::write`], for a new buffer that the caller drops if this fails: as nobody else
@@ -115,7 +115,7 @@ impl<T: Element> Buffer<T> {
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
     /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
     pub fn download(&self) -> Result<Vec<T>> {
-        self.slice(..)?.download()
+        Slice::from(self).download()
     }
 
     /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] where
@@ -124,7 +124,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another length.
     pub fn download_into(&self, out: &mut [T]) -> Result<()> {
-        self.slice(..)?.download_into(out)
+        Slice::from(self).download_into_for("Buffer::download_into", out)
     }
 
     /// Sets every element to `value`.
@@ -132,15 +132,15 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn fill(&self, value: T) -> Result<()> {
-        self.slice(..)?.fill(value)
+        Slice::from(self).fill(value)
     }
 
-    /// Copies all elements to another buffer of the same length and device.
+    /// Copies all elements to another buffer, or a slice of one, of the same length and device.
     ///
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
-    pub fn copy_to(&self, dst: &Self) -> Result<()> {
-        self.slice(..)?.copy_to(&dst.slice(..)?)
+    pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
+        encode::copy_now(&self.context, "Buffer::copy_to", self.view(), dst.into().view())
     }
 
     /// A part of the buffer, as a binding or for reading and writing.

@@ -8,7 +8,7 @@ use scry_ir::Features;
 
 use crate::backend;
 use crate::batch::Batch;
-use crate::binding::Binding;
+use crate::binding::{Binding, Sealed as _};
 use crate::buffer::Buffer;
 use crate::cache::{DeviceIdentity, DiskCache};
 use crate::context::Context;
@@ -22,6 +22,7 @@ use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
 use crate::memory::MemoryUsage;
 use crate::select::Found;
+use crate::slice::Slice;
 
 /// A device that computes: a GPU, or software that stands in for one.
 ///
@@ -257,13 +258,27 @@ impl Device {
         Batch::new(&self.context)
     }
 
-    /// Copies one buffer to another of the same length.
+    /// Copies one buffer, or a slice of one, to another of the same length.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1u32, 2])?, device.alloc::<u32>(4)?);
+    /// device.copy_buffer(&a, b.slice(2..)?)?;
+    /// assert_eq!(b.download()?, [0, 0, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Buffer::copy_to`].
-    pub fn copy_buffer<T: Element>(&self, src: &Buffer<T>, dst: &Buffer<T>) -> Result<()> {
-        encode::same_device(&self.context, &src.context, src.label())?;
-        src.copy_to(dst)
+    pub fn copy_buffer<'s, 'd, T: Element>(
+        &self,
+        src: impl Into<Slice<'s, T>>,
+        dst: impl Into<Slice<'d, T>>,
+    ) -> Result<()> {
+        let (src, dst) = (src.into(), dst.into());
+        encode::copy_now(&self.context, "Device::copy_buffer", src.view(), dst.view())
     }
 
     /// Waits until everything submitted so far is done.

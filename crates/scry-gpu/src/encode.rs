@@ -37,10 +37,23 @@ pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, label: &str
     })
 }
 
-/// Appends a copy.
+/// Submits a copy by itself, on behalf of the public function that errors name.
+pub(crate) fn copy_now(
+    context: &Arc<Context>,
+    operation: &'static str,
+    src: View<'_>,
+    dst: View<'_>,
+) -> Result<()> {
+    let mut list = CommandList::default();
+    copy(context, &mut list, operation, src, dst)?;
+    context.submit_unless_empty(list)
+}
+
+/// Appends a copy, on behalf of the public function that errors name.
 pub(crate) fn copy(
     context: &Arc<Context>,
     list: &mut CommandList,
+    operation: &'static str,
     src: View<'_>,
     dst: View<'_>,
 ) -> Result<()> {
@@ -49,8 +62,14 @@ pub(crate) fn copy(
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
         return Err(GpuError::Range {
-            operation: "copy",
-            problem: format!("{} elements into {}", count(&src), count(&dst)),
+            operation,
+            problem: format!(
+                "{} elements of {} do not fit the {} elements of {}",
+                count(&src),
+                quoted(src.label),
+                count(&dst),
+                quoted(dst.label)
+            ),
             remedy: "copy between slices of one length".to_owned(),
         });
     }
@@ -59,7 +78,7 @@ pub(crate) fn copy(
     };
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
         return Err(GpuError::Range {
-            operation: "copy",
+            operation,
             problem: format!(
                 "source bytes {}..{} and destination bytes {}..{} of {} overlap",
                 a.offset,

@@ -26,6 +26,19 @@ impl<T> Clone for Slice<'_, T> {
 
 impl<T> Copy for Slice<'_, T> {}
 
+/// All elements of a buffer: calls that read or write elements accept slices and buffers alike.
+impl<'a, T: Element> From<&'a Buffer<T>> for Slice<'a, T> {
+    fn from(buffer: &'a Buffer<T>) -> Self {
+        Self::new(buffer, 0, buffer.len())
+    }
+}
+
+impl<'a, T: Element> From<&Slice<'a, T>> for Slice<'a, T> {
+    fn from(slice: &Slice<'a, T>) -> Self {
+        *slice
+    }
+}
+
 impl<'a, T: Element> Slice<'a, T> {
     pub(crate) fn new(buffer: &'a Buffer<T>, start: usize, len: usize) -> Self {
         Self { buffer, start, len }
@@ -54,7 +67,12 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length.
     pub fn write(&self, data: &[T]) -> Result<()> {
-        self.same_length("write", data.len())?;
+        self.write_for("Slice::write", data)
+    }
+
+    /// [`Slice::write`] on behalf of the public function that errors name.
+    pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
+        self.same_length(operation, data.len())?;
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
@@ -78,7 +96,12 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// See [`Buffer::download_into`].
     pub fn download_into(&self, out: &mut [T]) -> Result<()> {
-        self.same_length("download_into", out.len())?;
+        self.download_into_for("Slice::download_into", out)
+    }
+
+    /// [`Slice::download_into`] on behalf of the public function that errors name.
+    pub(crate) fn download_into_for(&self, operation: &'static str, out: &mut [T]) -> Result<()> {
+        self.same_length(operation, out.len())?;
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
@@ -97,17 +120,27 @@ impl<'a, T: Element> Slice<'a, T> {
         self.buffer.context.submit_unless_empty(list)
     }
 
-    /// Copies the elements to a slice of the same length, in a buffer of the same device.
+    /// Copies the elements to a buffer or slice of the same length, on the same device.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1u32, 2, 3, 4])?, device.alloc::<u32>(2)?);
+    /// a.slice(1..3)?.copy_to(&b)?;
+    /// b.copy_to(&a.slice(2..)?)?;
+    /// assert_eq!(a.download()?, [1, 2, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ or the slices overlap; [`GpuError::WrongDevice`].
-    pub fn copy_to(&self, dst: &Slice<'_, T>) -> Result<()> {
-        let mut list = CommandList::default();
-        encode::copy(&self.buffer.context, &mut list, self.view(), dst.view())?;
-        self.buffer.context.submit_unless_empty(list)
+    pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
+        encode::copy_now(&self.buffer.context, "Slice::copy_to", self.view(), dst.into().view())
     }
 
-    fn same_length(&self, operation: &'static str, given: usize) -> Result<()> {
+    /// Refuses data of another length, on behalf of the public function that the error names.
+    pub(crate) fn same_length(&self, operation: &'static str, given: usize) -> Result<()> {
         if given == self.len {
             return Ok(());
         }

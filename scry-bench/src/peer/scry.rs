@@ -56,7 +56,7 @@ impl Scry {
                 };
             }
             Step::Copy { from, to } => {
-                batch.copy_slice(&self.slice(*from)?, &self.slice(*to)?)?;
+                batch.copy(&self.slice(*from)?, &self.slice(*to)?)?;
             }
         }
         Ok(())

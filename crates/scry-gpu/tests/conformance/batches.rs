@@ -86,7 +86,7 @@ impl Runner {
             Step::Copy { from, to, len } => {
                 let (source, target) = model.copied(*from, *to, *len);
                 let source = self.buffers[from[0]].slice(source)?;
-                batch.copy_slice(&source, &self.buffers[to[0]].slice(target)?)?;
+                batch.copy(&source, &self.buffers[to[0]].slice(target)?)?;
             }
             Step::Fill { buffer, value } => {
                 batch.fill(&self.buffers[*buffer], *value)?;

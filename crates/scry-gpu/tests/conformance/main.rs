@@ -40,6 +40,7 @@ mod parameters;
 mod partial_elements;
 mod places;
 mod programs;
+mod slices;
 mod subgroups;
 mod typed;
 mod vectors;

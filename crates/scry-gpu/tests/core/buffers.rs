@@ -123,19 +123,44 @@ fn ranges_outside_are_refused() {
     range_error(buffer.write_at(usize::MAX, &[1]));
     assert_eq!(
         range_error(buffer.write(&[1; 5])),
-        "write: 5 elements were given for 4 elements of buffer `x`; give as many as there are, or \
-         take a slice of the buffer"
+        "Buffer::write: 5 elements were given for 4 elements of buffer `x`; give as many as there \
+         are, or take a slice of the buffer"
     );
-    range_error(buffer.download_into(&mut [0; 3]));
+    let (part, mut batch) = (buffer.slice(1..).unwrap(), gpu.batch());
+    let named = [
+        (range_error(part.write(&[1; 5])), "Slice::write: 5 elements"),
+        (range_error(buffer.download_into(&mut [0; 3])), "Buffer::download_into: 3 elements"),
+        (range_error(part.download_into(&mut [0; 4])), "Slice::download_into: 4 elements"),
+        (range_error(batch.write(&buffer, &[1; 5]).map(|_| ())), "Batch::write: 5 elements"),
+        (range_error(batch.write(part, &[1; 4]).map(|_| ())), "Batch::write: 4 elements"),
+    ];
+    for (error, begin) in named {
+        assert!(error.starts_with(begin), "`{begin}` does not begin: {error}");
+    }
 }
 
 #[test]
 fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
     let (gpu, other) = (null(), null());
     let a = gpu.upload(&[1u32, 2, 3, 4]).unwrap();
-    let b = gpu.alloc::<u32>(3).unwrap();
-    range_error(a.copy_to(&b));
-    range_error(a.slice(0..3).unwrap().copy_to(&a.slice(1..4).unwrap()));
+    let b = gpu.alloc::<u32>(3).unwrap().with_label("b");
+    assert_eq!(
+        range_error(a.copy_to(&b)),
+        "Buffer::copy_to: 4 elements of the buffer do not fit the 3 elements of buffer `b`; copy \
+         between slices of one length"
+    );
+    let (first, last) = (a.slice(0..3).unwrap(), a.slice(1..4).unwrap());
+    assert_eq!(
+        range_error(gpu.batch().copy(first, last).map(|_| ())),
+        "Batch::copy: source bytes 0..12 and destination bytes 4..16 of the buffer overlap; copy \
+         through another buffer"
+    );
+    for (error, begin) in [
+        (range_error(last.copy_to(&a)), "Slice::copy_to: 3 elements"),
+        (range_error(gpu.copy_buffer(first, last)), "Device::copy_buffer: source bytes"),
+    ] {
+        assert!(error.starts_with(begin), "`{begin}` does not begin: {error}");
+    }
     a.slice(0..2).unwrap().copy_to(&a.slice(2..4).unwrap()).unwrap();
     assert_eq!(a.download().unwrap(), [1, 2, 1, 2]);
     let foreign = other.alloc::<u32>(4).unwrap();

@@ -1,0 +1,56 @@
+//! Slices wherever buffers are accepted, at any alignment.
+
+use scry_gpu::{Buffer, Device};
+
+use crate::harness::{on_each_device, succeed};
+
+const N: usize = 1000;
+
+fn bytes(gpu: &Device) -> Buffer<u8> {
+    let data: Vec<u8> = (0..N).map(|i| i as u8).collect();
+    succeed(gpu.upload(&data))
+}
+
+/// The bytes of [`bytes`] after each change of `changes`: where it begins, and what is put there.
+fn changed(changes: &[(usize, &[u8])]) -> Vec<u8> {
+    let mut want: Vec<u8> = (0..N).map(|i| i as u8).collect();
+    for (start, data) in changes {
+        want[*start..start + data.len()].copy_from_slice(data);
+    }
+    want
+}
+
+#[test]
+fn batches_accept_slices_and_buffers() {
+    on_each_device(|gpu| {
+        let (a, b) = (bytes(gpu), succeed(gpu.upload(&[7u8; 5])));
+        let part = succeed(a.slice(3..8));
+        let mut batch = gpu.batch();
+        succeed(batch.copy(&b, part)); // a slice, by value and below by reference
+        succeed(batch.fill(succeed(a.slice(11..11 + 299)), 9));
+        succeed(batch.write(&succeed(a.slice(999..)), &[1]));
+        let middle = succeed(batch.download(succeed(a.slice(1..13))));
+        succeed(batch.copy(&succeed(a.slice(10..15)), &b));
+        succeed(batch.fill(&part, 0));
+        succeed(batch.submit());
+        let nines = [9; 299];
+        let want = changed(&[(3, &[7; 5]), (11, &nines), (999, &[1])]);
+        assert_eq!(succeed(middle.get()), want[1..13]);
+        assert_eq!(succeed(b.download()), want[10..15]);
+        let want = changed(&[(3, &[0; 5]), (11, &nines), (999, &[1])]);
+        assert_eq!(succeed(a.download()), want);
+    });
+}
+
+#[test]
+fn copies_accept_slices_and_buffers() {
+    on_each_device(|gpu| {
+        let (a, b) = (bytes(gpu), succeed(gpu.alloc::<u8>(5)));
+        succeed(gpu.copy_buffer(succeed(a.slice(1..6)), &b));
+        succeed(b.copy_to(succeed(a.slice(7..12))));
+        succeed(succeed(b.slice(..2)).copy_to(&succeed(a.slice(20..22))));
+        assert_eq!(succeed(a.download()), changed(&[(7, &[1, 2, 3, 4, 5]), (20, &[1, 2])]));
+        succeed(succeed(a.slice(995..)).copy_to(&b));
+        assert_eq!(succeed(b.download()), [995, 996, 997, 998, 999].map(|i| i as u8));
+    });
+}
