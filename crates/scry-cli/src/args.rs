@@ -1,8 +1,12 @@
 //! The command line.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::help::{COMPLETIONS_HELP, MAN_HELP};
 
 /// Check, run and inspect WGSL compute kernels.
 #[derive(Debug, Parser)]
@@ -43,6 +47,16 @@ pub enum Command {
         #[command(subcommand)]
         action: Cache,
     },
+    /// Print the script that completes `scry` command lines in a shell.
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions {
+        /// Shell that the script is for.
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print a man page, or write all of them to a folder.
+    #[command(after_help = MAN_HELP)]
+    Man(Man),
 }
 
 impl Command {
@@ -58,6 +72,8 @@ impl Command {
             Self::Verify(_) => "verify",
             Self::Fuzz(_) => "fuzz",
             Self::Cache { .. } => "cache",
+            Self::Completions { .. } => "completions",
+            Self::Man(_) => "man",
         }
     }
 }
@@ -265,7 +281,7 @@ Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage."
 #[command(after_help = FUZZ_HELP)]
 pub struct Fuzz {
     /// How many kernels to run.
-    #[arg(long, value_name = "COUNT", default_value_t = 1000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = at_least_one)]
     pub seeds: u64,
     /// Seed of the first kernel.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
@@ -277,18 +293,19 @@ pub struct Fuzz {
     #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
     pub output: PathBuf,
     /// Stop after this number of problems.
-    #[arg(long, value_name = "COUNT", default_value_t = 10)]
-    pub stop: usize,
+    #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one)]
+    pub stop: u64,
     /// Run kernels that attack memory safety, among guard bytes, in child processes.
     #[arg(long)]
     pub hostile: bool,
     /// With --hostile: kernels that a child process runs.
-    #[arg(long, value_name = "COUNT", default_value_t = 250)]
+    #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = at_least_one)]
     pub batch: u64,
-    /// With --hostile: how long a kernel may take until its process is ended.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    pub timeout: u64,
-    /// Be such a child process.
+    /// Longest time to make a kernel with a problem smaller; with --hostile, also the longest time
+    /// that a kernel may run before its process is ended. `60s`, `2m`, or a number of seconds.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    pub timeout: Duration,
+    /// Internal: be such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
 }
@@ -303,6 +320,17 @@ given. None may change a byte outside of its bindings, crash its process, or out
 results are compared where they are defined. Vulkan gets no loops that may not end.
 
 Exit codes: 0 all is in order, 1 it is not or the work failed, 2 bad usage.";
+
+/// Arguments of `scry man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Command that the page describes; without it, `scry` itself.
+    #[arg(value_name = "COMMAND", conflicts_with = "output")]
+    pub command: Option<String>,
+    /// Write every page to this folder, which is created if need be.
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: Option<PathBuf>,
+}
 
 /// Actions of `scry cache`.
 #[derive(Debug, Clone, Copy, Subcommand)]
@@ -347,6 +375,29 @@ fn setting(text: &str) -> Result<(String, f64), String> {
     Ok((name, number))
 }
 
+/// A number of things of which there is at least one.
+fn at_least_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err(format!("it is not a whole number from 1 to {}", u64::MAX)),
+        Ok(count) => Ok(count),
+    }
+}
+
+/// A length of time with its unit, such as `500ms`, `60s` or `2m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    match humantime::parse_duration(text) {
+        Ok(Duration::ZERO) => Err("it must be longer than 0".to_owned()),
+        Ok(duration) => Ok(duration),
+        Err(_) => Err("it is not a time with its unit, such as 500ms, 60s or 2m".to_owned()),
+    }
+}
+
+/// A length of time, in seconds if it has no unit.
+fn seconds(text: &str) -> Result<Duration, String> {
+    let bare = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if bare { duration(&format!("{text}s")) } else { duration(text) }
+}
+
 fn counts(text: &str) -> Result<Counts, String> {
     let axes: Option<Vec<u64>> = text.split('x').map(|axis| axis.parse().ok()).collect();
     match axes {
@@ -384,6 +435,19 @@ mod tests {
         assert!(setting("N=many").is_err());
         assert!(setting("N").is_err());
         assert!(setting("=1").is_err());
+    }
+
+    #[test]
+    fn times_have_a_unit() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        assert_eq!(duration("1m 30s"), Ok(Duration::from_secs(90)));
+        for wrong in ["", "60", "0s", "s", "-1s", "1 fortnight", "99999999999999999999s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(seconds("60"), Ok(Duration::from_secs(60)));
+        assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
+        assert!(seconds("0").is_err() && seconds("").is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod args;
 mod commands;
 mod data;
+mod help;
 mod report;
 
 use std::process::ExitCode;

@@ -166,6 +166,25 @@ pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Text that others wrote, such as a driver or a process: control characters are shown by their
+/// escapes, and it has at most 2000 characters.
+pub fn printable(text: &str) -> String {
+    const MOST: usize = 2000;
+    let mut shown = String::new();
+    for (at, char) in text.chars().enumerate() {
+        match char {
+            _ if at == MOST => {
+                shown.push('…');
+                break;
+            }
+            '\n' | '\t' => shown.push(char),
+            char if char.is_control() => shown.extend(char.escape_default()),
+            char => shown.push(char),
+        }
+    }
+    shown
+}
+
 /// Writes a line to standard error. If that fails, there is nobody left to tell.
 pub fn note(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
@@ -209,6 +228,12 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn control_characters_are_shown_by_their_escapes() {
+        assert_eq!(printable("a\0b\u{1b}[1m\n\tcafé"), "a\\u{0}b\\u{1b}[1m\n\tcafé");
+        assert_eq!(printable(&"x".repeat(3000)).chars().count(), 2001);
+    }
 
     /// The hook of a process is for all its threads, so the panic happens in a process of its own:
     /// this very test, told so by a variable.

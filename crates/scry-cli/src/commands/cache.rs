@@ -1,6 +1,8 @@
 //! `scry cache`: the compiled kernels on disk.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::time::SystemTime;
 
 use scry_gpu::disk_cache::{self, CacheEntry};
@@ -10,18 +12,19 @@ use super::{size_text, table};
 use crate::args::Cache;
 use crate::report::{Failure, Report};
 
+/// Which devices have kernels in the cache.
+const USERS: &str = "Vulkan and CUDA devices store the kernels that their drivers compile, the CPU \
+                     device and Mesa's lavapipe store none";
+
 /// Lists or clears.
 pub fn run(action: Cache) -> Result<Report, Failure> {
     let Some(folder) = disk_cache::directory() else {
-        return Ok(Report::new(
-            "the cache is off, or there is no home folder to keep it in\n".to_owned(),
-            json!({ "folder": null, "entries": [], "removed": 0 }),
-        ));
+        return Ok(without_folder(action));
     };
-    let folder = folder.display().to_string();
     match action {
         Cache::Ls => Ok(list(&folder, &disk_cache::entries())),
         Cache::Clear => {
+            let folder = folder.display().to_string();
             let removed =
                 disk_cache::clear().map_err(|error| Failure::Work(format!("{folder}: {error}")))?;
             Ok(Report::new(
@@ -32,20 +35,61 @@ pub fn run(action: Cache) -> Result<Report, Failure> {
     }
 }
 
-fn list(folder: &str, entries: &[CacheEntry]) -> Report {
+/// Says why there is no folder.
+fn without_folder(action: Cache) -> Report {
+    const VARIABLE: &str = "SCRY_CACHE_DIR";
+    let (because, why) = match std::env::var_os(VARIABLE) {
+        Some(value) if value.is_empty() => {
+            ("disabled", format!("the cache is disabled: {VARIABLE} is set to an empty value"))
+        }
+        Some(value) => {
+            ("disabled", format!("the cache is disabled: {VARIABLE}={}", value.display()))
+        }
+        None => ("no-home-folder", "there is no cache: no home folder is known".to_owned()),
+    };
+    let help = match because {
+        "disabled" => format!("unset {VARIABLE}, or set it to a folder"),
+        _ => format!("set {VARIABLE} to a folder"),
+    };
+    let json = match action {
+        Cache::Ls => json!({ "folder": null, "entries": [], "empty_because": because }),
+        Cache::Clear => json!({ "folder": null, "removed": 0 }),
+    };
+    Report::new(format!("{why}; help: {help}\n"), json)
+}
+
+fn list(folder: &Path, entries: &[CacheEntry]) -> Report {
+    let because = entries.is_empty().then(|| why_empty(folder));
+    let shown = folder.display();
     let mut devices: BTreeMap<&str, Vec<&CacheEntry>> = BTreeMap::new();
     for entry in entries {
         devices.entry(&entry.device_folder).or_default().push(entry);
     }
     let total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-    let mut text = format!("{folder}: {} compiled kernels, {}\n", entries.len(), size_text(total));
+    let mut text = match &because {
+        Some((_, why)) => format!("{shown}: 0 compiled kernels: {why}\n"),
+        None => format!("{shown}: {} compiled kernels, {}\n", entries.len(), size_text(total)),
+    };
     for (device, entries) in devices {
         text.push_str(&format!("{device}\n"));
         let rows: Vec<Vec<String>> = entries.into_iter().map(row).collect();
         text.push_str(&table(&rows, "    "));
     }
     let entries: Vec<Value> = entries.iter().map(to_json).collect();
-    Report::new(text, json!({ "folder": folder, "entries": entries }))
+    let because = because.map(|(name, _)| name);
+    let folder = shown.to_string();
+    Report::new(text, json!({ "folder": folder, "entries": entries, "empty_because": because }))
+}
+
+/// Why there are no kernels in a folder, as a name for programs and as text.
+fn why_empty(folder: &Path) -> (&'static str, String) {
+    match fs::read_dir(folder) {
+        Ok(_) => ("no-kernels", format!("no kernel has been stored yet; {USERS}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            ("no-folder", format!("the folder does not exist yet; {USERS}"))
+        }
+        Err(error) => ("unreadable", format!("the folder cannot be read: {error}")),
+    }
 }
 
 fn row(entry: &CacheEntry) -> Vec<String> {

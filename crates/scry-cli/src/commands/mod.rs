@@ -7,6 +7,7 @@ mod doctor;
 mod emit;
 mod fuzz;
 mod libraries;
+mod pages;
 mod reflect;
 mod run;
 mod verify;
@@ -54,6 +55,8 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
         Command::Cache { action } => cache::run(action),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man(args) => pages::man(&args),
     }
 }
 

@@ -4,6 +4,7 @@ use std::io::Read;
 use std::process::Stdio;
 
 use crate::support::Workplace;
+use crate::transcript::Transcript;
 
 #[test]
 fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do() {
@@ -121,12 +122,38 @@ fn the_cache_is_listed_and_cleared() {
     let place = Workplace::without_driver();
     let cache = place.path("cache");
     place.scry(&["cache", "ls"]).ends(0).says(&[cache.to_str().unwrap(), "0 compiled kernels"]);
+    let because = |folder: &str| {
+        let mut command = place.command(&["cache", "ls", "--json"]);
+        let output = command.env("SCRY_CACHE_DIR", folder).output().unwrap();
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        document["result"]["empty_because"].as_str().unwrap().to_owned()
+    };
+    std::fs::create_dir_all(place.path("made/scry-gpu")).unwrap();
+    place.write("file", "");
+    assert_eq!(because("off"), "disabled");
+    assert_eq!(because("none"), "no-folder");
+    assert_eq!(because("made"), "no-kernels");
+    assert_eq!(because("file"), "unreadable");
     place.scry(&["cache", "clear"]).ends(0).says(&["removed 0"]);
     let document = place.scry(&["cache", "ls", "--json"]).ends(0).json();
     assert_eq!(document["result"]["entries"], serde_json::json!([]));
     let off = place.command(&["cache", "ls"]).env("SCRY_CACHE_DIR", "off").output().unwrap();
     assert!(off.status.success());
     assert!(String::from_utf8(off.stdout).unwrap().contains("off"));
+}
+
+#[test]
+fn an_empty_cache_says_why() {
+    let mut shown = Transcript::new("cache");
+    shown.run(&["cache", "ls"]);
+    std::fs::create_dir_all(shown.place.path("cache/scry-gpu")).unwrap();
+    shown.run(&["cache", "ls"]);
+    shown.run(&["cache", "clear"]);
+    for value in ["off", ""] {
+        shown.place.set("SCRY_CACHE_DIR", value);
+        shown.run(&["cache", "ls"]);
+    }
+    shown.compare();
 }
 
 #[test]

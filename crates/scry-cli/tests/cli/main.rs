@@ -2,10 +2,13 @@
 
 mod check;
 mod emit;
+mod fuzz;
 mod machine;
+mod pages;
 mod run;
 mod run_bad;
 mod support;
+mod transcript;
 mod verify;
 
 /// The program.

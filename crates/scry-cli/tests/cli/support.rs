@@ -13,6 +13,8 @@ pub struct Workplace {
     without_driver: bool,
     /// The device that is selected in the environment; none if empty.
     device: String,
+    /// More variables of the environment.
+    variables: Vec<(String, String)>,
 }
 
 /// How a run ended.
@@ -29,6 +31,7 @@ impl Workplace {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
             without_driver: false,
             device: String::new(),
+            variables: Vec::new(),
         }
     }
 
@@ -45,6 +48,11 @@ impl Workplace {
             eprintln!("on {device}:");
             test(&Self { device, ..Self::new() });
         }
+    }
+
+    /// Sets a variable of the environment for the command lines that follow.
+    pub fn set(&mut self, variable: &str, value: &str) {
+        self.variables.push((variable.to_owned(), value.to_owned()));
     }
 
     /// Selector of the device.
@@ -88,6 +96,7 @@ impl Workplace {
             .env("SCRY_CACHE_DIR", self.path("cache"))
             .env("SCRY_DEVICE", &self.device)
             .stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if self.without_driver {
             for name in ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"] {
                 command.env(name, "/nonexistent");

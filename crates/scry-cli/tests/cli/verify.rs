@@ -1,4 +1,4 @@
-//! `scry verify` and `scry fuzz`. The null device takes kernels and computes nothing: with it there
+//! `scry verify`. The null device takes kernels and computes nothing: with it there
 //! is a device that disagrees.
 
 use crate::support::{Workplace, repository};
@@ -69,58 +69,4 @@ fn every_kernel_of_the_project_is_verified_without_data() {
     assert!(arguments.len() > 10);
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     place.scry(&arguments).ends(0);
-}
-
-#[test]
-fn random_kernels_agree_with_the_reference_itself() {
-    let place = Workplace::new();
-    let arguments = ["fuzz", "--seeds", "5", "--first", "3", "--device", "cpu"];
-    place.scry(&arguments).ends(0).says(&["5 kernels: every device agrees with cpu:0"]);
-    assert!(!place.path("scry-fuzz").exists(), "nothing was found, so nothing is written");
-}
-
-#[test]
-fn a_kernel_that_shows_a_difference_is_made_small_and_kept() {
-    let place = Workplace::new();
-    let arguments = ["fuzz", "--seeds", "4", "--stop", "1", "--device", "null", "-o", "found"];
-    place.scry(&arguments).ends(1).says(&["seed 0: ", "disagree", "found"]);
-    let source = String::from_utf8(place.read("found/0.wgsl")).unwrap();
-    assert!(source.lines().count() < 30, "{source}");
-    let command = source.lines().nth(1).unwrap().trim_start_matches("// scry ");
-    let arguments: Vec<String> = command
-        .replace("=0.", "=found/0.")
-        .replace(" 0.w", " found/0.w")
-        .split(' ')
-        .map(str::to_owned)
-        .collect();
-    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    arguments.extend(["--device", "null"]);
-    place.scry(&arguments).ends(1).says(&["DISAGREES"]);
-}
-
-#[test]
-fn hostile_kernels_have_a_table() {
-    let place = Workplace::new();
-    let arguments = ["fuzz", "--hostile", "--seeds", "12", "--batch", "5", "--device", "cpu"];
-    place.scry(&arguments).ends(0).says(&["canaries", "cpu:0", "12"]);
-    let mut arguments = arguments.to_vec();
-    arguments.push("--json");
-    let document = place.scry(&arguments).ends(0).json();
-    let row = &document["result"]["devices"][0];
-    assert_eq!((row["kernels"].as_u64(), row["device"].as_str()), (Some(12), Some("cpu:0")));
-    assert_eq!(row["problems"].as_array().map(Vec::len), Some(0));
-}
-
-/// The null device computes nothing, which differs from what kernels in bounds compute.
-#[test]
-fn a_hostile_kernel_with_a_problem_is_kept() {
-    let place = Workplace::new();
-    let arguments = ["fuzz", "--hostile", "--seeds", "40", "--stop", "1", "--device", "null"];
-    let document = place.scry(&[&arguments[..], &["--json"]].concat()).json();
-    let problem = &document["result"]["devices"][0]["problems"][0];
-    assert_eq!(problem["kind"], "difference", "{document}");
-    let source = place.read(&format!("scry-fuzz/{}.wgsl", problem["seed"]));
-    let source = String::from_utf8(source).unwrap();
-    let again = source.lines().nth(1).unwrap().trim_start_matches("// scry ").to_owned();
-    place.scry(&again.split(' ').collect::<Vec<_>>()).ends(1).says(&["difference"]);
 }

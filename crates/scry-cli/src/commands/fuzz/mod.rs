@@ -1,72 +1,80 @@
 //! `scry fuzz`: random kernels on every device, compared with the reference.
 
+mod folder;
 mod hostile;
 mod outcome;
+mod progress;
 
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use scry_fuzz::{Case, Kernel, kernel};
+use scry_fuzz::{Case, kernel};
 use scry_gpu::{Device, Features};
 use scry_ir::{Interface, Program, ScalarKind, TypeLayout};
 use serde_json::{Value, json};
 
+use self::progress::Progress;
 use super::table;
 use super::verify::devices;
 use crate::args::Fuzz;
-use crate::report::{Failure, Report};
+use crate::report::{Failure, Report, printable};
 
 /// A kernel on which a device disagrees with the reference.
 struct Found {
     seed: u64,
     what: String,
-    small: Case,
 }
 
 /// Runs the kernels; not in order if a device disagrees on one.
 pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
-    match &args.child {
-        Some(mode) => hostile::child::run(args, mode),
-        None if args.hostile => hostile::run(args, quiet),
-        None => well_defined(args, quiet),
+    let seeds = seeds(args)?;
+    if let Some(mode) = &args.child {
+        return hostile::child::run(args, seeds, mode);
     }
+    folder::check(&args.output)?;
+    if args.hostile { hostile::run(args, quiet) } else { well_defined(args, seeds, quiet) }
 }
 
-fn well_defined(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
+/// The seeds of the kernels.
+fn seeds(args: &Fuzz) -> Result<RangeInclusive<u64>, Failure> {
+    let Fuzz { first, seeds, .. } = *args;
+    let last = first.checked_add(seeds.saturating_sub(1));
+    last.map(|last| first..=last).ok_or_else(|| {
+        let most = u64::MAX - first + 1;
+        Failure::usage(format!(
+            "--first {first} --seeds {seeds}: the last seed is {}; help: from --first {first} \
+             give --seeds {most} at most",
+            u64::MAX
+        ))
+    })
+}
+
+fn well_defined(args: &Fuzz, seeds: RangeInclusive<u64>, quiet: bool) -> Result<Report, Failure> {
     let (reference, others) = devices(&args.devices)?;
     let features = common_features(others.iter().chain([&reference]));
-    let bar = progress(args.seeds, quiet);
+    let progress = Progress::new(args.seeds, quiet);
     let mut found = Vec::new();
     let mut done = 0;
-    for seed in (args.first..).take(usize::try_from(args.seeds).unwrap_or(usize::MAX)) {
+    for seed in seeds {
         let kernel = kernel(seed, features.for_seed(seed));
-        if let Some(problem) = try_all(&kernel, seed, &reference, &others) {
-            save(&args.output, seed, &problem.what, &[], &problem.small)?;
-            bar.println(format!("seed {seed}: {}", problem.what));
-            found.push(problem);
+        let shrink = outcome::Search { seed, limit: args.timeout, progress: &progress };
+        let problem =
+            others.iter().find_map(|device| outcome::try_one(&kernel, &reference, device, &shrink));
+        if let Some((problem, small)) = problem {
+            let what = printable(&problem.text());
+            save(&args.output, seed, &what, &[], &small)?;
+            progress.line(&format!("seed {seed}: {what}"));
+            found.push(Found { seed, what });
         }
         done += 1;
-        bar.inc(1);
-        if found.len() >= args.stop.max(1) {
+        progress.advance();
+        if found.len() as u64 >= args.stop {
             break;
         }
     }
-    bar.finish_and_clear();
+    progress.finish();
     Ok(report(args, done, &reference, &found))
-}
-
-fn progress(seeds: u64, quiet: bool) -> ProgressBar {
-    let bar = ProgressBar::new(seeds);
-    if quiet {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let style = ProgressStyle::with_template("{bar:40} {pos}/{len} kernels, {per_sec}, {eta} left");
-    // The template is fixed; a bar of another style is one as well.
-    if let Ok(style) = style {
-        bar.set_style(style);
-    }
-    bar
 }
 
 fn report(args: &Fuzz, done: u64, reference: &Device, found: &[Found]) -> Report {
@@ -98,12 +106,6 @@ fn common_features<'a>(devices: impl Iterator<Item = &'a Device>) -> scry_fuzz::
         i64: common.contains(Features::I64),
         i16: common.contains(Features::I16),
     }
-}
-
-/// The first device that disagrees, with the smallest kernel that shows it.
-fn try_all(kernel: &Kernel, seed: u64, reference: &Device, others: &[Device]) -> Option<Found> {
-    let found = others.iter().find_map(|device| outcome::try_one(kernel, reference, device));
-    found.map(|(problem, small)| Found { seed, what: problem.text(), small })
 }
 
 /// Writes a kernel, its data, and command lines that show what is wrong.

@@ -1,10 +1,13 @@
 //! What becomes of one random kernel on one device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
 use scry_fuzz::{Case, Kernel, shrink};
 use scry_gpu::verify::{Bytes, Contents, Verdict, Work, explain, is_same_failure};
 use scry_gpu::{CompileOptions, Device, GpuError, Launch};
+
+use super::progress::{Progress, Shrinking, shrinking_text};
 
 /// Candidates that are run to make a kernel smaller.
 const ATTEMPTS: usize = 3000;
@@ -38,16 +41,36 @@ impl Problem {
     }
 }
 
+/// How the search for a smaller kernel ends, and where it reports.
+pub struct Search<'a> {
+    pub seed: u64,
+    /// When it ends at the latest.
+    pub limit: Duration,
+    pub progress: &'a Progress,
+}
+
 /// What is wrong with a kernel on a device, and the smallest kernel with which that is wrong.
-pub fn try_one(kernel: &Kernel, reference: &Device, device: &Device) -> Option<(Problem, Case)> {
+pub fn try_one(
+    kernel: &Kernel,
+    reference: &Device,
+    device: &Device,
+    search: &Search<'_>,
+) -> Option<(Problem, Case)> {
     let problem = problem(&kernel.case(), reference, device)?;
     if !problem.is_like(&problem) {
         return Some((problem, kernel.case()));
     }
+    let Search { seed, limit, progress } = *search;
+    let mut shrinking = Shrinking::new(limit);
+    progress.activity(shrinking_text(seed, 0));
     let small = shrink(kernel, ATTEMPTS, |smaller| {
+        if !shrinking.goes_on(|tried| progress.activity(shrinking_text(seed, tried))) {
+            return false;
+        }
         let found = self::problem(&smaller.case(), reference, device);
         found.is_some_and(|found| found.is_like(&problem))
     });
+    progress.activity(String::new());
     let small = small.case();
     let shown = self::problem(&small, reference, device).unwrap_or(problem);
     Some((shown, small))

@@ -1,6 +1,7 @@
 //! What a child process of `scry fuzz --hostile` does.
 
 use std::io::Write as _;
+use std::ops::RangeInclusive;
 
 use scry_fuzz::hostile::{Kernel, kernel};
 use scry_gpu::{BackendKind, Device};
@@ -11,11 +12,11 @@ use super::process::Event;
 use super::trial::{Outcome, Problem, Trial};
 use crate::args::Fuzz;
 use crate::commands::open;
-use crate::report::{Failure, Report};
+use crate::report::{Failure, Report, printable};
 
 /// Runs the kernels, one after the other, and says of each when it begins and ends; with the mode
 /// `keep` and a reason it writes them to the folder instead.
-pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
+pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report, Failure> {
     let device = open(args.devices.first().map(String::as_str))?;
     let reference = match device.backend_kind() {
         BackendKind::Cpu => None,
@@ -26,7 +27,7 @@ pub fn run(args: &Fuzz, mode: &str) -> Result<Report, Failure> {
     let name = format!("{}:{}", info.backend, info.index);
     say(&Event::Device { name: name.clone(), tame: !trial.rules().endless })?;
     let features = common_features([&trial.device].into_iter().chain(&trial.reference));
-    for seed in (args.first..).take(usize::try_from(args.seeds).unwrap_or(usize::MAX)) {
+    for seed in seeds {
         let kernel = kernel(seed, features.for_seed(seed), trial.rules());
         match mode.strip_prefix("keep ") {
             Some(what) => keep(args, &name, what, &kernel)?,
@@ -49,7 +50,10 @@ fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<bool
         Outcome::Wrong(problem) => {
             // Before anything else happens: what follows may not come to its end.
             keep(args, name, &text(&problem), kernel)?;
-            let small = trial.smallest(kernel, &problem);
+            say(&Event::found(seed, problem.kind, problem.what.clone()))?;
+            // A parent that has gone ends the search with the next line that is for it.
+            let report = |tried| drop(say(&Event::Shrinking { seed, tried }));
+            let small = trial.smallest(kernel, &problem, args.timeout, report);
             keep(args, name, &text(&problem), &small)?;
             (problem.kind, problem.what)
         }
@@ -59,7 +63,7 @@ fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<bool
 }
 
 fn text(problem: &Problem) -> String {
-    format!("{}: {}", problem.kind, problem.what)
+    format!("{}: {}", problem.kind, printable(&problem.what))
 }
 
 fn keep(args: &Fuzz, name: &str, what: &str, kernel: &Kernel) -> Result<(), Failure> {

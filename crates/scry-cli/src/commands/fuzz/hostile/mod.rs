@@ -4,13 +4,11 @@ pub mod child;
 mod process;
 mod trial;
 
-use std::time::Duration;
-
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
-use self::process::{Batch, End, Event};
-use super::{progress, table};
+use self::process::{Batch, Death, End, Event};
+use super::progress::{Progress, shrinking_text};
+use super::table;
 use crate::args::Fuzz;
 use crate::report::{Failure, Report};
 use scry_gpu::Device;
@@ -29,6 +27,8 @@ struct Row {
     tame: bool,
 }
 
+/// What is the matter with a kernel.
+#[derive(Clone)]
 struct Problem {
     /// A kind that the table has a column for.
     kind: String,
@@ -53,58 +53,95 @@ pub fn run(args: &Fuzz, quiet: bool) -> Result<Report, Failure> {
         let present = Device::list().into_iter();
         selectors = present.map(|info| format!("{}:{}", info.backend, info.index)).collect();
     }
-    let bar = progress(args.seeds.saturating_mul(selectors.len() as u64), quiet);
-    let mut rows = Vec::new();
+    let progress = Progress::new(args.seeds.saturating_mul(selectors.len() as u64), quiet);
+    let mut rows: Vec<Row> = Vec::new();
+    let mut stopped = None;
     for selector in &selectors {
-        rows.push(device_row(args, selector, &bar)?);
-    }
-    bar.finish_and_clear();
-    Ok(report(args, &rows))
-}
-
-/// Runs the kernels on one device, batch after batch.
-fn device_row(args: &Fuzz, selector: &str, bar: &ProgressBar) -> Result<Row, Failure> {
-    let mut row = Row { device: selector.to_owned(), ..Row::default() };
-    let end = args.first.saturating_add(args.seeds);
-    let mut next = args.first;
-    while next < end && row.problems.len() < args.stop.max(1) {
-        let batch = Batch { first: next, count: args.batch.clamp(1, end - next), selector, args };
-        let mut seen = |event: Event| row.note(event, bar);
-        next = match batch.run(&mut seen)? {
-            End::Done(next) => next,
-            End::Died { seed, kind, what } => {
-                let what = format!("{what}; {}", batch.narrowed(seed)?);
-                batch.keep(seed, &what)?;
-                row.note(Event::ended(seed, kind, what), bar);
-                seed + 1
+        let mut row = Row { device: selector.to_owned(), ..Row::default() };
+        let ran = row.run(args, selector, &progress);
+        rows.push(row);
+        match ran {
+            Ok(()) => {}
+            // What was found before is not to be lost.
+            Err(Failure::Work(text)) if rows.iter().any(|row| row.kernels > 0) => {
+                stopped = Some(format!("{selector}: {text}"));
+                break;
             }
-        };
+            Err(failure) => return Err(failure),
+        }
     }
-    Ok(row)
+    progress.finish();
+    Ok(report(args, &rows, stopped))
 }
 
 impl Row {
-    fn note(&mut self, event: Event, bar: &ProgressBar) {
+    /// Runs the kernels on one device, batch after batch.
+    fn run(&mut self, args: &Fuzz, selector: &str, progress: &Progress) -> Result<(), Failure> {
+        let mut done = 0;
+        while done < args.seeds && (self.problems.len() as u64) < args.stop {
+            let count = args.batch.min(args.seeds - done);
+            let batch = Batch { first: args.first + done, count, selector, args };
+            done += match batch.run(&mut |event| self.note(event, progress))? {
+                End::Done(kernels) => kernels,
+                End::Died(death) => {
+                    let kernels = death.problem.seed - batch.first + 1;
+                    self.note_death(&batch, death, progress)?;
+                    kernels
+                }
+            };
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, event: Event, progress: &Progress) {
         match event {
             Event::Device { name, tame } => {
                 self.device = name;
                 self.tame = tame;
             }
             Event::Begun(_) => {}
-            Event::Ended { seed, kind, what } => {
+            Event::Found(problem) => progress.activity(shrinking_text(problem.seed, 0)),
+            Event::Shrinking { seed, tried } => progress.activity(shrinking_text(seed, tried)),
+            Event::Ended(problem) => {
                 self.kernels += 1;
-                bar.inc(1);
-                match kind.as_str() {
+                progress.activity(String::new());
+                progress.advance();
+                match problem.kind.as_str() {
                     "ok" => {}
                     "ended" => self.ended += 1,
                     "long" => self.long += 1,
-                    _ => {
-                        bar.println(format!("{}: seed {seed}: {kind}: {what}", self.device));
-                        self.problems.push(Problem { kind, seed, what });
-                    }
+                    _ => self.add(problem, progress),
                 }
             }
         }
+    }
+
+    /// Notes that a child has died, and what it takes to see that again.
+    fn note_death(
+        &mut self,
+        batch: &Batch<'_>,
+        death: Death,
+        progress: &Progress,
+    ) -> Result<(), Failure> {
+        let Death { mut problem, in_kernel, kept } = death;
+        let seed = problem.seed;
+        if !kept {
+            problem.what = format!("{}; {}", problem.what, batch.narrowed(seed, progress)?);
+            batch.keep(seed, &format!("{}: {}", problem.kind, problem.what))?;
+        }
+        if in_kernel {
+            self.kernels += 1;
+            progress.advance();
+        }
+        progress.activity(String::new());
+        self.add(problem, progress);
+        Ok(())
+    }
+
+    fn add(&mut self, problem: Problem, progress: &Progress) {
+        let Problem { kind, seed, what } = &problem;
+        progress.line(&format!("{}: seed {seed}: {kind}: {what}", self.device));
+        self.problems.push(problem);
     }
 
     fn count(&self, kind: &str) -> usize {
@@ -112,7 +149,7 @@ impl Row {
     }
 }
 
-fn report(args: &Fuzz, rows: &[Row]) -> Report {
+fn report(args: &Fuzz, rows: &[Row], stopped: Option<String>) -> Report {
     let mut text = String::new();
     for row in rows {
         for Problem { kind, seed, what } in &row.problems {
@@ -143,15 +180,19 @@ fn report(args: &Fuzz, rows: &[Row]) -> Report {
             row.device, row.long
         ));
     }
-    let ok = rows.iter().all(|row| row.problems.is_empty());
-    if !ok {
+    let found = rows.iter().any(|row| !row.problems.is_empty());
+    if found {
         text.push_str(&format!("the kernels with problems are in {}\n", args.output.display()));
+    }
+    if let Some(why) = &stopped {
+        text.push_str(&format!("not all kernels were run: {why}\n"));
     }
     let json = json!({
         "first": args.first,
         "devices": rows.iter().map(row_json).collect::<Vec<Value>>(),
+        "stopped": stopped,
     });
-    Report { text, json, ok }
+    Report { text, json, ok: !found && stopped.is_none() }
 }
 
 fn row_json(row: &Row) -> Value {
@@ -167,9 +208,4 @@ fn row_json(row: &Row) -> Value {
 
 fn problem_json(problem: &Problem) -> Value {
     json!({ "kind": problem.kind, "seed": problem.seed, "what": problem.what })
-}
-
-/// How long a kernel may keep its process busy.
-fn patience(args: &Fuzz) -> Duration {
-    Duration::from_secs(args.timeout.max(1))
 }

@@ -4,12 +4,14 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::patience;
+use super::super::progress::Progress;
+use super::Problem;
 use crate::args::Fuzz;
-use crate::report::Failure;
+use crate::report::{Failure, printable};
 
 /// A line of a child.
 pub(super) enum Event {
@@ -19,24 +21,38 @@ pub(super) enum Event {
         tame: bool,
     },
     Begun(u64),
-    Ended {
+    /// A problem, before its kernel is made smaller.
+    Found(Problem),
+    /// So far this number of candidates for a smaller kernel was tried.
+    Shrinking {
         seed: u64,
-        kind: String,
-        what: String,
+        tried: u64,
     },
+    /// The end of a kernel; its kind is `ok`, or says what is the matter.
+    Ended(Problem),
 }
 
 impl Event {
     pub fn ended(seed: u64, kind: &str, what: impl Into<String>) -> Self {
-        Self::Ended { seed, kind: kind.to_owned(), what: what.into() }
+        Self::Ended(Problem { kind: kind.to_owned(), seed, what: what.into() })
+    }
+
+    pub fn found(seed: u64, kind: &str, what: impl Into<String>) -> Self {
+        Self::Found(Problem { kind: kind.to_owned(), seed, what: what.into() })
     }
 
     /// As a line.
     pub fn line(&self) -> String {
+        let problem = |problem: &Problem, found: bool| {
+            let Problem { kind, seed, what } = problem;
+            json!({ "seed": seed, "kind": kind, "what": what, "found": found })
+        };
         let value = match self {
             Self::Device { name, tame } => json!({ "device": name, "tame": tame }),
             Self::Begun(seed) => json!({ "begun": seed }),
-            Self::Ended { seed, kind, what } => json!({ "seed": seed, "kind": kind, "what": what }),
+            Self::Shrinking { seed, tried } => json!({ "shrinking": seed, "tried": tried }),
+            Self::Found(it) => problem(it, true),
+            Self::Ended(it) => problem(it, false),
         };
         value.to_string()
     }
@@ -48,26 +64,81 @@ impl Event {
         if let Some(seed) = value["begun"].as_u64() {
             return Some(Self::Begun(seed));
         }
+        if let Some(seed) = value["shrinking"].as_u64() {
+            return Some(Self::Shrinking { seed, tried: value["tried"].as_u64()? });
+        }
         if let Some(name) = text("device") {
             return Some(Self::Device { name, tame: value["tame"].as_bool().unwrap_or(false) });
         }
         let (kind, what) = (text("kind")?, text("what").unwrap_or_default());
-        Some(Self::Ended { seed: value["seed"].as_u64()?, kind, what })
+        let problem = Problem { kind, seed: value["seed"].as_u64()?, what: printable(&what) };
+        Some(if value["found"] == true { Self::Found(problem) } else { Self::Ended(problem) })
     }
 }
 
 /// How a child came to its end.
 pub(super) enum End {
-    /// By itself, before the kernel of this seed: the next batch's, or one that needs another
-    /// process.
+    /// By itself, after this number of kernels: all of the batch, or those before one that needs
+    /// another process.
     Done(u64),
-    /// In the middle of a kernel.
-    Died { seed: u64, kind: &'static str, what: String },
+    /// In the middle of a kernel, or after its last one.
+    Died(Death),
+}
+
+/// The end of a child that died.
+pub(super) struct Death {
+    /// The kernel that it ran, or the last one that had ended.
+    pub problem: Problem,
+    /// False if the child has reported the end of that kernel.
+    pub in_kernel: bool,
+    /// True if the child has written the kernel to the folder.
+    pub kept: bool,
+}
+
+/// What a child has reported so far.
+#[derive(Default)]
+struct Reported {
+    running: Option<u64>,
+    ended: Option<u64>,
+    /// The problem of the kernel that runs.
+    found: Option<Problem>,
+}
+
+impl Reported {
+    fn note(&mut self, event: &Event) {
+        match event {
+            Event::Begun(seed) => self.running = Some(*seed),
+            Event::Found(problem) => self.found = Some(problem.clone()),
+            Event::Ended(problem) => {
+                *self = Self { ended: Some(problem.seed), ..Self::default() };
+            }
+            Event::Device { .. } | Event::Shrinking { .. } => {}
+        }
+    }
+
+    /// The death of the child, `how` being how it came about. Nothing if it has not begun with any
+    /// kernel.
+    fn death(&self, kind: &str, how: &str) -> Option<Death> {
+        let problem = |seed, what| Problem { kind: kind.to_owned(), seed, what };
+        let (problem, in_kernel, kept) = match (&self.found, self.running, self.ended) {
+            (Some(found), ..) => {
+                let what = format!("{}; while it was made smaller {how}", found.what);
+                (Problem { what, ..found.clone() }, true, true)
+            }
+            (None, Some(seed), _) => (problem(seed, how.to_owned()), true, false),
+            (None, None, Some(seed)) => {
+                (problem(seed, format!("after the kernel had ended {how}")), false, false)
+            }
+            (None, None, None) => return None,
+        };
+        Some(Death { problem, in_kernel, kept })
+    }
 }
 
 /// Kernels that one child runs.
 pub(super) struct Batch<'a> {
     pub first: u64,
+    /// At least one.
     pub count: u64,
     pub selector: &'a str,
     pub args: &'a Fuzz,
@@ -79,53 +150,55 @@ impl Batch<'_> {
         let mut child = self.spawn(self.first, self.count, "run")?;
         let events = events(&mut child);
         let errors = errors(&mut child);
-        let (mut running, mut next) = (None, self.first + self.count);
+        let mut reported = Reported::default();
         loop {
-            match events.recv_timeout(patience(self.args)) {
-                Ok(Event::Begun(seed)) => running = Some(seed),
+            match events.recv_timeout(self.args.timeout) {
                 Ok(event) => {
-                    if let Event::Ended { seed, .. } = event {
-                        (running, next) = (None, seed + 1);
-                    }
+                    reported.note(&event);
                     seen(event);
                 }
-                Err(RecvTimeoutError::Timeout) => return self.hung(&mut child, running),
+                Err(RecvTimeoutError::Timeout) => return self.hung(&mut child, &reported),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
         let status = child.wait().map_err(|error| lost(&error))?;
-        let said = errors.join().unwrap_or_default();
-        match running {
-            None if status.success() => Ok(End::Done(next)),
-            None => Err(Failure::Work(format!("a child process ended with {status}: {said}"))),
-            Some(seed) => {
-                let what = format!("the process ended with {}{}", status_text(status), last(&said));
-                Ok(End::Died { seed, kind: "crash", what })
-            }
-        }
+        self.ended(&reported, status, &errors.join().unwrap_or_default())
     }
 
-    fn hung(&self, child: &mut Child, running: Option<u64>) -> Result<End, Failure> {
+    /// The end of a child that has gone with `status`, having `said` something on standard error.
+    fn ended(&self, reported: &Reported, status: ExitStatus, said: &str) -> Result<End, Failure> {
+        if status.success() && reported.running.is_none() {
+            let done = reported.ended.map_or(self.count, |seed| seed - self.first + 1);
+            return Ok(End::Done(done));
+        }
+        let how = format!("the process ended with {status}{}", last(said));
+        let death = reported.death("crash", &how);
+        death.map(End::Died).ok_or_else(|| {
+            Failure::Work(format!("a child process did not come to its first kernel: {how}"))
+        })
+    }
+
+    fn hung(&self, child: &mut Child, reported: &Reported) -> Result<End, Failure> {
         // It may have ended by now, which is as good.
         let _ = child.kill();
         child.wait().map_err(|error| lost(&error))?;
-        let seconds = patience(self.args).as_secs();
-        match running {
-            Some(seed) => {
-                let what = format!("the kernel did not end within {seconds} s");
-                Ok(End::Died { seed, kind: "hang", what })
-            }
-            None => Err(Failure::Work(format!("a child process did nothing for {seconds} s"))),
-        }
+        let limit = humantime::format_duration(self.args.timeout);
+        let death = reported.death("hang", &format!("the process did nothing for {limit}"));
+        death.map(End::Died).ok_or_else(|| {
+            Failure::Work(format!("a child process did not come to its first kernel in {limit}"))
+        })
     }
 
-    /// Which seeds a problem needs: the kernel's alone, or some before it as well.
-    pub fn narrowed(&self, seed: u64) -> Result<String, Failure> {
+    /// Which seeds a problem needs: the kernel's alone, or some before it as well. Begins no run
+    /// after the time limit.
+    pub fn narrowed(&self, seed: u64, progress: &Progress) -> Result<String, Failure> {
+        let start = Instant::now();
         let mut back = 0;
         loop {
             let first = seed.saturating_sub(back).max(self.first);
             let fewer = Batch { first, count: seed - first + 1, ..*self };
-            if let End::Died { .. } = fewer.run(&mut |_| {})? {
+            progress.activity(format!("seed {seed}: again with the seeds from {first}"));
+            if let End::Died(_) = fewer.run(&mut |_| {})? {
                 return Ok(match seed - first {
                     0 => "it does so alone".to_owned(),
                     _ => format!("it takes the seeds {first} to {seed}"),
@@ -133,6 +206,11 @@ impl Batch<'_> {
             }
             if first == self.first {
                 return Ok(format!("it did not happen again with the seeds {first} to {seed}"));
+            }
+            if start.elapsed() >= self.args.timeout {
+                return Ok(format!(
+                    "it did not happen again in time, with the seeds {first} to {seed}"
+                ));
             }
             back = (2 * back).max(1);
         }
@@ -149,7 +227,9 @@ impl Batch<'_> {
         let (first, count) = (first.to_string(), count.to_string());
         let mut command = Command::new(this);
         command.args(["fuzz", "--hostile", "--first", &first, "--seeds", &count]);
-        command.args(["--device", self.selector, "--child", mode, "--output"]);
+        let timeout = format!("{}ms", self.args.timeout.as_millis());
+        command.args(["--device", self.selector, "--timeout", &timeout]);
+        command.args(["--child", &printable(mode), "--output"]);
         command.arg(&self.args.output);
         let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().map_err(|error| lost(&error))
@@ -190,11 +270,7 @@ fn errors(child: &mut Child) -> thread::JoinHandle<String> {
 
 /// The last line of what a process said.
 fn last(said: &str) -> String {
-    said.lines().last().map(|line| format!(": {line}")).unwrap_or_default()
-}
-
-fn status_text(status: ExitStatus) -> String {
-    status.to_string()
+    said.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -205,7 +281,9 @@ mod tests {
     fn lines_are_read_as_they_are_written() {
         let events = [
             Event::Device { name: "cpu:0".into(), tame: true },
-            Event::Begun(7),
+            Event::Begun(u64::MAX),
+            Event::found(7, "damage", "a \"quote\"\nand a line"),
+            Event::Shrinking { seed: 7, tried: 9 },
             Event::ended(7, "crash", "a \"quote\"\nand a line"),
         ];
         for event in events {
@@ -214,5 +292,52 @@ mod tests {
             assert_eq!(Event::read(&line).map(|event| event.line()), Some(line));
         }
         assert!(Event::read("MESA: warning").is_none());
+    }
+
+    #[test]
+    fn control_characters_of_a_child_are_escaped() {
+        let event = Event::read(&Event::ended(1, "refused", "a driver's \0").line());
+        let Some(Event::Ended(problem)) = event else { panic!("it is one") };
+        assert_eq!(problem.what, "a driver's \\u{0}");
+        assert_eq!(last("first\nlast \0"), ": last \\u{0}");
+    }
+
+    /// What becomes of a child that has reported `events` and was then ended by a signal.
+    #[cfg(unix)]
+    fn after_a_signal(events: &[Event]) -> Result<Death, Failure> {
+        use clap::Parser;
+        use std::os::unix::process::ExitStatusExt;
+        let cli = crate::args::Cli::parse_from(["scry", "fuzz", "--hostile"]);
+        let crate::args::Command::Fuzz(args) = cli.command else { panic!("it is") };
+        let mut reported = Reported::default();
+        events.iter().for_each(|event| reported.note(event));
+        let batch = Batch { first: 5, count: 9, selector: "cpu:0", args: &args };
+        match batch.ended(&reported, ExitStatus::from_raw(11), "a line\nSegmentation fault")? {
+            End::Died(death) => Ok(death),
+            End::Done(done) => panic!("done after {done}"),
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_crash_after_the_last_kernel_is_a_problem() {
+        let death = after_a_signal(&[Event::Begun(5), Event::ended(5, "ok", "")]).unwrap();
+        assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("crash", 5));
+        assert!(!death.in_kernel && !death.kept);
+        let what = &death.problem.what;
+        assert!(what.starts_with("after the kernel had ended the process ended with signal"));
+        assert!(what.ends_with(": Segmentation fault"), "{what}");
+        let Err(Failure::Work(text)) = after_a_signal(&[]) else { panic!("nothing was run") };
+        assert!(text.contains("did not come to its first kernel"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_problem_survives_a_crash_in_the_search_for_a_smaller_kernel() {
+        let events = [Event::Begun(6), Event::found(6, "damage", "4 of the bytes after `x`")];
+        let death = after_a_signal(&events).unwrap();
+        assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("damage", 6));
+        assert!(death.in_kernel && death.kept);
+        assert!(death.problem.what.starts_with("4 of the bytes after `x`; while it was made"));
     }
 }

@@ -1,7 +1,7 @@
 //! One hostile kernel on one device.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
@@ -9,13 +9,15 @@ use scry_gpu::{BackendKind, Device, GpuError, Launch};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, Stmt};
 
+use super::super::progress::Shrinking;
+
 /// When a device ends a kernel that may not end.
 const LIMIT: Duration = Duration::from_millis(200);
 /// When it ends one that surely ends: other processes may keep the device from it for long.
 const LONG_LIMIT: Duration = Duration::from_secs(20);
 /// Candidates that are run to make a kernel smaller.
 const ATTEMPTS: usize = 2000;
-/// When that ends at the latest.
+/// When that ends at the latest, if the time limit does not end it before.
 const SHRINKING: Duration = Duration::from_secs(20);
 
 /// What is wrong with a kernel on a device.
@@ -117,15 +119,24 @@ impl Trial {
         }))
     }
 
-    /// The smallest kernel found that has a problem of the same kind.
-    pub fn smallest(&self, kernel: &Kernel, problem: &Problem) -> Kernel {
-        let end = Instant::now() + SHRINKING;
+    /// The smallest kernel found within `limit` that has a problem of the same kind; `report` gets
+    /// the number of candidates tried, now and then.
+    pub fn smallest(
+        &self,
+        kernel: &Kernel,
+        problem: &Problem,
+        limit: Duration,
+        mut report: impl FnMut(u64),
+    ) -> Kernel {
+        let mut shrinking = Shrinking::new(limit.min(SHRINKING));
         shrink(kernel, ATTEMPTS, |smaller| {
             let is_like = |outcome| match outcome {
                 Outcome::Wrong(found) => found.kind == problem.kind,
                 Outcome::Right | Outcome::Ended | Outcome::Long => false,
             };
-            problem.kind != "refused" && Instant::now() < end && is_like(self.outcome(smaller))
+            problem.kind != "refused"
+                && shrinking.goes_on(&mut report)
+                && is_like(self.outcome(smaller))
         })
     }
 }

@@ -1,0 +1,127 @@
+//! What `scry fuzz` shows while it works: a bar on a terminal, else a line for each event.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::report::note;
+
+/// The progress of a run, on standard error.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// True if nothing is to be shown, since the output is for programs.
+    quiet: bool,
+    /// When an activity was last printed as a line.
+    printed: Cell<Instant>,
+}
+
+impl Progress {
+    /// Without a terminal, activities are printed no more often than this.
+    const PERIOD: Duration = Duration::from_secs(10);
+
+    /// A run of `kernels`.
+    pub fn new(kernels: u64, quiet: bool) -> Self {
+        let bar = ProgressBar::new(kernels);
+        if quiet {
+            bar.set_draw_target(ProgressDrawTarget::hidden());
+        }
+        let template = "{bar:40} {pos}/{len} kernels, {per_sec}, {eta} left {msg}";
+        // The template is fixed; a bar of another style is one as well.
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self { bar, quiet, printed: Cell::new(Instant::now()) }
+    }
+
+    /// One kernel more is done.
+    pub fn advance(&self) {
+        self.bar.inc(1);
+    }
+
+    /// Prints a line that stays.
+    pub fn line(&self, text: &str) {
+        match (self.quiet, self.bar.is_hidden()) {
+            (true, _) => {}
+            (false, true) => note(text),
+            (false, false) => self.bar.println(text),
+        }
+    }
+
+    /// Says what goes on, which takes longer than usual: behind the bar, or now and then as a line.
+    pub fn activity(&self, text: String) {
+        if self.bar.is_hidden() && !text.is_empty() && self.printed.get().elapsed() >= Self::PERIOD
+        {
+            self.printed.set(Instant::now());
+            self.line(&text);
+        }
+        self.bar.set_message(text);
+    }
+
+    /// Removes the bar.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The search for a smaller kernel that has the same problem: when it ends at the latest, and how
+/// far it is.
+pub(super) struct Shrinking {
+    end: Option<Instant>,
+    tried: u64,
+    shown: Instant,
+}
+
+impl Shrinking {
+    /// How long the search goes on before it reports again.
+    const PERIOD: Duration = Duration::from_secs(1);
+
+    /// A search that begins now.
+    pub fn new(limit: Duration) -> Self {
+        let now = Instant::now();
+        // A limit beyond the clock's range is none.
+        Self { end: now.checked_add(limit), tried: 0, shown: now }
+    }
+
+    /// Counts a candidate. False if there is no time left to try it.
+    pub fn goes_on(&mut self, report: impl FnOnce(u64)) -> bool {
+        let now = Instant::now();
+        if self.end.is_some_and(|end| now >= end) {
+            return false;
+        }
+        self.tried += 1;
+        if now.duration_since(self.shown) >= Self::PERIOD {
+            self.shown = now;
+            report(self.tried);
+        }
+        true
+    }
+}
+
+/// What is said of a search that has tried some candidates.
+pub(super) fn shrinking_text(seed: u64, tried: u64) -> String {
+    format!("seed {seed}: making the kernel smaller, {tried} candidates tried")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shrinking_ends_in_time() {
+        let mut none = Shrinking::new(Duration::ZERO);
+        assert!(!none.goes_on(|_| ()));
+        let mut endless = Shrinking::new(Duration::MAX);
+        assert!(endless.goes_on(|_| ()));
+    }
+
+    #[test]
+    fn shrinking_reports_each_second() {
+        let mut search = Shrinking::new(Duration::MAX);
+        assert!(search.goes_on(|tried| panic!("{tried} is too early")));
+        search.shown -= Shrinking::PERIOD;
+        let mut reported = None;
+        assert!(search.goes_on(|tried| reported = Some(tried)));
+        assert_eq!(reported, Some(2));
+    }
+}

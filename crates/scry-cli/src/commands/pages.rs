@@ -1,0 +1,68 @@
+//! `scry completions` and `scry man`: made from the definition of the command line.
+
+use std::fs;
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use serde_json::json;
+
+use crate::args::{Cli, Man};
+use crate::report::{Failure, Report};
+
+/// The script that completes the command line in a shell.
+pub fn completions(shell: Shell) -> Result<Report, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "scry", &mut script);
+    let script = text(script)?;
+    let json = json!({ "shell": shell.to_string(), "script": script });
+    Ok(Report::new(script, json))
+}
+
+/// One man page on standard output, or all of them as files.
+pub fn man(args: &Man) -> Result<Report, Failure> {
+    let pages = pages()?;
+    let Some(folder) = &args.output else {
+        let name = match &args.command {
+            Some(command) => format!("scry-{command}"),
+            None => "scry".to_owned(),
+        };
+        let page = pages.into_iter().find(|(title, _)| *title == name);
+        let (_, page) = page.ok_or_else(|| unknown(args.command.as_deref().unwrap_or_default()))?;
+        return Ok(Report::new(page.clone(), json!({ "page": page })));
+    };
+    fs::create_dir_all(folder).map_err(|error| Failure::file(folder, error))?;
+    let mut files = Vec::new();
+    for (title, page) in &pages {
+        let path = folder.join(format!("{title}.1"));
+        fs::write(&path, page).map_err(|error| Failure::file(&path, error))?;
+        files.push(path.display().to_string());
+    }
+    let text = format!("{} pages -> {}\n", files.len(), folder.display());
+    Ok(Report::new(text, json!({ "files": files })))
+}
+
+fn unknown(name: &str) -> Failure {
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+    Failure::usage(format!("scry has no command `{name}`; its commands are {}", names.join(", ")))
+}
+
+/// Title and text of every page: that of `scry`, and one for each of its commands.
+fn pages() -> Result<Vec<(String, String)>, Failure> {
+    let mut scry = Cli::command();
+    scry.build();
+    let commands = scry.get_subcommands().filter(|command| command.get_name() != "help");
+    std::iter::once(&scry).chain(commands).map(page).collect()
+}
+
+fn page(command: &Command) -> Result<(String, String), Failure> {
+    let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(command.clone()).render(&mut page);
+    rendered.map_err(|error| Failure::Work(format!("the man page {title}: {error}")))?;
+    Ok((title, text(page)?))
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Failure> {
+    String::from_utf8(bytes).map_err(|error| Failure::Work(error.to_string()))
+}

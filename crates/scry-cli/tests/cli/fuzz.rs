@@ -1,0 +1,112 @@
+//! `scry fuzz`. The null device takes kernels and computes nothing: with it there is a device that
+//! disagrees.
+
+use crate::support::Workplace;
+use crate::transcript::Transcript;
+
+#[test]
+fn random_kernels_agree_with_the_reference_itself() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--seeds", "5", "--first", "3", "--device", "cpu"];
+    place.scry(&arguments).ends(0).says(&["5 kernels: every device agrees with cpu:0"]);
+    assert!(!place.path("scry-fuzz").exists(), "nothing was found, so nothing is written");
+}
+
+#[test]
+fn a_kernel_that_shows_a_difference_is_made_small_and_kept() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--seeds", "4", "--stop", "1", "--device", "null", "-o", "found"];
+    place.scry(&arguments).ends(1).says(&["seed 0: ", "disagree", "found"]);
+    let source = String::from_utf8(place.read("found/0.wgsl")).unwrap();
+    assert!(source.lines().count() < 30, "{source}");
+    let command = source.lines().nth(1).unwrap().trim_start_matches("// scry ");
+    let arguments: Vec<String> = command
+        .replace("=0.", "=found/0.")
+        .replace(" 0.w", " found/0.w")
+        .split(' ')
+        .map(str::to_owned)
+        .collect();
+    let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    arguments.extend(["--device", "null"]);
+    place.scry(&arguments).ends(1).says(&["DISAGREES"]);
+}
+
+#[test]
+fn hostile_kernels_have_a_table() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--hostile", "--seeds", "12", "--batch", "5", "--device", "cpu"];
+    place.scry(&arguments).ends(0).says(&["canaries", "cpu:0", "12"]);
+    let mut arguments = arguments.to_vec();
+    arguments.push("--json");
+    let document = place.scry(&arguments).ends(0).json();
+    let row = &document["result"]["devices"][0];
+    assert_eq!((row["kernels"].as_u64(), row["device"].as_str()), (Some(12), Some("cpu:0")));
+    assert_eq!(row["problems"].as_array().map(Vec::len), Some(0));
+}
+
+/// The null device computes nothing, which differs from what kernels in bounds compute.
+#[test]
+fn a_hostile_kernel_with_a_problem_is_kept() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--hostile", "--seeds", "40", "--stop", "1", "--device", "null"];
+    let document = place.scry(&[&arguments[..], &["--json"]].concat()).json();
+    let problem = &document["result"]["devices"][0]["problems"][0];
+    assert_eq!(problem["kind"], "difference", "{document}");
+    let source = place.read(&format!("scry-fuzz/{}.wgsl", problem["seed"]));
+    let source = String::from_utf8(source).unwrap();
+    let again = source.lines().nth(1).unwrap().trim_start_matches("// scry ").to_owned();
+    place.scry(&again.split(' ').collect::<Vec<_>>()).ends(1).says(&["difference"]);
+}
+
+/// Arguments of a run of one hostile kernel on the CPU.
+const ONE: [&str; 5] = ["fuzz", "--hostile", "--device", "cpu", "--seeds"];
+
+#[test]
+fn the_last_seed_is_run_and_none_after_it() {
+    let place = Workplace::new();
+    let last = ["--first", "18446744073709551615"];
+    let ran = place.scry(&[&ONE[..], &["1"], &last, &["--json"]].concat()).ends(0).json();
+    assert_eq!(ran["result"]["devices"][0]["kernels"], 1);
+    let null = ["fuzz", "--seeds", "1", "--device", "null"];
+    place.scry(&[&null[..], &last].concat()).ends(1).says(&["seed 18446744073709551615: "]);
+    let beyond = ["--first 18446744073709551615 --seeds 2", "--seeds 1 at most"];
+    place.scry(&[&ONE[..], &["2"], &last].concat()).ends(2).says(&beyond);
+    place.scry(&["fuzz", "--seeds", "2", last[0], last[1]]).ends(2).says(&beyond);
+}
+
+#[test]
+fn the_folder_is_checked_before_the_work() {
+    let place = Workplace::new();
+    place.write("file", "");
+    // More kernels than could be run before the folder is found to be wrong.
+    for hostile in [&[][..], &["--hostile"]] {
+        let arguments = ["fuzz", "--seeds", "1000000000", "-o", "file/found", "--device", "null"];
+        let refused = place.scry(&[&arguments[..], hostile].concat()).ends(2);
+        refused.says(&["--output file/found: file is not a folder", "help: "]);
+    }
+}
+
+#[test]
+fn a_small_time_limit_ends_the_search_for_a_smaller_kernel() {
+    let place = Workplace::new();
+    let arguments = ["fuzz", "--seeds", "1", "--device", "null", "--timeout"];
+    place.scry(&[&arguments[..], &["1ms"]].concat()).ends(1);
+    let large = place.read("scry-fuzz/0.wgsl").len();
+    place.scry(&[&arguments[..], &["10m"]].concat()).ends(1);
+    assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is made smaller");
+}
+
+#[test]
+fn refusals_are_diagnoses() {
+    let mut shown = Transcript::new("fuzz");
+    shown.place.write("file", "");
+    shown.run(&["fuzz", "--seeds", "0"]);
+    shown.run(&["fuzz", "--stop", "0"]);
+    shown.run(&["fuzz", "--hostile", "--batch", "0"]);
+    shown.run(&["fuzz", "--timeout", "0"]);
+    shown.run(&["fuzz", "--timeout", "soon"]);
+    shown.run(&["fuzz", "--first", "18446744073709551000"]);
+    shown.run(&["fuzz", "--output", "file"]);
+    shown.run(&["fuzz", "--output", "file/found"]);
+    shown.compare();
+}

@@ -1,0 +1,78 @@
+//! Golden transcripts: command lines with all that they print, in `transcripts/NAME.txt`.
+//! `SCRY_BLESS=1` writes them anew.
+
+use std::fs;
+
+use crate::support::{Workplace, repository};
+
+/// Command lines that are run one after the other in a folder of their own, without any driver.
+pub struct Transcript {
+    pub place: Workplace,
+    name: &'static str,
+    text: String,
+    /// Texts that differ from machine to machine, and what stands for them.
+    masks: Vec<(String, &'static str)>,
+}
+
+impl Transcript {
+    pub fn new(name: &'static str) -> Self {
+        let place = Workplace::without_driver();
+        let devices = place.scry(&["devices", "--json"]).ends(0).json();
+        let cpu = devices["result"]["devices"][0]["name"].as_str().expect("a name").to_owned();
+        let folder = place.path("").display().to_string();
+        let masks = vec![(folder, "FOLDER/"), (cpu, "CPU")];
+        Self { place, name, text: String::new(), masks }
+    }
+
+    /// Runs a command line and adds it, with its output and its exit code.
+    pub fn run(&mut self, arguments: &[&str]) {
+        let outcome = self.place.scry(arguments);
+        let mut shown = format!("{}{}", outcome.stdout, outcome.stderr);
+        for (text, mask) in &self.masks {
+            shown = shown.replace(text, mask);
+        }
+        let (line, code) = (arguments.join(" "), outcome.code);
+        self.text += &format!("$ scry {line}\n{}[exit code {code}]\n\n", without_times(&shown));
+    }
+
+    /// Compares with the golden file.
+    #[track_caller]
+    pub fn compare(self) {
+        let path = format!("crates/scry-cli/tests/cli/transcripts/{}.txt", self.name);
+        let path = repository(&path);
+        if std::env::var_os("SCRY_BLESS").is_some_and(|value| value == "1") {
+            fs::write(&path, &self.text).expect("the golden file can be written");
+            return;
+        }
+        let golden = fs::read_to_string(&path)
+            .unwrap_or_else(|error| panic!("{}: {error}; SCRY_BLESS=1 writes it", path.display()));
+        let mut lines = golden.lines().zip(self.text.lines()).enumerate();
+        if let Some((line, (old, new))) = lines.find(|(_, (old, new))| old != new) {
+            let (path, line) = (path.display(), line + 1);
+            panic!("{path}:{line}: was `{old}`, is `{new}`; SCRY_BLESS=1 accepts the change");
+        }
+        assert_eq!(golden.len(), self.text.len(), "{} ends early", path.display());
+    }
+}
+
+/// Text with `#` for each number that `ms` follows.
+fn without_times(text: &str) -> String {
+    let mut parts = text.split(" ms").peekable();
+    let mut shown = String::new();
+    while let Some(part) = parts.next() {
+        match parts.peek() {
+            None => shown.push_str(part),
+            Some(_) => {
+                let kept = part.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+                shown.push_str(kept.trim_end());
+                shown.push_str(" # ms");
+            }
+        }
+    }
+    shown
+}
+
+#[test]
+fn times_are_masked() {
+    assert_eq!(without_times("a  1.25 ms, b 3 ms; c"), "a # ms, b # ms; c");
+}
