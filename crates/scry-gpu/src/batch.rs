@@ -14,7 +14,7 @@ use crate::kernel::Kernel;
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
 use crate::slice::Slice;
-use crate::ticket::{Download, Latest, Recording, Ticket};
+use crate::ticket::{Download, HostCopy, Latest, Recording, Ticket};
 
 /// Steps that are submitted together, in one call to the driver.
 ///
@@ -173,18 +173,18 @@ impl Batch {
         let src = src.into();
         let view = src.view();
         encode::same_device(&self.context, view.context, view.label)?;
-        let memory = match view.bytes() {
+        let copy = match view.bytes() {
             None => None,
             Some((source, span)) => {
                 let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back")?;
                 let dst = Span { size: span.size, ..memory.whole() };
                 self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
                 self.list.read_by_host = true;
-                Some(memory)
+                Some(HostCopy { memory, source: span.memory })
             }
         };
         let latest = self.latest.clone();
-        Ok(Download::new(&self.context, memory, src.len(), latest))
+        Ok(Download::new(&self.context, copy, src.len(), latest))
     }
 
     /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so

@@ -45,6 +45,19 @@ pub fn reporting(info: DeviceInfo, failing: &[u64]) -> (Device, Observed) {
     (Device::from_driver(Box::new(driver)), Observed(log))
 }
 
+/// The device of [`reporting`], with a driver that fails by plan as well.
+#[must_use]
+pub fn reporting_with_faults(
+    info: DeviceInfo,
+    failing: &[u64],
+    plan: &Arc<Plan>,
+) -> (Device, Observed) {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let inner = Box::new(NullDriver::reporting(info, log.clone(), failing));
+    let driver = FaultDriver { inner, plan: plan.clone() };
+    (Device::from_driver(Box::new(driver)), Observed(log))
+}
+
 /// Has large copies within a device go through a kernel, or has them left to the driver, whatever
 /// is best for that kind of device.
 pub fn copy_with_kernel(device: &Device, enabled: bool) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::context::{Context, Recorded};
-use crate::driver::Point;
+use crate::driver::{MemoryId, Point};
 use crate::element::{self, Element};
 use crate::error::{GpuError, Result};
 use crate::memory::Memory;
@@ -114,21 +114,28 @@ impl Recording {
 pub struct Download<T> {
     context: Arc<Context>,
     /// Absent if there are no elements.
-    memory: Option<Arc<Memory>>,
+    copy: Option<HostCopy>,
     len: usize,
     latest: Latest,
     element: PhantomData<T>,
 }
 
+/// Host memory that a batch copies elements to.
+pub(crate) struct HostCopy {
+    pub(crate) memory: Arc<Memory>,
+    /// What they are copied from: whoever reads them is told of launches that failed to write that.
+    pub(crate) source: MemoryId,
+}
+
 impl<T: Element> Download<T> {
     pub(crate) fn new(
         context: &Arc<Context>,
-        memory: Option<Arc<Memory>>,
+        copy: Option<HostCopy>,
         len: usize,
         latest: Latest,
     ) -> Self {
         let element = PhantomData;
-        Self { context: context.clone(), memory, len, latest, element }
+        Self { context: context.clone(), copy, len, latest, element }
     }
 
     /// Waits for the batch, or the latest replay of its recording, and gives the elements as they
@@ -137,13 +144,13 @@ impl<T: Element> Download<T> {
     /// # Errors
     /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].
     pub fn get(&self) -> Result<Vec<T>> {
-        match &self.memory {
-            Some(memory) => self.latest.read(|point| self.read(memory, point)),
+        match &self.copy {
+            Some(copy) => self.latest.read(|point| self.read(copy, point)),
             None => Ok(Vec::new()),
         }
     }
 
-    fn read(&self, memory: &Memory, point: Option<Point>) -> Result<Vec<T>> {
+    fn read(&self, copy: &HostCopy, point: Option<Point>) -> Result<Vec<T>> {
         let Some(point) = point else {
             return Err(GpuError::Range {
                 operation: "Download::get",
@@ -151,10 +158,10 @@ impl<T: Element> Download<T> {
                 remedy: "submit the batch, or replay the recording, first".to_owned(),
             });
         };
-        self.context.wait(point)?;
+        self.context.wait_for_reading(point, copy.source)?;
         let mut out = element::zeroed(self.len);
         let bytes = element::bytes_of_mut(&mut out);
-        self.context.note_loss(self.context.driver.read(memory.id(), 0, bytes))?;
+        self.context.note_loss(self.context.driver.read(copy.memory.id(), 0, bytes))?;
         Ok(out)
     }
 }

@@ -1,6 +1,6 @@
 //! Launches that report that they failed: who is told, and that the device goes on.
 
-use scry_gpu::testing::{Counts, null_info, reporting};
+use scry_gpu::testing::{Counts, Fault, Plan, null_info, reporting, reporting_with_faults};
 use scry_gpu::{Device, ErrorKind, GpuError, Result};
 
 use super::STEP;
@@ -155,4 +155,50 @@ fn threads_that_share_no_data_are_told_nothing() {
     });
     assert_eq!(elsewhere.0.unwrap(), [7; 64]);
     assert_eq!(problem(elsewhere.1), "the launch failed by plan");
+}
+
+#[test]
+fn a_download_of_another_threads_results_is_told() {
+    let gpu = failing(&[0]);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let other = gpu.upload(&[7u32; 64]).unwrap();
+    let kernel = gpu.compile(STEP).unwrap();
+    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    let elsewhere = std::thread::scope(|scope| {
+        let read = scope.spawn(|| {
+            let mut batch = gpu.batch();
+            let downloads = [batch.download(&other).unwrap(), batch.download(&b).unwrap()];
+            let _running = batch.submit_async().unwrap();
+            downloads.map(|download| download.get())
+        });
+        read.join().unwrap()
+    });
+    let [untouched, failed] = elsewhere;
+    assert_eq!(untouched.unwrap(), [7; 64]);
+    assert_eq!(problem(failed), "the launch failed by plan");
+}
+
+#[test]
+fn a_replay_whose_reports_cannot_be_fetched_fails() {
+    let plan = Plan::new(Fault::OutOfMemory, u64::MAX);
+    let (gpu, observed) = reporting_with_faults(null_info(), &[], &plan);
+    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
+    let kernel = gpu.compile(STEP).unwrap();
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[&a, &b], 64).unwrap();
+    let recording = batch.record().unwrap();
+    recording.replay().unwrap().wait().unwrap();
+    // What a replay calls the driver for, its last call but for a wait being the one that fetches.
+    let (before, _) = (plan.calls(), observed.take());
+    let ticket = recording.replay().unwrap();
+    let calls = plan.calls() - before;
+    ticket.wait().unwrap();
+    assert_eq!(observed.take().dispatches, 1);
+    plan.fail_later(calls - 1);
+    let error = recording.replay().err().unwrap();
+    assert!(matches!(error, GpuError::OutOfMemory { .. }), "{error}");
+    let Counts { dispatches, copies, .. } = observed.take();
+    assert_eq!((dispatches, copies), (1, 0), "the launch ran, its report was not fetched");
+    recording.replay().unwrap().wait().unwrap();
+    assert_eq!(observed.take().dispatches, 1, "the device goes on");
 }
