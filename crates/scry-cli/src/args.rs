@@ -192,6 +192,14 @@ pub struct Run {
     pub time: bool,
 }
 
+/// How long a kernel may run.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct TimeLimit {
+    /// Fail if the kernel runs longer than this on a device: `500ms`, `60s`, `2m`.
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub time_limit: Option<Duration>,
+}
+
 /// What a kernel is given.
 #[derive(Debug, Args)]
 pub struct Data {
@@ -246,9 +254,19 @@ pub struct Verify {
     pub selection: Selection,
     #[command(flatten)]
     pub data: Data,
-    /// Units in the last place by which floats may differ; integers may not.
-    #[arg(long, value_name = "ULPS", default_value_t = 0)]
-    pub tolerance: u64,
+    /// Units in the last place (ULP) by which floats may differ; integers may not.
+    #[arg(long = "ulps", visible_alias = "tolerance", value_name = "ULPS", default_value_t = 0)]
+    pub ulps: u64,
+    /// Absolute tolerance for floats, as NumPy's: |found - expected| <= ATOL + RTOL * |expected|.
+    #[arg(long, value_name = "ATOL", default_value = "0", value_parser = tolerance)]
+    #[arg(allow_negative_numbers = true)]
+    pub atol: f64,
+    /// Relative tolerance for floats, see --atol.
+    #[arg(long, value_name = "RTOL", default_value = "0", value_parser = tolerance)]
+    #[arg(allow_negative_numbers = true)]
+    pub rtol: f64,
+    #[command(flatten)]
+    pub limit: TimeLimit,
     /// Compare this device alone with the reference; can be repeated.
     #[arg(long = "device", value_name = "SELECTOR")]
     pub devices: Vec<String>,
@@ -268,10 +286,13 @@ seeded by --seed:
 Without -n there is one invocation for each element of the output; where that does not tell, as
 many as runtime-sized arrays have elements.
 
-WGSL lets most float functions be off by some units in the last place: give --tolerance for them.
+WGSL lets most float functions be off by some units in the last place: give --ulps for them. Where
+numbers of either sign are added up, errors are a fraction of the terms, not of the sum: give --atol
+and --rtol. A float agrees if --ulps allows it, or --atol and --rtol do.
 
 Examples:
-  scry verify kernels/*.wgsl --tolerance 4
+  scry verify kernels/*.wgsl --ulps 4
+  scry verify edges.wgsl --in src=photo.png --atol 1e-6
   scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0
 
 Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
@@ -383,6 +404,14 @@ fn at_least_one(text: &str) -> Result<u64, String> {
     }
 }
 
+/// A tolerance of floats.
+fn tolerance(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value.is_finite() && value >= 0.0 => Ok(value),
+        _ => Err("it is not a finite number of at least 0, such as 1e-6".to_owned()),
+    }
+}
+
 /// A length of time with its unit, such as `500ms`, `60s` or `2m`.
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
@@ -448,6 +477,15 @@ mod tests {
         assert_eq!(seconds("60"), Ok(Duration::from_secs(60)));
         assert_eq!(seconds("250ms"), Ok(Duration::from_millis(250)));
         assert!(seconds("0").is_err() && seconds("").is_err());
+    }
+
+    #[test]
+    fn tolerances_are_finite_and_not_negative() {
+        assert_eq!(tolerance("1e-6"), Ok(1e-6));
+        assert_eq!(tolerance("0"), Ok(0.0));
+        for wrong in ["-1", "nan", "inf", "", "1e999", "small"] {
+            assert!(tolerance(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

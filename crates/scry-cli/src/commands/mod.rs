@@ -7,6 +7,7 @@ mod doctor;
 mod emit;
 mod fuzz;
 mod libraries;
+mod limit;
 mod pages;
 mod reflect;
 mod run;

@@ -7,6 +7,14 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// A kernel that no device runs to its end in the time of a test.
+pub const ENDLESS: &str = "\
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(1) fn endless() {
+    while x[0] < 1u { x[1] += 1u; x[0] = 0u; }
+}
+";
+
 /// A folder in which the program runs, with a cache of its own.
 pub struct Workplace {
     folder: TempDir,

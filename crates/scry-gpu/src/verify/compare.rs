@@ -4,17 +4,22 @@ use std::fmt::Write as _;
 
 use scry_ir::{Scalar, TypeLayout};
 
-use super::ulps::{distance, text};
+use super::tolerance::Tolerance;
+use super::ulps::{difference, distance, text};
 
 /// What comparing the contents of one buffer found.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Comparison {
+    /// How many numbers were compared. If there are none, nothing is known.
+    pub numbers: u64,
     /// How many numbers differ. Floats that differ by less than can be seen, such as the two zeros
     /// or two NaNs, do not.
     pub different: u64,
     /// The largest distance in units in the last place; [`FAR`](super::FAR) where integers differ,
     /// or a NaN stands against a number.
     pub largest_ulps: u64,
+    /// The largest absolute difference of two finite floats.
+    pub largest_difference: f64,
     /// The first number that differs by more than the tolerance.
     pub first_difference: Option<Difference>,
 }
@@ -43,9 +48,10 @@ impl Comparison {
 }
 
 /// Compares two contents of a buffer of a WGSL type. Padding is not looked at. Floats may differ by
-/// `tolerance` units in the last place; integers may not.
+/// `tolerance`: units in the last place, or a [`Tolerance`]; integers may not.
 ///
 /// ```
+/// use scry_gpu::verify::Tolerance;
 /// use scry_gpu::{Scalar, TypeLayout, verify};
 ///
 /// let element = Box::new(TypeLayout::Scalar(Scalar::F32));
@@ -54,18 +60,26 @@ impl Comparison {
 /// let comparison = verify::compare(&words, &bytes([0.0, 1.0]), &bytes([-0.0, 1.0000001]), 0);
 /// assert_eq!(comparison.largest_ulps, 1);
 /// assert_eq!(comparison.first_difference.unwrap().place, "[1]");
+/// let close = Tolerance::close(1e-6, 0.0);
+/// assert!(verify::compare(&words, &bytes([0.0, 1.0]), &bytes([5e-7, 1.0]), close).agrees());
 /// ```
 #[must_use]
-pub fn compare(layout: &TypeLayout, expected: &[u8], found: &[u8], tolerance: u64) -> Comparison {
+pub fn compare(
+    layout: &TypeLayout,
+    expected: &[u8],
+    found: &[u8],
+    tolerance: impl Into<Tolerance>,
+) -> Comparison {
     let mut walk = Walk {
         expected,
         found,
-        tolerance,
+        tolerance: tolerance.into(),
         index: 0,
         path: Vec::new(),
         result: Comparison::default(),
     };
     walk.visit(layout, 0);
+    walk.result.numbers = walk.index;
     walk.result
 }
 
@@ -80,7 +94,7 @@ enum Step<'a> {
 struct Walk<'a> {
     expected: &'a [u8],
     found: &'a [u8],
-    tolerance: u64,
+    tolerance: Tolerance,
     index: u64,
     path: Vec<Step<'a>>,
     result: Comparison,
@@ -153,7 +167,11 @@ impl<'a> Walk<'a> {
     fn differs(&mut self, scalar: Scalar, expected: &[u8], found: &[u8], ulps: u64) {
         self.result.different += 1;
         self.result.largest_ulps = self.result.largest_ulps.max(ulps);
-        if ulps > self.tolerance && self.result.first_difference.is_none() {
+        let apart = difference(scalar, expected, found);
+        if let Some((apart, _)) = apart {
+            self.result.largest_difference = self.result.largest_difference.max(apart);
+        }
+        if !self.tolerance.allows(ulps, apart) && self.result.first_difference.is_none() {
             self.result.first_difference = Some(Difference {
                 index: self.index,
                 place: self.place(),
@@ -238,9 +256,24 @@ mod tests {
         let mut bytes = vec![0; 48];
         let expected = bytes.clone();
         bytes[12..16].fill(1);
-        assert_eq!(compare(&layout("mat3x3f"), &expected, &bytes, 0), Comparison::default());
+        let equal = Comparison { numbers: 9, ..Comparison::default() };
+        assert_eq!(compare(&layout("mat3x3f"), &expected, &bytes, 0), equal);
         bytes[16] = 1;
         let found = compare(&layout("mat3x3f"), &expected, &bytes, 0);
         assert_eq!(found.first_difference.unwrap().place, "[1].x");
+    }
+
+    #[test]
+    fn numbers_are_counted_and_their_largest_difference_found() {
+        let element = Box::new(TypeLayout::Scalar(Scalar::F32));
+        let words = TypeLayout::Array { element, len: None, stride: 4 };
+        let bytes =
+            |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<_>>();
+        let found = compare(&words, &bytes(&[1.0, 0.0, 8.0]), &bytes(&[1.5, 0.0, 7.0]), 0);
+        assert_eq!((found.numbers, found.different, found.largest_difference), (3, 2, 1.0));
+        assert_eq!(compare(&words, &[], &[], 0).numbers, 0);
+        let wide = Tolerance::close(0.5, 0.0625);
+        let found = compare(&words, &bytes(&[1.0, 0.0, 8.0]), &bytes(&[1.5, 0.6, 7.0]), wide);
+        assert_eq!(found.first_difference.unwrap().place, "[1]");
     }
 }

@@ -20,6 +20,7 @@
 mod compare;
 mod failure;
 mod guard;
+mod tolerance;
 mod ulps;
 
 use crate::binding::Binding;
@@ -35,6 +36,7 @@ use scry_ir::TypeLayout;
 pub use compare::{Comparison, Difference, compare};
 pub use failure::is_same_failure;
 pub use guard::{Damage, GuardedRun, run_guarded};
+pub use tolerance::Tolerance;
 pub use ulps::FAR;
 
 /// What a buffer holds when a kernel starts: a slice, array or vector of elements.
@@ -169,11 +171,17 @@ impl Work<'_> {
     }
 
     /// Runs the kernel on a device, and compares with what the reference made of it. Floats may
-    /// differ by `tolerance` units in the last place.
+    /// differ by `tolerance`: units in the last place, or a [`Tolerance`].
     ///
     /// # Errors
     /// As [`Work::run`], but for what the device lacks, which is a verdict.
-    pub fn verify(&self, device: &Device, reference: &[Output], tolerance: u64) -> Result<Verdict> {
+    pub fn verify(
+        &self,
+        device: &Device,
+        reference: &[Output],
+        tolerance: impl Into<Tolerance>,
+    ) -> Result<Verdict> {
+        let tolerance = tolerance.into();
         let found = match self.run(device) {
             Ok(found) => found,
             Err(error) if is_lacking(&error) => return Ok(Verdict::Unable(error)),
@@ -206,7 +214,8 @@ pub fn devices() -> Result<Vec<Device>> {
 
 /// Runs a kernel on every device present, and panics unless all compute what the reference
 /// computes: the CPU, or without it the first device. Each buffer that the kernel writes is
-/// compared; integers must be equal, floats may be `tolerance` units in the last place apart.
+/// compared; integers must be equal, floats may be `tolerance` apart: units in the last place, or a
+/// [`Tolerance`].
 /// `contents` are the buffers at the start, in the order of the bindings, outputs included.
 ///
 /// Devices that cannot run the kernel, for want of a feature, are named on standard error; so is
@@ -220,8 +229,9 @@ pub fn assert_backends_agree(
     wgsl: &str,
     contents: &[&dyn Contents],
     invocations: impl Into<Invocations>,
-    tolerance: u64,
+    tolerance: impl Into<Tolerance>,
 ) {
+    let tolerance = tolerance.into();
     let launch = Launch::invocations(invocations);
     let options = CompileOptions::default();
     let work = Work { wgsl, options: &options, contents, launch: &launch };
@@ -233,7 +243,11 @@ pub fn assert_backends_agree(
 }
 
 /// Where devices disagree with the first of them, as text.
-fn disagreement(work: &Work<'_>, devices: &[Device], tolerance: u64) -> Result<Option<String>> {
+fn disagreement(
+    work: &Work<'_>,
+    devices: &[Device],
+    tolerance: Tolerance,
+) -> Result<Option<String>> {
     let Some((reference, others)) = devices.split_first() else {
         return Device::auto().map(|_| None);
     };
@@ -294,7 +308,7 @@ mod tests {
         let (options, launch) = (CompileOptions::new(), Launch::invocations(3));
         let contents: [&dyn Contents; 1] = [&Bytes(&pairs)];
         let work = Work { wgsl: WGSL, options: &options, contents: &contents, launch: &launch };
-        disagreement(&work, &devices, tolerance).unwrap()
+        disagreement(&work, &devices, tolerance.into()).unwrap()
     }
 
     #[test]

@@ -24,6 +24,15 @@ pub(super) fn distance(scalar: Scalar, a: &[u8], b: &[u8]) -> u64 {
     }
 }
 
+/// The absolute difference of two finite floats, given their bytes, and the magnitude of the first.
+pub(super) fn difference(scalar: Scalar, a: &[u8], b: &[u8]) -> Option<(f64, f64)> {
+    if !matches!(scalar.kind, ScalarKind::Float | ScalarKind::Bfloat) {
+        return None;
+    }
+    let (a, b) = (number(scalar, a), number(scalar, b));
+    (a.is_finite() && b.is_finite()).then(|| ((a - b).abs(), a.abs()))
+}
+
 /// The place of a float among all of its type, zero being 0.
 fn position(bytes: &[u8]) -> i64 {
     let bits = unsigned(bytes);
@@ -101,6 +110,15 @@ mod tests {
         let double = Scalar { kind: ScalarKind::Float, width: 8 };
         let (low, high) = (f64::NEG_INFINITY.to_le_bytes(), f64::INFINITY.to_le_bytes());
         assert_eq!(distance(double, &low, &high), 2 * f64::INFINITY.to_bits());
+    }
+
+    #[test]
+    fn only_finite_floats_have_a_difference() {
+        let of = |a: f32, b: f32| difference(Scalar::F32, &a.to_le_bytes(), &b.to_le_bytes());
+        assert_eq!(of(-2.0, 1.0), Some((3.0, 2.0)));
+        assert_eq!(of(f32::MAX, f32::INFINITY), None);
+        assert_eq!(of(f32::NAN, 1.0), None);
+        assert_eq!(difference(Scalar::I32, &[1, 0, 0, 0], &[2, 0, 0, 0]), None);
     }
 
     #[test]

@@ -5,12 +5,13 @@ mod verdicts;
 
 use std::path::Path;
 
-use scry_gpu::verify::{self, Bytes, Contents, Work};
+use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Work};
 use scry_gpu::{CompileOptions, Device, Launch};
 use scry_ir::{Options, Outline, Program};
 use serde_json::{Value, json};
 
 use self::verdicts::{Tried, Verified};
+use super::limit::Notice;
 use super::run::plan::{self, Plan, Planned};
 use super::run::{image_sizes, request::Request};
 use super::{open, options, read_source, refused};
@@ -20,6 +21,7 @@ use crate::report::{Failure, Report};
 /// Runs and compares every file; not in order if one device disagrees with the reference.
 pub fn run(args: &Verify) -> Result<Report, Failure> {
     let devices = devices(&args.devices)?;
+    devices.1.iter().chain([&devices.0]).for_each(|device| args.limit.set(device));
     let mut report = Report::new(String::new(), Value::Null);
     let mut files = Vec::new();
     for path in &args.files {
@@ -31,7 +33,9 @@ pub fn run(args: &Verify) -> Result<Report, Failure> {
     }
     report.json = json!({
         "reference": verdicts::device_json(&devices.0),
-        "tolerance": args.tolerance,
+        "tolerance": args.ulps,
+        "atol": args.atol,
+        "rtol": args.rtol,
         "files": files,
     });
     Ok(report)
@@ -47,11 +51,20 @@ pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
     let reference = present.remove(0);
     if !selectors.is_empty() {
         present = selectors.iter().map(|name| open(Some(name))).collect::<Result<_, _>>()?;
+        present.retain(|device| verdicts::title(device) != verdicts::title(&reference));
+        if present.is_empty() {
+            return Err(Failure::usage(format!(
+                "there is nothing to compare: --device {} selects {}, the reference itself; help: \
+                 select another device, see `scry devices`",
+                selectors.join(" --device "),
+                verdicts::title(&reference)
+            )));
+        }
     }
     if present.is_empty() {
         let only = verdicts::title(&reference);
         return Err(Failure::Work(format!(
-            "there is nothing to compare: {only} is the only device; `scry doctor` tells what \
+            "there is nothing to compare: {only} is the only device; help: `scry doctor` says what \
              would bring another"
         )));
     }
@@ -112,10 +125,24 @@ fn verify_kernel(
         Program::with_options(source, &options).map_err(|error| refused(path, outline, &error))?;
     fill::fill(&mut request, &mut loaded, program.interface(), args.data.seed)?;
     let plan = plan::make(&request, loaded, program.interface())?;
-    let tried = compare(source, options, &plan, args.tolerance, devices)?;
+    let kernel = program.interface().entry_point.clone();
+    let nothing = |why: &str| {
+        let why = format!("kernel `{kernel}` {why}, so that there is nothing to compare");
+        Err(Failure::file(path, why))
+    };
+    if !plan.buffers.iter().any(|planned| planned.slot.written) {
+        return nothing("writes no buffer");
+    }
+    if plan.invocations.contains(&0) {
+        return nothing("has no invocations");
+    }
+    let tried = compare(args, &kernel, source, options, &plan, devices)?;
+    if tried.iter().any(|tried| matches!(&tried.verdict, Verdict::Ran(it) if numbers(it) == 0)) {
+        return nothing("writes only buffers without elements");
+    }
     Ok(Verified {
         path: path.to_path_buf(),
-        kernel: program.interface().entry_point.clone(),
+        kernel,
         invocations: plan.invocations,
         reference: Some(devices.0.clone()),
         tried,
@@ -123,12 +150,18 @@ fn verify_kernel(
     })
 }
 
+/// How many numbers were compared.
+fn numbers(outputs: &[(String, Comparison)]) -> u64 {
+    outputs.iter().map(|(_, comparison)| comparison.numbers).sum()
+}
+
 /// Runs a plan on every device.
 fn compare(
+    args: &Verify,
+    kernel: &str,
     source: &str,
     options: Options,
     plan: &Plan,
-    tolerance: u64,
     (reference, others): &(Device, Vec<Device>),
 ) -> Result<Vec<Tried>, Failure> {
     let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
@@ -137,9 +170,19 @@ fn compare(
     let options = CompileOptions { entry: options.entry, overrides: options.overrides };
     let launch = launch(plan);
     let work = Work { wgsl: source, options: &options, contents: &contents, launch: &launch };
-    let expected = work.run(reference)?;
+    let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
+    let notice = |device| {
+        let what = format!("kernel `{kernel}` on {}", verdicts::title(device));
+        Notice::start(&what, &args.limit)
+    };
+    let expected = {
+        let _notice = notice(reference);
+        work.run(reference).map_err(|error| args.limit.failure(error, kernel, reference))?
+    };
     let tried = others.iter().map(|device| {
-        let verdict = work.verify(device, &expected, tolerance)?;
+        let _notice = notice(device);
+        let verdict = work.verify(device, &expected, tolerance);
+        let verdict = verdict.map_err(|error| args.limit.failure(error, kernel, device))?;
         Ok(Tried { device: device.clone(), verdict })
     });
     tried.collect()

@@ -57,8 +57,11 @@ impl Verified {
 
     /// True if at least one device ran the kernel, and each that did agrees with the reference.
     pub fn agrees(&self) -> bool {
-        let ran = |tried: &Tried| matches!(tried.verdict, Verdict::Ran(_));
-        self.tried.iter().any(ran) && self.tried.iter().all(Tried::agrees)
+        self.ran() && self.tried.iter().all(Tried::agrees)
+    }
+
+    fn ran(&self) -> bool {
+        self.tried.iter().any(|tried| matches!(tried.verdict, Verdict::Ran(_)))
     }
 
     /// For people.
@@ -72,7 +75,11 @@ impl Verified {
                 false => format!("{path}: {problem}\n"),
             };
         };
-        let verdict = if self.agrees() { "agrees" } else { "DISAGREES" };
+        let verdict = match (self.agrees(), self.ran()) {
+            (true, _) => "agrees",
+            (false, true) => "DISAGREES",
+            (false, false) => "NOT COMPARED, since no device can run it",
+        };
         let count = grid::text(self.invocations);
         let rows: Vec<Vec<String>> = self.tried.iter().flat_map(Tried::rows).collect();
         format!(
@@ -131,20 +138,22 @@ impl Tried {
 
 /// How an output compares.
 fn describe(name: &str, comparison: &Comparison) -> String {
-    let Comparison { different, largest_ulps, first_difference } = comparison;
+    let Comparison { numbers, different, largest_ulps, largest_difference, first_difference } =
+        comparison;
+    let apart = match *largest_ulps {
+        FAR if *largest_difference == 0.0 => String::new(),
+        FAR => format!("at most {largest_difference:.2e} apart; "),
+        ulps => format!("at most {ulps} ULP, {largest_difference:.2e} apart; "),
+    };
     let Some(Difference { index, place, expected, found, .. }) = first_difference else {
-        return match largest_ulps {
+        return match different {
             0 => "equal".to_owned(),
-            ulps => format!("{ulps} ULP at most; {different} numbers differ"),
+            _ => format!("{apart}{different} of {numbers} numbers differ"),
         };
     };
-    let apart = match *largest_ulps {
-        FAR => String::new(),
-        ulps => format!("{ulps} ULP at most; "),
-    };
     format!(
-        "{apart}{different} numbers differ; first {name}{place} (number {index}) is {found}, not \
-         {expected}"
+        "{apart}{different} of {numbers} numbers differ; first {name}{place} (number {index}) is \
+         {found}, not {expected}"
     )
 }
 
@@ -163,7 +172,9 @@ fn output_json((name, comparison): &(String, Comparison)) -> Value {
         "name": name,
         "agrees": comparison.agrees(),
         "different": comparison.different,
+        "numbers": comparison.numbers,
         "largest_ulps": ulps(comparison.largest_ulps),
+        "largest_difference": comparison.largest_difference,
         "first_difference": first,
     })
 }

@@ -1,0 +1,98 @@
+//! Time limits given on the command line, and notices while work goes on.
+
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use scry_gpu::{Device, GpuError};
+
+use crate::args::TimeLimit;
+use crate::report::{Failure, note};
+
+/// When the first notice is due; each further one is due after twice the time.
+const FIRST: Duration = Duration::from_secs(5);
+
+impl TimeLimit {
+    /// Has a device end what takes longer.
+    pub fn set(&self, device: &Device) {
+        device.set_time_limit(self.time_limit);
+    }
+
+    /// Why a kernel could not be run. An expired limit is named as it was given.
+    pub fn failure(&self, error: GpuError, kernel: &str, device: &Device) -> Failure {
+        match (&error, self.time_limit) {
+            (GpuError::Timeout { .. }, Some(limit)) => Failure::Work(format!(
+                "kernel `{kernel}` did not finish on {} within --time-limit {}; help: look for a \
+                 loop that does not end, or give a longer --time-limit",
+                device.info().name,
+                humantime::format_duration(limit)
+            )),
+            _ => error.into(),
+        }
+    }
+}
+
+/// Says on a terminal, from time to time, that work still goes on; ends when dropped.
+pub struct Notice {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Notice {
+    /// Work on `what` that begins now. Silent if standard error is no terminal.
+    pub fn start(what: &str, limit: &TimeLimit) -> Self {
+        if !io::stderr().is_terminal() {
+            return Self { stop: None, thread: None };
+        }
+        let hint = match limit.time_limit {
+            Some(limit) => format!("--time-limit {}", humantime::format_duration(limit)),
+            None => "Ctrl+C stops it".to_owned(),
+        };
+        let what = what.to_owned();
+        Self::with(FIRST, move |elapsed| {
+            note(&format!("still running after {} s: {what} ({hint})", elapsed.as_secs()));
+        })
+    }
+
+    fn with(first: Duration, mut say: impl FnMut(Duration) + Send + 'static) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let (mut elapsed, mut next) = (Duration::ZERO, first);
+            while stopped.recv_timeout(next.saturating_sub(elapsed))
+                == Err(RecvTimeoutError::Timeout)
+            {
+                say(next);
+                (elapsed, next) = (next, next.saturating_mul(2));
+            }
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+}
+
+impl Drop for Notice {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It only prints, and there is nothing to do about a failure of that.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notices_become_rarer_and_end() {
+        let (sender, receiver) = mpsc::channel();
+        let notice = Notice::with(Duration::from_millis(5), move |elapsed| {
+            sender.send(elapsed.as_millis()).expect("the test still listens");
+        });
+        let first: Vec<u128> = receiver.iter().take(4).collect();
+        assert_eq!(first, [5, 10, 20, 40]);
+        drop(notice);
+        assert!(receiver.iter().count() < 2, "after the end there are no more");
+    }
+}
