@@ -86,7 +86,7 @@ impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
         match error.kind() {
             // Larger than the device takes is the device's matter, not a slip on the command line.
-            ErrorKind::Usage if !matches!(error, GpuError::TooLarge { .. }) => {
+            ErrorKind::Usage if !matches!(error, GpuError::TooLarge(_)) => {
                 Self::Usage(error.to_string())
             }
             _ => Self::Work(error.to_string()),

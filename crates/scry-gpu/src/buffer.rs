@@ -8,7 +8,7 @@ use crate::binding::{Binding, Sealed, View};
 use crate::context::Context;
 use crate::driver::MemoryKind;
 use crate::element::Element;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, RangeError, Result, TooLargeError};
 use crate::memory::Memory;
 use crate::slice::Slice;
 use crate::{Device, encode};
@@ -165,11 +165,11 @@ impl<T: Element> Buffer<T> {
         if start > end || end > self.len {
             let len = self.len;
             let name = encode::quoted(&self.label);
-            return Err(GpuError::Range {
+            return Err(GpuError::Range(RangeError {
                 operation,
                 problem: format!("elements {start}..{end} of {name}, which has {len}"),
-                remedy: format!("stay within 0..{len}, the end not before the start"),
-            });
+                help: format!("stay within 0..{len}, the end not before the start"),
+            }));
         }
         Ok(Slice::new(self, start, end - start))
     }
@@ -181,14 +181,14 @@ fn byte_size<T: Element>(context: &Context, len: usize) -> Result<u64> {
     let size = len as u128 * size_of::<T>() as u128;
     match u64::try_from(size) {
         Ok(size) if size <= limit => Ok(size),
-        _ => Err(GpuError::TooLarge {
+        _ => Err(GpuError::TooLarge(TooLargeError {
             what: format!("a buffer of {len} elements of {} bytes", size_of::<T>()),
             requested: format!("{size} bytes"),
             device: context.info.name.clone(),
             limit: format!("{limit} bytes"),
             limit_name: "max_buffer_size",
-            remedy: "split the data over several buffers".to_owned(),
-        }),
+            help: "split the data over several buffers".to_owned(),
+        })),
     }
 }
 

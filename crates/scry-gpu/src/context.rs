@@ -10,7 +10,7 @@ use crate::command::{Barrier, Command, Stages, Step};
 use crate::copy::Copier;
 use crate::cut::{Cuts, Notice};
 use crate::driver::{Driver, MemoryId, MemoryKind, Point, RecordingId, Work};
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, GpuError, InterruptedError, Result, TimeoutError};
 use crate::hazard::Hazards;
 use crate::info::DeviceInfo;
 use crate::kernel::KernelInner;
@@ -138,7 +138,7 @@ impl Context {
     pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
         self.check_alive()?;
         match Memory::allocate(&self.driver, &self.account, kind, size, label) {
-            Err(GpuError::OutOfMemory { .. }) if self.has_unfinished_work() => {
+            Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
                 self.wait_for_all(Told::None)?;
                 let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
                 self.note_loss(again)
@@ -299,7 +299,9 @@ impl Context {
                 continue;
             }
             if self.interrupts.load(Ordering::Acquire) != interrupts {
-                return Err(GpuError::Interrupted { device: self.info.name.clone() });
+                return Err(GpuError::Interrupted(InterruptedError {
+                    device: self.info.name.clone(),
+                }));
             }
         }
     }
@@ -331,7 +333,7 @@ impl Context {
 
     /// Passes a driver's result on; a lost device is remembered.
     pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
-        if let Err(GpuError::DeviceLost { reason, .. }) = &result {
+        if let Err(GpuError::DeviceLost(DeviceLostError { reason, .. })) = &result {
             self.lose(reason.clone());
         }
         result
@@ -351,7 +353,10 @@ impl Context {
     }
 
     fn lost_error(&self, reason: &str) -> GpuError {
-        GpuError::DeviceLost { device: self.info.name.clone(), reason: reason.to_owned() }
+        GpuError::DeviceLost(DeviceLostError {
+            device: self.info.name.clone(),
+            reason: reason.to_owned(),
+        })
     }
 
     /// Ends work up to `point` that did not finish within the time limit; gives the device up if
@@ -369,7 +374,7 @@ impl Context {
 
     fn timed_out(&self, limit: Duration, remedy: &str) -> GpuError {
         let device = self.info.name.clone();
-        GpuError::Timeout { device, limit, remedy: remedy.to_owned() }
+        GpuError::Timeout(TimeoutError { device, limit, help: remedy.to_owned() })
     }
 
     fn has_unfinished_work(&self) -> bool {

@@ -8,7 +8,7 @@ use crate::command::{Bound, Command, Dispatch, Span};
 use crate::context::Context;
 use crate::copy;
 use crate::driver::MemoryKind;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, RangeError, Result, WrongDeviceError};
 use crate::kernel::Kernel;
 use crate::launch::{self, Launch};
 use crate::list::CommandList;
@@ -27,14 +27,14 @@ pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, label: &str
     if Arc::ptr_eq(user, owner) {
         return Ok(());
     }
-    Err(GpuError::WrongDevice {
+    Err(GpuError::WrongDevice(WrongDeviceError {
         what: quoted(label),
         owner: owner.info.name.clone(),
         user: user.info.name.clone(),
-        remedy: "use it with the Device that made it (two opens of one device are two Devices; \
+        help: "use it with the Device that made it (two opens of one device are two Devices; \
                  clone the Device instead), or download and upload it"
             .to_owned(),
-    })
+    }))
 }
 
 /// Submits a copy by itself, on behalf of the public function that errors name.
@@ -61,7 +61,7 @@ pub(crate) fn copy(
     same_device(context, dst.context, dst.label)?;
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
-        return Err(GpuError::Range {
+        return Err(GpuError::Range(RangeError {
             operation,
             problem: format!(
                 "{} elements of {} do not fit the {} elements of {}",
@@ -70,14 +70,14 @@ pub(crate) fn copy(
                 count(&dst),
                 quoted(dst.label)
             ),
-            remedy: "copy between slices of one length".to_owned(),
-        });
+            help: "copy between slices of one length".to_owned(),
+        }));
     }
     let (Some((_, a)), Some((_, b))) = (src.bytes(), dst.bytes()) else {
         return Ok(());
     };
     if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
-        return Err(GpuError::Range {
+        return Err(GpuError::Range(RangeError {
             operation,
             problem: format!(
                 "source bytes {}..{} and destination bytes {}..{} of {} overlap",
@@ -87,8 +87,8 @@ pub(crate) fn copy(
                 b.end(),
                 quoted(src.label)
             ),
-            remedy: "copy through another buffer".to_owned(),
-        });
+            help: "copy through another buffer".to_owned(),
+        }));
     }
     copy::append(context, list, [src, dst])
 }

@@ -18,7 +18,7 @@ use crate::driver::{
     Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
     Work,
 };
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
 use crate::process::Process;
 use crate::report::Meaning;
@@ -103,7 +103,7 @@ pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
 }
 
 fn ended(info: &DeviceInfo) -> GpuError {
-    GpuError::DeviceLost { device: info.name.clone(), reason: ENDING.to_owned() }
+    GpuError::DeviceLost(DeviceLostError { device: info.name.clone(), reason: ENDING.to_owned() })
 }
 
 /// Has the gate closed when the process ends, before what is registered by now.

@@ -10,7 +10,7 @@ use crate::check;
 use crate::context::Context;
 use crate::device;
 use crate::driver::{CompileJob, Driver, KernelId, NativeJob};
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, Result, WrongDeviceError};
 use crate::launch::{self, Grid};
 use crate::native::{self, NativeSpec};
 use crate::report::Meaning;
@@ -194,12 +194,12 @@ impl Kernel {
         if Arc::ptr_eq(&self.inner.driver, &context.driver) {
             return Ok(());
         }
-        Err(GpuError::WrongDevice {
+        Err(GpuError::WrongDevice(WrongDeviceError {
             what: format!("kernel `{}`", self.entry_point()),
             owner: self.inner.driver.info().name.clone(),
             user: context.info.name.clone(),
-            remedy: "compile it for the device that it is to run on".to_owned(),
-        })
+            help: "compile it for the device that it is to run on".to_owned(),
+        }))
     }
 
     /// Whether it is not WGSL.

@@ -6,7 +6,7 @@ use std::slice::from_ref;
 use scry_ir::{FoldParams, Interface};
 
 use crate::element::{Element, ElementLayout, bytes_of};
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
@@ -212,11 +212,13 @@ pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> 
 fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]> {
     let mut groups = [0; 3];
     for axis in 0..3 {
-        let count = u128::try_from(count[axis]).map_err(|_| GpuError::Argument {
-            kernel: interface.entry_point.clone(),
-            argument: "size of the launch".into(),
-            problem: format!("{} invocations along {}", count[axis], AXES[axis]),
-            remedy: "give a number from 0 to 4294967295".into(),
+        let count = u128::try_from(count[axis]).map_err(|_| {
+            GpuError::Argument(ArgumentError {
+                kernel: interface.entry_point.clone(),
+                argument: "size of the launch".into(),
+                problem: format!("{} invocations along {}", count[axis], AXES[axis]),
+                help: "give a number from 0 to 4294967295".into(),
+            })
         })?;
         groups[axis] = count.div_ceil(u128::from(interface.workgroup_size[axis].max(1)));
     }
@@ -244,19 +246,19 @@ fn check_axes(
             }
             _ => format!("{invocations} invocations, {} workgroups of {width}", groups[axis]),
         };
-        return Err(GpuError::TooLarge {
+        return Err(GpuError::TooLarge(TooLargeError {
             what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
             requested: counted,
             device: info.name.clone(),
             limit: MOST.to_string(),
             limit_name: "invocations on an axis",
-            remedy: format!(
+            help: format!(
                 "launch at most {} workgroups along {} and let each invocation do several \
                  elements, or use another axis",
                 MOST / width,
                 AXES[axis]
             ),
-        });
+        }));
     }
     Ok(())
 }
@@ -304,16 +306,16 @@ pub(crate) fn too_many_natively(
 ) -> GpuError {
     let [x, y, z] = groups;
     let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
-    GpuError::TooLarge {
+    GpuError::TooLarge(TooLargeError {
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} x {y} x {z} workgroups"),
         device: info.name.clone(),
         limit: format!("{most_x} x {most_y} x {most_z} of a kernel that is not WGSL"),
         limit_name: "max_native_workgroups",
-        remedy: "spread the launch over another axis, let each invocation do several elements, \
+        help: "spread the launch over another axis, let each invocation do several elements, \
                  or launch parts of the data one after the other"
             .into(),
-    }
+    })
 }
 
 fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
@@ -321,7 +323,7 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
     let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
     let most = info.limits.max_native_workgroups;
     let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
-    GpuError::TooLarge {
+    GpuError::TooLarge(TooLargeError {
         what: format!("the launch of kernel `{}`", interface.entry_point),
         requested: format!("{x} x {y} x {z} = {total} workgroups"),
         device: info.name.clone(),
@@ -330,10 +332,10 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
             most[0], most[1], most[2]
         ),
         limit_name: "max_native_workgroups",
-        remedy: "use larger workgroups, let each invocation do several elements, or launch parts \
+        help: "use larger workgroups, let each invocation do several elements, or launch parts \
                  of the data one after the other"
             .into(),
-    }
+    })
 }
 
 #[cfg(test)]

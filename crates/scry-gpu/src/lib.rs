@@ -83,7 +83,12 @@ pub use binding::Binding;
 pub use buffer::Buffer;
 pub use device::Device;
 pub use element::{Element, ElementLayout, Field};
-pub use error::{Attempt, ErrorKind, GpuError, NoDevice, Result};
+pub use error::{
+    ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,
+    InterruptedError, KernelError, LanguageError, LibraryError, NoDevice, OutOfMemoryError,
+    RangeError, Result, SourceError, TimeoutError, TooLargeError, UnsupportedError,
+    WrongDeviceError,
+};
 pub use half::{bf16, f16};
 pub use info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress, Workaround};
 pub use kernel::{CompileOptions, Kernel};
@@ -95,6 +100,8 @@ pub use native::{
     TensorElement, TensorMap, TensorSwizzle,
 };
 pub use scry_gpu_derive::Element;
-pub use scry_ir::{Features, Interface, Scalar, ScalarKind, ShaderError, TypeLayout};
+pub use scry_ir::{
+    Features, Interface, Location, Scalar, ScalarKind, ShaderError, ShaderErrorKind, TypeLayout,
+};
 pub use slice::Slice;
 pub use ticket::{Download, Recording, Ticket};

@@ -16,7 +16,7 @@ pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, LanguageError, Result};
 
 /// What a kernel that is not WGSL is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -352,12 +352,12 @@ fn text(out: &mut Vec<u8>, text: &str) {
 /// Refuses what no driver could be given.
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
     let refuse = |argument: &str, problem: String, remedy: &str| {
-        Err(GpuError::Argument {
+        Err(GpuError::Argument(ArgumentError {
             kernel: entry.to_owned(),
             argument: argument.to_owned(),
             problem,
-            remedy: remedy.to_owned(),
-        })
+            help: remedy.to_owned(),
+        }))
     };
     if entry.is_empty() || entry.contains(|c: char| c.is_control() || c.is_whitespace()) {
         let remedy = "give the name of a kernel as the source spells it (in CUDA C, one that is \
@@ -385,13 +385,12 @@ pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<(
 
 /// The refusal of a driver that runs WGSL alone.
 pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuError {
-    GpuError::Language {
+    GpuError::Language(LanguageError {
         kernel: kernel.to_owned(),
         language,
         device: device.to_owned(),
-        remedy:
-            "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \
+        help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \
                  in WGSL, which runs on every device"
-                .to_owned(),
-    }
+            .to_owned(),
+    })
 }

@@ -11,7 +11,7 @@ use std::thread::{self, ThreadId};
 use crate::command::{Command, Span};
 use crate::context::Context;
 use crate::driver::{MemoryId, MemoryKind, Point};
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, KernelError, Result};
 use crate::list::CommandList;
 use crate::memory::Memory;
 
@@ -172,14 +172,14 @@ impl Watch {
             1 => "the launch".to_owned(),
             all => format!("launch {number} of {all}"),
         };
-        GpuError::Kernel {
+        GpuError::Kernel(KernelError {
             kernel: launch.kernel.clone(),
             device: context.info.name.clone(),
             driver: context.info.driver.clone(),
             problem: format!("{which} {problem}"),
             limit: limit.clone(),
-            remedy: remedy.clone(),
-        }
+            help: remedy.clone(),
+        })
     }
 }
 
@@ -279,6 +279,7 @@ impl Failures {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::InterruptedError;
     use crate::id::Slots;
 
     /// Failures of this thread's submissions, or of another's; each wrote the allocation.
@@ -288,7 +289,7 @@ mod tests {
             point: Point(*point),
             thread: if is_own { thread::current().id() } else { other },
             wrote: vec![wrote],
-            error: GpuError::Interrupted { device: point.to_string() },
+            error: GpuError::Interrupted(InterruptedError { device: point.to_string() }),
             told: None,
             maker_told: None,
         };
@@ -303,7 +304,7 @@ mod tests {
 
     fn told(failures: &Failures, point: u64, told: Told, last: u64) -> Option<String> {
         failures.concerning(Point(point), told, Point(last)).map(|error| match error {
-            GpuError::Interrupted { device } => device,
+            GpuError::Interrupted(InterruptedError { device }) => device,
             other => panic!("{other}"),
         })
     }

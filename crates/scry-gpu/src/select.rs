@@ -33,7 +33,7 @@ impl Found {
                 Err(absence) => found.attempts.push(Attempt {
                     backend: backend.kind,
                     reason: absence.reason,
-                    remedy: absence.remedy,
+                    help: absence.remedy,
                 }),
             }
         }
@@ -67,8 +67,7 @@ impl Found {
                 Err(error) => self.attempts.push(Attempt {
                     backend: adapter.info().backend,
                     reason: format!("{} did not open: {error}", adapter.info().name),
-                    remedy: "update the driver, or choose another device with SCRY_DEVICE"
-                        .to_owned(),
+                    help: "update the driver, or choose another device with SCRY_DEVICE".to_owned(),
                 }),
             }
         }
@@ -90,7 +89,7 @@ fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
     Attempt {
         backend,
         reason: "this build leaves it out".to_owned(),
-        remedy: format!("build with the feature: cargo add scry-gpu --features {feature}"),
+        help: format!("build with the feature: cargo add scry-gpu --features {feature}"),
     }
 }
 
@@ -164,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_backend_that_is_left_out_says_how_to_have_it() {
-        let text = left_out_attempt(BackendKind::Cuda, "cuda").remedy;
+        let text = left_out_attempt(BackendKind::Cuda, "cuda").help;
         assert_eq!(text, "build with the feature: cargo add scry-gpu --features cuda");
         let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
         assert!(!BACKENDS.iter().any(|backend| kinds(&backend.kind)), "in the build, or left out");

@@ -3,7 +3,7 @@
 use crate::binding::{Binding, Sealed, View};
 use crate::buffer::Buffer;
 use crate::element::{self, Element};
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, RangeError, Result};
 use crate::list::CommandList;
 use crate::{encode, transfer};
 
@@ -145,11 +145,11 @@ impl<'a, T: Element> Slice<'a, T> {
             return Ok(());
         }
         let name = encode::quoted(self.buffer.label());
-        Err(GpuError::Range {
+        Err(GpuError::Range(RangeError {
             operation,
             problem: format!("{given} elements were given for {} elements of {name}", self.len),
-            remedy: "give as many as there are, or take a slice of the buffer".to_owned(),
-        })
+            help: "give as many as there are, or take a slice of the buffer".to_owned(),
+        }))
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::context::{Context, Recorded};
 use crate::driver::{MemoryId, Point};
 use crate::element::{self, Element};
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, RangeError, Result};
 use crate::memory::Memory;
 
 /// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
@@ -152,11 +152,11 @@ impl<T: Element> Download<T> {
 
     fn read(&self, copy: &HostCopy, point: Option<Point>) -> Result<Vec<T>> {
         let Some(point) = point else {
-            return Err(GpuError::Range {
+            return Err(GpuError::Range(RangeError {
                 operation: "Download::get",
                 problem: "the batch that reads these elements was not submitted".to_owned(),
-                remedy: "submit the batch, or replay the recording, first".to_owned(),
-            });
+                help: "submit the batch, or replay the recording, first".to_owned(),
+            }));
         };
         self.context.wait_for_reading(point, copy.source)?;
         let mut out = element::zeroed(self.len);

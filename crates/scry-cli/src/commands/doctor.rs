@@ -111,8 +111,9 @@ fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -
         let _ = writeln!(text, "unless told otherwise, {backend}:{index} is used ({name})");
         let _ = writeln!(text, "    {PREFERENCE}");
     }
-    for Attempt { backend, reason, remedy } in absent {
-        let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {remedy}");
+    for attempt in absent {
+        let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
+        let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {help}");
     }
     text += &libraries::text(libraries);
     match scry_gpu::disk_cache::directory() {
@@ -148,9 +149,9 @@ fn to_json(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]
     };
     let backend = |attempt: &Attempt| {
         json!({
-            "backend": attempt.backend.name(),
-            "reason": attempt.reason,
-            "remedy": attempt.remedy,
+            "backend": attempt.backend().name(),
+            "reason": attempt.reason(),
+            "remedy": attempt.help(),
         })
     };
     let folder = scry_gpu::disk_cache::directory();

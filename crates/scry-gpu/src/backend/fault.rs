@@ -8,7 +8,7 @@ use crate::command::Step;
 use crate::driver::{
     CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId, Work,
 };
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
 use crate::info::DeviceInfo;
 use crate::report::Meaning;
 
@@ -97,15 +97,15 @@ impl FaultDriver {
         }
         if self.plan.lost.load(Ordering::Relaxed) {
             let reason = format!("injected at {call}");
-            return Err(GpuError::DeviceLost { device: device(), reason });
+            return Err(GpuError::DeviceLost(DeviceLostError { device: device(), reason }));
         }
         if strikes && self.plan.fault == Fault::OutOfMemory {
-            return Err(GpuError::OutOfMemory {
+            return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 device: device(),
                 requested: 0,
                 label: call.to_owned(),
                 detail: "injected".to_owned(),
-            });
+            }));
         }
         Ok(())
     }

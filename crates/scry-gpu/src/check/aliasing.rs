@@ -4,7 +4,7 @@ use scry_ir::{Binding, Interface};
 
 use super::arguments::{bound_size, given};
 use super::{Argument, place};
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 
 /// Refuses bindings that overlap where at least one is written.
 pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
@@ -49,7 +49,7 @@ fn refuse(
         (true, false) => format!("the kernel writes `{}`", first.name),
         _ => format!("the kernel writes `{}`", second.name),
     };
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: interface.entry_point.clone(),
         argument: given(second, argument),
         problem: format!(
@@ -57,7 +57,6 @@ fn refuse(
             end - 1,
             place(first)
         ),
-        remedy: "give buffers or slices that do not overlap, or declare one binding for both"
-            .into(),
-    }
+        help: "give buffers or slices that do not overlap, or declare one binding for both".into(),
+    })
 }

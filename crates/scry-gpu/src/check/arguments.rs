@@ -6,7 +6,7 @@ use scry_ir::{Access, Binding, Interface, Space};
 
 use super::limits::binding_limit;
 use super::{Argument, aliasing, place, types};
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// Checks the arguments of a launch that does something: number, types, sizes, offsets, limits,
@@ -94,12 +94,12 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
         write!(remedy, "{separator} {}: {}, {how}", place(binding), binding.layout)
             .expect("a string takes whatever is written");
     }
-    Err(GpuError::Argument {
+    Err(GpuError::Argument(ArgumentError {
         kernel: interface.entry_point.clone(),
         argument: "buffers".into(),
         problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
-        remedy,
-    })
+        help: remedy,
+    }))
 }
 
 fn were(count: usize) -> String {
@@ -185,17 +185,17 @@ fn limit(
     if bound <= limit {
         return Ok(());
     }
-    Err(GpuError::TooLarge {
+    Err(GpuError::TooLarge(TooLargeError {
         what: format!("kernel `{}`, {}", interface.entry_point, given(binding, argument)),
         requested: format!("{bound} bytes"),
         device: info.name.clone(),
         limit: format!("{limit} bytes"),
         limit_name,
-        remedy: match binding.space {
+        help: match binding.space {
             Space::Uniform => "declare it as var<storage, read>".into(),
             Space::Storage => "launch on slices of the buffer, one after the other".into(),
         },
-    })
+    }))
 }
 
 /// A binding and what was given for it, as errors name them.
@@ -213,10 +213,10 @@ fn refuse(
     problem: String,
     remedy: String,
 ) -> GpuError {
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: interface.entry_point.clone(),
         argument: given(binding, argument),
         problem,
-        remedy,
-    }
+        help: remedy,
+    })
 }

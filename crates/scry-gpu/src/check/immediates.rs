@@ -4,7 +4,7 @@ use scry_ir::{Immediates, Interface, TypeLayout};
 
 use super::types::{self, Host, Mismatch};
 use crate::element::ElementLayout;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 use crate::native::is_opaque;
 
 /// The immediates of a launch: layout, name of the Rust type, bytes.
@@ -23,11 +23,13 @@ pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Res
         (Some(declared), None) => Err(missing(declared)),
         (Some(declared), Some(given)) => block(declared, given),
     };
-    block.map_err(|(argument, mismatch)| GpuError::Argument {
-        kernel: interface.entry_point.clone(),
-        argument,
-        problem: mismatch.problem,
-        remedy: mismatch.remedy,
+    block.map_err(|(argument, mismatch)| {
+        GpuError::Argument(ArgumentError {
+            kernel: interface.entry_point.clone(),
+            argument,
+            problem: mismatch.problem,
+            help: mismatch.remedy,
+        })
     })
 }
 

@@ -3,7 +3,7 @@
 use scry_ir::{Binding, Features, Interface, Space};
 
 use super::place;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
 use crate::info::{DeviceInfo, Limits};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
@@ -21,12 +21,12 @@ pub(crate) fn kernel_limits(
 ) -> Result<()> {
     let missing = interface.features.difference(info.features);
     if !missing.is_empty() {
-        return Err(GpuError::Unsupported {
+        return Err(GpuError::Unsupported(UnsupportedError {
             kernel: interface.entry_point.clone(),
             features: missing,
             device: info.name.clone(),
-            remedy: remedy(missing),
-        });
+            help: remedy(missing),
+        }));
     }
     let check = Check { interface, info };
     check.workgroup_size()?;
@@ -55,12 +55,12 @@ impl Check<'_> {
         let limits = &self.info.limits;
         for axis in 0..3 {
             if size[axis] == 0 {
-                return Err(GpuError::Argument {
+                return Err(GpuError::Argument(ArgumentError {
                     kernel: self.interface.entry_point.clone(),
                     argument: "@workgroup_size".into(),
                     problem: format!("0 invocations along {}", AXES[axis]),
-                    remedy: "give each axis at least 1".into(),
-                });
+                    help: "give each axis at least 1".into(),
+                }));
             }
             self.at_most(
                 &|| format!("@workgroup_size along {}", AXES[axis]),
@@ -149,13 +149,13 @@ impl Check<'_> {
         if requested <= limit {
             return Ok(());
         }
-        Err(GpuError::TooLarge {
+        Err(GpuError::TooLarge(TooLargeError {
             what: format!("kernel `{}`, {}", self.interface.entry_point, what()),
             requested: format!("{requested}{unit}"),
             device: self.info.name.clone(),
             limit: format!("{limit}{unit}"),
             limit_name,
-            remedy: remedy.into(),
-        })
+            help: remedy.into(),
+        }))
     }
 }

@@ -8,7 +8,7 @@ use crate::binding::Binding;
 use crate::check::{self, Argument};
 use crate::device::Device;
 use crate::encode;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 use crate::native::{NativeBinding, NativeInterface};
 
 /// Checks number, types, lengths and overlaps of the buffers that a plan is given.
@@ -73,7 +73,7 @@ fn length(name: &str, declared: &Buffer, argument: &Argument<'_>) -> Result<()> 
         label => format!(" (given buffer `{label}`)"),
     };
     let what = if scalar(declared.element).is_some() { "elements" } else { "bytes" };
-    Err(GpuError::Argument {
+    Err(GpuError::Argument(ArgumentError {
         kernel: name.to_owned(),
         argument: format!("`{}`{whose}", declared.name),
         problem: format!(
@@ -81,6 +81,6 @@ fn length(name: &str, declared: &Buffer, argument: &Argument<'_>) -> Result<()> 
             argument.size / size,
             declared.len
         ),
-        remedy: "give a buffer of that length at least, or smaller sizes".to_owned(),
-    })
+        help: "give a buffer of that length at least, or smaller sizes".to_owned(),
+    }))
 }

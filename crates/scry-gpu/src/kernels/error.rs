@@ -3,26 +3,28 @@
 use scry_ptx::Target;
 use scry_ptx::kernels::{Kernel, KernelError, Place};
 
-use crate::error::GpuError;
+use crate::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// The error for what scry-ptx has no kernel for, as the entry point of this name.
 pub(super) fn refused(info: &DeviceInfo, name: &str, error: KernelError) -> GpuError {
     match error {
         KernelError::Target { kernel, needed, .. } => lacking(info, kernel, needed),
-        KernelError::Argument { argument, problem, remedy, .. } => GpuError::Argument {
-            kernel: name.to_owned(),
-            argument: argument.to_owned(),
-            problem: format!("it is {problem}"),
-            remedy: remedy.to_owned(),
-        },
+        KernelError::Argument { argument, problem, remedy, .. } => {
+            GpuError::Argument(ArgumentError {
+                kernel: name.to_owned(),
+                argument: argument.to_owned(),
+                problem: format!("it is {problem}"),
+                help: remedy.to_owned(),
+            })
+        }
         // There are no others at present.
-        other => GpuError::Argument {
+        other => GpuError::Argument(ArgumentError {
             kernel: name.to_owned(),
             argument: "arguments".to_owned(),
             problem: other.to_string(),
-            remedy: "ask for something else".to_owned(),
-        },
+            help: "ask for something else".to_owned(),
+        }),
     }
 }
 
@@ -40,7 +42,7 @@ pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuE
             "run it on such a GPU (Device::list shows those present)",
         ),
     };
-    GpuError::Capability {
+    GpuError::Capability(CapabilityError {
         kernel,
         needed: format!("compute capability {major}.{minor}{rest}"),
         device: info.title(),
@@ -48,8 +50,8 @@ pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuE
             || "none".to_owned(),
             |[major, minor]| format!("compute capability {major}.{minor}"),
         ),
-        remedy: remedy.to_owned(),
-    }
+        help: remedy.to_owned(),
+    })
 }
 
 /// What passes between the steps of plans, as errors call it.
@@ -58,38 +60,40 @@ pub(super) const SCRATCH: &str = "memory between the launches of one computation
 /// The error for memory between steps that is beyond a device: nobody gave it, to be divided.
 pub(super) fn without_scratch(error: GpuError) -> GpuError {
     match error {
-        GpuError::TooLarge { requested, device, limit, limit_name, .. } => GpuError::TooLarge {
-            what: SCRATCH.to_owned(),
-            requested,
-            device,
-            limit,
-            limit_name,
-            remedy: "compute it in parts".to_owned(),
-        },
+        GpuError::TooLarge(TooLargeError { requested, device, limit, limit_name, .. }) => {
+            GpuError::TooLarge(TooLargeError {
+                what: SCRATCH.to_owned(),
+                requested,
+                device,
+                limit,
+                limit_name,
+                help: "compute it in parts".to_owned(),
+            })
+        }
         other => other,
     }
 }
 
 /// The error for a step that takes a buffer which its plan does not have.
 pub(super) fn misplaced(place: Place) -> GpuError {
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: "plan".to_owned(),
         argument: "steps".to_owned(),
         problem: format!("one of them takes {place:?}, which the plan does not have"),
-        remedy: "count arguments and pieces of scratch memory from 0".to_owned(),
-    }
+        help: "count arguments and pieces of scratch memory from 0".to_owned(),
+    })
 }
 
 /// The error for a launch that is no whole number of clusters, or has no blocks.
 pub(super) fn misshapen(kernel: &dyn Kernel, cluster: [u32; 3]) -> GpuError {
     let [x, y, z] = kernel.launch().grid;
     let [a, b, c] = cluster;
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: kernel.name(),
         argument: "grid".to_owned(),
         problem: format!(
             "{x} x {y} x {z} blocks, which are no whole clusters of {a} x {b} x {c} blocks"
         ),
-        remedy: "launch at least one block on each axis, and a multiple of the cluster".to_owned(),
-    }
+        help: "launch at least one block on each axis, and a multiple of the cluster".to_owned(),
+    })
 }

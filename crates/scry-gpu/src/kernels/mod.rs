@@ -28,7 +28,7 @@ use crate::binding::Binding;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::element::ElementLayout;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 use crate::info::DeviceInfo;
 use crate::native::{self, Factor, Language};
 use scry_ir::ScalarKind;
@@ -166,11 +166,13 @@ fn machine(info: &DeviceInfo) -> Option<Machine> {
 
 /// Sizes of an operation by their names, as kernels count them.
 fn sizes<const N: usize>(operation: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
-    let refused = |(name, size): (&str, i128)| GpuError::Argument {
-        kernel: operation.to_owned(),
-        argument: name.to_owned(),
-        problem: format!("{size} is no number of elements"),
-        remedy: "give a number from 0 on".to_owned(),
+    let refused = |(name, size): (&str, i128)| {
+        GpuError::Argument(ArgumentError {
+            kernel: operation.to_owned(),
+            argument: name.to_owned(),
+            problem: format!("{size} is no number of elements"),
+            help: "give a number from 0 on".to_owned(),
+        })
     };
     if let Some(wrong) = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err()) {
         return Err(refused(wrong));

@@ -9,7 +9,7 @@ use scry_ptx::kernels::{norm, softmax};
 use super::{Kernels, Prepared, element};
 use crate::binding::Binding;
 use crate::buffer::Buffer;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 use crate::native::Factor;
 
 /// Functions of the rows of a matrix, without gaps between rows: `f32`, `f16` or `bf16`, computed
@@ -141,10 +141,10 @@ fn rows(element: PtxType, [count, length]: [usize; 2]) -> Rows {
 }
 
 fn bias_alone() -> GpuError {
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: "layer_norm".to_owned(),
         argument: "`bias`".to_owned(),
         problem: "it is given, but no weight".to_owned(),
-        remedy: "give a weight of ones as well".to_owned(),
-    }
+        help: "give a weight of ones as well".to_owned(),
+    })
 }

@@ -16,7 +16,7 @@ use crate::context::Context;
 use crate::device::Device;
 use crate::element::{Element, ElementLayout};
 use crate::encode;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, RangeError, Result, TooLargeError};
 use crate::kernel::Kernel;
 use crate::launch::{Count, Launch};
 use crate::list::CommandList;
@@ -231,14 +231,14 @@ fn size(context: &Context, routine: Routine, name: &str, size: i128) -> Result<u
     const MOST: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MOST => Ok(size),
-        _ => Err(GpuError::TooLarge {
+        _ => Err(GpuError::TooLarge(TooLargeError {
             what: format!("{name} of {}", routine.name()),
             requested: size.to_string(),
             device: context.info.name.clone(),
             limit: format!("{MOST}, and no less than 0"),
             limit_name: "rows or columns of a matrix",
-            remedy: "multiply parts of the matrices, one after the other".to_owned(),
-        }),
+            help: "multiply parts of the matrices, one after the other".to_owned(),
+        })),
     }
 }
 
@@ -252,17 +252,17 @@ fn matrix<'a, T: Factor>(
     let count = u64::from(rows) * u64::from(columns);
     let fits = usize::try_from(count).ok().filter(|count| *count <= buffer.len());
     let Some(count) = fits else {
-        return Err(GpuError::Range {
+        return Err(GpuError::Range(RangeError {
             operation: "cublas_matmul",
             problem: format!(
                 "`{name}` is {shape} = {rows} × {columns} = {count} elements, but {} has {}",
                 encode::quoted(buffer.label()),
                 buffer.len()
             ),
-            remedy: "give m, n and k in this order: the rows of c, its columns, and what a and b \
+            help: "give m, n and k in this order: the rows of c, its columns, and what a and b \
                      have in common"
                 .to_owned(),
-        });
+        }));
     };
     Ok(Slice::new(buffer, 0, count))
 }

@@ -1,7 +1,7 @@
 //! Parameters of native kernels that are listed one by one.
 
 use super::{NativeInterface, TensorMap};
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, Result};
 
 /// Bytes of parameters that every GPU takes.
 const MOST: usize = 4096;
@@ -87,12 +87,12 @@ pub(super) fn size(listed: &[NativeParameter]) -> usize {
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let Some(listed) = interface.listed() else { return Ok(()) };
     let refuse = |problem: String, remedy: &str| {
-        Err(GpuError::Argument {
+        Err(GpuError::Argument(ArgumentError {
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem,
-            remedy: remedy.to_owned(),
-        })
+            help: remedy.to_owned(),
+        }))
     };
     let count = interface.binding_count();
     let strays = |parameter: &NativeParameter| parameter.binding().is_some_and(|at| at >= count);
@@ -124,11 +124,13 @@ pub(crate) fn check_maps(
         let map = TensorMap::from_bytes(bytes).ok_or("is no tensor map".to_owned());
         let writes = interface.bindings.0[binding].writes;
         let checked = map.and_then(|map| map.check(sizes[binding], writes));
-        checked.map_err(|problem| GpuError::Argument {
-            kernel: kernel.to_owned(),
-            argument: format!("tensor map at parameter {index}, of binding {binding}"),
-            problem,
-            remedy: "describe a tensor that lies within the buffer, as TensorMap says".to_owned(),
+        checked.map_err(|problem| {
+            GpuError::Argument(ArgumentError {
+                kernel: kernel.to_owned(),
+                argument: format!("tensor map at parameter {index}, of binding {binding}"),
+                problem,
+                help: "describe a tensor that lies within the buffer, as TensorMap says".to_owned(),
+            })
         })?;
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use scry_ir::ShaderErrorKind;
 
-use crate::error::GpuError;
+use crate::error::{DriverError, GpuError, UnsupportedError};
 
 /// True if two errors come from the same place for the same reason, as far as they tell: the same
 /// call of the driver, the same features that a device lacks, or the same kind of error.
@@ -24,12 +24,13 @@ pub fn is_same_failure(one: &GpuError, other: &GpuError) -> bool {
         (GpuError::Shader(one), GpuError::Shader(other)) => {
             [one, other].iter().all(|error| error.kind == ShaderErrorKind::Compiler)
         }
-        (GpuError::Driver { call: one, code, .. }, GpuError::Driver { call, code: found, .. }) => {
-            (one, code) == (call, found)
-        }
         (
-            GpuError::Unsupported { features: one, .. },
-            GpuError::Unsupported { features: other, .. },
+            GpuError::Driver(DriverError { call: one, code, .. }),
+            GpuError::Driver(DriverError { call, code: found, .. }),
+        ) => (one, code) == (call, found),
+        (
+            GpuError::Unsupported(UnsupportedError { features: one, .. }),
+            GpuError::Unsupported(UnsupportedError { features: other, .. }),
         ) => one == other,
         _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
@@ -40,16 +41,16 @@ mod tests {
     use super::*;
 
     fn driver(call: &'static str, code: &str) -> GpuError {
-        GpuError::Driver { device: "a GPU".into(), call, code: code.into() }
+        GpuError::Driver(DriverError { device: "a GPU".into(), call, code: code.into() })
     }
 
     fn lacking(features: scry_ir::Features) -> GpuError {
-        GpuError::Unsupported {
+        GpuError::Unsupported(UnsupportedError {
             kernel: "main".into(),
             features,
             device: "a GPU".into(),
-            remedy: "use another".into(),
-        }
+            help: "use another".into(),
+        })
     }
 
     fn shader(source: &str) -> GpuError {

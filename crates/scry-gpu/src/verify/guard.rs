@@ -84,7 +84,7 @@ pub fn run_guarded(
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
     device.run_configured(&kernel, &bindings, launch.clone())?;
     let timed_out = match device.wait() {
-        Err(GpuError::Timeout { .. }) => true,
+        Err(GpuError::Timeout(_)) => true,
         other => other.map(|()| false)?,
     };
     let mut run = GuardedRun { outputs: Vec::new(), damage: Vec::new(), timed_out };

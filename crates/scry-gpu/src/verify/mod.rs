@@ -197,7 +197,7 @@ impl Work<'_> {
 }
 
 fn is_lacking(error: &GpuError) -> bool {
-    matches!(error, GpuError::Unsupported { .. } | GpuError::TooLarge { .. })
+    matches!(error, GpuError::Unsupported(_) | GpuError::TooLarge(_))
 }
 
 /// Every device that is present and opens, the reference first.

@@ -129,8 +129,8 @@ fn bindings_end_below_4_gib() {
         for end in [BOUNDARY, LEN] {
             let all = succeed(buffer.slice(..end));
             let error = gpu.run_configured(&write, &[&all, &length], launch()).unwrap_err();
-            let GpuError::TooLarge { limit_name, .. } = &error else { panic!("{error}") };
-            assert_eq!(*limit_name, "max_storage_binding_size");
+            let GpuError::TooLarge(too_large) = &error else { panic!("{error}") };
+            assert_eq!(too_large.limit_name(), "max_storage_binding_size");
             assert!(error.to_string().contains("launch on slices"), "{error}");
         }
         if limit < 4 * BOUNDARY as u64 - 4 {

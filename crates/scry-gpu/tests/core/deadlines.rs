@@ -29,7 +29,7 @@ fn fill(gpu: &Device, buffer: &Buffer<u32>, value: u32) -> Ticket {
 }
 
 fn is_timeout<T>(result: &Result<T, GpuError>) -> bool {
-    matches!(result, Err(GpuError::Timeout { .. }))
+    matches!(result, Err(GpuError::Timeout(_)))
 }
 
 #[test]

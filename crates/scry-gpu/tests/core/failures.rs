@@ -49,7 +49,7 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
         let (gpu, plan, result) = with_call_failing(Fault::OutOfMemory, n);
         assert!(plan.has_failed());
         match result {
-            Err(GpuError::OutOfMemory { .. }) => {}
+            Err(GpuError::OutOfMemory(_)) => {}
             // Once more after everything in flight is done is enough for some allocations.
             Ok(bytes) => assert_eq!(bytes, [3; 100]),
             Err(other) => panic!("call {n}: {other}"),
@@ -65,9 +65,9 @@ fn fault_03_memory_runs_out_at_every_call_in_turn() {
 fn fault_26_the_device_is_lost_at_every_call_in_turn() {
     for n in 0..calls_of_the_job() {
         let (gpu, _, result) = with_call_failing(Fault::DeviceLost, n);
-        assert!(matches!(result, Err(GpuError::DeviceLost { .. })), "call {n}: {result:?}");
-        assert!(matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost { .. })), "call {n}");
-        assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })), "call {n}");
+        assert!(matches!(result, Err(GpuError::DeviceLost(_))), "call {n}: {result:?}");
+        assert!(matches!(gpu.alloc::<u32>(1), Err(GpuError::DeviceLost(_))), "call {n}");
+        assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost(_))), "call {n}");
     }
     // A new device can be opened.
     let (_, _, result) = with_call_failing(Fault::DeviceLost, u64::MAX);
@@ -88,7 +88,7 @@ fn a_batch_that_failed_is_empty() {
             true => batch.record().map(|_| ()).unwrap_err(),
             false => batch.submit().unwrap_err(),
         };
-        assert!(matches!(error, GpuError::OutOfMemory { .. }), "{error}");
+        assert!(matches!(error, GpuError::OutOfMemory(_)), "{error}");
         batch.submit().unwrap();
         assert_eq!(buffer.download().unwrap(), [7; 4], "nothing is left of the failed submission");
         assert!(download.get().is_err());

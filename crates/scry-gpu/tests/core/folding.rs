@@ -16,7 +16,7 @@ fn large_launches_are_folded_not_truncated() {
     gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
     assert_eq!(log.take().dispatches, 1);
     let too_many = gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([65, 1, 1]));
-    assert!(matches!(too_many, Err(GpuError::TooLarge { .. })), "{too_many:?}");
+    assert!(matches!(too_many, Err(GpuError::TooLarge(_))), "{too_many:?}");
     assert_eq!(log.take().dispatches, 0);
 }
 
@@ -30,7 +30,7 @@ fn more_than_2_to_the_31_invocations_are_one_launch() {
     assert_eq!(log.take().dispatches, 1);
     for count in [u64::from(u32::MAX), 1 << 32, u64::MAX] {
         let refused = gpu.run(&kernel, &[&a, &b], count);
-        assert!(matches!(refused, Err(GpuError::TooLarge { .. })), "{count}: {refused:?}");
+        assert!(matches!(refused, Err(GpuError::TooLarge(_))), "{count}: {refused:?}");
     }
     assert!(gpu.run(&kernel, &[&a, &b], -1).is_err());
     assert_eq!(log.take().dispatches, 0);

@@ -25,8 +25,8 @@ fn a_refused_step_leaves_the_batch_as_it_was() {
     gpu.wait().unwrap();
     let mut batch = gpu.batch();
     batch.run(&kernel, &[&a, &b], 8).unwrap();
-    assert!(matches!(batch.run(&kernel, &[&a], 8).map(|_| ()), Err(GpuError::Argument { .. })));
-    assert!(matches!(batch.run(&kernel, &[&a, &a], 8).map(|_| ()), Err(GpuError::Argument { .. })));
+    assert!(matches!(batch.run(&kernel, &[&a], 8).map(|_| ()), Err(GpuError::Argument(_))));
+    assert!(matches!(batch.run(&kernel, &[&a, &a], 8).map(|_| ()), Err(GpuError::Argument(_))));
     assert!(batch.write(&a, &[1]).is_err());
     let _ = log.take();
     batch.submit().unwrap();
@@ -39,11 +39,11 @@ fn kernels_and_buffers_of_another_device_are_refused() {
     let kernel = other.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let error = gpu.run(&kernel, &[&a, &b], 8).unwrap_err();
-    assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+    assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
     let kernel = gpu.compile(STEP).unwrap();
     let foreign = other.alloc::<u32>(8).unwrap();
     let error = gpu.run(&kernel, &[&a, &foreign], 8).unwrap_err();
-    assert!(matches!(error, GpuError::WrongDevice { .. }), "{error}");
+    assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
 }
 
 #[test]

@@ -48,7 +48,10 @@ fn a_download_of_a_batch_that_was_never_submitted_says_so() {
     let mut batch = gpu.batch();
     let download = batch.download(&buffer).unwrap();
     drop(batch);
-    assert!(matches!(download.get(), Err(GpuError::Range { operation: "Download::get", .. })));
+    assert!(matches!(
+        download.get(),
+        Err(GpuError::Range(error)) if error.operation() == "Download::get"
+    ));
 }
 
 #[test]
@@ -70,14 +73,14 @@ fn fault_28_a_device_that_never_answers_does_not_hold_the_caller() {
             gpu.interrupt();
             std::thread::sleep(Duration::from_millis(5));
         }
-        assert!(matches!(waiting.join().unwrap(), Err(GpuError::Interrupted { .. })));
+        assert!(matches!(waiting.join().unwrap(), Err(GpuError::Interrupted(_))));
     });
     assert!(buffer.write(&[3; 4]).is_ok());
     // A time limit ends the wait and gives the device up.
     gpu.set_time_limit(Some(Duration::from_millis(60)));
-    assert!(matches!(buffer.download(), Err(GpuError::Timeout { .. })));
-    assert!(matches!(buffer.download(), Err(GpuError::DeviceLost { .. })));
-    assert!(matches!(gpu.alloc::<u32>(4), Err(GpuError::DeviceLost { .. })));
+    assert!(matches!(buffer.download(), Err(GpuError::Timeout(_))));
+    assert!(matches!(buffer.download(), Err(GpuError::DeviceLost(_))));
+    assert!(matches!(gpu.alloc::<u32>(4), Err(GpuError::DeviceLost(_))));
 }
 
 #[test]

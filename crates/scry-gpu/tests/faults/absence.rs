@@ -27,7 +27,7 @@ fn report() {
     assert_eq!(listed, rest);
     assert_eq!(Device::is_available(), !rest.is_empty());
     for attempt in Device::absent_backends() {
-        assert!(!attempt.reason.is_empty() && !attempt.remedy.is_empty(), "{attempt:?}");
+        assert!(!attempt.reason().is_empty() && !attempt.help().is_empty(), "{attempt:?}");
     }
     is_absent(Device::with_backend(BackendKind::Vulkan), &[]);
     for selector in ["vulkan", "vulkan:0", "9"] {
@@ -50,8 +50,8 @@ fn report_cuda() {
         is_absent(Device::open(selector), &rest);
     }
     let absent = Device::absent_backends();
-    let cuda = absent.iter().find(|attempt| attempt.backend == BackendKind::Cuda).unwrap();
-    assert!(!cuda.reason.is_empty() && !cuda.remedy.is_empty(), "{cuda:?}");
+    let cuda = absent.iter().find(|attempt| attempt.backend() == BackendKind::Cuda).unwrap();
+    assert!(!cuda.reason().is_empty() && !cuda.help().is_empty(), "{cuda:?}");
 }
 
 /// There must be no such device, but the others that are named.
@@ -59,8 +59,8 @@ fn is_absent(result: Result<Device>, others: &[&str]) {
     match result {
         Err(GpuError::NoDevice(no_device)) => {
             println!("{no_device}");
-            assert!(!no_device.attempts.is_empty(), "{no_device:?}");
-            let selectors = no_device.present.iter().map(|it| it.split(' ').next().unwrap());
+            assert!(!no_device.attempts().is_empty(), "{no_device:?}");
+            let selectors = no_device.present().iter().map(|it| it.split(' ').next().unwrap());
             assert!(selectors.eq(others.iter().copied()), "{no_device:?}");
         }
         other => panic!("{other:?}"),

@@ -23,7 +23,7 @@ const SCALE: &str = "
 /// The message of a refused argument; nothing must have run.
 fn refused(result: Result<()>) -> String {
     match result {
-        Err(error @ GpuError::Argument { .. }) => error.to_string(),
+        Err(error @ GpuError::Argument(_)) => error.to_string(),
         other => panic!("{other:?} is no refused argument"),
     }
 }
@@ -131,7 +131,7 @@ fn fault_19_buffers_and_kernels_of_other_devices() {
             let theirs = stranger.upload(&[1u32; 64]).unwrap();
             let kernel = stranger.compile(STEP).unwrap();
             let wrong = |result: Result<()>| {
-                assert!(matches!(result, Err(GpuError::WrongDevice { .. })), "{result:?}");
+                assert!(matches!(result, Err(GpuError::WrongDevice(_))), "{result:?}");
             };
             wrong(gpu.dispatch(STEP, &[&theirs, &ours], 64));
             wrong(gpu.run(&kernel, &[&ours, &gpu.alloc::<u32>(64).unwrap()], 64));
@@ -155,9 +155,9 @@ fn fault_19_buffers_of_a_lost_device() {
         let alive = Device::open(&selector).unwrap();
         let ours = alive.upload(&[1u32; 4]).unwrap();
         let (gpu, theirs) = lost;
-        assert!(matches!(theirs.copy_to(&ours), Err(GpuError::WrongDevice { .. })));
+        assert!(matches!(theirs.copy_to(&ours), Err(GpuError::WrongDevice(_))));
         for result in [theirs.download().map(|_| ()), theirs.write(&[1; 4]), gpu.wait()] {
-            assert!(matches!(result, Err(GpuError::DeviceLost { .. })), "{result:?}");
+            assert!(matches!(result, Err(GpuError::DeviceLost(_))), "{result:?}");
         }
         drop((gpu, theirs));
         check_works(&alive);
@@ -170,7 +170,7 @@ fn lost_device(selector: &str) -> (Device, scry_gpu::Buffer<u32>) {
     let gpu = open_with_faults(selector, &plan).unwrap();
     let buffer = gpu.upload(&[1u32; 4]).unwrap();
     plan.fail_later(0);
-    assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost { .. })));
+    assert!(matches!(gpu.wait(), Err(GpuError::DeviceLost(_))));
     (gpu, buffer)
 }
 

@@ -115,9 +115,9 @@ fn fault_10_features_that_a_device_lacks_are_named() {
                 continue;
             }
             match refused(&gpu, &source, &plain()) {
-                GpuError::Unsupported { kernel, features, remedy, .. } => {
-                    assert_eq!((kernel.as_str(), features), ("use_it", feature));
-                    assert!(!remedy.is_empty());
+                GpuError::Unsupported(error) => {
+                    assert_eq!((error.kernel(), error.features()), ("use_it", feature));
+                    assert!(!error.help().is_empty());
                 }
                 other => panic!("{gpu:?}, {feature}: {other}"),
             }
@@ -138,7 +138,7 @@ fn fault_11_workgroups_of_no_size_or_too_large() {
         let [x, y, z] = limits.max_workgroup_size.map(u64::from);
         let most = u64::from(limits.max_workgroup_invocations);
         let limit_of = |size: &str| match refused(&gpu, &sized(size), &plain()) {
-            GpuError::TooLarge { limit_name, .. } => limit_name,
+            GpuError::TooLarge(error) => error.limit_name(),
             other => panic!("{gpu:?}, {size}: {other}"),
         };
         for size in [format!("{}", x + 1), format!("1, {}", y + 1), format!("1, 1, {}", z + 1)] {
@@ -163,7 +163,7 @@ fn fault_11_workgroup_memory_beyond_the_limit() {
         gpu.compile(source).unwrap();
         let too_many = plain().set("WORDS", f64::from(most / 4 + 1));
         match refused(&gpu, source, &too_many) {
-            GpuError::TooLarge { limit_name, .. } => assert_eq!(limit_name, "max_workgroup_memory"),
+            GpuError::TooLarge(error) => assert_eq!(error.limit_name(), "max_workgroup_memory"),
             other => panic!("{gpu:?}: {other}"),
         }
         let none = refused(&gpu, source, &plain().set("WORDS", 0.0));

@@ -70,7 +70,7 @@ fn fault_34_a_device_does_not_work_in_a_forked_child_and_says_so() {
                     unfinished.submit(),
                 ];
                 for result in results {
-                    let Err(error @ GpuError::DeviceLost { .. }) = result else {
+                    let Err(error @ GpuError::DeviceLost(_)) = result else {
                         panic!("{gpu:?} in a forked child: {result:?}");
                     };
                     assert!(error.to_string().contains("fork"), "{error}");
@@ -165,7 +165,7 @@ fn fault_36_no_file_can_be_opened() {
 #[cfg(target_os = "linux")]
 fn check_recovers(gpu: &Device) {
     match try_to_work(gpu) {
-        Err(error @ GpuError::OutOfMemory { .. }) if gpu.info().kind == DeviceKind::Discrete => {
+        Err(error @ GpuError::OutOfMemory(_)) if gpu.info().kind == DeviceKind::Discrete => {
             println!("skipped on {gpu:?}: its driver does not recover: {error}");
         }
         other => other.unwrap(),
@@ -201,12 +201,12 @@ fn fault_36_a_device_is_looked_for_when_no_file_can_be_opened() {
 fn may_come_of_files(error: &GpuError) -> bool {
     match error {
         GpuError::NoDevice(found) => {
-            found.attempts.iter().all(|it| !it.reason.is_empty() && !it.remedy.is_empty())
+            found.attempts().iter().all(|it| !it.reason().is_empty() && !it.help().is_empty())
         }
         // Drivers open files for memory too, and can say no more of it than that.
-        GpuError::OutOfMemory { .. } => true,
+        GpuError::OutOfMemory(_) => true,
         // CUDA has a code for calls that the system refuses.
-        GpuError::Driver { code, .. } => code.contains("CUDA_ERROR_OPERATING_SYSTEM"),
+        GpuError::Driver(error) => error.code().contains("CUDA_ERROR_OPERATING_SYSTEM"),
         _ => false,
     }
 }

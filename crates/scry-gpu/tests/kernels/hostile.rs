@@ -184,7 +184,7 @@ const SIZES: [usize; 12] = [
 fn is_refused(prepared: scry_gpu::Result<Prepared<'_>>) -> bool {
     match prepared.and_then(|prepared| prepared.run()) {
         Ok(()) => false,
-        Err(GpuError::Argument { .. }) => true,
+        Err(GpuError::Argument(_)) => true,
         Err(other) => panic!("{other}"),
     }
 }
@@ -272,7 +272,7 @@ fn texts_that_are_no_kernels_are_refused_and_harm_nothing() {
                 let error = refused.expect_err(&format!("text {nth} for {target}"));
                 let is_usual = matches!(
                     error,
-                    GpuError::Source { .. } | GpuError::Argument { .. } | GpuError::TooLarge { .. }
+                    GpuError::Source(_) | GpuError::Argument(_) | GpuError::TooLarge(_)
                 );
                 assert!(is_usual, "text {nth} for {target}: {error:?}");
             }

@@ -3,7 +3,7 @@
 use std::env;
 use std::sync::OnceLock;
 
-use scry_gpu::{Attempt, BackendKind, Device};
+use scry_gpu::{BackendKind, Device};
 
 #[path = "../../examples/shared/root.rs"]
 mod root;
@@ -34,8 +34,9 @@ fn open_all() -> Vec<Device> {
             .unwrap_or_else(|error| panic!("{selector} ({}) does not open: {error}", info.name));
         devices.push(device);
     }
-    for Attempt { backend, reason, remedy } in Device::absent_backends() {
-        eprintln!("skipped {backend}: {reason}; {remedy}");
+    for attempt in Device::absent_backends() {
+        let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
+        eprintln!("skipped {backend}: {reason}; help: {help}");
     }
     require(&devices, BackendKind::Vulkan, "SCRY_REQUIRE_VULKAN");
     require(&devices, BackendKind::Cuda, "SCRY_REQUIRE_CUDA");

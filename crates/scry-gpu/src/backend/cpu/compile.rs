@@ -9,7 +9,7 @@ use scry_ir::Program;
 use scry_ir::kir::{KirOptions, sabotage};
 
 use crate::driver::CompileJob;
-use crate::error::{GpuError, Result};
+use crate::error::{DriverError, GpuError, Result, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// A compiled kernel.
@@ -22,11 +22,11 @@ pub(super) struct Kernel {
 pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     if job.folded {
-        return Err(GpuError::Driver {
+        return Err(GpuError::Driver(DriverError {
             device: info.name.clone(),
             call: "compile",
             code: "grids of any size are run as they are, and never folded".to_owned(),
-        });
+        }));
     }
     let code = code(job.program, job.checked)?;
     let code = code.map_err(|refusal| too_large(info, &interface.entry_point, refusal))?;
@@ -47,15 +47,15 @@ fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
 /// The error for a kernel that the machine refuses.
 fn too_large(info: &DeviceInfo, kernel: &str, refusal: Refusal) -> GpuError {
     let Refusal { what, needed, limit } = refusal;
-    GpuError::TooLarge {
+    GpuError::TooLarge(TooLargeError {
         what: format!("kernel `{kernel}`, {what}"),
         requested: needed.to_string(),
         device: info.name.clone(),
         limit: limit.to_string(),
         limit_name: "a limit of the lockstep machine",
-        remedy: "make its arrays smaller, keep them in a storage buffer, or use smaller workgroups"
+        help: "make its arrays smaller, keep them in a storage buffer, or use smaller workgroups"
             .to_owned(),
-    }
+    })
 }
 
 #[cfg(test)]

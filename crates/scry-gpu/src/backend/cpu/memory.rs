@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use scry_cpu::{Memory, Span};
 
 use super::info;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, OutOfMemoryError, Result};
 use crate::info::DeviceInfo;
 
 /// Bytes from which an allocation is compared with what the system has left. To ask takes longer
@@ -71,7 +71,7 @@ impl Heap {
         let system = available.map_or(String::new(), |available| {
             format!(", and the system has {available} bytes available")
         });
-        GpuError::OutOfMemory {
+        GpuError::OutOfMemory(OutOfMemoryError {
             device: info.name.clone(),
             requested: size,
             label: label.to_owned(),
@@ -79,7 +79,7 @@ impl Heap {
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \
                  memory{system}; free buffers, or end other programs"
             ),
-        }
+        })
     }
 }
 

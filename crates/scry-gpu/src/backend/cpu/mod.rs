@@ -29,7 +29,7 @@ use crate::driver::{
     Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
     RecordingId, RecordingMark, Work,
 };
-use crate::error::{GpuError, Result};
+use crate::error::{DriverError, GpuError, Result};
 use crate::id::Slots;
 use crate::info::DeviceInfo;
 use crate::process::Process;
@@ -78,7 +78,7 @@ impl CpuDriver {
     }
 
     fn refuse(&self, call: &'static str, why: String) -> GpuError {
-        GpuError::Driver { device: self.info.name.clone(), call, code: why }
+        GpuError::Driver(DriverError { device: self.info.name.clone(), call, code: why })
     }
 
     /// Bytes of an allocation, and what keeps them alive.

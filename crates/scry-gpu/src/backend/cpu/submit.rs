@@ -14,7 +14,7 @@ use scry_cpu::{Machine, Stop};
 
 use super::steps::Operations;
 use super::{lock, panic_text};
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::info::DeviceInfo;
 
 /// Longest work that the thread that submits does itself.
@@ -211,7 +211,7 @@ impl Shared {
             None => Ok(()),
             Some(reason) => {
                 let (device, reason) = (self.device.clone(), reason.clone());
-                Err(GpuError::DeviceLost { device, reason })
+                Err(GpuError::DeviceLost(DeviceLostError { device, reason }))
             }
         }
     }
@@ -229,10 +229,12 @@ impl Shared {
     fn start(self: &Arc<Self>) -> Result<JoinHandle<()>> {
         let shared = self.clone();
         let builder = Builder::new().name("scry-cpu queue".to_owned());
-        builder.spawn(move || shared.serve()).map_err(|error| GpuError::Driver {
-            device: self.device.clone(),
-            call: "submit",
-            code: format!("no thread could be started: {error}; end other threads"),
+        builder.spawn(move || shared.serve()).map_err(|error| {
+            GpuError::Driver(DriverError {
+                device: self.device.clone(),
+                call: "submit",
+                code: format!("no thread could be started: {error}; end other threads"),
+            })
         })
     }
 

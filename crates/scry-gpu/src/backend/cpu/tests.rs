@@ -91,5 +91,5 @@ fn endless() -> Kir {
 }
 
 fn is_refused<T>(result: Result<T>) -> bool {
-    matches!(result, Err(GpuError::Driver { .. }))
+    matches!(result, Err(GpuError::Driver(_)))
 }

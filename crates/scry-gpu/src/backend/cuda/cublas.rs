@@ -12,7 +12,7 @@ use super::library::functions;
 use super::params::Range;
 use super::toolkit::Wanted;
 use super::types::{DevicePtr, Handle, Stream};
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, OutOfMemoryError, Result};
 use crate::native::Routine;
 
 /// What cuBLAS is called.
@@ -305,12 +305,12 @@ fn types(routine: Routine) -> (c_int, c_int) {
 
 fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
     if status == Status::ALLOC_FAILED {
-        return GpuError::OutOfMemory {
+        return GpuError::OutOfMemory(OutOfMemoryError {
             device: gpu.info.name.clone(),
             requested: WORKSPACE as u64,
             label: "cuBLAS".to_owned(),
             detail: format!("{call} failed with {}; drop buffers", status.name()),
-        };
+        });
     }
     gpu.refused(call, status.name())
 }

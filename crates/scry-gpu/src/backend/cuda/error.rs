@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::types::Code;
-use crate::error::GpuError;
+use crate::error::{DeviceLostError, DriverError, GpuError, OutOfMemoryError};
 
 /// After these the context is gone, whatever comes next.
 const STICKY: [u32; 18] = [
@@ -41,24 +41,24 @@ fn classified(device: &str, call: &'static str, code: Code, text: String) -> Gpu
         return lost(device, format!("{call} reported {text}"));
     }
     if code == Code::OUT_OF_MEMORY {
-        return GpuError::OutOfMemory {
+        return GpuError::OutOfMemory(OutOfMemoryError {
             device: device.to_owned(),
             requested: 0,
             label: format!("the driver's own use in {call}"),
             detail: format!("{text}; drop buffers and devices that are no longer used"),
-        };
+        });
     }
-    GpuError::Driver { device: device.to_owned(), call, code: text }
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code: text })
 }
 
 /// The error for a device that is gone.
 pub(super) fn lost(device: &str, reason: String) -> GpuError {
-    GpuError::DeviceLost { device: device.to_owned(), reason }
+    GpuError::DeviceLost(DeviceLostError { device: device.to_owned(), reason })
 }
 
 /// The error for work that the driver cannot take, whatever CUDA would say of it.
 pub(super) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
-    GpuError::Driver { device: device.to_owned(), call, code }
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code })
 }
 
 /// A code by its name, with what the driver says of it, and what to do.
@@ -106,7 +106,7 @@ mod tests {
     fn codes_that_end_the_context_are_the_loss_of_the_device() {
         for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
             let error = of(code);
-            assert!(matches!(error, GpuError::DeviceLost { .. }), "{code}: {error}");
+            assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
             let expected = format!("GPU is lost: cuCall reported NAME ({code}): meaning");
             assert!(error.to_string().starts_with(&expected), "{error}");
         }
@@ -116,7 +116,7 @@ mod tests {
     fn other_codes_leave_the_device() {
         for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
             let error = of(code);
-            assert!(matches!(error, GpuError::Driver { .. }), "{code}: {error}");
+            assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
         }
     }
@@ -124,12 +124,12 @@ mod tests {
     #[test]
     fn what_the_system_refuses_is_told_with_the_limits_to_look_at() {
         assert!(advice(Code(304)).contains("ulimit -n"));
-        assert!(matches!(of(304), GpuError::Driver { .. }));
+        assert!(matches!(of(304), GpuError::Driver(_)));
     }
 
     #[test]
     fn memory_that_runs_out_is_its_own_error() {
-        assert!(matches!(of(2), GpuError::OutOfMemory { .. }));
+        assert!(matches!(of(2), GpuError::OutOfMemory(_)));
         assert!(of(2).to_string().contains("drop buffers"));
     }
 }

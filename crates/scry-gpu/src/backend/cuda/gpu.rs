@@ -12,7 +12,7 @@ use super::api::Api;
 use super::calls::Call;
 use super::error;
 use super::types::{Code, Context, Device};
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, GpuError, Result};
 use crate::info::DeviceInfo;
 use crate::process::{FORKED, Process};
 
@@ -114,7 +114,7 @@ impl Gpu {
     pub(super) fn failed(&self, call: &'static str, code: Code) -> GpuError {
         let error = error::failed(self.api, &self.info.name, call, code);
         match error {
-            GpuError::DeviceLost { reason, .. } => {
+            GpuError::DeviceLost(DeviceLostError { reason, .. }) => {
                 error::lost(&self.info.name, self.lost.get_or_init(|| reason).clone())
             }
             other => other,

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 
 use super::gpu::Gpu;
 use super::types::{Code, LinkState, Module, jit};
-use crate::error::{GpuError, Result};
+use crate::error::{DriverError, GpuError, Result};
 
 /// Bytes of what the compiler may say.
 const LOG: usize = 16 << 10;
@@ -141,7 +141,7 @@ impl Drop for Linker<'_> {
 
 /// Adds to an error which kernel it was and what the compiler said.
 fn explained(mut error: GpuError, kernel: &str, log: &str) -> GpuError {
-    if let GpuError::Driver { code, .. } = &mut error {
+    if let GpuError::Driver(DriverError { code, .. }) = &mut error {
         *code = format!("kernel `{kernel}`: {code}");
         if !log.is_empty() {
             *code = format!("{code}; the driver's compiler says:\n{log}");
@@ -156,10 +156,12 @@ mod tests {
 
     #[test]
     fn errors_name_the_kernel_and_have_what_the_compiler_said() {
-        let error = || GpuError::Driver {
-            device: "GPU".to_owned(),
-            call: "cuLinkAddData",
-            code: "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned(),
+        let error = || {
+            GpuError::Driver(DriverError {
+                device: "GPU".to_owned(),
+                call: "cuLinkAddData",
+                code: "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned(),
+            })
         };
         let told = explained(error(), "double", "ptxas fatal: Unresolved extern").to_string();
         assert_eq!(

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use super::api::Cuda;
 use super::cublas;
 use super::nvrtc::Nvrtc;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, LibraryError, Result};
 use crate::library::{LibraryState, LibraryStatus};
 
 /// Opens each library as the first call that needs it would.
@@ -43,7 +43,7 @@ fn driver() -> c_int {
 fn state(opened: Result<(String, String)>) -> LibraryState {
     match opened {
         Ok((file, version)) => LibraryState::Found { file, version },
-        Err(GpuError::Library { problem, remedy, .. }) => {
+        Err(GpuError::Library(LibraryError { problem, help: remedy, .. })) => {
             LibraryState::Absent { reason: problem, remedy }
         }
         Err(other) => LibraryState::Absent {
@@ -81,11 +81,11 @@ mod tests {
 
     #[test]
     fn an_absence_is_told_apart_from_other_errors() {
-        let absent = GpuError::Library {
+        let absent = GpuError::Library(LibraryError {
             library: "NVRTC",
             problem: "none was found".to_owned(),
-            remedy: "get one".to_owned(),
-        };
+            help: "get one".to_owned(),
+        });
         let expected =
             LibraryState::Absent { reason: "none was found".into(), remedy: "get one".into() };
         assert_eq!(state(Err(absent)), expected);

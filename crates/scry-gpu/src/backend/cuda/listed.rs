@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_uint};
 use super::gpu::Gpu;
 use super::params::{Parameters, Range};
 use super::types::{Code, DevicePtr};
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, GpuError, LibraryError, Result};
 use crate::native::parameters::given;
 use crate::native::{NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle};
 
@@ -89,15 +89,15 @@ pub(super) fn check(
     let sizes = |taken: &[(usize, usize)]| taken.iter().map(|(_, size)| *size).collect::<Vec<_>>();
     let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
     match taken.map(sizes) {
-        Some(taken) if taken != declared => Err(GpuError::Argument {
+        Some(taken) if taken != declared => Err(GpuError::Argument(ArgumentError {
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem: format!(
                 "the kernel takes parameters of {taken:?} bytes, but those of {declared:?} are \
                  listed: {listed:?}"
             ),
-            remedy: "list the parameters as the kernel declares them, in order".to_owned(),
-        }),
+            help: "list the parameters as the kernel declares them, in order".to_owned(),
+        })),
         _ => Ok(()),
     }
 }
@@ -173,16 +173,16 @@ fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
 }
 
 fn too_old(library: &str, driver: c_int) -> GpuError {
-    GpuError::Library {
+    GpuError::Library(LibraryError {
         library: "cuTensorMapEncodeTiled",
         problem: format!(
             "{library}, for CUDA {}.{}, has no such function, which kernels with tensor maps need",
             driver / 1000,
             driver % 1000 / 10
         ),
-        remedy: "update NVIDIA's driver to 525 or newer, or use a kernel without tensor maps"
+        help: "update NVIDIA's driver to 525 or newer, or use a kernel without tensor maps"
             .to_owned(),
-    }
+    })
 }
 
 #[cfg(test)]

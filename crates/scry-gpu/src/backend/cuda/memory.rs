@@ -10,7 +10,7 @@ use super::lock;
 use super::pinned::{self, Place, Shelves};
 use super::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
 use crate::driver::MemoryKind;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 
 /// Memory is allocated in multiples of this many bytes: kernels and fills of words reach the end.
 const UNIT: u64 = 16;
@@ -215,14 +215,14 @@ impl Heap {
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
-        GpuError::TooLarge {
+        GpuError::TooLarge(TooLargeError {
             what: format!("{} of memory", named(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
             limit_name: "max_buffer_size",
-            remedy: "divide the data among several buffers".to_owned(),
-        }
+            help: "divide the data among several buffers".to_owned(),
+        })
     }
 
     /// The error for memory that ran out: how much there is, and how much of it is held here.
@@ -250,7 +250,12 @@ impl Heap {
 
     fn ran_out(&self, size: u64, label: &str, detail: String) -> GpuError {
         let device = self.gpu.info.name.clone();
-        GpuError::OutOfMemory { device, requested: size, label: named(label), detail }
+        GpuError::OutOfMemory(OutOfMemoryError {
+            device,
+            requested: size,
+            label: named(label),
+            detail,
+        })
     }
 }
 

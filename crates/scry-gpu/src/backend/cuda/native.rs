@@ -14,7 +14,7 @@ use super::types::{Code, Function, attribute, function_attribute};
 
 use crate::cache::{Part, Variant};
 use crate::driver::NativeJob;
-use crate::error::{GpuError, Result};
+use crate::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
 use crate::native::{Language, NativeInterface, Routine};
 
 /// How a kernel is launched that is not WGSL.
@@ -156,7 +156,7 @@ fn fits(taken: usize, declared: usize) -> bool {
 }
 
 fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
-    GpuError::Argument {
+    GpuError::Argument(ArgumentError {
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
         problem: format!(
@@ -167,23 +167,23 @@ fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuErr
             interface.binding_count(),
             interface.immediate_bytes()
         ),
-        remedy: "declare a binding for each pointer, with_length for each 64-bit number of \
+        help: "declare a binding for each pointer, with_length for each 64-bit number of \
                  elements behind them, and all else as immediates"
             .to_owned(),
-    }
+    })
 }
 
 fn too_many_threads(gpu: &Gpu, entry: &str, threads: u64, most: u32) -> GpuError {
-    GpuError::TooLarge {
+    GpuError::TooLarge(TooLargeError {
         what: format!("the block of kernel `{entry}`"),
         requested: format!("{threads} threads"),
         device: gpu.info.name.clone(),
         limit: format!("{most} threads of this kernel"),
         limit_name: "MAX_THREADS_PER_BLOCK, by its registers and shared memory",
-        remedy: "use smaller blocks, or bound its registers (__launch_bounds__ in CUDA C, \
+        help: "use smaller blocks, or bound its registers (__launch_bounds__ in CUDA C, \
                  .maxntid in PTX)"
             .to_owned(),
-    }
+    })
 }
 
 /// The device's code for a source; or PTX with a zero at the end, to be compiled as it is loaded.
@@ -239,29 +239,29 @@ fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
 }
 
 fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, remedy: String) -> GpuError {
-    GpuError::Source {
+    GpuError::Source(SourceError {
         kernel: job.entry.to_owned(),
         language: job.spec.language,
         device: gpu.info.name.clone(),
         log,
-        remedy,
-    }
+        help: remedy,
+    })
 }
 
 /// What the driver's compiler refuses is the source's fault.
 fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
     match error {
-        GpuError::Driver {
+        GpuError::Driver(DriverError {
             device,
             call: "cuLinkAddData" | "cuLinkComplete" | "cuModuleLoadDataEx",
             code,
-        } => GpuError::Source {
+        }) => GpuError::Source(SourceError {
             kernel: job.entry.to_owned(),
             language: job.spec.language,
             device,
             log: code,
-            remedy: "mend the source; the driver says".to_owned(),
-        },
+            help: "mend the source; the driver says".to_owned(),
+        }),
         other => other,
     }
 }

@@ -121,7 +121,7 @@ impl Queue {
     /// Work could be submitted in part only. What was submitted is waited for, because the core
     /// keeps nothing alive for work that failed.
     fn broken_off(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
-        if matches!(error, GpuError::DeviceLost { .. }) {
+        if matches!(error, GpuError::DeviceLost(_)) {
             return error;
         }
         let number = state.last + 1;
@@ -134,7 +134,7 @@ impl Queue {
         match ended {
             Ok(true) => error,
             Ok(false) => self.gpu.hangs(format!("{error}; what has begun does not finish")),
-            Err(lost @ GpuError::DeviceLost { .. }) => lost,
+            Err(lost @ GpuError::DeviceLost(_)) => lost,
             Err(also) => self.gpu.hangs(format!("{error}; what has begun cannot be ended: {also}")),
         }
     }

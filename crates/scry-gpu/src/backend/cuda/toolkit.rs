@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
 use super::library::{Library, Missing};
-use crate::error::GpuError;
+use crate::error::{GpuError, LibraryError};
 
 /// Where a toolkit is without further word.
 #[cfg(not(windows))]
@@ -70,21 +70,29 @@ impl Wanted {
         if !remarks.is_empty() {
             problem = format!("{problem}; what was found did not open: {}", remarks.join("; "));
         }
-        GpuError::Library { library: self.name, problem, remedy: self.remedy.to_owned() }
+        GpuError::Library(LibraryError {
+            library: self.name,
+            problem,
+            help: self.remedy.to_owned(),
+        })
     }
 
     /// The error for a library that lacks a function.
     pub(super) fn lacks(&self, file: &str, missing: Missing) -> GpuError {
-        GpuError::Library {
+        GpuError::Library(LibraryError {
             library: self.name,
             problem: format!("{file} has no function {}, and so is too old", missing.name()),
-            remedy: self.remedy.to_owned(),
-        }
+            help: self.remedy.to_owned(),
+        })
     }
 
     /// The error for a library that is there and does not work.
     pub(super) fn broken(&self, problem: String) -> GpuError {
-        GpuError::Library { library: self.name, problem, remedy: self.remedy.to_owned() }
+        GpuError::Library(LibraryError {
+            library: self.name,
+            problem,
+            help: self.remedy.to_owned(),
+        })
     }
 }
 

@@ -20,7 +20,7 @@ use crate::driver::{
     Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, NativeJob,
     Point, RecordingId, RecordingMark, Work,
 };
-use crate::error::{GpuError, Result};
+use crate::error::{DriverError, GpuError, OutOfMemoryError, Result};
 use crate::id::Slots;
 use crate::info::DeviceInfo;
 use crate::report::Meaning;
@@ -86,7 +86,7 @@ impl NullDriver {
     }
 
     fn refuse(&self, call: &'static str, why: String) -> GpuError {
-        GpuError::Driver { device: self.info.name.clone(), call, code: why }
+        GpuError::Driver(DriverError { device: self.info.name.clone(), call, code: why })
     }
 }
 
@@ -102,12 +102,12 @@ impl Driver for NullDriver {
         let fits = usize::try_from(size).ok().filter(|_| size <= left);
         let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
         if !reserved {
-            return Err(GpuError::OutOfMemory {
+            return Err(GpuError::OutOfMemory(OutOfMemoryError {
                 device: self.info.name.clone(),
                 requested: size,
                 label: label.to_owned(),
                 detail: format!("{left} of {} bytes are left; free buffers", self.info.memory),
-            });
+            }));
         }
         // Not zeros: what reads undefined memory shall be noticed.
         bytes.resize(size as usize, 0xA5);

@@ -12,7 +12,7 @@ use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERA
 use crate::cache::{DiskCache, Part, Variant};
 use crate::driver::CompileJob;
 use crate::element;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, KernelError, Result};
 use crate::report::Meaning;
 
 /// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
@@ -117,7 +117,7 @@ fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
 }
 
 fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
-    GpuError::Kernel {
+    GpuError::Kernel(KernelError {
         kernel: program.interface().entry_point.clone(),
         device: gpu.info.name.clone(),
         driver: gpu.info.driver.clone(),
@@ -126,10 +126,10 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
              the cases of `switch`, and the driver would drop the innermost conditions"
         ),
         limit: format!("{MAX_DEPTH} levels, of which it may need {DEPTH_MARGIN} itself"),
-        remedy: "nest less, look cases up in an array, or use the CPU device, which has no such \
+        help: "nest less, look cases up in an array, or use the CPU device, which has no such \
                  limit"
             .to_owned(),
-    }
+    })
 }
 
 fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> SpirvOptions {

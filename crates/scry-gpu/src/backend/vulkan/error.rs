@@ -2,24 +2,24 @@
 
 use ash::vk;
 
-use crate::error::GpuError;
+use crate::error::{DeviceLostError, DriverError, GpuError};
 
 /// The error for a Vulkan call on `device` that returned `code`.
 pub(super) fn failed(device: &str, call: &'static str, code: vk::Result) -> GpuError {
     if code == vk::Result::ERROR_DEVICE_LOST {
         return lost(device, format!("{call} reported VK_ERROR_DEVICE_LOST"));
     }
-    GpuError::Driver { device: device.to_owned(), call, code: explain(code) }
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code: explain(code) })
 }
 
 /// The error for a device that is gone.
 pub(super) fn lost(device: &str, reason: String) -> GpuError {
-    GpuError::DeviceLost { device: device.to_owned(), reason }
+    GpuError::DeviceLost(DeviceLostError { device: device.to_owned(), reason })
 }
 
 /// The error for work that the driver cannot take, whatever Vulkan would say of it.
 pub(super) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
-    GpuError::Driver { device: device.to_owned(), call, code }
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code })
 }
 
 /// A result code by its name, and what it means.

@@ -11,7 +11,7 @@ use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
 use super::workarounds::{Fix, Workarounds};
 use super::{error, lock, resident};
-use crate::error::{GpuError, Result};
+use crate::error::{DeviceLostError, GpuError, Result};
 use crate::info::{DeviceInfo, DeviceKind};
 use crate::process::{FORKED, Process};
 
@@ -87,7 +87,7 @@ impl Gpu {
     /// The error for a call that returned `code`; remembers the loss of the device.
     pub(super) fn failed(&self, call: &'static str, code: vk::Result) -> GpuError {
         let error = error::failed(&self.info.name, call, code);
-        if let GpuError::DeviceLost { reason, .. } = &error {
+        if let GpuError::DeviceLost(DeviceLostError { reason, .. }) = &error {
             self.lose(reason.clone());
         }
         error

@@ -10,7 +10,7 @@ use super::gpu::Gpu;
 use super::idle::Idle;
 use super::lock;
 use crate::driver::MemoryKind;
-use crate::error::{GpuError, Result};
+use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::info::DeviceKind;
 
 const MIB: u64 = 1 << 20;
@@ -158,14 +158,14 @@ impl Heap {
     }
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
-        GpuError::TooLarge {
+        GpuError::TooLarge(TooLargeError {
             what: format!("{} of memory", named(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
             limit_name: "max_buffer_size",
-            remedy: "divide the data among several buffers".to_owned(),
-        }
+            help: "divide the data among several buffers".to_owned(),
+        })
     }
 
     fn no_memory(&self, size: u64, label: &str, code: vk::Result) -> GpuError {
@@ -207,7 +207,7 @@ impl Heap {
             true => String::new(),
             false => format!(", the largest: {}", largest(&held).join(", ")),
         };
-        GpuError::OutOfMemory {
+        GpuError::OutOfMemory(OutOfMemoryError {
             device: self.gpu.info.name.clone(),
             requested: size,
             label: named(label),
@@ -217,7 +217,7 @@ impl Heap {
                 held.len(),
                 bytes
             ),
-        }
+        })
     }
 }
 

@@ -61,7 +61,7 @@ impl Trial {
 
     fn ran(&self, kernel: &Kernel) -> Result<Outcome, GpuError> {
         let ran = match self.limited(kernel) {
-            Err(GpuError::DeviceLost { .. })
+            Err(GpuError::DeviceLost(_))
                 if kernel.may_not_end() && has_unpolled_loop(&kernel.case().source) =>
             {
                 return Ok(Outcome::Long);

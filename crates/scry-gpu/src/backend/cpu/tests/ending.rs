@@ -45,7 +45,7 @@ fn a_device_that_is_dropped_or_given_up_ends_its_threads() {
         let hung = hang(&driver);
         if give_up {
             driver.abandon();
-            assert!(matches!(driver.wait(hung, LONG), Err(GpuError::DeviceLost { .. })));
+            assert!(matches!(driver.wait(hung, LONG), Err(GpuError::DeviceLost(_))));
         }
         assert!(!has_ended());
         let start = Instant::now();
@@ -63,9 +63,9 @@ fn a_failure_of_the_machine_is_the_loss_of_the_device_and_nobody_waits() {
     // The machine panics when a binding is not aligned.
     let point = driver.submit_once(&[dispatch(kernel, &[span(a, 1, 16)], [1; 3])]);
     let lost = driver.wait(point, LONG).unwrap_err();
-    assert!(matches!(lost, GpuError::DeviceLost { .. }), "{lost}");
+    assert!(matches!(lost, GpuError::DeviceLost(_)), "{lost}");
     assert!(lost.to_string().contains("not aligned to 16 bytes"), "{lost}");
     let refused = driver.submit(Work::Once(&[fill(span(a, 0, 4), 1)]), false);
-    assert!(matches!(refused, Err(GpuError::DeviceLost { .. })));
+    assert!(matches!(refused, Err(GpuError::DeviceLost(_))));
     driver.abandon();
 }

@@ -48,7 +48,7 @@ fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
     let limit = driver.info().limits.max_buffer_size;
     for size in [limit + 1, 1 << 40, u64::MAX] {
         let error = driver.allocate(MemoryKind::Device, size, "huge").unwrap_err();
-        assert!(matches!(error, GpuError::TooLarge { .. }), "{error}");
+        assert!(matches!(error, GpuError::TooLarge(_)), "{error}");
         let text = error.to_string();
         assert!(text.contains("max_buffer_size"), "{text}");
         assert!(text.contains("`huge`"), "{text}");
@@ -75,7 +75,7 @@ fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
     for (memory, offset, len) in [(up, 5, 4), (up, u64::MAX, 1), (up, 9, 0), (device, 0, 4)] {
         let refused = Driver::write(&driver, memory, offset, &vec![0; len]);
         let error = refused.unwrap_err();
-        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+        assert!(matches!(error, GpuError::Driver(_)), "{error}");
     }
     let read = Driver::read(&driver, up, 0, &mut [0; 4]);
     assert!(read.is_err(), "upload memory is not for reading");
@@ -98,7 +98,7 @@ fn steps_with_stale_ids_or_bad_ranges_are_refused_and_harm_nothing() {
     ];
     for step in bad {
         let error = driver.submit(Work::Once(&[step]), false).unwrap_err();
-        assert!(matches!(error, GpuError::Driver { .. }), "{error}");
+        assert!(matches!(error, GpuError::Driver(_)), "{error}");
     }
     assert_eq!(driver.words(whole), [5, 6]);
 }

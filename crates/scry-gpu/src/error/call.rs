@@ -1,0 +1,59 @@
+//! Errors whose cause is a call's arguments.
+
+type StaticStr = &'static str;
+
+error_structs! {
+    /// An argument of a launch does not fit the kernel.
+    #[error("kernel `{kernel}`, {argument}: {problem}; {help}")]
+    ArgumentError {
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns which argument it is, by WGSL name and place.
+        argument: String,
+        /// Returns what is wrong with the argument.
+        problem: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// Something is larger than the device allows.
+    #[error("{what} is {requested}, but {device} takes at most {limit} ({limit_name}); {help}")]
+    TooLargeError {
+        /// Returns what is too large.
+        what: String,
+        /// Returns how large it is, with its unit.
+        requested: String,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns the device's limit, with its unit.
+        limit: String,
+        /// Returns the name of the limit, as in [`Limits`](crate::Limits).
+        limit_name: StaticStr,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A range is not inside its buffer, or is not aligned.
+    #[error("{operation}: {problem}; {help}")]
+    RangeError {
+        /// Returns the function that was called.
+        operation: StaticStr,
+        /// Returns what is wrong with the range, in elements.
+        problem: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A buffer or kernel of one device was used with another.
+    #[error("{what} belongs to {owner}, but was used with {user}; {help}")]
+    WrongDeviceError {
+        /// Returns the buffer or kernel.
+        what: String,
+        /// Returns the device that it belongs to.
+        owner: String,
+        /// Returns the device that it was used with.
+        user: String,
+        /// Returns what to do.
+        help: String,
+    }
+}

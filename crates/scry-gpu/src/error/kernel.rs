@@ -1,0 +1,79 @@
+//! Errors whose cause is a kernel, or that a device cannot run it.
+
+use scry_ir::Features;
+
+use crate::native::Language;
+
+type StaticStr = &'static str;
+
+error_structs! {
+    /// The kernel uses features that the device lacks.
+    #[error("kernel `{kernel}` needs {features}, which {device} does not have; {help}")]
+    UnsupportedError {
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns the features that the kernel uses and the device lacks.
+        features: Features,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns which of the devices present have the features, or that none has.
+        help: String,
+    }
+
+    /// A kernel of the kernel library uses instructions that the device lacks.
+    #[error("kernel `{kernel}` needs {needed}, but {device} has {present}; {help}")]
+    CapabilityError {
+        /// Returns the name of the kernel.
+        kernel: String,
+        /// Returns what it needs, such as `compute capability 9.0`.
+        needed: String,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns what the device has.
+        present: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// The kernel is not WGSL, and the device runs nothing else.
+    #[error(
+        "kernel `{kernel}` is written in {language}, but this backend runs WGSL only: {device}; \
+         {help}"
+    )]
+    LanguageError {
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns the language of the kernel.
+        language: Language,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A kernel that is not WGSL was refused by its compiler.
+    #[error("kernel `{kernel}`: its {language} was refused by {device}; {help}\n{log}")]
+    SourceError {
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns the language of the kernel.
+        language: Language,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns the compiler's messages.
+        log: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A library that the call needs cannot be opened or is too old.
+    #[error("{library} is not available: {problem}; {help}")]
+    LibraryError {
+        /// Returns the name of the library.
+        library: StaticStr,
+        /// Returns what was tried, and with which result.
+        problem: String,
+        /// Returns how to install it.
+        help: String,
+    }
+}

@@ -1,0 +1,161 @@
+//! Errors: one enum whose variants hold a struct each, by what is at fault.
+
+#[macro_use]
+mod structs;
+mod call;
+mod device;
+mod kernel;
+mod search;
+
+use std::fmt;
+
+use scry_ir::ShaderError;
+
+pub use call::{ArgumentError, RangeError, TooLargeError, WrongDeviceError};
+pub use device::{
+    DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
+};
+pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
+pub use search::{Attempt, NoDevice};
+
+/// The result of most calls.
+pub type Result<T, E = GpuError> = std::result::Result<T, E>;
+
+/// What is at fault for an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The caller: the arguments of the call are wrong.
+    Usage,
+    /// The shader.
+    Shader,
+    /// The device, or its driver.
+    Device,
+}
+
+/// Why a call failed.
+///
+/// Buffers that the failed call does not name keep their bytes, and the device still works, unless
+/// the error is [`GpuError::DeviceLost`].
+///
+/// Its `Debug` output is its text, so that a `main` which returns [`Result`] prints a readable
+/// error:
+///
+/// ```no_run
+/// fn main() -> scry_gpu::Result<()> {
+///     let gpu = scry_gpu::Device::open("vulkan:1")?;
+///     println!("{}", gpu.info().name);
+///     Ok(())
+/// }
+/// ```
+///
+/// Match the variants to react to an error. Each holds a struct, whose methods return the parts of
+/// the text:
+///
+/// ```
+/// use scry_gpu::{Device, GpuError};
+///
+/// # fn main() -> scry_gpu::Result<()> {
+/// let gpu = Device::open("cpu")?;
+/// match gpu.alloc::<f32>(usize::MAX / 8) {
+///     Err(GpuError::TooLarge(error)) => assert_eq!(error.limit_name(), "max_buffer_size"),
+///     Err(GpuError::OutOfMemory(error)) => println!("{} bytes", error.requested()),
+///     Err(other) => return Err(other),
+///     Ok(buffer) => println!("{} elements", buffer.len()),
+/// }
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, PartialEq, thiserror::Error)]
+#[error(transparent)]
+#[non_exhaustive]
+pub enum GpuError {
+    /// No device could be opened.
+    NoDevice(NoDevice),
+
+    /// The WGSL source was refused; shows the line.
+    Shader(Box<ShaderError>),
+
+    /// The kernel uses features that the device lacks.
+    Unsupported(UnsupportedError),
+
+    /// A kernel of the kernel library uses instructions that the device lacks.
+    Capability(CapabilityError),
+
+    /// The kernel is not WGSL, and the device runs nothing else.
+    Language(LanguageError),
+
+    /// A kernel that is not WGSL was refused by its compiler; shows the compiler's messages.
+    Source(SourceError),
+
+    /// A library that the call needs cannot be opened or is too old.
+    Library(LibraryError),
+
+    /// An argument of a launch does not fit the kernel.
+    Argument(ArgumentError),
+
+    /// A kernel exceeds a limit that this driver has beyond those of its API: the kernel is
+    /// refused, or a launch was ended early. The output of such a launch is incomplete; the device
+    /// still works.
+    Kernel(KernelError),
+
+    /// Something is larger than the device allows.
+    TooLarge(TooLargeError),
+
+    /// A range is not inside its buffer, or is not aligned.
+    Range(RangeError),
+
+    /// A buffer or kernel of one device was used with another.
+    WrongDevice(WrongDeviceError),
+
+    /// The device has no memory left for an allocation.
+    OutOfMemory(OutOfMemoryError),
+
+    /// Work needed longer than the time limit. The CPU device ends it and still works; where the
+    /// backend cannot stop a kernel, the device is given up, and later calls return
+    /// [`GpuError::DeviceLost`].
+    Timeout(TimeoutError),
+
+    /// A wait was interrupted by [`Device::interrupt`](crate::Device::interrupt); the work
+    /// continues.
+    Interrupted(InterruptedError),
+
+    /// The device is gone: it was reset, removed, or given up after a time limit. Open a new one.
+    DeviceLost(DeviceLostError),
+
+    /// The driver refused a call for a reason that it does not explain further.
+    Driver(DriverError),
+}
+
+impl GpuError {
+    /// Returns what is at fault: the caller, the shader, or the device.
+    #[must_use]
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Argument(_) | Self::TooLarge(_) | Self::Range(_) | Self::WrongDevice(_) => {
+                ErrorKind::Usage
+            }
+            Self::Shader(_)
+            | Self::Unsupported(_)
+            | Self::Capability(_)
+            | Self::Language(_)
+            | Self::Source(_) => ErrorKind::Shader,
+            _ => ErrorKind::Device,
+        }
+    }
+}
+
+impl fmt::Debug for GpuError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<ShaderError> for GpuError {
+    fn from(error: ShaderError) -> Self {
+        Self::Shader(Box::new(error))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,64 @@
+//! The error for a device that was not found.
+
+use std::fmt;
+
+use crate::info::BackendKind;
+
+error_structs! {
+    /// One backend in the search for a device: why it has none.
+    #[error("{backend}: {reason}\n    to mend it: {help}")]
+    Attempt {
+        /// Returns the backend.
+        backend: BackendKind,
+        /// Returns why it has no device.
+        reason: String,
+        /// Returns what would change that.
+        help: String,
+    }
+}
+
+/// No device was found: what was asked for, and the result of each backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoDevice {
+    pub(crate) selector: Option<String>,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) present: Vec<String>,
+}
+
+impl NoDevice {
+    /// Returns the selector, where one was given.
+    #[must_use]
+    pub fn selector(&self) -> Option<&str> {
+        self.selector.as_deref()
+    }
+
+    /// Returns what was tried, in order.
+    #[must_use]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Returns the devices that are present but were not selected, as `backend:index name`.
+    #[must_use]
+    pub fn present(&self) -> &[String] {
+        &self.present
+    }
+}
+
+impl std::error::Error for NoDevice {}
+
+impl fmt::Display for NoDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.selector {
+            Some(selector) => write!(f, "no device matches `{selector}`")?,
+            None => write!(f, "no device to compute on was found")?,
+        }
+        for attempt in &self.attempts {
+            write!(f, "\n  {attempt}")?;
+        }
+        if !self.present.is_empty() {
+            write!(f, "\n  present: {}", self.present.join(", "))?;
+        }
+        Ok(())
+    }
+}

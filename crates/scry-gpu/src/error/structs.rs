@@ -1,0 +1,36 @@
+//! The macro that declares the structs of errors.
+
+/// Declares error structs whose fields are private to the crate, each with an accessor.
+///
+/// An accessor returns `&str` for a `String`, and a copy for any other type.
+macro_rules! error_structs {
+    ($(
+        $(#[$attribute:meta])*
+        $name:ident {
+            $($(#[$doc:meta])* $field:ident: $type:ident,)*
+        }
+    )*) => {$(
+        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+        $(#[$attribute])*
+        pub struct $name {
+            $($(#[$doc])* pub(crate) $field: $type,)*
+        }
+
+        impl $name {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(&self) -> accessor!(returns $type) {
+                accessor!($type, self.$field)
+            }
+        )*}
+    )*};
+}
+
+/// The return type and the body of an accessor.
+macro_rules! accessor {
+    (returns String) => { &str };
+    (returns StaticStr) => { &'static str };
+    (returns $type:ident) => { $type };
+    (String, $field:expr) => { &$field };
+    ($type:ident, $field:expr) => { $field };
+}
