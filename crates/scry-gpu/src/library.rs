@@ -43,7 +43,7 @@ pub enum LibraryState {
 /// for library in scry_gpu::cuda_libraries() {
 ///     let told = match library.state {
 ///         LibraryState::Found { file, version } => format!("{version}, found as {file}"),
-///         LibraryState::Absent { reason, remedy } => format!("{reason}; {remedy}"),
+///         LibraryState::Absent { reason, remedy } => format!("{reason}; help: {remedy}"),
 ///     };
 ///     println!("{}: {told}", library.name);
 /// }

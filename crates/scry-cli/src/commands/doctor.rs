@@ -113,7 +113,7 @@ fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -
     }
     for attempt in absent {
         let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
-        let _ = writeln!(text, "{backend}  no device: {reason}\n    to mend it: {help}");
+        let _ = writeln!(text, "{backend}  no device: {reason}\n    help: {help}");
     }
     text += &libraries::text(libraries);
     match scry_gpu::disk_cache::directory() {

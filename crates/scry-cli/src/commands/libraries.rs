@@ -34,7 +34,7 @@ pub fn text(libraries: &[LibraryStatus]) -> String {
             LibraryState::Absent { reason, remedy } => writeln!(
                 text,
                 "{name}  not available: {reason}\n    needed by {needed_by}, and by nothing \
-                 else\n    to have it: {remedy}"
+                 else\n    help: {remedy}"
             ),
         };
     }
@@ -103,7 +103,7 @@ mod tests {
         let (reason, remedy) = ("none of a, b was found".to_owned(), "install it".to_owned());
         let absent = library(LibraryState::Absent { reason, remedy });
         let expected = "NVRTC  not available: none of a, b was found\n    needed by \
-                        Device::compile_cuda, and by nothing else\n    to have it: install it\n";
+                        Device::compile_cuda, and by nothing else\n    help: install it\n";
         assert_eq!(text(std::slice::from_ref(&absent)), expected);
         let document = to_json(&absent);
         assert_eq!(document["found"], false);

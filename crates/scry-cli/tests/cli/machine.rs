@@ -19,7 +19,7 @@ fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do()
     } else {
         assert!(remedy.contains("VK_DRIVER_FILES=/nonexistent"), "{remedy}");
     }
-    let words = ["vulkan", "to mend it", remedy];
+    let words = ["vulkan", "help: ", remedy];
     place.scry(&["doctor"]).ends(0).says(&words).says(&["cpu:0", "works"]);
     place.scry(&["devices"]).ends(0).says(&["cpu:0", "software", "scry-cpu"]);
     place.write(

@@ -105,6 +105,7 @@ impl FaultDriver {
                 requested: 0,
                 label: call.to_owned(),
                 detail: "injected".to_owned(),
+                help: "drop buffers".to_owned(),
             }));
         }
         Ok(())

@@ -4,7 +4,7 @@ type StaticStr = &'static str;
 
 error_structs! {
     /// An argument of a launch does not fit the kernel.
-    #[error("kernel `{kernel}`, {argument}: {problem}; {help}")]
+    #[error("kernel `{kernel}`, {argument}: {problem}; help: {help}")]
     ArgumentError {
         /// Returns the entry point of the kernel.
         kernel: String,
@@ -17,7 +17,9 @@ error_structs! {
     }
 
     /// Something is larger than the device allows.
-    #[error("{what} is {requested}, but {device} takes at most {limit} ({limit_name}); {help}")]
+    #[error(
+        "{what} is {requested}, but {device} takes at most {limit} ({limit_name}); help: {help}"
+    )]
     TooLargeError {
         /// Returns what is too large.
         what: String,
@@ -34,7 +36,7 @@ error_structs! {
     }
 
     /// A range is not inside its buffer, or is not aligned.
-    #[error("{operation}: {problem}; {help}")]
+    #[error("{operation}: {problem}; help: {help}")]
     RangeError {
         /// Returns the function that was called.
         operation: StaticStr,
@@ -45,7 +47,7 @@ error_structs! {
     }
 
     /// A buffer or kernel of one device was used with another.
-    #[error("{what} belongs to {owner}, but was used with {user}; {help}")]
+    #[error("{what} belongs to {owner}, but was used with {user}; help: {help}")]
     WrongDeviceError {
         /// Returns the buffer or kernel.
         what: String,

@@ -8,7 +8,7 @@ error_structs! {
     /// A kernel exceeds a limit that this driver has beyond those of its API.
     #[error(
         "kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is {limit}; \
-         {help}"
+         help: {help}"
     )]
     KernelError {
         /// Returns the entry point of the kernel.
@@ -26,7 +26,9 @@ error_structs! {
     }
 
     /// The device has no memory left for an allocation.
-    #[error("{device} is out of memory: {requested} bytes asked for {label}; {detail}")]
+    #[error(
+        "{device} is out of memory: {requested} bytes asked for {label}; {detail}; help: {help}"
+    )]
     OutOfMemoryError {
         /// Returns the name of the device.
         device: String,
@@ -34,12 +36,14 @@ error_structs! {
         requested: u64,
         /// Returns what the memory was for.
         label: String,
-        /// Returns what holds the memory at present, and what to do.
+        /// Returns what holds the memory at present.
         detail: String,
+        /// Returns what to do.
+        help: String,
     }
 
     /// Work needed longer than the time limit.
-    #[error("work on {device} did not finish within the time limit of {limit:?}; {help}")]
+    #[error("work on {device} did not finish within the time limit of {limit:?}; help: {help}")]
     TimeoutError {
         /// Returns the name of the device.
         device: String,
@@ -51,8 +55,8 @@ error_structs! {
 
     /// A wait was interrupted; the work continues.
     #[error(
-        "the wait for {device} was interrupted by Device::interrupt; the work \
-         goes on, wait again for its result"
+        "the wait for {device} was interrupted by Device::interrupt, and the work continues; help: \
+         wait again for its result"
     )]
     InterruptedError {
         /// Returns the name of the device.
@@ -60,7 +64,7 @@ error_structs! {
     }
 
     /// The device is gone.
-    #[error("{device} is lost: {reason}; drop it and open a new Device")]
+    #[error("{device} is lost: {reason}; help: drop it and open a new Device")]
     DeviceLostError {
         /// Returns the name of the device.
         device: String,

@@ -8,7 +8,7 @@ type StaticStr = &'static str;
 
 error_structs! {
     /// The kernel uses features that the device lacks.
-    #[error("kernel `{kernel}` needs {features}, which {device} does not have; {help}")]
+    #[error("kernel `{kernel}` needs {features}, which {device} does not have; help: {help}")]
     UnsupportedError {
         /// Returns the entry point of the kernel.
         kernel: String,
@@ -21,7 +21,7 @@ error_structs! {
     }
 
     /// A kernel of the kernel library uses instructions that the device lacks.
-    #[error("kernel `{kernel}` needs {needed}, but {device} has {present}; {help}")]
+    #[error("kernel `{kernel}` needs {needed}, but {device} has {present}; help: {help}")]
     CapabilityError {
         /// Returns the name of the kernel.
         kernel: String,
@@ -38,7 +38,7 @@ error_structs! {
     /// The kernel is not WGSL, and the device runs nothing else.
     #[error(
         "kernel `{kernel}` is written in {language}, but this backend runs WGSL only: {device}; \
-         {help}"
+         help: {help}"
     )]
     LanguageError {
         /// Returns the entry point of the kernel.
@@ -52,7 +52,7 @@ error_structs! {
     }
 
     /// A kernel that is not WGSL was refused by its compiler.
-    #[error("kernel `{kernel}`: its {language} was refused by {device}; {help}\n{log}")]
+    #[error("kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}")]
     SourceError {
         /// Returns the entry point of the kernel.
         kernel: String,
@@ -67,7 +67,7 @@ error_structs! {
     }
 
     /// A library that the call needs cannot be opened or is too old.
-    #[error("{library} is not available: {problem}; {help}")]
+    #[error("{library} is not available: {problem}; help: {help}")]
     LibraryError {
         /// Returns the name of the library.
         library: StaticStr,

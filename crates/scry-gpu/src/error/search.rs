@@ -6,7 +6,7 @@ use crate::info::BackendKind;
 
 error_structs! {
     /// One backend in the search for a device: why it has none.
-    #[error("{backend}: {reason}\n    to mend it: {help}")]
+    #[error("{backend}: {reason}\n    help: {help}")]
     Attempt {
         /// Returns the backend.
         backend: BackendKind,

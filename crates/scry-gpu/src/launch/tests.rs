@@ -69,7 +69,7 @@ fn negative_counts_are_refused_with_their_value() {
     let error = size([64, 1, 1], (0, -4)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel `main`, size of the launch: -4 invocations along y; give a number from 0 to \
+        "kernel `main`, size of the launch: -4 invocations along y; help: give a number from 0 to \
          4294967295"
     );
 }
@@ -83,15 +83,15 @@ fn an_axis_takes_what_32_bits_can_number_rounding_included() {
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` along x is 4294967295 invocations, 4294967296 in whole \
-         workgroups of 64, but Test GPU takes at most 4294967295 (invocations on an axis); launch \
-         at most 67108863 workgroups along x and let each invocation do several elements, or use \
-         another axis"
+         workgroups of 64, but Test GPU takes at most 4294967295 (invocations on an axis); help: \
+         launch at most 67108863 workgroups along x and let each invocation do several elements, \
+         or use another axis"
     );
     let error = workgroups([256, 2, 1], [1, u32::MAX, 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the launch of kernel `main` along y is 8589934590 invocations, 4294967295 workgroups of \
-         2, but Test GPU takes at most 4294967295 (invocations on an axis); launch at most \
+         2, but Test GPU takes at most 4294967295 (invocations on an axis); help: launch at most \
          2147483647 workgroups along y and let each invocation do several elements, or use \
          another axis"
     );
@@ -121,7 +121,7 @@ fn too_many_workgroups_to_number_are_refused() {
         error.to_string(),
         "the launch of kernel `main` is 65536 x 65536 x 1 = 4294967296 workgroups, but Test GPU \
          takes at most 4294967295 workgroups in all, once an axis has more than the device's \
-         65535 x 65535 x 65535 (max_native_workgroups); use larger workgroups, let each \
+         65535 x 65535 x 65535 (max_native_workgroups); help: use larger workgroups, let each \
          invocation do several elements, or launch parts of the data one after the other"
     );
 }

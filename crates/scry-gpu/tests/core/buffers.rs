@@ -113,8 +113,8 @@ fn ranges_outside_are_refused() {
     let buffer = gpu.upload(&[0u32; 4]).unwrap().with_label("x");
     assert_eq!(
         range_error(buffer.slice(3..5).map(|_| ())),
-        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; stay within 0..4, the end not \
-         before the start"
+        "Buffer::slice: elements 3..5 of buffer `x`, which has 4; help: stay within 0..4, the end \
+         not before the start"
     );
     #[expect(clippy::reversed_empty_ranges, reason = "it must be refused")]
     let reversed = buffer.slice(3..2).map(|_| ());
@@ -123,8 +123,8 @@ fn ranges_outside_are_refused() {
     range_error(buffer.write_at(usize::MAX, &[1]));
     assert_eq!(
         range_error(buffer.write(&[1; 5])),
-        "Buffer::write: 5 elements were given for 4 elements of buffer `x`; give as many as there \
-         are, or take a slice of the buffer"
+        "Buffer::write: 5 elements were given for 4 elements of buffer `x`; help: give as many as \
+         there are, or take a slice of the buffer"
     );
     let (part, mut batch) = (buffer.slice(1..).unwrap(), gpu.batch());
     let named = [
@@ -146,14 +146,14 @@ fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
     let b = gpu.alloc::<u32>(3).unwrap().with_label("b");
     assert_eq!(
         range_error(a.copy_to(&b)),
-        "Buffer::copy_to: 4 elements of the buffer do not fit the 3 elements of buffer `b`; copy \
-         between slices of one length"
+        "Buffer::copy_to: 4 elements of the buffer do not fit the 3 elements of buffer `b`; help: \
+         copy between slices of one length"
     );
     let (first, last) = (a.slice(0..3).unwrap(), a.slice(1..4).unwrap());
     assert_eq!(
         range_error(gpu.batch().copy(first, last).map(|_| ())),
-        "Batch::copy: source bytes 0..12 and destination bytes 4..16 of the buffer overlap; copy \
-         through another buffer"
+        "Batch::copy: source bytes 0..12 and destination bytes 4..16 of the buffer overlap; help: \
+         copy through another buffer"
     );
     for (error, begin) in [
         (range_error(last.copy_to(&a)), "Slice::copy_to: 3 elements"),

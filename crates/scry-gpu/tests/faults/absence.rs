@@ -98,7 +98,7 @@ fn tells(outcome: Outcome, words: &[&str]) {
 fn tells_of(backend: &str, outcome: Outcome, words: &[&str]) {
     let told = outcome.ended_well();
     let missing = format!("no device matches `{backend}`");
-    for word in [missing.as_str(), "to mend it:"].iter().chain(words) {
+    for word in [missing.as_str(), "help: "].iter().chain(words) {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
 }

@@ -30,11 +30,11 @@ fn buffers_that_do_not_fit_are_refused() {
     assert_eq!(
         refusal(&kernels, &[&ten, &nine]),
         "kernel `own`, `x` (given buffer `nine`): 9 elements were given, but these sizes take 10; \
-         give a buffer of that length at least, or smaller sizes"
+         help: give a buffer of that length at least, or smaller sizes"
     );
     assert_eq!(
         refusal(&kernels, &[&ten]),
-        "kernel `own`, buffers: the kernel uses 2, but 1 was given; in order, give `y` at \
+        "kernel `own`, buffers: the kernel uses 2, but 1 was given; help: in order, give `y` at \
          @group(0) @binding(0): array<f32>, read_write; `x` at @group(0) @binding(1): array<f32>, \
          read"
     );
@@ -80,7 +80,7 @@ fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
             error.to_string(),
             format!(
                 "kernel `test_tile_copy_1` needs compute capability 9.0, no other (sm_90a), but \
-                 null:0 null device has compute capability {present}; run it on such a GPU \
+                 null:0 null device has compute capability {present}; help: run it on such a GPU \
                  (Device::list shows those present), or ask for a variant for older ones"
             )
         );
@@ -108,7 +108,7 @@ fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
     assert_eq!(
         error.to_string(),
         "memory between the launches of one computation is 768256 bytes, but null device takes at \
-         most 409600 bytes (max_buffer_size); compute it in parts"
+         most 409600 bytes (max_buffer_size); help: compute it in parts"
     );
 }
 
@@ -123,8 +123,8 @@ fn steps_that_take_what_a_plan_does_not_have_are_refused() {
     };
     assert_eq!(
         said(Place::Argument(2)),
-        "kernel `plan`, steps: one of them takes Argument(2), which the plan does not have; count \
-         arguments and pieces of scratch memory from 0"
+        "kernel `plan`, steps: one of them takes Argument(2), which the plan does not have; help: \
+         count arguments and pieces of scratch memory from 0"
     );
     assert!(said(Place::Scratch(0)).contains("Scratch(0)"));
 }
@@ -180,7 +180,7 @@ fn devices_of_other_backends_are_refused() {
     assert_eq!(
         error.to_string(),
         "kernel `scry_gpu::cuda` is written in PTX, but this backend runs WGSL only: null:0 null \
-         device; open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the \
+         device; help: open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the \
          kernel in WGSL, which runs on every device"
     );
 }
@@ -195,7 +195,7 @@ fn shared_memory_beyond_the_device_is_refused() {
     assert_eq!(
         error.to_string(),
         "kernel `test_tile_copy_1`, workgroup memory is 65536 bytes, but null device takes at \
-         most 32768 bytes (max_workgroup_memory); make its var<workgroup> arrays smaller"
+         most 32768 bytes (max_workgroup_memory); help: make its var<workgroup> arrays smaller"
     );
 }
 
@@ -371,7 +371,8 @@ mod misshapen {
         assert_eq!(
             refusal(Misshapen { grid: [3, 1, 1], cluster: 2, rows: 9 }),
             "kernel `test_tile_copy_2`, grid: 3 x 1 x 1 blocks, which are no whole clusters of 2 x \
-             1 x 1 blocks; launch at least one block on each axis, and a multiple of the cluster"
+             1 x 1 blocks; help: launch at least one block on each axis, and a multiple of the \
+             cluster"
         );
         let none = refusal(Misshapen { grid: [2, 0, 1], cluster: 1, rows: 9 });
         assert!(none.contains("2 x 0 x 1 blocks"), "{none}");
@@ -384,8 +385,8 @@ mod misshapen {
         assert_eq!(
             refusal(Misshapen { grid: [2, 2, 1], cluster: 1, rows: 10 }),
             "kernel `test_tile_copy_1`, tensor map at parameter 2, of binding 1: it ends at byte \
-             1440, in pieces of 16 bytes, of a buffer of 1296 that is written; describe a tensor \
-             that lies within the buffer, as TensorMap says"
+             1440, in pieces of 16 bytes, of a buffer of 1296 that is written; help: describe a \
+             tensor that lies within the buffer, as TensorMap says"
         );
     }
 }
@@ -410,13 +411,13 @@ mod listed {
         let text = |parameters, bindings| compiled(parameters, bindings).unwrap_err().to_string();
         assert_eq!(
             text(vec![NativeParameter::Pointer(1)], 1),
-            "kernel `k`, parameters: Pointer(1) is of a binding, of which there are 1; declare the \
-             binding, or count them from 0"
+            "kernel `k`, parameters: Pointer(1) is of a binding, of which there are 1; help: \
+             declare the binding, or count them from 0"
         );
         assert_eq!(
             text(vec![NativeParameter::Map(0); 33], 1),
-            "kernel `k`, parameters: 4224 bytes, beyond the 4096 of a launch; put some of them \
-             into a buffer"
+            "kernel `k`, parameters: 4224 bytes, beyond the 4096 of a launch; help: put some of \
+             them into a buffer"
         );
         succeed(compiled(vec![NativeParameter::Map(0); 32], 1));
     }

@@ -77,8 +77,9 @@ impl Heap {
             label: label.to_owned(),
             detail: format!(
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \
-                 memory{system}; free buffers, or end other programs"
+                 memory{system}"
             ),
+            help: "drop buffers, or end other programs".to_owned(),
         })
     }
 }

@@ -309,7 +309,8 @@ fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
             device: gpu.info.name.clone(),
             requested: WORKSPACE as u64,
             label: "cuBLAS".to_owned(),
-            detail: format!("{call} failed with {}; drop buffers", status.name()),
+            detail: format!("{call} failed with {}", status.name()),
+            help: "drop buffers".to_owned(),
         });
     }
     gpu.refused(call, status.name())

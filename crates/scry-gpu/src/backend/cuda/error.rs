@@ -45,7 +45,8 @@ fn classified(device: &str, call: &'static str, code: Code, text: String) -> Gpu
             device: device.to_owned(),
             requested: 0,
             label: format!("the driver's own use in {call}"),
-            detail: format!("{text}; drop buffers and devices that are no longer used"),
+            detail: text,
+            help: "drop buffers and devices that are no longer used".to_owned(),
         });
     }
     GpuError::Driver(DriverError { device: device.to_owned(), call, code: text })

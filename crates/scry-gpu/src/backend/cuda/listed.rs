@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(told(None), Ok(()));
         let text = told(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
         let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
-                        those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; list the";
+                        those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
         assert!(text.starts_with(expected), "{text}");
     }
 

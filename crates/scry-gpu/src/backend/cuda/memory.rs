@@ -235,26 +235,26 @@ impl Heap {
         self.ran_out(
             size,
             label,
-            format!(
-                "{memory}, and this Device's buffers hold {held}; drop buffers that are no longer \
-                 used, end other programs that use the GPU, or work in parts"
-            ),
+            format!("{memory}, and this Device's buffers hold {held}"),
+            "drop buffers that are no longer used, end other programs that use the GPU, or work in \
+             parts",
         )
     }
 
     fn not_pinned(&self, size: u64, label: &str) -> GpuError {
-        let detail = "the system pins no more of the host's memory; drop what waits for transfers, \
-                      raise the limit of memory that the process may have, or work in parts";
-        self.ran_out(size, label, detail.to_owned())
+        let detail = "the system pins no more of the host's memory".to_owned();
+        let help = "drop pending transfers, raise the process's memory limit, or work in parts";
+        self.ran_out(size, label, detail, help)
     }
 
-    fn ran_out(&self, size: u64, label: &str, detail: String) -> GpuError {
+    fn ran_out(&self, size: u64, label: &str, detail: String, help: &str) -> GpuError {
         let device = self.gpu.info.name.clone();
         GpuError::OutOfMemory(OutOfMemoryError {
             device,
             requested: size,
             label: named(label),
             detail,
+            help: help.to_owned(),
         })
     }
 }

@@ -231,7 +231,7 @@ fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
     let built = nvrtc.compile(job.source, job.entry, device);
     built.map_err(|failure| match failure {
         Failure::Rejected(log) => {
-            let remedy = format!("mend the source; NVRTC {} says", nvrtc.version_text());
+            let remedy = format!("correct the source; NVRTC {} says", nvrtc.version_text());
             source_error(gpu, job, log, remedy)
         }
         Failure::Failed(call, why) => gpu.refused(call, why),
@@ -260,7 +260,7 @@ fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
             language: job.spec.language,
             device,
             log: code,
-            help: "mend the source; the driver says".to_owned(),
+            help: "correct the source; the driver says".to_owned(),
         }),
         other => other,
     }

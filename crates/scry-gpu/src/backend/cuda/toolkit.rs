@@ -139,7 +139,7 @@ mod tests {
         let error = NOTHING.open_from(12000, &[PathBuf::from("/scry/none")]).err().unwrap();
         let text = error.to_string();
         assert!(text.starts_with("Nothing is not available: none of libscry-none.so.13"), "{text}");
-        assert!(text.contains("nor in /scry/none; make it"), "{text}");
+        assert!(text.contains("nor in /scry/none; help: make it"), "{text}");
     }
 
     #[test]

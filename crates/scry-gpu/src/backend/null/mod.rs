@@ -106,7 +106,8 @@ impl Driver for NullDriver {
                 device: self.info.name.clone(),
                 requested: size,
                 label: label.to_owned(),
-                detail: format!("{left} of {} bytes are left; free buffers", self.info.memory),
+                detail: format!("{left} of {} bytes are left", self.info.memory),
+                help: "drop buffers".to_owned(),
             }));
         }
         // Not zeros: what reads undefined memory shall be noticed.

@@ -212,11 +212,11 @@ impl Heap {
             requested: size,
             label: named(label),
             detail: format!(
-                "{budget}, and {} allocations hold {} bytes{largest}; drop buffers that are no \
-                 longer used, or work in parts",
+                "{budget}, and {} allocations hold {} bytes{largest}",
                 held.len(),
                 bytes
             ),
+            help: "drop buffers that are no longer used, or work in parts".to_owned(),
         })
     }
 }

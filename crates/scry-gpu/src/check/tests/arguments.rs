@@ -30,15 +30,15 @@ fn too_few_and_too_many_are_refused_with_what_is_expected() {
     let [a, b, c] = memories();
     assert_eq!(
         refusal(&doubling(), &[buffer::<f32>(a, 4)]),
-        "kernel `main`, buffers: the kernel uses 2, but 1 was given; in order, give `input` at \
-         @group(0) @binding(0): array<f32>, read; `output` at @group(0) @binding(1): array<f32>, \
-         read_write"
+        "kernel `main`, buffers: the kernel uses 2, but 1 was given; help: in order, give `input` \
+         at @group(0) @binding(0): array<f32>, read; `output` at @group(0) @binding(1): \
+         array<f32>, read_write"
     );
     let three = [a, b, c].map(|memory| buffer::<f32>(memory, 4));
     assert!(refusal(&doubling(), &three).contains("the kernel uses 2, but 3 were given"));
     assert_eq!(
         refusal(&kernel(Vec::new()), &three[..1]),
-        "kernel `main`, buffers: the kernel uses 0, but 1 was given; give none"
+        "kernel `main`, buffers: the kernel uses 0, but 1 was given; help: give none"
     );
 }
 
@@ -51,7 +51,7 @@ fn another_element_type_is_refused_by_name() {
     assert_eq!(
         refusal(&interface, &[argument]),
         "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \
-         but array<u32> is made of u32; give data of type u32, or change the declaration"
+         but array<u32> is made of u32; help: give data of type u32, or change the declaration"
     );
 }
 
@@ -66,7 +66,7 @@ fn buffers_in_the_wrong_order_are_told_apart() {
     assert_eq!(
         refusal(&interface, &[buffer::<f32>(a, 4), buffer::<u32>(b, 4)]),
         "kernel `main`, `keys` at @group(0) @binding(0): the data is f32, but array<u32> is made \
-         of u32; it fits `values`: buffers are given in the order of the bindings"
+         of u32; help: it fits `values`: buffers are given in the order of the bindings"
     );
 }
 
@@ -78,7 +78,7 @@ fn a_buffer_smaller_than_its_type_is_refused() {
     assert_eq!(
         refusal(&interface, &[buffer::<[f32; 4]>(a, 3)]),
         "kernel `main`, `m` at @group(0) @binding(0): 48 bytes were given, but mat4x4<f32> needs \
-         at least 64; give at least 4 elements of [f32; 4]"
+         at least 64; help: give at least 4 elements of [f32; 4]"
     );
     check(&interface, &device(), &[buffer::<[f32; 4]>(a, 4)]).unwrap();
     check(&interface, &device(), &[buffer::<[f32; 4]>(a, 5)]).unwrap();
@@ -95,7 +95,7 @@ fn runtime_sized_arrays_are_rounded_down() {
     assert_eq!(
         refusal(&interface, &[buffer::<f32>(a, 3)]),
         "kernel `main`, `pixels` at @group(0) @binding(0): 12 bytes were given, but \
-         array<vec4<f32>> needs at least 16; give at least 4 elements of f32"
+         array<vec4<f32>> needs at least 16; help: give at least 4 elements of f32"
     );
     // A header of 16 bytes, then elements of 12; the structure's own size is rounded up to 32.
     let list = structure("List", 32, &[("head", 0, vec(4)), ("items", 16, array(vec(3), 12))]);
@@ -127,9 +127,9 @@ fn a_slice_off_the_alignment_is_refused() {
     let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
     assert_eq!(
         refusal(&doubling(), &[odd, buffer::<f32>(b, 4)]),
-        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; on Test GPU \
-         bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, or pad \
-         the data"
+        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; help: on \
+         Test GPU bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, \
+         or pad the data"
     );
     let even = Argument { offset: 32, ..buffer::<f32>(a, 4) };
     check(&doubling(), &device(), &[even, buffer::<f32>(b, 4)]).unwrap();
@@ -142,7 +142,8 @@ fn an_empty_buffer_is_refused_where_there_is_work() {
     assert_eq!(
         refusal(&doubling(), &arguments),
         "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, and a kernel cannot \
-         be given nothing; leave the launch out when there is no data, or launch 0 invocations"
+         be given nothing; help: leave the launch out when there is no data, or launch 0 \
+         invocations"
     );
     signature(&doubling(), &arguments).unwrap();
 }
@@ -161,8 +162,8 @@ fn bindings_of_4_gib_are_for_kernels_that_are_not_wgsl() {
     assert_eq!(
         check(&doubling(), &boundless, &whole).unwrap_err().to_string(),
         "kernel `main`, `input` at @group(0) @binding(0) is 4294967296 bytes, but Test GPU takes \
-         at most 4294967295 bytes (max_storage_binding_size); launch on slices of the buffer, one \
-         after the other"
+         at most 4294967295 bytes (max_storage_binding_size); help: launch on slices of the \
+         buffer, one after the other"
     );
     native_arguments(&doubling(), &boundless, &whole).unwrap();
     native_arguments(&doubling(), &device(), &whole).unwrap();
@@ -181,13 +182,13 @@ fn bindings_beyond_the_limits_are_refused() {
     assert_eq!(
         refusal(&doubling(), &arguments),
         "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU takes at \
-         most 1048576 bytes (max_storage_binding_size); launch on slices of the buffer, one after \
-         the other"
+         most 1048576 bytes (max_storage_binding_size); help: launch on slices of the buffer, one \
+         after the other"
     );
     let table = kernel(vec![uniform(0, "table", fixed(vec(4), 5000, 16))]);
     let error = refusal(&table, &[buffer::<[f32; 4]>(a, 5000)]);
     assert!(
-        error.ends_with("(max_uniform_binding_size); declare it as var<storage, read>"),
+        error.ends_with("(max_uniform_binding_size); help: declare it as var<storage, read>"),
         "{error}"
     );
 }
@@ -208,8 +209,8 @@ fn one_buffer_bound_twice_is_refused_if_written() {
     assert_eq!(
         refusal(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
         "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its buffer \
-         with `input` at @group(0) @binding(0), and the kernel writes `output`; give buffers or \
-         slices that do not overlap, or declare one binding for both"
+         with `input` at @group(0) @binding(0), and the kernel writes `output`; help: give buffers \
+         or slices that do not overlap, or declare one binding for both"
     );
     let reading =
         kernel(vec![binding(0, "a", Access::Read, f32s()), binding(1, "b", Access::Read, f32s())]);

@@ -24,16 +24,16 @@ fn workgroups_beyond_the_limits_are_refused() {
     assert_eq!(
         sized([1, 1, 65]),
         "kernel `main`, @workgroup_size along z is 65, but Test GPU takes at most 64 \
-         (max_workgroup_size); use smaller workgroups"
+         (max_workgroup_size); help: use smaller workgroups"
     );
     assert_eq!(
         sized([64, 32, 1]),
         "kernel `main`, @workgroup_size(64, 32, 1) is 2048 invocations, but Test GPU takes at most \
-         1024 invocations (max_workgroup_invocations); use smaller workgroups"
+         1024 invocations (max_workgroup_invocations); help: use smaller workgroups"
     );
     assert_eq!(
         sized([64, 0, 1]),
-        "kernel `main`, @workgroup_size: 0 invocations along y; give each axis at least 1"
+        "kernel `main`, @workgroup_size: 0 invocations along y; help: give each axis at least 1"
     );
     assert!(sized([u32::MAX; 3]).contains("along x is 4294967295"));
     let mut boundless = device();
@@ -49,7 +49,7 @@ fn workgroup_memory_beyond_the_limit_is_refused() {
     assert_eq!(
         refusal(&Interface { workgroup_memory: 40_000, ..kernel(Vec::new()) }),
         "kernel `main`, workgroup memory is 40000 bytes, but Test GPU takes at most 32768 bytes \
-         (max_workgroup_memory); make its var<workgroup> arrays smaller"
+         (max_workgroup_memory); help: make its var<workgroup> arrays smaller"
     );
 }
 
@@ -59,14 +59,14 @@ fn too_many_or_too_large_bindings_are_refused() {
     assert_eq!(
         refusal(&kernel(storage)),
         "kernel `main`, number of var<storage> bindings is 9, but Test GPU takes at most 8 \
-         (max_storage_bindings); put several arrays into one buffer"
+         (max_storage_bindings); help: put several arrays into one buffer"
     );
     let uniforms = (0..5).map(|i| uniform(i, "x", vec(4))).collect();
     assert!(refusal(&kernel(uniforms)).contains("number of var<uniform> bindings is 5"));
     assert_eq!(
         refusal(&kernel(vec![uniform(0, "table", fixed(vec(4), 4097, 16))])),
         "kernel `main`, `table` at @group(0) @binding(0) is 65552 bytes, but Test GPU takes at \
-         most 65536 bytes (max_uniform_binding_size); declare it as var<storage, read>"
+         most 65536 bytes (max_uniform_binding_size); help: declare it as var<storage, read>"
     );
 }
 
@@ -94,7 +94,7 @@ fn large_immediates_are_refused() {
     assert_eq!(
         refusal(&kernel_with_immediates("params", block)),
         "kernel `main`, `params` (var<immediate>) is 144 bytes, but Test GPU takes at most 128 \
-         bytes (max_immediates); move parameters to a var<uniform> buffer"
+         bytes (max_immediates); help: move parameters to a var<uniform> buffer"
     );
 }
 
@@ -108,7 +108,7 @@ fn missing_features_are_named_with_the_remedy() {
     let remedy = |missing: Features| format!("vulkan:1 has {missing}");
     assert_eq!(
         kernel_limits(&interface, &device, remedy).unwrap_err().to_string(),
-        "kernel `main` needs f16, which Test GPU does not have; vulkan:1 has f16"
+        "kernel `main` needs f16, which Test GPU does not have; help: vulkan:1 has f16"
     );
     device.features |= Features::F16;
     kernel_limits(&interface, &device, remedy).unwrap();
@@ -120,13 +120,14 @@ fn immediates_are_required_when_declared_and_refused_when_not() {
     let error = immediates(&kernel_with_immediates("scale", scale), None).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel `main`, `scale`: the kernel needs a value of its var<immediate>, f32; launch with \
-         run_with_immediates, or set them on the Launch"
+        "kernel `main`, `scale`: the kernel needs a value of its var<immediate>, f32; help: launch \
+         with run_with_immediates, or set them on the Launch"
     );
     assert_eq!(
         give(&kernel(Vec::new()), 1.0f32).unwrap_err(),
         "kernel `main`, immediates: 4 bytes were given, but the kernel uses no \
-         var<immediate>; declare `var<immediate> params: Params;` and use it, or launch without"
+         var<immediate>; help: declare `var<immediate> params: Params;` and use it, or launch \
+         without"
     );
     assert_eq!(immediates(&kernel(Vec::new()), None).unwrap(), []);
 }
@@ -137,12 +138,12 @@ fn immediates_are_checked_like_buffers() {
     assert_eq!(give(&scale, 1.0f32).unwrap(), 1.0f32.to_le_bytes());
     assert_eq!(
         give(&scale, 1u32).unwrap_err(),
-        "kernel `main`, `scale` (var<immediate>): the data is u32, but f32 is made of f32; give \
-         data of type f32, or change the declaration"
+        "kernel `main`, `scale` (var<immediate>): the data is u32, but f32 is made of f32; help: \
+         give data of type f32, or change the declaration"
     );
     assert_eq!(
         give(&scale, [1.0f32, 2.0]).unwrap_err(),
-        "kernel `main`, `scale` (var<immediate>): 8 bytes were given, but f32 has 4; give a \
+        "kernel `main`, `scale` (var<immediate>): 8 bytes were given, but f32 has 4; help: give a \
          #[repr(C)] struct with the same fields"
     );
 }
@@ -165,7 +166,7 @@ fn immediates_may_leave_the_padding_at_the_end_away() {
     assert_eq!(
         raw(&[1; 13]).unwrap_err().to_string(),
         "kernel `main`, `params` (var<immediate>): 13 bytes were given, but Params has 16, or 12 \
-         without the unused bytes at its end; give a #[repr(C)] struct with the same fields"
+         without the unused bytes at its end; help: give a #[repr(C)] struct with the same fields"
     );
     assert!(raw(&[]).is_err());
 }
