@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::help::{COMPLETIONS_HELP, MAN_HELP};
+use crate::help::{COMPLETIONS_HELP, MAN_HELP, RUN_HELP};
 
 /// Check, run and inspect WGSL compute kernels.
 #[derive(Debug, Parser)]
@@ -186,7 +186,7 @@ pub struct Run {
     pub data: Data,
     /// Write the buffer NAME to FILE afterwards; without FILE, print its first values.
     #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
-    pub outputs: Vec<(String, Option<PathBuf>)>,
+    pub outputs: Vec<(String, Option<String>)>,
     /// Print the times of compiling, uploading, computing and downloading to standard error.
     #[arg(long)]
     pub time: bool,
@@ -209,6 +209,10 @@ pub struct Data {
     /// Bind data to a buffer that the kernel changes. SOURCE itself is never written.
     #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = pair)]
     pub inouts: Vec<(String, String)>,
+    /// Convert an input to TYPE, the kernel's, where that may change values; or write an output as
+    /// TYPE; can be repeated.
+    #[arg(long = "cast", value_name = "NAME=TYPE", value_parser = pair)]
+    pub casts: Vec<(String, String)>,
     /// Shape of an output or of a .bin input, outermost dimension first.
     #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
     pub shapes: Vec<(String, String)>,
@@ -222,26 +226,6 @@ pub struct Data {
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
-
-const RUN_HELP: &str = "\
-A SOURCE is one of
-  FILE.npy            array of f16, f32, f64, i32, u32, i64 or u64, the kernel's element type
-  FILE.png            for array<u32>: RGBA, 8 bits each, R in the low byte;
-                      for array<f32>: grey, 0 to 1; for array<vec4<f32>>: RGBA, 0 to 1
-  FILE.bin            the bytes as they are
-  zeros:TYPE:SHAPE    zeros, such as zeros:u32:1000x10
-  rand:TYPE:SHAPE     floats from [0, 1), integers from their whole range; see --seed
-
-An output takes the file formats above. Its type is the kernel's; its shape is --shape, or that of
-the kernel's type if fixed, or that of the first input. A .png input NAME sets the overrides
-NAME_width and NAME_height where the kernel declares them. Without -n there is one invocation for
-each element of the output; where the workgroup is 2-D, (width, height) of the output.
-
-Examples:
-  scry run edges.wgsl --in src=photo.png --out dst=edges.png --set RADIUS=1 --time
-  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
-
-Exit codes: 0 done, 1 the work failed, 2 bad usage.";
 
 /// Arguments of `scry verify`.
 #[derive(Debug, Args)]
@@ -375,9 +359,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn output(text: &str) -> Result<(String, Option<PathBuf>), String> {
+fn output(text: &str) -> Result<(String, Option<String>), String> {
     if text.contains('=') {
-        pair(text).map(|(name, file)| (name, Some(file.into())))
+        pair(text).map(|(name, file)| (name, Some(file)))
     } else {
         Ok((text.to_owned(), None))
     }
@@ -393,6 +377,9 @@ fn setting(text: &str) -> Result<(String, f64), String> {
             value.parse().map_err(|_| format!("`{value}` is neither a number nor true or false"))?
         }
     };
+    if !f64::is_finite(number) {
+        return Err(format!("`{value}` is not a finite number"));
+    }
     Ok((name, number))
 }
 
@@ -428,10 +415,19 @@ fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 fn counts(text: &str) -> Result<Counts, String> {
-    let axes: Option<Vec<u64>> = text.split('x').map(|axis| axis.parse().ok()).collect();
+    let form = "it is not of the form 1000, WIDTHxHEIGHT or XxYxZ";
+    let axes: Vec<&str> = text.split('x').collect();
+    // Zero wide is nothing to run, and more likely meant as a hexadecimal number.
+    if let ["0", digits] = axes[..] {
+        let meant = u64::from_str_radix(digits, 16).map_err(|_| form.to_owned())?;
+        return Err(format!(
+            "it would be 0 wide; if it is a hexadecimal number, write {meant} instead"
+        ));
+    }
+    let axes: Option<Vec<u64>> = axes.iter().map(|axis| axis.parse().ok()).collect();
     match axes {
         Some(axes) if axes.len() <= 3 => Ok(Counts(axes)),
-        _ => Err("it is not of the form 1000, WIDTHxHEIGHT or XxYxZ".to_owned()),
+        _ => Err(form.to_owned()),
     }
 }
 
@@ -451,9 +447,11 @@ mod tests {
         assert_eq!(counts("1000"), Ok(Counts(vec![1000])));
         assert_eq!(counts("512x256"), Ok(Counts(vec![512, 256])));
         assert_eq!(counts("4x5x6"), Ok(Counts(vec![4, 5, 6])));
-        for wrong in ["", "x", "1x2x3x4", "-1", "1.5", "1 x 2"] {
+        for wrong in ["", "x", "1x2x3x4", "-1", "1.5", "1 x 2", "0x", "0xg", "0xff"] {
             assert!(counts(wrong).is_err(), "{wrong}");
         }
+        assert!(counts("0x10").unwrap_err().contains("write 16"));
+        assert_eq!(counts("0"), Ok(Counts(vec![0])));
     }
 
     #[test]
@@ -461,7 +459,9 @@ mod tests {
         assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.0)));
         assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), 1.0)));
         assert_eq!(setting("A=-2"), Ok(("A".to_owned(), -2.0)));
-        assert!(setting("N=many").is_err());
+        for wrong in ["many", "inf", "nan", "1e999"] {
+            assert!(setting(&format!("N={wrong}")).is_err(), "{wrong}");
+        }
         assert!(setting("N").is_err());
         assert!(setting("=1").is_err());
     }

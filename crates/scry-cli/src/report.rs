@@ -59,6 +59,14 @@ impl Failure {
         Self::Usage(problem.into())
     }
 
+    /// What it says.
+    pub fn into_text(self) -> String {
+        match self {
+            Self::Usage(text) | Self::Work(text) => text,
+            Self::Unread => String::new(),
+        }
+    }
+
     fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

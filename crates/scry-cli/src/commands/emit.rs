@@ -43,7 +43,7 @@ pub fn run(args: &Emit, json: bool) -> Result<Report, Failure> {
         report::print_bytes(&bytes)?;
         return Ok(Report::new(String::new(), json!(null)));
     };
-    file::write(&output, |out| out.write_all(&bytes))?;
+    file::write(&output, &mut |out| out.write_all(&bytes))?;
     let entry = &program.interface().entry_point;
     let (file, target) = (output.display().to_string(), args.target.name());
     Ok(Report::new(

@@ -52,7 +52,7 @@ fn dispatch(command: Command, json: bool) -> Result<Report, Failure> {
         Command::Check(args) => check::run(&args),
         Command::Reflect(args) => reflect::run(&args),
         Command::Emit(args) => emit::run(&args, json),
-        Command::Run(args) => run::run(&args),
+        Command::Run(args) => run::run(&args, json),
         Command::Verify(args) => verify::run(&args),
         Command::Fuzz(args) => fuzz::run(&args, json),
         Command::Cache { action } => cache::run(action),

@@ -58,7 +58,7 @@ impl FromStr for Shape {
 const UNASKED: usize = 256 << 20;
 
 /// Bytes of host memory that can be had without others suffering, where Linux tells.
-fn available_memory() -> Option<u64> {
+pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -105,11 +105,10 @@ impl Bytes {
         Ok(())
     }
 
-    /// A copy.
-    pub fn copied(bytes: &[u8]) -> Result<Self, Failure> {
-        let mut copy = Self::zeroed(bytes.len())?;
-        copy.as_mut_slice().copy_from_slice(bytes);
-        Ok(copy)
+    /// Drops what is beyond the first `len` bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        self.words.truncate(self.len.div_ceil(8));
     }
 
     /// Number of bytes.
@@ -168,7 +167,7 @@ impl Visitor for Preview<'_> {
     fn visit<T: Value>(self) -> String {
         const SHOWN: usize = 8;
         let values = self.0.values::<T>();
-        let shown: Vec<String> = values.iter().take(SHOWN).map(ToString::to_string).collect();
+        let shown: Vec<String> = values.iter().take(SHOWN).map(|value| value.text()).collect();
         let rest = if values.len() > SHOWN { ", …" } else { "" };
         format!("[{}{rest}]", shown.join(", "))
     }
@@ -215,6 +214,6 @@ mod tests {
         bytes.values_mut::<f32>().copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(bytes.values::<u32>(), [0x3f80_0000, 0x4000_0000, 0x4040_0000]);
         assert_eq!(bytes.values::<u64>().len(), 1, "the rest fills no value");
-        assert_eq!(preview(Dtype::F32, &bytes), "[1, 2, 3]");
+        assert_eq!(preview(Dtype::F32, &bytes), "[1.0, 2.0, 3.0]");
     }
 }

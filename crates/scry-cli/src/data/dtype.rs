@@ -5,7 +5,7 @@ use std::fmt;
 use half::f16;
 use scry_ir::{Scalar, ScalarKind};
 
-/// The type of an array's elements: what WGSL kernels and .npy files have in common.
+/// The type of an array's elements: those of WGSL's buffers, and the narrow ones of .npy files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dtype {
     F16,
@@ -15,16 +15,43 @@ pub enum Dtype {
     U32,
     I64,
     U64,
+    Bool,
+    I8,
+    U8,
+    I16,
+    U16,
 }
 
-/// Every element type.
-const ALL: [Dtype; 7] =
+/// The element types of buffers.
+const OF_BUFFERS: [Dtype; 7] =
     [Dtype::F16, Dtype::F32, Dtype::F64, Dtype::I32, Dtype::U32, Dtype::I64, Dtype::U64];
 
+/// The element types that only files have.
+const OF_FILES: [Dtype; 5] = [Dtype::Bool, Dtype::I8, Dtype::U8, Dtype::I16, Dtype::U16];
+
+/// A value on its way from one type to another: no integer type is wider than 64 bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// Of an integer or a bool.
+    Int(i128),
+    /// Of a float; exact.
+    Float(f64),
+}
+
 /// A Rust type that is the elements of arrays.
-pub trait Value: bytemuck::Pod + fmt::Display {
+pub trait Value: bytemuck::Pod {
     /// Draws a value: floats uniformly from [0, 1), integers uniformly from their whole range.
     fn random(random: &mut fastrand::Rng) -> Self;
+
+    /// The value without its type.
+    fn number(self) -> Number;
+
+    /// The value of a number, as NumPy's `astype` converts: floats become integers by truncation
+    /// and are rounded to the nearest float. `None` where the type has no such value.
+    fn from_number(number: Number) -> Option<Self>;
+
+    /// The shortest decimal that is read back as the same value of the type.
+    fn text(self) -> String;
 }
 
 /// Something to do for the Rust type that an element type stands for.
@@ -46,17 +73,36 @@ impl Dtype {
             Self::U32 => "u32",
             Self::I64 => "i64",
             Self::U64 => "u64",
+            Self::Bool => "bool",
+            Self::I8 => "i8",
+            Self::U8 => "u8",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
         }
     }
 
-    /// The type of that name.
+    fn all() -> impl Iterator<Item = Self> {
+        OF_BUFFERS.into_iter().chain(OF_FILES)
+    }
+
+    /// The type of that name, as WGSL or as NumPy spells it.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.into_iter().find(|dtype| dtype.name() == name)
+        Self::all().find(|dtype| dtype.name() == name || dtype.numpy_name() == name)
+    }
+
+    /// The element type of buffers of that name.
+    pub fn of_buffers_named(name: &str) -> Option<Self> {
+        Self::named(name).filter(|dtype| OF_BUFFERS.contains(dtype))
+    }
+
+    /// The names of the element types of buffers, for messages.
+    pub fn buffer_names() -> String {
+        OF_BUFFERS.map(Self::name).join(", ")
     }
 
     /// All names, for messages.
     pub fn names() -> String {
-        ALL.map(Self::name).join(", ")
+        Self::all().map(Self::name).collect::<Vec<_>>().join(", ")
     }
 
     /// The name that NumPy gives the type, such as `float32`.
@@ -69,33 +115,78 @@ impl Dtype {
             Self::U32 => "uint32",
             Self::I64 => "int64",
             Self::U64 => "uint64",
+            Self::Bool => "bool",
+            Self::I8 => "int8",
+            Self::U8 => "uint8",
+            Self::I16 => "int16",
+            Self::U16 => "uint16",
         }
     }
 
-    /// Kind letter and size of the type in a .npy header, such as `f4`.
-    pub fn npy_code(self) -> &'static str {
-        match self {
-            Self::F16 => "f2",
-            Self::F32 => "f4",
-            Self::F64 => "f8",
-            Self::I32 => "i4",
-            Self::U32 => "u4",
-            Self::I64 => "i8",
-            Self::U64 => "u8",
-        }
+    /// The type in a .npy header as NumPy writes it, such as `<f4`.
+    pub fn npy_code(self) -> String {
+        let order = if self.size() == 1 { '|' } else { '<' };
+        let kind = match self.float_or_sign() {
+            _ if self == Self::Bool => 'b',
+            None => 'f',
+            Some(true) => 'i',
+            Some(false) => 'u',
+        };
+        format!("{order}{kind}{}", self.size())
     }
 
-    /// The type with that code in a .npy header.
+    /// The type of a code in a .npy header without its byte order, such as `f4`.
     pub fn from_npy_code(code: &str) -> Option<Self> {
-        ALL.into_iter().find(|dtype| dtype.npy_code() == code)
+        Self::all().find(|dtype| &dtype.npy_code()[1..] == code)
     }
 
     /// Bytes of one value.
     pub fn size(self) -> usize {
         match self {
-            Self::F16 => 2,
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::F16 | Self::I16 | Self::U16 => 2,
             Self::F32 | Self::I32 | Self::U32 => 4,
             Self::F64 | Self::I64 | Self::U64 => 8,
+        }
+    }
+
+    /// True for floats.
+    pub fn is_float(self) -> bool {
+        self.float_or_sign().is_none()
+    }
+
+    /// `None` for floats; whether integers have a sign.
+    fn float_or_sign(self) -> Option<bool> {
+        match self {
+            Self::F16 | Self::F32 | Self::F64 => None,
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Some(true),
+            Self::Bool | Self::U8 | Self::U16 | Self::U32 | Self::U64 => Some(false),
+        }
+    }
+
+    /// Bits of magnitude that every value can have: those of an integer, or of a float's
+    /// significand.
+    fn digits(self) -> usize {
+        match (self, self.float_or_sign()) {
+            (Self::Bool, _) => 1,
+            (Self::F16, _) => 11,
+            (Self::F32, _) => 24,
+            (Self::F64, _) => 53,
+            (_, Some(true)) => 8 * self.size() - 1,
+            _ => 8 * self.size(),
+        }
+    }
+
+    /// True if every value of this type is one of the other: u8 is widened to u32 and to f32, but
+    /// not i32 to f32.
+    pub fn widens_to(self, other: Self) -> bool {
+        if self == other {
+            return true;
+        }
+        let fits = self.digits() <= other.digits() && other != Self::Bool;
+        match (self.float_or_sign(), other.float_or_sign()) {
+            (_, None) | (Some(false), Some(_)) | (Some(true), Some(true)) => fits,
+            (None, Some(_)) | (Some(true), Some(false)) => false,
         }
     }
 
@@ -123,6 +214,11 @@ impl Dtype {
             Self::U32 => visitor.visit::<u32>(),
             Self::I64 => visitor.visit::<i64>(),
             Self::U64 => visitor.visit::<u64>(),
+            Self::Bool => visitor.visit::<Bool>(),
+            Self::I8 => visitor.visit::<i8>(),
+            Self::U8 => visitor.visit::<u8>(),
+            Self::I16 => visitor.visit::<i16>(),
+            Self::U16 => visitor.visit::<u16>(),
         }
     }
 }
@@ -133,45 +229,206 @@ impl fmt::Display for Dtype {
     }
 }
 
+/// A bool as NumPy stores it: a byte, true unless it is 0.
+#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+pub struct Bool(u8);
+
+impl Value for Bool {
+    fn random(random: &mut fastrand::Rng) -> Self {
+        Self(random.u8(0..2))
+    }
+
+    fn number(self) -> Number {
+        Number::Int((self.0 != 0).into())
+    }
+
+    fn from_number(number: Number) -> Option<Self> {
+        Some(Self(u8::from(number != Number::Int(0) && number != Number::Float(0.0))))
+    }
+
+    fn text(self) -> String {
+        (self.0 != 0).to_string()
+    }
+}
+
+/// The integer next to a float towards zero; saturated, which no integer type of 64 bits has.
+fn truncated(number: Number) -> Option<i128> {
+    match number {
+        Number::Int(value) => Some(value),
+        Number::Float(value) => value.is_finite().then_some(value as i128),
+    }
+}
+
+macro_rules! integers {
+    ($($ty:ident)*) => {$(
+        impl Value for $ty {
+            fn random(random: &mut fastrand::Rng) -> Self {
+                random.$ty(..)
+            }
+
+            fn number(self) -> Number {
+                Number::Int(self.into())
+            }
+
+            fn from_number(number: Number) -> Option<Self> {
+                Self::try_from(truncated(number)?).ok()
+            }
+
+            fn text(self) -> String {
+                self.to_string()
+            }
+        }
+    )*};
+}
+
+integers!(i8 u8 i16 u16 i32 u32 i64 u64);
+
+/// A float, unless a finite number has become infinite.
+fn in_range<T: Into<f64> + Copy>(number: Number, value: T) -> Option<T> {
+    let finite =
+        matches!(number, Number::Int(_)) || matches!(number, Number::Float(f) if f.is_finite());
+    (!finite || value.into().is_finite()).then_some(value)
+}
+
 impl Value for f16 {
     fn random(random: &mut fastrand::Rng) -> Self {
         // A multiple of 2^-11 is exact: rounding an f32 might give 1.
         Self::from_f32(random.u16(0..2048).into()) / Self::from_f32(2048.0)
     }
-}
 
-impl Value for f32 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.f32()
+    fn number(self) -> Number {
+        Number::Float(self.to_f64())
+    }
+
+    fn from_number(number: Number) -> Option<Self> {
+        let value = match number {
+            Number::Int(value) => Self::from_f64(value as f64),
+            Number::Float(value) => Self::from_f64(value),
+        };
+        in_range(number, value)
+    }
+
+    fn text(self) -> String {
+        // Its five digits always suffice; the first number of digits that does is the shortest.
+        let wide = self.to_f32();
+        let texts = (0..5).map(|digits| format!("{wide:.digits$e}"));
+        let same = |text: &String| text.parse().is_ok_and(|f: f32| Self::from_f32(f) == self);
+        let shortest = texts.into_iter().find(same).and_then(|text| text.parse::<f32>().ok());
+        shortest.unwrap_or(wide).text()
     }
 }
 
-impl Value for f64 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.f64()
-    }
+macro_rules! floats {
+    ($($ty:ident)*) => {$(
+        impl Value for $ty {
+            fn random(random: &mut fastrand::Rng) -> Self {
+                random.$ty()
+            }
+
+            fn number(self) -> Number {
+                Number::Float(self.into())
+            }
+
+            fn from_number(number: Number) -> Option<Self> {
+                let value = match number {
+                    Number::Int(value) => value as Self,
+                    Number::Float(value) => value as Self,
+                };
+                in_range(number, value)
+            }
+
+            fn text(self) -> String {
+                format!("{self:?}")
+            }
+        }
+    )*};
 }
 
-impl Value for i32 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.i32(..)
-    }
-}
+floats!(f32 f64);
 
-impl Value for u32 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.u32(..)
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl Value for i64 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.i64(..)
+    #[test]
+    fn codes_are_those_of_numpy() {
+        let codes: Vec<String> = Dtype::all().map(Dtype::npy_code).collect();
+        let wanted = "<f2 <f4 <f8 <i4 <u4 <i8 <u8 |b1 |i1 |u1 <i2 <u2";
+        assert_eq!(codes.join(" "), wanted);
+        for dtype in Dtype::all() {
+            assert_eq!(Dtype::from_npy_code(&dtype.npy_code()[1..]), Some(dtype));
+            assert_eq!(Dtype::named(dtype.numpy_name()), Some(dtype));
+        }
+        assert_eq!(Dtype::from_npy_code("c8"), None);
     }
-}
 
-impl Value for u64 {
-    fn random(random: &mut fastrand::Rng) -> Self {
-        random.u64(..)
+    /// Tried on the extreme values of each type.
+    #[test]
+    fn what_widens_keeps_every_value() {
+        struct Extremes;
+        impl Visitor for Extremes {
+            type Output = Vec<Number>;
+            fn visit<T: Value>(self) -> Vec<Number> {
+                let powers = (0..64).flat_map(|bit| [1i128 << bit, (1i128 << bit) - 1]);
+                let numbers = powers.flat_map(|power| [power, -power]).map(Number::Int);
+                numbers.filter_map(T::from_number).map(T::number).collect()
+            }
+        }
+        struct Survive(Vec<Number>);
+        impl Visitor for Survive {
+            type Output = bool;
+            fn visit<T: Value>(self) -> bool {
+                let real = |number| match number {
+                    Number::Int(value) => value,
+                    Number::Float(value) => value as i128,
+                };
+                let survives = |number: &Number| {
+                    T::from_number(*number).map(|v| real(v.number())) == Some(real(*number))
+                };
+                self.0.iter().all(survives)
+            }
+        }
+        for from in Dtype::all() {
+            for to in Dtype::all() {
+                let survive = to.visit(Survive(from.visit(Extremes)));
+                // What the integers among a float's values survive, its fractions may not.
+                let fractions = from.is_float() && !to.is_float();
+                let widens = survive && !fractions;
+                assert_eq!(from.widens_to(to), widens, "{from} to {to}");
+            }
+        }
+    }
+
+    #[test]
+    fn floats_are_as_short_as_can_be() {
+        assert_eq!(0.1f32.text(), "0.1");
+        assert_eq!(1.0f64.text(), "1.0");
+        assert_eq!(1e-30f32.text(), "1e-30");
+        assert_eq!(f16::from_f32(0.1).text(), "0.1");
+        assert_eq!(f16::MAX.text(), "65500.0");
+        assert_eq!(f16::NAN.text(), "NaN");
+        assert_eq!(f16::NEG_INFINITY.text(), "-inf");
+        for bits in 0..=u16::MAX {
+            let value = f16::from_bits(bits);
+            let text = value.text();
+            let again = f16::from_f32(text.parse().unwrap());
+            assert!(again == value || value.is_nan(), "{bits:#x} is {text}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_have_no_value() {
+        use Number::{Float, Int};
+        assert_eq!(u8::from_number(Int(256)), None);
+        assert_eq!(u8::from_number(Float(255.9)), Some(255));
+        assert_eq!(u8::from_number(Float(-0.5)), Some(0));
+        assert_eq!(u8::from_number(Float(-1.0)), None);
+        assert_eq!(i32::from_number(Float(f64::NAN)), None);
+        assert_eq!(u64::from_number(Float(1e300)), None);
+        assert_eq!(f32::from_number(Float(1e300)), None);
+        assert_eq!(f32::from_number(Float(f64::INFINITY)), Some(f32::INFINITY));
+        assert_eq!(f32::from_number(Int(16_777_217)), Some(16_777_216.0));
+        assert_eq!(f16::from_number(Int(70_000)), None);
     }
 }

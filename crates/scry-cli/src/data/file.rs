@@ -1,22 +1,52 @@
 //! Output files: checked before the work, written in one step after it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use crate::report::Failure;
 
-/// Refuses a place where no file can be written, before any work is done for it.
+/// Refuses a place where no file can be written, before any work is done for it. A file that exists
+/// is opened for writing and left as it is; one that does not is created and removed again.
+///
+/// # Errors
+/// [`Failure::Work`] if the path is that of a folder, or the system does not let it be written.
 pub fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::file(path, "it is a folder; give the name of a file"));
     }
-    let folder = folder_of(path);
+    let target = target(path);
+    let folder = folder_of(&target);
     if !folder.is_dir() {
         let problem = format!("there is no folder {}; create it first", folder.display());
         return Err(Failure::file(path, problem));
     }
+    let failed = |error: io::Error| Failure::file(path, format!("it cannot be written: {error}"));
+    match fs::metadata(&target) {
+        Ok(meta) if meta.is_file() => {
+            OpenOptions::new().append(true).open(&target).map_err(failed)?;
+        }
+        // Opening a pipe would wait for its reader.
+        Ok(_) => {}
+        Err(_) => {
+            OpenOptions::new().write(true).create_new(true).open(&target).map_err(failed)?;
+            fs::remove_file(&target).map_err(failed)?;
+        }
+    }
     Ok(())
+}
+
+/// Where a path leads through symbolic links, also if nothing is there yet.
+fn target(path: &Path) -> PathBuf {
+    const MOST_LINKS: usize = 40;
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path) {
+            Ok(next) => path = folder_of(&path).join(next),
+            Err(_) => break,
+        }
+    }
+    path
 }
 
 /// True if both paths lead to the same file, through whatever links.
@@ -28,15 +58,18 @@ pub fn same(a: &Path, b: &Path) -> bool {
 /// then takes its name. What is not a plain file (a pipe, a device) is written in place.
 pub fn write(
     path: &Path,
-    fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    let failed = |error: io::Error| Failure::file(path, error);
+    let failed = |error: io::Error| Failure::file(path, without_path(error));
     // Through a symbolic link the file that it points to is replaced, not the link.
-    let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let existing = fs::metadata(path).ok();
+    let target = &target(path);
+    let existing = fs::metadata(target).ok();
+    let in_place = |fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
+        let mut out = BufWriter::new(File::create(target).map_err(failed)?);
+        fill(&mut out).and_then(|()| out.flush()).map_err(failed)
+    };
     if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
-        let mut out = BufWriter::new(File::create(path).map_err(failed)?);
-        return fill(&mut out).and_then(|()| out.flush()).map_err(failed);
+        return in_place(fill);
     }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".scry-");
@@ -46,15 +79,28 @@ pub fn write(
         let usual = fs::Permissions::from_mode(0o666);
         builder.permissions(usual);
     }
-    let mut temporary = builder.tempfile_in(folder_of(path)).map_err(failed)?;
+    let mut temporary = match builder.tempfile_in(folder_of(target)) {
+        // The file may be written, but its folder may not.
+        Err(_) if existing.is_some() => return in_place(fill),
+        temporary => temporary.map_err(failed)?,
+    };
     let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file_mut());
     fill(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);
     if let Some(meta) = existing {
         fs::set_permissions(temporary.path(), meta.permissions()).map_err(failed)?;
     }
-    temporary.persist(path).map_err(|error| failed(error.error))?;
+    temporary.persist(target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+/// The error of the system, without the name of the temporary file that tempfile adds.
+fn without_path(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    match text.split_once(" at path \"") {
+        Some((cause, _)) => io::Error::new(error.kind(), cause),
+        None => error,
+    }
 }
 
 fn folder_of(path: &Path) -> PathBuf {
@@ -66,6 +112,7 @@ fn folder_of(path: &Path) -> PathBuf {
 
 /// The path without links; of a file that does not exist, at least the folder's.
 fn resolved(path: &Path) -> PathBuf {
+    let path = &target(path);
     fs::canonicalize(path).unwrap_or_else(|_| {
         let folder = fs::canonicalize(folder_of(path)).unwrap_or_else(|_| folder_of(path));
         folder.join(path.file_name().unwrap_or_default())
@@ -80,15 +127,15 @@ mod tests {
     fn a_failed_write_leaves_the_old_file_and_nothing_else() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.bin");
-        write(&path, |out| out.write_all(b"old")).unwrap();
-        let error = write(&path, |out| {
+        write(&path, &mut |out| out.write_all(b"old")).unwrap();
+        let error = write(&path, &mut |out| {
             out.write_all(b"new")?;
             Err(io::Error::other("the pen broke"))
         });
         assert!(error.is_err());
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        write(&path, |out| out.write_all(b"new")).unwrap();
+        write(&path, &mut |out| out.write_all(b"new")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
@@ -102,12 +149,54 @@ mod tests {
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         symlink(&real, &link).unwrap();
         assert!(same(&real, &link));
-        write(&link, |out| out.write_all(b"new")).unwrap();
+        write(&link, &mut |out| out.write_all(b"new")).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read(&real).unwrap(), b"new");
         assert_eq!(fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-        write(Path::new("/dev/null"), |out| out.write_all(b"new")).unwrap();
+        write(Path::new("/dev/null"), &mut |out| out.write_all(b"new")).unwrap();
         assert!(!fs::metadata("/dev/null").unwrap().is_file());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_no_file_yet_makes_its_target() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("to")).unwrap();
+        let (first, second) = (folder.path().join("a.bin"), folder.path().join("to/b.bin"));
+        symlink("to/b.bin", &first).unwrap();
+        symlink("c.bin", &second).unwrap();
+        let real = folder.path().join("to/c.bin");
+        assert!(same(&first, &real));
+        check_writable(&first).unwrap();
+        assert!(!real.exists(), "the check leaves nothing");
+        write(&first, &mut |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&real).unwrap(), b"new");
+        assert!(fs::symlink_metadata(&second).unwrap().is_symlink());
+        let circle = folder.path().join("circle.bin");
+        symlink("circle.bin", &circle).unwrap();
+        assert!(check_writable(&circle).is_err());
+    }
+
+    #[test]
+    fn checks_leave_files_as_they_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let (new, old) = (folder.path().join("new.bin"), folder.path().join("old.bin"));
+        fs::write(&old, b"old").unwrap();
+        check_writable(&new).unwrap();
+        check_writable(&old).unwrap();
+        assert!(!new.exists());
+        assert_eq!(fs::read(&old).unwrap(), b"old");
+    }
+
+    #[test]
+    fn errors_name_no_temporary_file() {
+        let gone = Path::new("/nonexistent/a.bin");
+        let told = write(gone, &mut |_| Ok(())).unwrap_err().into_text();
+        assert!(told.starts_with("/nonexistent/a.bin: "), "{told}");
+        assert!(!told.contains(".scry-"), "{told}");
+        let long = std::env::temp_dir().join("a".repeat(300));
+        assert!(check_writable(&long).is_err(), "names of 300 characters are too long");
     }
 
     #[test]

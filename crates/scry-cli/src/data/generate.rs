@@ -1,15 +1,55 @@
 //! Data made up on the spot.
 
 use super::array::{Array, Bytes, Shape};
-use super::dtype::{Dtype, Value, Visitor};
+use super::dtype::{Dtype, Number, Value, Visitor};
 use crate::report::Failure;
 
-/// Seeded random values. The buffer's name takes part in the seed, so that two buffers of one run
-/// differ, and a buffer gets the same values whatever else is bound.
-pub fn random(dtype: Dtype, shape: Shape, seed: u64, name: &str) -> Result<Array, Failure> {
-    let bytes = Bytes::zeroed(shape.bytes(dtype.size() as u64)?)?;
-    let random = generator(seed, name);
-    let bytes = dtype.visit(Fill { bytes, random });
+/// A rule by which values are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Generator {
+    /// `zeros`.
+    Zeros,
+    /// `ones`.
+    Ones,
+    /// `arange`: each value is its position, in row-major order.
+    Arange,
+    /// `rand`: seeded random values.
+    Random,
+}
+
+impl Generator {
+    /// The rule of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "zeros" => Self::Zeros,
+            "ones" => Self::Ones,
+            "arange" => Self::Arange,
+            "rand" => Self::Random,
+            _ => return None,
+        })
+    }
+}
+
+/// Makes values for the buffer `name`. The name takes part in the seed, so that two buffers of one
+/// run differ, and a buffer gets the same values whatever else is bound.
+///
+/// # Errors
+/// [`Failure::Usage`] if a position is out of the type's range, [`Failure::Work`] if there is no
+/// memory.
+pub fn make(
+    generator: Generator,
+    dtype: Dtype,
+    shape: Shape,
+    seed: u64,
+    name: &str,
+) -> Result<Array, Failure> {
+    let len = shape.bytes(dtype.size() as u64)?;
+    let last = Number::Int(i128::from(shape.count().unwrap_or(u64::MAX).saturating_sub(1)));
+    if generator == Generator::Arange && !dtype.visit(Has(last)) {
+        return Err(Failure::Usage(format!("{shape} positions are out of the range of {dtype}")));
+    }
+    let random = self::generator(seed, name);
+    let bytes = dtype.visit(Fill { generator, bytes: Bytes::zeroed(len)?, random });
     Ok(Array { dtype, shape, bytes })
 }
 
@@ -19,6 +59,7 @@ pub fn generator(seed: u64, name: &str) -> fastrand::Rng {
 }
 
 struct Fill {
+    generator: Generator,
     bytes: Bytes,
     random: fastrand::Rng,
 }
@@ -27,10 +68,26 @@ impl Visitor for Fill {
     type Output = Bytes;
 
     fn visit<T: Value>(mut self) -> Bytes {
-        for value in self.bytes.values_mut::<T>() {
-            *value = T::random(&mut self.random);
+        let number = |value| T::from_number(Number::Int(value)).unwrap_or(T::zeroed());
+        let values = self.bytes.values_mut::<T>();
+        match self.generator {
+            Generator::Zeros => {}
+            Generator::Ones => values.fill(number(1)),
+            Generator::Arange => values.iter_mut().zip(0..).for_each(|(v, at)| *v = number(at)),
+            Generator::Random => values.fill_with(|| T::random(&mut self.random)),
         }
         self.bytes
+    }
+}
+
+/// Whether a type has a value for a number.
+struct Has(Number);
+
+impl Visitor for Has {
+    type Output = bool;
+
+    fn visit<T: Value>(self) -> bool {
+        T::from_number(self.0).is_some()
     }
 }
 
@@ -48,7 +105,25 @@ mod tests {
     use super::*;
 
     fn draw(dtype: Dtype, seed: u64, name: &str) -> Bytes {
-        random(dtype, Shape(vec![1000]), seed, name).unwrap().bytes
+        make(Generator::Random, dtype, Shape(vec![1000]), seed, name).unwrap().bytes
+    }
+
+    #[test]
+    fn ones_and_positions_are_of_every_type() {
+        let made = |generator, dtype| make(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
+        assert_eq!(made(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
+        assert_eq!(made(Generator::Arange, Dtype::I64).bytes.values::<i64>(), [0, 1, 2, 3, 4, 5]);
+        let halves = made(Generator::Arange, Dtype::F16);
+        assert_eq!(halves.bytes.values::<f16>()[5], f16::from_f32(5.0));
+    }
+
+    #[test]
+    fn positions_out_of_range_are_refused() {
+        let count = |dtype, count| make(Generator::Arange, dtype, Shape(vec![count]), 0, "x");
+        assert!(count(Dtype::F16, 65_505).is_ok());
+        assert!(matches!(count(Dtype::F16, 65_600), Err(Failure::Usage(_))));
+        assert_eq!(count(Dtype::F16, 0).unwrap().bytes.len(), 0);
+        assert!(count(Dtype::I32, 1 << 60).is_err());
     }
 
     #[test]

@@ -1,18 +1,25 @@
 //! NumPy's .npy files, versions 1 to 3.
 //!
 //! A file is a magic number, a version, the length of a header, the header, which is a Python
-//! dictionary in text, and the values. The format is small enough to be read here: the crates that
-//! read it bring a parser generator and a C compiler into the build.
+//! dictionary in text, and the values. It is read here and not by npyz, which multiplies the
+//! lengths of dimensions without a check for overflow, and converts values one by one.
 
 use std::io::{self, Read, Write};
 
+use py_literal::Value as Python;
+
 use super::array::{Array, Bytes, Shape};
-use super::dtype::Dtype;
+use super::dtype::{Dtype, Value, Visitor};
 use crate::report::Failure;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// No header of a plain array comes near this; a longer one is damage.
 const LONGEST_HEADER: u32 = 1 << 16;
+/// Brackets in a header, at each of which the parser may recurse: one of the dictionary, one of the
+/// shape, and those of structured types.
+const MOST_BRACKETS: usize = 200;
+/// NumPy's own limit.
+const MOST_DIMENSIONS: usize = 64;
 /// Bytes that are read at first where the size of a file is not known.
 const FIRST_PART: usize = 1 << 20;
 
@@ -22,12 +29,13 @@ pub type Problem = String;
 /// Reads an array. `size` is that of the whole file in bytes, where it is known.
 pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     let text = header_text(&mut file)?;
-    let Header { dtype, big_endian, shape } = Header::parse(&text)?;
-    let len = shape.bytes(dtype.size() as u64).map_err(said)?;
+    let Header { dtype, big_endian, fortran, shape } = Header::parse(&text)?;
+    let len = shape.bytes(dtype.size() as u64).map_err(Failure::into_text)?;
     if size.is_some_and(|size| size < len as u64) {
         return Err(cut_short(&shape, dtype));
     }
-    let mut bytes = Bytes::zeroed(if size.is_some() { len } else { 0 }).map_err(said)?;
+    let mut bytes =
+        Bytes::zeroed(if size.is_some() { len } else { 0 }).map_err(Failure::into_text)?;
     let read = |file: &mut _, part: &mut [u8]| {
         Read::read_exact(file, part).map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => cut_short(&shape, dtype),
@@ -38,7 +46,7 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     // Of what is no plain file the size is not known: memory is taken as values arrive.
     while bytes.len() < len {
         let had = bytes.len();
-        bytes.grow(len.min(had.saturating_mul(2).max(FIRST_PART))).map_err(said)?;
+        bytes.grow(len.min(had.saturating_mul(2).max(FIRST_PART))).map_err(Failure::into_text)?;
         read(&mut file, &mut bytes.as_mut_slice()[had..])?;
     }
     if file.read(&mut [0]).map_err(|error| error.to_string())? != 0 {
@@ -46,6 +54,10 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
     }
     if big_endian {
         bytes.as_mut_slice().chunks_exact_mut(dtype.size()).for_each(<[u8]>::reverse);
+    }
+    if fortran {
+        bytes =
+            dtype.visit(Transpose { from: &bytes, shape: &shape }).map_err(Failure::into_text)?;
     }
     Ok(Array { dtype, shape, bytes })
 }
@@ -59,7 +71,7 @@ pub fn write(out: &mut dyn Write, dtype: Dtype, shape: &Shape, bytes: &[u8]) -> 
         _ => dims.trim_end_matches(", "),
     };
     let code = dtype.npy_code();
-    let mut header = format!("{{'descr': '<{code}', 'fortran_order': False, 'shape': ({dims}), }}");
+    let mut header = format!("{{'descr': '{code}', 'fortran_order': False, 'shape': ({dims}), }}");
     let unpadded = MAGIC.len() + 2 + 2 + header.len() + 1;
     header.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
     header.push('\n');
@@ -73,10 +85,40 @@ pub fn write(out: &mut dyn Write, dtype: Dtype, shape: &Shape, bytes: &[u8]) -> 
     out.write_all(bytes)
 }
 
-fn said(failure: Failure) -> Problem {
-    match failure {
-        Failure::Usage(text) | Failure::Work(text) => text,
-        Failure::Unread => String::new(),
+/// Copies values from column-major ("Fortran") to row-major ("C") order.
+struct Transpose<'a> {
+    from: &'a Bytes,
+    shape: &'a Shape,
+}
+
+impl Visitor for Transpose<'_> {
+    type Output = Result<Bytes, Failure>;
+
+    fn visit<T: Value>(self) -> Self::Output {
+        let mut to = Bytes::zeroed(self.from.len())?;
+        let from = self.from.values::<T>();
+        // Dimensions of one element have no order; without them there are as many as bits at most.
+        let dims: Vec<usize> =
+            self.shape.0.iter().map(|dim| *dim as usize).filter(|dim| *dim != 1).collect();
+        let strides: Vec<usize> = dims
+            .iter()
+            .scan(1, |stride, dim| Some(std::mem::replace(stride, *stride * dim)))
+            .collect();
+        let mut index = vec![0; dims.len()];
+        let mut at = 0;
+        for out in to.values_mut::<T>() {
+            *out = from[at];
+            for axis in (0..dims.len()).rev() {
+                index[axis] += 1;
+                at += strides[axis];
+                if index[axis] < dims[axis] {
+                    break;
+                }
+                at -= strides[axis] * dims[axis];
+                index[axis] = 0;
+            }
+        }
+        Ok(to)
     }
 }
 
@@ -84,6 +126,7 @@ fn cut_short(shape: &Shape, dtype: Dtype) -> Problem {
     format!("the file is cut short: its header says {shape} {dtype}")
 }
 
+/// The text of the header, of a length that can be trusted.
 fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     let mut start = [0; 8];
     let mut fill = |bytes: &mut [u8]| {
@@ -98,21 +141,16 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
     if !start.starts_with(MAGIC) {
         return Err("it is not a .npy file: the magic number is missing".to_owned());
     }
-    let len = match start[6] {
-        1 => {
-            let mut len = [0; 2];
-            fill(&mut len)?;
-            u32::from(u16::from_le_bytes(len))
-        }
-        2 | 3 => {
-            let mut len = [0; 4];
-            fill(&mut len)?;
-            u32::from_le_bytes(len)
-        }
+    let width = match start[6] {
+        1 => 2,
+        2 | 3 => 4,
         version => {
             return Err(format!("version {version} of .npy is unknown, 1 to 3 are known"));
         }
     };
+    let mut len = [0; 4];
+    fill(&mut len[..width])?;
+    let len = u32::from_le_bytes(len);
     if len > LONGEST_HEADER {
         return Err(format!("the header of {len} bytes is not that of an array of numbers"));
     }
@@ -126,61 +164,59 @@ fn header_text(file: &mut impl Read) -> Result<String, Problem> {
 struct Header {
     dtype: Dtype,
     big_endian: bool,
+    fortran: bool,
     shape: Shape,
 }
 
 impl Header {
     fn parse(text: &str) -> Result<Self, Problem> {
-        let damaged = || format!("the header is damaged: {}", text.trim());
-        let shape = tuple(after_key(text, "shape").ok_or_else(damaged)?).ok_or_else(damaged)?;
-        let order = after_key(text, "fortran_order").ok_or_else(damaged)?;
-        let fortran = match order {
-            _ if order.starts_with("False") => false,
-            _ if order.starts_with("True") => true,
+        let damaged = || {
+            let shown: String = text.trim().chars().take(200).collect();
+            format!("the header is damaged: {shown}")
+        };
+        if text.matches(['(', '[', '{']).count() > MOST_BRACKETS {
+            return Err(damaged());
+        }
+        // Python 2 wrote long integers as `3L`.
+        let modern = text.trim().replace("L,", ",").replace("L)", ")");
+        let Ok(Python::Dict(entries)) = modern.parse() else { return Err(damaged()) };
+        let value = |key: &str| {
+            let mut entries = entries.iter().rev();
+            let entry = entries.find(|(name, _)| name.as_string().is_some_and(|name| name == key));
+            entry.map(|(_, value)| value).ok_or_else(damaged)
+        };
+        let Python::Boolean(fortran) = *value("fortran_order")? else { return Err(damaged()) };
+        let Python::Tuple(dims) = value("shape")? else { return Err(damaged()) };
+        if dims.len() > MOST_DIMENSIONS {
+            let count = dims.len();
+            return Err(format!("{count} dimensions are more than the {MOST_DIMENSIONS} of NumPy"));
+        }
+        let dim = |dim: &Python| u64::try_from(dim.as_integer()?).ok();
+        let shape = dims.iter().map(dim).collect::<Option<_>>().map(Shape).ok_or_else(damaged)?;
+        let (dtype, big_endian) = match value("descr")? {
+            Python::String(code) => element(code)?,
+            Python::List(_) => {
+                return Err(
+                    "the array has named fields; save each field as an array of its own".into()
+                );
+            }
             _ => return Err(damaged()),
         };
-        // With fewer than two dimensions the orders are the same.
-        if fortran && shape.0.len() > 1 {
-            return Err("the array is in Fortran order; \
-                save `numpy.ascontiguousarray(array)` instead"
-                .to_owned());
-        }
-        let descr = after_key(text, "descr").ok_or_else(damaged)?;
-        let Some(code) = quoted(descr) else {
-            return Err("the array has named fields; save each field as an array of its own".into());
-        };
-        let plain = code.trim_start_matches(['<', '>', '=', '|']);
-        let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
-            format!(
-                "elements of type `{code}` are not supported, {} are; \
-                 convert with `array.astype(\"float32\")` or alike",
-                Dtype::names()
-            )
-        })?;
-        Ok(Self { dtype, big_endian: code.starts_with('>'), shape })
+        Ok(Self { dtype, big_endian, fortran, shape })
     }
 }
 
-/// The text after `'key':`.
-fn after_key<'a>(text: &'a str, key: &str) -> Option<&'a str> {
-    ['\'', '"'].into_iter().find_map(|quote| {
-        let (_, rest) = text.split_once(&format!("{quote}{key}{quote}"))?;
-        Some(rest.trim_start().strip_prefix(':')?.trim_start())
-    })
-}
-
-/// The string literal at the start of the text.
-fn quoted(text: &str) -> Option<&str> {
-    let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
-    text[1..].split_once(quote).map(|(inner, _)| inner)
-}
-
-/// The tuple of integers at the start of the text.
-fn tuple(text: &str) -> Option<Shape> {
-    let (inner, _) = text.strip_prefix('(')?.split_once(')')?;
-    let dims = inner.split(',').map(str::trim).filter(|dim| !dim.is_empty());
-    // Python 2 wrote long integers as `3L`.
-    dims.map(|dim| dim.trim_end_matches('L').parse().ok()).collect::<Option<_>>().map(Shape)
+/// The element type of a code such as `<f4`, and whether its bytes are in big-endian order.
+fn element(code: &str) -> Result<(Dtype, bool), Problem> {
+    let plain = code.trim_start_matches(['<', '>', '=', '|']);
+    let dtype = Dtype::from_npy_code(plain).ok_or_else(|| {
+        format!(
+            "elements of type `{code}` are not supported, {} are; \
+             convert with `array.astype(\"float32\")` or alike",
+            Dtype::names()
+        )
+    })?;
+    Ok((dtype, code.starts_with('>')))
 }
 
 #[cfg(test)]
@@ -240,20 +276,25 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_with_the_reason() {
-        let header = |descr, order, shape| {
+        let header = |descr: &str, order: &str, shape: &str| {
             format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
         };
-        let cases: [(Vec<u8>, &str); 10] = [
+        let cases: [(Vec<u8>, &str); 15] = [
             (b"PNG".to_vec(), "not a .npy file"),
             (b"\x93NUMPX\x01\x00\x00\x00".to_vec(), "magic number"),
             (b"\x93NUMPY\x09\x00\x00\x00".to_vec(), "version 9"),
             (b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec(), "4294967295 bytes"),
-            (file(&header("'<f4'", "True", "(2, 2)"), &[0; 16]), "ascontiguousarray"),
-            (file(&header("'|b1'", "False", "(2,)"), &[0; 2]), "`|b1`"),
+            (file(&header("'<c8'", "False", "(2,)"), &[0; 16]), "`<c8`"),
+            (file(&header("'|O'", "False", "(2,)"), &[0; 16]), "`|O`"),
             (file(&header("[('a', '<f4')]", "False", "(2,)"), &[0; 8]), "named fields"),
             (file(&header("'<f4'", "False", "(2,)"), &[0; 7]), "cut short"),
             (file(&header("'<f4'", "False", "(2,)"), &[0; 9]), "more in the file"),
             (file("{'descr': '<f4'}", &[]), "damaged"),
+            (file(&header("'<f4'", "False", "(-1,)"), &[]), "damaged"),
+            (file(&header("'<f4'", "False", "(1e3,)"), &[]), "damaged"),
+            (file(&header("'<f4'", "False", &format!("({})", "9".repeat(60_000))), &[]), "damaged"),
+            (file(&header("'<f4'", "False", &"(".repeat(60_000)), &[]), "damaged"),
+            (file(&header("'<f4'", "False", &format!("({})", "1,".repeat(65))), &[]), "65 dim"),
         ];
         for (bytes, reason) in cases {
             let problem = read_bytes(&bytes).expect_err(reason);
@@ -279,6 +320,49 @@ mod tests {
         let array = read(&file(&header(count), &values)[..], None).unwrap();
         assert_eq!(array.bytes.as_slice(), values);
         assert!(read(&file(&header(count), &values[1..])[..], None).is_err());
+    }
+
+    #[test]
+    fn every_element_type_of_files_is_read() {
+        let header =
+            |descr| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}");
+        let cases: [(&str, Dtype, &[u8]); 6] = [
+            ("|b1", Dtype::Bool, &[0, 1]),
+            ("|u1", Dtype::U8, &[0, 255]),
+            ("|i1", Dtype::I8, &[128, 127]),
+            ("<u2", Dtype::U16, &[1, 2, 3, 4]),
+            ("<i2", Dtype::I16, &[1, 2, 3, 255]),
+            ("=f8", Dtype::F64, &[0; 16]),
+        ];
+        for (descr, dtype, data) in cases {
+            let array = read_bytes(&file(&header(descr), data)).unwrap();
+            assert_eq!((array.dtype, array.bytes.as_slice()), (dtype, data), "{descr}");
+        }
+    }
+
+    #[test]
+    fn fortran_order_is_transposed() {
+        let fortran = |shape: &[u64]| {
+            let dims: String = shape.iter().map(|dim| format!("{dim}, ")).collect();
+            let header = format!("{{'descr': '|u1', 'fortran_order': True, 'shape': ({dims}), }}");
+            // The value at [i, j, k] is ijk in decimal, in the order of the file.
+            let at = |axis: usize| 0..shape.get(axis).copied().unwrap_or(1);
+            let value = |i: u64, j: u64, k: u64| (100 * i + 10 * j + k) as u8;
+            let mut data = Vec::new();
+            for k in at(2) {
+                at(1).for_each(|j| data.extend(at(0).map(|i| value(i, j, k))));
+            }
+            let array = read_bytes(&file(&header, &data)).unwrap();
+            let mut wanted = Vec::new();
+            for i in at(0) {
+                at(1).for_each(|j| wanted.extend(at(2).map(|k| value(i, j, k))));
+            }
+            assert_eq!(array.bytes.as_slice(), wanted, "{shape:?}");
+            assert_eq!(array.shape, Shape(shape.to_vec()));
+        };
+        for shape in [&[2, 3][..], &[2, 3, 4], &[1, 5, 2], &[3, 1, 1], &[0, 3], &[2, 0, 4], &[]] {
+            fortran(shape);
+        }
     }
 
     #[test]

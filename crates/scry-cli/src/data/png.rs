@@ -4,7 +4,7 @@ use std::io::{BufRead, Seek, Write};
 
 use png::{BitDepth, ColorType, Decoder, Encoder, Info, Transformations};
 
-use super::array::{Array, Bytes, Shape};
+use super::array::{Array, Bytes, Shape, available_memory};
 use super::dtype::Dtype;
 use crate::report::Failure;
 
@@ -18,7 +18,7 @@ pub struct Image {
     channels: usize,
     /// True if a sample is two bytes, the high one first.
     deep: bool,
-    samples: Vec<u8>,
+    samples: Bytes,
 }
 
 /// How an array holds pixels.
@@ -55,15 +55,13 @@ const MAX_RATIO: u64 = 1032;
 pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     let mut decoder = Decoder::new(file);
     decoder.set_transformations(Transformations::EXPAND);
-    check(decoder.read_header_info().map_err(|error| error.to_string())?, size)?;
+    let header = decoder.read_header_info().map_err(|error| error.to_string())?;
+    check(header, size, available_memory().unwrap_or(u64::MAX))?;
     let mut reader = decoder.read_info().map_err(|error| error.to_string())?;
+    // Samples as they are after the expansion, of which a bit of the file may become four bytes.
     let size = reader.output_buffer_size().ok_or("the image is larger than memory can be")?;
-    let mut samples = Vec::new();
-    samples
-        .try_reserve_exact(size)
-        .map_err(|_| format!("there is no host memory for the {size} bytes of the image"))?;
-    samples.resize(size, 0);
-    let frame = reader.next_frame(&mut samples).map_err(|error| error.to_string())?;
+    let mut samples = Bytes::zeroed(size).map_err(Failure::into_text)?;
+    let frame = reader.next_frame(samples.as_mut_slice()).map_err(|error| error.to_string())?;
     samples.truncate(frame.buffer_size());
     Ok(Image {
         width: frame.width,
@@ -74,8 +72,9 @@ pub fn read(file: impl BufRead + Seek, size: u64) -> Result<Image, String> {
     })
 }
 
-/// Holds what a header claims against the size of the file, before any memory is taken for it.
-fn check(header: &Info<'_>, size: u64) -> Result<(), String> {
+/// Holds what a header claims against the size of the file and the memory that is available, before
+/// any is taken for it.
+fn check(header: &Info<'_>, size: u64, available: u64) -> Result<(), String> {
     let Info { width, height, color_type, bit_depth, .. } = *header;
     let pixels = u64::from(width) * u64::from(height);
     if pixels > MAX_PIXELS {
@@ -94,7 +93,24 @@ fn check(header: &Info<'_>, size: u64) -> Result<(), String> {
              or cut short, get it again"
         ));
     }
+    let expanded = pixels * expanded_bytes(color_type, bit_depth);
+    if expanded > available {
+        return Err(format!(
+            "its {width}x{height} pixels are {expanded} bytes in memory, of which {available} are \
+             available; help: cut it into parts"
+        ));
+    }
     Ok(())
+}
+
+/// Bytes of a pixel after the expansion: palettes and transparency become channels, and samples of
+/// fewer than 8 bits become bytes, so that one bit of a file may become four bytes.
+fn expanded_bytes(color_type: ColorType, depth: BitDepth) -> u64 {
+    let channels = match color_type {
+        ColorType::Grayscale | ColorType::GrayscaleAlpha => 2,
+        ColorType::Rgb | ColorType::Rgba | ColorType::Indexed => 4,
+    };
+    channels * if depth == BitDepth::Sixteen { 2 } else { 1 }
 }
 
 impl Image {
@@ -123,7 +139,7 @@ impl Image {
     /// Calls `put` for each pixel with its place in `out` and its R, G, B and A, from 0 to 1.
     fn fill<T, const N: usize>(&self, out: &mut [T], put: impl Fn(&mut [T; N], [f32; 4])) {
         let width = self.channels * if self.deep { 2 } else { 1 };
-        let pixels = self.samples.chunks_exact(width);
+        let pixels = self.samples.as_slice().chunks_exact(width);
         for (place, pixel) in out.chunks_exact_mut(N).zip(pixels) {
             let sample = |i: usize| {
                 if self.deep {
@@ -148,22 +164,40 @@ fn to_byte(value: f32) -> u8 {
     (value.clamp(0.0, 1.0) * 255.0).round() as u8
 }
 
-/// Writes pixels as an 8-bit image: packed and RGBA ones with alpha, grey ones as grey.
+/// From 0 … 1 to 0 … 65535, alike.
+fn to_deep(value: f32) -> [u8; 2] {
+    ((f64::from(value).clamp(0.0, 1.0) * 65535.0).round() as u16).to_be_bytes()
+}
+
+/// Bits of a sample in a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    Eight,
+    /// Not of packed pixels, whose samples are bytes.
+    Sixteen,
+}
+
+/// Writes pixels as an image: packed and RGBA ones with alpha, grey ones as grey.
 pub fn write(
     out: &mut dyn Write,
-    pixels: Pixels,
+    (pixels, depth): (Pixels, Depth),
     [width, height]: [u32; 2],
     bytes: &Bytes,
 ) -> Result<(), png::EncodingError> {
     let mut encoder = Encoder::new(out, width, height);
-    encoder.set_depth(BitDepth::Eight);
     encoder.set_color(match pixels {
         Pixels::Grey => ColorType::Grayscale,
         Pixels::Packed | Pixels::Rgba => ColorType::Rgba,
     });
-    let samples: Vec<u8> = match pixels {
-        Pixels::Packed => bytes.values::<u32>().iter().flat_map(|p| p.to_le_bytes()).collect(),
-        Pixels::Grey | Pixels::Rgba => bytes.values::<f32>().iter().map(|v| to_byte(*v)).collect(),
+    encoder.set_depth(match depth {
+        Depth::Eight => BitDepth::Eight,
+        Depth::Sixteen => BitDepth::Sixteen,
+    });
+    let values = bytes.values::<f32>();
+    let samples: Vec<u8> = match (pixels, depth) {
+        (Pixels::Packed, _) => bytes.values::<u32>().iter().flat_map(|p| p.to_le_bytes()).collect(),
+        (_, Depth::Eight) => values.iter().map(|value| to_byte(*value)).collect(),
+        (_, Depth::Sixteen) => values.iter().flat_map(|value| to_deep(*value)).collect(),
     };
     let mut writer = encoder.write_header()?;
     writer.write_image_data(&samples)?;
@@ -238,7 +272,7 @@ mod tests {
         for pixels in [Pixels::Packed, Pixels::Grey, Pixels::Rgba] {
             let array = image.array(pixels).unwrap();
             let mut file = Vec::new();
-            write(&mut file, pixels, [16, 16], &array.bytes).unwrap();
+            write(&mut file, (pixels, Depth::Eight), [16, 16], &array.bytes).unwrap();
             let again = read(file).unwrap();
             assert_eq!((again.width, again.height), (16, 16));
             assert_eq!(again.array(pixels).unwrap(), array, "{pixels:?}");
@@ -263,11 +297,43 @@ mod tests {
     }
 
     #[test]
+    fn all_65536_levels_survive_at_16_bits() {
+        let levels: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_be_bytes).collect();
+        let image = encoded(ColorType::Grayscale, BitDepth::Sixteen, 256, 256, &levels);
+        for pixels in [Pixels::Grey, Pixels::Rgba] {
+            let array = image.array(pixels).unwrap();
+            let mut file = Vec::new();
+            write(&mut file, (pixels, Depth::Sixteen), [256, 256], &array.bytes).unwrap();
+            assert_eq!(read(file).unwrap().array(pixels).unwrap(), array, "{pixels:?}");
+        }
+        let odd = [-1.0, 0.5, 9.0, f32::NAN, f32::INFINITY].map(to_deep).map(u16::from_be_bytes);
+        assert_eq!(odd, [0, 32768, 65535, 0, 65535]);
+    }
+
+    /// A palette of 1 bit becomes 4 bytes a pixel.
+    #[test]
+    fn samples_are_counted_as_they_are_expanded() {
+        let checked = |color, depth, available| {
+            let mut info = Info::with_size(1 << 14, 1 << 14);
+            (info.color_type, info.bit_depth) = (color, depth);
+            check(&info, 1 << 20, available)
+        };
+        let palette = |available| checked(ColorType::Indexed, BitDepth::One, available);
+        assert_eq!(palette(1 << 30), Ok(()), "a picture of one colour may be so small");
+        let problem = palette((1 << 30) - 1).unwrap_err();
+        assert!(problem.contains("16384x16384 pixels are 1073741824 bytes in memory"), "{problem}");
+        let grey = |available| checked(ColorType::Grayscale, BitDepth::One, available);
+        assert!(grey(1 << 29).is_ok() && grey((1 << 29) - 1).is_err());
+        let deep = |available| checked(ColorType::Grayscale, BitDepth::Sixteen, available);
+        assert!(deep(1 << 30).is_ok() && deep((1 << 30) - 1).is_err());
+    }
+
+    #[test]
     fn damaged_images_are_refused() {
         assert!(read(b"no image".to_vec()).is_err());
         let mut file = Vec::new();
         let bytes = Bytes::zeroed(64 * 64 * 4).unwrap();
-        write(&mut file, Pixels::Packed, [64, 64], &bytes).unwrap();
+        write(&mut file, (Pixels::Packed, Depth::Eight), [64, 64], &bytes).unwrap();
         file.truncate(file.len() / 2);
         assert!(read(file).is_err());
     }

@@ -1,48 +1,25 @@
 //! Where the bytes of a buffer come from.
 
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufReader, Cursor, Read};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::array::{Array, Bytes, Shape};
 use super::dtype::Dtype;
+use super::generate::{self, Generator};
+use super::location::{Format, Location};
 use super::png::Image;
-use super::{generate, npy, png};
+use super::{npy, npz, png};
 use crate::report::Failure;
-
-/// A file format, told by the extension.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    Npy,
-    Png,
-    Bin,
-}
-
-impl Format {
-    /// The format of a file of that name.
-    pub fn of(path: &Path) -> Result<Self, Failure> {
-        let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-        match extension.as_deref() {
-            Some("npy") => Ok(Self::Npy),
-            Some("png") => Ok(Self::Png),
-            Some("bin") => Ok(Self::Bin),
-            _ => Err(Failure::Usage(format!(
-                "{}: the format is not known; the name must end in .npy, .png or .bin",
-                path.display()
-            ))),
-        }
-    }
-}
 
 /// What was written after `NAME=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// A file.
-    File(PathBuf, Format),
-    /// `zeros:TYPE:SHAPE`.
-    Zeros(Dtype, Shape),
-    /// `rand:TYPE:SHAPE`.
-    Random(Dtype, Shape),
+    /// A file, or standard input.
+    File(Location),
+    /// `zeros:TYPE:SHAPE` and the like.
+    Generated(Generator, Dtype, Shape),
 }
 
 /// The content of a source.
@@ -59,34 +36,39 @@ pub enum Loaded {
 }
 
 impl Source {
-    /// Reads `zeros:…`, `rand:…` or a file name.
+    /// Reads `zeros:…` and the like, or where a file is.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        if let Some(rest) = text.strip_prefix("zeros:") {
-            return generated(rest, text).map(|(dtype, shape)| Self::Zeros(dtype, shape));
+        if let Some((name, rest)) = text.split_once(':')
+            && let Some(generator) = Generator::named(name)
+        {
+            let (dtype, shape) = generated(rest, text)?;
+            return Ok(Self::Generated(generator, dtype, shape));
         }
-        if let Some(rest) = text.strip_prefix("rand:") {
-            return generated(rest, text).map(|(dtype, shape)| Self::Random(dtype, shape));
-        }
-        let path = PathBuf::from(text);
-        let format = Format::of(&path)?;
-        Ok(Self::File(path, format))
+        Location::parse(text).map(Self::File)
     }
 
     /// The file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match self {
-            Self::File(path, _) => Some(path),
-            Self::Zeros(..) | Self::Random(..) => None,
+            Self::File(location) => location.path.as_deref(),
+            Self::Generated(..) => None,
         }
+    }
+
+    /// True for standard input.
+    pub fn is_stdin(&self) -> bool {
+        matches!(self, Self::File(Location { path: None, .. }))
     }
 
     /// Reads or makes the content for the buffer `name`.
     pub fn load(&self, seed: u64, name: &str) -> Result<Loaded, Failure> {
         match self {
-            Self::File(path, format) => load_file(path, *format),
-            Self::Zeros(dtype, shape) => Ok(Loaded::Zeros(*dtype, shape.clone())),
-            Self::Random(dtype, shape) => {
-                generate::random(*dtype, shape.clone(), seed, name).map(Loaded::Array)
+            Self::File(location) => load_file(location, name),
+            Self::Generated(Generator::Zeros, dtype, shape) => {
+                Ok(Loaded::Zeros(*dtype, shape.clone()))
+            }
+            Self::Generated(generator, dtype, shape) => {
+                generate::make(*generator, *dtype, shape.clone(), seed, name).map(Loaded::Array)
             }
         }
     }
@@ -98,50 +80,86 @@ fn generated(rest: &str, whole: &str) -> Result<(Dtype, Shape), Failure> {
             "`{whole}`: type and shape are missing, as in zeros:u32:1000x10"
         )));
     };
-    let dtype = Dtype::named(dtype).ok_or_else(|| {
-        Failure::Usage(format!("`{whole}`: the type is one of {}", Dtype::names()))
+    let dtype = Dtype::of_buffers_named(dtype).ok_or_else(|| {
+        Failure::Usage(format!("`{whole}`: the type is one of {}", Dtype::buffer_names()))
     })?;
     Ok((dtype, shape.parse()?))
 }
 
-fn load_file(path: &Path, format: Format) -> Result<Loaded, Failure> {
+/// Set once standard input has been read.
+static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
+
+fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
+    let Some(path) = &location.path else {
+        if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
+            return Err(Failure::usage(
+                "standard input can be read only once, and more than one kernel needs it; save the \
+                 data to a file",
+            ));
+        }
+        let problem = |problem: String| Failure::Work(format!("standard input: {problem}"));
+        return decode(io::stdin().lock(), location, name).map_err(problem);
+    };
     let failed = |problem: String| Failure::file(path, problem);
     let file = File::open(path).map_err(|error| Failure::file(path, error))?;
     let meta = file.metadata().map_err(|error| Failure::file(path, error))?;
     if meta.is_dir() {
         return Err(Failure::file(path, "it is a folder, not a file"));
     }
-    let size = meta.is_file().then_some(meta.len());
-    match format {
-        Format::Npy => npy::read(BufReader::new(file), size).map(Loaded::Array).map_err(failed),
-        Format::Png => read_png(file, size).map(Loaded::Image).map_err(failed),
-        Format::Bin => read_raw(file, size).map(Loaded::Raw).map_err(|error| match error {
-            Failure::Work(problem) => failed(problem),
-            other => other,
-        }),
+    if !meta.is_file() {
+        return decode(file, location, name).map_err(failed);
     }
-}
-
-/// What is no plain file, and so has no size, is read first.
-fn read_png(mut file: File, size: Option<u64>) -> Result<Image, String> {
-    if let Some(size) = size {
-        return png::read(BufReader::new(file), size);
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let size = bytes.len() as u64;
-    png::read(Cursor::new(bytes), size)
-}
-
-fn read_raw(mut file: File, size: Option<u64>) -> Result<Bytes, Failure> {
-    let failed = |error: std::io::Error| Failure::Work(error.to_string());
-    let Some(len) = size.and_then(|size| usize::try_from(size).ok()) else {
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        return Bytes::copied(&bytes);
+    let size = meta.len();
+    let loaded = match location.format {
+        Format::Npy => npy::read(BufReader::new(file), Some(size)).map(Loaded::Array),
+        Format::Npz => {
+            let member = location.member.as_deref();
+            npz::read(BufReader::new(file), member, name).map(Loaded::Array)
+        }
+        Format::Png => png::read(BufReader::new(file), size).map(Loaded::Image),
+        Format::Bin => read_exactly(file, size).map(Loaded::Raw),
     };
-    let mut bytes = Bytes::zeroed(len)?;
-    file.read_exact(bytes.as_mut_slice()).map_err(failed)?;
+    loaded.map_err(failed)
+}
+
+/// Reads what has no size that is known before: standard input, a pipe, a device.
+fn decode(mut stream: impl Read, location: &Location, name: &str) -> Result<Loaded, String> {
+    if location.format == Format::Npy {
+        return npy::read(BufReader::new(stream), None).map(Loaded::Array);
+    }
+    let bytes = read_to_end(&mut stream)?;
+    let (size, whole) = (bytes.len() as u64, Cursor::new(bytes.as_slice()));
+    match location.format {
+        Format::Npz => npz::read(whole, location.member.as_deref(), name).map(Loaded::Array),
+        Format::Png => png::read(whole, size).map(Loaded::Image),
+        Format::Npy | Format::Bin => Ok(Loaded::Raw(bytes)),
+    }
+}
+
+fn read_exactly(mut file: File, size: u64) -> Result<Bytes, String> {
+    let len = usize::try_from(size).map_err(|_| "it is larger than memory can be".to_owned())?;
+    let mut bytes = Bytes::zeroed(len).map_err(Failure::into_text)?;
+    file.read_exact(bytes.as_mut_slice()).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// Reads all, as long as there is memory.
+fn read_to_end(stream: &mut impl Read) -> Result<Bytes, String> {
+    const FIRST_PART: usize = 1 << 16;
+    let mut bytes = Bytes::zeroed(0).map_err(Failure::into_text)?;
+    let mut len = 0;
+    loop {
+        if len == bytes.len() {
+            bytes.grow(FIRST_PART.max(2 * len)).map_err(Failure::into_text)?;
+        }
+        match stream.read(&mut bytes.as_mut_slice()[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    bytes.truncate(len);
     Ok(bytes)
 }
 
@@ -153,16 +171,29 @@ mod tests {
     fn sources_are_told_apart() {
         let parse = |text| Source::parse(text).unwrap();
         let shape = Shape(vec![1000, 10]);
-        assert_eq!(parse("zeros:u32:1000x10"), Source::Zeros(Dtype::U32, shape));
-        assert_eq!(parse("rand:f16:7"), Source::Random(Dtype::F16, Shape(vec![7])));
-        assert_eq!(parse("a/b.PNG"), Source::File("a/b.PNG".into(), Format::Png));
-        assert_eq!(parse("./zeros:.npy"), Source::File("./zeros:.npy".into(), Format::Npy));
+        let zeros = Source::Generated(Generator::Zeros, Dtype::U32, shape);
+        assert_eq!(parse("zeros:u32:1000x10"), zeros);
+        let made = |generator, dtype| Source::Generated(generator, dtype, Shape(vec![7]));
+        assert_eq!(parse("rand:f16:7"), made(Generator::Random, Dtype::F16));
+        assert_eq!(parse("ones:float32:7"), made(Generator::Ones, Dtype::F32));
+        assert_eq!(parse("arange:i64:7"), made(Generator::Arange, Dtype::I64));
+        assert_eq!(parse("./zeros:.npy").path(), Some(Path::new("./zeros:.npy")));
+        assert!(parse("-").is_stdin() && !parse("./-.npy").is_stdin());
     }
 
     #[test]
     fn wrong_sources_are_bad_usage() {
-        for wrong in ["zeros:u32", "zeros:u9:3", "rand:f32:", "rand:f32:1x", "photo", "a.jpg"] {
+        for wrong in ["zeros:u32", "zeros:u9:3", "ones:u8:3", "rand:f32:", "rand:f32:1x", "photo"] {
             assert!(matches!(Source::parse(wrong), Err(Failure::Usage(_))), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn streams_are_read_whole() {
+        for len in [0, 1, 1 << 16, (1 << 16) + 1, 1 << 18] {
+            let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
+            let read = read_to_end(&mut data.as_slice()).unwrap();
+            assert_eq!(read.as_slice(), data);
         }
     }
 }

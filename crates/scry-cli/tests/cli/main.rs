@@ -1,6 +1,7 @@
 //! The `scry` program as its users meet it: arguments, files, exit codes, words.
 
 mod check;
+mod data;
 mod emit;
 mod fuzz;
 mod machine;

@@ -35,7 +35,7 @@ fn saxpy_reads_and_writes_npy() {
         assert_eq!(values, [12.0, 24.0, 36.0]);
         assert_eq!(place.read("y.npy"), y, "the source is never written");
         // Without a file the result is shown, and without -n there is one invocation an element.
-        place.scry(&arguments).ends(0).says(&["3 invocations", "[12, 24, 36]"]);
+        place.scry(&arguments).ends(0).says(&["3 invocations", "[12.0, 24.0, 36.0]"]);
     });
 }
 
@@ -202,7 +202,10 @@ fn shapes_can_be_given() {
          }",
         );
         let arguments = ["run", "k.wgsl", "--set", "WIDTH=5", "--out", "out=ramp.png"];
-        place.scry(&[&arguments[..], &["--shape", "out=3x5"]].concat()).ends(0).says(&["5x3"]);
+        place
+            .scry(&[&arguments[..], &["--shape", "out=3x5"]].concat())
+            .ends(0)
+            .says(&["5 wide × 3 high = 15 invocations"]);
         let (width, height, samples) = read_png(&place.path("ramp.png"));
         assert_eq!((width, height), (5, 3));
         assert_eq!(samples[10..], [0, 64, 128, 191, 255]);

@@ -49,6 +49,12 @@ fn unknown_names_are_listed_against_those_there_are() {
     refused(&place, &[&X, &Y, &PUSH, &["--push", "b=1"]], &["--push b", "`a` (f32), `n` (u32)"]);
     refused(&place, &[&X, &Y, &["--push", "a=1"]], &["`n` (u32)"]);
     refused(&place, &[&X, &Y, &["--push", "a=1", "--push", "n=-1"]], &["`-1`", "u32"]);
+    let large = ["--push", "a=1e999", "--push", "n=1"];
+    refused(&place, &[&X, &Y, &large], &["--push a=1e999: `1e999` is not a finite f32"]);
+    refused(&place, &[&X, &Y, &PUSH, &["--cast", "z=f32"]], &["--cast z", "x ", "y "]);
+    let words = ["--cast x=u8", "array<f32>", "--cast x=f32"];
+    refused(&place, &[&X, &Y, &PUSH, &["--cast", "x=u8"]], &words);
+    refused(&place, &[&X, &Y, &PUSH, &["--cast", "x=byte"]], &["--cast x=byte", "u16"]);
     refused(&place, &[&X, &Y, &PUSH, &["--set", "N=1"]], &["`N`", "--set"]);
     refused(&place, &[&X, &Y, &PUSH, &["--entry", "other"]], &["`other`", "--entry", "main"]);
 }
@@ -65,7 +71,8 @@ fn data_of_another_type_is_refused_with_the_remedy() {
     refused(&place, &[&["--in", "x=x.jpg"], &Y, &PUSH], &["x.jpg", ".png"]);
     place.write("x.bin", [0; 7]);
     refused(&place, &[&["--in", "x=x.bin"], &Y, &PUSH], &["7 bytes"]);
-    refused(&place, &[&["--in", "x=zeros:f32:0"], &Y, &PUSH], &["at least one element"]);
+    let empty = ["--in", "x=zeros:f32:0", "-n", "8"];
+    refused(&place, &[&empty, &Y, &PUSH], &["the buffer is empty"]);
     let words = ["--shape x", "a shape of its own"];
     refused(&place, &[&X, &Y, &PUSH, &["--shape", "x=2x4"]], &words);
 }

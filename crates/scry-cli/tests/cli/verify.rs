@@ -83,7 +83,10 @@ fn the_edges_kernel_agrees_within_its_absolute_tolerance() {
     for radius in ["RADIUS=1", "RADIUS=5"] {
         let arguments = ["verify", &kernel, "--device", "vulkan", "--set", radius];
         let atol = ["--in", &image, "--atol", "1e-6"];
-        place.scry(&[&arguments[..], &atol].concat()).ends(0).says(&["agrees", "512x512"]);
+        place
+            .scry(&[&arguments[..], &atol].concat())
+            .ends(0)
+            .says(&["agrees", "512 wide × 512 high"]);
     }
 }
 

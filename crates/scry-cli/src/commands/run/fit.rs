@@ -2,7 +2,7 @@
 
 use super::slot::{Extent, Slot};
 use crate::data::png::Pixels;
-use crate::data::{Array, Bytes, Dtype, Loaded, Shape};
+use crate::data::{Array, Bytes, Dtype, Loaded, Shape, cast};
 use crate::report::Failure;
 
 /// The content that a buffer begins with.
@@ -26,12 +26,13 @@ impl Data {
 }
 
 /// Makes loaded data fit a slot. `shape` is the one given by `--shape`; `typed` is how the data
-/// was asked for.
+/// was asked for; `converted` is true if `--cast` lets values change.
 pub fn fit(
     slot: &Slot,
     loaded: Loaded,
     shape: Option<&Shape>,
     typed: &str,
+    converted: bool,
 ) -> Result<Data, Failure> {
     if shape.is_some() && !matches!(loaded, Loaded::Raw(_)) {
         return Err(Failure::usage(format!(
@@ -40,9 +41,11 @@ pub fn fit(
         )));
     }
     match loaded {
-        Loaded::Array(array) => with_type(slot, array, typed),
+        Loaded::Array(array) => with_type(slot, array, typed, converted),
         Loaded::Zeros(dtype, shape) => {
-            check_type(slot, dtype, typed)?;
+            if !converted {
+                check_type(slot, dtype, typed)?;
+            }
             Data::zeros(slot, shape)
         }
         Loaded::Image(image) => {
@@ -53,29 +56,52 @@ pub fn fit(
                     slot.name, slot.type_text
                 ))
             })?;
-            with_type(slot, image.array(pixels)?, typed)
+            with_type(slot, image.array(pixels)?, typed, false)
         }
+        Loaded::Raw(_) if converted => Err(Failure::usage(format!(
+            "--cast {}: `{typed}` is bytes without a type; save it as .npy to convert it",
+            slot.name
+        ))),
         Loaded::Raw(bytes) => raw(slot, bytes, shape, typed),
     }
 }
 
-fn with_type(slot: &Slot, array: Array, typed: &str) -> Result<Data, Failure> {
-    check_type(slot, array.dtype, typed)?;
+fn with_type(slot: &Slot, array: Array, typed: &str, converted: bool) -> Result<Data, Failure> {
+    if !converted {
+        check_type(slot, array.dtype, typed)?;
+    }
+    let array = match slot.dtype {
+        Some(wanted) if wanted != array.dtype => {
+            let cast = cast::cast(&array, wanted);
+            cast.map_err(|failure| out_of_range(slot, failure, typed, wanted))?
+        }
+        _ => array,
+    };
     let len = array.bytes.len();
     check_size(slot, len, &array.shape)?;
     Ok(Data { shape: array.shape, bytes: Some(array.bytes), len })
 }
 
+fn out_of_range(slot: &Slot, failure: Failure, typed: &str, wanted: Dtype) -> Failure {
+    let (name, text) = (&slot.name, failure.into_text());
+    Failure::Work(format!("`{typed}` with --cast {name}={wanted}: {text}"))
+}
+
+/// Refuses a type whose values are not all of the kernel's.
 fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
     let remedy = match slot.dtype {
-        Some(wanted) if wanted == dtype => return Ok(()),
+        Some(wanted) if dtype.widens_to(wanted) => return Ok(()),
         Some(wanted) if typed.contains(&format!(":{dtype}:")) => {
             format!(
                 "write {} instead",
                 typed.replace(&format!(":{dtype}:"), &format!(":{wanted}:"))
             )
         }
-        Some(wanted) => format!("save it with `array.astype(\"{}\")`", wanted.numpy_name()),
+        Some(wanted) => format!(
+            "convert it with --cast {}={wanted}, or save it with `array.astype(\"{}\")`",
+            slot.name,
+            wanted.numpy_name()
+        ),
         None => "its scalars are of several types, so give its bytes as a .bin file".to_owned(),
     };
     Err(Failure::usage(format!(
@@ -117,7 +143,6 @@ fn check_size(slot: &Slot, len: usize, shape: &Shape) -> Result<(), Failure> {
                 return wrong(format!("the type has {wanted} bytes"));
             }
         }
-        Extent::Runtime if bytes == 0 => return wrong("give at least one element".to_owned()),
         Extent::Runtime if !bytes.is_multiple_of(*stride) => {
             return wrong(format!("elements are {stride} bytes, which does not divide them"));
         }

@@ -69,18 +69,37 @@ fn of_shape(name: &str, elements: &Shape, workgroup_size: [u32; 3]) -> Result<[u
     Ok(count)
 }
 
-/// A number of invocations, without axes of 1 at the end.
+/// A number of invocations by axis: `1000`, `64 wide × 48 high`.
 pub fn text([x, y, z]: [u64; 3]) -> String {
     match (y, z) {
         (1, 1) => x.to_string(),
-        (_, 1) => format!("{x}x{y}"),
-        _ => format!("{x}x{y}x{z}"),
+        (_, 1) => format!("{x} wide × {y} high"),
+        _ => format!("{x} wide × {y} high × {z} deep"),
+    }
+}
+
+/// The same in a sentence: `1000 invocations`, `64 wide × 48 high = 3072 invocations`.
+pub fn launch_text(count: [u64; 3]) -> String {
+    let total = count.iter().try_fold(1u64, |total, axis| total.checked_mul(*axis));
+    match (&count[1..], total) {
+        ([1, 1], _) | (_, None) => format!("{} invocations", text(count)),
+        (_, Some(total)) => format!("{} = {total} invocations", text(count)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn launches_are_wide_high_and_deep() {
+        assert_eq!(launch_text([1000, 1, 1]), "1000 invocations");
+        assert_eq!(launch_text([64, 48, 1]), "64 wide × 48 high = 3072 invocations");
+        assert_eq!(text([4, 5, 6]), "4 wide × 5 high × 6 deep");
+        assert_eq!(launch_text([1, 1, 3]), "1 wide × 1 high × 3 deep = 3 invocations");
+        let beyond = launch_text([u64::MAX, 2, 1]);
+        assert_eq!(beyond, "18446744073709551615 wide × 2 high invocations");
+    }
 
     #[test]
     fn shapes_become_axes_in_reverse() {

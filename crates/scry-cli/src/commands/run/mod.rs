@@ -6,37 +6,64 @@
 mod execute;
 mod fit;
 pub(super) mod grid;
+mod output;
 pub(super) mod plan;
 mod push;
 pub(super) mod request;
 mod results;
 pub(super) mod slot;
 
-use scry_ir::{Outline, Program};
+use scry_ir::{Options, Outline, Program};
 
 use self::request::Request;
 use super::{open, options, read_source, refused};
 use crate::args::{Run, Selection};
 use crate::data::Loaded;
-use crate::report::{Failure, Report};
+use crate::report::{self, Failure, Report};
 
 /// Runs the kernel.
-pub fn run(args: &Run) -> Result<Report, Failure> {
+pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let request = Request::new(&args.data, &args.outputs, &[&args.file])?;
+    if json && request.uses_stdout() {
+        return Err(Failure::usage(
+            "an output to - and --json both want standard output; give the output a file",
+        ));
+    }
     let source = read_source(&args.file)?;
     let failed = |error| Failure::shader(&args.file, &error);
     let outline = Outline::read(&source).map_err(failed)?;
     let loaded = request.load()?;
     let sizes = image_sizes(&outline, &loaded, &args.selection);
     let options = options(&args.selection, sizes);
-    let program = Program::with_options(&source, &options)
-        .map_err(|error| refused(&args.file, &outline, &error))?;
+    let program = Program::with_options(&source, &options).map_err(|error| {
+        misnamed(&request, &source, &outline, &args.selection)
+            .unwrap_or_else(|| refused(&args.file, &outline, &error))
+    })?;
     let plan = plan::make(&request, loaded, program.interface())?;
 
     let device = open(args.on.device.as_deref())?;
     let results = execute::execute(&device, &source, options, plan)?;
     results.save()?;
-    Ok(results.report(&device, args.time))
+    let mut report = results.report(&device, args.time);
+    if request.uses_stdout() {
+        report::note(std::mem::take(&mut report.text).trim_end());
+    }
+    Ok(report)
+}
+
+/// A name on the command line that the kernel does not have. It is the cause where an override has
+/// no value that the data would have given: `--in scr=photo.png` does not set `src_width`.
+pub(super) fn misnamed(
+    request: &Request,
+    source: &str,
+    outline: &Outline,
+    selection: &Selection,
+) -> Option<Failure> {
+    let (overrides, _) = outline.assume(&selection.set);
+    let entry = selection.entry.clone();
+    let options = Options { entry, overrides, ..Options::default() };
+    let program = Program::with_options(source, &options).ok()?;
+    plan::refuse_unknown(request, program.interface()).err()
 }
 
 /// The overrides `NAME_width` and `NAME_height` of image inputs, where they are declared and not

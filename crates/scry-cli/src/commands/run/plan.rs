@@ -10,7 +10,7 @@ use super::slot::Slot;
 use super::{grid, push};
 use crate::commands::{reflect, table};
 use crate::data::png::Pixels;
-use crate::data::{Format, Loaded, Shape};
+use crate::data::{Dtype, Format, Loaded, Shape};
 use crate::report::Failure;
 
 /// Everything that a launch needs.
@@ -56,6 +56,7 @@ pub fn make(
 ) -> Result<Plan, Failure> {
     let slots: Vec<Slot> = interface.bindings.iter().map(Slot::new).collect();
     refuse_unknown(request, interface)?;
+    refuse_casts(request, &slots)?;
     refuse_missing(request, interface, &slots)?;
     let mut loaded: HashMap<String, Loaded> = loaded.into_iter().collect();
     let mut given: Vec<Option<Data>> = Vec::new();
@@ -63,7 +64,9 @@ pub fn make(
         refuse_misuse(request, slot)?;
         let data = match (loaded.remove(&slot.name), request.input(&slot.name)) {
             (Some(loaded), Some(input)) => {
-                Some(fit(slot, loaded, request.shapes.get(&slot.name), &input.typed)?)
+                let converted = slot.dtype.is_some_and(|dtype| request.casts_to(&slot.name, dtype));
+                let shape = request.shapes.get(&slot.name);
+                Some(fit(slot, loaded, shape, &input.typed, converted)?)
             }
             _ => None,
         };
@@ -76,9 +79,12 @@ pub fn make(
             Some(data) => data,
             None => blank(&slot, request.shapes.get(&slot.name), first.as_ref())?,
         };
-        let shown = || Output { name: slot.name.clone(), file: None };
+        let shown = || Output { name: slot.name.clone(), file: None, cast: None };
         let inout = request.input(&slot.name).is_some_and(|input| input.inout);
-        let output = request.output(&slot.name).cloned().or_else(|| inout.then(shown));
+        let mut output = request.output(&slot.name).cloned().or_else(|| inout.then(shown));
+        if let Some(output) = &mut output {
+            output.cast = request.cast_of_output(&slot);
+        }
         let planned = Planned { slot, data, output };
         check_format(&planned)?;
         buffers.push(planned);
@@ -97,20 +103,52 @@ pub fn make(
 }
 
 /// Refuses names that the kernel does not have.
-fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Failure> {
+pub fn refuse_unknown(request: &Request, interface: &Interface) -> Result<(), Failure> {
     let inputs = request.inputs.iter().map(|input| {
         let flag = if input.inout { "--inout" } else { "--in" };
         (flag, &input.name)
     });
     let outputs = request.outputs.iter().map(|output| ("--out", &output.name));
     let shapes = request.shapes.keys().map(|name| ("--shape", name));
-    for (flag, name) in inputs.chain(outputs).chain(shapes) {
+    let casts = request.casts.iter().map(|(name, _)| ("--cast", name));
+    for (flag, name) in inputs.chain(outputs).chain(shapes).chain(casts) {
         if !interface.bindings.iter().any(|binding| binding.name == *name) {
             return Err(Failure::usage(format!(
                 "{flag} {name}: kernel `{}` uses no buffer of this name; it uses\n{}",
                 interface.entry_point,
                 listing(request, interface)
             )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses conversions of which nothing would come.
+fn refuse_casts(request: &Request, slots: &[Slot]) -> Result<(), Failure> {
+    for (name, dtype) in &request.casts {
+        let Some(slot) = slots.iter().find(|slot| slot.name == *name) else { continue };
+        let given = format!("--cast {name}={dtype}");
+        let wrong = |problem: String| Err(Failure::usage(format!("{given}: {problem}")));
+        let Some(wanted) = slot.dtype else {
+            return wrong(format!(
+                "`{name}` is {}, whose scalars are of several types",
+                slot.type_text
+            ));
+        };
+        let file = request.output(name).and_then(|output| output.file.as_ref());
+        match (wanted == *dtype, file) {
+            (true, _) => {}
+            (false, None) => {
+                return wrong(format!(
+                    "`{name}` is {}, so its data is converted to {wanted} alone; \
+                     write --cast {name}={wanted}",
+                    slot.type_text
+                ));
+            }
+            (false, Some(_)) if request.cast_of_output(slot) != Some(*dtype) => {
+                return wrong("an output is written as one type".to_owned());
+            }
+            (false, Some(_)) => {}
         }
     }
     Ok(())
@@ -205,30 +243,41 @@ fn blank(slot: &Slot, shape: Option<&Shape>, first: Option<&Shape>) -> Result<Da
 /// Refuses files that cannot hold the output.
 fn check_format(planned: &Planned) -> Result<(), Failure> {
     let Planned { slot, data, output } = planned;
-    let Some((path, format)) = output.as_ref().and_then(|output| output.file.as_ref()) else {
+    let Some(Output { file: Some(file), cast, .. }) = output else {
         return Ok(());
     };
-    let wrong = |problem: String| {
-        let path = path.display();
-        Err(Failure::usage(format!("--out {}={path}: {problem}", slot.name)))
-    };
-    match format {
+    let wrong =
+        |problem: String| Err(Failure::usage(format!("--out {}={file}: {problem}", slot.name)));
+    match file.format {
         Format::Bin => Ok(()),
-        Format::Npy if slot.dtype.is_some() => Ok(()),
-        Format::Npy => wrong(format!(
-            ".npy holds one type of number, but `{}` is {}; write a .bin file",
-            slot.name, slot.type_text
+        Format::Npy | Format::Npz if slot.dtype.is_some() => Ok(()),
+        Format::Npy | Format::Npz => wrong(format!(
+            ".{} holds one type of number, but `{}` is {}; write a .bin file",
+            file.format.name(),
+            slot.name,
+            slot.type_text
         )),
-        Format::Png if Pixels::suiting(slot.dtype, &slot.inner).is_none() => wrong(format!(
-            "a .png holds array<u32>, array<f32> or array<vec4<f32>>, but `{}` is {}; \
-             write a .npy or .bin file",
-            slot.name, slot.type_text
-        )),
-        Format::Png if planned.image_size().is_none() => wrong(format!(
-            "a .png has two dimensions, but the shape is {}; say --shape {}=HEIGHTxWIDTH, \
-             or write a .npy file",
-            data.shape, slot.name
-        )),
-        Format::Png => Ok(()),
+        Format::Png => match (Pixels::suiting(slot.dtype, &slot.inner), cast) {
+            (None, _) => wrong(format!(
+                "a .png holds array<u32>, array<f32> or array<vec4<f32>>, but `{}` is {}; \
+                 write a .npy or .bin file",
+                slot.name, slot.type_text
+            )),
+            (Some(Pixels::Packed), Some(Dtype::U16)) => wrong(format!(
+                "`{}` is {}, pixels of 8 bits for each sample; a .png of 16 bits is written from \
+                 array<f32> or array<vec4<f32>>",
+                slot.name, slot.type_text
+            )),
+            (Some(_), Some(dtype)) if !matches!(dtype, Dtype::U8 | Dtype::U16) => {
+                wrong(format!("a .png has samples of u8 or u16, not {dtype}"))
+            }
+            _ if planned.image_size().is_none() => wrong(format!(
+                "a .png has two dimensions, but the shape is {}; say --shape {}=HEIGHTxWIDTH, \
+                 or write a .npy file",
+                data.shape, slot.name
+            )),
+            _ if data.len == 0 => wrong(format!("a .png of {} has no pixels", data.shape)),
+            _ => Ok(()),
+        },
     }
 }

@@ -106,8 +106,7 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
         )));
     }
     for (part, offset) in parts.iter().zip(&leaf.offsets) {
-        let scalar = encode(part, leaf.scalar)
-            .ok_or_else(|| wrong(format!("`{part}` is no value of {}", leaf.scalar)))?;
+        let scalar = encode(part, leaf.scalar).map_err(&wrong)?;
         let at = *offset as usize;
         bytes[at..at + scalar.len()].copy_from_slice(&scalar);
     }
@@ -115,30 +114,53 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
 }
 
 /// The bytes of a number, if it is one of the type.
-fn encode(text: &str, scalar: Scalar) -> Option<Vec<u8>> {
+fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
+    let none = || format!("`{text}` is no value of {scalar}");
     if scalar.kind == ScalarKind::Float {
-        let value: f64 = text.parse().ok()?;
-        return match scalar.width {
-            2 => Some(f16::from_f64(value).to_le_bytes().to_vec()),
-            4 => Some(text.parse::<f32>().ok()?.to_le_bytes().to_vec()),
-            8 => Some(value.to_le_bytes().to_vec()),
-            _ => None,
-        };
+        return float(text, scalar.width).ok_or_else(none)?.map_err(|largest| {
+            format!(
+                "`{text}` is not a finite {scalar}, of which the largest is {largest}; WGSL lets \
+                 devices assume that floats are finite"
+            )
+        });
     }
     let (sign, digits) = match text.strip_prefix('-') {
         Some(digits) => (-1, digits),
         None => (1, text),
     };
     let value = match digits.strip_prefix("0x") {
-        Some(hex) => sign * i128::from(u64::from_str_radix(hex, 16).ok()?),
-        None => sign * i128::from(digits.parse::<u64>().ok()?),
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => digits.parse::<u64>(),
     };
+    let value = sign * i128::from(value.map_err(|_| none())?);
     let bits = 8 * u32::from(scalar.width);
     let range = match scalar.kind {
         ScalarKind::Sint => -(1i128 << (bits - 1))..1i128 << (bits - 1),
         _ => 0..1i128 << bits,
     };
-    range.contains(&value).then(|| value.to_le_bytes()[..scalar.width.into()].to_vec())
+    if !range.contains(&value) {
+        let (least, most) = (range.start, range.end - 1);
+        return Err(format!("`{text}` is out of the range of {scalar}, {least} to {most}"));
+    }
+    Ok(value.to_le_bytes()[..scalar.width.into()].to_vec())
+}
+
+/// The bytes of a float of that width in bytes, or the largest float if it is not finite.
+fn float(text: &str, width: u8) -> Option<Result<Vec<u8>, String>> {
+    let wide: f64 = text.parse().ok()?;
+    let (finite, largest, bytes) = match width {
+        2 => {
+            let value = f16::from_f64(wide);
+            (value.is_finite(), f16::MAX.to_string(), value.to_le_bytes().to_vec())
+        }
+        4 => {
+            let value: f32 = text.parse().ok()?;
+            (value.is_finite(), format!("{:e}", f32::MAX), value.to_le_bytes().to_vec())
+        }
+        8 => (wide.is_finite(), format!("{:e}", f64::MAX), wide.to_le_bytes().to_vec()),
+        _ => return None,
+    };
+    Some(if finite { Ok(bytes) } else { Err(largest) })
 }
 
 #[cfg(test)]
@@ -191,7 +213,17 @@ mod tests {
         assert!(missing.contains("`n` (u32), `inner.k` (i32)"), "{missing}");
         let unknown = push("f32", &[("q", "1")]).unwrap_err();
         assert!(unknown.contains("`p` (f32)"), "{unknown}");
+        let large = push("f32", &[("p", "1e999")]).unwrap_err();
+        assert!(
+            large.contains("`1e999` is not a finite f32, of which the largest is 3.4"),
+            "{large}"
+        );
+        let range = push("u32", &[("p", "4294967296")]).unwrap_err();
+        assert!(range.contains("out of the range of u32, 0 to 4294967295"), "{range}");
         for (ty, value) in [
+            ("f32", "inf"),
+            ("f32", "-1e39"),
+            ("f32", "nan"),
             ("u32", "-1"),
             ("u32", "1.5"),
             ("u32", "4294967296"),

@@ -1,10 +1,12 @@
 //! The command line of `scry run`, understood and free of contradictions.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::io::{self, IsTerminal};
+use std::path::Path;
 
+use super::slot::Slot;
 use crate::args::{Counts, Data};
-use crate::data::{Format, Loaded, Shape, Source, file};
+use crate::data::{Dtype, Format, Loaded, Location, Shape, Source, file};
 use crate::report::Failure;
 
 /// What the user asks for.
@@ -13,6 +15,8 @@ pub struct Request {
     pub inputs: Vec<Input>,
     /// `--out`.
     pub outputs: Vec<Output>,
+    /// `--cast`.
+    pub casts: Vec<(String, Dtype)>,
     /// `--shape`.
     pub shapes: HashMap<String, Shape>,
     /// `--push`.
@@ -44,14 +48,16 @@ pub struct Output {
     /// Name of the buffer.
     pub name: String,
     /// Where it is written; without, it is shown.
-    pub file: Option<(PathBuf, Format)>,
+    pub file: Option<Location>,
+    /// The element type that is written, if it is not the kernel's.
+    pub cast: Option<Dtype>,
 }
 
 impl Request {
     /// Understands the command line; `shaders` are the kernels' files.
     pub fn new(
         args: &Data,
-        outputs: &[(String, Option<PathBuf>)],
+        outputs: &[(String, Option<String>)],
         shaders: &[&Path],
     ) -> Result<Self, Failure> {
         let inputs = args.inputs.iter().map(|pair| (pair, "--in", false));
@@ -68,16 +74,19 @@ impl Request {
             .collect::<Result<_, Failure>>()?;
         let outputs = outputs
             .iter()
-            .map(|(name, path)| {
-                let file = path.clone().map(|path| Format::of(&path).map(|format| (path, format)));
-                let file = file.transpose().map_err(|f| about(f, "--out", name))?;
-                let name = name.clone();
-                Ok(Output { name, file })
+            .map(|(name, text)| {
+                let file = text.as_deref().map(Location::parse).transpose();
+                let mut file = file.map_err(|f| about(f, "--out", name))?;
+                if let Some(Location { format: Format::Npz, member, .. }) = &mut file {
+                    member.get_or_insert_with(|| name.clone());
+                }
+                Ok(Output { name: name.clone(), file, cast: None })
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let request = Self {
             inputs,
             outputs,
+            casts: casts(args)?,
             shapes: shapes(args)?,
             pushes: args.pushes.clone(),
             invocations: args.invocations.clone(),
@@ -109,6 +118,17 @@ impl Request {
         self.outputs.iter().find(|output| output.name == name)
     }
 
+    /// True if `--cast` asks for this type.
+    pub fn casts_to(&self, name: &str, dtype: Dtype) -> bool {
+        self.casts.iter().any(|(cast, to)| cast == name && *to == dtype)
+    }
+
+    /// The type that `--cast` gives the file of an output: one that is not the kernel's.
+    pub fn cast_of_output(&self, slot: &Slot) -> Option<Dtype> {
+        let mut casts = self.casts.iter().filter(|(name, _)| *name == slot.name);
+        casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)
+    }
+
     fn refuse_repetition(&self) -> Result<(), Failure> {
         let inputs: Vec<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
         if let Some(name) = repeated(&inputs) {
@@ -120,32 +140,78 @@ impl Request {
         if let Some(name) = repeated(&outputs) {
             return Err(Failure::usage(format!("--out {name} is given twice")));
         }
+        let streams =
+            self.inputs.iter().filter(|input| input.source.as_ref().is_some_and(Source::is_stdin));
+        let streams: Vec<String> = streams.map(|input| format!("`{}`", input.name)).collect();
+        if streams.len() > 1 {
+            return Err(Failure::usage(format!(
+                "{} are all to be read from standard input, which holds one of them",
+                streams.join(", ")
+            )));
+        }
         Ok(())
     }
 
-    /// Refuses outputs that cannot be written, or that would overwrite what is read.
+    /// True if an output goes to standard output, where nothing else may be then.
+    pub fn uses_stdout(&self) -> bool {
+        let mut files = self.outputs.iter().filter_map(|output| output.file.as_ref());
+        files.any(|file| file.path.is_none())
+    }
+
+    /// Refuses outputs that cannot be written, or that would overwrite what is read or each other.
     fn check_outputs(&self, shaders: &[&Path]) -> Result<(), Failure> {
-        let paths: Vec<&Path> =
-            self.outputs.iter().filter_map(|o| Some(o.file.as_ref()?.0.as_path())).collect();
-        for (i, path) in paths.iter().enumerate() {
-            let shown = path.display();
-            if let Some(other) = paths[..i].iter().find(|other| file::same(other, path)) {
+        let files: Vec<&Location> = self.outputs.iter().filter_map(|o| o.file.as_ref()).collect();
+        for (i, file) in files.iter().enumerate() {
+            if let Some(other) = files[..i].iter().find(|other| overwrites(file, other)) {
                 return Err(Failure::usage(format!(
-                    "two outputs go to one file: {} and {shown}",
-                    other.display()
+                    "two outputs go to one file: {other} and {file}; several arrays fit in an .npz"
                 )));
             }
+            let Some(path) = &file.path else {
+                if io::stdout().is_terminal() {
+                    return Err(Failure::usage(format!(
+                        "--out {file}: standard output is a terminal, and the data is binary; \
+                         redirect it to a file or a pipe"
+                    )));
+                }
+                continue;
+            };
             let mut read = self.inputs.iter().filter_map(|input| input.source.as_ref()?.path());
             let is_shader = shaders.iter().any(|shader| file::same(path, shader));
             if is_shader || read.any(|read| file::same(path, read)) {
                 return Err(Failure::usage(format!(
-                    "--out {shown}: this file is also read; give the output a name of its own"
+                    "--out {file}: this file is also read; give the output a name of its own"
                 )));
             }
             file::check_writable(path)?;
         }
         Ok(())
     }
+}
+
+/// True if one output would replace another.
+fn overwrites(a: &Location, b: &Location) -> bool {
+    let same = match (&a.path, &b.path) {
+        (Some(a), Some(b)) => file::same(a, b),
+        (a, b) => a.is_none() && b.is_none(),
+    };
+    let archived = a.format == Format::Npz && b.format == Format::Npz;
+    same && !(archived && a.member != b.member)
+}
+
+fn casts(args: &Data) -> Result<Vec<(String, Dtype)>, Failure> {
+    let mut casts: Vec<(String, Dtype)> = Vec::new();
+    for (name, text) in &args.casts {
+        let dtype = Dtype::named(text).ok_or_else(|| {
+            let names = Dtype::names();
+            Failure::usage(format!("--cast {name}={text}: the type is one of {names}"))
+        })?;
+        if casts.contains(&(name.clone(), dtype)) {
+            return Err(Failure::usage(format!("--cast {name}={text} is given twice")));
+        }
+        casts.push((name.clone(), dtype));
+    }
+    Ok(casts)
 }
 
 fn shapes(args: &Data) -> Result<HashMap<String, Shape>, Failure> {

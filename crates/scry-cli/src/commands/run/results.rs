@@ -1,17 +1,15 @@
 //! What a run leaves: files, and a report.
 
-use std::io;
 use std::time::Duration;
 
 use scry_gpu::{BackendKind, Device};
 use serde_json::{Value, json};
 
-use super::grid;
 use super::plan::Planned;
+use super::{grid, output};
 use crate::commands::table;
 use crate::data::array::preview;
-use crate::data::png::Pixels;
-use crate::data::{Bytes, Format, file, npy, png};
+use crate::data::{Bytes, Dtype, Location};
 use crate::report::{self, Failure, Report};
 
 /// A run that is done.
@@ -50,9 +48,10 @@ pub struct Times {
 }
 
 impl Results {
-    /// Writes the output files.
+    /// Writes the outputs.
     pub fn save(&self) -> Result<(), Failure> {
-        self.finished.iter().try_for_each(Finished::save)
+        output::note_not_finite(&self.finished);
+        output::save(&self.finished)
     }
 
     /// Reports; the times go to standard error if they are `wanted`.
@@ -65,12 +64,12 @@ impl Results {
             report::note("note: the null device computes nothing; these are not the results");
         }
         let selector = format!("{}:{}", info.backend, info.index);
-        let count = grid::text(self.invocations);
+        let launch = grid::launch_text(self.invocations);
         let rows: Vec<Vec<String>> = self.finished.iter().map(Finished::row).collect();
         let outputs: Vec<Value> = self.finished.iter().map(Finished::to_json).collect();
         Report::new(
             format!(
-                "{}: {count} invocations on {selector} {}\n{}",
+                "{}: {launch} on {selector} {}\n{}",
                 self.entry_point,
                 info.name,
                 table(&rows, "  ")
@@ -87,32 +86,22 @@ impl Results {
 }
 
 impl Finished {
-    fn save(&self) -> Result<(), Failure> {
-        let Planned { slot, data, output } = &self.planned;
-        let Some((path, format)) = output.as_ref().and_then(|output| output.file.as_ref()) else {
-            return Ok(());
-        };
-        let unfit = || io::Error::other("the format does not fit the data");
-        file::write(path, |out| match format {
-            Format::Bin => out.write_all(self.bytes.as_slice()),
-            Format::Npy => {
-                let dtype = slot.dtype.ok_or_else(unfit)?;
-                npy::write(out, dtype, &data.shape, self.bytes.as_slice())
-            }
-            Format::Png => {
-                let pixels = Pixels::suiting(slot.dtype, &slot.inner).ok_or_else(unfit)?;
-                let size = self.planned.image_size().ok_or_else(unfit)?;
-                png::write(out, pixels, size, &self.bytes).map_err(io::Error::other)
-            }
-        })
+    /// Where it is written, if it is.
+    pub fn location(&self) -> Option<&Location> {
+        self.planned.output.as_ref()?.file.as_ref()
+    }
+
+    /// The element type that is written, if it is not the kernel's.
+    pub fn cast(&self) -> Option<Dtype> {
+        self.planned.output.as_ref()?.cast
     }
 
     /// Where it went, or how it begins.
     fn destination(&self) -> String {
-        let Planned { slot, output, .. } = &self.planned;
-        match output.as_ref().and_then(|output| output.file.as_ref()) {
-            Some((path, _)) => format!("-> {}", path.display()),
-            None => match slot.dtype {
+        match (self.location(), self.cast()) {
+            (Some(file), Some(cast)) => format!("-> {file} as {cast}"),
+            (Some(file), None) => format!("-> {file}"),
+            (None, _) => match self.planned.slot.dtype {
                 Some(dtype) => format!("= {}", preview(dtype, &self.bytes)),
                 None => "to be written to a .bin file with --out".to_owned(),
             },
@@ -125,15 +114,17 @@ impl Finished {
     }
 
     fn to_json(&self) -> Value {
-        let Planned { slot, data, output } = &self.planned;
-        let path = output.as_ref().and_then(|output| output.file.as_ref());
+        let Planned { slot, data, .. } = &self.planned;
+        let lost = output::not_finite(self);
         json!({
             "name": slot.name,
             "type": slot.type_text,
             "dtype": slot.dtype.map(|dtype| dtype.name()),
             "shape": data.shape.0,
             "bytes": self.bytes.len(),
-            "file": path.map(|(path, _)| path.display().to_string()),
+            "file": self.location().map(ToString::to_string),
+            "written_as": self.cast().map(Dtype::name),
+            "not_finite": lost.map(|lost| json!({ "count": lost.count, "first": lost.index })),
         })
     }
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use self::verdicts::{Tried, Verified};
 use super::limit::Notice;
 use super::run::plan::{self, Plan, Planned};
-use super::run::{image_sizes, request::Request};
+use super::run::{image_sizes, misnamed, request::Request};
 use super::{open, options, read_source, refused};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
@@ -121,8 +121,10 @@ fn verify_kernel(
     let mut options = options(&args.selection, sizes);
     options.entry = entry;
     options.overrides.extend(fill::overrides(outline, &options.overrides));
-    let program =
-        Program::with_options(source, &options).map_err(|error| refused(path, outline, &error))?;
+    let program = Program::with_options(source, &options).map_err(|error| {
+        misnamed(&request, source, outline, &args.selection)
+            .unwrap_or_else(|| refused(path, outline, &error))
+    })?;
     fill::fill(&mut request, &mut loaded, program.interface(), args.data.seed)?;
     let plan = plan::make(&request, loaded, program.interface())?;
     let kernel = program.interface().entry_point.clone();

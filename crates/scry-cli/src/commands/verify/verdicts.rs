@@ -80,10 +80,10 @@ impl Verified {
             (false, true) => "DISAGREES",
             (false, false) => "NOT COMPARED, since no device can run it",
         };
-        let count = grid::text(self.invocations);
+        let launch = grid::launch_text(self.invocations);
         let rows: Vec<Vec<String>> = self.tried.iter().flat_map(Tried::rows).collect();
         format!(
-            "{path}: {verdict}: {}, {count} invocations, compared with {}\n{}",
+            "{path}: {verdict}: {}, {launch}, compared with {}\n{}",
             self.kernel,
             title(reference),
             table(&rows, "  ")
