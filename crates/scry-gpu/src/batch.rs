@@ -83,7 +83,7 @@ impl Batch {
     /// # fn main() -> scry_gpu::Result<()> {
     /// let device = scry_gpu::Device::open("cpu")?;
     /// let (a, b) = (device.upload(&[1u32, 2, 3, 4])?, device.alloc::<u32>(2)?);
-    /// device.batch().copy(&a.slice(2..)?, &b)?.fill(&a.slice(..2)?, 7)?.submit()?;
+    /// device.batch().copy(a.slice(2..)?, &b)?.fill(a.slice(..2)?, 7)?.submit()?;
     /// assert_eq!(a.download()?, [7, 7, 3, 4]);
     /// assert_eq!(b.download()?, [3, 4]);
     /// # Ok(())

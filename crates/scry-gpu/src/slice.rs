@@ -127,7 +127,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// let device = scry_gpu::Device::open("cpu")?;
     /// let (a, b) = (device.upload(&[1u32, 2, 3, 4])?, device.alloc::<u32>(2)?);
     /// a.slice(1..3)?.copy_to(&b)?;
-    /// b.copy_to(&a.slice(2..)?)?;
+    /// b.copy_to(a.slice(2..)?)?;
     /// assert_eq!(a.download()?, [1, 2, 2, 3]);
     /// # Ok(())
     /// # }

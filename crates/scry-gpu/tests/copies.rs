@@ -69,7 +69,7 @@ fn slices_arrive_and_nothing_else_changes() {
         ] {
             let (a, b) = (gpu.upload(&data).unwrap(), gpu.upload(&vec![0xa5u8; len]).unwrap());
             let source = a.slice(from..from + size).unwrap();
-            source.copy_to(&b.slice(to..to + size).unwrap()).unwrap();
+            source.copy_to(b.slice(to..to + size).unwrap()).unwrap();
             let mut expected = vec![0xa5; len];
             expected[to..to + size].copy_from_slice(&data[from..from + size]);
             let what = format!("{size} bytes from {from} to {to}");
@@ -89,13 +89,13 @@ fn ranges_of_one_buffer_are_copied_in_order() {
             [(0, MIB, MIB), (MIB, 2 * MIB + ALIGNED, MIB + 5), (3 * MIB, MIB, MIB)]
         {
             let source = buffer.slice(from..from + size).unwrap();
-            batch.copy(&source, &buffer.slice(to..to + size).unwrap()).unwrap();
+            batch.copy(source, buffer.slice(to..to + size).unwrap()).unwrap();
             expected.copy_within(from..from + size, to);
         }
         batch.submit().unwrap();
         assert_same(&buffer.download().unwrap(), &expected, "one buffer");
         let overlapping = buffer.slice(..2 * MIB).unwrap();
-        assert!(overlapping.copy_to(&buffer.slice(MIB..3 * MIB).unwrap()).is_err());
+        assert!(overlapping.copy_to(buffer.slice(MIB..3 * MIB).unwrap()).is_err());
     });
 }
 

@@ -86,7 +86,7 @@ impl Runner {
             Step::Copy { from, to, len } => {
                 let (source, target) = model.copied(*from, *to, *len);
                 let source = self.buffers[from[0]].slice(source)?;
-                batch.copy(&source, &self.buffers[to[0]].slice(target)?)?;
+                batch.copy(source, self.buffers[to[0]].slice(target)?)?;
             }
             Step::Fill { buffer, value } => {
                 batch.fill(&self.buffers[*buffer], *value)?;
@@ -112,7 +112,7 @@ impl Runner {
             Step::Copy { from, to, len } => {
                 let (source, target) = model.copied(*from, *to, *len);
                 let source = self.buffers[from[0]].slice(source)?;
-                source.copy_to(&self.buffers[to[0]].slice(target)?)?;
+                source.copy_to(self.buffers[to[0]].slice(target)?)?;
             }
             Step::Fill { buffer, value } => self.buffers[*buffer].fill(*value)?,
             Step::Write { buffer, salt } => self.buffers[*buffer].write(&model.written(*salt))?,

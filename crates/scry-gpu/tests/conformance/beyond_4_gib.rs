@@ -226,11 +226,11 @@ fn fills_copies_and_transfers_reach_beyond_4_gib() {
         succeed(succeed(buffer.slice(across.clone())).write(&as_words([1, 2, 3, 4])));
         let copied = succeed(gpu.alloc::<Word>(4));
         let from = succeed(buffer.slice(across.clone()));
-        succeed(from.copy_to(&succeed(copied.slice(..))));
+        succeed(from.copy_to(succeed(copied.slice(..))));
         assert_eq!(words(succeed(copied.slice(..))), [1, 2, 3, 4]);
         // From the near side to the far one, and back to where a shorter offset would have led.
         let far = succeed(buffer.slice(LEN - 4..));
-        succeed(from.copy_to(&far));
+        succeed(from.copy_to(far));
         assert_eq!(words(succeed(buffer.slice(LEN - 5..))), [7, 1, 2, 3, 4]);
         let wrapped = LEN - 5 - BOUNDARY..LEN - BOUNDARY;
         assert_eq!(words(succeed(buffer.slice(wrapped))), [7; 5]);

@@ -132,7 +132,7 @@ fn zeros_come_before_the_first_use_whatever_that_is() {
         let by_copy = fresh();
         let source = fresh();
         let (from, to) = (succeed(source.slice(0..4)), succeed(by_copy.slice(8..12)));
-        succeed(from.copy_to(&to));
+        succeed(from.copy_to(to));
         assert_eq!(succeed(by_copy.download()), vec![0; len]);
 
         let by_part_read = fresh();

@@ -161,7 +161,7 @@ fn copies_of_other_lengths_overlaps_and_devices_are_refused() {
     ] {
         assert!(error.starts_with(begin), "`{begin}` does not begin: {error}");
     }
-    a.slice(0..2).unwrap().copy_to(&a.slice(2..4).unwrap()).unwrap();
+    a.slice(0..2).unwrap().copy_to(a.slice(2..4).unwrap()).unwrap();
     assert_eq!(a.download().unwrap(), [1, 2, 1, 2]);
     let foreign = other.alloc::<u32>(4).unwrap();
     assert!(matches!(a.copy_to(&foreign), Err(GpuError::WrongDevice(_))));

@@ -45,7 +45,7 @@ fn devices_that_are_no_gpus_and_ranges_that_cannot_be_bound_are_copied_by_the_dr
     let copied = |from: usize, to: usize| {
         let _ = log.take();
         let from = a.slice(from..from + MIB).unwrap();
-        from.copy_to(&b.slice(to..to + MIB).unwrap()).unwrap();
+        from.copy_to(b.slice(to..to + MIB).unwrap()).unwrap();
         let Counts { dispatches, copies, .. } = log.take();
         (dispatches, copies)
     };
@@ -83,7 +83,7 @@ fn a_new_buffer_that_is_copied_to_needs_no_zeros() {
     a.copy_to(&b).unwrap();
     assert_eq!(log.take().fills, 0);
     let all_but_one = ..MIB;
-    a.slice(all_but_one).unwrap().copy_to(&part.slice(all_but_one).unwrap()).unwrap();
+    a.slice(all_but_one).unwrap().copy_to(part.slice(all_but_one).unwrap()).unwrap();
     assert_eq!(log.take().fills, 1);
 }
 
