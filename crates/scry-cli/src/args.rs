@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use scry_ir::OverrideValue;
 
 use crate::help::{COMPLETIONS_HELP, MAN_HELP, RUN_HELP};
 
@@ -94,7 +95,7 @@ pub struct Selection {
     pub entry: Option<String>,
     /// Value of an `override`, by name or by `@id`; can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
-    pub set: Vec<(String, f64)>,
+    pub set: Vec<(String, OverrideValue)>,
 }
 
 /// Arguments of `scry check`.
@@ -367,20 +368,19 @@ fn output(text: &str) -> Result<(String, Option<String>), String> {
     }
 }
 
-/// The value of an override; truth values are 1 and 0.
-fn setting(text: &str) -> Result<(String, f64), String> {
+/// The value of an override.
+fn setting(text: &str) -> Result<(String, OverrideValue), String> {
     let (name, value) = pair(text)?;
-    let number = match value.as_str() {
-        "true" => 1.0,
-        "false" => 0.0,
-        _ => {
-            value.parse().map_err(|_| format!("`{value}` is neither a number nor true or false"))?
-        }
+    let value = match value.as_str() {
+        "true" => true.into(),
+        "false" => false.into(),
+        _ => match value.parse::<f64>() {
+            Ok(number) if number.is_finite() => number.into(),
+            Ok(_) => return Err(format!("`{value}` is not a finite number")),
+            Err(_) => return Err(format!("`{value}` is neither a number nor true or false")),
+        },
     };
-    if !f64::is_finite(number) {
-        return Err(format!("`{value}` is not a finite number"));
-    }
-    Ok((name, number))
+    Ok((name, value))
 }
 
 /// A number of things of which there is at least one.
@@ -456,9 +456,9 @@ mod tests {
 
     #[test]
     fn settings_are_numbers_or_truth_values() {
-        assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.0)));
-        assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), 1.0)));
-        assert_eq!(setting("A=-2"), Ok(("A".to_owned(), -2.0)));
+        assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.into())));
+        assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), true.into())));
+        assert_eq!(setting("A=-2"), Ok(("A".to_owned(), (-2).into())));
         for wrong in ["many", "inf", "nan", "1e999"] {
             assert!(setting(&format!("N={wrong}")).is_err(), "{wrong}");
         }

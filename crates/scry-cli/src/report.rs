@@ -110,7 +110,8 @@ pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
         None => format!("{path}: {}\n", error.message),
     };
     // The renderer repeats the message on its first line.
-    for line in error.rendered.lines().skip(1) {
+    let named = error.clone().with_label(path.to_string());
+    for line in named.rendered.lines().skip(1) {
         text.push_str(line);
         text.push('\n');
     }

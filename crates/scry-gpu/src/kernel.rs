@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use scry_ir::{Interface, Program};
+use scry_ir::{Interface, OverrideValue, Program};
 
 use crate::binding::Binding;
 use crate::cache::{KernelKey, KeyRef};
@@ -72,8 +72,10 @@ impl Drop for Compiled {
 pub struct CompileOptions {
     /// The entry point; `None` takes the only one.
     pub entry: Option<String>,
-    /// Values of `override`s, by name or by decimal `@id`; `bool`s as 0 and 1.
-    pub overrides: Vec<(String, f64)>,
+    /// Values of `override`s, by name or by decimal `@id`.
+    pub overrides: Vec<(String, OverrideValue)>,
+    /// Name of the source, such as its file, for errors.
+    pub label: Option<String>,
 }
 
 impl CompileOptions {
@@ -90,10 +92,51 @@ impl CompileOptions {
         self
     }
 
-    /// Sets an override.
+    /// Sets an override, by name or by decimal `@id`, to a `bool`, `i32`, `u32`, `f32` or `f64`.
+    /// Compilation refuses a value that the override's type cannot hold, and a name that the
+    /// source does not declare.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = Device::open("cpu")?;
+    /// let source = "
+    ///     override SIZE: u32 = 64;
+    ///     override SCALE: f32;
+    ///     override CLAMP: bool = false;
+    ///     @compute @workgroup_size(SIZE) fn scale() { _ = SCALE; _ = CLAMP; }";
+    /// let options = CompileOptions::new().set("SIZE", 32).set("SCALE", 0.5).set("CLAMP", true);
+    /// assert_eq!(device.compile_with(source, &options)?.workgroup_size(), [32, 1, 1]);
+    ///
+    /// let half = device.compile_with(source, &options.set("SIZE", 0.5)).unwrap_err();
+    /// assert!(half.to_string().contains("`SIZE` of type u32 cannot be 0.5"));
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
-    pub fn set(mut self, name: impl Into<String>, value: f64) -> Self {
-        self.overrides.push((name.into(), value));
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<OverrideValue>) -> Self {
+        self.overrides.push((name.into(), value.into()));
+        self
+    }
+
+    /// Names the source, such as its file: errors about it say `blur.wgsl:5:5` instead of
+    /// `wgsl:5:5`. Kernels that differ only in it are one kernel, compiled once.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let options = CompileOptions::new().label("blur.wgsl");
+    /// let device = Device::open("cpu")?;
+    /// let error = device.compile_with("fn f() { let x = y; }", &options).unwrap_err();
+    /// assert!(error.to_string().contains("blur.wgsl:1:18"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
         self
     }
 }
@@ -131,11 +174,15 @@ impl Kernel {
         checked: bool,
     ) -> Result<Self> {
         context.check_alive()?;
-        let CompileOptions { entry, overrides } = options;
+        let CompileOptions { entry, overrides, label } = options;
         let entry = entry.as_deref();
         let key = KeyRef { source, entry, overrides, checked, native: None };
         let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
-        let inner = context.kernels.get_or_build(key, build)?;
+        let inner = context.kernels.get_or_build(key, build);
+        let inner = inner.map_err(|error| match (error, label) {
+            (GpuError::Shader(error), Some(label)) => error.with_label(label).into(),
+            (other, _) => other,
+        })?;
         Ok(Self { inner })
     }
 
@@ -228,7 +275,7 @@ impl KernelInner {
     fn compile(context: &Context, key: KernelKey) -> Result<Self> {
         let options = scry_ir::Options {
             entry: key.entry.clone(),
-            overrides: key.overrides.iter().map(|(n, v)| (n.clone(), f64::from_bits(*v))).collect(),
+            overrides: key.overrides.iter().map(|(name, it)| (name.clone(), it.value())).collect(),
             ..Default::default()
         };
         let program = Program::with_options(&key.source, &options)?;

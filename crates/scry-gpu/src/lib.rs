@@ -101,7 +101,8 @@ pub use native::{
 };
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{
-    Features, Interface, Location, Scalar, ScalarKind, ShaderError, ShaderErrorKind, TypeLayout,
+    Features, Interface, Location, OverrideValue, Scalar, ScalarKind, ShaderError, ShaderErrorKind,
+    TypeLayout,
 };
 pub use slice::Slice;
 pub use ticket::{Download, Recording, Ticket};

@@ -313,15 +313,13 @@ impl Rewriter<'_> {
 }
 
 fn too_many() -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::TooComplex,
-        message: format!(
+    ShaderError::without_place(
+        ShaderErrorKind::TooComplex,
+        format!(
             "a function loads or stores more than {MOST_PARTS} elements in workgroup memory by \
              whole arrays that hold truth values: copy the elements in a loop"
         ),
-        location: None,
-        rendered: String::new(),
-    }
+    )
 }
 
 /// Lets each `workgroupUniformLoad` give what is in memory, converted after it.

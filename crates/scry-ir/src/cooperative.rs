@@ -69,12 +69,9 @@ fn order_block(block: &mut Block) {
 /// Why a checked kernel has no cooperative matrices: a load or store of one touches many elements
 /// from one index, and clamping that index leaves the others unchecked.
 pub(crate) fn unchecked_only() -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
-        message: "loads and stores of cooperative matrices cannot be checked against the end of \
-                  their buffer: compile this kernel unchecked, and vouch for its indices"
-            .into(),
-        location: None,
-        rendered: String::new(),
-    }
+    ShaderError::without_place(
+        ShaderErrorKind::Unsupported(Features::COOPERATIVE_MATRIX),
+        "loads and stores of cooperative matrices cannot be checked against the end of \
+                  their buffer: compile this kernel unchecked, and vouch for its indices",
+    )
 }

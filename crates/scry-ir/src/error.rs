@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::report;
+
 /// A position in a WGSL source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
@@ -38,6 +40,8 @@ pub enum ShaderErrorKind {
 pub struct ShaderError {
     /// What is wrong.
     pub kind: ShaderErrorKind,
+    /// Name of the source, such as its file, if one was given ([`ShaderError::with_label`]).
+    pub label: Option<String>,
     /// One line, without position.
     pub message: String,
     /// Where, if the error has a place.
@@ -49,13 +53,38 @@ pub struct ShaderError {
 impl ShaderError {
     /// The compiler itself failed, at no place of the source.
     pub(crate) fn compiler(message: String) -> Self {
-        let (location, rendered) = (None, String::new());
-        Self { kind: ShaderErrorKind::Compiler, message, location, rendered }
+        Self::without_place(ShaderErrorKind::Compiler, message)
+    }
+
+    /// An error of the whole source.
+    pub(crate) fn without_place(kind: ShaderErrorKind, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { kind, label: None, message, location: None, rendered: String::new() }
+    }
+
+    /// Names the source: where the text said `wgsl:5:5` it says `blur.wgsl:5:5`, and an error
+    /// without a place begins with the name.
+    ///
+    /// ```
+    /// let error = scry_ir::Program::parse("fn f() { let x = y; }").err().expect("no `y`");
+    /// assert!(error.to_string().contains("─ wgsl:1:18"));
+    /// let error = error.with_label("blur.wgsl");
+    /// assert!(error.to_string().contains("─ blur.wgsl:1:18"));
+    /// ```
+    #[must_use]
+    pub fn with_label(mut self, label: impl AsRef<str>) -> Self {
+        let label = report::one_line(label.as_ref());
+        self.rendered = report::relabel(&self.rendered, self.label.as_deref(), &label);
+        self.label = Some(label);
+        self
     }
 }
 
 impl fmt::Display for ShaderError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let (None, Some(label)) = (self.location, &self.label) {
+            write!(f, "{label}: ")?;
+        }
         if self.rendered.is_empty() {
             f.write_str(&self.message)
         } else {

@@ -1,5 +1,7 @@
 //! What the host has to know of a kernel, as plain data.
 
+use std::fmt;
+
 use crate::{Features, TypeLayout};
 
 /// The interface of one entry point.
@@ -71,6 +73,45 @@ pub struct Immediates {
     pub name: String,
     /// Layout of its type.
     pub layout: TypeLayout,
+}
+
+/// A value for an `override`: made from a `bool`, `i32`, `u32`, `f32` or `f64`.
+///
+/// Every number is accepted that the override's type holds: 8.0 is a `u32`, 8.5 and -1 are none.
+/// `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum OverrideValue {
+    /// A truth value.
+    Bool(bool),
+    /// A number of any type.
+    Number(f64),
+}
+
+impl From<bool> for OverrideValue {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+macro_rules! override_numbers {
+    ($($number:ty),*) => {
+        $(impl From<$number> for OverrideValue {
+            fn from(value: $number) -> Self {
+                Self::Number(value.into())
+            }
+        })*
+    };
+}
+
+override_numbers!(i32, u32, f32, f64);
+
+impl fmt::Display for OverrideValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Number(value) => value.fmt(f),
+        }
+    }
 }
 
 /// One `override` declaration.

@@ -1,6 +1,6 @@
 //! What a source declares, whichever of its entry points is run.
 
-use crate::{Override, ShaderError, guard, pipeline, scan};
+use crate::{Override, OverrideValue, ShaderError, guard, pipeline, scan};
 
 /// The entry points and overrides of a source: what there is to choose before a
 /// [`Program`](crate::Program) is made of it.
@@ -32,7 +32,10 @@ impl Outline {
     /// override that has neither a default nor a given value. Gives the names of the latter too.
     /// For tools that look at kernels without running them.
     #[must_use]
-    pub fn assume(&self, given: &[(String, f64)]) -> (Vec<(String, f64)>, Vec<String>) {
+    pub fn assume(
+        &self,
+        given: &[(String, OverrideValue)],
+    ) -> (Vec<(String, OverrideValue)>, Vec<String>) {
         let mut values = Vec::new();
         for (key, value) in given {
             if self.overrides.iter().any(|declared| declared.answers_to(key)) {
@@ -43,7 +46,7 @@ impl Outline {
         for name in &self.without_default {
             let declared = self.overrides.iter().find(|declared| declared.name == *name);
             if !given.iter().any(|(key, _)| declared.is_some_and(|d| d.answers_to(key))) {
-                values.push((name.clone(), 1.0));
+                values.push((name.clone(), 1.into()));
                 assumed.push(name.clone());
             }
         }
@@ -77,9 +80,9 @@ mod tests {
     #[test]
     fn what_is_missing_is_assumed_to_be_one() {
         let outline = Outline::read(SOURCE).unwrap();
-        let given = [("7".to_owned(), 5.0), ("elsewhere".to_owned(), 2.0)];
+        let given = [("7".to_owned(), 5.into()), ("elsewhere".to_owned(), 2.into())];
         let (values, assumed) = outline.assume(&given);
-        assert_eq!(values, [("7".to_owned(), 5.0), ("width".to_owned(), 1.0)]);
+        assert_eq!(values, [("7".to_owned(), 5.into()), ("width".to_owned(), 1.into())]);
         assert_eq!(assumed, ["width"]);
     }
 

@@ -7,9 +7,10 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
 use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
 
+use crate::near::nearest;
 use crate::report::Report;
 use crate::validate::MAX_WORKGROUP;
-use crate::{Override, ShaderErrorKind, naga_error};
+use crate::{Override, OverrideValue, ShaderErrorKind, naga_error};
 
 /// The overrides that a source declares.
 pub(crate) struct Declared {
@@ -67,17 +68,17 @@ impl Declared {
     }
 
     /// Checks the values given.
-    pub(crate) fn resolve(&self, given: &[(String, f64)]) -> Result<Values, Box<Report>> {
+    pub(crate) fn resolve(&self, given: &[(String, OverrideValue)]) -> Result<Values, Box<Report>> {
         let mut values = Values::default();
         for (key, value) in given {
             let declaration = self.find(key)?;
-            check(declaration, *value)?;
+            let value = check(declaration, *value)?;
             let key = declaration.key();
             if values.contains_key(&key) {
                 let name = declaration.spelled();
                 return Err(refuse(format!("override {name} is given twice"), declaration));
             }
-            values.insert(key, *value);
+            values.insert(key, value);
         }
         Ok(values)
     }
@@ -87,12 +88,14 @@ impl Declared {
         let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
         self.list.iter().find(hit).ok_or_else(|| {
             let names: Vec<String> = self.list.iter().take(16).map(Declaration::spelled).collect();
-            let known = if names.is_empty() {
-                "the source declares none".to_owned()
-            } else {
-                format!("the source declares {}", names.join(", "))
-            };
-            let message = format!("no override `{key}`: {known}");
+            let mut message = format!("no override `{key}`: the source declares ");
+            match names.is_empty() {
+                true => message.push_str("none"),
+                false => message.push_str(&names.join(", ")),
+            }
+            if let Some(near) = nearest(key, self.list.iter().map(|it| it.name.as_str())) {
+                message.push_str(&format!("; did you mean `{near}`?"));
+            }
             Box::new(Report::new(ShaderErrorKind::Override, message))
         })
     }
@@ -140,24 +143,29 @@ fn type_name(scalar: Scalar) -> String {
     format!("{letter}{}", u32::from(scalar.width) * 8)
 }
 
-/// Refuses a value that the override's type cannot hold.
-fn check(declaration: &Declaration, value: f64) -> Result<(), Box<Report>> {
+/// The value as a number. Refuses one that the override's type cannot hold.
+fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
     let scalar = declaration.scalar;
     let (name, ty) = (declaration.spelled(), type_name(scalar));
     let is = |what: String| {
-        let message = format!("override {name} of type {ty} cannot be {value}: {what}");
+        let message = format!("override {name} of type {ty} cannot be {given}: {what}");
         Err(refuse(message, declaration))
+    };
+    let value = match given {
+        OverrideValue::Number(value) => value,
+        OverrideValue::Bool(value) if scalar.kind == ScalarKind::Bool => return Ok(value.into()),
+        OverrideValue::Bool(_) => return is("give a number".into()),
     };
     if !value.is_finite() {
         return is("the value must be finite".into());
     }
     let bits = i32::from(scalar.width) * 8;
     let (low, high) = match (scalar.kind, scalar.width) {
-        (ScalarKind::Bool, _) if value == 0.0 || value == 1.0 => return Ok(()),
-        (ScalarKind::Bool, _) => return is("give 0 or 1".into()),
+        (ScalarKind::Bool, _) if value == 0.0 || value == 1.0 => return Ok(value),
+        (ScalarKind::Bool, _) => return is("give true or false, or 0 or 1".into()),
         (ScalarKind::Float, 2) => (-65504.0, 65504.0),
         (ScalarKind::Float, 4) => (-f64::from(f32::MAX), f64::from(f32::MAX)),
-        (ScalarKind::Float, _) => return Ok(()),
+        (ScalarKind::Float, _) => return Ok(value),
         (ScalarKind::Sint, _) => (-2f64.powi(bits - 1), 2f64.powi(bits - 1) - 1.0),
         _ => (0.0, 2f64.powi(bits) - 1.0),
     };
@@ -170,7 +178,7 @@ fn check(declaration: &Declaration, value: f64) -> Result<(), Box<Report>> {
             _ => format!("the type holds {low} to {high}"),
         });
     }
-    Ok(())
+    Ok(value)
 }
 
 fn refuse(message: String, declaration: &Declaration) -> Box<Report> {

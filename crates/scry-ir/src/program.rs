@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
 
-use crate::{Features, Interface, ShaderError, guard, pipeline, scan};
+use crate::{Features, Interface, OverrideValue, ShaderError, guard, pipeline, scan};
 
 /// How to read a source.
 #[derive(Debug, Clone)]
@@ -12,7 +12,7 @@ pub struct Options {
     /// Entry point; `None` takes the only compute entry point.
     pub entry: Option<String>,
     /// Values of `override`s, by name or by decimal `@id`.
-    pub overrides: Vec<(String, f64)>,
+    pub overrides: Vec<(String, OverrideValue)>,
     /// Optional features that the source may use: those that the device has. Used are those that
     /// the entry point reaches and those that a directive enables.
     pub features: Features,
@@ -95,7 +95,7 @@ impl Program {
     /// let source = "override TILE: u32 = 8;
     ///      @compute @workgroup_size(TILE, TILE) fn main() {}";
     /// let options = Options {
-    ///     overrides: vec![("TILE".into(), 16.0)],
+    ///     overrides: vec![("TILE".into(), 16.into())],
     ///     ..Options::default()
     /// };
     /// let program = Program::with_options(source, &options)?;

@@ -62,6 +62,7 @@ impl Report {
         }
         ShaderError {
             kind: self.kind.clone(),
+            label: None,
             location: first.map(|span| location(span, source)),
             rendered: self.annotate(&message, first, source),
             message,
@@ -115,14 +116,30 @@ impl Error for Cause {
     }
 }
 
+/// What stands before the name of the source in the heading of a rendered text.
+const MARK: &str = "┌─ ";
+
+/// The name of a source that was given none.
+const UNNAMED: &str = "wgsl";
+
 /// The rendered text with that location in its heading, which shows the earliest place otherwise.
 fn with_location(text: &str, location: Location) -> String {
-    const MARK: &str = "─ wgsl:";
-    let Some((before, after)) = text.split_once(MARK) else {
+    let mark = format!("{MARK}{UNNAMED}:");
+    let Some((before, after)) = text.split_once(&mark) else {
         return text.to_owned();
     };
     let rest = after.find('\n').map_or("", |end| &after[end..]);
-    format!("{before}{MARK}{}:{}{rest}", location.line, location.column)
+    format!("{before}{mark}{}:{}{rest}", location.line, location.column)
+}
+
+/// A rendered text with another name of the source in its heading.
+pub(crate) fn relabel(text: &str, old: Option<&str>, new: &str) -> String {
+    // The message is the first line, the heading the next.
+    let Some((message, rest)) = text.split_once('\n') else {
+        return text.to_owned();
+    };
+    let mark = format!("{MARK}{}:", old.unwrap_or(UNNAMED));
+    format!("{message}\n{}", rest.replacen(&mark, &format!("{MARK}{new}:"), 1))
 }
 
 /// The message on one line.

@@ -16,7 +16,11 @@ fn options(source: &str) -> Options {
             Some(("entry", name)) => options.entry = Some(name.to_owned()),
             Some(("override", setting)) => {
                 let (name, value) = setting.split_once('=').expect("NAME=VALUE");
-                options.overrides.push((name.to_owned(), value.parse().expect("a number")));
+                let value = match value {
+                    "true" => true.into(),
+                    _ => value.parse::<f64>().expect("a number").into(),
+                };
+                options.overrides.push((name.to_owned(), value));
             }
             Some(("features", "none")) => options.features = Features::empty(),
             _ => panic!("unknown option: {line}"),

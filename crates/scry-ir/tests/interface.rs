@@ -4,7 +4,7 @@ use scry_ir::{Access, Features, Options, Program, Scalar, ShaderErrorKind, Space
 
 fn options(overrides: &[(&str, f64)]) -> Options {
     Options {
-        overrides: overrides.iter().map(|(k, v)| ((*k).to_owned(), *v)).collect(),
+        overrides: overrides.iter().map(|(k, v)| ((*k).to_owned(), (*v).into())).collect(),
         ..Options::default()
     }
 }

@@ -46,7 +46,7 @@ fn kernels_with_barriers_are_accepted() {
         }
         let outline = Outline::read(&source).unwrap_or_else(|e| panic!("{}\n{e}", path.display()));
         for entry in outline.entry_points {
-            let overrides = outline.without_default.iter().map(|name| (name.clone(), 1.0));
+            let overrides = outline.without_default.iter().map(|name| (name.clone(), 1.into()));
             let options = Options {
                 entry: Some(entry.clone()),
                 overrides: overrides.collect(),

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use scry_gpu::{CompileOptions, Device, GpuError};
-use scry_ir::{Options, Outline, Program, ShaderError};
+use scry_gpu::{Device, GpuError};
+use scry_ir::{Options, Outline, OverrideValue, Program, ShaderError};
 use serde_json::{Value, json};
 
-use super::{open, read_source};
+use super::{compile_options, open, read_source};
 use crate::args::{Check, Selection};
 use crate::report::{Failure, Report, diagnosis};
 
@@ -70,7 +70,7 @@ fn check_file(
     let outline = match Outline::read(&source) {
         Ok(outline) => outline,
         Err(error) => {
-            checked.problems.push(Problem::Shader(error));
+            checked.problems.push(problem(path, error));
             return checked;
         }
     };
@@ -108,18 +108,22 @@ impl Checked {
     }
 }
 
+/// What is wrong with the source of a file.
+fn problem(path: &Path, error: ShaderError) -> Problem {
+    Problem::Shader(error.with_label(path.display().to_string()))
+}
+
 fn check_kernel(
     path: &Path,
     source: &str,
     entry: Option<String>,
-    overrides: &[(String, f64)],
+    overrides: &[(String, OverrideValue)],
     device: Option<&Device>,
 ) -> Result<String, Problem> {
-    let options =
-        Options { entry: entry.clone(), overrides: overrides.to_vec(), ..Options::default() };
-    let program = Program::with_options(source, &options).map_err(Problem::Shader)?;
+    let options = Options { entry, overrides: overrides.to_vec(), ..Options::default() };
+    let program = Program::with_options(source, &options).map_err(|it| problem(path, it))?;
     if let Some(device) = device {
-        let options = CompileOptions { entry, overrides: overrides.to_vec() };
+        let options = compile_options(path, options);
         device.compile_with(source, &options).map_err(|error| match error {
             GpuError::Shader(error) => Problem::Shader(*error),
             other => Problem::Other(format!("{}: {other}", path.display())),

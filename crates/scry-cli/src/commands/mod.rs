@@ -17,8 +17,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use scry_gpu::Device;
-use scry_ir::{Options, Outline, ShaderError, ShaderErrorKind};
+use scry_gpu::{CompileOptions, Device};
+use scry_ir::{Options, Outline, OverrideValue, ShaderError, ShaderErrorKind};
 
 use crate::args::{Cli, Command, Selection};
 use crate::report::{self, Failure, Report};
@@ -71,7 +71,10 @@ fn read_source(path: &Path) -> Result<String, Failure> {
 }
 
 /// The selected kernel, with these overrides beside those of the selection.
-fn options(selection: &Selection, more: impl IntoIterator<Item = (String, f64)>) -> Options {
+fn options(
+    selection: &Selection,
+    more: impl IntoIterator<Item = (String, OverrideValue)>,
+) -> Options {
     let mut options = Options {
         entry: selection.entry.clone(),
         overrides: selection.set.clone(),
@@ -79,6 +82,12 @@ fn options(selection: &Selection, more: impl IntoIterator<Item = (String, f64)>)
     };
     options.overrides.extend(more);
     options
+}
+
+/// How a device compiles the kernel of a file.
+fn compile_options(path: &Path, options: Options) -> CompileOptions {
+    let Options { entry, overrides, .. } = options;
+    CompileOptions { entry, overrides, label: Some(path.display().to_string()) }
 }
 
 /// Why a source was refused. What the flags for choosing a kernel can mend is bad usage.

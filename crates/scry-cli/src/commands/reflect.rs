@@ -2,7 +2,10 @@
 
 use std::fmt::Write;
 
-use scry_ir::{Access, Binding, Interface, Options, Outline, Override, Program, Space, TypeLayout};
+use scry_ir::{
+    Access, Binding, Interface, Options, Outline, Override, OverrideValue, Program, Space,
+    TypeLayout,
+};
 use serde_json::{Value, json};
 
 use super::{read_source, refused, size_text, table};
@@ -23,7 +26,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
     // Layouts are shown with whatever value; the override itself is shown as having none.
     let (mut overrides, _) = outline.assume(&args.selection.set);
     let unknown = args.selection.set.iter().filter(|given| !overrides.contains(given));
-    let unknown: Vec<(String, f64)> = unknown.cloned().collect();
+    let unknown: Vec<_> = unknown.cloned().collect();
     overrides.extend(unknown);
     let mut report = Report::new(String::new(), Value::Null);
     let mut kernels = Vec::new();
@@ -40,7 +43,7 @@ pub fn run(args: &Reflect) -> Result<Report, Failure> {
 }
 
 /// The interface without the values that were only assumed.
-fn shown(interface: &Interface, outline: &Outline, given: &[(String, f64)]) -> Interface {
+fn shown(interface: &Interface, outline: &Outline, given: &[(String, OverrideValue)]) -> Interface {
     let mut interface = interface.clone();
     for declared in &mut interface.overrides {
         let set = given.iter().any(|(key, _)| declared.answers_to(key));

@@ -31,6 +31,7 @@ fn errors_have_file_line_and_column_and_do_not_stop_the_others() {
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert!(lines[0].starts_with("bad.wgsl:3:21: "), "{outcome:#?}");
     assert!(outcome.stdout.contains("fn main() { let a = b; }"), "the line is shown");
+    assert!(outcome.stdout.contains("┌─ bad.wgsl:3:21\n"), "{outcome:#?}");
     assert!(lines.iter().any(|line| line.starts_with("none.wgsl: ")));
     assert!(lines.iter().any(|line| line.starts_with("binary.wgsl: ") && line.contains("UTF-8")));
     assert!(lines.contains(&"good.wgsl: ok: first, second"));
@@ -38,6 +39,7 @@ fn errors_have_file_line_and_column_and_do_not_stop_the_others() {
     let document = place.scry(&["check", "bad.wgsl", "--json"]).ends(1).json();
     let problem = &document["result"]["files"][0]["problems"][0];
     assert_eq!((&problem["line"], &problem["column"]), (&3.into(), &21.into()));
+    assert!(problem["rendered"].as_str().unwrap().contains("┌─ bad.wgsl:3:21\n"), "{problem}");
 }
 
 #[test]

@@ -145,7 +145,7 @@ fn files_that_fail_are_named() {
     fails(&[&["--in", "x=d.npy"], &Y, &PUSH], &["d.npy", "folder"]);
     place.scry(&["run", "none.wgsl"]).ends(1).says(&["none.wgsl"]);
     place.write("bad.wgsl", "fn main( {}");
-    place.scry(&["run", "bad.wgsl"]).ends(1).says(&["bad.wgsl:1:"]);
+    place.scry(&["run", "bad.wgsl"]).ends(1).says(&["bad.wgsl:1:", "┌─ bad.wgsl:1:"]);
 }
 
 #[test]

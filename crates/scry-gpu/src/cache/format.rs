@@ -96,7 +96,7 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.number(key.overrides.len() as u64);
     for (name, bits) in &key.overrides {
         out.bytes(name.as_bytes());
-        out.number(*bits);
+        bits.numbers().into_iter().for_each(|number| out.number(number));
     }
     out.bytes(&key.native.as_ref().map_or_else(Vec::new, NativeSpec::to_bytes));
     out.bytes(key.source.as_bytes());

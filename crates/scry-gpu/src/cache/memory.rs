@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 
-use super::{KernelKey, KeyRef};
+use super::{KernelKey, KeyRef, ValueBits};
 
 /// Kernels kept at once. The one that was not used for longest makes room.
 const CAPACITY: usize = 512;
@@ -184,7 +184,8 @@ fn hash(seed: u64, key: KeyRef<'_>) -> u64 {
     absorb(&mut state, key.entry.unwrap_or_default().as_bytes());
     for (name, value) in key.overrides {
         absorb(&mut state, name.as_bytes());
-        state[0] = multiply_fold(state[0] ^ value.to_bits(), MULTIPLIER);
+        let [kind, bits] = ValueBits::from(*value).numbers();
+        state[0] = multiply_fold(state[0] ^ bits, MULTIPLIER ^ kind);
     }
     if let Some(native) = key.native {
         absorb(&mut state, &native.to_bytes());

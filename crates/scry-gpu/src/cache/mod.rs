@@ -19,6 +19,8 @@ pub(crate) use identity::DeviceIdentity;
 pub(crate) use memory::MemoryCache;
 pub(crate) use shelf::{Kind, clear, list};
 
+use scry_ir::OverrideValue;
+
 use crate::native::NativeSpec;
 
 /// What a compiled kernel depends on, apart from the device and the driver.
@@ -28,12 +30,45 @@ pub(crate) struct KernelKey {
     pub source: String,
     /// The entry point asked for.
     pub entry: Option<String>,
-    /// The overrides, each value by its bits.
-    pub overrides: Vec<(String, u64)>,
+    /// The overrides.
+    pub overrides: Vec<(String, ValueBits)>,
     /// Whether accesses and loops are checked.
     pub checked: bool,
     /// Language and interface; absent for WGSL.
     pub native: Option<NativeSpec>,
+}
+
+/// The value of an override by its bits, so that NaN equals itself and −0 is not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum ValueBits {
+    Bool(bool),
+    Number(u64),
+}
+
+impl From<OverrideValue> for ValueBits {
+    fn from(value: OverrideValue) -> Self {
+        match value {
+            OverrideValue::Bool(value) => Self::Bool(value),
+            OverrideValue::Number(value) => Self::Number(value.to_bits()),
+        }
+    }
+}
+
+impl ValueBits {
+    pub(crate) fn value(self) -> OverrideValue {
+        match self {
+            Self::Bool(value) => OverrideValue::Bool(value),
+            Self::Number(bits) => OverrideValue::Number(f64::from_bits(bits)),
+        }
+    }
+
+    /// The kind of value, and its bits.
+    fn numbers(self) -> [u64; 2] {
+        match self {
+            Self::Bool(value) => [1, value.into()],
+            Self::Number(bits) => [0, bits],
+        }
+    }
 }
 
 /// Which of the compiled forms of a kernel.
@@ -100,7 +135,7 @@ pub(crate) struct KeyRef<'a> {
     /// The entry point asked for.
     pub entry: Option<&'a str>,
     /// The overrides, as given. Their order counts: another order is another key.
-    pub overrides: &'a [(String, f64)],
+    pub overrides: &'a [(String, OverrideValue)],
     /// Whether accesses and loops are checked.
     pub checked: bool,
     /// Language and interface; absent for WGSL.
@@ -116,15 +151,14 @@ impl KeyRef<'_> {
             overrides: self
                 .overrides
                 .iter()
-                .map(|(name, value)| (name.clone(), value.to_bits()))
+                .map(|(name, value)| (name.clone(), ValueBits::from(*value)))
                 .collect(),
             checked: self.checked,
             native: self.native.cloned(),
         }
     }
 
-    /// Whether `key` is the same key. Values are compared by their bits, so that NaN equals itself
-    /// and −0 is not 0.
+    /// Whether `key` is the same key.
     fn matches(self, key: &KernelKey) -> bool {
         self.checked == key.checked
             && self.entry == key.entry.as_deref()
@@ -133,7 +167,7 @@ impl KeyRef<'_> {
                 .overrides
                 .iter()
                 .zip(&key.overrides)
-                .all(|(a, b)| a.1.to_bits() == b.1 && a.0 == b.0)
+                .all(|(a, b)| ValueBits::from(a.1) == b.1 && a.0 == b.0)
             && self.native == key.native.as_ref()
             && self.source == key.source
     }

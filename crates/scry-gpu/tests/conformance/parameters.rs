@@ -53,16 +53,26 @@ fn overrides_by_name_and_by_id() {
         check_overrides(gpu, &options, [100, 5, 0, i32::MIN, 200, 9], [16, 2, 1]);
         let options = CompileOptions::new().set("SCALE", 1.0).set("FLAG", 0.0).set("DOUBLED", 1.0);
         check_overrides(gpu, &options, [3, 10, 0, -2, 1, 9], [4, 2, 1]);
+        let options = CompileOptions::new()
+            .set("COUNT", u32::MAX / (1 << 20))
+            .set("SCALE", 2.5f32)
+            .set("FLAG", false)
+            .set("OFFSET", i32::MIN)
+            .set("WIDTH", 8);
+        check_overrides(gpu, &options, [4095, 25, 0, i32::MIN, 8190, 9], [8, 2, 1]);
     });
 }
 
 #[test]
 fn overrides_that_do_not_fit_are_refused_by_name() {
     let scale = || CompileOptions::new().set("SCALE", 1.0);
-    let cases: [(CompileOptions, &[&str]); 9] = [
+    let cases: [(CompileOptions, &[&str]); 12] = [
         (CompileOptions::new(), &["SCALE"]),
         (scale().set("MISSING", 1.0), &["MISSING"]),
         (scale().set("13", 1.0), &["13"]),
+        (scale().set("OFSET", 1), &["no override `OFSET`", "`DOUBLED`", "mean `OFFSET`?"]),
+        (scale().set("COUNT", true), &["`COUNT` of type u32 cannot be true: give a number"]),
+        (scale().set("FLAG", 2), &["`FLAG` (@id(12)) of type bool cannot be 2: give true or"]),
         (scale().set("COUNT", -1.0), &["COUNT", "-1"]),
         (scale().set("COUNT", 1.5), &["COUNT", "1.5"]),
         (scale().set("COUNT", 4_294_967_296.0), &["COUNT", "4294967296"]),
@@ -74,6 +84,26 @@ fn overrides_that_do_not_fit_are_refused_by_name() {
         for (options, parts) in &cases {
             assert_says(&refused(gpu.compile_with(OVERRIDES, options)), parts);
         }
+    });
+}
+
+/// The same kernel under other names is one kernel; each error has the name that was given.
+#[test]
+fn labels_name_the_source_in_errors() {
+    let wrong = "@compute @workgroup_size(1)\nfn main() { let x = y; }";
+    let labelled = |label: &str| CompileOptions::new().label(label);
+    on_each_device(|gpu| {
+        for label in ["blur.wgsl", "kernels/edges.wgsl", "a\nb"] {
+            let text = refused(gpu.compile_with(wrong, &labelled(label)));
+            let place = format!("┌─ {}:2:21\n", label.replace('\n', " "));
+            assert_says(&text, &[&place, "no definition in scope for identifier: `y`"]);
+        }
+        assert_says(&refused(gpu.compile(wrong)), &["┌─ wgsl:2:21\n"]);
+        let text = refused(gpu.compile_with(OVERRIDES, &labelled("blur.wgsl").set("MISSING", 1)));
+        assert!(text.starts_with("blur.wgsl: no override `MISSING`: "), "{text}");
+        let options = |label| labelled(label).set("SCALE", 1.0);
+        succeed(gpu.compile_with(OVERRIDES, &options("a.wgsl")));
+        check_overrides(gpu, &options("b.wgsl"), [3, 10, 1, -2, 6, 9], [4, 2, 1]);
     });
 }
 

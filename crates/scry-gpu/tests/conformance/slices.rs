@@ -31,7 +31,7 @@ fn batches_accept_slices_and_buffers() {
         succeed(batch.write(succeed(a.slice(999..)), &[1]));
         let middle = succeed(batch.download(succeed(a.slice(1..13))));
         succeed(batch.copy(succeed(a.slice(10..15)), &b));
-        for part in &[part] {
+        for part in &[part, succeed(a.slice(5..6))] {
             succeed(batch.fill(part, 0));
         }
         succeed(batch.submit());

@@ -107,7 +107,7 @@ fn the_example_kernels_are_what_the_command_line_expects() {
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     };
     // Sizes of an image come as overrides, pixels as grey floats, the grid has two dimensions.
-    let overrides = vec![("src_width".into(), 640.0), ("src_height".into(), 480.0)];
+    let overrides = vec![("src_width".into(), 640.into()), ("src_height".into(), 480.into())];
     let options = Options { overrides, ..Options::default() };
     let program = Program::with_options(&read("edges.wgsl"), &options).unwrap();
     let edges = program.interface();

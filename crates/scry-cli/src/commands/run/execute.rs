@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use scry_gpu::{Binding, Buffer, CompileOptions, Device, Element, Launch};
-use scry_ir::Options;
 
 use super::plan::{Plan, Planned};
 use super::results::{Finished, Results, Times};
@@ -23,12 +22,11 @@ unsafe impl Element for Raw {}
 pub fn execute(
     device: &Device,
     source: &str,
-    options: Options,
+    options: &CompileOptions,
     plan: Plan,
 ) -> Result<Results, Failure> {
     let start = Instant::now();
-    let compile = CompileOptions { entry: options.entry, overrides: options.overrides };
-    let kernel = device.compile_with(source, &compile)?;
+    let kernel = device.compile_with(source, options)?;
     let compiled = start.elapsed();
 
     let start = Instant::now();

@@ -13,10 +13,10 @@ pub(super) mod request;
 mod results;
 pub(super) mod slot;
 
-use scry_ir::{Options, Outline, Program};
+use scry_ir::{Options, Outline, OverrideValue, Program};
 
 use self::request::Request;
-use super::{open, options, read_source, refused};
+use super::{compile_options, open, options, read_source, refused};
 use crate::args::{Run, Selection};
 use crate::data::Loaded;
 use crate::report::{self, Failure, Report};
@@ -42,7 +42,7 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let plan = plan::make(&request, loaded, program.interface())?;
 
     let device = open(args.on.device.as_deref())?;
-    let results = execute::execute(&device, &source, options, plan)?;
+    let results = execute::execute(&device, &source, &compile_options(&args.file, options), plan)?;
     results.save()?;
     let mut report = results.report(&device, args.time);
     if request.uses_stdout() {
@@ -72,15 +72,15 @@ pub(super) fn image_sizes(
     outline: &Outline,
     loaded: &[(String, Loaded)],
     selection: &Selection,
-) -> Vec<(String, f64)> {
+) -> Vec<(String, OverrideValue)> {
     let sizes = loaded.iter().filter_map(|(name, loaded)| match loaded {
         Loaded::Image(image) => Some([
-            (format!("{name}_width"), f64::from(image.width)),
-            (format!("{name}_height"), f64::from(image.height)),
+            (format!("{name}_width"), image.width.into()),
+            (format!("{name}_height"), image.height.into()),
         ]),
         _ => None,
     });
-    let wanted = |(name, _): &(String, f64)| {
+    let wanted = |(name, _): &(String, OverrideValue)| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
         declared.is_some_and(|d| !selection.set.iter().any(|(key, _)| d.answers_to(key)))
     };

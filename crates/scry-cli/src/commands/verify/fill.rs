@@ -1,6 +1,6 @@
 //! Data for the buffers that none was given for.
 
-use scry_ir::{Binding, Interface, Outline, Scalar, ScalarKind, Space, TypeLayout};
+use scry_ir::{Binding, Interface, Outline, OverrideValue, Scalar, ScalarKind, Space, TypeLayout};
 
 use crate::commands::run::request::{Input, Request};
 use crate::commands::run::slot::{Extent, Slot};
@@ -50,11 +50,17 @@ pub fn fill(
 }
 
 /// Values for the overrides that have neither a default nor a given value.
-pub fn overrides(outline: &Outline, given: &[(String, f64)]) -> Vec<(String, f64)> {
+pub fn overrides(
+    outline: &Outline,
+    given: &[(String, OverrideValue)],
+) -> Vec<(String, OverrideValue)> {
     let (_, missing) = outline.assume(given);
     let value = |name: &String| {
         let declared = outline.overrides.iter().find(|declared| declared.name == *name);
-        if declared.is_some_and(|declared| declared.ty == "bool") { 1.0 } else { PARAMETER as f64 }
+        match declared.is_some_and(|declared| declared.ty == "bool") {
+            true => true.into(),
+            false => OverrideValue::Number(PARAMETER as f64),
+        }
     };
     missing.iter().map(|name| (name.clone(), value(name))).collect()
 }

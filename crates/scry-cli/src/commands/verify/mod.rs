@@ -7,14 +7,14 @@ use std::path::Path;
 
 use scry_gpu::verify::{self, Bytes, Comparison, Contents, Tolerance, Verdict, Work};
 use scry_gpu::{CompileOptions, Device, Launch};
-use scry_ir::{Options, Outline, Program};
+use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
 
 use self::verdicts::{Tried, Verified};
 use super::limit::Notice;
 use super::run::plan::{self, Plan, Planned};
 use super::run::{image_sizes, misnamed, request::Request};
-use super::{open, options, read_source, refused};
+use super::{compile_options, open, options, read_source, refused};
 use crate::args::Verify;
 use crate::report::{Failure, Report};
 
@@ -138,7 +138,8 @@ fn verify_kernel(
     if plan.invocations.contains(&0) {
         return nothing("has no invocations");
     }
-    let tried = compare(args, &kernel, source, options, &plan, devices)?;
+    let options = compile_options(path, options);
+    let tried = compare(args, &kernel, source, &options, &plan, devices)?;
     if tried.iter().any(|tried| matches!(&tried.verdict, Verdict::Ran(it) if numbers(it) == 0)) {
         return nothing("writes only buffers without elements");
     }
@@ -162,16 +163,15 @@ fn compare(
     args: &Verify,
     kernel: &str,
     source: &str,
-    options: Options,
+    options: &CompileOptions,
     plan: &Plan,
     (reference, others): &(Device, Vec<Device>),
 ) -> Result<Vec<Tried>, Failure> {
     let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
     let contents: Vec<Bytes<'_>> = contents.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
-    let options = CompileOptions { entry: options.entry, overrides: options.overrides };
     let launch = launch(plan);
-    let work = Work { wgsl: source, options: &options, contents: &contents, launch: &launch };
+    let work = Work { wgsl: source, options, contents: &contents, launch: &launch };
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
     let notice = |device| {
         let what = format!("kernel `{kernel}` on {}", verdicts::title(device));

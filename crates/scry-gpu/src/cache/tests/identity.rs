@@ -72,7 +72,7 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
     let original = key("@compute fn main() {}");
     cache.store(&original, PLAIN, b"payload");
     assert_eq!(cache.load(&original, FOLDED), None);
-    let changes: [fn(&mut KernelKey); 10] = [
+    let changes: [fn(&mut KernelKey); 11] = [
         |key| key.source.push(' '),
         |key| key.entry = None,
         |key| key.entry = Some(String::new()),
@@ -80,8 +80,9 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
         |key| key.checked = false,
         |key| key.overrides.clear(),
         |key| key.overrides[0].0.push('S'),
-        |key| key.overrides[0].1 += 1,
-        |key| key.overrides.push(("A".to_owned(), 0)),
+        |key| key.overrides[0].1 = ValueBits::Number(16.5f64.to_bits()),
+        |key| key.overrides[0].1 = ValueBits::Bool(true),
+        |key| key.overrides.push(("A".to_owned(), ValueBits::Number(0))),
         |key| key.native = Some(native(Language::Ptx)),
     ];
     for change in changes {

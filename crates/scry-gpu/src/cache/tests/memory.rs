@@ -21,14 +21,15 @@ fn build(cache: &MemoryCache<String>, key: KeyRef<'_>, value: &str) -> Arc<Strin
 #[test]
 fn a_key_that_differs_in_any_part_is_another_key() {
     let cache = MemoryCache::default();
-    let names = [("A".to_owned(), 1.0), ("B".to_owned(), 2.0)];
-    let negative_zero = [("A".to_owned(), -0.0)];
-    let zero = [("A".to_owned(), 0.0)];
+    let names = [("A".to_owned(), 1.0.into()), ("B".to_owned(), 2.0.into())];
+    let negative_zero = [("A".to_owned(), (-0.0).into())];
+    let zero = [("A".to_owned(), 0.0.into())];
+    let no = [("A".to_owned(), false.into())];
     let natives = [Language::Ptx, Language::CudaC].map(super::native);
     let mut keys = Vec::new();
     for source in ["", "a", "b", "a\0"] {
         for entry in [None, Some(""), Some("a"), Some("main")] {
-            for overrides in [&[][..], &names[..1], &names, &negative_zero, &zero] {
+            for overrides in [&[][..], &names[..1], &names, &negative_zero, &zero, &no] {
                 for checked in [false, true] {
                     keys.push(KeyRef { source, entry, overrides, checked, native: None });
                 }
@@ -55,7 +56,7 @@ fn a_key_that_differs_in_any_part_is_another_key() {
 #[test]
 fn an_override_that_is_not_a_number_equals_itself() {
     let cache = MemoryCache::default();
-    let overrides = [("A".to_owned(), f64::NAN)];
+    let overrides = [("A".to_owned(), f64::NAN.into())];
     let key = KeyRef { overrides: &overrides, ..key("a") };
     let value = build(&cache, key, "x");
     assert!(Arc::ptr_eq(&value, &cache.get(key).unwrap()));

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use scry_ir::Features;
 use tempfile::TempDir;
 
-use super::{DeviceIdentity, DiskCache, KernelKey, Part, Variant, format};
+use super::{DeviceIdentity, DiskCache, KernelKey, Part, ValueBits, Variant, format};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 use crate::native::{Language, NativeInterface, NativeSpec};
 
@@ -63,7 +63,7 @@ fn key(source: &str) -> KernelKey {
     KernelKey {
         source: source.to_owned(),
         entry: Some("main".to_owned()),
-        overrides: vec![("TILE".to_owned(), 16.0f64.to_bits())],
+        overrides: vec![("TILE".to_owned(), ValueBits::Number(16.0f64.to_bits()))],
         checked: true,
         native: None,
     }

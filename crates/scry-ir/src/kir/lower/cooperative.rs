@@ -220,10 +220,5 @@ pub(super) fn not_shared() -> ShaderError {
 }
 
 fn refused(message: &str) -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::Validation,
-        message: message.to_owned(),
-        location: None,
-        rendered: String::new(),
-    }
+    ShaderError::without_place(ShaderErrorKind::Validation, message.to_owned())
 }

@@ -264,10 +264,5 @@ fn judge(
 
 /// Why a program is too large to be lowered.
 fn too_complex(message: String) -> ShaderError {
-    ShaderError {
-        kind: ShaderErrorKind::TooComplex,
-        message,
-        location: None,
-        rendered: String::new(),
-    }
+    ShaderError::without_place(ShaderErrorKind::TooComplex, message)
 }

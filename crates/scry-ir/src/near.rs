@@ -1,0 +1,74 @@
+//! Names that resemble a misspelt one.
+
+/// The candidate that a misspelt name most likely stands for, if one is near enough: at most one
+/// edit in three characters (insertion, deletion, substitution, transposition), upper and lower
+/// case alike. Of equally near ones the first.
+///
+/// ```
+/// let names = ["TILE", "FACTOR"];
+/// assert_eq!(scry_ir::nearest("FACTR", names), Some("FACTOR"));
+/// assert_eq!(scry_ir::nearest("tile", names), Some("TILE"));
+/// assert_eq!(scry_ir::nearest("WIDTH", names), None);
+/// ```
+#[must_use]
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let name: Vec<char> = name.to_lowercase().chars().take(LONGEST).collect();
+    let most = (name.len() / 3).max(1);
+    let distances = candidates.into_iter().map(|candidate| {
+        let other: Vec<char> = candidate.to_lowercase().chars().take(LONGEST).collect();
+        (distance(&name, &other), other.len(), candidate)
+    });
+    let near = distances.filter(|(distance, len, _)| *distance <= most && distance < len);
+    near.min_by_key(|(distance, ..)| *distance).map(|(.., candidate)| candidate)
+}
+
+/// Characters that are compared: the time grows with the square.
+const LONGEST: usize = 64;
+
+/// The optimal string alignment distance: fewest edits, none within a transposed pair.
+fn distance(a: &[char], b: &[char]) -> usize {
+    // Rows of the table for the prefixes of `a` of length i - 2, i - 1 and i.
+    let mut before = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let substituted = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = substituted.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before[j - 2] + 1);
+            }
+        }
+        (before, last) = (last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edits(a: &str, b: &str) -> usize {
+        let chars = |text: &str| text.chars().collect::<Vec<char>>();
+        distance(&chars(a), &chars(b))
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        assert_eq!(edits("", "abc"), 3);
+        assert_eq!(edits("kitten", "sitting"), 3);
+        assert_eq!(edits("radius", "raduis"), 1);
+        assert_eq!(edits("abcd", "badc"), 2);
+        assert_eq!(edits("same", "same"), 0);
+    }
+
+    #[test]
+    fn only_near_names_are_suggested() {
+        assert_eq!(nearest("RADUIS", ["TILE", "RADIUS"]), Some("RADIUS"));
+        assert_eq!(nearest("scr", ["dst", "src"]), Some("src"));
+        assert_eq!(nearest("x", ["y"]), None, "a name of one letter resembles no other");
+        assert_eq!(nearest("", ["y"]), None);
+        assert_eq!(nearest("count", []), None);
+        assert_eq!(nearest("heigth", ["height", "weight"]), Some("height"));
+    }
+}
