@@ -5,6 +5,8 @@ use std::mem::{size_of, size_of_val};
 
 use scry_ir::{Scalar, ScalarKind};
 
+use crate::huge_pages;
+
 /// A type whose values can be copied to a device and back, byte for byte.
 ///
 /// Implemented for `f16`, `bf16`, `f32`, `f64`, the integers of 8 to 64 bits and arrays of
@@ -297,13 +299,15 @@ pub(crate) fn zeroed<T: Element>(len: usize) -> Vec<T> {
     }
     // SAFETY: the layout has a size. The allocation is of `len` elements, by the allocator that
     // vectors use, and zero bytes are valid elements.
-    unsafe {
+    let mut zeros = unsafe {
         let start = std::alloc::alloc_zeroed(layout);
         if start.is_null() {
             std::alloc::handle_alloc_error(layout);
         }
         Vec::from_raw_parts(start.cast::<T>(), len, len)
-    }
+    };
+    huge_pages::prefer(bytes_of_mut(&mut zeros));
+    zeros
 }
 
 #[cfg(test)]

@@ -58,6 +58,7 @@ mod encode;
 mod ending;
 mod error;
 mod hazard;
+mod huge_pages;
 mod id;
 mod info;
 mod kernel;

@@ -3,9 +3,10 @@
 use crate::binding::{Binding, Sealed, View};
 use crate::buffer::Buffer;
 use crate::element::{self, Element};
+use crate::encode;
 use crate::error::{GpuError, RangeError, Result};
 use crate::list::CommandList;
-use crate::{encode, transfer};
+use crate::transfer::{self, Pages};
 
 /// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
 ///
@@ -87,7 +88,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// See [`Buffer::download`].
     pub fn download(&self) -> Result<Vec<T>> {
         let mut out = element::zeroed(self.len);
-        self.download_into(&mut out)?;
+        self.read("Slice::download", &mut out, Pages::Fresh)?;
         Ok(out)
     }
 
@@ -101,11 +102,15 @@ impl<'a, T: Element> Slice<'a, T> {
 
     /// [`Slice::download_into`] on behalf of the public function that errors name.
     pub(crate) fn download_into_for(&self, operation: &'static str, out: &mut [T]) -> Result<()> {
+        self.read(operation, out, Pages::Present)
+    }
+
+    fn read(&self, operation: &'static str, out: &mut [T], pages: Pages) -> Result<()> {
         self.same_length(operation, out.len())?;
         let context = &self.buffer.context;
         context.check_alive()?;
         match self.view().bytes() {
-            Some(src) => transfer::download(context, src, element::bytes_of_mut(out)),
+            Some(src) => transfer::download(context, src, element::bytes_of_mut(out), pages),
             None => Ok(()),
         }
     }

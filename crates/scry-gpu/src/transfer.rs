@@ -32,7 +32,7 @@ pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
 
 /// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
 pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
-    let threads = host_threads(context, data.len());
+    let threads = host_threads(context, data.len(), Pages::Present);
     let upload = Upload { context, dst, captured: Mutex::default() };
     let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
     let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -61,7 +61,7 @@ impl Upload<'_> {
         let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
         let (memory, span) = (lease.memory.id(), lease.span);
         context.note_loss(context.driver.write(memory, span.offset, chunk))?;
-        let to = part(self.dst, index, chunk.len()).1;
+        let to = part(self.dst, index * SLOT as u64, chunk.len()).1;
         self.captured.lock().unwrap_or_else(PoisonError::into_inner).push((lease, to));
         self.submit(GROUP)
     }
@@ -91,9 +91,23 @@ struct Arrival<'a> {
     out: &'a mut [u8],
 }
 
+/// Whether the pages behind host memory are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// They are, or may be.
+    Present,
+    /// Each has to be made by the system, and filled with zeros, when it is first accessed.
+    Fresh,
+}
+
 /// Copies device memory into `out`, after what was submitted before.
-pub(crate) fn download<'a>(context: &'a Context, src: Place<'_>, out: &'a mut [u8]) -> Result<()> {
-    let others = host_threads(context, out.len()) - 1;
+pub(crate) fn download<'a>(
+    context: &'a Context,
+    src: Place<'_>,
+    out: &'a mut [u8],
+    pages: Pages,
+) -> Result<()> {
+    let others = host_threads(context, out.len(), pages) - 1;
     let arrivals = Arrivals::default();
     with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
         // Ends the others' work, however this ends.
@@ -168,7 +182,7 @@ fn fetch<'a>(
             hand_on(arrival)
         })
     };
-    let mut chunks = out.chunks_mut(SLOT).zip(0u64..).peekable();
+    let mut chunks = aligned_chunks(out).peekable();
     while chunks.peek().is_some() {
         if ahead.len() == AHEAD {
             settle(ahead.remove(0))?;
@@ -184,7 +198,7 @@ fn fetch<'a>(
                 None if !group.is_empty() => break,
                 None => context.staging.down.lease(context, out.len(), &mut || Ok(()))?,
             };
-            group.extend(chunks.next().map(|(out, index)| (Arrival { lease, out }, index)));
+            group.extend(chunks.next().map(|(out, offset)| (Arrival { lease, out }, offset)));
         }
         ahead.push(submit_fetch(context, src, group)?);
     }
@@ -197,8 +211,8 @@ fn submit_fetch<'a>(
     group: Vec<(Arrival<'a>, u64)>,
 ) -> Result<Group<'a>> {
     let mut list = CommandList { read_by_host: true, ..Default::default() };
-    for (Arrival { lease, out }, index) in &group {
-        let command = Command::Copy { src: part(src, *index, out.len()).1, dst: lease.span };
+    for (Arrival { lease, out }, offset) in &group {
+        let command = Command::Copy { src: part(src, *offset, out.len()).1, dst: lease.span };
         list.push(command, [src.0, &lease.memory]);
     }
     let point = context.submit(list, false)?;
@@ -247,19 +261,60 @@ fn with_helpers(
     })
 }
 
-/// The part of a place that chunk number `index` of a transfer is copied to or from.
-fn part(whole: Place<'_>, index: u64, size: usize) -> Place<'_> {
+/// Chunks of at most [`SLOT`] bytes with their offsets. Those of a large transfer end at multiples
+/// of that size in memory, so that no two threads wait for the same large page.
+fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
+    let first = match out.len() {
+        ..=SLOT => 0,
+        _ => out.as_ptr().align_offset(SLOT).min(out.len()),
+    };
+    let (first, rest) = out.split_at_mut(first);
+    let rest_at = first.len() as u64;
+    let rest = rest.chunks_mut(SLOT).zip((rest_at..).step_by(SLOT));
+    Some((first, 0)).into_iter().filter(|(first, _)| !first.is_empty()).chain(rest)
+}
+
+/// The part of a place that a chunk of a transfer is copied to or from.
+fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
     let (memory, span) = whole;
-    let offset = span.offset + index * SLOT as u64;
+    let offset = span.offset + offset;
     (memory, Span { memory: span.memory, offset, size: size as u64 })
 }
 
-/// Host threads worth using for a transfer: most of the cores, at most 12. A software device needs
-/// the cores itself.
-fn host_threads(context: &Context, size: usize) -> usize {
+/// Host threads worth using for a transfer: most of the cores, at most 12; all of them, at most 16,
+/// where the system has to provide the pages, which costs more than the copy. A software device
+/// needs the cores itself.
+fn host_threads(context: &Context, size: usize, pages: Pages) -> usize {
     if context.info.kind == DeviceKind::Software {
         return 1;
     }
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
-    (cores * 5 / 8).clamp(1, 12).min(size / BYTES_PER_THREAD + 1)
+    let threads = match pages {
+        Pages::Present => (cores * 5 / 8).clamp(1, 12),
+        Pages::Fresh => cores.clamp(1, 16),
+    };
+    threads.min(size / BYTES_PER_THREAD + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_all_and_end_at_page_boundaries() {
+        let mut memory = vec![0u8; 5 * SLOT + 999];
+        for (start, end) in [(0, 5 * SLOT + 999), (7, 3 * SLOT), (1, SLOT), (0, 0), (3, SLOT + 4)] {
+            let out = &mut memory[start..end];
+            let (base, length) = (out.as_ptr().addr(), out.len());
+            let mut next = 0;
+            for (chunk, offset) in aligned_chunks(out) {
+                assert_eq!((offset as usize, chunk.as_ptr().addr()), (next, base + next));
+                assert!((1..=SLOT).contains(&chunk.len()));
+                next += chunk.len();
+                let is_last = next == length;
+                assert!(is_last || length <= SLOT || (base + next).is_multiple_of(SLOT));
+            }
+            assert_eq!(next, length);
+        }
+    }
 }
