@@ -250,18 +250,18 @@ impl Batch {
     /// As [`Ticket::wait`].
     pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
         let (list, latest) = self.take();
-        // Copies may be launches too, which is nobody's business.
-        let is_copy = |command: &Command| match command {
-            Command::Dispatch(dispatch) => Some(dispatch.copies),
+        // The core adds launches of its own, for copies and for indirect launches.
+        let asked_for = |command: &Command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.is_launch()),
             _ => None,
         };
-        let copies: Vec<bool> = list.commands.iter().filter_map(is_copy).collect();
+        let asked_for: Vec<bool> = list.commands.iter().filter_map(asked_for).collect();
         let Some(point) = latest.submit(|| self.context.submit_list(list, true))? else {
             return Ok(Vec::new());
         };
         self.context.wait(point)?;
         let times = self.context.note_loss(self.context.driver.timings(point))?;
-        let launches = times.into_iter().zip(copies).filter(|(_, is_copy)| !is_copy);
+        let launches = times.into_iter().zip(asked_for).filter(|(_, asked_for)| *asked_for);
         Ok(launches.map(|(time, _)| time).collect())
     }
 

@@ -49,13 +49,46 @@ pub(crate) struct Dispatch {
     /// What each binding of the kernel's interface gets, in the interface's order; a folded kernel
     /// has its fold parameters last.
     pub bindings: Vec<Bound>,
-    /// Workgroups along x, y and z, within the device's limits and never zero.
-    pub groups: [u32; 3],
+    /// Workgroups along x, y and z.
+    pub groups: Groups,
     /// The immediate block, exactly as long as the interface says; may be empty.
     pub immediates: Vec<u8>,
-    /// Whether this is a copy: all of binding 1 is overwritten with binding 0. Drivers need not
-    /// know.
-    pub copies: bool,
+    /// What it is for. Drivers need not know.
+    pub role: Role,
+}
+
+/// Workgroups of a launch, along x, y and z.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Groups {
+    /// Within the device's limits, and never zero.
+    Direct([u32; 3]),
+    /// Three `u32` in memory at a multiple of 4 bytes, read when the launch is executed:
+    /// the caller's counts or a native grid, as
+    /// [`Driver::indirect`](crate::driver::Driver::indirect) says.
+    Indirect(Span),
+}
+
+impl Groups {
+    /// Bytes of the counts of an indirect launch.
+    pub(crate) const SIZE: u64 = 12;
+}
+
+/// What a launch is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// The caller asked for it.
+    Launch,
+    /// It is a copy: all of binding 1 is overwritten with binding 0.
+    Copy,
+    /// It computes the grid of the indirect launch that follows.
+    Preparation,
+}
+
+impl Dispatch {
+    /// Whether the caller asked for it: only such launches are counted and timed.
+    pub(crate) fn is_launch(&self) -> bool {
+        self.role == Role::Launch
+    }
 }
 
 /// The parts of a device that touch memory: a set of them.
@@ -123,7 +156,9 @@ impl Command {
     pub(crate) fn overwrites(&self) -> Option<Span> {
         match self {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => Some(*dst),
-            Self::Dispatch(dispatch) if dispatch.copies => Some(dispatch.bindings[1].span),
+            Self::Dispatch(dispatch) if dispatch.role == Role::Copy => {
+                Some(dispatch.bindings[1].span)
+            }
             Self::Dispatch(_) => None,
         }
     }
@@ -139,6 +174,9 @@ impl Command {
             Self::Dispatch(dispatch) => {
                 for bound in &dispatch.bindings {
                     visit(bound.span, bound.writes);
+                }
+                if let Groups::Indirect(counts) = dispatch.groups {
+                    visit(counts, false);
                 }
             }
         }

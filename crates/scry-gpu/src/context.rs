@@ -12,6 +12,7 @@ use crate::cut::{Cuts, Notice};
 use crate::driver::{Driver, MemoryId, MemoryKind, Point, RecordingId, Work};
 use crate::error::{DeviceLostError, GpuError, InterruptedError, Result, TimeoutError};
 use crate::hazard::Hazards;
+use crate::indirect::Preparer;
 use crate::info::DeviceInfo;
 use crate::kernel::KernelInner;
 use crate::list::{CommandList, Retained};
@@ -39,6 +40,7 @@ pub(crate) struct Context {
     pub disk: Option<DiskCache>,
     pub staging: Staging,
     pub copier: Copier,
+    pub preparer: Preparer,
     pub account: Arc<Account>,
     /// Launches handed to the driver so far.
     pub launches: AtomicU64,
@@ -106,6 +108,7 @@ impl Context {
         Arc::new(Self {
             info: driver.info().clone(),
             copier: Copier::new(driver.info()),
+            preparer: Preparer::default(),
             kernels: MemoryCache::default(),
             disk,
             staging: Staging::default(),

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::binding::{Binding, Sealed, View};
-use crate::command::Command;
+use crate::command::{Command, Role};
 use crate::context::Context;
 use crate::element::ElementLayout;
 use crate::encode;
@@ -127,7 +127,7 @@ fn launch(
     let launch = Launch::workgroups(grid(src.0.size));
     encode::dispatch(context, list, kernel, &[&src, &dst], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
-        dispatch.copies = true;
+        dispatch.role = Role::Copy;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+pub(crate) use scry_ir::GridSource;
 use scry_ir::Program;
 
 use crate::DeviceInfo;
@@ -55,8 +56,9 @@ pub(crate) struct Point(pub u64);
 pub(crate) struct CompileJob<'a> {
     /// The kernel.
     pub program: &'a Program,
-    /// Compile the variant for folded grids (see `scry_ir::FoldParams`).
-    pub folded: bool,
+    /// Which variant to compile. One for folded grids has their parameters in one more uniform
+    /// buffer, bound after the others.
+    pub grid: GridSource,
     /// Whether accesses and loops are checked.
     pub checked: bool,
     /// Identity of the kernel in caches, and the cache to use, if any.
@@ -116,6 +118,14 @@ pub(crate) trait Driver: Send + Sync {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         Err(native::refusal(job.entry, job.spec.language, &self.info().title()))
     }
+
+    /// Which variant of a kernel indirect launches run. It says what reads the workgroup counts,
+    /// and obeys [`scry_ir::runnable_workgroups`]: with `Native` the driver, when it executes the
+    /// launch; with `Counts` the kernel; with `Folded` a launch that the core puts before this one,
+    /// which computes the fold parameters and the native grid. Then
+    /// [`Groups::Indirect`](crate::command::Groups) names the native grid, which is within the
+    /// device's limits and may be empty.
+    fn indirect(&self) -> GridSource;
 
     /// What it means if a launch of a kernel sets the first of the words that are bound after all
     /// other buffers; `None` if the kernel has no such binding.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use scry_ir::Interface;
+
 use crate::binding::{Binding, View};
 use crate::check::{self, Argument};
-use crate::command::{Bound, Command, Dispatch, Span};
+use crate::command::{Bound, Command, Dispatch, Groups, Role, Span};
 use crate::context::Context;
 use crate::copy;
-use crate::driver::MemoryKind;
+use crate::driver::{GridSource, MemoryKind};
 use crate::error::{GpuError, RangeError, Result, WrongDeviceError};
+use crate::indirect::{self, Prepared};
 use crate::kernel::Kernel;
-use crate::launch::{self, Launch};
+use crate::launch::{self, Grid, Launch, LaunchSize};
 use crate::list::CommandList;
 use crate::memory::Memory;
 
@@ -172,31 +175,31 @@ pub(crate) fn dispatch(
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
-    let grid = launch::grid(interface, &context.info, launch.size)?;
-    kernel.check_grid(context, &grid)?;
+    let size = size(context, kernel, launch)?;
     let arguments: Vec<Argument<'_>> =
         bindings.iter().map(|given| argument(given.view())).collect();
-    if grid.empty {
+    let Some(size) = size else {
         return check::signature(interface, &arguments);
-    }
+    };
     match kernel.is_native() {
         true => check::native_arguments(interface, &context.info, &arguments)?,
         false => check::arguments(interface, &context.info, &arguments)?,
     }
+    if let Size::Indirect(_, counts) = &size {
+        check::overwritten_counts(interface, &arguments, *counts)?;
+    }
     kernel.check_maps(bindings, &immediates)?;
-    let mut bound = Vec::with_capacity(bindings.len() + usize::from(grid.fold.is_some()));
+    let Sized { groups, source, fold } = sized(context, list, interface, size)?;
+    // With fold parameters and words to report in.
+    let mut bound = Vec::with_capacity(bindings.len() + 2);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
         let span = Span { size: check::bound_size(binding, whole.size), ..whole };
         list.keep(memory);
         bound.push(Bound { span, writes: binding.access.writes() });
     }
-    if let Some(fold) = &grid.fold {
-        let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
-        bound.push(Bound { span: params.whole(), writes: false });
-        list.memories.push(params);
-    }
-    let compiled = kernel.variant(context, grid.fold.is_some())?;
+    bound.extend(fold.map(|span| Bound { span, writes: false }));
+    let compiled = kernel.variant(context, source)?;
     if let Some(meaning) = compiled.report() {
         let at = list.commands.len();
         let (words, span) = list.reports.add(context, &interface.entry_point, meaning, at)?;
@@ -206,12 +209,78 @@ pub(crate) fn dispatch(
     list.commands.push(Command::Dispatch(Dispatch {
         kernel: compiled.id(),
         bindings: bound,
-        groups: grid.native,
+        groups,
         immediates,
-        copies: false,
+        role: Role::Launch,
     }));
     list.retain(compiled);
     Ok(())
+}
+
+/// The checked size of a launch: known, or in memory at these bytes.
+enum Size<'a> {
+    Direct(Grid),
+    Indirect(&'a Arc<Memory>, Span),
+}
+
+/// Checks the size of a launch. None if there is nothing to do.
+fn size<'a>(
+    context: &Arc<Context>,
+    kernel: &Kernel,
+    launch: &'a Launch,
+) -> Result<Option<Size<'a>>> {
+    let interface = kernel.interface();
+    match &launch.size {
+        LaunchSize::Known(size) => {
+            let grid = launch::grid(interface, &context.info, *size)?;
+            kernel.check_grid(context, &grid)?;
+            Ok((!grid.empty).then_some(Size::Direct(grid)))
+        }
+        LaunchSize::Indirect(counts) => {
+            kernel.check_indirect()?;
+            let (memory, span) = counts.check(context, interface)?;
+            Ok(Some(Size::Indirect(memory, span)))
+        }
+    }
+}
+
+/// How a launch gets its grid.
+struct Sized {
+    groups: Groups,
+    /// The variant of the kernel.
+    source: GridSource,
+    /// The fold parameters of that variant, if it has them.
+    fold: Option<Span>,
+}
+
+/// Decides how a launch gets its grid, and appends the work that prepares it.
+fn sized(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    interface: &Interface,
+    size: Size<'_>,
+) -> Result<Sized> {
+    match size {
+        Size::Direct(Grid { native, fold: None, .. }) => {
+            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Native, fold: None })
+        }
+        Size::Direct(Grid { native, fold: Some(fold), .. }) => {
+            let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
+            let fold = Some(params.whole());
+            list.memories.push(params);
+            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Folded, fold })
+        }
+        Size::Indirect(memory, counts) => {
+            list.keep(memory);
+            let source = context.driver.indirect();
+            if source != GridSource::Folded {
+                return Ok(Sized { groups: Groups::Indirect(counts), source, fold: None });
+            }
+            let Prepared { native, fold } =
+                indirect::prepare(context, list, interface, (memory, counts))?;
+            Ok(Sized { groups: Groups::Indirect(native), source, fold: Some(fold) })
+        }
+    }
 }
 
 /// Bytes of a buffer as an argument.

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use crate::command::Step;
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
-    Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
+    RecordingId, Work,
 };
 use crate::error::{DeviceLostError, GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
@@ -180,6 +180,11 @@ impl Driver for Guarded {
 
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.call(|driver| driver.compile_native(job))
+    }
+
+    fn indirect(&self) -> GridSource {
+        // No call to the driver's library.
+        self.inner.indirect()
     }
 
     fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {

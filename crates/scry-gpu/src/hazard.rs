@@ -150,7 +150,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::command::Bound;
+    use crate::command::{Bound, Groups, Role};
     use crate::driver::MemoryMark;
     use crate::id::Slots;
 
@@ -185,9 +185,9 @@ mod tests {
             Command::Dispatch(crate::command::Dispatch {
                 kernel,
                 bindings: vec![Bound { span, writes: true }],
-                groups: [1; 3],
+                groups: Groups::Direct([1; 3]),
                 immediates: Vec::new(),
-                copies: false,
+                role: Role::Launch,
             })
         };
         let kernel = kernels.insert(());
@@ -230,9 +230,9 @@ mod tests {
                 let command = Command::Dispatch(crate::command::Dispatch {
                     kernel,
                     bindings: bindings.collect(),
-                    groups: [1; 3],
+                    groups: Groups::Direct([1; 3]),
                     immediates: Vec::new(),
-                    copies: false,
+                    role: Role::Launch,
                 });
                 let needed =
                     accesses.iter().any(|a| since_barrier.iter().any(|b| conflict(a, b)));

@@ -9,7 +9,7 @@ use crate::cache::{KernelKey, KeyRef};
 use crate::check;
 use crate::context::Context;
 use crate::device;
-use crate::driver::{CompileJob, Driver, KernelId, NativeJob};
+use crate::driver::{CompileJob, Driver, GridSource, KernelId, NativeJob};
 use crate::error::{GpuError, Result, WrongDeviceError};
 use crate::launch::{self, Grid};
 use crate::native::{self, NativeSpec};
@@ -27,8 +27,9 @@ pub(crate) struct KernelInner {
     source: Source,
     key: KernelKey,
     native: Arc<Compiled>,
-    /// The variant for folded grids, compiled when first needed.
+    /// The variants for other grids, compiled when first needed.
     folded: Mutex<Option<Arc<Compiled>>>,
+    counts: Mutex<Option<Arc<Compiled>>>,
 }
 
 /// What a kernel is, apart from its key.
@@ -217,6 +218,14 @@ impl Kernel {
         }
     }
 
+    /// Refuses indirect launches, if the kernel is not WGSL.
+    pub(crate) fn check_indirect(&self) -> Result<()> {
+        match self.inner.source {
+            Source::Native(_) => Err(launch::native_indirectly(self.interface())),
+            Source::Wgsl(_) => Ok(()),
+        }
+    }
+
     /// Refuses tensor maps among the immediates that reach beyond their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
         match &self.inner.key.native {
@@ -254,12 +263,14 @@ impl Kernel {
         matches!(self.inner.source, Source::Native(_))
     }
 
-    /// The variant for ordinary or for folded grids.
-    pub(crate) fn variant(&self, context: &Context, folded: bool) -> Result<Arc<Compiled>> {
-        if !folded {
-            return Ok(self.inner.native.clone());
-        }
-        let mut slot = self.inner.folded.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The variant for a source of its grid.
+    pub(crate) fn variant(&self, context: &Context, grid: GridSource) -> Result<Arc<Compiled>> {
+        let slot = match grid {
+            GridSource::Native => return Ok(self.inner.native.clone()),
+            GridSource::Folded => &self.inner.folded,
+            GridSource::Counts => &self.inner.counts,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(compiled) = &*slot {
             return Ok(compiled.clone());
         }
@@ -267,7 +278,7 @@ impl Kernel {
         let Source::Wgsl(program) = source else {
             return Ok(self.inner.native.clone());
         };
-        Ok(slot.insert(compile_variant(context, program, key, true)?).clone())
+        Ok(slot.insert(compile_variant(context, program, key, grid)?).clone())
     }
 }
 
@@ -281,7 +292,7 @@ impl KernelInner {
         let program = Program::with_options(&key.source, &options)?;
         let interface = program.interface();
         check::kernel_limits(interface, &context.info, device::who_has)?;
-        let native = compile_variant(context, &program, &key, false)?;
+        let native = compile_variant(context, &program, &key, GridSource::Native)?;
         Ok(Self::new(context, Source::Wgsl(program), key, native))
     }
 
@@ -303,7 +314,8 @@ impl KernelInner {
 
     fn new(context: &Context, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
         let driver = context.driver.clone();
-        Self { driver, source, key, native, folded: Mutex::new(None) }
+        let (folded, counts) = (Mutex::new(None), Mutex::new(None));
+        Self { driver, source, key, native, folded, counts }
     }
 }
 
@@ -320,10 +332,10 @@ fn compile_variant(
     context: &Context,
     program: &Program,
     key: &KernelKey,
-    folded: bool,
+    grid: GridSource,
 ) -> Result<Arc<Compiled>> {
     let cache = context.disk.as_ref();
-    let job = CompileJob { program, folded, checked: key.checked, key, cache };
+    let job = CompileJob { program, grid, checked: key.checked, key, cache };
     let id = context.note_loss(context.driver.compile(&job))?;
     Ok(Compiled::new(&context.driver, id))
 }

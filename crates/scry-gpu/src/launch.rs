@@ -5,8 +5,10 @@ use std::slice::from_ref;
 
 use scry_ir::{FoldParams, Interface};
 
+use crate::binding::Binding;
 use crate::element::{Element, ElementLayout, bytes_of};
 use crate::error::{ArgumentError, GpuError, Result, TooLargeError};
+use crate::indirect::CountBuffer;
 use crate::info::DeviceInfo;
 
 /// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
@@ -107,6 +109,15 @@ impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
     }
 }
 
+/// How much work a launch is.
+#[derive(Debug, Clone)]
+pub(crate) enum LaunchSize {
+    /// Given by the caller.
+    Known(GridSize),
+    /// The device reads the number of workgroups from memory.
+    Indirect(CountBuffer),
+}
+
 /// What a launch asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum GridSize {
@@ -130,7 +141,7 @@ pub(crate) struct GivenImmediates {
 /// A launch of a kernel, in full: how many invocations or workgroups, and with which parameters.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    pub(crate) size: GridSize,
+    pub(crate) size: LaunchSize,
     pub(crate) immediates: Option<GivenImmediates>,
 }
 
@@ -138,13 +149,75 @@ impl Launch {
     /// A launch of so many invocations, rounded up to whole workgroups on each axis.
     #[must_use]
     pub fn invocations(count: impl Into<Invocations>) -> Self {
-        Self { size: GridSize::Invocations(count.into()), immediates: None }
+        Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
     }
 
     /// A launch of exactly so many workgroups along x, y and z.
     #[must_use]
     pub fn workgroups(count: [u32; 3]) -> Self {
-        Self { size: GridSize::Workgroups(count), immediates: None }
+        Self::of(LaunchSize::Known(GridSize::Workgroups(count)))
+    }
+
+    /// An indirect launch: the device reads the number of workgroups from a buffer when it executes
+    /// the launch.
+    ///
+    /// `counts` is a buffer or slice of `u32` (or of elements made of `u32`) that begins with the
+    /// workgroups along x, y and z. The host never waits for them: an earlier launch may compute
+    /// them, in the same [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
+    ///
+    /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
+    /// more than 2³² − 1 workgroups in all; there is no error then. All other counts run in full:
+    /// where they are above the device's limits, the grid is folded.
+    ///
+    /// The counts are ordered like a binding that the kernel reads: the launch waits for earlier
+    /// work that writes them, and later work that writes them waits for the launch. The launch
+    /// keeps their memory alive. The kernel may also read them through a binding, but a binding
+    /// that it writes must not overlap them.
+    ///
+    /// ```
+    /// # use scry_gpu::{Device, Launch};
+    /// # fn main() -> Result<(), scry_gpu::GpuError> {
+    /// let gpu = Device::open("cpu")?;
+    /// // Decides on the device how much there is to do.
+    /// let plan = gpu.compile("
+    ///     @group(0) @binding(0) var<storage, read> items: array<u32>;
+    ///     @group(0) @binding(1) var<storage, read_write> counts: array<u32, 3>;
+    ///
+    ///     @compute @workgroup_size(1)
+    ///     fn plan() {
+    ///         counts = array((items[0] + 63u) / 64u, 1u, 1u);
+    ///     }
+    /// ")?;
+    /// let work = gpu.compile("
+    ///     @group(0) @binding(0) var<storage, read_write> done: atomic<u32>;
+    ///
+    ///     @compute @workgroup_size(64)
+    ///     fn work() { atomicAdd(&done, 1u); }
+    /// ")?;
+    /// let items = gpu.upload(&[100u32])?;
+    /// let counts = gpu.alloc::<u32>(3)?;
+    /// let done = gpu.alloc::<u32>(1)?;
+    /// let mut batch = gpu.batch();
+    /// batch.run(&plan, &[&items, &counts], 1)?;
+    /// batch.run_configured(&work, &[&done], Launch::indirect(&counts))?;
+    /// batch.submit()?;
+    /// assert_eq!(done.download()?, [128]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The call that runs the launch fails: with [`GpuError::WrongDevice`] if the counts are on
+    /// another device; with [`GpuError::Argument`] if there are fewer than three, if they are of
+    /// another type, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
+    /// it is not WGSL.
+    #[must_use]
+    pub fn indirect(counts: &dyn Binding) -> Self {
+        Self::of(LaunchSize::Indirect(CountBuffer::new(counts.view())))
+    }
+
+    fn of(size: LaunchSize) -> Self {
+        Self { size, immediates: None }
     }
 
     /// Gives the value of the kernel's `var<immediate>`.
@@ -314,6 +387,18 @@ pub(crate) fn too_many_natively(
         limit_name: "max_native_workgroups",
         help: "spread the launch over another axis, let each invocation do several elements, \
                  or launch parts of the data one after the other"
+            .into(),
+    })
+}
+
+/// The error for an indirect launch of a kernel that is not WGSL.
+pub(crate) fn native_indirectly(interface: &Interface) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        kernel: interface.entry_point.clone(),
+        argument: "size of the launch".into(),
+        problem: "an indirect launch needs a WGSL kernel".into(),
+        help: "launch it with Launch::workgroups, and return from the workgroups that have no \
+               work"
             .into(),
     })
 }

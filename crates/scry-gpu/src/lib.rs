@@ -60,6 +60,7 @@ mod error;
 mod hazard;
 mod huge_pages;
 mod id;
+mod indirect;
 mod info;
 mod kernel;
 mod launch;

@@ -51,10 +51,10 @@ impl CommandList {
         }
     }
 
-    /// How many launches the list has. Copies that a kernel makes are none.
+    /// How many launches the list has that the caller asked for.
     pub(crate) fn launches(&self) -> u64 {
         let is_launch = |command: &&Command| match command {
-            Command::Dispatch(dispatch) => !dispatch.copies,
+            Command::Dispatch(dispatch) => dispatch.is_launch(),
             _ => false,
         };
         self.commands.iter().filter(is_launch).count() as u64

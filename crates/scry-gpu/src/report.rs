@@ -127,7 +127,8 @@ impl Watch {
         let mut all = 0;
         let mut wrote = Vec::new();
         for (at, command) in list.commands.iter().enumerate() {
-            all += u64::from(matches!(command, Command::Dispatch(dispatch) if !dispatch.copies));
+            all +=
+                u64::from(matches!(command, Command::Dispatch(dispatch) if dispatch.is_launch()));
             command.for_each_access(|span, writes| {
                 if writes && wrote.last() != Some(&span.memory) {
                     wrote.push(span.memory);

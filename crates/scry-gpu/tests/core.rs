@@ -13,6 +13,8 @@ mod deadlines;
 mod failures;
 #[path = "core/folding.rs"]
 mod folding;
+#[path = "core/indirect.rs"]
+mod indirect;
 #[path = "core/launches.rs"]
 mod launches;
 #[path = "core/lifetimes.rs"]

@@ -68,5 +68,5 @@ pub use layout::{Member, Scalar, ScalarKind, TypeLayout};
 pub use near::nearest;
 pub use outline::Outline;
 pub use program::{Options, Program};
-pub use spirv::{ControlFlow, FoldParams, SpirvOptions};
+pub use spirv::{ControlFlow, FoldParams, GridSource, SpirvOptions, runnable_workgroups};
 pub use workarounds::SpirvWorkarounds;

@@ -93,6 +93,33 @@ impl FoldParams {
     }
 }
 
+/// Where the code of a kernel reads its grid from. Each is a variant of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GridSource {
+    /// From the device's own ids: the grid is that of the launch.
+    Native,
+    /// From a buffer that holds [`FoldParams`].
+    Folded,
+    /// From the workgroup counts of an indirect launch, in memory: the physical workgroups, whose
+    /// number does not depend on the counts, loop over [`runnable_workgroups`].
+    Counts,
+}
+
+/// Returns the workgroups along x, y and z that an indirect launch runs for the `counts` in memory,
+/// of a kernel with workgroups of `size` invocations.
+///
+/// These are the counts themselves, unless the invocations of an axis or all workgroups together
+/// are more than 2^32 - 1: then, as where a count is 0, nothing runs. The host has no part in an
+/// indirect launch, so there is no error. Every backend obeys this rule.
+#[must_use]
+pub fn runnable_workgroups(size: [u32; 3], counts: [u32; 3]) -> [u32; 3] {
+    let [x, y, z] = counts;
+    let total = x.checked_mul(y).and_then(|xy| xy.checked_mul(z));
+    let on_axes = counts.iter().zip(size).all(|(n, width)| n.checked_mul(width).is_some());
+    // A product with a zero in it may overflow before it is zero.
+    if counts.contains(&0) || total.is_none() || !on_axes { [0; 3] } else { counts }
+}
+
 impl Program {
     /// Measures the kernel's control flow.
     ///

@@ -11,7 +11,7 @@ mod golden;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use scry_ir::{Program, kir::KirOptions};
+use scry_ir::{GridSource, Program, kir::KirOptions};
 use scry_ptx::{Ptx, PtxOptions, Target, translate};
 
 fn corpus() -> PathBuf {
@@ -57,8 +57,10 @@ fn the_assembler_takes_every_kernel_for_every_target() {
     let folders = ["", "bounds", "fuzz"].map(|name| corpus().join(name));
     for (name, source) in folders.iter().flat_map(|folder| sources(folder)) {
         for target in [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90, Target::SM_90A] {
-            for (checked, folded) in [(true, false), (false, false), (true, true)] {
-                let options = PtxOptions { target, folded, polled: checked, bounded: checked };
+            use GridSource::{Counts, Folded, Native};
+            for (checked, grid) in [(true, Native), (false, Native), (true, Folded), (true, Counts)]
+            {
+                let options = PtxOptions { target, grid, polled: checked, bounded: checked };
                 let ptx = translated(&source, checked, &options);
                 let file = folder.path().join("kernel.ptx");
                 std::fs::write(&file, &ptx.text).unwrap();

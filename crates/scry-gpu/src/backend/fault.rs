@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::command::Step;
 use crate::driver::{
-    CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId, Work,
+    CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
+    Work,
 };
 use crate::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
 use crate::info::DeviceInfo;
@@ -144,6 +145,10 @@ impl Driver for FaultDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.count("compile")?;
         self.inner.compile_native(job)
+    }
+
+    fn indirect(&self) -> GridSource {
+        self.inner.indirect()
     }
 
     fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {

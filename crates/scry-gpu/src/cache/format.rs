@@ -16,6 +16,7 @@ use std::ops::Range;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{Digest, KernelKey, Variant};
+use crate::driver::GridSource;
 use crate::native::NativeSpec;
 
 /// Largest file that is ever written or read, in bytes.
@@ -89,7 +90,11 @@ pub(super) fn full_key(identity: &[u8], key: &KernelKey, variant: Variant<'_>) -
     out.bytes(key.entry.as_deref().unwrap_or_default().as_bytes());
     out.bytes(identity);
     out.number(key.checked.into());
-    out.number(variant.folded.into());
+    out.number(match variant.grid {
+        GridSource::Native => 0,
+        GridSource::Folded => 1,
+        GridSource::Counts => 2,
+    });
     let Digest { length, hash } = variant.part.digest();
     out.number(length);
     out.bytes(&hash.to_le_bytes());

@@ -21,6 +21,7 @@ pub(crate) use shelf::{Kind, clear, list};
 
 use scry_ir::OverrideValue;
 
+use crate::driver::GridSource;
 use crate::native::NativeSpec;
 
 /// What a compiled kernel depends on, apart from the device and the driver.
@@ -74,8 +75,8 @@ impl ValueBits {
 /// Which of the compiled forms of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Variant<'a> {
-    /// Whether it is the one for folded launches.
-    pub folded: bool,
+    /// Where it reads its grid from.
+    pub grid: GridSource,
     /// What is kept of it.
     pub part: Part<'a>,
 }

@@ -4,6 +4,7 @@ use scry_ir::{Binding, Interface};
 
 use super::arguments::{bound_size, given};
 use super::{Argument, place};
+use crate::command::Span;
 use crate::error::{ArgumentError, GpuError, Result};
 
 /// Refuses bindings that overlap where at least one is written.
@@ -19,6 +20,32 @@ pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Res
                     return Err(refuse(interface, [other_binding, binding], argument, begin, end));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses bindings that are written and overlap the workgroup counts of an indirect launch.
+pub(crate) fn overwritten_counts(
+    interface: &Interface,
+    arguments: &[Argument<'_>],
+    counts: Span,
+) -> Result<()> {
+    let pairs = interface.bindings.iter().zip(arguments);
+    for (binding, argument) in pairs.filter(|(binding, _)| binding.access.writes()) {
+        let end = argument.offset.saturating_add(bound_size(binding, argument.size));
+        let (begin, end) = (argument.offset.max(counts.offset), end.min(counts.end()));
+        if argument.memory == Some(counts.memory) && begin < end {
+            return Err(GpuError::Argument(ArgumentError {
+                kernel: interface.entry_point.clone(),
+                argument: given(binding, argument),
+                problem: format!(
+                    "it shares bytes {begin} to {} of its buffer with the counts of \
+                     Launch::indirect, and the kernel writes it",
+                    end - 1
+                ),
+                help: "give buffers or slices that do not overlap, or copy the counts first".into(),
+            }));
         }
     }
     Ok(())

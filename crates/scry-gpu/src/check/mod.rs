@@ -4,12 +4,15 @@
 
 mod aliasing;
 mod arguments;
+mod counts;
 mod describe;
 mod immediates;
 mod limits;
 mod types;
 
+pub(crate) use aliasing::overwritten_counts;
 pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
+pub(crate) use counts::counts;
 pub(crate) use immediates::immediates;
 pub(crate) use limits::kernel_limits;
 

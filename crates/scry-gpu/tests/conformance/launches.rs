@@ -5,7 +5,7 @@ use scry_gpu::{Device, Invocations, Launch};
 use crate::harness::{assert_says, on_each_device, refused, succeed};
 
 /// Counts each invocation inside of `size` at its own place, and every other one at the end.
-fn counting(workgroup: [u32; 3]) -> String {
+pub fn counting(workgroup: [u32; 3]) -> String {
     let [x, y, z] = workgroup;
     format!(
         "
@@ -34,7 +34,7 @@ fn counting(workgroup: [u32; 3]) -> String {
     )
 }
 
-fn check_launch(gpu: &Device, workgroup: [u32; 3], size: [u32; 3], launch: Launch) {
+pub fn check_launch(gpu: &Device, workgroup: [u32; 3], size: [u32; 3], launch: Launch) {
     let kernel = succeed(gpu.compile(&counting(workgroup)));
     let [x, y, z] = size;
     let inside = size.iter().product::<u32>() as usize;

@@ -28,6 +28,7 @@ mod features;
 mod floats;
 mod guarded;
 mod harness;
+mod indirect;
 mod integers;
 mod launches;
 mod layouts;

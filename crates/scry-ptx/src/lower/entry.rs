@@ -1,5 +1,6 @@
 //! What every thread does first, and where the kernel's memory lies.
 
+use scry_ir::GridSource;
 use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type};
 
 use super::{Lowering, Param, ptx_type};
@@ -50,7 +51,7 @@ impl Entry {
 
 /// What a kernel makes use of.
 #[derive(Default)]
-struct Used {
+pub(super) struct Used {
     buffers: Vec<u32>,
     lengths: Vec<Param>,
     immediates: bool,
@@ -63,6 +64,7 @@ pub(super) fn name(param: Param) -> String {
         Param::Buffer(nth) => format!("buffer{nth}"),
         Param::Length { buffer, offset, stride } => format!("length{buffer}_{offset}_{stride}"),
         Param::Fold => "fold".to_owned(),
+        Param::Counts => "counts".to_owned(),
         Param::Immediates(_) => "immediates".to_owned(),
         Param::Epoch => "epoch".to_owned(),
         Param::Stop => "stop".to_owned(),
@@ -75,13 +77,18 @@ impl Lowering<'_> {
         let used = Used::find(self.kir);
         self.parameters(&used);
         self.positions(&used);
-        self.variables();
-        self.local_memory();
-        self.shared_memory();
+        self.memory();
         self.poll_entry();
     }
 
-    fn parameters(&mut self, used: &Used) {
+    /// Zeroes variables, local memory and workgroup memory.
+    pub(super) fn memory(&mut self) {
+        self.variables();
+        self.local_memory();
+        self.shared_memory();
+    }
+
+    pub(super) fn parameters(&mut self, used: &Used) {
         for nth in &used.buffers {
             let address = self.pointer(Param::Buffer(*nth));
             self.entry.buffers.push((*nth, address));
@@ -109,8 +116,8 @@ impl Lowering<'_> {
     }
 
     /// Reads who this thread is.
-    fn positions(&mut self, used: &Used) {
-        if self.options.folded {
+    pub(super) fn positions(&mut self, used: &Used) {
+        if self.options.grid == GridSource::Folded {
             self.fold();
         }
         for builtin in &used.builtins {
@@ -288,7 +295,7 @@ impl Lowering<'_> {
     }
 
     /// The position in the grid of the block of a number.
-    fn unfold(&mut self, linear: Reg, groups: &[Reg]) {
+    pub(super) fn unfold(&mut self, linear: Reg, groups: &[Reg]) {
         let (w, h) = (groups[0].into(), groups[1].into());
         let x = self.b.typed("rem", PtxType::U32, &[linear.into(), w]);
         let rows = self.b.typed("div", PtxType::U32, &[linear.into(), w]);
@@ -319,7 +326,7 @@ fn bytes(array: &Array) -> u32 {
 }
 
 impl Used {
-    fn find(kir: &Kir) -> Self {
+    pub(super) fn find(kir: &Kir) -> Self {
         let mut used = Self::default();
         for definition in &kir.values {
             match definition.inst {

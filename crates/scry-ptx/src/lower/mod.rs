@@ -14,6 +14,7 @@ mod converge;
 mod convert;
 mod divide;
 mod entry;
+mod indirect;
 mod math;
 mod memory;
 mod poll;
@@ -24,6 +25,7 @@ mod subgroup;
 mod tests;
 mod unroll;
 
+use scry_ir::GridSource;
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
 
 use self::product::Product;
@@ -39,9 +41,10 @@ use crate::types::{Operand, PtxType, Reg};
 pub struct PtxOptions {
     /// What the code is for.
     pub target: Target,
-    /// Whether the grid is folded: the kernel reads the grid that it is to see from a block of
-    /// [`scry_ir::FoldParams`], and leaves where a block is in excess.
-    pub folded: bool,
+    /// Where the kernel reads its grid from. With `Folded` it leaves where a block is in excess.
+    /// With `Counts` it is launched with any number of blocks along x that the device holds at
+    /// once, and each block loops over workgroups.
+    pub grid: GridSource,
     /// Whether loops that are not proven to end look from time to time whether they have to.
     pub polled: bool,
     /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. The
@@ -55,10 +58,10 @@ pub struct PtxOptions {
 pub const RESIDENT: u32 = 512;
 
 impl PtxOptions {
-    /// For a target; neither folded nor polled nor bounded.
+    /// For a target and ordinary launches; neither polled nor bounded.
     #[must_use]
     pub const fn new(target: Target) -> Self {
-        Self { target, folded: false, polled: false, bounded: false }
+        Self { target, grid: GridSource::Native, polled: false, bounded: false }
     }
 }
 
@@ -82,6 +85,9 @@ pub enum Param {
     },
     /// The address of a buffer that holds [`scry_ir::FoldParams`]; 8 bytes.
     Fold,
+    /// The address of three `u32`, the workgroups along x, y and z, constant while the kernel
+    /// runs; 8 bytes.
+    Counts,
     /// The block of immediates, of so many bytes.
     Immediates(u32),
     /// The address of a `u64`, the number of the work being executed; 8 bytes.
@@ -120,8 +126,13 @@ pub struct Ptx {
 #[must_use]
 pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);
-    lowering.entry();
-    lowering.block(&kir.body);
+    match options.grid {
+        GridSource::Counts => lowering.each_workgroup(),
+        GridSource::Native | GridSource::Folded => {
+            lowering.entry();
+            lowering.block(&kir.body);
+        }
+    }
     lowering.finish()
 }
 
@@ -289,7 +300,7 @@ fn escape(name: &str) -> String {
 fn declare(param: &Param) -> KernelParam {
     let name = entry::name(*param);
     match *param {
-        Param::Buffer(_) | Param::Fold | Param::Epoch | Param::Stop => {
+        Param::Buffer(_) | Param::Fold | Param::Counts | Param::Epoch | Param::Stop => {
             KernelParam::Pointer { name }
         }
         Param::Length { .. } => KernelParam::Scalar { name, ty: PtxType::U32 },

@@ -1,5 +1,7 @@
 //! Loops that may not end look whether they have to.
 
+use scry_ir::GridSource;
+
 use super::{Lowering, Param};
 use crate::asm::{Address, Arg, Label, Opcode};
 use crate::types::{Operand, PtxType, Reg};
@@ -25,9 +27,11 @@ pub(super) struct Poll {
 }
 
 impl Lowering<'_> {
-    /// Reads the number of this work, if the kernel has loops that may not end.
+    /// Reads the number of this work, if the kernel has loops that may not end, or loops over
+    /// workgroups.
     pub(super) fn poll_entry(&mut self) {
-        if !self.options.polled || !super::control::has_endless(&self.kir.body) {
+        let is_counted = self.options.grid == GridSource::Counts;
+        if !self.options.polled || !(is_counted || super::control::has_endless(&self.kir.body)) {
             return;
         }
         let epoch = self.pointer(Param::Epoch);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use scry_ir::{Program, Scalar, ScalarKind, TypeLayout};
+use scry_ir::{GridSource, Program, Scalar, ScalarKind, TypeLayout};
 
 use super::compare::visit;
 use super::run::{How, Outcome, Problem, Work, run};
@@ -58,9 +58,13 @@ fn sources(folder: &str) -> Vec<(String, String)> {
 fn kernels_of_the_corpus_compute_what_the_cpu_does() {
     let (mut compared, mut long) = (0, 0);
     for (name, source) in ["", "bounds", "fuzz", "drivers"].into_iter().flat_map(sources) {
-        for target in [Target::SM_75, Target::SM_90] {
+        use GridSource::{Counts, Native};
+        for (target, grid) in
+            [(Target::SM_75, Native), (Target::SM_90, Native), (Target::SM_80, Counts)]
+        {
             for (elements, wild) in [(300, false), (300, true), (1, true), (70, true)] {
-                let how = How::on(target);
+                let mut how = How::on(target);
+                how.options.grid = grid;
                 let budget = if wild { [1 << 19; 2] } else { how.budget };
                 // In small buffers clamped indices meet, and invocations race.
                 let how = How { ulps: 16, compared: elements == 300, budget, ..how };

@@ -19,6 +19,7 @@ mod corpus;
 mod faults;
 mod grid;
 mod hostile;
+mod indirect;
 mod memory;
 mod mutants;
 mod parse;

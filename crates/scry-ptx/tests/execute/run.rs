@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use scry_cpu::{Code, Job, Machine, Memory, Stop};
 use scry_ir::kir::{Kir, KirOptions};
-use scry_ir::{FoldParams, Program};
+use scry_ir::{FoldParams, GridSource, Program, runnable_workgroups};
 use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
 
 use super::code::{Module, Space};
@@ -24,6 +24,9 @@ const OFFSET: u64 = 0x110;
 
 /// Physical blocks in a row of a folded grid, and rows along y.
 const FOLDED: [u32; 2] = [3, 2];
+
+/// Blocks of a kernel that reads workgroup counts.
+const RESIDENT: u32 = 3;
 
 /// A kernel and its data.
 #[derive(Debug, Clone)]
@@ -59,7 +62,11 @@ impl How<'_> {
     pub fn drawn(seed: u64) -> Self {
         let targets = [Target::SM_75, Target::SM_80, Target::SM_89, Target::SM_90];
         let mut how = Self::on(targets[seed as usize % 4]);
-        how.options.folded = seed % 5 == 4;
+        how.options.grid = match seed % 5 {
+            3 => GridSource::Counts,
+            4 => GridSource::Folded,
+            _ => GridSource::Native,
+        };
         how
     }
 }
@@ -116,7 +123,11 @@ pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
         Ended::ByItself => {}
     }
     // Only now: the CPU's machine checks nothing that the kernel does not check itself.
-    let expected = on_cpu(work, &kir).map_err(Problem::Different)?;
+    let groups = match how.options.grid {
+        GridSource::Counts => runnable_workgroups(kir.workgroup_size, work.groups),
+        GridSource::Native | GridSource::Folded => work.groups,
+    };
+    let expected = on_cpu(work, groups, &kir).map_err(Problem::Different)?;
     let bindings = program.interface().bindings.iter().zip(expected).zip(&found);
     for ((binding, expected), found) in bindings {
         if let Some(what) = difference(&binding.layout, &expected, found, how.ulps) {
@@ -143,11 +154,14 @@ fn interpret(
     for ((nth, bytes), buffer) in work.buffers.iter().enumerate().zip(&kir.buffers) {
         add(&format!("buffer{nth}"), bytes.clone(), buffer.writable);
     }
-    let (grid, fold) = folded(how, work.groups);
+    let (grid, fold) = physical(how, work.groups);
     let fold = add("fold", fold.to_bytes().to_vec(), false);
+    let counts = work.groups.iter().flat_map(|count| count.to_le_bytes()).collect();
+    // At an address that is a multiple of 4 and no more.
+    let counts = add("counts", [vec![0xA5; 4], counts].concat(), false) + 4;
     let epoch = add("epoch", EPOCH.to_le_bytes().to_vec(), false);
     let stop = add("stop", vec![0; 8], true);
-    let given = Given { work, fold, epoch, stop };
+    let given = Given { work, fold, counts, epoch, stop };
     let params = given.params(&module, &ptx.params).map_err(Problem::Fault)?;
     let launch = Launch {
         module: &module,
@@ -172,13 +186,17 @@ fn interpret(
 }
 
 /// The physical grid, and what a folded kernel is told about it.
-fn folded(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
-    let total: u32 = groups.iter().product();
+fn physical(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
+    let total = groups.iter().fold(1u32, |total, count| total.wrapping_mul(*count));
     let [width, height] = FOLDED;
     let rows = total.div_ceil(width);
     let last_row = total - rows.saturating_sub(1) * width;
     let params = FoldParams { groups, width, height, rows, last_row, padding: 0 };
-    let grid = if how.options.folded { [width, height, rows.div_ceil(height)] } else { groups };
+    let grid = match how.options.grid {
+        GridSource::Native => groups,
+        GridSource::Folded => [width, height, rows.div_ceil(height)],
+        GridSource::Counts => [RESIDENT, 1, 1],
+    };
     (grid, params)
 }
 
@@ -186,6 +204,7 @@ fn folded(how: &How<'_>, groups: [u32; 3]) -> ([u32; 3], FoldParams) {
 struct Given<'a> {
     work: &'a Work,
     fold: u64,
+    counts: u64,
     epoch: u64,
     stop: u64,
 }
@@ -218,6 +237,7 @@ impl Given<'_> {
                 param.elements(bytes).to_le_bytes().to_vec()
             }
             Param::Fold => address(self.fold),
+            Param::Counts => address(self.counts),
             Param::Epoch => address(self.epoch),
             Param::Stop => address(self.stop),
             Param::Immediates(bytes) => {
@@ -230,12 +250,12 @@ impl Given<'_> {
 }
 
 /// What the CPU device computes.
-fn on_cpu(work: &Work, kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
+fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, String> {
     let code = Code::compile(kir).map_err(|refusal| format!("the CPU refuses it: {refusal:?}"))?;
     let memory: Option<Vec<_>> = work.buffers.iter().map(|b| Memory::new(b.len())).collect();
     let memory = memory.ok_or("there is no memory")?;
     let bindings: Vec<_> = memory.iter().map(Memory::whole).collect();
-    let (groups, immediates) = (work.groups, &work.immediates);
+    let immediates = &work.immediates;
     let job = Job { code: &code, bindings: &bindings, groups, immediates };
     let stop = Stop::default();
     let timer = Timer::start(&stop);

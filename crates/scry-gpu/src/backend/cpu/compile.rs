@@ -8,20 +8,22 @@ use scry_cpu::{Code, Refusal};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, sabotage};
 
-use crate::driver::CompileJob;
+use crate::driver::{CompileJob, GridSource};
 use crate::error::{DriverError, GpuError, Result, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// A compiled kernel.
 pub(super) struct Kernel {
     pub(super) code: Code,
+    /// Invocations of a workgroup along x, y and z.
+    pub(super) workgroup_size: [u32; 3],
     pub(super) bindings: usize,
 }
 
 /// Compiles a program.
 pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
-    if job.folded {
+    if job.grid != GridSource::Native {
         return Err(GpuError::Driver(DriverError {
             device: info.name.clone(),
             call: "compile",
@@ -30,7 +32,8 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
     }
     let code = code(job.program, job.checked)?;
     let code = code.map_err(|refusal| too_large(info, &interface.entry_point, refusal))?;
-    Ok(Kernel { code, bindings: interface.bindings.len() })
+    let workgroup_size = interface.workgroup_size;
+    Ok(Kernel { code, workgroup_size, bindings: interface.bindings.len() })
 }
 
 /// The machine's code for a program. All is done where there is stack enough for it, and a panic is

@@ -26,8 +26,8 @@ use super::Absence;
 use super::locks::{lock, read, write};
 use crate::command::Step;
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point,
-    RecordingId, RecordingMark, Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
+    MemoryMark, Point, RecordingId, RecordingMark, Work,
 };
 use crate::error::{DriverError, GpuError, Result};
 use crate::id::Slots;
@@ -143,6 +143,10 @@ impl Driver for CpuDriver {
     fn compile(&self, job: &CompileJob<'_>) -> Result<KernelId> {
         let kernel = compile::compile(&self.info, job)?;
         Ok(write(&self.kernels).insert(Arc::new(kernel)))
+    }
+
+    fn indirect(&self) -> GridSource {
+        GridSource::Native
     }
 
     fn release(&self, kernel: KernelId) {

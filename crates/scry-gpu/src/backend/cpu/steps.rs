@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use scry_cpu::{Job, Machine, Span, Stop, Stopped};
+use scry_ir::runnable_workgroups;
 
 use super::compile::Kernel;
 use super::memory::Block;
-use crate::command::{Bound, Command, Dispatch, Span as Range, Step};
+use crate::command::{Bound, Command, Dispatch, Groups, Span as Range, Step};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::id::Slots;
 
@@ -33,8 +34,15 @@ struct Launch {
     bindings: Vec<Span>,
     /// What the bindings are parts of, and whether the kernel may write it.
     blocks: Vec<(Arc<Block>, bool)>,
-    groups: [u32; 3],
+    groups: Workgroups,
     immediates: Vec<u8>,
+}
+
+/// Workgroups of a launch along x, y and z.
+enum Workgroups {
+    Direct([u32; 3]),
+    /// Read when the launch is executed.
+    Indirect(Place),
 }
 
 enum Operation {
@@ -92,7 +100,7 @@ impl Tables<'_> {
             kernel,
             bindings: Vec::with_capacity(dispatch.bindings.len()),
             blocks: Vec::with_capacity(dispatch.bindings.len()),
-            groups: dispatch.groups,
+            groups: self.workgroups(dispatch.groups)?,
             immediates: dispatch.immediates.clone(),
         };
         for Bound { span, writes } in &dispatch.bindings {
@@ -100,20 +108,34 @@ impl Tables<'_> {
             launch.bindings.push(span);
             launch.blocks.push((block, *writes));
         }
-        if launch.job().workgroups().is_none() {
-            let [x, y, z] = launch.groups;
+        if let Workgroups::Direct(groups) = launch.groups
+            && launch.job(groups).workgroups().is_none()
+        {
+            let [x, y, z] = groups;
             return Err(format!("{x} x {y} x {z} workgroups are more than could ever be run"));
         }
         Ok(launch)
     }
+
+    fn workgroups(self, groups: Groups) -> Result<Workgroups, String> {
+        match groups {
+            Groups::Direct(groups) => Ok(Workgroups::Direct(groups)),
+            Groups::Indirect(counts) if counts.size == Groups::SIZE => {
+                Ok(Workgroups::Indirect(self.place(counts)?))
+            }
+            Groups::Indirect(counts) => {
+                Err(format!("{} bytes are not workgroup counts", counts.size))
+            }
+        }
+    }
 }
 
 impl Launch {
-    fn job(&self) -> Job<'_> {
+    fn job(&self, groups: [u32; 3]) -> Job<'_> {
         Job {
             code: &self.kernel.code,
             bindings: &self.bindings,
-            groups: self.groups,
+            groups,
             immediates: &self.immediates,
         }
     }
@@ -122,7 +144,31 @@ impl Launch {
         self.blocks.iter().filter(|(_, writes)| *writes).for_each(|(block, _)| block.touch());
         // SAFETY: the blocks are held. Operations are executed one after the other, and the core
         // has the host keep off what they use.
-        unsafe { machine.run(&self.job(), stop) }
+        unsafe { machine.run(&self.job(self.groups()), stop) }
+    }
+
+    /// The workgroups to run; those of an indirect launch as its counts are now.
+    fn groups(&self) -> [u32; 3] {
+        match &self.groups {
+            Workgroups::Direct(groups) => *groups,
+            Workgroups::Indirect(place) => {
+                let mut bytes = [0; Groups::SIZE as usize];
+                // SAFETY: the block is held. Operations are executed one after the other, and the
+                // core has the host keep off what they use.
+                unsafe { place.span.read(&mut bytes) };
+                let (counts, _) = bytes.as_chunks();
+                let counts = [0, 1, 2].map(|axis| u32::from_ne_bytes(counts[axis]));
+                runnable_workgroups(self.kernel.workgroup_size, counts)
+            }
+        }
+    }
+
+    /// Roughly how long it takes on one thread; none if that depends on data.
+    fn cost(&self) -> Option<Duration> {
+        match self.groups {
+            Workgroups::Direct(groups) => self.job(groups).cost(),
+            Workgroups::Indirect(_) => None,
+        }
     }
 }
 
@@ -132,7 +178,7 @@ impl Operation {
             Self::Fill { dst, .. } | Self::Copy { dst, .. } => {
                 Some(Duration::from_nanos(dst.span.size() as u64 / BYTES_PER_NANOSECOND))
             }
-            Self::Launch(launch) => launch.job().cost(),
+            Self::Launch(launch) => launch.cost(),
         }
     }
 

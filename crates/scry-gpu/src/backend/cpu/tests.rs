@@ -11,7 +11,7 @@ use scry_ir::kir::{Builder, Kir};
 
 use super::compile::Kernel;
 use super::{CpuDriver, info, write};
-use crate::command::{Bound, Command, Dispatch, Span, Step};
+use crate::command::{Bound, Command, Dispatch, Groups, Role, Span, Step};
 use crate::driver::{Driver, KernelId, MemoryId, MemoryKind, Point, Work};
 use crate::error::{GpuError, Result};
 
@@ -25,7 +25,11 @@ impl CpuDriver {
     /// A kernel that is given as IR.
     fn kernel(&self, kir: &Kir) -> KernelId {
         let code = Code::compile(kir).unwrap();
-        write(&self.kernels).insert(Arc::new(Kernel { code, bindings: kir.buffers.len() }))
+        write(&self.kernels).insert(Arc::new(Kernel {
+            code,
+            workgroup_size: kir.workgroup_size,
+            bindings: kir.buffers.len(),
+        }))
     }
 
     /// An allocation that holds these bytes.
@@ -68,9 +72,9 @@ fn dispatch(kernel: KernelId, spans: &[Span], groups: [u32; 3]) -> Step {
     Step::Run(Command::Dispatch(Dispatch {
         kernel,
         bindings,
-        groups,
+        groups: Groups::Direct(groups),
         immediates: Vec::new(),
-        copies: false,
+        role: Role::Launch,
     }))
 }
 

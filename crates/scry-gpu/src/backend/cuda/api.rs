@@ -68,6 +68,8 @@ functions! {
         module_get_function = c"cuModuleGetFunction" (*mut Function, Module, *const c_char);
         func_get_attribute = c"cuFuncGetAttribute" (*mut c_int, c_int, Function);
         func_set_attribute = c"cuFuncSetAttribute" (Function, c_int, c_int);
+        occupancy_max_blocks =
+            c"cuOccupancyMaxActiveBlocksPerMultiprocessor" (*mut c_int, Function, c_int, usize);
         link_create =
             c"cuLinkCreate_v2" (c_uint, *mut c_int, *mut *mut c_void, *mut LinkState);
         link_add_data = c"cuLinkAddData_v2" (

@@ -10,9 +10,9 @@ use super::gpu::Gpu;
 use super::jit;
 use super::native::Native;
 use super::translation::{self, Translation};
-use super::types::{Function, Module, function_attribute};
+use super::types::{Function, Module, attribute, function_attribute};
 use crate::cache::{Part, Variant};
-use crate::driver::CompileJob;
+use crate::driver::{CompileJob, GridSource};
 use crate::error::Result;
 
 /// A compiled kernel.
@@ -28,6 +28,8 @@ pub(super) struct Kernel {
     pub(super) bindings: usize,
     /// Bytes of the immediate block.
     pub(super) immediates: usize,
+    /// Blocks that the device holds at once, where the kernel reads workgroup counts.
+    pub(super) resident: Option<u32>,
     /// Registers of a thread.
     pub(super) registers: u32,
     /// Bytes of memory that each thread has for itself: its arrays, and what registers are too few
@@ -131,7 +133,7 @@ fn compiled_before(
 
 /// The entry of the disk cache for what is compiled from a translation.
 fn variant(job: &CompileJob<'_>, translation: &Translation) -> Variant<'static> {
-    Variant { folded: job.folded, part: Part::CompiledFrom(translation.digest) }
+    Variant { grid: job.grid, part: Part::CompiledFrom(translation.digest) }
 }
 
 fn image(job: &CompileJob<'_>, translation: &Translation, cubin: Vec<u8>) -> Image {
@@ -148,7 +150,7 @@ fn signature(job: &CompileJob<'_>) -> Signature {
     let interface = job.program.interface();
     let immediates = interface.immediates.as_ref();
     Signature {
-        bindings: interface.bindings.len() + usize::from(job.folded),
+        bindings: interface.bindings.len() + usize::from(job.grid == GridSource::Folded),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     }
 }
@@ -188,6 +190,7 @@ impl Kernel {
             dynamic_shared: 0,
             bindings: signature.bindings,
             immediates: signature.immediates,
+            resident: None,
             registers: 0,
             local_bytes: 0,
             native: None,
@@ -212,6 +215,14 @@ impl Kernel {
     fn prepare(&mut self) -> Result<()> {
         self.registers = self.attribute(function_attribute::REGISTERS)?;
         self.local_bytes = self.attribute(function_attribute::LOCAL_BYTES)?;
+        self.ask_for_shared()?;
+        if self.params.contains(&Param::Counts) {
+            self.resident = Some(self.resident()?);
+        }
+        Ok(())
+    }
+
+    fn ask_for_shared(&self) -> Result<()> {
         if self.dynamic_shared == 0 {
             return Ok(());
         }
@@ -222,6 +233,21 @@ impl Kernel {
             set(self.function, function_attribute::MAX_DYNAMIC_SHARED, most)
         };
         self.gpu.check("cuFuncSetAttribute", code)
+    }
+
+    /// Blocks that the device holds at once, at least one.
+    fn resident(&self) -> Result<u32> {
+        let threads: u32 = self.block.iter().product();
+        let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
+        let (mut blocks, shared) = (0, self.dynamic_shared as usize);
+        // SAFETY: the function is alive; the driver writes a number.
+        let code = unsafe {
+            let get = self.gpu.api.occupancy_max_blocks;
+            get(&raw mut blocks, self.function, threads, shared)
+        };
+        self.gpu.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
+        let processors = self.gpu.attribute(attribute::MULTIPROCESSORS)?;
+        Ok(u32::try_from(blocks).unwrap_or(0).saturating_mul(processors).max(1))
     }
 
     /// What the driver says of the code.

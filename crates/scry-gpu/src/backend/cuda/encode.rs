@@ -14,7 +14,7 @@ use super::params::{Given, Parameters, Polled, Range};
 use super::plan;
 use super::types::{DevicePtr, Function};
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
-use crate::command::{Command, Dispatch, Span};
+use crate::command::{Command, Dispatch, Groups, Span};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::error::Result;
 use crate::id::Slots;
@@ -174,6 +174,7 @@ impl<'a> Encoder<'a> {
             self.scratch.bindings.push(range);
         }
         let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());
+        let (groups, counts) = self.groups(kernel, dispatch)?;
         let Scratch { bindings, parameters, packed } = &mut *self.scratch;
         let passed = match &kernel.native {
             Some(Native::Product(blas, routine)) => {
@@ -190,7 +191,7 @@ impl<'a> Encoder<'a> {
                 Passed::List(parameters.pointers())
             }
             None => {
-                let given = Given { bindings, immediates, polled };
+                let given = Given { bindings, immediates, counts, polled };
                 if parameters.pack(&kernel.params, given).is_none() {
                     let why = misfit(dispatch, bindings);
                     return Err(self.gpu.refused("cuLaunchKernel", why));
@@ -200,11 +201,33 @@ impl<'a> Encoder<'a> {
         };
         Ok(Op::Launch(Launch {
             function: kernel.function,
-            groups: dispatch.groups,
+            groups,
             workgroup: kernel.block,
             dynamic_shared: kernel.dynamic_shared,
             passed,
         }))
+    }
+
+    /// The grid of a launch, and for an indirect one the address of its workgroup counts, which the
+    /// kernel reads; the grid does not depend on them.
+    fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
+        let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
+        match (dispatch.groups, kernel.resident) {
+            (Groups::Direct(groups), _) => Ok((groups, None)),
+            (Groups::Indirect(counts), Some(resident)) => {
+                let Range { address, size } = self.range("cuLaunchKernel", counts)?;
+                if size != Groups::SIZE || !address.is_multiple_of(4) {
+                    return refused(format!(
+                        "{size} bytes at {} are not workgroup counts",
+                        counts.offset
+                    ));
+                }
+                Ok(([resident, 1, 1], Some(address)))
+            }
+            (Groups::Indirect(_), None) => {
+                refused(format!("kernel {:?} reads no workgroup counts", dispatch.kernel))
+            }
+        }
     }
 
     /// The kernel of a dispatch, whose bindings and immediates fit it.

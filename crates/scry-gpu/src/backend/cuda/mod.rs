@@ -55,8 +55,8 @@ use super::locks::{lock, read, write};
 use super::named::no_allocation;
 use crate::command::Step;
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
-    RecordingMark, Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
+    RecordingId, RecordingMark, Work,
 };
 use crate::error::Result;
 use crate::id::Slots;
@@ -149,6 +149,10 @@ impl Driver for CudaDriver {
         let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
         let kernel = native::compile(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn indirect(&self) -> GridSource {
+        GridSource::Counts
     }
 
     fn release(&self, kernel: KernelId) {

@@ -13,7 +13,7 @@ use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
 
 use crate::cache::{Part, Variant};
-use crate::driver::NativeJob;
+use crate::driver::{GridSource, NativeJob};
 use crate::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
 use crate::native::{Language, NativeInterface, Routine};
 
@@ -64,7 +64,7 @@ pub(super) fn compile(
         cubin,
     };
     // The source is what is compiled.
-    let variant = Variant { folded: false, part: Part::Compiled(b"") };
+    let variant = Variant { grid: GridSource::Native, part: Part::Compiled(b"") };
     let known = job.cache.and_then(|disk| disk.load(job.key, variant)).map(image);
     if let Some(known) = known.filter(Image::is_compiled) {
         match load(gpu, driver, &known, job, signature) {

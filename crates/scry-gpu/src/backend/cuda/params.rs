@@ -26,6 +26,8 @@ pub(super) struct Given<'a> {
     /// The bindings, in the order of the interface; a folded kernel has its fold parameters last.
     pub(super) bindings: &'a [Range],
     pub(super) immediates: &'a [u8],
+    /// Address of the workgroup counts of an indirect launch.
+    pub(super) counts: Option<u64>,
     pub(super) polled: Polled,
 }
 
@@ -115,6 +117,7 @@ fn word(param: Param, given: Given<'_>) -> Option<u64> {
             binding(buffer).map(|range| u64::from(param.elements(range.size)))
         }
         Param::Fold => given.bindings.last().map(|range| range.address),
+        Param::Counts => given.counts,
         Param::Epoch => Some(given.polled.epoch),
         Param::Stop => Some(given.polled.stop),
         Param::Immediates(_) => None,
@@ -151,23 +154,30 @@ mod tests {
     fn parameters_come_in_the_order_that_the_kernel_names() {
         let mut parameters = Parameters::default();
         let immediates = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
-        let given = Given { bindings: &BINDINGS, immediates: &immediates, polled: POLLED };
+        let given = Given {
+            bindings: &BINDINGS,
+            immediates: &immediates,
+            counts: Some(0x700),
+            polled: POLLED,
+        };
         let params = [
             Param::Buffer(1),
             Param::Length { buffer: 1, offset: 16, stride: 8 },
             Param::Immediates(12),
             Param::Fold,
+            Param::Counts,
             Param::Buffer(0),
             Param::Epoch,
             Param::Stop,
         ];
         parameters.pack(&params, given).unwrap();
-        let got = read(&mut parameters, &[8, 4, 12, 8, 8, 8, 8]);
+        let got = read(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
         let expected = [
             word(0x2_0000_0000),
             (5 * (1u32 << 27) - 2).to_ne_bytes().to_vec(),
             immediates.to_vec(),
             word(0x3000),
+            word(0x700),
             word(0x1000),
             word(0xe0),
             word(0x50),
@@ -178,7 +188,7 @@ mod tests {
     #[test]
     fn what_is_left_of_a_block_of_immediates_is_zero_even_after_other_launches() {
         let mut parameters = Parameters::default();
-        let given = |immediates| Given { bindings: &[], immediates, polled: POLLED };
+        let given = |immediates| Given { bindings: &[], immediates, counts: None, polled: POLLED };
         parameters.pack(&[Param::Immediates(16)], given(&[0xff; 16])).unwrap();
         parameters.pack(&[Param::Immediates(16)], given(&[7; 5])).unwrap();
         let got = read(&mut parameters, &[16]);
@@ -192,13 +202,15 @@ mod tests {
     #[test]
     fn what_the_kernel_is_not_given_is_noticed() {
         let mut parameters = Parameters::default();
-        let given = Given { bindings: &BINDINGS, immediates: &[0; 5], polled: POLLED };
+        let given =
+            Given { bindings: &BINDINGS, immediates: &[0; 5], counts: None, polled: POLLED };
         assert_eq!(parameters.pack(&[Param::Buffer(3)], given), None);
         assert_eq!(
             parameters.pack(&[Param::Length { buffer: 3, offset: 0, stride: 4 }], given),
             None
         );
         assert_eq!(parameters.pack(&[Param::Immediates(4)], given), None);
+        assert_eq!(parameters.pack(&[Param::Counts], given), None);
         let nothing = Given { bindings: &[], ..given };
         assert_eq!(parameters.pack(&[Param::Fold], nothing), None);
         assert_eq!(parameters.pack(&[Param::Immediates(5)], nothing), Some(()));

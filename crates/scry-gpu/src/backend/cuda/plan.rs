@@ -3,7 +3,7 @@
 //! Barriers cut steps into segments. What is in one segment may overlap: it can be spread over
 //! several streams, which are forked off the main one by an event and joined to it by events.
 
-use crate::command::{Command, Dispatch, Span, Step};
+use crate::command::{Command, Dispatch, Groups, Span, Step};
 
 /// Streams that share the commands of a segment that is spread: the main one, and those at its
 /// side.
@@ -102,7 +102,13 @@ impl Plan {
     }
 
     fn has_room(&self, dispatch: &Dispatch, workgroup: u64) -> bool {
-        let groups = dispatch.groups.iter().map(|n| u64::from(*n)).fold(1, u64::saturating_mul);
+        let groups = match dispatch.groups {
+            Groups::Direct(groups) => {
+                groups.map(u64::from).into_iter().fold(1, u64::saturating_mul)
+            }
+            // As many as the device holds.
+            Groups::Indirect(_) => u64::MAX,
+        };
         groups.saturating_mul(workgroup).saturating_mul(ROOM) <= self.threads
     }
 }
@@ -110,7 +116,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Barrier, Bound, Stages};
+    use crate::command::{Barrier, Bound, Role, Stages};
     use crate::driver::{KernelId, MemoryId};
     use crate::id::Slots;
 
@@ -128,9 +134,10 @@ mod tests {
 
     /// A launch of so many workgroups.
     fn run(groups: u32) -> Step {
-        let groups = [1, groups, 1];
+        let groups = Groups::Direct([1, groups, 1]);
         let (bindings, immediates) = (Vec::new(), Vec::new());
-        let dispatch = Dispatch { kernel: kernel(), bindings, groups, immediates, copies: false };
+        let dispatch =
+            Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch };
         Step::Run(Command::Dispatch(dispatch))
     }
 
@@ -146,8 +153,8 @@ mod tests {
             writes,
         };
         let bindings = bindings.iter().map(bound).collect();
-        let (groups, immediates) = ([1; 3], Vec::new());
-        Dispatch { kernel: kernel(), bindings, groups, immediates, copies: false }
+        let (groups, immediates) = (Groups::Direct([1; 3]), Vec::new());
+        Dispatch { kernel: kernel(), bindings, groups, immediates, role: Role::Launch }
     }
 
     /// Lanes on a device that is idle, and on one that is behind, for workgroups of 64 threads.

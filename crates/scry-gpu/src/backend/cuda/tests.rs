@@ -19,7 +19,7 @@ use crate::backend::tests::{
     span,
 };
 use crate::command::{Command, Span, Step};
-use crate::driver::{Adapter, Driver, Point, Work};
+use crate::driver::{Adapter, Driver, GridSource, Point, Work};
 
 /// All drivers of a process share the device's context, where calls such as those that load code
 /// wait for kernels, and all others for them. So no test runs beside one whose kernels do not end.

@@ -44,7 +44,7 @@ impl Translation {
     /// Translates the program for the device.
     pub(super) fn make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
         let options = PtxOptions {
-            folded: job.folded,
+            grid: job.grid,
             polled: job.checked,
             bounded,
             ..PtxOptions::new(gpu.target)
@@ -120,7 +120,7 @@ pub(super) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
 }
 
 fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
-    Variant { folded: job.folded, part: Part::Translation(tag) }
+    Variant { grid: job.grid, part: Part::Translation(tag) }
 }
 
 /// Identifies the generator and its options, apart from those that the device and the key decide.
@@ -139,6 +139,7 @@ fn words_of(param: Param) -> [u32; 4] {
         Param::Immediates(size) => [3, size, 0, 0],
         Param::Epoch => [4, 0, 0, 0],
         Param::Stop => [5, 0, 0, 0],
+        Param::Counts => [6, 0, 0, 0],
     }
 }
 
@@ -152,6 +153,7 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
         [3, size, 0, 0] => Some(Param::Immediates(size)),
         [4, 0, 0, 0] => Some(Param::Epoch),
         [5, 0, 0, 0] => Some(Param::Stop),
+        [6, 0, 0, 0] => Some(Param::Counts),
         _ => None,
     }
 }
@@ -172,6 +174,7 @@ mod tests {
     use scry_ptx::Target;
 
     use super::*;
+    use crate::driver::GridSource;
 
     const DOUBLE: &str = "
         var<immediate> factor: u32;
@@ -182,15 +185,15 @@ mod tests {
             while data[0] > 9u { data[0] += data[1]; }
         }";
 
-    fn translation() -> Translation {
+    fn translation(grid: GridSource) -> Translation {
         let program = Program::parse(DOUBLE).unwrap();
-        let options = PtxOptions { folded: true, polled: true, ..PtxOptions::new(Target::SM_80) };
+        let options = PtxOptions { grid, polled: true, ..PtxOptions::new(Target::SM_80) };
         ptx(&program, true, &options).unwrap().into()
     }
 
     #[test]
     fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
-        let Translation { entry, params, text, .. } = translation();
+        let Translation { entry, params, text, .. } = translation(GridSource::Folded);
         let text = text.unwrap();
         assert_eq!(entry, "double");
         assert!(text.contains(".entry double("), "{text}");
@@ -208,14 +211,17 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_read_back_without_the_text() {
-        let translation = translation();
-        let read = Translation::from_bytes(&translation.to_bytes()).unwrap();
-        assert_eq!(read, Translation { text: None, ..translation });
+        for grid in [GridSource::Native, GridSource::Folded, GridSource::Counts] {
+            let translation = translation(grid);
+            assert_eq!(translation.params.contains(&Param::Counts), grid == GridSource::Counts);
+            let read = Translation::from_bytes(&translation.to_bytes()).unwrap();
+            assert_eq!(read, Translation { text: None, ..translation });
+        }
     }
 
     #[test]
     fn bytes_that_nobody_stored_are_no_translation() {
-        let bytes = translation().to_bytes();
+        let bytes = translation(GridSource::Folded).to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
         }

@@ -1,6 +1,6 @@
 //! The rules that every submission must obey, checked naively and independently of the core.
 
-use crate::command::{Barrier, Command, Span, Stages, Step};
+use crate::command::{Barrier, Command, Groups, Span, Stages, Step};
 
 /// What was executed and may still be running, for each stage that could wait for it.
 #[derive(Default)]
@@ -74,10 +74,17 @@ fn shape(command: &Command) -> Result<(), String> {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
-            dispatch.groups.iter().all(|count| *count > 0)
+            groups(dispatch.groups)
                 && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
     };
     if sound { Ok(()) } else { Err(format!("{command:?} breaks a rule of its own")) }
+}
+
+fn groups(groups: Groups) -> bool {
+    match groups {
+        Groups::Direct(counts) => counts.iter().all(|count| *count > 0),
+        Groups::Indirect(counts) => counts.size == Groups::SIZE && counts.offset % 4 == 0,
+    }
 }

@@ -15,10 +15,10 @@ use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
 use super::Absence;
-use crate::command::{Command, Span, Step};
+use crate::command::{Command, Groups, Span, Step};
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, NativeJob,
-    Point, RecordingId, RecordingMark, Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
+    MemoryMark, NativeJob, Point, RecordingId, RecordingMark, Work,
 };
 use crate::error::{DriverError, GpuError, OutOfMemoryError, Result};
 use crate::id::Slots;
@@ -143,11 +143,12 @@ impl Driver for NullDriver {
             version: (1, 3),
             checked: job.checked,
             native_workgroup_zeroing: false,
-            folded: job.folded,
+            folded: job.grid == GridSource::Folded,
             workarounds: SpirvWorkarounds::all(),
             reports_cut_loops: self.failing.is_some(),
         })?;
-        let hidden = usize::from(job.folded) + usize::from(self.failing.is_some());
+        let hidden =
+            usize::from(job.grid == GridSource::Folded) + usize::from(self.failing.is_some());
         let bindings = job.program.interface().bindings.len() + hidden;
         Ok(self.state().kernels.insert(bindings))
     }
@@ -155,6 +156,10 @@ impl Driver for NullDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         native::check(&self.info, job).map_err(|why| self.refuse("compile", why))?;
         Ok(self.state().kernels.insert(job.spec.interface.binding_count()))
+    }
+
+    fn indirect(&self) -> GridSource {
+        GridSource::Folded
     }
 
     fn report(&self, _: KernelId) -> Option<Arc<Meaning>> {
@@ -247,10 +252,11 @@ impl State {
                 if bindings != Some(dispatch.bindings.len()) {
                     return Err(format!("{dispatch:?} does not fit its kernel: {bindings:?}"));
                 }
-                dispatch
-                    .bindings
-                    .iter()
-                    .try_for_each(|bound| self.bytes_mut(bound.span).map(|_| ()))
+                let mut spans: Vec<Span> = dispatch.bindings.iter().map(|it| it.span).collect();
+                if let Groups::Indirect(counts) = dispatch.groups {
+                    spans.push(counts);
+                }
+                spans.into_iter().try_for_each(|span| self.bytes_mut(span).map(|_| ()))
             }
         }
     }

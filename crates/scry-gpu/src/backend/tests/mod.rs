@@ -7,8 +7,8 @@ use std::time::Duration;
 use scry_ir::Program;
 
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind};
-use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
-use crate::driver::{CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, Work};
+use crate::command::{Barrier, Bound, Command, Dispatch, Groups, Role, Span, Stages, Step};
+use crate::driver::{CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work};
 
 /// Longer than anything takes that a test waits for.
 pub(super) const LONG: Duration = Duration::from_secs(60);
@@ -68,9 +68,9 @@ pub(super) fn dispatch_with(
     run(Command::Dispatch(Dispatch {
         kernel,
         bindings: bindings.iter().map(|&(span, writes)| Bound { span, writes }).collect(),
-        groups,
+        groups: Groups::Direct(groups),
         immediates: immediates.to_vec(),
-        copies: false,
+        role: Role::Launch,
     }))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn bytes(words: &[u32]) -> Vec<u8> {
 /// Drivers as tests use them.
 pub(super) trait Driven: Driver {
     /// A kernel of a source, checked.
-    fn compiled(&self, source: &str, folded: bool) -> KernelId {
+    fn compiled(&self, source: &str, grid: GridSource) -> KernelId {
         let key = KernelKey {
             source: source.to_owned(),
             entry: None,
@@ -91,7 +91,7 @@ pub(super) trait Driven: Driver {
             native: None,
         };
         let program = Program::parse(source).unwrap();
-        let job = CompileJob { program: &program, folded, checked: true, key: &key, cache: None };
+        let job = CompileJob { program: &program, grid, checked: true, key: &key, cache: None };
         self.compile(&job).unwrap()
     }
 
@@ -154,7 +154,7 @@ pub(super) fn generators_share_no_kernels(driver: &dyn Driver) {
     for (factor, expected) in [(2, 1), (3, 2), (2, 2), (3, 2)] {
         let program = Program::parse(&DOUBLE.replace("2u", &format!("{factor}u"))).unwrap();
         let (program, key, cache) = (&program, &key, Some(&cache));
-        let job = CompileJob { program, folded: false, checked: true, key, cache };
+        let job = CompileJob { program, grid: GridSource::Native, checked: true, key, cache };
         let kernel = driver.compile(&job).unwrap();
         let bindings = [(span(src, 256), false), (span(dst, 256), true)];
         driver.done(&[dispatch(kernel, &bindings, [1; 3])]);

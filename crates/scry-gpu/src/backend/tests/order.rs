@@ -39,7 +39,7 @@ const SLOW: &str = "
 
 pub(in crate::backend) fn a_chain_of_dispatches_runs_in_order(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 256]);
-    let kernel = driver.compiled(INCREMENT, false);
+    let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let step = dispatch(kernel, &[(span(data, 1024), true)], [4, 1, 1]);
     let chain: Vec<Step> = (0..100).flat_map(|_| [compute_barrier(), step.clone()]).collect();
     driver.done(&chain);
@@ -49,7 +49,7 @@ pub(in crate::backend) fn a_chain_of_dispatches_runs_in_order(driver: &dyn Drive
 /// Lists as long as one submission, a step shorter and longer, and many submissions long.
 pub(in crate::backend) fn a_list_of_any_length_runs_once_and_in_order(driver: &dyn Driver) {
     let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, false);
+    let kernel = driver.compiled(APPEND, GridSource::Native);
     for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
         driver.done(&[run(Command::Fill { dst: data, pattern: 0 }), full_barrier()]);
         let steps: Vec<Step> = (0..len)
@@ -69,8 +69,8 @@ pub(in crate::backend) fn a_list_of_any_length_runs_once_and_in_order(driver: &d
 pub(in crate::backend) fn a_launch_has_its_own_bindings_whatever_came_before(driver: &dyn Driver) {
     let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
     let (a, b) = (span(a, 256), span(b, 256));
-    let double = driver.compiled(DOUBLE, false);
-    let increment = driver.compiled(INCREMENT, false);
+    let double = driver.compiled(DOUBLE, GridSource::Native);
+    let increment = driver.compiled(INCREMENT, GridSource::Native);
     let double = |from, to| dispatch(double, &[(from, false), (to, true)], [1; 3]);
     let increment = |data| dispatch(increment, &[(data, true)], [1; 3]);
     let steps = [
@@ -92,7 +92,7 @@ pub(in crate::backend) fn a_launch_has_its_own_bindings_whatever_came_before(dri
 
 pub(in crate::backend) fn points_grow_and_waits_for_any_of_them_end(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 4]);
-    let kernel = driver.compiled(INCREMENT, false);
+    let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])];
     let mut last = Point(0);
     for _ in 0..200 {
@@ -118,7 +118,7 @@ pub(in crate::backend) fn an_empty_submission_is_done_after_those_before_it(driv
 
 pub(in crate::backend) fn a_recording_replays_and_replays_may_overlap(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 64]);
-    let kernel = driver.compiled(INCREMENT, false);
+    let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
     let recording = driver.record(&steps).unwrap();
     for _ in 0..50 {
@@ -133,7 +133,7 @@ pub(in crate::backend) fn a_recording_replays_and_replays_may_overlap(driver: &d
 /// Submits work that takes far longer than a few milliseconds.
 pub(in crate::backend) fn slow(driver: &dyn Driver, timed: bool) -> Point {
     let data = driver.uploaded(&[1]);
-    let kernel = driver.compiled(SLOW, false);
+    let kernel = driver.compiled(SLOW, GridSource::Native);
     let (turns, groups) = match driver.info().kind {
         // Mesa's software device lets no invocation take more than 65535 turns of loops.
         DeviceKind::Software => (60_000u32, 1000),
@@ -184,7 +184,7 @@ pub(in crate::backend) fn threads_share_a_driver(driver: &dyn Driver) {
 }
 
 fn double_again_and_again(driver: &dyn Driver, thread: u32) {
-    let kernel = driver.compiled(DOUBLE, false);
+    let kernel = driver.compiled(DOUBLE, GridSource::Native);
     for round in 0..20 {
         let words = vec![thread * 1000 + round; 100];
         let src = driver.uploaded(&words);

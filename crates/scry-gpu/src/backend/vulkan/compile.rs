@@ -10,7 +10,7 @@ use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
 use crate::cache::{DiskCache, Part, Variant};
-use crate::driver::CompileJob;
+use crate::driver::{CompileJob, GridSource};
 use crate::element;
 use crate::error::{GpuError, KernelError, Result};
 use crate::report::Meaning;
@@ -52,7 +52,7 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
     let source = Source {
         spirv: &spirv,
         entry: &interface.entry_point,
-        bindings: &descriptor_types(job.program, job.folded, report.is_some()),
+        bindings: &descriptor_types(job.program, job.grid, report.is_some()),
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     };
     let mut kernel = match job.cache {
@@ -70,8 +70,7 @@ fn through_cache(
     disk: &DiskCache,
     source: &Source<'_>,
 ) -> Result<Kernel> {
-    let variant =
-        Variant { folded: job.folded, part: Part::Compiled(element::bytes_of(source.spirv)) };
+    let variant = Variant { grid: job.grid, part: Part::Compiled(element::bytes_of(source.spirv)) };
     let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
     let kernel = Kernel::new(gpu, source, cache.raw)?;
@@ -139,19 +138,19 @@ fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> Sp
         version: if newest { (1, 6) } else { (1, 5) },
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
-        folded: job.folded,
+        folded: job.grid == GridSource::Folded,
         workarounds: gpu.workarounds.spirv(),
         reports_cut_loops,
     }
 }
 
-fn descriptor_types(program: &Program, folded: bool, reports: bool) -> Vec<vk::DescriptorType> {
+fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<vk::DescriptorType> {
     let declared = program.interface().bindings.iter();
     let declared = declared.map(|binding| match binding.space {
         Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
         Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
     });
-    let fold = folded.then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let fold = (grid == GridSource::Folded).then_some(vk::DescriptorType::UNIFORM_BUFFER);
     let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
     declared.chain(fold).chain(report).collect()
 }

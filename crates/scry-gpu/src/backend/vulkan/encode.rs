@@ -11,7 +11,7 @@ use super::gpu::Gpu;
 use super::memory::Block;
 use super::timing::Timer;
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
-use crate::command::{Barrier, Bound, Command, Dispatch, Span, Stages, Step};
+use crate::command::{Barrier, Bound, Command, Dispatch, Groups, Span, Stages, Step};
 use crate::driver::{KernelMark, MemoryMark};
 use crate::error::Result;
 use crate::id::Slots;
@@ -182,10 +182,39 @@ impl<'a> Encoder<'a> {
             self.bind(kernel, dispatch, written)?;
         }
         self.push_immediates(kernel, &dispatch.immediates);
-        let [x, y, z] = dispatch.groups;
-        // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
-        // core checked the number of workgroups.
-        unsafe { self.gpu.raw.cmd_dispatch(commands, x, y, z) };
+        match dispatch.groups {
+            // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
+            // core checked the number of workgroups.
+            Groups::Direct([x, y, z]) => unsafe {
+                self.gpu.raw.cmd_dispatch(commands, x, y, z);
+            },
+            Groups::Indirect(counts) => self.dispatch_indirect(counts)?,
+        }
+        Ok(())
+    }
+
+    /// Launches what is bound, on a native grid that an earlier launch has written. The core's
+    /// barrier orders that launch before the kernel only: the grid is read at an earlier stage.
+    fn dispatch_indirect(&self, counts: Span) -> Result<()> {
+        let buffer = self.buffer("vkCmdDispatchIndirect", counts)?;
+        if counts.size != Groups::SIZE || !counts.offset.is_multiple_of(4) {
+            let why = format!("{} bytes at {} are not a grid", counts.size, counts.offset);
+            return Err(self.gpu.refused("vkCmdDispatchIndirect", why));
+        }
+        let prepared = [vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+            .dst_access_mask(vk::AccessFlags::INDIRECT_COMMAND_READ)];
+        let (from, to) =
+            (vk::PipelineStageFlags::COMPUTE_SHADER, vk::PipelineStageFlags::DRAW_INDIRECT);
+        let (commands, flags) = (self.commands.buffer, vk::DependencyFlags::empty());
+        // SAFETY: as for other launches. `buffer` checked that the three counts are in a live
+        // buffer, each of which has the usage for it; the kernel that wrote them keeps them within
+        // the device's limits.
+        unsafe {
+            let device = &self.gpu.raw;
+            device.cmd_pipeline_barrier(commands, from, to, flags, &prepared, &[], &[]);
+            device.cmd_dispatch_indirect(commands, buffer, counts.offset);
+        }
         Ok(())
     }
 

@@ -41,8 +41,8 @@ use super::named::no_allocation;
 use crate::DeviceInfo;
 use crate::command::Step;
 use crate::driver::{
-    Adapter, CompileJob, Driver, KernelId, MemoryId, MemoryKind, Point, RecordingId, RecordingMark,
-    Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, RecordingId,
+    RecordingMark, Work,
 };
 use crate::error::Result;
 use crate::id::Slots;
@@ -126,6 +126,10 @@ impl Driver for VulkanDriver {
         self.gpu.check_alive()?;
         let kernel = compile::compile(&self.gpu, job)?;
         Ok(write(&self.kernels).insert(kernel))
+    }
+
+    fn indirect(&self) -> GridSource {
+        GridSource::Folded
     }
 
     fn report(&self, kernel: KernelId) -> Option<Arc<Meaning>> {

@@ -16,7 +16,7 @@ use crate::backend::tests::{
     order as bodies, run, span,
 };
 use crate::command::{Command, Span, Stages, Step};
-use crate::driver::{Driver, MemoryId, MemoryKind, Work};
+use crate::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
 
 /// The first device; `None`, said aloud, where there is no Vulkan and none is required.
 fn driver() -> Option<VulkanDriver> {

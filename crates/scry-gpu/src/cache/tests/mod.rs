@@ -16,6 +16,7 @@ use scry_ir::Features;
 use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, Part, ValueBits, Variant, format};
+use crate::driver::GridSource;
 use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 use crate::native::{Language, NativeInterface, NativeSpec};
 
@@ -79,9 +80,9 @@ fn open(base: &Path) -> DiskCache {
 }
 
 /// What a source becomes, which so says what its kernel does.
-const PLAIN: Variant<'_> = Variant { folded: false, part: Part::Compiled(b"generated") };
+const PLAIN: Variant<'_> = Variant { grid: GridSource::Native, part: Part::Compiled(b"generated") };
 /// The same for folded launches.
-const FOLDED: Variant<'_> = Variant { folded: true, ..PLAIN };
+const FOLDED: Variant<'_> = Variant { grid: GridSource::Folded, ..PLAIN };
 
 fn path_of(cache: &DiskCache, key: &KernelKey, variant: Variant<'_>) -> PathBuf {
     cache.path(&format::full_key(&device_identity().key_part(), key, variant), variant.part.kind())

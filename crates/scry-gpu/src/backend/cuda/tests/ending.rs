@@ -25,7 +25,7 @@ fn endless(driver: &dyn Driver) -> Step {
 
 /// An endless step of so many workgroups.
 fn endless_of(driver: &dyn Driver, groups: u32) -> Step {
-    let kernel = driver.compiled(ENDLESS, false);
+    let kernel = driver.compiled(ENDLESS, GridSource::Native);
     let data = driver.uploaded(&[0, 0]);
     dispatch(kernel, &[(span(data, 8), true)], [groups, 1, 1])
 }
@@ -138,7 +138,7 @@ fn what_is_done_is_not_ended() {
 #[test]
 fn an_endless_kernel_among_many_launches_is_ended() {
     let Some(driver) = driver() else { return };
-    let kernel = driver.compiled(APPEND, false);
+    let kernel = driver.compiled(APPEND, GridSource::Native);
     let data = driver.uploaded(&vec![0; 20 * 64]);
     let part = |nth: u64| Span { memory: data, offset: nth * 256, size: 256 };
     let append = |nth| dispatch_with(kernel, &[(part(nth), true)], [1; 3], &[0; 4]);

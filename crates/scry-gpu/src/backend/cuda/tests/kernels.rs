@@ -34,7 +34,13 @@ fn with_job<R>(
 ) -> R {
     let program = Program::parse(source).unwrap();
     let key = key(source);
-    work(&CompileJob { program: &program, folded: false, checked: true, key: &key, cache })
+    work(&CompileJob {
+        program: &program,
+        grid: GridSource::Native,
+        checked: true,
+        key: &key,
+        cache,
+    })
 }
 
 /// The PTX of a program.
@@ -49,7 +55,7 @@ fn ptx(gpu: &Gpu, source: &str) -> String {
 fn a_kernel_sees_a_span_as_its_whole_buffer() {
     let Some(driver) = driver() else { return };
     let (src, dst) = (driver.uploaded(&[3; 1024]), driver.device_memory(4096));
-    let kernel = driver.compiled(DOUBLE, false);
+    let kernel = driver.compiled(DOUBLE, GridSource::Native);
     let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
     let part = Span { memory: dst, offset: 16, size: 20 };
     let bindings = [(span(src, 4096), false), (part, true)];
@@ -74,7 +80,7 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
             let zeroed = seen[i] + seen[63 - i];
             data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
         }";
-    let kernel = driver.compiled(source, false);
+    let kernel = driver.compiled(source, GridSource::Native);
     let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
     let scale = driver.uploaded(&[10, 1]);
     let bindings = [(span(data, 128), true), (span(scale, 8), false)];
@@ -97,7 +103,7 @@ fn workgroup_memory_may_be_as_large_as_the_limit_says() {
             for (var at = i; at < {words}u; at += 256u) {{ data[at] = all[{words}u - 1u - at]; }}
         }}"
     );
-    let kernel = driver.compiled(&source, false);
+    let kernel = driver.compiled(&source, GridSource::Native);
     let size = u64::from(words) * 4;
     let data = driver.device_memory(size);
     driver.done(&[dispatch(kernel, &[(span(data, size), true)], [1, 1, 1])]);
@@ -133,11 +139,11 @@ fn what_is_kept_on_disk_is_loaded_and_what_does_not_load_is_compiled_anew() {
     assert_eq!(loaded.registers, anew.registers);
     eprintln!("compiled in {compiling:?}, loaded in {loading:?}");
     let (key, ptx) = (key(source), ptx(&gpu, source));
-    let variant = Variant { folded: false, part: Part::Compiled(ptx.as_bytes()) };
+    let variant = Variant { grid: GridSource::Native, part: Part::Compiled(ptx.as_bytes()) };
     let sound = cache.load(&key, variant).unwrap();
     compiled(&gpu, DOUBLE, Some(&cache));
     let double = self::ptx(&gpu, DOUBLE);
-    let other = Variant { folded: false, part: Part::Compiled(double.as_bytes()) };
+    let other = Variant { grid: GridSource::Native, part: Part::Compiled(double.as_bytes()) };
     let other = cache.load(&self::key(DOUBLE), other).unwrap();
     for broken in [other, b"not an image".to_vec()] {
         cache.store(&key, variant, &broken);

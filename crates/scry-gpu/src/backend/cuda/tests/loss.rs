@@ -28,8 +28,13 @@ fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
         native: None,
     };
     let program = Program::parse(source).unwrap();
-    let job =
-        CompileJob { program: &program, folded: false, checked: false, key: &key, cache: None };
+    let job = CompileJob {
+        program: &program,
+        grid: GridSource::Native,
+        checked: false,
+        key: &key,
+        cache: None,
+    };
     driver.compile(&job).unwrap()
 }
 

@@ -91,7 +91,7 @@ fn part(of: Span, nth: u64) -> Span {
 /// Segments of many small launches, each of which reads what another one wrote in the segment
 /// before; with a fill and a copy here and there.
 fn mixed(driver: &dyn Driver, a: Span, b: Span, rounds: u64) -> Vec<Step> {
-    let kernel = driver.compiled(MIX, false);
+    let kernel = driver.compiled(MIX, GridSource::Native);
     let round = |n: u64| {
         let (from, to) = if n.is_multiple_of(2) { (a, b) } else { (b, a) };
         let mix = move |i| {
@@ -138,7 +138,8 @@ fn what_is_refused_half_way_is_done_so_far_and_harms_nothing() {
     let Some(driver) = driver() else { return };
     let data = driver.uploaded(&[0; 24 * 64]);
     let whole = span(data, PARTS * WORDS * 4);
-    let (kernel, stale) = (driver.compiled(APPEND, false), driver.compiled(MIX, false));
+    let (kernel, stale) =
+        (driver.compiled(APPEND, GridSource::Native), driver.compiled(MIX, GridSource::Native));
     driver.release(stale);
     let append = |nth| dispatch_with(kernel, &[(part(whole, nth), true)], [1; 3], &[0; 4]);
     let mut steps: Vec<Step> = (0..PARTS).map(append).collect();
@@ -196,7 +197,7 @@ fn a_recording_of_nothing_can_be_replayed() {
 fn a_long_recording_replays_in_order() {
     let Some(driver) = driver() else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, false);
+    let kernel = driver.compiled(APPEND, GridSource::Native);
     let step = |n: u32| dispatch_with(kernel, &[(data, true)], [1; 3], &n.to_le_bytes());
     let steps: Vec<Step> = (0..3000).flat_map(|n| [step(n), compute_barrier()]).collect();
     replayed(&*driver, &steps, 2);
@@ -209,7 +210,7 @@ fn each_launch_of_a_timed_submission_has_its_time() {
     // Beside others a launch may be long in coming: the driver loads their code meanwhile.
     let Some(driver) = opened(Turn::alone()) else { return };
     let data = span(driver.uploaded(&[0; 16]), 64);
-    let kernel = driver.compiled(APPEND, false);
+    let kernel = driver.compiled(APPEND, GridSource::Native);
     let step = dispatch_with(kernel, &[(data, true)], [1; 3], &[0; 4]);
     let fill = run(Command::Fill { dst: data, pattern: 0 });
     let steps = [fill.clone(), step.clone(), step.clone(), compute_barrier(), step, fill];

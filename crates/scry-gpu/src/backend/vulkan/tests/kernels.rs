@@ -9,7 +9,7 @@ fn a_kernel_doubles_its_input() {
     for driver in drivers() {
         let words: Vec<u32> = (0..1000).collect();
         let (src, dst) = (driver.uploaded(&words), driver.device_memory(4000));
-        let kernel = driver.compiled(DOUBLE, false);
+        let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let bindings = [(span(src, 4000), false), (span(dst, 4000), true)];
         driver.done(&[dispatch(kernel, &bindings, [16, 1, 1])]);
         let doubled: Vec<u32> = words.iter().map(|word| 2 * word).collect();
@@ -31,7 +31,7 @@ fn a_kernel_sees_a_span_as_its_whole_buffer() {
         let alignment = driver.info().binding_alignment;
         let words = vec![3; 1024];
         let (src, dst) = (driver.uploaded(&words), driver.device_memory(4096));
-        let kernel = driver.compiled(DOUBLE, false);
+        let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let fill = Command::Fill { dst: span(dst, 4096), pattern: 9 };
         let part = Span { memory: dst, offset: alignment, size: 20 };
         let bindings = [(span(src, 4096), false), (part, true)];
@@ -59,7 +59,7 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
             let zeroed = seen[i] + seen[63 - i];
             data[i] = data[i] * scale.by + scale.add + offset.z + zeroed;
         }";
-        let kernel = driver.compiled(source, false);
+        let kernel = driver.compiled(source, GridSource::Native);
         let data = driver.uploaded(&(0..32).collect::<Vec<u32>>());
         let scale = driver.uploaded(&[10, 1]);
         // In the order of the interface: group 1 before group 3.
@@ -74,7 +74,7 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
 #[test]
 fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
     for driver in drivers() {
-        let kernel = driver.compiled(DOUBLE, true);
+        let kernel = driver.compiled(DOUBLE, GridSource::Folded);
         // 10 workgroups as rows of 4: two full rows, and 2 in the last.
         let params = FoldParams {
             groups: [10, 1, 1],
@@ -115,7 +115,7 @@ fn sum_of(count: usize) -> String {
 /// Runs [`sum_of`] so often that one pool of descriptor sets is not enough.
 fn check_sum_of(driver: &VulkanDriver, count: usize) {
     const REPEATS: usize = 300;
-    let kernel = driver.compiled(&sum_of(count), false);
+    let kernel = driver.compiled(&sum_of(count), GridSource::Native);
     let ins: Vec<MemoryId> =
         (0..count as u32).map(|i| driver.uploaded(&[i, 10 * i, 100 * i, 1000 * i])).collect();
     let stride = driver.info().binding_alignment.max(16);
@@ -154,7 +154,7 @@ fn pushed_bindings_and_sets_give_the_same() {
 fn bindings_that_return_are_those_they_were() {
     for driver in drivers() {
         let count = 12u32;
-        let kernel = driver.compiled(DOUBLE, false);
+        let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let all: Vec<_> = (0..count).map(|i| driver.uploaded(&[i + 1; 16])).collect();
         let double = |from: u32, to: u32| {
             let [from, to] = [from, to].map(|i| span(all[i as usize], 64));
@@ -181,10 +181,10 @@ fn bindings_that_return_are_those_they_were() {
 #[test]
 fn a_dispatch_that_does_not_fit_its_kernel_is_refused() {
     for driver in drivers() {
-        let kernel = driver.compiled(DOUBLE, false);
+        let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let memory = driver.device_memory(64);
         let (whole, beyond) = ((span(memory, 64), true), (span(memory, 65), true));
-        let stale = driver.compiled(DOUBLE, false);
+        let stale = driver.compiled(DOUBLE, GridSource::Native);
         driver.release(stale);
         let bad = [
             dispatch(kernel, &[whole], [1, 1, 1]),
@@ -271,7 +271,7 @@ fn every_feature_reported_works() {
             eprintln!("SKIPPED, {} has no {feature}", driver.info().name);
             continue;
         }
-        let kernel = driver.compiled(source, false);
+        let kernel = driver.compiled(source, GridSource::Native);
         let data = driver.uploaded(&[1, 2, 3, 4]);
         driver.done(&[dispatch(kernel, &[(span(data, 16), true)], [1, 1, 1])]);
         assert_eq!(driver.words(span(data, 16)), expected, "{feature}");

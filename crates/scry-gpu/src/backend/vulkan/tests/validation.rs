@@ -17,7 +17,7 @@ fn race() {
             let dst = span(memory, 64);
             run(Command::Fill { dst, pattern })
         };
-        let kernel = driver.compiled(DOUBLE, false);
+        let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let src = driver.uploaded(&[1; 16]);
         let bindings = [(span(src, 64), false), (span(memory, 64), true)];
         let double = dispatch(kernel, &bindings, [1, 1, 1]);

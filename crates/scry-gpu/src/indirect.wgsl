@@ -1,0 +1,64 @@
+// The grid of an indirect launch, from the workgroup counts in a buffer.
+
+struct Params {
+    /// The most native workgroups on each axis.
+    most: vec3<u32>,
+    /// Where the counts begin.
+    first: u32,
+    /// Invocations of a workgroup.
+    size: vec3<u32>,
+}
+
+struct Grid {
+    groups: vec3<u32>,
+    width: u32,
+    height: u32,
+    rows: u32,
+    last_row: u32,
+    padding: u32,
+    native: vec3<u32>,
+    unused: u32,
+}
+
+@group(0) @binding(0) var<storage, read> counts: array<u32>;
+@group(0) @binding(1) var<storage, read_write> grid: Grid;
+var<immediate> params: Params;
+
+const MOST: u32 = 0xffffffffu;
+
+/// Whether the invocations of each axis and all workgroups can be numbered in 32 bits.
+fn is_runnable(groups: vec3<u32>) -> bool {
+    if any(groups == vec3(0u)) || any(groups > MOST / params.size) {
+        return false;
+    }
+    return groups.y <= MOST / groups.x && groups.z <= MOST / (groups.x * groups.y);
+}
+
+/// The grid as rows of native workgroups along x, evened out, stacked along y and z.
+fn fold(groups: vec3<u32>) -> Grid {
+    let total = groups.x * groups.y * groups.z;
+    let fewest_rows = (total - 1u) / params.most.x + 1u;
+    let depth = (fewest_rows - 1u) / params.most.y + 1u;
+    let height = (fewest_rows - 1u) / depth + 1u;
+    if depth > params.most.z || height > MOST / depth {
+        return Grid();
+    }
+    let width = (total - 1u) / (height * depth) + 1u;
+    let rows = (total - 1u) / width + 1u;
+    let last_row = total - (rows - 1u) * width;
+    return Grid(groups, width, height, rows, last_row, 0u, vec3(width, height, depth), 0u);
+}
+
+@compute @workgroup_size(1)
+fn prepare_indirect_launch() {
+    let first = params.first;
+    let groups = vec3(counts[first], counts[first + 1u], counts[first + 2u]);
+    if !is_runnable(groups) {
+        grid = Grid();
+    } else if all(groups <= params.most) {
+        let rows = groups.y * groups.z;
+        grid = Grid(groups, groups.x, groups.y, rows, groups.x, 0u, groups, 0u);
+    } else {
+        grid = fold(groups);
+    }
+}

@@ -1,0 +1,170 @@
+//! Indirect launches on a device that records what it is told: what is refused, what must wait.
+
+use scry_gpu::testing::{self, Counts};
+use scry_gpu::{Buffer, GpuError, Launch, NativeInterface};
+
+use super::{STEP, null, observed};
+
+fn launch_of(counts: &Buffer<u32>) -> Launch {
+    Launch::indirect(counts)
+}
+
+/// The text of the refusal of an indirect launch of [`STEP`] with these counts.
+fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let refused = gpu.run_configured(&kernel, &[&a, &b], launch);
+    refused.expect_err("this should have been refused").to_string()
+}
+
+#[test]
+fn counts_that_are_no_counts_are_refused() {
+    let gpu = null();
+    let two = gpu.upload(&[1u32, 2]).unwrap().with_label("two");
+    let floats = gpu.upload(&[1f32, 2.0, 3.0]).unwrap().with_label("floats");
+    let bytes = gpu.upload(&[0u8; 64]).unwrap().with_label("bytes");
+    let none = gpu.alloc::<u32>(0).unwrap();
+    let texts = [
+        refusal(Launch::indirect(&two), &gpu),
+        refusal(Launch::indirect(&floats), &gpu),
+        refusal(Launch::indirect(&bytes.slice(2..14).unwrap()), &gpu),
+        refusal(Launch::indirect(&none), &gpu),
+    ];
+    let expected = [
+        "kernel `step`, counts of Launch::indirect (given buffer `two`): it has 8 bytes, and \
+         three u32 have 12; help: give the workgroups along x, y and z",
+        "kernel `step`, counts of Launch::indirect (given buffer `floats`): it has elements of \
+         f32; help: give three u32: the workgroups along x, y and z",
+        "kernel `step`, counts of Launch::indirect (given buffer `bytes`): the slice begins at \
+         byte 2; help: begin it at a multiple of 4 bytes",
+        "kernel `step`, counts of Launch::indirect: it has 0 bytes, and three u32 have 12; help: \
+         give the workgroups along x, y and z",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn counts_of_another_device_are_refused() {
+    let (gpu, other) = (null(), null());
+    let counts = other.upload(&[1u32, 1, 1]).unwrap();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let refused = gpu.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap_err();
+    assert!(matches!(refused, GpuError::WrongDevice(_)), "{refused}");
+}
+
+#[test]
+fn a_kernel_that_writes_its_own_counts_is_refused() {
+    let (gpu, log) = observed();
+    let kernel = gpu.compile(STEP).unwrap();
+    let a = gpu.upload(&[0u32; 64]).unwrap();
+    let b = gpu.upload(&[0u32; 64]).unwrap().with_label("b");
+    let _ = log.take();
+    let try_it = |launch| gpu.run_configured(&kernel, &[&a, &b.slice(..16).unwrap()], launch);
+    let error = try_it(Launch::indirect(&b.slice(14..17).unwrap())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `step`, `output` at @group(0) @binding(1) (given buffer `b`): it shares bytes 56 \
+         to 63 of its buffer with the counts of Launch::indirect, and the kernel writes it; help: \
+         give buffers or slices that do not overlap, or copy the counts first"
+    );
+    assert_eq!(log.take(), Counts::default());
+    // Beside what it writes, and within what it reads.
+    try_it(Launch::indirect(&b.slice(16..19).unwrap())).unwrap();
+    try_it(Launch::indirect(&a.slice(1..4).unwrap())).unwrap();
+}
+
+#[test]
+fn kernels_that_are_not_wgsl_are_refused() {
+    let gpu = null();
+    let interface = NativeInterface::new(0, [32, 1, 1]);
+    // SAFETY: the null device executes nothing.
+    let kernel = unsafe { gpu.compile_ptx(".version 8.0", "nothing", &interface) }.unwrap();
+    let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
+    let refused = gpu.run_configured(&kernel, &[], launch_of(&counts)).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "kernel `nothing`, size of the launch: an indirect launch needs a WGSL kernel; help: \
+         launch it with Launch::workgroups, and return from the workgroups that have no work"
+    );
+}
+
+#[test]
+fn arguments_are_checked_as_for_every_launch() {
+    let (gpu, log) = observed();
+    let kernel = gpu.compile(STEP).unwrap();
+    let counts = gpu.upload(&[0u32; 3]).unwrap();
+    let (a, none) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(0).unwrap());
+    let _ = log.take();
+    let mut batch = gpu.batch();
+    assert!(batch.run_configured(&kernel, &[&a], launch_of(&counts)).is_err());
+    assert!(batch.run_configured(&kernel, &[&a, &none], launch_of(&counts)).is_err());
+    assert!(batch.run_configured(&kernel, &[&a, &a], launch_of(&counts)).is_err());
+    batch.submit().unwrap();
+    assert_eq!(log.take(), Counts::default(), "a refused step leaves nothing in the batch");
+}
+
+#[test]
+fn a_launch_waits_for_its_counts_and_what_overwrites_them_waits_for_it() {
+    let (gpu, log) = observed();
+    let kernel = gpu.compile(STEP).unwrap();
+    let [a, b, c] = [0; 3].map(|_: u32| gpu.upload(&[0u32; 8]).unwrap());
+    let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
+    let next = gpu.upload(&[1u32, 1, 1]).unwrap();
+    gpu.wait().unwrap();
+    // The null device checks the order itself, and refuses what does not wait.
+    let mut batch = gpu.batch();
+    batch.run(&kernel, &[&a, &counts], 3).unwrap();
+    batch.run_configured(&kernel, &[&b, &c], launch_of(&counts)).unwrap();
+    batch.copy(&next, &counts).unwrap();
+    batch.run_configured(&kernel, &[&c, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &counts], 3).unwrap();
+    let _ = log.take();
+    batch.submit().unwrap();
+    // Each indirect launch has one more dispatch that prepares it.
+    let Counts { dispatches, copies, barriers, .. } = log.take();
+    assert_eq!((dispatches, copies), (6, 1));
+    // Before each preparation and each launch, the copy, and the last launch.
+    assert_eq!(barriers, 6);
+}
+
+#[test]
+fn only_the_launches_of_the_caller_are_counted_and_timed() {
+    let gpu = null();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
+    let mut batch = gpu.batch();
+    batch.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &b], 8).unwrap();
+    assert_eq!(batch.submit_timed().unwrap().len(), 2);
+    assert_eq!(gpu.launch_count(), 2);
+}
+
+#[test]
+fn indirect_launches_report_under_their_own_number() {
+    // Of four launches of the device the last fails, which is the caller's second.
+    let (gpu, _log) = testing::reporting(testing::null_info(), &[3]);
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
+    let mut batch = gpu.batch();
+    batch.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
+    batch.run_configured(&kernel, &[&b, &a], launch_of(&counts)).unwrap();
+    let error = batch.submit().unwrap_err().to_string();
+    assert!(error.contains("launch 2 of 2 failed by plan"), "{error}");
+}
+
+#[test]
+fn counts_live_as_long_as_the_launch() {
+    let gpu = null();
+    let kernel = gpu.compile(STEP).unwrap();
+    let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let launch = launch_of(&gpu.upload(&[1u32, 1, 1]).unwrap());
+    let again = launch.clone();
+    gpu.run_configured(&kernel, &[&a, &b], launch).unwrap();
+    let mut batch = gpu.batch();
+    batch.run_configured(&kernel, &[&a, &b], again).unwrap();
+    let recording = batch.record().unwrap();
+    recording.replay().unwrap().wait().unwrap();
+}

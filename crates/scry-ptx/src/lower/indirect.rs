@@ -1,0 +1,82 @@
+//! Kernels for indirect launches, which read the number of workgroups from memory.
+//!
+//! CUDA has no indirect launch. The grid is as many blocks as the device holds at once, and each
+//! block executes workgroups `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on: the body of the kernel,
+//! from the zeroing of its memory on, is one loop. All blocks are resident, and each executes its
+//! workgroups in ascending order, so a workgroup may wait for those of lower numbers, as on an
+//! ordinary grid.
+
+use scry_ir::kir::Label;
+
+use super::entry::Used;
+use super::{Lowering, Param};
+use crate::asm::{Address, Opcode};
+use crate::types::{Operand, PtxType, Reg, Space};
+
+/// The grid of an indirect launch.
+struct Grid {
+    /// Workgroups along x, y and z.
+    groups: Vec<Reg>,
+    /// Their product.
+    total: Reg,
+}
+
+impl Lowering<'_> {
+    /// Writes the kernel as a loop over workgroups.
+    pub(super) fn each_workgroup(&mut self) {
+        let used = Used::find(self.kir);
+        self.parameters(&used);
+        let Grid { groups, total } = self.counts();
+        let block = self.b.special("%ctaid.x");
+        let linear = self.b.copy(PtxType::U32, block.into());
+        let beyond = self.b.compare("ge", PtxType::U32, linear.into(), total.into());
+        self.b.ret_if(beyond);
+        self.poll_entry();
+        let (top, next) = (self.b.label(), self.b.label());
+        // A return ends the iteration.
+        self.ends[Label::KERNEL.0 as usize] = Some(next);
+        self.b.place(top);
+        self.unfold(linear, &groups);
+        self.positions(&used);
+        self.memory();
+        self.block(&self.kir.body);
+        self.b.place(next);
+        // No thread zeroes workgroup memory that others still use, and warps reconverge.
+        self.b.barrier();
+        let stride = self.b.special("%nctaid.x");
+        let left = self.b.typed("sub", PtxType::U32, &[total.into(), linear.into()]);
+        let is_last = self.b.compare("le", PtxType::U32, left.into(), stride.into());
+        self.b.ret_if(is_last);
+        self.b.op_into(linear, Opcode::new("add.u32"), &[linear.into(), stride.into()]);
+        self.poll(top);
+        self.b.branch(top);
+    }
+
+    /// Reads the counts, and ends all threads of the launch if
+    /// [`scry_ir::runnable_workgroups`] refuses them.
+    fn counts(&mut self) -> Grid {
+        let base = self.pointer(Param::Counts);
+        let mut groups = Vec::with_capacity(3);
+        for (at, width) in (0..).zip(self.kir.workgroup_size) {
+            let address = Address::reg(base, 4 * at);
+            let count = self.b.load(Space::Global, PtxType::U32, address, 1, true)[0];
+            if width > 1 {
+                self.end_if_too_large(count, Operand::u32(width));
+            }
+            groups.push(count);
+        }
+        let [x, y, z] = [groups[0], groups[1], groups[2]].map(Operand::Reg);
+        self.end_if_too_large(groups[0], y);
+        let layer = self.b.typed("mul.lo", PtxType::U32, &[x, y]);
+        self.end_if_too_large(layer, z);
+        let total = self.b.typed("mul.lo", PtxType::U32, &[layer.into(), z]);
+        Grid { groups, total }
+    }
+
+    /// Ends the thread if a product has more than 32 bits.
+    fn end_if_too_large(&mut self, a: Reg, b: Operand) {
+        let high = self.b.typed("mul.hi", PtxType::U32, &[a.into(), b]);
+        let is_too_large = self.b.compare("ne", PtxType::U32, high.into(), Operand::u32(0));
+        self.b.ret_if(is_too_large);
+    }
+}

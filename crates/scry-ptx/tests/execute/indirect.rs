@@ -1,0 +1,182 @@
+//! Kernels for indirect launches: a few blocks loop over the workgroups.
+
+use scry_ir::GridSource;
+use scry_ptx::Target;
+
+use super::run::{How, Outcome, Work, run};
+
+/// How indirect launches are executed.
+fn counted(target: Target) -> How<'static> {
+    let mut how = How::on(target);
+    how.options.grid = GridSource::Counts;
+    how
+}
+
+fn work(source: &str, groups: [u32; 3], words: usize) -> Work {
+    let buffers = vec![vec![0; 4 * words]];
+    Work { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
+}
+
+#[track_caller]
+fn ends(expected: Outcome, source: &str, groups: [u32; 3], words: usize) {
+    for target in [Target::SM_75, Target::SM_90] {
+        match run(&work(source, groups, words), &counted(target)) {
+            Ok(outcome) => assert_eq!(outcome, expected, "{groups:?}"),
+            Err(problem) => panic!("{groups:?}: {problem}\n{source}"),
+        }
+    }
+}
+
+/// Counts of no workgroup, of fewer than there are blocks, of as many, and of more.
+const GROUPS: [[u32; 3]; 10] = [
+    [1, 1, 1],
+    [2, 1, 1],
+    [3, 1, 1],
+    [4, 1, 1],
+    [7, 1, 1],
+    [1, 5, 1],
+    [1, 1, 8],
+    [3, 2, 4],
+    [0, 1, 1],
+    [u32::MAX, 1, 0],
+];
+
+#[test]
+fn every_workgroup_runs_once_with_its_ids() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: array<atomic<u32>, 1024>;
+        @compute @workgroup_size(4, 2, 1)
+        fn main(
+            @builtin(global_invocation_id) id: vec3u,
+            @builtin(workgroup_id) group: vec3u,
+            @builtin(num_workgroups) groups: vec3u,
+            @builtin(local_invocation_index) local: u32,
+        ) {
+            let nth = (group.z * groups.y + group.y) * groups.x + group.x;
+            let sum = id.x + 16u * id.y + 256u * id.z + 4096u * (groups.x + groups.y + groups.z);
+            atomicAdd(&found[nth * 8u + local], sum + 1u);
+        }";
+    for groups in GROUPS {
+        ends(Outcome::Same, source, groups, 1024);
+    }
+}
+
+/// A block executes one workgroup after another in the same shared memory and registers.
+#[test]
+fn memory_is_zero_at_the_start_of_every_workgroup() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: array<u32, 1024>;
+        var<workgroup> sum: atomic<u32>;
+        var<workgroup> words: array<u32, 40>;
+        var<private> calls: u32;
+        var<private> row: array<u32, 5>;
+        fn call(n: u32) { calls += n; row[n % 5u] += calls; }
+
+        @compute @workgroup_size(40)
+        fn main(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) local: u32) {
+            var times: u32;
+            loop {
+                if times > group.x % 3u { break; }
+                call(local + times);
+                times++;
+            }
+            words[local] += calls + row[1] + 7u;
+            atomicAdd(&sum, words[local] & 1u);
+            workgroupBarrier();
+            if local == group.x { return; }
+            let both = words[(local + 3u) % 40u] + atomicLoad(&sum);
+            found[group.x * 40u + local] = both + times;
+        }";
+    for groups in GROUPS {
+        ends(Outcome::Same, source, groups, 1024);
+    }
+}
+
+#[test]
+fn a_return_leaves_the_workgroup_and_not_the_launch() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: array<u32, 64>;
+        fn early(n: u32) -> bool {
+            for (var i = 0u; i < n; i++) { if i == 2u { return true; } }
+            return false;
+        }
+        @compute @workgroup_size(8)
+        fn main(@builtin(global_invocation_id) id: vec3u, @builtin(workgroup_id) group: vec3u) {
+            if group.x % 2u == 0u { return; }
+            if early(id.x) && id.x % 3u == 0u { return; }
+            found[id.x] = id.x + 1u;
+        }";
+    for groups in GROUPS {
+        ends(Outcome::Same, source, groups, 64);
+    }
+}
+
+#[test]
+fn counts_beyond_32_bits_run_nothing() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
+        @compute @workgroup_size(4, 2, 1)
+        fn main() { atomicAdd(&found, 1u); }";
+    let max = u32::MAX;
+    for groups in [
+        [1 << 30, 1, 1],
+        [1, 1 << 31, 1],
+        [max, 1, 1],
+        [1, max, 1],
+        [2, 1, max],
+        [1, 2, max],
+        [65536, 65536, 1],
+        [65536, 1, 65536],
+        [1, 65536, 65536],
+        [1 << 11, 1 << 11, 1 << 10],
+        [max; 3],
+        [0, max, max],
+        [max, 0, max],
+        [max, max, 0],
+        [0; 3],
+    ] {
+        ends(Outcome::Same, source, groups, 1);
+    }
+}
+
+#[test]
+fn many_workgroups_end_when_they_are_asked_to() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
+        var<workgroup> together: atomic<u32>;
+        @compute @workgroup_size(40)
+        fn main(@builtin(local_invocation_index) local: u32) {
+            atomicAdd(&together, local);
+            workgroupBarrier();
+            if local < 39u { return; }
+            atomicAdd(&found, atomicLoad(&together));
+        }";
+    ends(Outcome::Stopped, source, [u32::MAX / 40, 1, 1], 1);
+    ends(Outcome::Stopped, source, [65535, 3, 21845], 1);
+}
+
+#[test]
+fn a_workgroup_that_does_not_end_ends_when_it_is_asked_to() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: atomic<u32>;
+        @compute @workgroup_size(40)
+        fn main(@builtin(workgroup_id) group: vec3u) {
+            while atomicLoad(&found) < 1000u { if group.x < 5u { atomicAdd(&found, 1u); break; } }
+        }";
+    ends(Outcome::Stopped, source, [9, 2, 1], 1);
+}
+
+/// A single-pass scan waits so for the workgroups before.
+#[test]
+fn workgroups_may_wait_for_earlier_ones() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> done: array<atomic<u32>, 64>;
+        @compute @workgroup_size(1)
+        fn main(@builtin(workgroup_id) group: vec3u) {
+            let nth = group.x;
+            // The interpreter executes one block after another: the others have not begun.
+            if nth >= 3u { while atomicLoad(&done[nth - 3u]) == 0u {} }
+            atomicStore(&done[nth], nth + 1u);
+        }";
+    ends(Outcome::Same, source, [50, 1, 1], 64);
+}
