@@ -191,6 +191,12 @@ pub struct Run {
     /// Print the times of compiling, uploading, computing and downloading to standard error.
     #[arg(long)]
     pub time: bool,
+    /// Run the kernel this often, each time on the same data, and print median and spread of its
+    /// times.
+    #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
+    pub repeat: Option<u64>,
+    #[command(flatten)]
+    pub limit: TimeLimit,
 }
 
 /// How long a kernel may run.

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use scry_gpu::{ErrorKind, GpuError};
-use scry_ir::ShaderError;
+use scry_ir::{ShaderError, ShaderErrorKind};
 use serde_json::{Value, json};
 
 /// Version of the JSON documents. It grows when a field changes its meaning or goes away.
@@ -39,8 +39,22 @@ pub enum Failure {
     Usage(String),
     /// The work failed: exit code 1.
     Work(String),
+    /// A shader is refused.
+    Shader(Box<Refusal>),
     /// Whoever reads standard output has gone: nothing is left to say.
     Unread,
+}
+
+/// A refused shader.
+#[derive(Debug)]
+pub struct Refusal {
+    /// For people.
+    text: String,
+    /// True if options of the command line would help: bad usage.
+    usage: bool,
+    file: String,
+    /// As `scry check --json` has it.
+    problem: Value,
 }
 
 impl Failure {
@@ -51,7 +65,19 @@ impl Failure {
 
     /// A refused shader, with the file that it stands in.
     pub fn shader(path: &Path, error: &ShaderError) -> Self {
-        Self::Work(diagnosis(path, error).trim_end().to_owned())
+        Self::refusal(path, error, None)
+    }
+
+    /// A refused shader; with a hint at options that would help it is bad usage.
+    pub fn refusal(path: &Path, error: &ShaderError, hint: Option<String>) -> Self {
+        let mut text = diagnosis(path, error).trim_end().to_owned();
+        if let Some(hint) = &hint {
+            text.push_str(&format!("\n  {hint}"));
+        }
+        let file = path.display().to_string();
+        let usage = hint.is_some();
+        let problem = problem_json(&error.clone().with_label(&file));
+        Self::Shader(Box::new(Refusal { text, usage, file, problem }))
     }
 
     /// Bad usage.
@@ -63,6 +89,7 @@ impl Failure {
     pub fn into_text(self) -> String {
         match self {
             Self::Usage(text) | Self::Work(text) => text,
+            Self::Shader(refusal) => refusal.text,
             Self::Unread => String::new(),
         }
     }
@@ -71,6 +98,7 @@ impl Failure {
         match self {
             Self::Usage(_) => 2,
             Self::Work(_) => 1,
+            Self::Shader(refusal) => 1 + u8::from(refusal.usage),
             Self::Unread => 0,
         }
     }
@@ -78,14 +106,25 @@ impl Failure {
     fn kind(&self) -> &'static str {
         match self {
             Self::Usage(_) => "usage",
-            Self::Work(_) | Self::Unread => "work",
+            Self::Shader(refusal) if refusal.usage => "usage",
+            Self::Work(_) | Self::Shader(_) | Self::Unread => "work",
         }
     }
 
-    fn message(&self) -> &str {
+    /// What it says.
+    pub fn message(&self) -> &str {
         match self {
             Self::Usage(text) | Self::Work(text) => text,
+            Self::Shader(refusal) => &refusal.text,
             Self::Unread => "",
+        }
+    }
+
+    /// The problems of a refused shader, as `scry check --json` has them.
+    pub fn problems(&self) -> Vec<Value> {
+        match self {
+            Self::Shader(refusal) => vec![refusal.problem.clone()],
+            Self::Usage(_) | Self::Work(_) | Self::Unread => Vec::new(),
         }
     }
 }
@@ -116,6 +155,32 @@ pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
         text.push('\n');
     }
     text
+}
+
+/// A problem of a shader, which has the file as its label, for programs.
+pub fn problem_json(error: &ShaderError) -> Value {
+    json!({
+        "line": error.location.map(|at| at.line),
+        "column": error.location.map(|at| at.column),
+        "kind": kind_name(&error.kind),
+        "message": error.message,
+        "rendered": error.rendered,
+    })
+}
+
+fn kind_name(kind: &ShaderErrorKind) -> &'static str {
+    use ShaderErrorKind as Kind;
+    match kind {
+        Kind::Parse => "parse",
+        Kind::Validation => "validation",
+        Kind::EntryPoint => "entry-point",
+        Kind::Override => "override",
+        Kind::Unsupported(_) => "unsupported",
+        Kind::NotCompute => "not-compute",
+        Kind::TooComplex => "too-complex",
+        Kind::Compiler => "compiler",
+        _ => "other",
+    }
 }
 
 /// Prints the end of a command and gives its exit code.
@@ -155,6 +220,10 @@ fn document(command: &str, outcome: Result<Report, Failure>) -> Value {
         Err(failure) => {
             document["ok"] = json!(false);
             document["error"] = json!({ "kind": failure.kind(), "message": failure.message() });
+            if let Failure::Shader(refusal) = &failure {
+                document["error"]["file"] = json!(refusal.file);
+                document["error"]["problems"] = json!(failure.problems());
+            }
         }
     }
     document

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{compile_options, open, read_source};
 use crate::args::{Check, Selection};
-use crate::report::{Failure, Report, diagnosis};
+use crate::report::{Failure, Report, diagnosis, problem_json};
 
 /// What was found in one file.
 struct Checked {
@@ -61,11 +61,10 @@ fn check_file(
     let mut checked = Checked { kernels: Vec::new(), assumed: Vec::new(), problems: Vec::new() };
     let source = match read_source(path) {
         Ok(source) => source,
-        Err(Failure::Work(text) | Failure::Usage(text)) => {
-            checked.problems.push(Problem::Other(text));
+        Err(failure) => {
+            checked.problems.push(Problem::Other(failure.message().to_owned()));
             return checked;
         }
-        Err(Failure::Unread) => return checked,
     };
     let outline = match Outline::read(&source) {
         Ok(outline) => outline,
@@ -156,13 +155,7 @@ fn to_json(path: &Path, checked: &Checked) -> Value {
         .problems
         .iter()
         .map(|problem| match problem {
-            Problem::Shader(error) => json!({
-                "line": error.location.map(|at| at.line),
-                "column": error.location.map(|at| at.column),
-                "kind": kind_name(&error.kind),
-                "message": error.message,
-                "rendered": error.rendered,
-            }),
+            Problem::Shader(error) => problem_json(error),
             Problem::Other(problem) => json!({ "kind": "other", "message": problem }),
         })
         .collect();
@@ -173,19 +166,4 @@ fn to_json(path: &Path, checked: &Checked) -> Value {
         "assumed": checked.assumed,
         "problems": problems,
     })
-}
-
-fn kind_name(kind: &scry_ir::ShaderErrorKind) -> &'static str {
-    use scry_ir::ShaderErrorKind as Kind;
-    match kind {
-        Kind::Parse => "parse",
-        Kind::Validation => "validation",
-        Kind::EntryPoint => "entry-point",
-        Kind::Override => "override",
-        Kind::Unsupported(_) => "unsupported",
-        Kind::NotCompute => "not-compute",
-        Kind::TooComplex => "too-complex",
-        Kind::Compiler => "compiler",
-        _ => "other",
-    }
 }

@@ -41,11 +41,11 @@ pub struct Notice {
 
 impl Notice {
     /// Work on `what` that begins now. Silent if standard error is no terminal.
-    pub fn start(what: &str, limit: &TimeLimit) -> Self {
+    pub fn start(what: &str, limit: Option<&TimeLimit>) -> Self {
         if !io::stderr().is_terminal() {
             return Self { stop: None, thread: None };
         }
-        let hint = match limit.time_limit {
+        let hint = match limit.and_then(|limit| limit.time_limit) {
             Some(limit) => format!("--time-limit {}", humantime::format_duration(limit)),
             None => "Ctrl+C stops it".to_owned(),
         };

@@ -92,17 +92,15 @@ fn compile_options(path: &Path, options: Options) -> CompileOptions {
 
 /// Why a source was refused. What the flags for choosing a kernel can mend is bad usage.
 fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
-    let text = report::diagnosis(path, error).trim_end().to_owned();
-    match error.kind {
+    let hint = match error.kind {
         ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {
             let names = outline.entry_points.join(", ");
-            Failure::Usage(format!("{text}\n  choose with --entry NAME: {names}"))
+            Some(format!("choose with --entry NAME: {names}"))
         }
-        ShaderErrorKind::Override => {
-            Failure::Usage(format!("{text}\n  overrides are given with --set NAME=VALUE"))
-        }
-        _ => Failure::Work(text),
-    }
+        ShaderErrorKind::Override => Some("overrides are given with --set NAME=VALUE".to_owned()),
+        _ => None,
+    };
+    Failure::refusal(path, error, hint)
 }
 
 /// The device of a selector; without one, the best there is.

@@ -8,6 +8,7 @@ mod machine;
 mod pages;
 mod run;
 mod run_bad;
+mod run_time;
 mod support;
 mod transcript;
 mod verify;

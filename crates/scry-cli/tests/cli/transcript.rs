@@ -55,24 +55,30 @@ impl Transcript {
     }
 }
 
-/// Text with `#` for each number that `ms` follows.
+/// Text with `#` for each time but those of command lines, such as `5 s`.
 fn without_times(text: &str) -> String {
-    let mut parts = text.split(" ms").peekable();
-    let mut shown = String::new();
-    while let Some(part) = parts.next() {
-        match parts.peek() {
-            None => shown.push_str(part),
-            Some(_) => {
-                let kept = part.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-                shown.push_str(kept.trim_end());
-                shown.push_str(" # ms");
+    let is_unit = |word: &str| {
+        let unit = word.trim_end_matches(|c: char| !c.is_alphabetic());
+        ["s", "ms", "µs"].contains(&unit)
+    };
+    let lines = text.split_inclusive('\n').map(|line| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let masked = words.iter().enumerate().map(|(at, word)| {
+            let next = words.get(at + 1).copied().unwrap_or_default();
+            match word.parse::<f64>() {
+                Ok(_) if is_unit(next) => "#",
+                _ if is_unit(word) && at > 0 && words[at - 1].parse::<f64>().is_ok() => {
+                    word.trim_start_matches(char::is_alphabetic)
+                }
+                _ => word,
             }
-        }
-    }
-    shown
+        });
+        masked.collect::<Vec<_>>().join(" ").replace("# ", "#")
+    });
+    lines.collect()
 }
 
 #[test]
 fn times_are_masked() {
-    assert_eq!(without_times("a  1.25 ms, b 3 ms; c"), "a # ms, b # ms; c");
+    assert_eq!(without_times("a  1.25 ms, 3 µs; (5 s) 60s\n7 s\n"), "a  #, #; (5 s) 60s\n#\n");
 }

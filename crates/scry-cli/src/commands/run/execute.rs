@@ -1,11 +1,15 @@
 //! A plan carried out on a device, with a clock.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use scry_gpu::{Binding, Buffer, CompileOptions, Device, Element, Launch};
+use scry_gpu::{Binding, Buffer, CompileOptions, Device, Element, GpuError, Kernel, Launch};
 
 use super::plan::{Plan, Planned};
+use super::repeat::Repeated;
 use super::results::{Finished, Results, Times};
+use crate::args::Run;
+use crate::commands::limit::Notice;
 use crate::data::Bytes;
 use crate::report::Failure;
 
@@ -21,12 +25,16 @@ unsafe impl Element for Raw {}
 /// Compiles, uploads, runs and downloads.
 pub fn execute(
     device: &Device,
+    args: &Run,
     source: &str,
     options: &CompileOptions,
     plan: Plan,
 ) -> Result<Results, Failure> {
     let start = Instant::now();
-    let kernel = device.compile_with(source, options)?;
+    let kernel = {
+        let _notice = Notice::start(&format!("compiling {}", args.file.display()), None);
+        device.compile_with(source, options).map_err(|error| refused(&args.file, error))?
+    };
     let compiled = start.elapsed();
 
     let start = Instant::now();
@@ -39,20 +47,14 @@ pub fn execute(
     let uploaded = start.elapsed();
 
     let mut launch = Launch::invocations(plan.invocations);
-    if let Some(bytes) = plan.immediates {
-        launch = launch.immediate_bytes(bytes);
+    if let Some(bytes) = &plan.immediates {
+        launch = launch.immediate_bytes(bytes.clone());
     }
-    let bindings: Vec<&dyn Binding> = buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
-    let mut batch = device.batch();
-    batch.run_configured(&kernel, &bindings, launch)?;
-    let start = Instant::now();
-    let stamps = batch.submit_timed()?;
-    let (computed, on_device) = match stamps.as_slice() {
-        [] => (start.elapsed(), false),
-        stamps => (stamps.iter().sum::<Duration>(), true),
-    };
+    let runs = Runs { device, kernel: &kernel, plan: &plan, buffers: &buffers, launch };
+    let times = runs.all(args)?;
 
     let start = Instant::now();
+    let invocations = plan.invocations;
     let mut finished = Vec::new();
     for (planned, buffer) in plan.buffers.into_iter().zip(&buffers) {
         if planned.output.is_some() {
@@ -63,16 +65,82 @@ pub fn execute(
     }
     Ok(Results {
         entry_point: kernel.entry_point().to_owned(),
-        invocations: plan.invocations,
+        invocations,
         finished,
         times: Times {
             compile: compiled,
             upload: uploaded,
-            gpu: computed,
-            on_device,
+            gpu: times.median(),
+            on_device: times.on_device,
             download: start.elapsed(),
         },
+        repeated: args.repeat.map(|_| times),
     })
+}
+
+/// A refusal of the device's compiler; one of the shader has its file.
+fn refused(path: &Path, error: GpuError) -> Failure {
+    match error {
+        GpuError::Shader(error) => Failure::shader(path, &error),
+        other => other.into(),
+    }
+}
+
+/// The launch, to be run once or repeatedly.
+struct Runs<'a> {
+    device: &'a Device,
+    kernel: &'a Kernel,
+    plan: &'a Plan,
+    buffers: &'a [Buffer<Raw>],
+    launch: Launch,
+}
+
+impl Runs<'_> {
+    /// Runs the kernel as often as `args` say, each time on the data that was given.
+    fn all(&self, args: &Run) -> Result<Repeated, Failure> {
+        let info = self.device.info();
+        let what = format!("kernel `{}` on {}", self.kernel.entry_point(), info.name);
+        let _notice = Notice::start(&what, Some(&args.limit));
+        let mut times = Vec::new();
+        for run in 0..args.repeat.unwrap_or(1) {
+            if run > 0 {
+                self.restore()?;
+            }
+            args.limit.set(self.device);
+            let time = self.once().map_err(|error| {
+                args.limit.failure(error, self.kernel.entry_point(), self.device)
+            })?;
+            self.device.set_time_limit(None);
+            times.push(time);
+        }
+        Ok(Repeated::new(&times))
+    }
+
+    /// How long a run took, and whether the device measured that.
+    fn once(&self) -> Result<(Duration, bool), GpuError> {
+        let bindings: Vec<&dyn Binding> =
+            self.buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
+        let mut batch = self.device.batch();
+        batch.run_configured(self.kernel, &bindings, self.launch.clone())?;
+        let start = Instant::now();
+        let stamps = batch.submit_timed()?;
+        Ok(match stamps.as_slice() {
+            [] => (start.elapsed(), false),
+            stamps => (stamps.iter().sum::<Duration>(), true),
+        })
+    }
+
+    /// Undoes what a run has written.
+    fn restore(&self) -> Result<(), Failure> {
+        for (planned, buffer) in self.plan.buffers.iter().zip(self.buffers) {
+            match &planned.data.bytes {
+                _ if !planned.slot.written => {}
+                Some(bytes) => buffer.write(bytemuck::cast_slice(bytes.as_slice()))?,
+                None => buffer.fill(Raw([0; 2]))?,
+            }
+        }
+        Ok(self.device.wait()?)
+    }
 }
 
 fn upload(device: &Device, planned: &Planned) -> Result<Buffer<Raw>, Failure> {

@@ -9,9 +9,11 @@ pub(super) mod grid;
 mod output;
 pub(super) mod plan;
 mod push;
+mod repeat;
 pub(super) mod request;
 mod results;
 pub(super) mod slot;
+mod values;
 
 use scry_ir::{Options, Outline, OverrideValue, Program};
 
@@ -42,7 +44,8 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let plan = plan::make(&request, loaded, program.interface())?;
 
     let device = open(args.on.device.as_deref())?;
-    let results = execute::execute(&device, &source, &compile_options(&args.file, options), plan)?;
+    let options = compile_options(&args.file, options);
+    let results = execute::execute(&device, args, &source, &options, plan)?;
     results.save()?;
     let mut report = results.report(&device, args.time);
     if request.uses_stdout() {

@@ -6,7 +6,8 @@ use scry_gpu::{BackendKind, Device};
 use serde_json::{Value, json};
 
 use super::plan::Planned;
-use super::{grid, output};
+use super::repeat::Repeated;
+use super::{grid, output, values};
 use crate::commands::table;
 use crate::data::array::preview;
 use crate::data::{Bytes, Dtype, Location};
@@ -22,6 +23,8 @@ pub struct Results {
     pub finished: Vec<Finished>,
     /// How long it took.
     pub times: Times,
+    /// The times of the runs, if `--repeat` asked for them.
+    pub repeated: Option<Repeated>,
 }
 
 /// A buffer and its content after the run.
@@ -38,7 +41,7 @@ pub struct Times {
     pub compile: Duration,
     /// Making the buffers and copying the inputs to them.
     pub upload: Duration,
-    /// The kernel.
+    /// The kernel; with `--repeat` the median.
     pub gpu: Duration,
     /// True if `gpu` is the device's own measure; else it is the time from submission to the end
     /// of the wait.
@@ -69,9 +72,10 @@ impl Results {
         let outputs: Vec<Value> = self.finished.iter().map(Finished::to_json).collect();
         Report::new(
             format!(
-                "{}: {launch} on {selector} {}\n{}",
+                "{}: {launch} on {selector} {}\n{}{}",
                 self.entry_point,
                 info.name,
+                self.repeated.as_ref().map(Repeated::text).unwrap_or_default(),
                 table(&rows, "  ")
             ),
             json!({
@@ -80,6 +84,7 @@ impl Results {
                 "device": { "selector": selector, "name": info.name },
                 "outputs": outputs,
                 "seconds": self.times.to_json(),
+                "repeat": self.repeated.as_ref().map(Repeated::to_json),
             }),
         )
     }
@@ -116,12 +121,16 @@ impl Finished {
     fn to_json(&self) -> Value {
         let Planned { slot, data, .. } = &self.planned;
         let lost = output::not_finite(self);
+        let values = slot.dtype.map(|dtype| values::values(dtype, &self.bytes));
+        let (values, truncated) = values.unwrap_or_default();
         json!({
             "name": slot.name,
             "type": slot.type_text,
             "dtype": slot.dtype.map(|dtype| dtype.name()),
             "shape": data.shape.0,
             "bytes": self.bytes.len(),
+            "values": values,
+            "values_truncated": truncated,
             "file": self.location().map(ToString::to_string),
             "written_as": self.cast().map(Dtype::name),
             "not_finite": lost.map(|lost| json!({ "count": lost.count, "first": lost.index })),

@@ -79,9 +79,8 @@ fn verify_file(
     devices: &(Device, Vec<Device>),
 ) -> Result<Vec<Verified>, Failure> {
     let noted = |outcome: Result<Verified, Failure>| match outcome {
-        Err(Failure::Work(problem) | Failure::Usage(problem)) if args.files.len() > 1 => {
-            Ok(Verified::failed(path, problem))
-        }
+        Err(Failure::Unread) => Err(Failure::Unread),
+        Err(failure) if args.files.len() > 1 => Ok(Verified::failed(path, failure)),
         outcome => outcome,
     };
     let read = read_source(path).and_then(|source| {
@@ -175,7 +174,7 @@ fn compare(
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
     let notice = |device| {
         let what = format!("kernel `{kernel}` on {}", verdicts::title(device));
-        Notice::start(&what, &args.limit)
+        Notice::start(&what, Some(&args.limit))
     };
     let expected = {
         let _notice = notice(reference);

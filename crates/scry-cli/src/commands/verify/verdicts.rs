@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::commands::run::grid;
 use crate::commands::table;
+use crate::report::Failure;
 
 /// What became of one file.
 pub struct Verified {
@@ -21,7 +22,7 @@ pub struct Verified {
     /// The others.
     pub tried: Vec<Tried>,
     /// Why nothing could be compared.
-    pub problem: Option<String>,
+    pub problem: Option<Failure>,
 }
 
 /// What became of one device.
@@ -44,14 +45,14 @@ pub fn device_json(device: &Device) -> Value {
 
 impl Verified {
     /// A file that nothing could be compared for.
-    pub fn failed(path: &Path, problem: String) -> Self {
+    pub fn failed(path: &Path, failure: Failure) -> Self {
         Self {
             path: path.to_owned(),
             kernel: String::new(),
             invocations: [0; 3],
             reference: None,
             tried: Vec::new(),
-            problem: Some(problem),
+            problem: Some(failure),
         }
     }
 
@@ -68,7 +69,7 @@ impl Verified {
     pub fn text(&self) -> String {
         let path = self.path.display();
         let Some(reference) = &self.reference else {
-            let problem = self.problem.as_deref().unwrap_or_default();
+            let problem = self.problem.as_ref().map(Failure::message).unwrap_or_default();
             // A refused shader begins with its path already.
             return match problem.starts_with(&path.to_string()) {
                 true => format!("{problem}\n"),
@@ -95,7 +96,8 @@ impl Verified {
         json!({
             "file": self.path.display().to_string(),
             "agrees": self.agrees(),
-            "problem": self.problem,
+            "problem": self.problem.as_ref().map(Failure::message),
+            "problems": self.problem.as_ref().map_or_else(Vec::new, Failure::problems),
             "kernel": self.kernel,
             "invocations": self.invocations,
             "devices": self.tried.iter().map(Tried::to_json).collect::<Vec<_>>(),

@@ -1,0 +1,117 @@
+//! The times of repeated runs of a kernel.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+/// What `--repeat` measured: one time for each run, at least one.
+pub struct Repeated {
+    /// Shortest first.
+    sorted: Vec<Duration>,
+    /// True if the times are the device's own; else they are those from the submission to the end
+    /// of the wait.
+    pub on_device: bool,
+}
+
+impl Repeated {
+    /// The times of all runs, in any order, each with whether the device measured it.
+    pub fn new(times: &[(Duration, bool)]) -> Self {
+        let mut sorted: Vec<Duration> = times.iter().map(|(time, _)| *time).collect();
+        sorted.sort();
+        Self { sorted, on_device: times.iter().all(|(_, on_device)| *on_device) }
+    }
+
+    /// The time in the middle.
+    pub fn median(&self) -> Duration {
+        self.quantile(2)
+    }
+
+    /// The time below which `quarters` of the runs are, between two runs where it falls there.
+    fn quantile(&self, quarters: usize) -> Duration {
+        let last = self.sorted.len() - 1;
+        let (at, rest) = (last * quarters / 4, (last * quarters % 4) as f64 / 4.0);
+        let (low, high) = (self.sorted[at], self.sorted[(at + 1).min(last)]);
+        low + (high - low).mul_f64(rest)
+    }
+
+    fn extremes(&self) -> (Duration, Duration) {
+        (self.sorted[0], self.sorted[self.sorted.len() - 1])
+    }
+
+    /// Which clock it was.
+    fn clock(&self) -> &'static str {
+        if self.on_device { "device timestamps" } else { "wall clock, submission included" }
+    }
+
+    /// For people: one line.
+    pub fn text(&self) -> String {
+        let (min, max) = self.extremes();
+        let runs = match self.sorted.len() {
+            1 => "1 run".to_owned(),
+            count => format!("{count} runs"),
+        };
+        let [median, min, max] = [self.median(), min, max].map(time_text);
+        let [low, high] = [1, 3].map(|quarters| time_text(self.quantile(quarters)));
+        let clock = self.clock();
+        format!(
+            "{runs}: median {median}, quartiles {low} to {high}, all {min} to {max} ({clock})\n"
+        )
+    }
+
+    /// For programs, in seconds.
+    pub fn to_json(&self) -> Value {
+        let (min, max) = self.extremes();
+        let quartiles = [1, 3].map(|quarters| self.quantile(quarters).as_secs_f64());
+        json!({
+            "runs": self.sorted.len(),
+            "median": self.median().as_secs_f64(),
+            "quartiles": quartiles,
+            "min": min.as_secs_f64(),
+            "max": max.as_secs_f64(),
+            "by_device_timestamps": self.on_device,
+        })
+    }
+}
+
+/// A time with a fitting unit.
+fn time_text(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        0.0..0.001 => format!("{:.2} µs", seconds * 1e6),
+        0.001..1.0 => format!("{:.3} ms", seconds * 1e3),
+        _ => format!("{seconds:.3} s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeated(milliseconds: &[u64]) -> Repeated {
+        let time = |ms: &u64| (Duration::from_millis(*ms), true);
+        Repeated::new(&milliseconds.iter().map(time).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn medians_and_quartiles_are_those_of_numpy() {
+        assert_eq!(repeated(&[3]).median(), Duration::from_millis(3));
+        assert_eq!(repeated(&[4, 1]).median(), Duration::from_micros(2500));
+        let five = repeated(&[50, 10, 40, 20, 30]);
+        let quartiles = [1, 2, 3].map(|quarters| five.quantile(quarters).as_millis());
+        assert_eq!(quartiles, [20, 30, 40]);
+        // numpy.percentile([1, 2, 3, 4], [25, 75]) is [1.75, 3.25].
+        let four = repeated(&[1, 2, 3, 4]);
+        assert_eq!([1, 3].map(|quarters| four.quantile(quarters).as_micros()), [1750, 3250]);
+    }
+
+    #[test]
+    fn the_spread_and_the_clock_are_said() {
+        let text = repeated(&[2, 1, 9]).text();
+        let wanted = "3 runs: median 2.000 ms, quartiles 1.500 ms to 5.500 ms, all 1.000 ms to \
+                      9.000 ms (device timestamps)\n";
+        assert_eq!(text, wanted);
+        let mixed = [(Duration::from_micros(5), true), (Duration::from_secs(2), false)];
+        let text = Repeated::new(&mixed).text();
+        assert!(text.contains("all 5.00 µs to 2.000 s (wall clock"), "{text}");
+    }
+}

@@ -1,0 +1,67 @@
+//! The numbers of an output as JSON.
+
+use serde_json::{Value as Json, json};
+
+use crate::data::dtype::{Value, Visitor};
+use crate::data::{Bytes, Dtype};
+
+/// Numbers of an output that the document has at most.
+pub const MOST: usize = 1024;
+
+/// The first numbers of an array, [`MOST`] of them at most, and whether that is not all.
+///
+/// Floats are the shortest decimals that read back as the same number of their type. What JSON has
+/// no number for is text: `NaN`, `inf`, `-inf`.
+pub fn values(dtype: Dtype, bytes: &Bytes) -> (Json, bool) {
+    dtype.visit(Values(bytes))
+}
+
+struct Values<'a>(&'a Bytes);
+
+impl Visitor for Values<'_> {
+    type Output = (Json, bool);
+
+    fn visit<T: Value>(self) -> (Json, bool) {
+        let values = self.0.values::<T>();
+        let shown = values.iter().take(MOST).map(|value| number(&value.text()));
+        (Json::Array(shown.collect()), values.len() > MOST)
+    }
+}
+
+/// A number as it is spelled.
+fn number(text: &str) -> Json {
+    let whole =
+        || text.parse::<u64>().map(Json::from).or_else(|_| text.parse::<i64>().map(Json::from));
+    match (text, whole(), text.parse::<f64>()) {
+        ("-0", ..) => json!(-0.0),
+        (_, Ok(whole), _) => whole,
+        (_, _, Ok(float)) if float.is_finite() => json!(float),
+        _ => json!(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_spelled_shortest() {
+        for text in ["0.1", "-0.0", "1e-7", "18446744073709551615", "-9223372036854775808", "7"] {
+            assert_eq!(number(text).to_string(), text);
+        }
+        assert_eq!(number("-0").to_string(), "-0.0");
+        assert_eq!(number(&0.1f32.to_string()).to_string(), "0.1");
+        for text in ["NaN", "inf", "-inf"] {
+            assert_eq!(number(text), Json::from(text));
+        }
+    }
+
+    #[test]
+    fn long_arrays_are_cut() {
+        let long = Bytes::zeroed(4 * MOST + 4).unwrap();
+        let (shown, cut) = values(Dtype::U32, &long);
+        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MOST), true));
+        let (shown, cut) = values(Dtype::F64, &Bytes::zeroed(8 * MOST).unwrap());
+        assert_eq!((shown.as_array().map(Vec::len), cut), (Some(MOST), false));
+    }
+}
