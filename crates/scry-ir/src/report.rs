@@ -64,7 +64,7 @@ impl Report {
             kind: self.kind.clone(),
             label: None,
             location: first.map(|span| location(span, source)),
-            rendered: self.annotate(&message, first, source),
+            rendered: self.annotate(&message, first, source).trim_end().to_owned(),
             message,
         }
     }
