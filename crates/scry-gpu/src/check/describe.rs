@@ -112,10 +112,17 @@ fn scalar(
     let name = rust_name(host.layout, host.type_name);
     let found = rust.map_or_else(|| "nothing".to_owned(), |scalar| scalar.to_string());
     if it.field.is_none() && it.member.is_none() {
-        return Mismatch {
-            problem: format!("the data is {name}, but {wgsl} is made of {wanted}"),
-            remedy: format!("give data of type {wanted}, or change the declaration"),
+        let problem = match rust {
+            Some(_) => format!("the data is {name}, but {wgsl} is made of {wanted}"),
+            None => format!(
+                "the data is {name}, {} bytes, but {wgsl} has {}",
+                host.size,
+                wgsl.fixed_size()
+            ),
         };
+        let host_type = host_type(wgsl).unwrap_or_else(|| wanted.to_string());
+        let remedy = format!("give data of type {host_type}, or change the declaration");
+        return Mismatch { problem, remedy };
     }
     let left = match it.field {
         Some((field, at)) => format!("field `{field}` at byte {at} is made of {found}"),
@@ -131,6 +138,22 @@ fn scalar(
     Mismatch {
         problem: format!("in Rust {left}, in WGSL {right}"),
         remedy: "declare the same fields on both sides, in the same order".into(),
+    }
+}
+
+/// The Rust type of one value of a WGSL type, if it is made of scalars without gaps.
+pub(super) fn host_type(wgsl: &TypeLayout) -> Option<String> {
+    match wgsl {
+        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => Some(scalar.to_string()),
+        TypeLayout::Vector { len, scalar } => Some(format!("[{scalar}; {len}]")),
+        TypeLayout::Matrix { columns, rows, scalar, stride } => (*stride
+            == u32::from(rows * scalar.width))
+        .then(|| format!("[[{scalar}; {rows}]; {columns}]")),
+        TypeLayout::Array { element, len: Some(len), stride } => (u64::from(*stride)
+            == element.fixed_size())
+        .then(|| host_type(element))?
+        .map(|element| format!("[{element}; {len}]")),
+        TypeLayout::Array { len: None, .. } | TypeLayout::Struct { .. } => None,
     }
 }
 

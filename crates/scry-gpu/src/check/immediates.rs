@@ -2,6 +2,7 @@
 
 use scry_ir::{Immediates, Interface, TypeLayout};
 
+use super::describe;
 use super::types::{self, Host, Mismatch};
 use crate::element::ElementLayout;
 use crate::error::{ArgumentError, GpuError, Result};
@@ -72,10 +73,12 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
         true => String::new(),
         false => format!(", or {used} without the unused bytes at its end"),
     };
-    Mismatch {
-        problem: format!("{given} bytes were given, but {} has {whole}{without}", declared.layout),
-        remedy: "give a #[repr(C)] struct with the same fields".into(),
-    }
+    let remedy = match describe::host_type(&declared.layout) {
+        Some(host_type) => format!("give data of type {host_type}"),
+        None => "give a #[repr(C)] struct with the same fields".into(),
+    };
+    let problem = format!("{given} bytes were given, but {} has {whole}{without}", declared.layout);
+    Mismatch { problem, remedy }
 }
 
 /// Bytes up to the end of the last scalar.

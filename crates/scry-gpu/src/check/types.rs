@@ -190,8 +190,9 @@ impl Part<'_> {
 
     /// The scalar that a byte belongs to; `None` past the end, or where the layout is unknown.
     fn scalar_at(self, at: u64) -> Option<Scalar> {
-        match self.narrow(at, 1).0.layout {
-            ElementLayout::Scalar(scalar) => Some(*scalar),
+        let (part, at) = self.narrow(at, 1);
+        match part.layout {
+            ElementLayout::Scalar(scalar) if at % part.period < part.size => Some(*scalar),
             _ => None,
         }
     }

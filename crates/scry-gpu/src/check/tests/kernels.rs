@@ -143,8 +143,46 @@ fn immediates_are_checked_like_buffers() {
     );
     assert_eq!(
         give(&scale, [1.0f32, 2.0]).unwrap_err(),
-        "kernel `main`, `scale` (var<immediate>): 8 bytes were given, but f32 has 4; help: give a \
-         #[repr(C)] struct with the same fields"
+        "kernel `main`, `scale` (var<immediate>): 8 bytes were given, but f32 has 4; help: give \
+         data of type f32"
+    );
+}
+
+#[test]
+fn a_scalar_for_a_vector_names_the_vector() {
+    let kernel = |layout| kernel_with_immediates("p", layout);
+    assert_eq!(
+        give(&kernel(vec(4)), 1.0f32).unwrap_err(),
+        "kernel `main`, `p` (var<immediate>): the data is f32, 4 bytes, but vec4<f32> has 16; \
+         help: give data of type [f32; 4], or change the declaration"
+    );
+    assert_eq!(
+        give(&kernel(vec(2)), 1u32).unwrap_err(),
+        "kernel `main`, `p` (var<immediate>): the data is u32, but vec2<f32> is made of f32; help: \
+         give data of type [f32; 2], or change the declaration"
+    );
+    assert_eq!(
+        give(&kernel(mat(2, 4)), [0.0f32; 4]).unwrap_err(),
+        "kernel `main`, `p` (var<immediate>): the data is [f32; 4], 16 bytes, but mat2x4<f32> has \
+         32; help: give data of type [[f32; 4]; 2], or change the declaration"
+    );
+    assert_eq!(
+        give(&kernel(vec(4)), [0.0f32; 5]).unwrap_err(),
+        "kernel `main`, `p` (var<immediate>): 20 bytes were given, but vec4<f32> has 16; help: \
+         give data of type [f32; 4]"
+    );
+    assert!(give(&kernel(vec(4)), [0.0f32; 4]).is_ok());
+}
+
+#[test]
+fn data_that_ends_early_says_where() {
+    let float = TypeLayout::Scalar(Scalar::F32);
+    let members = [("a", 0, float.clone()), ("b", 4, float)];
+    let kernel = kernel_with_immediates("params", structure("Params", 8, &members));
+    assert_eq!(
+        give(&kernel, 1.0f32).unwrap_err(),
+        "kernel `main`, `params` (var<immediate>): in Rust f32 ends at byte 4, in WGSL `b` at byte \
+         4 is f32; help: declare the same fields on both sides, in the same order"
     );
 }
 
