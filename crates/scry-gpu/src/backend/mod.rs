@@ -22,6 +22,15 @@ use crate::driver::Adapter;
 use crate::info::BackendKind;
 use crate::library::LibraryStatus;
 
+/// A buffer as errors name it: by its label, if it has one.
+#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
+fn named_buffer(label: &str) -> String {
+    match label {
+        "" => "an unnamed buffer".to_owned(),
+        label => format!("`{label}`"),
+    }
+}
+
 /// Why a backend has no device, and what would change that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Absence {

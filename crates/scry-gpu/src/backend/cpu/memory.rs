@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use scry_cpu::{Memory, Span};
 
 use super::info;
+use crate::backend::named_buffer;
 use crate::error::{GpuError, OutOfMemoryError, Result};
 use crate::info::DeviceInfo;
 
@@ -74,7 +75,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             device: info.name.clone(),
             requested: size,
-            label: label.to_owned(),
+            label: named_buffer(label),
             detail: format!(
                 "this device's buffers hold {allocated} of {capacity} bytes of the machine's \
                  memory{system}"

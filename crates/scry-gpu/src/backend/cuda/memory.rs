@@ -9,6 +9,7 @@ use super::gpu::Gpu;
 use super::lock;
 use super::pinned::{self, Place, Shelves};
 use super::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
+use crate::backend::named_buffer;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 
@@ -216,7 +217,7 @@ impl Heap {
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
         GpuError::TooLarge(TooLargeError {
-            what: format!("{} of memory", named(label)),
+            what: format!("{} of memory", named_buffer(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
@@ -252,17 +253,10 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             device,
             requested: size,
-            label: named(label),
+            label: named_buffer(label),
             detail,
             help: help.to_owned(),
         })
-    }
-}
-
-fn named(label: &str) -> String {
-    match label {
-        "" => "an unnamed buffer".to_owned(),
-        label => format!("`{label}`"),
     }
 }
 

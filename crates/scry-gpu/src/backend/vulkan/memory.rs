@@ -9,6 +9,7 @@ use super::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
 use super::gpu::Gpu;
 use super::idle::Idle;
 use super::lock;
+use crate::backend::named_buffer;
 use crate::driver::MemoryKind;
 use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::info::DeviceKind;
@@ -160,7 +161,7 @@ impl Heap {
 
     fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
         GpuError::TooLarge(TooLargeError {
-            what: format!("{} of memory", named(label)),
+            what: format!("{} of memory", named_buffer(label)),
             requested: format!("{size} bytes"),
             device: self.gpu.info.name.clone(),
             limit: format!("{limit} bytes"),
@@ -211,7 +212,7 @@ impl Heap {
         GpuError::OutOfMemory(OutOfMemoryError {
             device: self.gpu.info.name.clone(),
             requested: size,
-            label: named(label),
+            label: named_buffer(label),
             detail: format!(
                 "{budget}, and {} allocations hold {} bytes{largest}",
                 held.len(),
@@ -242,7 +243,7 @@ fn largest(held: &[&Held]) -> Vec<String> {
     let mut left = held.to_vec();
     let mut told = Vec::new();
     while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
-        told.push(format!("{} ({} bytes)", named(&of.label), of.size));
+        told.push(format!("{} ({} bytes)", named_buffer(&of.label), of.size));
         left.remove(at);
         if told.len() == 5 {
             break;
@@ -257,13 +258,6 @@ fn idle_limit(kind: DeviceKind, memory: u64) -> u64 {
         // Its blocks are kept by the allocator already.
         DeviceKind::Software => 0,
         _ => memory / 16,
-    }
-}
-
-fn named(label: &str) -> String {
-    match label {
-        "" => "an unnamed buffer".to_owned(),
-        label => format!("`{label}`"),
     }
 }
 

@@ -124,7 +124,9 @@ fn memory_that_there_is_not_is_refused_with_what_holds_the_rest() {
     let error = driver.allocate(MemoryKind::Device, (1 << 19) + 1, "weights").unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, GpuError::OutOfMemory(_)), "{text}");
-    assert!(text.contains("524289 bytes asked for weights"), "{text}");
+    assert!(text.contains("524289 bytes asked for `weights`;"), "{text}");
+    let unnamed = driver.allocate(MemoryKind::Device, (1 << 19) + 1, "").unwrap_err().to_string();
+    assert!(unnamed.contains("524289 bytes asked for an unnamed buffer;"), "{unnamed}");
     assert!(text.contains("buffers hold 524288 of 1048576 bytes"), "{text}");
     driver.free(held);
     driver.allocate(MemoryKind::Device, 1 << 20, "").unwrap();
