@@ -7,11 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scry_ir::OverrideValue;
 
-use crate::help::{COMPLETIONS_HELP, MAN_HELP, RUN_HELP};
+use crate::help::{COMPLETIONS_HELP, MAN_HELP, RUN_HELP, SCRY_HELP};
 
 /// Check, run and inspect WGSL compute kernels.
 #[derive(Debug, Parser)]
-#[command(name = "scry", version, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "scry", version, arg_required_else_help = true, after_help = SCRY_HELP)]
 pub struct Cli {
     /// Print one JSON document instead of text.
     #[arg(long, global = true)]
@@ -20,8 +20,6 @@ pub struct Cli {
     #[command(subcommand)]
     pub command: Command,
 }
-
-const EXIT_CODES: &str = "Exit codes: 0 done, 1 the work failed, 2 bad usage.";
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]

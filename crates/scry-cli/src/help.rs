@@ -1,5 +1,18 @@
 //! Longer texts of `--help`.
 
+/// `scry --help`.
+pub const SCRY_HELP: &str = "\
+Environment:
+  SCRY_DEVICE           device of commands without --device: a selector such as cpu or vulkan:1
+  SCRY_CACHE_DIR        folder of the cache of compiled kernels, or `off`
+  SCRY_VALIDATE         1 turns on Vulkan's validation layer
+  CUDA_VISIBLE_DEVICES  which GPUs NVIDIA's driver shows
+  RUST_LOG              what is logged to standard error, such as scry=debug
+  NO_COLOR              turns colours off if it is not empty; CLICOLOR_FORCE=1 turns them on, also
+                        where the output is not a terminal
+
+Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+
 /// `scry completions --help`.
 pub const COMPLETIONS_HELP: &str = "\
 Examples:

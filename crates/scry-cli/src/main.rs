@@ -5,6 +5,7 @@ mod commands;
 mod data;
 mod help;
 mod report;
+mod style;
 
 use std::process::ExitCode;
 

@@ -11,6 +11,8 @@ use scry_gpu::{ErrorKind, GpuError};
 use scry_ir::{ShaderError, ShaderErrorKind};
 use serde_json::{Value, json};
 
+use crate::style;
+
 /// Version of the JSON documents. It grows when a field changes its meaning or goes away.
 const JSON_VERSION: u32 = 1;
 
@@ -131,6 +133,11 @@ impl Failure {
 
 impl From<GpuError> for Failure {
     fn from(error: GpuError) -> Self {
+        if let GpuError::Shader(error) = &error {
+            // The rendered text has the heading that every message gets.
+            let text = error.to_string();
+            return Self::Work(text.strip_prefix("error: ").unwrap_or(&text).to_owned());
+        }
         match error.kind() {
             // Larger than the device takes is the device's matter, not a slip on the command line.
             ErrorKind::Usage if !matches!(error, GpuError::TooLarge(_)) => {
@@ -141,7 +148,7 @@ impl From<GpuError> for Failure {
     }
 }
 
-/// `file:line:col: message`, and the annotated source below it.
+/// `file:line:col: message`, and the annotated source below it, in which the file has its name.
 pub fn diagnosis(path: &Path, error: &ShaderError) -> String {
     let path = path.display();
     let mut text = match error.location {
@@ -190,7 +197,7 @@ pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) ->
         Err(failure) => failure.exit_code(),
     };
     let written = if as_json {
-        print(&format!("{:#}\n", document(command, outcome)))
+        print_bytes(format!("{:#}\n", document(command, outcome)).as_bytes())
     } else {
         match outcome {
             Ok(report) => print(&report.text),
@@ -229,14 +236,20 @@ fn document(command: &str, outcome: Result<Report, Failure>) -> Value {
     document
 }
 
-/// Writes text to standard output.
+/// Writes text to standard output, with colours on a terminal.
 pub fn print(text: &str) -> Result<(), Failure> {
-    print_bytes(text.as_bytes())
+    match style::is_wanted(&io::stdout()) {
+        true => write_to(anstream::stdout().lock(), style::paint(text).as_bytes()),
+        false => print_bytes(text.as_bytes()),
+    }
 }
 
 /// Writes bytes to standard output.
 pub fn print_bytes(bytes: &[u8]) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    write_to(io::stdout().lock(), bytes)
+}
+
+fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Failure::Unread),
         Err(error) => Err(Failure::Work(format!("standard output: {error}"))),
@@ -263,9 +276,12 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Writes a line to standard error. If that fails, there is nobody left to tell.
+/// Writes a line to standard error, with colours on a terminal. That it fails cannot be reported.
 pub fn note(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+    let _ = match style::is_wanted(&io::stderr()) {
+        true => writeln!(anstream::stderr().lock(), "{}", style::paint(text)),
+        false => writeln!(io::stderr().lock(), "{text}"),
+    };
 }
 
 fn complain(message: &str) {

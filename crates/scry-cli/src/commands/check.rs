@@ -136,7 +136,10 @@ fn text(path: &Path, checked: &Checked) -> String {
     let mut text = String::new();
     for problem in problems {
         match problem {
-            Problem::Shader(error) => text.push_str(&diagnosis(path, error)),
+            Problem::Shader(error) => {
+                text.push_str(&diagnosis(path, error));
+                text.push('\n');
+            }
             Problem::Other(problem) => text.push_str(&format!("{problem}\n")),
         }
     }

@@ -5,6 +5,7 @@ mod data;
 mod emit;
 mod fuzz;
 mod machine;
+mod messages;
 mod pages;
 mod run;
 mod run_bad;

@@ -103,6 +103,7 @@ impl Workplace {
             .current_dir(self.folder.path())
             .env("SCRY_CACHE_DIR", self.path("cache"))
             .env("SCRY_DEVICE", &self.device)
+            .env_remove("CLICOLOR_FORCE")
             .stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if self.without_driver {

@@ -42,7 +42,9 @@ pub fn bytes(
     for (name, text) in given {
         let Some(at) = leaves.iter().position(|leaf| leaf.name == *name) else {
             let list = listed(leaves.iter());
-            return Err(Failure::usage(format!("--push {name}: there is none of it, only {list}")));
+            return Err(Failure::usage(format!(
+                "--push {name}: the kernel's immediates have no `{name}`; they have {list}"
+            )));
         };
         if !std::mem::replace(&mut missing[at], false) {
             return Err(Failure::usage(format!("--push {name} is given twice")));
@@ -98,11 +100,13 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
     let parts: Vec<&str> = text.split(',').map(str::trim).collect();
     let wrong = |problem: String| Failure::usage(format!("--push {}={text}: {problem}", leaf.name));
     if parts.len() != leaf.offsets.len() {
+        let (given, wanted) = (parts.len(), leaf.offsets.len());
+        let example: Vec<String> = (1..=wanted).map(|value| value.to_string()).collect();
         return Err(wrong(format!(
-            "{} takes {} values with commas between them, not {}",
+            "{given} values were given, but {} has {wanted}; help: write --push {}={}",
             leaf.type_text,
-            leaf.offsets.len(),
-            parts.len()
+            leaf.name,
+            example.join(",")
         )));
     }
     for (part, offset) in parts.iter().zip(&leaf.offsets) {
@@ -115,7 +119,7 @@ fn put(leaf: &Leaf, text: &str, bytes: &mut [u8]) -> Result<(), Failure> {
 
 /// The bytes of a number, if it is one of the type.
 fn encode(text: &str, scalar: Scalar) -> Result<Vec<u8>, String> {
-    let none = || format!("`{text}` is no value of {scalar}");
+    let none = || format!("`{text}` is not a number of type {scalar}");
     if scalar.kind == ScalarKind::Float {
         return float(text, scalar.width).ok_or_else(none)?.map_err(|largest| {
             format!(

@@ -1,0 +1,85 @@
+//! Colours on terminals: of what messages begin with, and of the lines of a source.
+//!
+//! Whether there are any is decided by anstream: `NO_COLOR` and `CLICOLOR_FORCE` count first, then
+//! whether the stream is a terminal that has colours.
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+
+const ERROR: Style = AnsiColor::Red.on_default().bold();
+const NOTE: Style = AnsiColor::Cyan.on_default().bold();
+/// Line numbers, and the frame of a source.
+const FRAME: Style = AnsiColor::Blue.on_default().bold();
+
+/// What messages and the notes below a source begin with.
+const HEADINGS: [(&str, Style); 4] =
+    [("error:", ERROR), ("warning:", ERROR), ("note:", NOTE), ("help:", NOTE)];
+
+/// True if text on this stream is coloured.
+pub fn is_wanted(stream: &impl anstream::stream::RawStream) -> bool {
+    AutoStream::choice(stream) != ColorChoice::Never
+}
+
+/// The text with colours.
+pub fn paint(text: &str) -> String {
+    text.split_inclusive('\n').map(line).collect()
+}
+
+fn line(line: &str) -> String {
+    if let Some(end) = frame_end(line) {
+        let (frame, text) = line.trim_end_matches('\n').split_at(end);
+        let end = if line.ends_with('\n') { "\n" } else { "" };
+        return format!("{}{}{end}", styled(frame, FRAME), styled(text, style_below(frame, text)));
+    }
+    let heading = HEADINGS.iter().find(|(heading, _)| line.starts_with(heading));
+    let painted = match heading {
+        Some((heading, style)) => format!("{}{}", styled(heading, *style), &line[heading.len()..]),
+        None => line.to_owned(),
+    };
+    // The remedy stands at the end of a message.
+    painted.replace("; help: ", &format!("; {} ", styled("help:", NOTE)))
+}
+
+/// The style of what is beside a frame: of the marks below a line of the source, which alone has a
+/// number.
+fn style_below(frame: &str, text: &str) -> Style {
+    let numbered = frame.contains(|c: char| c.is_ascii_digit());
+    match text.trim_start().chars().next() {
+        Some('^') if !numbered => ERROR,
+        Some('-' | '\'') if !numbered => FRAME,
+        _ => Style::new(),
+    }
+}
+
+/// Where the frame at the beginning of a source's line ends: line number and bar, or a corner.
+fn frame_end(line: &str) -> Option<usize> {
+    let start =
+        line.len() - line.trim_start_matches(|c: char| c == ' ' || c.is_ascii_digit()).len();
+    let mark = ["│", "┌─", "="].into_iter().find(|mark| line[start..].starts_with(mark))?;
+    // A text that begins with `=` has no indentation.
+    (start > 0).then_some(start + mark.len())
+}
+
+fn styled(text: &str, style: Style) -> String {
+    match style.is_plain() || text.is_empty() {
+        true => text.to_owned(),
+        false => format!("{style}{text}{style:#}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colours_change_no_text() {
+        let text = "error: k.wgsl:1:2: no `x`\n  ┌─ k.wgsl:1:2\n  │\n1 │ let x = y; // = 2\n  \
+                    │         ^ unknown\n  │\n  = note: see\n\nnote: that; help: this\n= 1\nend";
+        let painted = paint(text);
+        assert_eq!(anstream::adapter::strip_str(&painted).to_string(), text);
+        assert!(painted.contains("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m k.wgsl"), "{painted:?}");
+        assert!(painted.contains("\u{1b}[34m1 │\u{1b}[0m let x = y; // = 2\n"), "{painted:?}");
+        assert!(painted.contains("\u{1b}[31m         ^ unknown\u{1b}[0m\n"), "{painted:?}");
+        assert!(painted.contains("\u{1b}[36mhelp:\u{1b}[0m this\n= 1\nend"), "{painted:?}");
+    }
+}

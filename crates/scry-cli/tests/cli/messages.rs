@@ -1,0 +1,85 @@
+//! The words of messages, and their colours.
+
+use crate::support::{Outcome, Workplace};
+use crate::transcript::Transcript;
+
+const BAD: &str = "\
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3u) {
+    x[id.x] = y;
+}
+";
+
+const FILL: &str = "\
+var<immediate> p: vec4f;
+@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&x) { x[id.x] = p.y; }
+}
+";
+
+#[test]
+fn errors_read_well() {
+    let mut told = Transcript::new("messages");
+    told.place.write("bad.wgsl", BAD);
+    told.place.write("fill.wgsl", FILL);
+    told.run(&["check", "bad.wgsl", "fill.wgsl", "bad.wgsl"]);
+    told.run(&["run", "bad.wgsl", "--inout", "x=zeros:f32:8"]);
+    told.run(&["reflect", "bad.wgsl"]);
+    told.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
+    told.run(&["verify", "bad.wgsl"]);
+    let fill = ["run", "fill.wgsl", "--inout", "x=zeros:f32:8"];
+    for push in ["p=1", "p=1,2,3,1e999", "p=1,2,3,x", "q=1,2,3,4", "p=0.1,1e-9,3,4"] {
+        told.run(&[&fill[..], &["--push", push]].concat());
+    }
+    told.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
+    told.compare();
+}
+
+/// Runs with these variables in the environment.
+fn coloured(place: &Workplace, arguments: &[&str], variables: &[(&str, &str)]) -> Outcome {
+    let output = place.command(arguments).envs(variables.iter().copied()).output();
+    let output = output.expect("the program was built");
+    Outcome {
+        code: output.status.code().expect("ended by itself"),
+        stdout: String::from_utf8(output.stdout).expect("text"),
+        stderr: String::from_utf8(output.stderr).expect("text"),
+    }
+}
+
+#[test]
+fn colours_are_for_terminals_unless_forced() {
+    const FORCED: (&str, &str) = ("CLICOLOR_FORCE", "1");
+    const NONE: (&str, &str) = ("NO_COLOR", "1");
+    let place = Workplace::without_driver();
+    place.write("bad.wgsl", BAD);
+    for arguments in [&["check", "bad.wgsl"][..], &["run", "bad.wgsl", "--out", "x"]] {
+        let plain = place.scry(arguments).ends(1);
+        let forced = coloured(&place, arguments, &[FORCED]);
+        let none = coloured(&place, arguments, &[FORCED, NONE]);
+        let text = |outcome: &Outcome| format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(!text(&plain).contains('\u{1b}'), "{plain:?}");
+        assert_eq!(text(&none), text(&plain));
+        assert!(text(&forced).contains("\u{1b}[31m               ^ unknown"), "{forced:?}");
+        assert_eq!(anstream::adapter::strip_str(&text(&forced)).to_string(), text(&plain));
+    }
+    let failed = coloured(&place, &["run", "none.wgsl"], &[FORCED]);
+    assert!(
+        failed.stderr.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m none.wgsl"),
+        "{failed:?}"
+    );
+    // Documents for programs, and data, have none.
+    let document = coloured(&place, &["check", "bad.wgsl", "--json"], &[FORCED]);
+    assert!(!document.stdout.contains('\u{1b}'), "{document:?}");
+}
+
+#[test]
+fn the_environment_is_in_the_help() {
+    let place = Workplace::without_driver();
+    let variables = ["SCRY_DEVICE", "SCRY_CACHE_DIR", "NO_COLOR", "RUST_LOG", "Environment:"];
+    place.scry(&["--help"]).ends(0).says(&variables);
+    place.scry(&["help"]).ends(0).says(&variables);
+    let sources = ["ones:TYPE:SHAPE", "arange:TYPE:SHAPE", "FILE.npz:ARRAY", "--cast <NAME=TYPE>"];
+    place.scry(&["run", "--help"]).ends(0).says(&sources);
+}
