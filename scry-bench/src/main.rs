@@ -38,6 +38,9 @@ struct Arguments {
     /// File for JSON lines.
     #[arg(long, value_name = "PATH")]
     json: Option<PathBuf>,
+    /// Measure our library without its peers, as when two builds of it are compared.
+    #[arg(long)]
+    ours_only: bool,
     /// Print the kernels' sources, check that all libraries agree on their results, and stop.
     #[arg(long)]
     kernels: bool,
@@ -94,14 +97,14 @@ fn open(arguments: &Arguments) -> Result<Bench> {
     let software = device.info().kind == DeviceKind::Software;
     let quick = arguments.quick || software;
     println!("{name} ({driver}){}", if quick { ", small sizes" } else { "" });
-    // An optional peer is added in some builds.
-    #[cfg_attr(not(feature = "scry-gpu-01"), expect(unused_mut, reason = "added to by a feature"))]
-    let mut peers: Vec<Box<dyn Peer>> =
-        vec![Box::new(Scry::new(device)), Box::new(Wgpu::open(&name)?)];
-    #[cfg(feature = "scry-gpu-01")]
-    match peer::Scry01::open(&name) {
-        Ok(peer) => peers.push(Box::new(peer)),
-        Err(error) => println!("scry-gpu 0.1 is left out: {error:#}"),
+    let mut peers: Vec<Box<dyn Peer>> = vec![Box::new(Scry::new(device))];
+    if !arguments.ours_only {
+        peers.push(Box::new(Wgpu::open(&name)?));
+        #[cfg(feature = "scry-gpu-01")]
+        match peer::Scry01::open(&name) {
+            Ok(peer) => peers.push(Box::new(peer)),
+            Err(error) => println!("scry-gpu 0.1 is left out: {error:#}"),
+        }
     }
     Ok(Bench {
         peers,

@@ -124,7 +124,7 @@ pub fn host(bench: &mut Bench) -> Result<()> {
         })?;
     let records: Vec<_> = records.into_iter().map(crate::stats::Summary::of).collect();
     let wgpu = Subject { bench: "record alone", size: "1000", ..submit };
-    if let (Some(ours), Some(theirs)) = (replays[0], records[1]) {
+    if let (Some(ours), Some(Some(theirs))) = (replays[0], records.get(1).copied()) {
         let name = bench.peers[1].name();
         bench.report.row("record alone 1000", wgpu, name, theirs)?;
         let ratio = ours.median / theirs.median;

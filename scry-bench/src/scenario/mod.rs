@@ -67,7 +67,7 @@ pub const SCENARIOS: &[Scenario] = &[
 
 /// What scenarios work with.
 pub struct Bench {
-    /// Ours first, then wgpu.
+    /// Ours first, then wgpu unless it is left out.
     pub peers: Vec<Box<dyn Peer>>,
     /// Where results go.
     pub report: Report,
