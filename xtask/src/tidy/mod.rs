@@ -1,5 +1,6 @@
 //! `cargo xtask tidy`: the rules of the sources, each breach named by file and line.
 
+mod faults;
 mod paths;
 mod rules;
 mod shape;
@@ -67,6 +68,7 @@ pub(crate) fn run() -> Result<()> {
     shape::check(&sources, &mut findings);
     rules::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
+    faults::check(&root, &sources, &mut findings)?;
     walls::check(&root, &sources, &mut findings)?;
     let mut findings = excuse(findings, EXCEPTIONS);
     findings.sort();
