@@ -17,7 +17,7 @@ use crate::element::ElementLayout;
 use crate::encode;
 use crate::error::Result;
 use crate::info::{DeviceInfo, DeviceKind};
-use crate::kernel::{CompileOptions, Kernel};
+use crate::kernel::{CompileOptions, Kernel, KernelInner};
 use crate::launch::Launch;
 use crate::list::CommandList;
 
@@ -40,7 +40,7 @@ const LEAST: u64 = 1 << 20;
 pub(crate) struct Copier {
     enabled: AtomicBool,
     /// Compiled for the first copy that it suits; `None` if that failed.
-    kernel: OnceLock<Option<Kernel>>,
+    kernel: OnceLock<Option<Arc<KernelInner>>>,
 }
 
 impl Copier {
@@ -63,7 +63,7 @@ impl Copier {
         context: &Arc<Context>,
         src: &View<'_>,
         dst: &View<'_>,
-    ) -> Option<(&Kernel, u64)> {
+    ) -> Option<(Kernel, u64)> {
         if !self.enabled.load(Ordering::Relaxed) {
             return None;
         }
@@ -71,9 +71,10 @@ impl Copier {
         let compile = || {
             let compiled = Kernel::compile(context, SOURCE, &CompileOptions::default(), true);
             let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
-            compiled.inspect_err(warn).ok()
+            compiled.inspect_err(warn).ok().map(Kernel::without_device)
         };
-        Some((self.kernel.get_or_init(compile).as_ref()?, most))
+        let kernel = self.kernel.get_or_init(compile).as_ref()?;
+        Some((Kernel::of_device(kernel, context), most))
     }
 }
 
@@ -89,7 +90,7 @@ pub(crate) fn append(
         let vectors = src.size / VECTOR * VECTOR;
         while done < vectors {
             let size = most.min(vectors - done);
-            launch(context, list, kernel, ranges.map(|view| Vectors(part(view, done, size))))?;
+            launch(context, list, &kernel, ranges.map(|view| Vectors(part(view, done, size))))?;
             done += size;
         }
     }

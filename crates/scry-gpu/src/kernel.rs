@@ -8,7 +8,7 @@ use crate::binding::Binding;
 use crate::cache::{KernelKey, KeyRef};
 use crate::check;
 use crate::context::Context;
-use crate::device;
+use crate::device::{self, Device};
 use crate::driver::{CompileJob, Driver, GridSource, KernelId, NativeJob};
 use crate::error::{GpuError, Result, WrongDeviceError};
 use crate::launch::{self, Grid};
@@ -18,6 +18,7 @@ use crate::report::Meaning;
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
 #[derive(Clone)]
 pub struct Kernel {
+    context: Arc<Context>,
     inner: Arc<KernelInner>,
 }
 
@@ -167,6 +168,31 @@ impl Kernel {
         self.inner.source.interface()
     }
 
+    /// Returns the device that it was compiled for.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let kernel = gpu.compile("@compute @workgroup_size(1) fn nothing() {}")?;
+    /// kernel.device().run(&kernel, &[], 1)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        Device { context: self.context.clone() }
+    }
+
+    /// What the device's own parts keep: with the device it would never be dropped.
+    pub(crate) fn without_device(self) -> Arc<KernelInner> {
+        self.inner
+    }
+
+    /// A kernel that was kept without its device.
+    pub(crate) fn of_device(inner: &Arc<KernelInner>, context: &Arc<Context>) -> Self {
+        Self { context: context.clone(), inner: inner.clone() }
+    }
+
     /// Compiles a source, or finds it compiled.
     pub(crate) fn compile(
         context: &Arc<Context>,
@@ -184,7 +210,7 @@ impl Kernel {
             (GpuError::Shader(error), Some(label)) => error.with_label(label).into(),
             (other, _) => other,
         })?;
-        Ok(Self { inner })
+        Ok(Self { context: context.clone(), inner })
     }
 
     /// Compiles a source that is not WGSL, or finds it compiled.
@@ -205,7 +231,7 @@ impl Kernel {
         };
         let build = |key: &KernelKey| KernelInner::compile_native(context, key.clone(), spec);
         let inner = context.kernels.get_or_build(key, build)?;
-        Ok(Self { inner })
+        Ok(Self { context: context.clone(), inner })
     }
 
     /// Refuses a grid that would have to be folded, if the kernel cannot be.

@@ -81,6 +81,12 @@ pub struct Counts {
 }
 
 impl Observed {
+    /// Whether the device's driver is gone: no handle of it or of anything made from it is left.
+    #[must_use]
+    pub fn is_device_dropped(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
     /// Counts the work since the last call.
     #[must_use]
     pub fn take(&self) -> Counts {
