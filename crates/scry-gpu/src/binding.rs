@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::buffer::Buffer;
-use crate::command::Span;
 use crate::context::Context;
-use crate::element::{Element, ElementLayout};
+use crate::element::ElementLayout;
 use crate::memory::Memory;
 
 /// A buffer, or a slice of one, as an argument of a kernel.
@@ -35,26 +33,4 @@ pub struct View<'a> {
     pub(crate) element_size: u64,
     pub(crate) layout: ElementLayout,
     pub(crate) type_name: &'static str,
-}
-
-impl<'a> View<'a> {
-    pub(crate) fn new<T: Element>(buffer: &'a Buffer<T>, start: usize, len: usize) -> Self {
-        let element_size = size_of::<T>() as u64;
-        Self {
-            context: &buffer.context,
-            memory: buffer.memory.as_ref(),
-            label: buffer.label(),
-            offset: start as u64 * element_size,
-            size: len as u64 * element_size,
-            element_size,
-            layout: T::LAYOUT,
-            type_name: std::any::type_name::<T>(),
-        }
-    }
-
-    /// The allocation and the bytes in it; nothing if there are no bytes.
-    pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, Span)> {
-        let memory = self.memory.filter(|_| self.size > 0)?;
-        Some((memory, Span { memory: memory.id(), offset: self.offset, size: self.size }))
-    }
 }

@@ -1,29 +1,50 @@
 //! Typed device memory.
 
 use std::marker::PhantomData;
-use std::ops::{Bound, RangeBounds};
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
+use crate::Device;
 use crate::binding::{Binding, Sealed, View};
 use crate::context::Context;
-use crate::driver::MemoryKind;
-use crate::element::Element;
-use crate::error::{GpuError, RangeError, Result, TooLargeError};
-use crate::memory::Memory;
+use crate::device_bytes::{DeviceBytes, resolve};
+use crate::dtype::ElementType;
+use crate::element::{self, Element};
+use crate::error::{GpuError, RangeError, Result};
 use crate::slice::Slice;
-use crate::{Device, encode};
+use crate::{encode, untyped};
 
 /// `len` elements of type `T` in the memory of one device.
 ///
 /// Reading and writing methods work on the whole; [`Buffer::slice`] gives the same methods on a
 /// part. Dropping a buffer is always safe: work in flight keeps what it uses.
+///
+/// A buffer is a handle: [`Clone`] is cheap and copies no elements, as with `Arc`. All clones name
+/// the same memory, so do [`Buffer::owned_slice`] and [`Buffer::view_as`], and the memory is freed
+/// with the last of them. [`Buffer::duplicate`] copies the elements.
+///
+/// ```
+/// use scry_gpu::Device;
+///
+/// let gpu = Device::open("cpu")?;
+/// let buffer = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+/// let shared = buffer.clone();
+/// let copy = buffer.duplicate()?;
+/// buffer.write_at(1, &[9.0])?;
+/// assert_eq!(shared.download()?, [1.0, 9.0, 3.0]);
+/// assert_eq!(copy.download()?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
 pub struct Buffer<T> {
-    pub(crate) context: Arc<Context>,
-    /// Absent if the buffer is empty.
-    pub(crate) memory: Option<Arc<Memory>>,
-    len: usize,
-    label: String,
+    pub(crate) bytes: DeviceBytes,
     element: PhantomData<T>,
+}
+
+impl<T> Clone for Buffer<T> {
+    /// Returns another handle to the same memory; no element is copied.
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), element: PhantomData }
+    }
 }
 
 impl<T: Element> Buffer<T> {
@@ -35,51 +56,83 @@ impl<T: Element> Buffer<T> {
         device.upload(data)
     }
 
+    /// Uploads `len` elements, each computed from its index.
+    ///
+    /// ```
+    /// use scry_gpu::{Buffer, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let squares = Buffer::from_fn(&gpu, 4, |i| (i * i) as u32)?;
+    /// assert_eq!(squares.download()?, [0, 1, 4, 9]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Device::upload`].
+    pub fn from_fn(device: &Device, len: usize, value: impl FnMut(usize) -> T) -> Result<Self> {
+        device.upload(&(0..len).map(value).collect::<Vec<T>>())
+    }
+
     pub(crate) fn allocate(context: &Arc<Context>, len: usize, label: &str) -> Result<Self> {
-        context.check_alive()?;
-        let size = byte_size::<T>(context, len)?;
-        let memory = match size {
-            0 => None,
-            size => Some(context.allocate(MemoryKind::Device, size, label)?),
-        };
-        Ok(Self {
-            context: context.clone(),
-            memory,
-            len,
-            label: label.to_owned(),
-            element: PhantomData,
-        })
+        let bytes = DeviceBytes::allocate(context, len, &ElementType::of::<T>(), label)?;
+        Ok(Self::over(bytes))
+    }
+
+    pub(crate) fn uploaded(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+        let (element, bytes) = (ElementType::of::<T>(), element::bytes_of(data));
+        Ok(Self::over(DeviceBytes::upload(context, data.len(), &element, bytes)?))
+    }
+
+    /// Bytes that are known to be elements.
+    pub(crate) fn over(bytes: DeviceBytes) -> Self {
+        Self { bytes, element: PhantomData }
     }
 
     /// Number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.len
+        self.bytes.size as usize / size_of::<T>()
     }
 
     /// True if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.bytes.size == 0
     }
 
     /// Size in bytes.
     #[must_use]
     pub fn byte_size(&self) -> u64 {
-        (self.len * size_of::<T>()) as u64
+        self.bytes.size
     }
 
     /// The name that errors and tools show.
     #[must_use]
     pub fn label(&self) -> &str {
-        &self.label
+        &self.bytes.label
     }
 
-    /// Gives the buffer a name for errors.
+    /// Gives the buffer a name for errors; clones made before keep theirs.
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.bytes.label = label.into().into();
         self
+    }
+
+    /// Returns the device whose memory it is.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let a = gpu.upload(&[1u32, 2])?;
+    /// let b = a.device().alloc::<u32>(a.len())?; // on the same device
+    /// a.copy_to(&b)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        Device { context: self.bytes.context.clone() }
     }
 
     /// Replaces all elements. Returns once `data` is captured; later work sees it.
@@ -90,23 +143,13 @@ impl<T: Element> Buffer<T> {
         Slice::from(self).write_for("Buffer::write", data)
     }
 
-    /// As [`Buffer::write`], for a new buffer that the caller drops if this fails: as nobody else
-    /// sees it before all of it is written, it needs no zeros.
-    pub(crate) fn write_first(&self, data: &[T]) -> Result<()> {
-        let whole = self.memory.as_ref();
-        if let Some(memory) = whole.filter(|memory| memory.whole().size == self.byte_size()) {
-            memory.set_defined();
-        }
-        self.write(data)
-    }
-
     /// Replaces the elements from `offset` on.
     ///
     /// # Errors
     /// [`GpuError::Range`] if `data` reaches beyond the end.
     pub fn write_at(&self, offset: usize, data: &[T]) -> Result<()> {
-        let end = offset.saturating_add(data.len());
-        self.slice_for("Buffer::write_at", offset, end)?.write(data)
+        let range = offset..offset.saturating_add(data.len());
+        self.slice_for("Buffer::write_at", range)?.write(data)
     }
 
     /// Reads all elements, after all work submitted so far that writes them.
@@ -127,6 +170,38 @@ impl<T: Element> Buffer<T> {
         Slice::from(self).download_into_for("Buffer::download_into", out)
     }
 
+    /// Reads one element, after all work submitted so far that writes it. Each call waits for the
+    /// device: read several at once with [`Buffer::download`] or [`Slice::download`].
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let sums = gpu.upload(&[10u64, 20, 30])?;
+    /// assert_eq!(sums.get(2)?, 30);
+    /// assert!(sums.get(3).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::download`]; [`GpuError::Range`] if there is no element of that index.
+    pub fn get(&self, index: usize) -> Result<T> {
+        if index >= self.len() {
+            let (name, len) = (encode::quoted(self.label()), self.len());
+            return Err(GpuError::Range(RangeError {
+                operation: "Buffer::get",
+                problem: format!("element {index} of {name}, which has {len}"),
+                help: match len {
+                    0 => "read a buffer that has elements".to_owned(),
+                    len => format!("give an index from 0 to {}", len - 1),
+                },
+            }));
+        }
+        let mut element = element::zeroed(1);
+        Slice::new(self, index, 1).download_into(&mut element)?;
+        Ok(element[0])
+    }
+
     /// Sets every element to `value`.
     ///
     /// # Errors
@@ -140,7 +215,26 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
-        encode::copy_now(&self.context, "Buffer::copy_to", self.view(), dst.into().view())
+        encode::copy_now(&self.bytes.context, "Buffer::copy_to", self.view(), dst.into().view())
+    }
+
+    /// Copies all elements to a new buffer, on the device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let weights = gpu.upload(&[0.5f32; 8])?;
+    /// let backup = weights.duplicate()?;
+    /// weights.fill(0.0)?;
+    /// assert_eq!(backup.download()?, [0.5; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] and other failures of the device.
+    pub fn duplicate(&self) -> Result<Self> {
+        Ok(Self::over(self.bytes.duplicate("Buffer::duplicate", &ElementType::of::<T>())?))
     }
 
     /// A part of the buffer, as a binding or for reading and writing.
@@ -148,53 +242,81 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
-        let start = match range.start_bound() {
-            Bound::Included(&start) => start,
-            Bound::Excluded(&start) => start.saturating_add(1),
-            Bound::Unbounded => 0,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(&end) => end.saturating_add(1),
-            Bound::Excluded(&end) => end,
-            Bound::Unbounded => self.len,
-        };
-        self.slice_for("Buffer::slice", start, end)
+        self.slice_for("Buffer::slice", range)
     }
 
-    fn slice_for(&self, operation: &'static str, start: usize, end: usize) -> Result<Slice<'_, T>> {
-        if start > end || end > self.len {
-            let len = self.len;
-            let name = encode::quoted(&self.label);
-            return Err(GpuError::Range(RangeError {
-                operation,
-                problem: format!("elements {start}..{end} of {name}, which has {len}"),
-                help: format!("stay within 0..{len}, the end not before the start"),
-            }));
-        }
+    /// A part of the buffer as a buffer of its own, which shares the memory and keeps it alive:
+    /// what [`Buffer::slice`] borrows, for structures and other threads. Bound to a kernel, it has
+    /// to begin where a [`Slice`] has to.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let all = gpu.upload(&[0u32, 1, 2, 3])?;
+    /// let tail = all.owned_slice(2..)?;
+    /// drop(all);
+    /// assert_eq!(tail.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::slice`].
+    pub fn owned_slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        Ok(self.slice_for("Buffer::owned_slice", range)?.to_owned_slice())
+    }
+
+    /// The same bytes as elements of another type: a buffer that shares the memory.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let floats = gpu.upload(&[1.0f32, -2.0])?;
+    /// let bits = floats.view_as::<u32>()?;
+    /// assert_eq!(bits.download()?, [0x3f80_0000, 0xc000_0000]);
+    /// bits.write_at(0, &[0])?;
+    /// assert_eq!(floats.get(0)?, 0.0);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
+    /// a multiple of their alignment, as those of an [`Buffer::owned_slice`] may.
+    pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
+        let whole = (0, self.bytes.size);
+        self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;
+        Ok(Buffer::over(self.bytes.clone()))
+    }
+
+    /// The same elements with their type as a value: a buffer that shares the memory.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let untyped = gpu.upload(&[1.0f32, 2.0])?.untyped();
+    /// assert_eq!((untyped.dtype(), untyped.len()), (Some(DType::F32), 2));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn untyped(&self) -> untyped::UntypedBuffer {
+        untyped::UntypedBuffer::over(self.bytes.clone(), ElementType::of::<T>())
+    }
+
+    fn slice_for(
+        &self,
+        operation: &'static str,
+        range: impl RangeBounds<usize>,
+    ) -> Result<Slice<'_, T>> {
+        let (start, end) = resolve(operation, range, self.len(), self.label())?;
         Ok(Slice::new(self, start, end - start))
-    }
-}
-
-/// Bytes of `len` elements, or why there cannot be so many.
-fn byte_size<T: Element>(context: &Context, len: usize) -> Result<u64> {
-    let limit = context.info.limits.max_buffer_size;
-    let size = len as u128 * size_of::<T>() as u128;
-    match u64::try_from(size) {
-        Ok(size) if size <= limit => Ok(size),
-        _ => Err(GpuError::TooLarge(TooLargeError {
-            what: format!("a buffer of {len} elements of {} bytes", size_of::<T>()),
-            requested: format!("{size} bytes"),
-            device: context.info.name.clone(),
-            limit: format!("{limit} bytes"),
-            limit_name: "max_buffer_size",
-            help: "split the data over several buffers".to_owned(),
-        })),
     }
 }
 
 impl<T: Element> Sealed for Buffer<T> {
     fn view(&self) -> View<'_> {
-        View::new(self, 0, self.len)
+        self.bytes.whole(&ElementType::of::<T>())
     }
 }
 
@@ -203,10 +325,10 @@ impl<T: Element> Binding for Buffer<T> {}
 impl<T: Element> std::fmt::Debug for Buffer<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Buffer")
-            .field("label", &self.label)
-            .field("len", &self.len)
+            .field("label", &self.label())
+            .field("len", &self.len())
             .field("element", &std::any::type_name::<T>())
-            .field("device", &self.context.info.name)
+            .field("device", &self.bytes.context.info.name)
             .finish()
     }
 }

@@ -143,9 +143,7 @@ impl Device {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
-        let buffer = Buffer::allocate(&self.context, data.len(), "")?;
-        buffer.write_first(data)?;
-        Ok(buffer)
+        Buffer::uploaded(&self.context, data)
     }
 
     /// Makes a buffer of `len` elements, all bytes zero.

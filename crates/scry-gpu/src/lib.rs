@@ -51,8 +51,10 @@ pub mod cuda {
 }
 mod cut;
 mod device;
+mod device_bytes;
 pub mod disk_cache;
 mod driver;
+mod dtype;
 mod element;
 mod encode;
 mod ending;
@@ -78,12 +80,14 @@ mod staging;
 pub mod testing;
 mod ticket;
 mod transfer;
+mod untyped;
 pub mod verify;
 
 pub use batch::Batch;
 pub use binding::Binding;
 pub use buffer::Buffer;
 pub use device::Device;
+pub use dtype::{DType, ParseDTypeError};
 pub use element::{Element, ElementLayout, Field};
 pub use error::{
     ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,
@@ -108,3 +112,4 @@ pub use scry_ir::{
 };
 pub use slice::Slice;
 pub use ticket::{Download, Recording, Ticket};
+pub use untyped::UntypedBuffer;

@@ -1,22 +1,40 @@
 //! A part of a buffer.
 
+use std::marker::PhantomData;
+
 use crate::binding::{Binding, Sealed, View};
 use crate::buffer::Buffer;
+use crate::device_bytes::{self, DeviceBytes};
+use crate::dtype::ElementType;
 use crate::element::{self, Element};
 use crate::encode;
 use crate::error::{GpuError, RangeError, Result};
-use crate::list::CommandList;
-use crate::transfer::{self, Pages};
+use crate::transfer::Pages;
 
 /// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
 ///
 /// As a binding, its first byte must be at a multiple of
 /// [`DeviceInfo::binding_alignment`](crate::DeviceInfo::binding_alignment); reading, writing and
 /// copying have no such rule.
+///
+/// A slice borrows its buffer; [`Slice::to_owned_slice`] shares the memory instead.
+///
+/// ```
+/// use scry_gpu::Device;
+///
+/// let gpu = Device::open("cpu")?;
+/// let buffer = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
+/// let middle = buffer.slice(1..3)?;
+/// middle.fill(0.0)?;
+/// assert_eq!(buffer.download()?, [1.0, 0.0, 0.0, 4.0]);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
 pub struct Slice<'a, T> {
-    buffer: &'a Buffer<T>,
-    start: usize,
+    bytes: &'a DeviceBytes,
+    /// First byte, from the start of `bytes`.
+    start: u64,
     len: usize,
+    element: PhantomData<T>,
 }
 
 impl<T> Clone for Slice<'_, T> {
@@ -42,7 +60,8 @@ impl<'a, T: Element> From<&Slice<'a, T>> for Slice<'a, T> {
 
 impl<'a, T: Element> Slice<'a, T> {
     pub(crate) fn new(buffer: &'a Buffer<T>, start: usize, len: usize) -> Self {
-        Self { buffer, start, len }
+        let start = (start * size_of::<T>()) as u64;
+        Self { bytes: &buffer.bytes, start, len, element: PhantomData }
     }
 
     /// Number of elements.
@@ -74,12 +93,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// [`Slice::write`] on behalf of the public function that errors name.
     pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
         self.same_length(operation, data.len())?;
-        let context = &self.buffer.context;
-        context.check_alive()?;
-        match self.view().bytes() {
-            Some(dst) => transfer::upload(context, dst, element::bytes_of(data)),
-            None => Ok(()),
-        }
+        device_bytes::write(self.view(), element::bytes_of(data))
     }
 
     /// Reads the elements, after all work submitted so far that writes them.
@@ -107,12 +121,7 @@ impl<'a, T: Element> Slice<'a, T> {
 
     fn read(&self, operation: &'static str, out: &mut [T], pages: Pages) -> Result<()> {
         self.same_length(operation, out.len())?;
-        let context = &self.buffer.context;
-        context.check_alive()?;
-        match self.view().bytes() {
-            Some(src) => transfer::download(context, src, element::bytes_of_mut(out), pages),
-            None => Ok(()),
-        }
+        device_bytes::read(self.view(), element::bytes_of_mut(out), pages)
     }
 
     /// Sets every element to `value`.
@@ -120,9 +129,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// See [`Buffer::fill`].
     pub fn fill(&self, value: T) -> Result<()> {
-        let mut list = CommandList::default();
-        encode::fill(&self.buffer.context, &mut list, self.view(), element::bytes_of(&[value]))?;
-        self.buffer.context.submit_unless_empty(list)
+        device_bytes::fill(self.view(), element::bytes_of(&[value]))
     }
 
     /// Copies the elements to a buffer or slice of the same length, on the same device.
@@ -141,7 +148,47 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ or the slices overlap; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
-        encode::copy_now(&self.buffer.context, "Slice::copy_to", self.view(), dst.into().view())
+        encode::copy_now(&self.bytes.context, "Slice::copy_to", self.view(), dst.into().view())
+    }
+
+    /// The same bytes as elements of another type.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, f16};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// // A header of 4 bytes, then two f16.
+    /// let file = gpu.upload(&[0u8, 0, 0, 2, 0x00, 0x3c, 0x00, 0x40])?;
+    /// let halves = file.slice(4..)?.view_as::<f16>()?;
+    /// assert_eq!(halves.download()?, [f16::from_f32(1.0), f16::from_f32(2.0)]);
+    /// assert!(file.slice(3..7)?.view_as::<f16>().is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
+    /// a multiple of their alignment.
+    pub fn view_as<U: Element>(&self) -> Result<Slice<'a, U>> {
+        let element = ElementType::of::<U>();
+        self.bytes.check_view("Slice::view_as", (self.start, self.byte_size()), &element)?;
+        let len = (self.byte_size() / element.size) as usize;
+        Ok(Slice { bytes: self.bytes, start: self.start, len, element: PhantomData })
+    }
+
+    /// The elements as a buffer of its own, which shares the memory and keeps it alive: for
+    /// structures and other threads.
+    ///
+    /// ```
+    /// use scry_gpu::{Buffer, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let tail: Buffer<u32> = gpu.upload(&[1u32, 2, 3])?.slice(1..)?.to_owned_slice();
+    /// assert_eq!(tail.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn to_owned_slice(&self) -> Buffer<T> {
+        Buffer::over(self.bytes.part(self.start, self.byte_size()))
     }
 
     /// Refuses data of another length, on behalf of the public function that the error names.
@@ -149,7 +196,7 @@ impl<'a, T: Element> Slice<'a, T> {
         if given == self.len {
             return Ok(());
         }
-        let name = encode::quoted(self.buffer.label());
+        let name = encode::quoted(&self.bytes.label);
         Err(GpuError::Range(RangeError {
             operation,
             problem: format!("{given} elements were given for {} elements of {name}", self.len),
@@ -160,7 +207,7 @@ impl<'a, T: Element> Slice<'a, T> {
 
 impl<T: Element> Sealed for Slice<'_, T> {
     fn view(&self) -> View<'_> {
-        View::new(self.buffer, self.start, self.len)
+        self.bytes.view(self.start, self.byte_size(), &ElementType::of::<T>())
     }
 }
 

@@ -128,15 +128,12 @@ fn a_structure_that_ends_in_one() {
 }
 
 /// The uniform of `components`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Element)]
 #[repr(C)]
 struct Small {
     pair: [u32; 2],
     square: [[f32; 2]; 2],
 }
-
-// SAFETY: six words side by side, each of a type that every pattern of bits is a value of.
-unsafe impl Element for Small {}
 
 #[test]
 fn components_of_vectors_and_matrices() {

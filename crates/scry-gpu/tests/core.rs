@@ -21,6 +21,8 @@ mod launches;
 mod lifetimes;
 #[path = "core/reports.rs"]
 mod reports;
+#[path = "core/views.rs"]
+mod views;
 
 use scry_gpu::testing::{self, Observed};
 use scry_gpu::{BackendKind, Device};

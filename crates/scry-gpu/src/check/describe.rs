@@ -5,12 +5,13 @@ use scry_ir::{Member, Scalar, TypeLayout};
 use super::types::{Difference, Host, Kind, Mismatch, holds_struct, is_single, period};
 use crate::element::ElementLayout;
 
-/// A Rust type as code spells it, without the path.
+/// A Rust type as code spells it, without paths.
 pub(super) fn rust_name(layout: &ElementLayout, type_name: &str) -> String {
     match layout {
         ElementLayout::Opaque => {
-            let start = type_name.rfind(':').map_or(0, |colon| colon + 1);
-            type_name[start..].to_owned()
+            let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+            let paths = type_name.split_inclusive(|c| !is_path(c));
+            paths.map(|path| &path[path.rfind("::").map_or(0, |at| at + 2)..]).collect()
         }
         _ => layout.to_string(),
     }

@@ -19,6 +19,7 @@ pub(crate) use limits::kernel_limits;
 use scry_ir::Binding;
 
 use crate::driver::MemoryId;
+use crate::dtype::ElementType;
 use crate::element::ElementLayout;
 
 /// A range of a buffer, as given for a binding.
@@ -44,6 +45,13 @@ impl Argument<'_> {
     /// The element's type as Rust code spells it.
     fn element_name(&self) -> String {
         describe::rust_name(&self.layout, self.type_name)
+    }
+}
+
+impl ElementType {
+    /// The type as Rust code spells it.
+    pub(crate) fn rust_name(&self) -> String {
+        describe::rust_name(&self.layout, self.name)
     }
 }
 

@@ -181,7 +181,7 @@ fn append<T: Factor>(
 ) -> Result<()> {
     let Matrices { a, b, c, sizes: [m, n, k] } = *matrices;
     for buffer in [a, b, c] {
-        encode::same_device(context, &buffer.context, buffer.label())?;
+        encode::same_device(context, &buffer.bytes.context, buffer.label())?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
     let [m, n, k] = sizes.map(|(name, size)| self::size(context, routine, name, size));

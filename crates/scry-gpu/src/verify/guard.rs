@@ -1,15 +1,14 @@
 //! Kernels run among guard bytes, which show writes out of bounds.
 
 use crate::binding::Binding;
-use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::element::bytes_of;
 use crate::error::{GpuError, Result};
 use crate::kernel::CompileOptions;
 use crate::launch::Launch;
+use crate::untyped::UntypedBuffer;
 use scry_ir::{Interface, TypeLayout};
 
-use super::{Output, Raw};
+use super::Output;
 
 /// Guard bytes on each side of a binding: a multiple of every device's offset alignment.
 const GUARD: usize = 1024;
@@ -97,10 +96,10 @@ pub fn run_guarded(
 /// A buffer with guard bytes, and another one beside it that nothing is bound to.
 struct Guarded {
     before: Vec<u8>,
-    bound: Buffer<Raw>,
+    bound: UntypedBuffer,
     len: usize,
     canary: Vec<u8>,
-    beside: Buffer<Raw>,
+    beside: UntypedBuffer,
 }
 
 impl Guarded {
@@ -109,20 +108,19 @@ impl Guarded {
         before.extend_from_slice(content);
         before.extend(noise(stream, GUARD));
         let canary = noise(stream, GUARD);
-        let upload =
-            |bytes: &[u8]| device.upload(&bytes.iter().copied().map(Raw).collect::<Vec<_>>());
-        let (bound, beside) = (upload(&before)?, upload(&canary)?);
+        let bound = device.upload_bytes(None, &before)?;
+        let beside = device.upload_bytes(None, &canary)?;
         Ok(Self { before, bound, len: content.len(), canary, beside })
     }
 
-    fn slice(&self) -> Result<crate::slice::Slice<'_, Raw>> {
+    fn slice(&self) -> Result<UntypedBuffer> {
         self.bound.slice(GUARD..GUARD + self.len)
     }
 
     /// Adds what the kernel made of the buffer.
     fn inspect(&self, interface: &Interface, nth: usize, run: &mut GuardedRun) -> Result<()> {
-        let after = bytes_of(&self.bound.download()?).to_vec();
-        let beside = bytes_of(&self.beside.download()?).to_vec();
+        let after = self.bound.download_bytes()?;
+        let beside = self.beside.download_bytes()?;
         let Some(binding) = interface.bindings.get(nth) else { return Ok(()) };
         let (name, end) = (&binding.name, GUARD + self.len);
         let mut look = |region: String, was: &[u8], is: &[u8]| {

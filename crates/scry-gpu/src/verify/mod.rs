@@ -24,13 +24,13 @@ mod tolerance;
 mod ulps;
 
 use crate::binding::Binding;
-use crate::buffer::Buffer;
 use crate::device::Device;
-use crate::element::{Element, bytes_of};
+use crate::element::Element;
 use crate::error::{GpuError, Result};
 use crate::info::{BackendKind, DeviceInfo};
 use crate::kernel::CompileOptions;
 use crate::launch::{Invocations, Launch};
+use crate::untyped::UntypedBuffer;
 use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};
@@ -43,54 +43,35 @@ pub use ulps::FAR;
 pub trait Contents: sealed::Sealed {}
 
 mod sealed {
-    use super::{Device, Held, Result};
+    use super::{Device, Result, UntypedBuffer};
 
     /// Keeps [`Contents`](super::Contents) closed.
     pub trait Sealed {
         /// Copies the elements to a new buffer.
         #[doc(hidden)]
-        fn hold(&self, device: &Device) -> Result<Box<dyn Held>>;
-    }
-}
-
-/// A buffer whose element type has been forgotten.
-#[doc(hidden)]
-pub trait Held {
-    /// The buffer, as an argument.
-    fn binding(&self) -> &dyn Binding;
-    /// Its bytes, after all work so far.
-    fn bytes(&self) -> Result<Vec<u8>>;
-}
-
-impl<T: Element> Held for Buffer<T> {
-    fn binding(&self) -> &dyn Binding {
-        self
-    }
-
-    fn bytes(&self) -> Result<Vec<u8>> {
-        Ok(bytes_of(&self.download()?).to_vec())
+        fn hold(&self, device: &Device) -> Result<UntypedBuffer>;
     }
 }
 
 impl<T: Element> sealed::Sealed for Vec<T> {
-    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
-        Ok(Box::new(device.upload(self)?))
+    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+        Ok(device.upload(self)?.into())
     }
 }
 
 impl<T: Element> Contents for Vec<T> {}
 
 impl<T: Element, const N: usize> sealed::Sealed for [T; N] {
-    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
-        Ok(Box::new(device.upload(self)?))
+    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+        Ok(device.upload(self)?.into())
     }
 }
 
 impl<T: Element, const N: usize> Contents for [T; N] {}
 
 impl<T: Element> sealed::Sealed for &[T] {
-    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
-        Ok(Box::new(device.upload(self)?))
+    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+        Ok(device.upload(self)?.into())
     }
 }
 
@@ -100,18 +81,9 @@ impl<T: Element> Contents for &[T] {}
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
-/// One byte that fits every WGSL type.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-struct Raw(u8);
-
-// SAFETY: a byte with another name, every pattern valid; nothing is claimed of its layout.
-unsafe impl Element for Raw {}
-
 impl sealed::Sealed for Bytes<'_> {
-    fn hold(&self, device: &Device) -> Result<Box<dyn Held>> {
-        let raw: Vec<Raw> = self.0.iter().copied().map(Raw).collect();
-        Ok(Box::new(device.upload(&raw)?))
+    fn hold(&self, device: &Device) -> Result<UntypedBuffer> {
+        device.upload_bytes(None, self.0)
     }
 }
 
@@ -157,15 +129,15 @@ impl Work<'_> {
     /// As [`Device::compile`] and [`Device::run`].
     pub fn run(&self, device: &Device) -> Result<Vec<Output>> {
         let kernel = device.compile_with(self.wgsl, self.options)?;
-        let held: Vec<Box<dyn Held>> =
-            self.contents.iter().map(|contents| contents.hold(device)).collect::<Result<_>>()?;
-        let bindings: Vec<&dyn Binding> = held.iter().map(|held| held.binding()).collect();
+        let held = self.contents.iter().map(|contents| contents.hold(device));
+        let held = held.collect::<Result<Vec<UntypedBuffer>>>()?;
+        let bindings: Vec<&dyn Binding> = held.iter().map(|held| held as &dyn Binding).collect();
         device.run_configured(&kernel, &bindings, self.launch.clone())?;
         let declared = kernel.interface().bindings.iter().zip(&held);
         let written = declared.filter(|(binding, _)| binding.access.writes());
         let outputs = written.map(|(binding, held)| {
             let (name, layout) = (binding.name.clone(), binding.layout.clone());
-            Ok(Output { name, layout, bytes: held.bytes()? })
+            Ok(Output { name, layout, bytes: held.download_bytes()? })
         });
         outputs.collect()
     }

@@ -45,3 +45,4 @@ mod slices;
 mod subgroups;
 mod typed;
 mod vectors;
+mod views;
