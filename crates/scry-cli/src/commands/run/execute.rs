@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use scry_gpu::{Binding, Buffer, CompileOptions, Device, Element, GpuError, Kernel, Launch};
+use scry_gpu::{Binding, CompileOptions, Device, GpuError, Kernel, Launch, UntypedBuffer};
 
 use super::plan::{Plan, Planned};
 use super::repeat::Repeated;
@@ -12,15 +12,6 @@ use crate::args::Run;
 use crate::commands::limit::Notice;
 use crate::data::Bytes;
 use crate::report::Failure;
-
-/// Two bytes of a buffer, whatever they mean: the plan has checked the types, and every type of
-/// WGSL is a whole number of these.
-#[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-struct Raw([u8; 2]);
-
-// SAFETY: two bytes of plain data, no padding, every pattern valid; the layout says nothing.
-unsafe impl Element for Raw {}
 
 /// Compiles, uploads, runs and downloads.
 pub fn execute(
@@ -38,7 +29,7 @@ pub fn execute(
     let compiled = start.elapsed();
 
     let start = Instant::now();
-    let buffers: Vec<Buffer<Raw>> = plan
+    let buffers: Vec<UntypedBuffer> = plan
         .buffers
         .iter()
         .map(|planned| upload(device, planned))
@@ -59,7 +50,7 @@ pub fn execute(
     for (planned, buffer) in plan.buffers.into_iter().zip(&buffers) {
         if planned.output.is_some() {
             let mut bytes = Bytes::zeroed(planned.data.len)?;
-            buffer.download_into(bytemuck::cast_slice_mut(bytes.as_mut_slice()))?;
+            buffer.download_bytes_into(bytes.as_mut_slice())?;
             finished.push(Finished { planned, bytes });
         }
     }
@@ -91,7 +82,7 @@ struct Runs<'a> {
     device: &'a Device,
     kernel: &'a Kernel,
     plan: &'a Plan,
-    buffers: &'a [Buffer<Raw>],
+    buffers: &'a [UntypedBuffer],
     launch: Launch,
 }
 
@@ -135,18 +126,19 @@ impl Runs<'_> {
         for (planned, buffer) in self.plan.buffers.iter().zip(self.buffers) {
             match &planned.data.bytes {
                 _ if !planned.slot.written => {}
-                Some(bytes) => buffer.write(bytemuck::cast_slice(bytes.as_slice()))?,
-                None => buffer.fill(Raw([0; 2]))?,
+                Some(bytes) => buffer.write_bytes(bytes.as_slice())?,
+                None => buffer.fill_zero()?,
             }
         }
         Ok(self.device.wait()?)
     }
 }
 
-fn upload(device: &Device, planned: &Planned) -> Result<Buffer<Raw>, Failure> {
+/// The plan has checked the types: the buffer needs none.
+fn upload(device: &Device, planned: &Planned) -> Result<UntypedBuffer, Failure> {
     let buffer = match &planned.data.bytes {
-        Some(bytes) => device.upload(bytemuck::cast_slice(bytes.as_slice()))?,
-        None => device.alloc(planned.data.len / size_of::<Raw>())?,
+        Some(bytes) => device.upload_bytes(None, bytes.as_slice())?,
+        None => device.alloc_untyped(None, planned.data.len)?,
     };
     Ok(buffer.with_label(&planned.slot.name))
 }
