@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::cache::{DiskCache, MemoryCache};
-use crate::command::{Barrier, Command, Stages, Step};
+use crate::command::{Barrier, Command, Span, Stages, Step};
 use crate::copy::Copier;
 use crate::cut::{Cuts, Notice};
 use crate::driver::{Driver, MemoryId, MemoryKind, Point, RecordingId, Work};
@@ -94,6 +94,30 @@ pub(crate) struct Recorded {
     /// The accesses that what follows a replay may have to wait for.
     hazards: Hazards,
     defined: OnceLock<()>,
+    /// Ranges that were written before replays, known to be read by the commands.
+    inputs: Mutex<Vec<Span>>,
+}
+
+/// Ranges of inputs that a recording remembers.
+const MOST_INPUTS: usize = 64;
+
+impl Recorded {
+    pub(crate) fn list(&self) -> &CommandList {
+        &self.list
+    }
+
+    /// Whether the range is one of those remembered.
+    pub(crate) fn is_known_input(&self, span: Span) -> bool {
+        self.inputs.lock().unwrap_or_else(PoisonError::into_inner).contains(&span)
+    }
+
+    /// Remembers a range that is read by the commands.
+    pub(crate) fn remember_input(&self, span: Span) {
+        let mut inputs = self.inputs.lock().unwrap_or_else(PoisonError::into_inner);
+        if inputs.len() < MOST_INPUTS && !inputs.contains(&span) {
+            inputs.push(span);
+        }
+    }
 }
 
 impl Drop for Recorded {
@@ -195,11 +219,12 @@ impl Context {
         }
         let id = self.note_loss(self.driver.record(&steps))?;
         let driver = self.driver.clone();
-        Ok(Arc::new(Recorded { driver, id, list, hazards, defined: OnceLock::new() }))
+        let (defined, inputs) = (OnceLock::new(), Mutex::default());
+        Ok(Arc::new(Recorded { driver, id, list, hazards, defined, inputs }))
     }
 
-    /// Submits a recording once more.
-    pub(crate) fn replay(&self, recorded: &Arc<Recorded>) -> Result<Point> {
+    /// Submits a recording once more, after commands that write what it reads.
+    pub(crate) fn replay(&self, recorded: &Arc<Recorded>, inputs: CommandList) -> Result<Point> {
         self.make_room_in_flight()?;
         let watch = Watch::of(self, &recorded.list)?;
         let mut queue = self.lock_queue();
@@ -216,6 +241,11 @@ impl Context {
                 let point = self.submit_once(&mut queue, &steps, false)?;
                 queue.push(InFlight::of(point, recorded));
             }
+        }
+        if !inputs.commands.is_empty() {
+            let steps = queue.schedule(inputs.commands);
+            let point = self.submit_once(&mut queue, &steps, false)?;
+            queue.push(InFlight { _memories: inputs.memories, ..InFlight::of(point, recorded) });
         }
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
         // Not before: what the recording itself overwrites stays undefined if it is not submitted.

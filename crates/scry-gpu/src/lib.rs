@@ -71,6 +71,7 @@ mod list;
 mod memory;
 mod native;
 mod process;
+mod replay;
 mod report;
 mod select;
 pub mod shaders;
@@ -105,6 +106,7 @@ pub use native::{
     Factor, Language, NativeBinding, NativeBindings, NativeInterface, NativeParameter,
     TensorElement, TensorMap, TensorSwizzle,
 };
+pub use replay::ReplayInputs;
 pub use scry_gpu_derive::Element;
 pub use scry_ir::{
     Features, Interface, Location, OverrideValue, Scalar, ScalarKind, ShaderError, ShaderErrorKind,

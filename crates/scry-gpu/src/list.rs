@@ -10,6 +10,18 @@ use crate::report::Reports;
 /// Something that a submission keeps alive until it is done.
 pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
 
+/// What becomes first of bytes that are written before a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstUse {
+    /// No command touches them.
+    None,
+    /// Commands read some of them, and overwrite none that were not read before. A launch that
+    /// writes may read.
+    Read,
+    /// A command overwrites some of them before they are read.
+    Overwrite,
+}
+
 /// Commands in order, with what they use.
 #[derive(Default)]
 pub(crate) struct CommandList {
@@ -91,6 +103,36 @@ impl CommandList {
     /// Says that every allocation named has a defined content from now on.
     pub(crate) fn set_defined(&self) {
         self.memories.iter().for_each(|memory| memory.set_defined());
+    }
+
+    /// How the list uses bytes that are written before it.
+    pub(crate) fn first_use(&self, span: Span) -> FirstUse {
+        // The parts that no command has touched so far.
+        let mut untouched = vec![(span.offset, span.end())];
+        let mut found = FirstUse::None;
+        for command in &self.commands {
+            let overwritten = command.overwrites();
+            command.for_each_access(|access, writes| {
+                let touches = |(begin, end): &(u64, u64)| {
+                    access.memory == span.memory && access.offset < *end && *begin < access.end()
+                };
+                if found == FirstUse::Overwrite || !untouched.iter().any(touches) {
+                    return;
+                }
+                found = match writes && overwritten == Some(access) {
+                    true => FirstUse::Overwrite,
+                    false => FirstUse::Read,
+                };
+                let rest = |(begin, end): (u64, u64)| {
+                    [(begin, end.min(access.offset)), (begin.max(access.end()), end)]
+                };
+                untouched = untouched.drain(..).flat_map(rest).filter(|(a, b)| a < b).collect();
+            });
+            if found == FirstUse::Overwrite || untouched.is_empty() {
+                break;
+            }
+        }
+        found
     }
 
     /// Whether the first commands that touch an allocation overwrite it from end to end.

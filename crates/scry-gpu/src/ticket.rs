@@ -8,7 +8,9 @@ use crate::context::{Context, Recorded};
 use crate::driver::{MemoryId, Point};
 use crate::element::{self, Element};
 use crate::error::{GpuError, RangeError, Result};
+use crate::list::CommandList;
 use crate::memory::Memory;
+use crate::replay::ReplayInputs;
 
 /// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
 #[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]
@@ -101,12 +103,53 @@ impl Recording {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn replay(&self) -> Result<Ticket> {
+        self.replay_after(CommandList::default())
+    }
+
+    /// Starts a replay before which the buffers that it reads get new elements: a step number, a
+    /// learning rate, the next token. Buffers and slices may be of any type; what is not written
+    /// keeps its elements.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let add = device.compile(
+    ///     "@group(0) @binding(0) var<uniform> step: f32;
+    ///      @group(0) @binding(1) var<storage, read_write> x: array<f32>;
+    ///      @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] += step;
+    ///      }",
+    /// )?;
+    /// let (step, x) = (device.alloc::<f32>(1)?, device.alloc::<f32>(4)?);
+    /// let recording = device.batch().run(&add, &[&step, &x], 4)?.record()?;
+    /// for value in [1.0, 10.0, 100.0] {
+    ///     recording.replay_with().write(&step, &[value])?.submit()?; // does not wait
+    /// }
+    /// recording.replay()?; // adds 100 once more
+    /// assert_eq!(x.download()?, [211.0; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn replay_with(&self) -> ReplayInputs<'_> {
+        ReplayInputs::new(self)
+    }
+
+    /// A replay after the commands of a list, with no other submission between them.
+    pub(crate) fn replay_after(&self, inputs: CommandList) -> Result<Ticket> {
         let Some(recorded) = &self.recorded else {
             return Ok(Ticket::new(&self.context, None));
         };
-        let replay = || self.context.replay(recorded).map(Some);
+        let replay = || self.context.replay(recorded, inputs).map(Some);
         let point = self.latest.submit(replay)?;
         Ok(Ticket::new(&self.context, point))
+    }
+
+    pub(crate) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    pub(crate) fn recorded(&self) -> Option<&Arc<Recorded>> {
+        self.recorded.as_ref()
     }
 }
 

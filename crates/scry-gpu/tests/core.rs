@@ -19,6 +19,8 @@ mod indirect;
 mod launches;
 #[path = "core/lifetimes.rs"]
 mod lifetimes;
+#[path = "core/replays.rs"]
+mod replays;
 #[path = "core/reports.rs"]
 mod reports;
 #[path = "core/views.rs"]

@@ -41,6 +41,7 @@ mod parameters;
 mod partial_elements;
 mod places;
 mod programs;
+mod replays;
 mod slices;
 mod subgroups;
 mod typed;

@@ -26,6 +26,7 @@ fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
     batch.copy(&a, &b)?;
     let recording = batch.record()?;
     recording.replay()?.wait()?;
+    recording.replay_with().write(&a, &[3; 100])?.submit()?.wait()?;
     b.download()?;
     download.get()
 }

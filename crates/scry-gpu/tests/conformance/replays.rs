@@ -1,0 +1,130 @@
+//! Inputs that are written for one replay of a recording, with no wait between replays.
+
+use scry_gpu::{Buffer, Device, Recording};
+
+use crate::harness::{on_each_device, succeed};
+
+const SUM: &str = "
+    struct Params { step: u32, scale: f32 }
+    @group(0) @binding(0) var<uniform> params: Params;
+    @group(0) @binding(1) var<storage, read> token: array<u32>;
+    @group(0) @binding(2) var<storage, read_write> sums: array<f32>;
+    @compute @workgroup_size(1)
+    fn sum() {
+        var sum = 0u;
+        for (var i = 0u; i < arrayLength(&token); i++) { sum += token[i] * (i + 1u); }
+        sums[params.step] = f32(sum) * params.scale;
+    }";
+
+#[derive(Clone, Copy, scry_gpu::Element)]
+#[repr(C)]
+struct Params {
+    step: u32,
+    scale: f32,
+}
+
+const REPLAYS: u32 = 300;
+
+/// What each replay reads, and where it leaves its result.
+struct Work {
+    params: Buffer<Params>,
+    token: Buffer<u32>,
+    sums: Buffer<f32>,
+    recording: Recording,
+}
+
+impl Work {
+    fn new(gpu: &Device) -> Self {
+        let params = succeed(gpu.alloc::<Params>(1));
+        let token = succeed(gpu.alloc::<u32>(3));
+        let sums = succeed(gpu.alloc::<f32>(REPLAYS as usize));
+        let kernel = succeed(gpu.compile(SUM));
+        let mut batch = gpu.batch();
+        succeed(batch.run(&kernel, &[&params, &token, &sums], 1));
+        let recording = succeed(batch.record());
+        Self { params, token, sums, recording }
+    }
+
+    fn replay(&self, step: u32) {
+        let mut inputs = self.recording.replay_with();
+        succeed(inputs.write(&self.params, &[Params { step, scale: 0.5 }]));
+        let middle = succeed(self.token.slice(1..2));
+        // The last write of the middle counts.
+        succeed(inputs.write(middle, &[1_000_000]));
+        succeed(inputs.write(middle, &[step * 2]));
+        drop(succeed(inputs.submit()));
+    }
+}
+
+#[test]
+fn each_replay_reads_its_own_inputs() {
+    on_each_device(|gpu| {
+        let work = Work::new(gpu);
+        succeed(work.token.write(&[4, 0, 2]));
+        (0..REPLAYS).for_each(|step| work.replay(step));
+        let want: Vec<f32> = (0..REPLAYS).map(|step| (10 + 4 * step) as f32 * 0.5).collect();
+        assert_eq!(succeed(work.sums.download()), want);
+        // Inputs stay: a plain replay reads the latest.
+        succeed(work.sums.fill(0.0));
+        succeed(succeed(work.recording.replay()).wait());
+        let got = succeed(work.sums.download());
+        assert_eq!(got[REPLAYS as usize - 1], want[REPLAYS as usize - 1]);
+        assert_eq!(got[0], 0.0);
+    });
+}
+
+/// Inputs of new buffers: what is not written is zero, although nothing was submitted before.
+#[test]
+fn inputs_of_new_buffers_leave_the_rest_zero() {
+    on_each_device(|gpu| {
+        let work = Work::new(gpu);
+        work.replay(7);
+        let mut want = vec![0.0; REPLAYS as usize];
+        want[7] = 7.0 * 4.0 * 0.5;
+        assert_eq!(succeed(work.sums.download()), want);
+    });
+}
+
+/// Other work on the inputs comes before or after the replay as it was submitted.
+#[test]
+fn inputs_are_ordered_with_other_submissions() {
+    on_each_device(|gpu| {
+        let (a, b) = (succeed(gpu.alloc::<u32>(1000)), succeed(gpu.alloc::<u32>(1000)));
+        let mut batch = gpu.batch();
+        succeed(batch.copy(&a, &b));
+        let copied = succeed(batch.download(&b));
+        let recording = succeed(batch.record());
+        for round in 0..50u32 {
+            succeed(a.fill(round));
+            let mut inputs = recording.replay_with();
+            succeed(inputs.write(succeed(a.slice(..500)), &[round + 100; 500]));
+            let ticket = succeed(inputs.submit());
+            succeed(a.fill(77));
+            let got = succeed(copied.get());
+            assert_eq!(
+                (got[0], got[499], got[500], got[999]),
+                (round + 100, round + 100, round, round)
+            );
+            succeed(ticket.wait());
+        }
+        assert_eq!(succeed(a.download()), [77; 1000]);
+    });
+}
+
+/// Threads that replay one recording do not get each other's inputs.
+#[test]
+fn threads_keep_their_inputs() {
+    on_each_device(|gpu| {
+        let work = Work::new(gpu);
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let work = &work;
+                scope.spawn(move || (0..50).for_each(|i| work.replay(i * 4 + thread)));
+            }
+        });
+        let got = succeed(work.sums.download());
+        for step in 0..200u32 {
+            assert_eq!(got[step as usize], (4 * step) as f32 * 0.5, "replay {step}");
+        }
+    });
+}

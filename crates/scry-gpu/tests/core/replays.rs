@@ -1,0 +1,137 @@
+//! Inputs of replays: what is submitted, and what is refused.
+
+use scry_gpu::testing::Counts;
+use scry_gpu::{GpuError, Ticket};
+
+use super::{STEP, null, observed};
+
+fn refused<T>(result: Result<T, GpuError>) -> String {
+    match result {
+        Err(error @ GpuError::Range(_)) => error.to_string(),
+        Err(error) => panic!("{error}"),
+        Ok(_) => panic!("this was accepted, and should have been refused"),
+    }
+}
+
+#[test]
+fn inputs_are_copied_before_the_recorded_commands() {
+    let (gpu, log) = observed();
+    let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.upload(&[0u32; 64]).unwrap());
+    let kernel = gpu.compile(STEP).unwrap();
+    let recording = gpu.batch().run(&kernel, &[&a, &b], 64).unwrap().record().unwrap();
+    let _ = log.take();
+    drop(recording.replay().unwrap());
+    let plain = log.take();
+    assert_eq!(plain, Counts { dispatches: 1, barriers: 1, ..Counts::default() });
+    for _ in 0..3 {
+        let (low, high) = (a.slice(..4).unwrap(), a.slice(4..).unwrap());
+        let mut inputs = recording.replay_with();
+        drop(inputs.write(low, &[1; 4]).unwrap().write(high, &[2; 60]).unwrap().submit().unwrap());
+        // One barrier after the launch before, which reads what is overwritten.
+        let want = Counts { copies: 2, barriers: plain.barriers + 1, ..plain };
+        assert_eq!(log.take(), want);
+        // It is empty now: this is a plain replay.
+        drop(inputs.submit().unwrap());
+        assert_eq!(log.take(), plain);
+    }
+}
+
+#[test]
+fn the_memory_of_inputs_is_given_back() {
+    let gpu = null();
+    let (a, b) = (gpu.upload(&[0u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
+    let kernel = gpu.compile(STEP).unwrap();
+    let recording = gpu.batch().run(&kernel, &[&a, &b], 64).unwrap().record().unwrap();
+    let write = |data| recording.replay_with().write(&a, data)?.submit()?.wait();
+    write(&[1; 64]).unwrap();
+    let before = gpu.memory_usage();
+    for _ in 0..1000 {
+        write(&[2; 64]).unwrap();
+    }
+    gpu.wait().unwrap();
+    assert_eq!(gpu.memory_usage().allocations, before.allocations);
+}
+
+#[test]
+fn inputs_of_another_length_are_refused() {
+    let (gpu, log) = observed();
+    let a = gpu.upload(&[1u32, 2, 3]).unwrap().with_label("a");
+    let b = gpu.alloc::<u32>(3).unwrap();
+    let kernel = gpu.compile(STEP).unwrap();
+    let recording = gpu.batch().run(&kernel, &[&a, &b], 3).unwrap().record().unwrap();
+    let _ = log.take();
+    let write = |data: &[u32]| -> Result<Ticket, GpuError> {
+        recording.replay_with().write(&a, data)?.submit()
+    };
+    assert_eq!(
+        refused(write(&[7; 2])),
+        "ReplayInputs::write: 2 elements were given for 3 elements of buffer `a`; help: give as \
+         many as there are, or take a slice of the buffer"
+    );
+    refused(write(&[7; 4]));
+    refused(write(&[]));
+    assert_eq!(log.take(), Counts::default(), "nothing has run");
+    assert_eq!(a.download().unwrap(), [1, 2, 3]);
+    // A write that is refused leaves those before it.
+    let mut inputs = recording.replay_with();
+    inputs.write(&a, &[4, 5, 6]).unwrap();
+    refused(inputs.write(&a, &[0; 9]));
+    drop(inputs.submit().unwrap());
+    assert_eq!(a.download().unwrap(), [4, 5, 6]);
+}
+
+#[test]
+fn inputs_without_effect_are_refused() {
+    let gpu = null();
+    let a = gpu.upload(&[1u32; 8]).unwrap().with_label("a");
+    let (b, c) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap().with_label("c"));
+    let kernel = gpu.compile(STEP).unwrap();
+    let mut batch = gpu.batch();
+    batch.write(a.slice(2..4).unwrap(), &[9; 2]).unwrap();
+    let recording = batch.run(&kernel, &[&a, &b], 8).unwrap().record().unwrap();
+    let write = |range: std::ops::Range<usize>| -> Result<Ticket, GpuError> {
+        let data = vec![5; range.len()];
+        recording.replay_with().write(a.slice(range)?, &data)?.submit()
+    };
+    assert_eq!(
+        refused(recording.replay_with().write(&c, &[5; 8])),
+        "ReplayInputs::write: the recording does not use the 8 elements of buffer `c`; help: write \
+         elements that it reads"
+    );
+    assert_eq!(
+        refused(write(3..8)),
+        "ReplayInputs::write: the recording overwrites, before it reads them, some of the 5 \
+         elements of buffer `a`; help: leave the write, fill or copy of these elements out of the \
+         batch that is recorded, and write them for the first replay as well"
+    );
+    refused(write(0..8));
+    refused(write(2..4));
+    drop(write(0..2).unwrap());
+    drop(write(4..8).unwrap());
+    assert_eq!(a.download().unwrap(), [5, 5, 9, 9, 5, 5, 5, 5]);
+    // Read first, overwritten after: the input is seen. Nothing is no input.
+    let recording = gpu.batch().copy(&c, &b).unwrap().fill(&c, 0).unwrap().record().unwrap();
+    drop(recording.replay_with().write(&c, &[3; 8]).unwrap().submit().unwrap());
+    assert_eq!(b.download().unwrap(), [3; 8]);
+    let nothing = gpu.alloc::<u8>(0).unwrap();
+    recording.replay_with().write(&nothing, &[]).unwrap();
+    let empty = gpu.batch().record().unwrap();
+    refused(empty.replay_with().write(&c, &[5; 8]));
+    empty.replay_with().submit().unwrap().wait().unwrap();
+    // A part of the range that is overwritten before it is read is enough.
+    let (low, high) = (c.slice(..4).unwrap(), c.slice(4..).unwrap());
+    let recording = gpu.batch().copy(low, high).unwrap().record().unwrap();
+    refused(recording.replay_with().write(&c, &[5; 8]));
+    drop(recording.replay_with().write(low, &[6; 4]).unwrap().submit().unwrap());
+    assert_eq!(c.download().unwrap(), [6; 8]);
+}
+
+#[test]
+fn inputs_of_another_device_are_refused() {
+    let (gpu, other) = (null(), null());
+    let (a, b) = (gpu.alloc::<u32>(4).unwrap(), gpu.alloc::<u32>(4).unwrap());
+    let recording = gpu.batch().copy(&a, &b).unwrap().record().unwrap();
+    let foreign = other.alloc::<u32>(4).unwrap();
+    let error = recording.replay_with().write(&foreign, &[1; 4]).map(|_| ()).unwrap_err();
+    assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
+}
