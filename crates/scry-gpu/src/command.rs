@@ -85,6 +85,12 @@ pub(crate) enum Role {
 }
 
 impl Dispatch {
+    /// Whether its number of workgroups is in memory.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "only CUDA's driver asks"))]
+    pub(crate) fn is_indirect(&self) -> bool {
+        matches!(self.groups, Groups::Indirect(_))
+    }
+
     /// Whether the caller asked for it: only such launches are counted and timed.
     pub(crate) fn is_launch(&self) -> bool {
         self.role == Role::Launch

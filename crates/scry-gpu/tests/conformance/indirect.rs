@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scry_gpu::{Buffer, Device, GpuError, Kernel, Launch};
+use scry_gpu::{BackendKind, Buffer, Device, GpuError, Kernel, Launch};
 
 use crate::harness::{on_each_device, succeed};
 use crate::launches::{check_launch, counting};
@@ -178,6 +178,69 @@ fn replays_of_a_recording_see_counts_that_change() {
     });
 }
 
+/// Each adds to its own cell: all of them may overlap.
+#[test]
+fn many_indirect_launches_without_order_between_them() {
+    on_each_device(|gpu| {
+        let count = succeed(gpu.compile(COUNT));
+        let runs = [(); 40].map(|()| succeed(gpu.alloc::<u32>(1)));
+        let counts = [(); 40].map(|()| succeed(gpu.alloc::<u32>(3)));
+        let mut batch = gpu.batch();
+        for (nth, (counts, runs)) in (1..).zip(counts.iter().zip(&runs)) {
+            succeed(batch.write(counts, &[nth, 1, 2]));
+            succeed(batch.run_configured(&count, &[runs], Launch::indirect(counts)));
+        }
+        let recording = succeed(batch.record());
+        let mut second = gpu.batch();
+        for (counts, runs) in counts.iter().zip(&runs) {
+            succeed(second.run_configured(&count, &[runs], Launch::indirect(counts)));
+        }
+        let _running = succeed(recording.replay());
+        succeed(second.submit());
+        for (nth, runs) in (1..).zip(&runs) {
+            assert_eq!(succeed(runs.download()), [2 * nth * 2 * 4]);
+        }
+    });
+}
+
+/// A scan in one pass waits so: workgroups begin in the order of their numbers.
+#[test]
+fn workgroups_may_wait_for_earlier_ones() {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> done: array<atomic<u32>>;
+        @compute @workgroup_size(32)
+        fn main(
+            @builtin(workgroup_id) group: vec3<u32>,
+            @builtin(local_invocation_index) local: u32,
+        ) {
+            if local > 0u { return; }
+            let nth = group.x;
+            var before = 0u;
+            if nth > 0u {
+                loop {
+                    before = atomicLoad(&done[nth - 1u]);
+                    if before != 0u { break; }
+                }
+            }
+            atomicStore(&done[nth], before + 1u);
+        }";
+    // WGSL does not promise it, and lavapipe ends long loops early.
+    for info in Device::list() {
+        if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
+            let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));
+            gpu.set_time_limit(Some(Duration::from_secs(60)));
+            let kernel = succeed(gpu.compile(source));
+            for groups in [1u32, 100, 3000] {
+                let done = succeed(gpu.alloc::<u32>(groups as usize));
+                let launch = Launch::indirect(&upload(&gpu, [groups, 1, 1]));
+                succeed(gpu.run_configured(&kernel, &[&done], launch));
+                let want: Vec<u32> = (1..=groups).collect();
+                assert!(succeed(done.download()) == want, "{groups} workgroups");
+            }
+        }
+    }
+}
+
 /// What a workgroup leaves behind is not seen by the next one that the same part of the device
 /// executes; and who returns early does so from its own workgroup alone.
 #[test]
@@ -306,10 +369,19 @@ fn immediates_and_uniforms_beside_counts() {
     });
 }
 
-/// As many as can be numbered are run, and would take hours: the time limit ends them.
+/// As many as can be numbered are run, and take long: the time limit ends them, on backends that
+/// can end a launch.
 #[test]
 fn a_time_limit_ends_as_many_workgroups_as_there_can_be() {
-    let gpu = succeed(Device::open("cpu"));
+    for info in Device::list() {
+        if matches!(info.backend, BackendKind::Cpu | BackendKind::Cuda) {
+            let gpu = succeed(Device::open(&format!("{}:{}", info.backend, info.index)));
+            time_limit_ends_workgroups(&gpu);
+        }
+    }
+}
+
+fn time_limit_ends_workgroups(gpu: &Device) {
     let source = counting([1, 1, 1]);
     let kernel = succeed(gpu.compile(&source));
     let bound = succeed(gpu.upload(&[0u32; 4]));
@@ -317,15 +389,15 @@ fn a_time_limit_ends_as_many_workgroups_as_there_can_be() {
     for axis in 0..3 {
         let mut counts = [1; 3];
         counts[axis] = u32::MAX;
-        let launch = Launch::indirect(&upload(&gpu, counts));
+        let launch = Launch::indirect(&upload(gpu, counts));
         gpu.set_time_limit(Some(Duration::from_millis(100)));
         succeed(gpu.run_configured(&kernel, &[&bound, &found, &wrong], launch));
         let ended = gpu.wait();
         assert!(matches!(ended, Err(GpuError::Timeout(_))), "axis {axis}: {ended:?}");
         gpu.set_time_limit(None);
         // The device goes on.
-        let counter = Counter::on(&gpu);
-        counter.run(&upload(&gpu, [2, 1, 1]));
+        let counter = Counter::on(gpu);
+        counter.run(&upload(gpu, [2, 1, 1]));
         assert_eq!(counter.workgroups(), 2);
     }
 }

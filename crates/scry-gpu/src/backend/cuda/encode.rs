@@ -38,9 +38,14 @@ impl Tables<'_> {
         kernel.is_some_and(|kernel| kernel.params.contains(&Param::Epoch))
     }
 
-    /// Whether a command is one that only the main stream takes.
+    /// Whether a command has to be on the main stream: what must not overlap its like. Products
+    /// share a workspace. The blocks of an indirect launch may wait for each other, so that all of
+    /// them have to become resident.
     pub(super) fn is_for_main(&self, command: &Command) -> bool {
-        matches!(command, Command::Dispatch(dispatch) if self.is_product(dispatch))
+        match command {
+            Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_product(dispatch),
+            Command::Fill { .. } | Command::Copy { .. } => false,
+        }
     }
 
     /// Whether a dispatch is cuBLAS's affair, of which nobody knows what kernels it is.
@@ -78,6 +83,8 @@ pub(super) enum Op<'s> {
 
 /// A launch.
 pub(super) struct Launch<'s> {
+    /// Whether it must not overlap others of which this holds.
+    pub(super) indirect: bool,
     pub(super) function: Function,
     pub(super) groups: [u32; 3],
     pub(super) workgroup: [u32; 3],
@@ -200,6 +207,7 @@ impl<'a> Encoder<'a> {
             }
         };
         Ok(Op::Launch(Launch {
+            indirect: dispatch.is_indirect(),
             function: kernel.function,
             groups,
             workgroup: kernel.block,

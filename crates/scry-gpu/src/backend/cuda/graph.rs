@@ -1,8 +1,9 @@
 //! Recordings: graphs that the driver launches as a whole.
 //!
-//! All commands of a segment wait for all of the one before; and a product by cuBLAS for the one
-//! before it, since they share a workspace. Its kernels are cuBLAS's own affair: they are captured
-//! from a stream.
+//! All commands of a segment wait for all of the one before. A product by cuBLAS also waits for the
+//! product before it, since they share a workspace, and an indirect launch for the one before it,
+//! since all blocks of one have to become resident. A product's kernels are cuBLAS's own affair:
+//! they are captured from a stream.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -88,6 +89,8 @@ struct Builder<'a> {
     layers: Layers<GraphNode>,
     /// The last product by cuBLAS.
     product: Option<GraphNode>,
+    /// The last indirect launch.
+    indirect: Option<GraphNode>,
     /// Whether the next launch may begin while the one before it still runs.
     early: bool,
     connect: Option<Connect>,
@@ -104,6 +107,7 @@ impl<'a> Builder<'a> {
             raw,
             layers: Layers::default(),
             product: None,
+            indirect: None,
             early: false,
             connect: find_connect(gpu.api),
             gpu,
@@ -134,6 +138,7 @@ impl<'a> Builder<'a> {
             Op::Copy { src, dst, size } => pieces(size).try_for_each(|(offset, size)| {
                 self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
             }),
+            Op::Launch(launch) if launch.indirect => self.start_indirect(&launch_node(launch)),
             Op::Launch(launch) => self.start(&launch_node(launch)),
             Op::Product(blas, product) => self.multiply(&blas.captured(&product)?),
         }
@@ -141,8 +146,7 @@ impl<'a> Builder<'a> {
 
     /// Adds what cuBLAS does for a product.
     fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
-        let earlier = self.product.filter(|earlier| !self.layers.before.contains(earlier));
-        let waits_for: Vec<_> = self.layers.before.iter().copied().chain(earlier).collect();
+        let waits_for = self.layers.before_and(self.product);
         let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
             let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
             // SAFETY: as `node` says; the driver copies the graph that was captured.
@@ -164,6 +168,20 @@ impl<'a> Builder<'a> {
         })?;
         self.layers.present.push(node);
         connect.map_or(Ok(()), |connect| self.follow_early(connect, node))
+    }
+
+    /// Adds an indirect launch, behind the one before it.
+    fn start_indirect(&mut self, params: &KernelNode) -> Result<()> {
+        let waits_for = self.layers.before_and(self.indirect);
+        let node = self.node("cuGraphAddKernelNode", |api, node, graph, _| {
+            let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
+            // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
+            // as far as the kernel says.
+            unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
+        })?;
+        self.indirect = Some(node);
+        self.layers.present.push(node);
+        Ok(())
     }
 
     /// Has a launch follow the one before it as soon as that one lets it.
@@ -332,6 +350,15 @@ impl<N> Layers<N> {
         self.before.len() > 1 && nodes > 1
     }
 
+    /// What a node of the present segment waits for, and one more node if it is not among that.
+    fn before_and(&self, earlier: Option<N>) -> Vec<N>
+    where
+        N: Copy + PartialEq,
+    {
+        let earlier = earlier.filter(|earlier| !self.before.contains(earlier));
+        self.before.iter().copied().chain(earlier).collect()
+    }
+
     /// Has the segment wait for this node alone.
     fn join(&mut self, junction: N) {
         self.before.clear();
@@ -423,6 +450,17 @@ mod tests {
         let (edges, nodes) = edges(&[100, 100, 1, 7, 7]);
         assert_eq!(nodes, 217);
         assert_eq!(edges.len(), 200 + 100 + 7 + 7 + 7);
+    }
+
+    #[test]
+    fn what_must_not_overlap_waits_for_the_one_before_once() {
+        let mut layers = Layers::default();
+        assert_eq!(layers.before_and(None), [0; 0]);
+        layers.present.push(1);
+        assert_eq!(layers.before_and(Some(1)), [1], "in one segment");
+        layers.next(1);
+        assert_eq!(layers.before_and(Some(1)), [1], "from one segment to the next");
+        assert_eq!(layers.before_and(Some(0)), [1, 0], "from an earlier one");
     }
 
     #[test]

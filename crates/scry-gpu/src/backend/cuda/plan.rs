@@ -237,6 +237,16 @@ mod tests {
     }
 
     #[test]
+    fn indirect_launches_have_no_room_beside_them() {
+        let counts = Span { memory: memory(), offset: 0, size: Groups::SIZE };
+        let Step::Run(Command::Dispatch(direct)) = run(1) else { unreachable!() };
+        let indirect = Dispatch { groups: Groups::Indirect(counts), ..direct };
+        let indirect = Step::Run(Command::Dispatch(indirect));
+        assert_eq!(lanes(&vec![indirect.clone(); 100]), (1, 1));
+        assert_eq!(lanes(&[indirect, run(1), run(1)]), (1, 2));
+    }
+
+    #[test]
     fn transfers_alone_are_not_spread() {
         assert_eq!(lanes(&vec![fill(); 100]), (1, 1));
         assert_eq!(lanes(&[fill(), run(1), fill()]), (1, 1));

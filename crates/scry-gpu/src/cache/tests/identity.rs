@@ -72,6 +72,7 @@ fn fault_40_each_part_of_the_kernel_key_counts() {
     let original = key("@compute fn main() {}");
     cache.store(&original, PLAIN, b"payload");
     assert_eq!(cache.load(&original, FOLDED), None);
+    assert_eq!(cache.load(&original, COUNTS), None);
     let changes: [fn(&mut KernelKey); 11] = [
         |key| key.source.push(' '),
         |key| key.entry = None,

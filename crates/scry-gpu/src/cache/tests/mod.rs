@@ -83,6 +83,8 @@ fn open(base: &Path) -> DiskCache {
 const PLAIN: Variant<'_> = Variant { grid: GridSource::Native, part: Part::Compiled(b"generated") };
 /// The same for folded launches.
 const FOLDED: Variant<'_> = Variant { grid: GridSource::Folded, ..PLAIN };
+/// The same for indirect launches.
+const COUNTS: Variant<'_> = Variant { grid: GridSource::Counts, ..PLAIN };
 
 fn path_of(cache: &DiskCache, key: &KernelKey, variant: Variant<'_>) -> PathBuf {
     cache.path(&format::full_key(&device_identity().key_part(), key, variant), variant.part.kind())
