@@ -366,6 +366,26 @@ mod tests {
     }
 
     #[test]
+    fn damage_anywhere_is_survived() {
+        let mut good = Vec::new();
+        let bytes = [1, 2, 3, 4, 5, 6];
+        write(&mut good, Dtype::U8, &Shape(vec![2, 3]), &bytes).unwrap();
+        for len in 0..good.len() {
+            assert!(read_bytes(&good[..len]).is_err(), "{len} bytes");
+        }
+        let others = b"\0\xff\x80 (['{,-9L";
+        for (at, other) in (0..good.len()).flat_map(|at| others.map(|other| (at, other))) {
+            let mut bad = good.clone();
+            bad[at] = other;
+            if let Ok(array) = read_bytes(&bad) {
+                let held = array.shape.bytes(array.dtype.size() as u64).unwrap();
+                assert_eq!(array.bytes.len(), held, "byte {at} is {other}");
+            }
+            let _ = read(&bad[..], None);
+        }
+    }
+
+    #[test]
     fn one_dimension_is_in_both_orders_at_once() {
         let header = "{\"descr\": \"<i4\", \"fortran_order\": True, \"shape\": (1L,), }";
         let array = read_bytes(&file(header, &[7, 0, 0, 0])).unwrap();

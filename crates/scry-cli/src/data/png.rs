@@ -339,6 +339,25 @@ mod tests {
     }
 
     #[test]
+    fn damage_anywhere_is_survived() {
+        let mut good = Vec::new();
+        let bytes = Bytes::zeroed(5 * 3 * 4).unwrap();
+        write(&mut good, (Pixels::Packed, Depth::Eight), [5, 3], &bytes).unwrap();
+        for at in 0..good.len() {
+            assert!(read(good[..at].to_vec()).is_err() || at + 16 > good.len(), "{at} bytes");
+            for other in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] = other;
+                if let Ok(image) = read(bad) {
+                    let pixels = u64::from(image.width) * u64::from(image.height);
+                    let array = image.array(Pixels::Rgba).unwrap();
+                    assert_eq!(array.bytes.len() as u64, pixels * 16, "byte {at} is {other}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn images_larger_than_their_files_can_hold_are_refused() {
         let claims = |color, width, height| read(claiming(color, width, height)).unwrap_err();
         let told = claims(ColorType::Rgba, 16384, 16384);
