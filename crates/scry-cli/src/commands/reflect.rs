@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{read_source, refused, size_text, table};
 use crate::args::Reflect;
+use crate::data::dtype::shortest;
 use crate::report::{Failure, Report};
 
 /// Shows the selected kernel, or all of the file.
@@ -119,6 +120,9 @@ fn override_row(declared: &Override, outline: &Outline) -> Vec<String> {
         None => declared.name.clone(),
     };
     let value = match declared.value {
+        Some(value) if declared.ty.starts_with('f') => {
+            format!("= {:?}", shortest(value, &declared.ty))
+        }
         Some(value) => format!("= {value}"),
         None if outline.without_default.contains(&declared.name) => "must be set".to_owned(),
         None => "= an expression".to_owned(),
@@ -151,7 +155,7 @@ fn to_json(interface: &Interface, outline: &Outline) -> Value {
             "name": declared.name,
             "id": declared.id,
             "type": declared.ty,
-            "value": declared.value,
+            "value": declared.value.map(|value| shortest(value, &declared.ty)),
             "has_default": !outline.without_default.contains(&declared.name),
         })
     });

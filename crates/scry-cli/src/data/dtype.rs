@@ -229,6 +229,17 @@ impl fmt::Display for Dtype {
     }
 }
 
+/// A number that was of a float type of WGSL before it became an f64, with the shortest decimal of
+/// that type: 0.1 and not 0.10000000149011612 for an f32. Other types are left alone.
+pub fn shortest(value: f64, wgsl: &str) -> f64 {
+    let text = match wgsl {
+        "f16" => f16::from_f64(value).text(),
+        "f32" => (value as f32).text(),
+        _ => return value,
+    };
+    text.parse().unwrap_or(value)
+}
+
 /// A bool as NumPy stores it: a byte, true unless it is 0.
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
@@ -415,6 +426,14 @@ mod tests {
             let again = f16::from_f32(text.parse().unwrap());
             assert!(again == value || value.is_nan(), "{bits:#x} is {text}");
         }
+    }
+
+    #[test]
+    fn f64s_get_the_decimals_of_their_type_back() {
+        assert_eq!(shortest(0.1f32.into(), "f32"), 0.1);
+        assert_eq!(shortest(f16::from_f32(0.1).into(), "f16"), 0.1);
+        assert_eq!(shortest(1.0 / 3.0, "f64"), 1.0 / 3.0);
+        assert_eq!(shortest(16_777_217.0, "u32"), 16_777_217.0);
     }
 
     #[test]

@@ -129,3 +129,21 @@ fn check_can_ask_a_device_too() {
     place.scry(&["check", "--device", "vulkan", "good.wgsl"]).ends(0);
     place.scry(&["check", "--device", "vulkan", "large.wgsl"]).ends(1).says(&["4096", "first"]);
 }
+
+#[test]
+fn floats_are_shown_as_they_were_written() {
+    let place = Workplace::without_driver();
+    place.write(
+        "k.wgsl",
+        "override SCALE: f32 = 0.1;
+         override TINY: f32 = 1e-9;
+         override ONE: f32 = 1.0;
+         @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @compute @workgroup_size(1) fn main() { x[0] = SCALE + TINY + ONE; }",
+    );
+    let values = ["SCALE  f32  = 0.1\n", "TINY   f32  = 1e-9\n", "ONE    f32  = 1.0\n"];
+    let reflected = place.scry(&["reflect", "k.wgsl"]).ends(0);
+    assert!(values.iter().all(|value| reflected.stdout.contains(value)), "{reflected:#?}");
+    let text = place.scry(&["reflect", "k.wgsl", "--json"]).ends(0).stdout;
+    assert!(text.contains("\"value\": 0.1\n") && text.contains("\"value\": 1e-9\n"), "{text}");
+}
