@@ -75,6 +75,15 @@ fn colours_are_for_terminals_unless_forced() {
 }
 
 #[test]
+fn buffers_too_large_have_the_size_that_was_asked_for() {
+    let place = Workplace::without_driver();
+    place.write("fill.wgsl", FILL);
+    let huge = ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--push", "p=1,2,3,4"];
+    let refused = place.scry(&huge).ends(1);
+    refused.says(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
+}
+
+#[test]
 fn the_environment_is_in_the_help() {
     let place = Workplace::without_driver();
     let variables = ["SCRY_DEVICE", "SCRY_CACHE_DIR", "NO_COLOR", "RUST_LOG", "Environment:"];

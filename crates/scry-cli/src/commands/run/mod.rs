@@ -44,6 +44,7 @@ pub fn run(args: &Run, json: bool) -> Result<Report, Failure> {
     let plan = plan::make(&request, loaded, program.interface())?;
 
     let device = open(args.on.device.as_deref())?;
+    plan.refuse_too_large(&device)?;
     let options = compile_options(&args.file, options);
     let results = execute::execute(&device, args, &source, &options, plan)?;
     results.save()?;

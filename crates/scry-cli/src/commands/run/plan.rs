@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use scry_gpu::Device;
 use scry_ir::{Binding, Interface};
 
 use super::fit::{Data, fit};
@@ -31,6 +32,26 @@ pub struct Planned {
     pub data: Data,
     /// What becomes of it; `None` if nobody wants to know.
     pub output: Option<Output>,
+}
+
+impl Plan {
+    /// Refuses buffers larger than a device has.
+    ///
+    /// # Errors
+    /// [`Failure::Work`] with the shape that was asked for, before anything is compiled.
+    pub fn refuse_too_large(&self, device: &Device) -> Result<(), Failure> {
+        let (info, limit) = (device.info(), device.info().limits.max_buffer_size);
+        let too_large = |planned: &&Planned| planned.data.len as u64 > limit;
+        let Some(Planned { slot, data, .. }) = self.buffers.iter().find(too_large) else {
+            return Ok(());
+        };
+        let elements = slot.dtype.map_or(slot.type_text.clone(), |dtype| dtype.to_string());
+        Err(Failure::Work(format!(
+            "`{}` is {} of {elements}, {} bytes, but {} holds at most {limit} bytes in a buffer \
+             (max_buffer_size); help: split the data over several runs",
+            slot.name, data.shape, data.len, info.name
+        )))
+    }
 }
 
 impl Planned {
