@@ -5,10 +5,12 @@
 //! size, which compile to plain moves, but one element at a time. Where it is known that no other
 //! thread writes, whole runs are copied.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::Span;
-use crate::lanes::{BLOCK, Bits, Block};
+use crate::lanes::{BLOCK, Bits, Block, Tier};
+use crate::wide;
 use crate::words::Plain;
 
 /// A binding of a running kernel.
@@ -19,6 +21,8 @@ pub(crate) struct Region {
     size: u64,
     /// Up to this byte no other thread writes what this one touches.
     plain: u64,
+    /// Whether the processor has AVX.
+    wide: bool,
 }
 
 /// Bits that are also read and written as one step.
@@ -90,13 +94,14 @@ pub(crate) fn soon<T>(at: *const T) {
 }
 
 impl Region {
-    /// A binding, and up to which byte no other thread writes what this one touches.
+    /// A binding, up to which byte no other thread writes what this one touches, and what the
+    /// processor is used for.
     ///
     /// # Safety
     /// Until the region is gone, the span's memory is there, and nobody but regions of the same
     /// launch touches it, nor writes what is plain for this one.
-    pub(crate) unsafe fn new(span: Span, plain: u64) -> Self {
-        Self { start: span.start, size: span.size as u64, plain }
+    pub(crate) unsafe fn new(span: Span, plain: u64, tier: Tier) -> Self {
+        Self { start: span.start, size: span.size as u64, plain, wide: tier != Tier::Base }
     }
 
     /// Bytes.
@@ -180,7 +185,12 @@ impl Region {
     /// Reads a block of elements `step` bytes apart.
     #[inline(always)]
     pub(crate) fn get_run<B: Shared>(&self, byte: u64, step: u64) -> [B; BLOCK] {
-        if step != size_of::<B>() as u64 || !self.is_plain::<B>(byte, step) {
+        let next = step == size_of::<B>() as u64;
+        if !next || !Self::are_below::<B>(self.plain, byte, 1) {
+            let block = Cell::new([B::ZERO; BLOCK]);
+            if next && self.get_all_shared(byte, std::slice::from_ref(&block)) {
+                return block.get();
+            }
             return self.get_apart(byte, step);
         }
         // SAFETY: the elements lie within, and nobody writes them meanwhile.
@@ -206,8 +216,13 @@ impl Region {
     /// Writes a block of elements `step` bytes apart.
     #[inline(always)]
     pub(crate) fn set_run<B: Shared>(&self, byte: u64, step: u64, values: [B; BLOCK]) {
-        if step != size_of::<B>() as u64 || !self.is_plain::<B>(byte, step) {
-            return self.set_apart(byte, step, values);
+        let next = step == size_of::<B>() as u64;
+        if !next || !Self::are_below::<B>(self.plain, byte, 1) {
+            let block = Cell::new(values);
+            if !next || !self.set_all_shared(byte, std::slice::from_ref(&block)) {
+                self.set_apart(byte, step, values);
+            }
+            return;
         }
         // SAFETY: the elements lie within, and nobody else touches them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().write_unaligned(values) }
@@ -227,45 +242,98 @@ impl Region {
         }
     }
 
-    /// Whether `blocks` blocks from `byte` on are all plain.
+    /// Whether `blocks` blocks from `byte` on are elements below the byte `end`.
     #[inline(always)]
-    fn are_plain<B: Bits>(&self, byte: u64, blocks: usize) -> bool {
+    fn are_below<B: Bits>(end: u64, byte: u64, blocks: usize) -> bool {
         let size = size_of::<B>() as u64;
         let bytes = size * (blocks * BLOCK) as u64;
-        byte.is_multiple_of(size) && byte.checked_add(bytes).is_some_and(|end| end <= self.plain)
+        byte.is_multiple_of(size) && byte.checked_add(bytes).is_some_and(|last| last <= end)
     }
 
-    /// Reads neighbours into whole blocks, if they are all plain; whether they are.
+    /// Reads neighbours into whole blocks, if they all lie within; whether they do.
     #[inline(always)]
     pub(crate) fn get_all<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
-        let plain = self.are_plain::<B>(byte, to.len());
-        if plain {
-            // SAFETY: the elements lie within, and nobody writes them meanwhile.
-            unsafe {
-                let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
-                for (nth, block) in to.iter().enumerate() {
-                    soon(from.wrapping_add(to.len() + nth));
-                    block.set(from.add(nth).read_unaligned());
-                }
+        if !Self::are_below::<B>(self.plain, byte, to.len()) {
+            return self.get_all_shared(byte, to);
+        }
+        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        unsafe {
+            let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
+            for (nth, block) in to.iter().enumerate() {
+                soon(from.wrapping_add(to.len() + nth));
+                block.set(from.add(nth).read_unaligned());
             }
         }
-        plain
+        true
     }
 
-    /// Writes whole blocks to neighbours, if they are all plain; whether they are.
-    #[inline(always)]
-    pub(crate) fn set_all<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
-        let plain = self.are_plain::<B>(byte, from.len());
-        if plain {
-            // SAFETY: the elements lie within, and nobody else touches them meanwhile.
-            unsafe {
-                let to = self.start.add(byte as usize).cast::<[B; BLOCK]>();
-                for (nth, block) in from.iter().enumerate() {
-                    to.add(nth).write_unaligned(block.get());
+    /// The same where others may write.
+    #[inline(never)]
+    fn get_all_shared<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
+        let within = Self::are_below::<B>(self.size, byte, to.len());
+        if within {
+            for (nth, block) in (0..).zip(to) {
+                // SAFETY: the elements lie within and are aligned, as spans are, and others access
+                // them atomically.
+                unsafe {
+                    let from = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
+                    wide::load(from, block, self.wide);
                 }
             }
         }
-        plain
+        within
+    }
+
+    /// Writes whole blocks to neighbours, if they all lie within; whether they do.
+    #[inline(always)]
+    pub(crate) fn set_all<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
+        if !Self::are_below::<B>(self.plain, byte, from.len()) {
+            return self.set_all_shared(byte, from);
+        }
+        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        unsafe {
+            let to = self.start.add(byte as usize).cast::<[B; BLOCK]>();
+            for (nth, block) in from.iter().enumerate() {
+                to.add(nth).write_unaligned(block.get());
+            }
+        }
+        true
+    }
+
+    /// The same where others may read or write.
+    #[inline(never)]
+    fn set_all_shared<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
+        let within = Self::are_below::<B>(self.size, byte, from.len());
+        if within {
+            for (nth, block) in (0..).zip(from) {
+                // SAFETY: as where they are read.
+                unsafe {
+                    let to = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
+                    wide::store(to, block, self.wide);
+                }
+            }
+        }
+        within
+    }
+
+    /// Writes the active lanes of a block to neighbours, if all of these lie within; whether they
+    /// do.
+    #[inline(always)]
+    pub(crate) fn set_some<B: Shared>(
+        &self,
+        byte: u64,
+        values: [B; BLOCK],
+        active: [u8; BLOCK],
+    ) -> bool {
+        let within = Self::are_below::<B>(self.size, byte, 1);
+        if within {
+            for lane in (0..BLOCK).filter(|lane| active[*lane] != 0) {
+                // SAFETY: as where they are read.
+                let to = unsafe { B::atomic(self.start.add(byte as usize).cast::<B>().add(lane)) };
+                B::store(to, values[lane]);
+            }
+        }
+        within
     }
 }
 

@@ -43,8 +43,11 @@ pub struct Code {
 pub(crate) struct Group {
     /// Invocations of a workgroup along x, y, z.
     pub size: [u32; 3],
-    /// Workgroups executed together, along x.
+    /// Workgroups executed together, along x: one, or a power of two.
     pub batch: u32,
+    /// Whether their lanes are numbered row by row through all of these workgroups, rather than
+    /// workgroup by workgroup. Then all of [`Self::size`] are powers of two.
+    pub interleaved: bool,
 }
 
 impl Group {

@@ -18,6 +18,7 @@ mod pool;
 mod stop;
 #[cfg(test)]
 mod tests;
+mod wide;
 mod words;
 
 pub use code::{Code, Refusal};

@@ -14,13 +14,21 @@ pub(crate) struct Plain<'a> {
     memory: PhantomData<&'a Cell<u8>>,
 }
 
+/// How blocks of lanes lie: evenly in rows, and rows evenly too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    pub rows: usize,
+    /// Blocks of a row.
+    pub blocks: usize,
+}
+
 /// Words for some blocks of lanes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Words<'a> {
     first: *mut u8,
-    /// Bytes from the words of one block to those of the next.
-    apart: isize,
-    blocks: usize,
+    /// Bytes from the words of one block to those of the next, and from one row to the next.
+    apart: [isize; 2],
+    grid: Grid,
     /// Whether there is one word for all lanes of a block, rather than one for each.
     shared: bool,
     /// Bytes between what is read and what may be read soon; 0 if that is known to be close.
@@ -42,26 +50,34 @@ impl<'a> Plain<'a> {
         unsafe { Self::new(blocks.as_ptr().cast_mut().cast(), size_of_val(blocks) as u64) }
     }
 
-    /// The words of so many blocks from a byte on, so many bytes apart; none if some lie outside.
+    pub(crate) fn is_empty(self) -> bool {
+        self.size == 0
+    }
+
+    /// The words of a grid of blocks from a byte on, whose blocks and rows are so many bytes apart;
+    /// none if some lie outside.
     #[inline(always)]
     pub(crate) fn words(
         self,
         byte: u64,
-        apart: i64,
-        blocks: usize,
+        apart: [i64; 2],
+        grid: Grid,
         shared: bool,
     ) -> Option<Words<'a>> {
         let width = size_of::<u32>() * if shared { 1 } else { BLOCK };
-        let reach = apart.checked_mul(blocks as i64 - 1)?;
-        let lowest = byte.checked_add_signed(reach.min(0));
-        let end = byte.checked_add_signed(reach.max(0))?.checked_add(width as u64)?;
-        if blocks == 0 || lowest.is_none() || end > self.size {
+        let last = [grid.blocks as i64 - 1, grid.rows as i64 - 1];
+        let along = apart[0].checked_mul(last[0])?;
+        let across = apart[1].checked_mul(last[1])?;
+        let lowest = along.min(0).checked_add(across.min(0))?;
+        let highest = along.max(0).checked_add(across.max(0))?;
+        let end = byte.checked_add_signed(highest)?.checked_add(width as u64)?;
+        if last[0] < 0 || last[1] < 0 || byte.checked_add_signed(lowest).is_none() {
             return None;
         }
-        Some(Words {
+        (end <= self.size).then(|| Words {
             first: self.start.wrapping_add(byte as usize),
-            apart: apart as isize,
-            blocks,
+            apart: [apart[0] as isize, apart[1] as isize],
+            grid,
             shared,
             ahead: 0,
             memory: PhantomData,
@@ -73,8 +89,9 @@ impl Words<'_> {
     /// The same, of which what follows may be read soon.
     #[inline(always)]
     pub(crate) fn streaming(self) -> Self {
-        let line = self.apart == (size_of::<u32>() * BLOCK) as isize;
-        Self { ahead: if line { self.blocks * self.apart as usize } else { 0 }, ..self }
+        const BYTES: usize = size_of::<u32>() * BLOCK;
+        let line = self.apart[0] == BYTES as isize;
+        Self { ahead: if line { self.grid.blocks * BYTES } else { 0 }, ..self }
     }
 }
 
@@ -82,62 +99,79 @@ impl Words<'_> {
 /// all lanes of a block.
 #[inline(always)]
 pub(crate) fn each(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
-    let ahead = abc.iter().any(|words| words.ahead != 0);
-    match (abc[0].shared, ahead) {
-        (true, true) => each_as::<true, true>(abc, d, f),
-        (true, false) => each_as::<true, false>(abc, d, f),
-        (false, true) => each_as::<false, true>(abc, d, f),
-        (false, false) => each_as::<false, false>(abc, d, f),
+    for words in abc.iter().filter(|words| words.ahead != 0) {
+        words.fetch();
     }
+    if abc[0].shared { each_as::<true>(abc, d, f) } else { each_as::<false>(abc, d, f) }
 }
 
 #[inline(always)]
-fn each_as<const SHARED: bool, const AHEAD: bool>(
-    abc: [Words<'_>; 3],
-    d: Words<'_>,
-    f: impl Fn([u32; 3]) -> u32,
-) {
+fn each_as<const SHARED: bool>(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
     let [a, b, c] = abc;
-    assert!(abc.iter().all(|words| words.blocks == d.blocks), "words of as many blocks");
+    let grid = d.grid;
+    assert!(abc.iter().all(|words| words.grid == grid), "words of as many blocks");
     assert!(a.shared == SHARED && !b.shared && !c.shared && !d.shared, "a word for each lane");
-    for block in 0..d.blocks as isize {
-        if AHEAD {
-            abc.iter().for_each(|words| words.fetch(block));
-        }
-        let mut result = [0; BLOCK];
-        // SAFETY: there are as many blocks, and a word for each lane where one is read.
-        unsafe {
-            let a = if SHARED {
-                [a.at(block).cast::<u32>().read_unaligned(); BLOCK]
-            } else {
-                a.get(block)
-            };
-            let (b, c) = (b.get(block), c.get(block));
-            for lane in 0..BLOCK {
-                result[lane] = f([a[lane], b[lane], c[lane]]);
+    for row in 0..grid.rows as isize {
+        // Not by `map`, which is not compiled for the caller's processor.
+        let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
+        for block in 0..grid.blocks as isize {
+            let mut result = [0; BLOCK];
+            // SAFETY: there are as many rows and blocks, and a word for each lane where one is
+            // read.
+            unsafe {
+                let a = if SHARED {
+                    [a.at(block).cast::<u32>().read_unaligned(); BLOCK]
+                } else {
+                    a.get(block)
+                };
+                let (b, c) = (b.get(block), c.get(block));
+                for lane in 0..BLOCK {
+                    result[lane] = f([a[lane], b[lane], c[lane]]);
+                }
+                d.at(block).cast::<[u32; BLOCK]>().write_unaligned(result);
             }
-            d.at(block).cast::<[u32; BLOCK]>().write_unaligned(result);
         }
     }
+}
+
+/// Words of one row.
+#[derive(Clone, Copy)]
+struct Row {
+    first: *mut u8,
+    apart: isize,
 }
 
 impl Words<'_> {
     #[inline(always)]
-    fn at(&self, block: isize) -> *mut u8 {
+    fn row(&self, row: isize) -> Row {
+        let [apart, across] = self.apart;
+        Row { first: self.first.wrapping_offset(row * across), apart }
+    }
+
+    /// Asks for what may be read soon.
+    #[inline(always)]
+    fn fetch(&self) {
+        for row in 0..self.grid.rows as isize {
+            let row = self.row(row);
+            for block in 0..self.grid.blocks as isize {
+                soon(row.at(block).wrapping_add(self.ahead));
+            }
+        }
+    }
+}
+
+impl Row {
+    #[inline(always)]
+    fn at(self, block: isize) -> *mut u8 {
         self.first.wrapping_offset(block * self.apart)
     }
 
     /// # Safety
     /// There is such a block, and a word for each lane.
     #[inline(always)]
-    unsafe fn get(&self, block: isize) -> [u32; BLOCK] {
+    unsafe fn get(self, block: isize) -> [u32; BLOCK] {
         // SAFETY: as the caller promises; that the words are there was found out before this was
         // made.
         unsafe { self.at(block).cast::<[u32; BLOCK]>().read_unaligned() }
-    }
-
-    #[inline(always)]
-    fn fetch(&self, block: isize) {
-        soon(self.at(block).wrapping_add(self.ahead));
     }
 }

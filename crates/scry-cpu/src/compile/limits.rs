@@ -38,7 +38,10 @@ impl Together {
     fn new(kir: &Kir, batch: u32) -> Self {
         let facts = if batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
         let parted = control::parted(kir, &facts);
-        Self { group: Group { size: kir.workgroup_size, batch }, facts, parted }
+        let size = kir.workgroup_size;
+        // Each block of lanes belongs to one workgroup where workgroups have memory of their own.
+        let interleaved = batch != 1 && size[1..] != [1, 1] && kir.workgroup.is_empty();
+        Self { group: Group { size, batch, interleaved }, facts, parted }
     }
 
     /// The same for another form of the kernel, which has these facts.
@@ -50,7 +53,7 @@ impl Together {
 /// How many neighbouring workgroups could be executed together: several if they fill blocks, and
 /// have little memory, of the usual elements.
 fn batch(kir: &Kir) -> u32 {
-    let lanes = Group { size: kir.workgroup_size, batch: 1 }.invocations();
+    let lanes: usize = kir.workgroup_size.iter().map(|size| *size as usize).product();
     let shared: u64 = kir.workgroup.iter().map(|array| array.size()).sum();
     let words = kir.workgroup.iter().all(|array| array.ty.size() == 4);
     let apart = words && kir.locals.is_empty() && !exchanges(kir);

@@ -4,6 +4,7 @@
 use scry_ir::kir::{BinaryOp, Type};
 
 use super::frame::Frame;
+use super::indices::line;
 use super::scratch::Coefficients;
 use crate::code::{Affine, AffineOp, AffineSrc, Comparison, Condition};
 use crate::lanes::{Args, BLOCK, Bits, LaneOp, Src};
@@ -41,25 +42,60 @@ impl Frame<'_> {
         if !coefficients.linear || coefficients.spread {
             return;
         }
-        let file = u32::file(self.files());
-        for block in self.blocks() {
-            file[affine.lanes as usize + block].set(self.block_of(&coefficients, block));
+        let registers = &u32::file(self.files())[affine.lanes as usize..][self.blocks()];
+        match line(&self.affine_pattern(coefficients)) {
+            Some(rows) => {
+                let within = rows.within();
+                for (block, register) in self.blocks().zip(registers) {
+                    let first = rows.origin(block);
+                    register.set(within.map(|lane| first.wrapping_add(lane)));
+                }
+            }
+            None => {
+                for (block, register) in self.blocks().zip(registers) {
+                    register.set(self.block_of(&coefficients, block));
+                }
+            }
         }
-        let whole = self.lanes.first == 0 && self.lanes.end == self.scratch.coordinates.len();
+        let whole = self.blocks() == (0..self.extent);
         self.set_coefficients(affine, Coefficients { spread: whole, ..coefficients });
     }
 
     /// A block of lanes of an affine value.
     #[inline(always)]
     pub(super) fn block_of(&self, coefficients: &Coefficients, block: usize) -> [u32; BLOCK] {
+        let coordinates = match self.scratch.coordinates.get(block) {
+            Some(coordinates) => coordinates,
+            None => &self.interleaved(block),
+        };
         let mut lanes = [coefficients.base; BLOCK];
-        let axes = self.scratch.coordinates[block].iter().zip(coefficients.step);
+        let axes = coordinates.iter().zip(coefficients.step);
         for (position, step) in axes.filter(|(_, step)| *step != 0) {
             for (lane, position) in lanes.iter_mut().zip(position) {
                 *lane = lane.wrapping_add(position.wrapping_mul(step));
             }
         }
         lanes
+    }
+
+    /// The positions of a block of interleaved lanes along x, y, z, and the numbers of their
+    /// workgroups.
+    fn interleaved(&self, block: usize) -> [[u32; BLOCK]; 4] {
+        let [width, height, _] = self.code.group.size;
+        let across = width * self.count;
+        let axis = |of: &dyn Fn(u32, u32) -> u32| {
+            std::array::from_fn(|lane| {
+                let number = (block * BLOCK + lane) as u32;
+                // All of these are powers of two.
+                of(number & (across - 1), number >> across.trailing_zeros())
+            })
+        };
+        [
+            axis(&|column, _| column & (width - 1)),
+            axis(&|_, row| row & (height - 1)),
+            axis(&|_, row| row >> height.trailing_zeros()),
+            axis(&|column, _| column >> width.trailing_zeros()),
+        ]
     }
 
     pub(super) fn affine(
@@ -117,7 +153,7 @@ impl Frame<'_> {
         let base = if signed { i64::from(of.base as i32) } else { i64::from(of.base) };
         let [width, height, depth] = self.code.group.size;
         let (mut low, mut high) = (base, base);
-        for (step, size) in of.step.into_iter().zip([width, height, depth, self.code.group.batch]) {
+        for (step, size) in of.step.into_iter().zip([width, height, depth, self.count]) {
             let reach = i64::from(step as i32) * i64::from(size - 1);
             if reach < 0 { low += reach } else { high += reach }
         }

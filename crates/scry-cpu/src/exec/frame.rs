@@ -24,6 +24,10 @@ pub(super) struct Frame<'a> {
     pub regions: Vec<Region>,
     /// The first workgroup's position.
     pub group: [u32; 3],
+    /// Workgroups in execution; a power of two where lanes are interleaved.
+    pub count: u32,
+    /// Blocks of their lanes.
+    pub extent: usize,
     /// Which lanes are active.
     pub lanes: Lanes,
     /// The same at each depth of divergence, as it was when lanes parted there, and how often lanes
@@ -68,11 +72,11 @@ impl<'a> Frame<'a> {
         let mut regions = Vec::with_capacity(plain.len() + 1);
         for (span, plain) in job.bindings.iter().zip(plain) {
             // SAFETY: as the caller promises; `plain` is right for a launch of this size.
-            regions.push(unsafe { Region::new(*span, plain) });
+            regions.push(unsafe { Region::new(*span, plain, tier) });
         }
         let immediates = scratch.immediates(job.immediates.len());
         // SAFETY: kernels only read immediates, and this copy of them is this thread's.
-        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64) });
+        regions.push(unsafe { Region::new(immediates, job.immediates.len() as u64, tier) });
         let rows = (code.group.size[0] as usize).is_multiple_of(BLOCK);
         Self {
             code,
@@ -82,6 +86,8 @@ impl<'a> Frame<'a> {
             stop,
             regions,
             group: [0; 3],
+            count: 1,
+            extent: 0,
             lanes: Lanes { mask: code.masks.outer, first: 0, end: 0, full: true, dense: true },
             depths: Vec::new(),
             leaves: 0,
@@ -94,14 +100,16 @@ impl<'a> Frame<'a> {
     /// Begins with `count` workgroups from this one on.
     pub(super) fn begin(&mut self, group: [u32; 3], count: u32) {
         self.group = group;
+        self.count = count;
         let lanes = self.code.group.invocations() * count as usize;
+        self.extent = lanes.div_ceil(BLOCK);
         if lanes != self.whole || self.leaves != 0 {
             self.fill_masks(lanes);
         }
         self.lanes = Lanes {
             mask: self.code.masks.outer,
             first: 0,
-            end: lanes.div_ceil(BLOCK),
+            end: self.extent,
             full: true,
             dense: lanes.is_multiple_of(BLOCK),
         };
@@ -118,7 +126,11 @@ impl<'a> Frame<'a> {
         let masks = self.code.masks;
         for block in 0..self.code.group.lanes().div_ceil(BLOCK) {
             let used = lanes.saturating_sub(block * BLOCK);
-            let mask = std::array::from_fn(|lane| u8::from(lane < used));
+            let mask = match used {
+                0 => [0; BLOCK],
+                BLOCK.. => [1; BLOCK],
+                _ => std::array::from_fn(|lane| u8::from(lane < used)),
+            };
             file[masks.alive as usize + block].set(mask);
             file[masks.outer as usize + block].set(mask);
         }

@@ -1,9 +1,12 @@
 //! Which elements a block of lanes touches.
 
+use std::ops::Range;
+
 use super::frame::Frame;
 use super::scratch::Coefficients;
 use crate::code::Index;
 use crate::lanes::{BLOCK, Bits};
+use crate::words::Grid;
 
 /// The indices of a block of lanes.
 #[derive(Clone, Copy)]
@@ -30,8 +33,11 @@ pub(super) enum Pattern {
 /// A power of two of blocks that is more than there are: all stand in one row, or workgroup.
 pub(super) const ALL: u32 = u32::BITS - 1;
 
+/// As many blocks as that is more than there are.
+const ALL_BLOCKS: u32 = 1 << ALL;
+
 /// The first index of each block, and how far it is from one lane to the next.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) struct Rows {
     pub(super) first: u32,
     pub(super) step: u32,
@@ -41,13 +47,21 @@ pub(super) struct Rows {
     across: u32,
     /// Blocks of a row: two to this power.
     power: u32,
-    /// From one workgroup to the next.
+    /// From the first row of a group of rows to that of the next: those of a workgroup, or where
+    /// lanes are interleaved, those that have the same number in each workgroup.
     beyond: u32,
-    /// Blocks of a workgroup: two to this power.
+    /// Blocks of a group of rows: two to this power.
     group: u32,
 }
 
 impl Rows {
+    /// The same with rows of so many blocks and groups of so many, and how far it is to the next of
+    /// each.
+    fn by(self, row: u32, across: u32, group: u32, beyond: u32) -> Self {
+        let (power, group) = (row.trailing_zeros(), group.trailing_zeros());
+        Self { across, power, beyond, group, ..self }
+    }
+
     #[inline(always)]
     pub(super) fn origin(&self, block: usize) -> u32 {
         let block = block as u32;
@@ -67,21 +81,47 @@ impl Rows {
         (0..=i64::from(u32::MAX)).contains(&last).then_some(first)
     }
 
-    /// Blocks that follow each other evenly, two to this power, and how far the first index of one
-    /// is from that of the next.
+    /// Blocks of a row: two to this power.
     #[inline(always)]
-    pub(super) fn even(&self) -> (u32, u32) {
-        if self.power == 0 { (self.group, self.across) } else { (self.power, self.along) }
+    pub(super) fn power(&self) -> u32 {
+        self.power
     }
 
-    /// The first index of the first of some blocks that follow each other evenly, if none wraps.
+    /// Blocks that follow each other evenly, two to this power, and how far the first index of one
+    /// is from that of the next; and the same of larger parts that are made of these.
     #[inline(always)]
-    pub(super) fn evenly(&self, block: usize, count: usize) -> Option<u32> {
+    pub(super) fn levels(&self) -> [(u32, u32); 2] {
+        if self.power == 0 {
+            [(self.group, self.across), (ALL, self.beyond)]
+        } else {
+            [(self.power, self.along), (self.group, self.across)]
+        }
+    }
+
+    /// The first index of the first of the blocks of a grid, if none of all wraps. Blocks and rows
+    /// are that far apart.
+    #[inline(always)]
+    pub(super) fn evenly(&self, block: usize, apart: [u32; 2], grid: Grid) -> Option<u32> {
         let first = self.origin(block);
-        let last = i64::from(first) + i64::from(self.even().1 as i32) * (count as i64 - 1);
-        let reach = i64::from(self.step as i32) * (BLOCK as i64 - 1);
-        let (low, high) = (i64::from(first).min(last), i64::from(first).max(last));
-        (low + reach.min(0) >= 0 && high + reach.max(0) <= i64::from(u32::MAX)).then_some(first)
+        let steps = [(self.step, BLOCK), (apart[0], grid.blocks), (apart[1], grid.rows)];
+        let (mut low, mut high) = (i64::from(first), i64::from(first));
+        for (step, count) in steps {
+            let reach = i64::from(step as i32) * (count as i64 - 1);
+            low += reach.min(0);
+            high += reach.max(0);
+        }
+        (low >= 0 && high <= i64::from(u32::MAX)).then_some(first)
+    }
+
+    /// The first index of some blocks of one row, if none of all wraps.
+    #[inline(always)]
+    pub(super) fn in_row(&self, blocks: &Range<usize>) -> Option<u32> {
+        self.evenly(blocks.start, [self.along, 0], Grid { rows: 1, blocks: blocks.len() })
+    }
+
+    /// How far each lane's index is from that of the first lane of its block.
+    pub(super) fn within(&self) -> [u32; BLOCK] {
+        std::array::from_fn(|lane| self.step.wrapping_mul(lane as u32))
     }
 
     /// The indices of a block, whether they wrap or not.
@@ -94,15 +134,14 @@ impl Rows {
     }
 }
 
-/// Indices as those of rows, and whether one block follows the other; none if they are on no line.
-pub(super) fn line(pattern: &Pattern) -> Option<(Rows, bool)> {
+/// Indices as those of rows; none if they are on no line.
+pub(super) fn line(pattern: &Pattern) -> Option<Rows> {
     match *pattern {
         Pattern::Flat { first, step } => {
             let along = step.wrapping_mul(BLOCK as u32);
-            let rows = Rows { first, step, along, across: 0, power: ALL, beyond: 0, group: ALL };
-            Some((rows, true))
+            Some(Rows { first, step, along, across: 0, power: ALL, beyond: 0, group: ALL })
         }
-        Pattern::Rows(rows) => Some((rows, false)),
+        Pattern::Rows(rows) => Some(rows),
         Pattern::Affine(_) | Pattern::Lanes(_) => None,
     }
 }
@@ -130,33 +169,42 @@ impl Frame<'_> {
         }
     }
 
-    fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
+    pub(super) fn affine_pattern(&self, coefficients: Coefficients) -> Pattern {
         let group = self.code.group;
         let [width, height, depth] = group.size;
         let Coefficients { base: first, step: [x, y, z, beyond], .. } = coefficients;
-        let row = x.wrapping_mul(width);
-        // What leads from the end of a slice to the next one, if rows follow each other there too.
-        let slice = y.wrapping_mul(height);
-        let even = depth == 1 || z == slice;
-        let whole = x.wrapping_mul(group.invocations() as u32);
-        let flat = even && (height == 1 && depth == 1 || y == row);
+        // Lanes of a row, and of what leads from one workgroup to the next.
+        let (row, whole) = if group.interleaved {
+            (width * self.count, width)
+        } else {
+            (width, group.invocations() as u32)
+        };
+        // Whether slices follow each other as rows do, and workgroups as lanes do.
+        let even = depth == 1 || z == y.wrapping_mul(height);
+        let joined = self.count == 1 || beyond == x.wrapping_mul(whole);
+        let flat = even && (height == 1 && depth == 1 || y == x.wrapping_mul(row));
         let reach = u64::from(x) * (self.lanes.end * BLOCK) as u64;
-        if flat
-            && (group.batch == 1 || beyond == whole)
-            && u64::from(first) + reach <= u64::from(u32::MAX)
-        {
+        if flat && joined && u64::from(first) + reach <= u64::from(u32::MAX) {
             return Pattern::Flat { first, step: x };
         }
-        let blocks = width / BLOCK as u32;
-        if self.rows && even && blocks.is_power_of_two() {
-            let along = x.wrapping_mul(BLOCK as u32);
-            let power = blocks.trailing_zeros();
-            // Of several workgroups, each has a power of two of blocks; one alone has all.
-            let group = if group.batch == 1 { ALL } else { self.group_power() };
-            let rows = Rows { first, step: x, along, across: y, power, beyond, group };
-            return Pattern::Rows(rows);
-        }
-        Pattern::Affine(coefficients)
+        let rows = Rows { first, step: x, along: x.wrapping_mul(BLOCK as u32), ..Rows::default() };
+        // Blocks of a row of a workgroup, and of all of them.
+        let (part, row) = (width / BLOCK as u32, row / BLOCK as u32);
+        let rows = if !even {
+            None
+        } else if group.interleaved && joined {
+            row.is_power_of_two().then(|| rows.by(row, y, ALL_BLOCKS, 0))
+        } else if !self.rows || !part.is_power_of_two() {
+            None
+        } else if group.interleaved {
+            Some(rows.by(part, beyond, row, y))
+        } else if group.batch == 1 {
+            Some(rows.by(part, y, ALL_BLOCKS, 0))
+        } else {
+            // Each workgroup has a power of two of blocks.
+            Some(rows.by(part, y, 1 << self.group_power(), beyond))
+        };
+        rows.map_or(Pattern::Affine(coefficients), Pattern::Rows)
     }
 
     /// The indices of a block of lanes.

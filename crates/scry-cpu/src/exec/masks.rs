@@ -71,7 +71,7 @@ impl Frame<'_> {
     }
 
     fn all_blocks(&self) -> std::ops::Range<usize> {
-        0..self.code.group.lanes().div_ceil(BLOCK)
+        0..self.extent
     }
 
     /// Makes a mask the active one; whether it is empty.

@@ -1,6 +1,7 @@
 //! Loads and stores.
 
 use std::cell::Cell;
+use std::ops::Range;
 
 use super::frame::Frame;
 use super::indices::{ALL, Indices, Pattern, Rows, each, line};
@@ -47,6 +48,8 @@ pub(super) trait Memory<B> {
     /// Writes whole registers, if that is possible at once; whether it was done.
     fn set_all(&self, place: u64, from: &[Block<B>]) -> bool;
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]);
+    /// Writes the active lanes of a block, if that is possible at once; whether it was done.
+    fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool;
 }
 
 impl<B: Shared> Memory<B> for Region {
@@ -80,6 +83,11 @@ impl<B: Shared> Memory<B> for Region {
     #[inline(always)]
     fn set_run(&self, place: u64, step: u64, values: [B; BLOCK]) {
         self.set_run(place, step, values);
+    }
+
+    #[inline(always)]
+    fn set_some(&self, place: u64, step: u64, values: [B; BLOCK], active: [u8; BLOCK]) -> bool {
+        step == <Self as Memory<B>>::ELEMENT && self.set_some(place, values, active)
     }
 }
 
@@ -142,15 +150,14 @@ impl Frame<'_> {
     fn load_from<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
-            && let Some((rows, flat)) = line(&pattern)
+            && let Some(rows) = line(&pattern)
         {
-            return self.load_line(access, memory, start, &rows, flat);
+            return self.load_line(access, memory, start, &rows);
         }
         self.load_scattered(access, &pattern, memory, start);
     }
 
-    /// A load whose indices grow evenly within each block, and with `flat` from one block to the
-    /// next.
+    /// A load whose indices grow evenly within each block.
     #[inline(always)]
     fn load_line<B: Bits, M: Memory<B> + ?Sized>(
         &self,
@@ -158,7 +165,6 @@ impl Frame<'_> {
         memory: &M,
         start: Start,
         rows: &Rows,
-        flat: bool,
     ) {
         let file = B::file(self.files());
         let step = distance(rows.step, access.at.stride);
@@ -170,12 +176,15 @@ impl Frame<'_> {
                 for (block, to) in self.blocks().zip(to) {
                     to.set([memory.get(place(block)); BLOCK]);
                 }
-            } else if !flat
-                || start.apart != 0
-                || step != M::ELEMENT
-                || !memory.get_all(place(self.lanes.first), to)
-            {
-                for (block, to) in self.blocks().zip(to) {
+                continue;
+            }
+            for part in self.rows_of(rows, start) {
+                let to = &to[part.start - self.lanes.first..part.end - self.lanes.first];
+                let whole = step == M::ELEMENT && rows.in_row(&part).is_some();
+                if whole && memory.get_all(place(part.start), to) {
+                    continue;
+                }
+                for (block, to) in part.zip(to) {
                     to.set(match rows.run(block) {
                         Some(_) => memory.get_run(place(block), step),
                         None => {
@@ -258,10 +267,10 @@ impl Frame<'_> {
     fn store_to<B: Bits, M: Memory<B> + ?Sized>(&self, access: &Access, memory: &M, start: Start) {
         let pattern = self.pattern(&access.at.index);
         if const { has_lines::<B>() }
-            && let Some((rows, flat)) = line(&pattern)
+            && let Some(rows) = line(&pattern)
             && rows.step != 0
         {
-            return self.store_line(access, memory, start, &rows, flat);
+            return self.store_line(access, memory, start, &rows);
         }
         self.store_scattered(access, &pattern, memory, start);
     }
@@ -274,38 +283,65 @@ impl Frame<'_> {
         memory: &M,
         start: Start,
         rows: &Rows,
-        flat: bool,
     ) {
         let file = B::file(self.files());
         let step = distance(rows.step, access.at.stride);
         for (nth, from) in (0..u64::from(access.count)).zip(access.from) {
             let nth = nth * M::ELEMENT;
             let place = |block| start.of(block) + nth + place(&access.at, rows.origin(block));
-            let line = flat && start.apart == 0 && step == M::ELEMENT;
-            let whole = line && from.step == 1 && self.lanes.dense;
-            let blocks = from.at(self.lanes.first)..from.at(self.lanes.end);
-            if whole && memory.set_all(place(self.lanes.first), &file[blocks]) {
-                continue;
-            }
-            for block in self.blocks() {
-                let values = file[from.at(block)].get();
-                let active = self.active(block);
-                if active == [1; BLOCK] && rows.run(block).is_some() {
-                    memory.set_run(place(block), step, values);
-                    continue;
-                }
-                let indices = each(rows.indices(block));
-                let begin = start.of(block) + nth;
-                for lane in 0..BLOCK {
-                    if active[lane] != 0 {
-                        memory.set(
-                            begin + super::memory::place(&access.at, indices[lane]),
-                            values[lane],
-                        );
+            let line = step == M::ELEMENT && from.step == 1;
+            for part in self.rows_of(rows, start) {
+                let mut next = part.start;
+                while next < part.end {
+                    let active = self.active(next);
+                    if active == [0; BLOCK] {
+                        next += 1;
+                        continue;
                     }
+                    let run = next..next + if line { self.filled(next..part.end) } else { 0 };
+                    let blocks = from.at(run.start)..from.at(run.end);
+                    if !run.is_empty()
+                        && rows.in_row(&run).is_some()
+                        && memory.set_all(place(next), &file[blocks])
+                    {
+                        next = run.end;
+                        continue;
+                    }
+                    let values = file[from.at(next)].get();
+                    let within = rows.run(next).is_some();
+                    if within && active == [1; BLOCK] {
+                        memory.set_run(place(next), step, values);
+                    } else if !(within && memory.set_some(place(next), step, values, active)) {
+                        let indices = each(rows.indices(next));
+                        scatter(memory, start.of(next) + nth, &access.at, &indices, active, values);
+                    }
+                    next += 1;
                 }
             }
         }
+    }
+
+    /// How many of the first of some blocks have no lane that is not active.
+    #[inline(always)]
+    fn filled(&self, blocks: Range<usize>) -> usize {
+        if self.lanes.dense {
+            return blocks.len();
+        }
+        blocks.clone().position(|block| self.active(block) != [1; BLOCK]).unwrap_or(blocks.len())
+    }
+
+    /// The blocks that have active lanes, row by row, and workgroup by workgroup where each has
+    /// memory of its own.
+    #[inline(always)]
+    fn rows_of(&self, rows: &Rows, start: Start) -> impl Iterator<Item = Range<usize>> + use<> {
+        let Range { start: first, end } = self.blocks();
+        let power = rows.power().min(start.group);
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let block = next;
+            next = (((block >> power) + 1) << power).min(end);
+            (block < end).then_some(block..next)
+        })
     }
 
     /// A store whose indices follow no line, or are all the same.
@@ -334,11 +370,7 @@ impl Frame<'_> {
                     }
                     _ => {
                         let indices = each(indices);
-                        for lane in 0..BLOCK {
-                            if active[lane] != 0 {
-                                memory.set(offset + place(at, indices[lane]), values[lane]);
-                            }
-                        }
+                        scatter(memory, offset, at, &indices, active, values);
                     }
                 }
             }
@@ -429,6 +461,23 @@ fn gather<B: Bits, M: Memory<B> + ?Sized>(
         *value = memory.get(start + place(at, *index));
     }
     values
+}
+
+/// Writes the active lanes of a block, element by element.
+#[inline(always)]
+fn scatter<B: Bits, M: Memory<B> + ?Sized>(
+    memory: &M,
+    start: u64,
+    at: &At,
+    indices: &[u32; BLOCK],
+    active: [u8; BLOCK],
+    values: [B; BLOCK],
+) {
+    for lane in 0..BLOCK {
+        if active[lane] != 0 {
+            memory.set(start + place(at, indices[lane]), values[lane]);
+        }
+    }
 }
 
 /// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.

@@ -44,6 +44,8 @@ pub(crate) unsafe fn run(
         // Workgroups that are executed together stand in one row.
         let x = next % width;
         let count = batch.min(groups.end - next).min(width - x);
+        // Interleaved rows of a power of two of workgroups are whole blocks of lanes.
+        let count = if code.group.interleaved { 1 << count.ilog2() } else { count };
         let row = next / width;
         let height = u64::from(job.groups[1]);
         frame.begin([x as u32, (row % height) as u32, (row / height) as u32], count as u32);

@@ -29,7 +29,8 @@ pub(crate) struct Scratch {
     pub(super) scalars: Vec<Cell<u64>>,
     pub(super) affines: Vec<Cell<Coefficients>>,
     pub(super) shared: SharedMemory,
-    /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup.
+    /// Of each block of lanes, the positions along x, y, z, and the number of the workgroup; empty
+    /// where lanes are interleaved.
     pub(super) coordinates: Vec<[[u32; BLOCK]; 4]>,
     /// The number of the code that this was last prepared for; 0 for none.
     prepared: u64,
@@ -120,6 +121,9 @@ impl Scratch {
         let [width, height, depth] = code.group.size;
         let blocks = code.group.lanes().div_ceil(BLOCK);
         self.coordinates.clear();
+        if code.group.interleaved {
+            return;
+        }
         for block in 0..blocks {
             let position = |axis: usize, lane: usize| {
                 let number = (block * BLOCK + lane) as u32;

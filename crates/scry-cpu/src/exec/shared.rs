@@ -57,6 +57,11 @@ impl<B: Bits> Memory<B> for [Block<B>] {
             set_apart(self, place, step, values);
         }
     }
+
+    #[inline(always)]
+    fn set_some(&self, _: u64, _: u64, _: [B; BLOCK], _: [u8; BLOCK]) -> bool {
+        false
+    }
 }
 
 #[inline(never)]

@@ -1,11 +1,11 @@
 //! Sums of products whose operands are read, and whose result is written, where they lie.
 
-use super::frame::Frame;
+use super::frame::{Frame, Lanes};
 use super::indices::{ALL, Rows, line};
 use super::memory::{Start, place};
 use crate::code::{Access, Area, At, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
-use crate::words::{Plain, Words, each};
+use crate::words::{Grid, Plain, Words, each};
 
 /// Words of a register, or at a place whose indices grow evenly from lane to lane.
 enum Line<'a> {
@@ -17,11 +17,26 @@ impl Frame<'_> {
     /// Computes as many blocks as lie evenly in one go, and the others step by step.
     pub(super) fn stream(&mut self, stream: &Stream) {
         let lanes = self.lanes;
-        self.lanes.first = self.stream_lines(stream);
-        if self.lanes.first < lanes.end {
+        // Results that other threads may touch go through the result's register.
+        let direct = stream.store.as_ref().filter(|store| lanes.dense && self.is_plain(store));
+        let end = self.stream_lines(stream, direct);
+        if let Some(store) = stream.store.as_ref().filter(|_| direct.is_none()) {
+            self.lanes.end = end;
+            self.store(store);
+        }
+        self.lanes = Lanes { first: end, ..lanes };
+        if end < lanes.end {
             self.stream_apart(stream);
         }
         self.lanes = lanes;
+    }
+
+    /// Whether a place is in memory some of which no other thread touches.
+    fn is_plain(&self, access: &Access) -> bool {
+        match access.at.area {
+            Area::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
+            Area::Shared(_) | Area::Local { .. } => true,
+        }
     }
 
     /// Every operand into its register, the result too, and from there to memory.
@@ -41,58 +56,70 @@ impl Frame<'_> {
         }
     }
 
-    /// Computes blocks up to the first one that has words elsewhere; which one that is.
-    fn stream_lines(&self, stream: &Stream) -> usize {
+    /// Computes blocks up to the first one that has words elsewhere, with results where they are
+    /// stored or else in their register; which one that is.
+    fn stream_lines(&self, stream: &Stream, store: Option<&Access>) -> usize {
         match self.tier {
-            Tier::Base => self.stream_with(stream, |a, b, c| a * b + c),
+            Tier::Base => self.stream_with(stream, store, |a, b, c| a * b + c),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: the tier is only made where the processor has the features.
-            Tier::Avx2 => unsafe { avx2::stream(self, stream) },
+            Tier::Avx2 => unsafe { avx2::stream(self, stream, store) },
         }
     }
 
     #[inline(always)]
-    fn stream_with(&self, stream: &Stream, f: impl Fn(f32, f32, f32) -> f32) -> usize {
-        let lines = [0, 1, 2].map(|nth| match &stream.operands[nth] {
-            Operand::Lanes(source) => Some(Line::Lanes(*source)),
-            Operand::Memory(access) => self.line_of(access),
-        });
-        let target = match &stream.store {
+    fn stream_with(
+        &self,
+        stream: &Stream,
+        store: Option<&Access>,
+        f: impl Fn(f32, f32, f32) -> f32,
+    ) -> usize {
+        let target = match store {
             None => Some(Line::Lanes(Src { start: stream.d, step: 1 })),
-            Some(access) => self.line_of(access).filter(|_| self.lanes.dense),
+            Some(access) => self.line_of(access),
         };
-        let ([Some(a), Some(b), Some(c)], Some(d)) = (lines, target) else {
+        let operands = &stream.operands;
+        let line = |nth: usize| self.operand_line(&operands[nth]);
+        let (Some(a), Some(b), Some(c), Some(d)) = (line(0), line(1), line(2), target) else {
             return self.lanes.first;
         };
         // Factors change places so that one word for all lanes comes first.
-        let (a, b) = if b.is_shared() { (b, a) } else { (a, b) };
+        let (a, b) = if b.is_shared() { (&b, &a) } else { (&a, &b) };
         if b.is_shared() || c.is_shared() || d.is_shared() {
             return self.lanes.first;
         }
-        let power = [&a, &b, &c, &d].map(Line::power).into_iter().min().unwrap_or(ALL);
-        let [of_product, of_term] = stream.negated.map(|negated| u32::from(negated) << 31);
+        let powers = Powers::of([a, b, &c, &d]);
+        let of_product = u32::from(stream.negated[0]) << 31;
+        let of_term = u32::from(stream.negated[1]) << 31;
         let compute = |[a, b, c]: [u32; 3]| {
             let product = f32::from_bits(a ^ of_product);
             f(product, f32::from_bits(b), f32::from_bits(c ^ of_term)).to_bits()
         };
         let mut block = self.lanes.first;
         while block < self.lanes.end {
-            let end = ((block >> power) + 1) << power;
-            let count = end.min(self.lanes.end) - block;
-            let words = |line| self.words(line, block, count);
-            let (Some(a), Some(b), Some(c), Some(d)) = (words(&a), words(&b), words(&c), words(&d))
+            let grid = powers.grid(block, self.lanes.end);
+            let words = |line| self.words(line, block, powers.blocks, grid);
+            let (Some(a), Some(b), Some(c), Some(d)) = (words(a), words(b), words(&c), words(&d))
             else {
                 break;
             };
             each([a, b, c], d, compute);
-            block += count;
+            block += grid.rows * grid.blocks;
         }
         block
     }
 
+    #[inline(always)]
+    fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<Line<'a>> {
+        match operand {
+            Operand::Lanes(source) => Some(Line::Lanes(*source)),
+            Operand::Memory(access) => self.line_of(access),
+        }
+    }
+
     /// The line that a place is, if it is one, and no other thread is in the way.
     fn line_of<'a>(&'a self, access: &'a Access) -> Option<Line<'a>> {
-        let (rows, _) = line(&self.pattern(&access.at.index))?;
+        let rows = line(&self.pattern(&access.at.index))?;
         let (memory, unit, start) = match access.at.area {
             Area::Binding(binding) => (self.regions[binding as usize].plain(), 1, Start::BINDING),
             Area::Shared(start) => {
@@ -106,38 +133,95 @@ impl Frame<'_> {
         even.then_some(Line::Memory { memory, unit, at: &access.at, rows, start })
     }
 
-    /// The words for some blocks, if they are there.
+    /// The words for a grid of blocks, if they are there. Its whole rows have two to this power of
+    /// blocks.
     #[inline(always)]
-    fn words<'a>(&'a self, line: &Line<'a>, block: usize, count: usize) -> Option<Words<'a>> {
+    fn words<'a>(
+        &'a self,
+        line: &Line<'a>,
+        block: usize,
+        power: u32,
+        grid: Grid,
+    ) -> Option<Words<'a>> {
         const BYTES: u64 = (size_of::<u32>() * BLOCK) as u64;
         match line {
             Line::Lanes(source) => {
                 let registers = Plain::of(u32::file(self.files()));
-                let apart = u64::from(source.step) * BYTES;
-                registers.words(source.at(block) as u64 * BYTES, apart as i64, count, false)
+                let apart = i64::from(source.step) * BYTES as i64;
+                let apart = [apart, if grid.rows == 1 { 0 } else { apart << power }];
+                registers.words(source.at(block) as u64 * BYTES, apart, grid, false)
             }
             Line::Memory { memory, unit, at, rows, start } => {
-                let first = rows.evenly(block, count)?;
+                let [(even, along), (_, across)] = rows.levels();
+                let across = match grid.rows {
+                    1 => 0,
+                    _ if even > power => along << power,
+                    _ => across,
+                };
+                let first = rows.evenly(block, [along, across], grid)?;
                 let byte = (start.of(block) + place(at, first)) * unit;
-                let apart = i64::from(rows.even().1 as i32) * i64::from(at.stride) * *unit as i64;
-                let words = memory.words(byte, apart, count, rows.step == 0)?;
+                let bytes =
+                    |step: u32| i64::from(step as i32) * i64::from(at.stride) * *unit as i64;
+                let apart = [bytes(along), bytes(across)];
+                let words = memory.words(byte, apart, grid, rows.step == 0)?;
                 Some(if *unit == 1 { words.streaming() } else { words })
             }
         }
     }
 }
 
+/// How many blocks follow each other evenly in all lines: two to these powers.
+#[derive(Clone, Copy)]
+struct Powers {
+    /// Blocks of a row.
+    blocks: u32,
+    /// Blocks of rows that follow each other evenly.
+    rows: u32,
+}
+
+impl Powers {
+    #[inline(always)]
+    fn of(lines: [&Line<'_>; 4]) -> Self {
+        let (mut blocks, mut rows) = (ALL, ALL);
+        for line in lines {
+            blocks = blocks.min(line.levels()[0]);
+        }
+        for line in lines {
+            // Where a line's own rows are longer, it does not end with those of others.
+            let [own, own_rows] = line.levels();
+            rows = rows.min(if own > blocks { own } else { own_rows });
+        }
+        Self { blocks, rows }
+    }
+
+    /// Whole rows from a block on, or else what is left of one.
+    #[inline(always)]
+    fn grid(self, block: usize, end: usize) -> Grid {
+        let left = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
+        let rows = left(self.rows) >> self.blocks;
+        if block.trailing_zeros() < self.blocks || rows < 2 {
+            return Grid { rows: 1, blocks: left(self.blocks) };
+        }
+        Grid { rows, blocks: 1 << self.blocks }
+    }
+}
+
 impl Line<'_> {
     /// Whether there is one word for all lanes of a block.
+    #[inline(always)]
     fn is_shared(&self) -> bool {
         matches!(self, Self::Memory { rows, .. } if rows.step == 0)
     }
 
-    /// Blocks that follow each other evenly: two to this power.
-    fn power(&self) -> u32 {
+    /// Blocks that follow each other evenly, and blocks of rows that do: two to these powers.
+    #[inline(always)]
+    fn levels(&self) -> [u32; 2] {
         match self {
-            Self::Lanes(_) => ALL,
-            Self::Memory { rows, start, .. } => rows.even().0.min(start.group),
+            Self::Lanes(_) => [ALL; 2],
+            Self::Memory { rows, start, .. } => {
+                let [(blocks, _), (rows, _)] = rows.levels();
+                [blocks.min(start.group), rows.min(start.group)]
+            }
         }
     }
 }
@@ -145,11 +229,15 @@ impl Line<'_> {
 /// The same, compiled for AVX2. Whoever calls it has to know that the processor has it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    use super::{Frame, Stream};
+    use super::{Access, Frame, Stream};
 
     // SAFETY: the caller knows that the processor has the features.
     #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn stream(frame: &Frame<'_>, stream: &Stream) -> usize {
-        frame.stream_with(stream, f32::mul_add)
+    pub(super) unsafe fn stream(
+        frame: &Frame<'_>,
+        stream: &Stream,
+        store: Option<&Access>,
+    ) -> usize {
+        frame.stream_with(stream, store, f32::mul_add)
     }
 }

@@ -6,6 +6,7 @@ mod atomics;
 mod barriers;
 mod control;
 mod counters;
+mod interleaving;
 mod memory;
 mod oracle;
 mod products;

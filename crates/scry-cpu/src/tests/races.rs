@@ -2,7 +2,7 @@
 //! access may be a data race in Rust's sense. Miri decides, so these are small; without it they
 //! show that what has to be right is right.
 
-use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Kir, Place, Space, Type};
+use scry_ir::kir::{AtomicOp, BinaryOp, Builder, Builtin, Kir, Place, Space, Type};
 
 use super::support::{Launch, Make, bytes, noise, words};
 use crate::Machine;
@@ -45,6 +45,21 @@ fn miri_neighbours_read_what_their_neighbours_write() {
     let out = race(&kir, 4, 64);
     // Each gets its neighbour's value, from before or from after; the last one's is outside.
     assert_eq!(out[63], 0);
+}
+
+#[test]
+fn miri_rows_that_several_threads_write() {
+    let mut b = Builder::new("race", [16, 2, 1]);
+    b.buffer(true);
+    let x = b.global_x();
+    let row = b.builtin(Builtin::GroupId(1));
+    let old = b.word(0, x);
+    let changed = b.binary(BinaryOp::Xor, old, old);
+    let new = b.add(row, changed);
+    b.put(0, x, new);
+    let launch = Launch::new([2, 2, 1], &[bytes(&noise(32))]);
+    let out = words(&launch.run_split(&b.finish(), 2)[0]);
+    assert!(out.iter().all(|row| *row < 2), "{out:?}");
 }
 
 #[test]

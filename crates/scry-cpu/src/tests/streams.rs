@@ -13,7 +13,7 @@ use super::support::{Launch, Make, SHAPES, bytes, noise};
 const EXACT: u32 = 1 << 24;
 
 /// Small whole numbers, others for each `first`.
-fn small(first: u32, count: usize) -> Vec<u8> {
+pub(super) fn small(first: u32, count: usize) -> Vec<u8> {
     let number = |bits: &u32| ((bits.wrapping_add(first) >> 7) % 17) as f32 - 8.0;
     bytes(&noise(count).iter().map(|bits| number(bits).to_bits()).collect::<Vec<_>>())
 }

@@ -1,0 +1,185 @@
+//! Workgroups of several rows that are executed together, side by side: every shape, in rows of
+//! workgroups that are no power of two, with images that do not fill them.
+
+use scry_ir::Program;
+use scry_ir::kir::{BinaryOp, Builder, Builtin, Kir, KirOptions, Place, Space, Type};
+
+use super::random_kernels::Random;
+use super::streams::small;
+use super::support::{Launch, Make, bytes, noise};
+use crate::Code;
+
+const SHAPES: [[u32; 3]; 9] = [
+    [8, 8, 1],
+    [16, 16, 1],
+    [4, 4, 4],
+    [2, 8, 4],
+    [1, 32, 1],
+    [32, 2, 1],
+    [64, 1, 2],
+    [16, 2, 2],
+    [8, 2, 1],
+];
+const GROUPS: [[u32; 3]; 5] = [[1, 2, 1], [2, 1, 2], [7, 2, 1], [19, 1, 1], [5, 2, 2]];
+
+/// A kernel of this body, whose invocations have two words of `out` each, from `own` on, and an
+/// image of `w` by `h` pixels at the start of `data`.
+fn kernel(shape: [u32; 3], body: &str) -> Kir {
+    let [x, y, z] = shape;
+    let source = format!(
+        "struct Size {{ w: u32, h: u32 }}
+         @group(0) @binding(0) var<storage, read> data: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> out: array<u32>;
+         @group(0) @binding(2) var<storage, read_write> counts: array<atomic<u32>>;
+         var<immediate> size: Size;
+         @compute @workgroup_size({x}, {y}, {z})
+         fn main(
+             @builtin(global_invocation_id) id: vec3u,
+             @builtin(local_invocation_id) local: vec3u,
+             @builtin(workgroup_id) group: vec3u,
+             @builtin(local_invocation_index) index: u32,
+             @builtin(num_workgroups) groups: vec3u,
+         ) {{
+             let w = size.w;
+             let h = size.h;
+             let all = groups * vec3u({x}, {y}, {z});
+             let own = 2 * ((id.z * all.y + id.y) * all.x + id.x);
+             // No buffer is left out.
+             if h == 0 {{ out[0] = data[0] + atomicLoad(&counts[0]); }}
+             {body}
+         }}"
+    );
+    let program = Program::parse(&source).unwrap();
+    program.to_kir(&KirOptions { checked: true }).unwrap()
+}
+
+/// Runs a kernel in all shapes, with images that fill the invocations and that do not.
+fn agree(body: &str) {
+    for shape in SHAPES {
+        let kir = kernel(shape, body);
+        for groups in GROUPS {
+            let [width, height, depth] = [0, 1, 2].map(|axis| shape[axis] * groups[axis]);
+            for (w, h) in [(width, height), (width - 1, height), (width.div_ceil(2), height + 3)] {
+                let data = bytes(&noise((w * h) as usize));
+                let out = bytes(&vec![7; (2 * width * height * depth) as usize]);
+                let mut launch = Launch::new(groups, &[data, out, bytes(&[0; 64])]);
+                launch.immediates = bytes(&[w, h]);
+                launch.agree(&kir);
+            }
+        }
+    }
+}
+
+#[test]
+fn such_workgroups_are_interleaved() {
+    for shape in SHAPES {
+        let group = Code::compile(&kernel(shape, "out[own] = index;")).unwrap().group;
+        assert!(group.interleaved && group.batch > 1, "{shape:?}: {group:?}");
+    }
+}
+
+#[test]
+fn positions_and_what_is_computed_from_them() {
+    agree("out[own] = index * 31 + local.x * 5 + local.y * 7 + local.z; out[own + 1] = group.x;");
+    agree("out[own] = id.x ^ id.y; out[own + 1] = (id.z << 16) + group.y * id.x;");
+    agree("out[own] = min(id.x, local.y * 3); out[own + 1] = max(id.y + 4, id.x) * id.x;");
+}
+
+#[test]
+fn loads_along_rows_and_across_them() {
+    for index in [
+        "id.y * w + id.x",
+        "id.x * h + id.y",
+        "w * h - 1 - (id.y * w + id.x)",
+        "id.y * w + 2 * id.x",
+        "local.y * 3 + local.x",
+        "group.x * 9 + local.y",
+        "group.x",
+        "index",
+        "id.y * w - id.x",
+        "id.x + id.y + id.z",
+        "(id.x * 7) ^ id.y",
+    ] {
+        agree(&format!("out[own] = data[{index}]; out[own + 1] = data[({index}) - 1];"));
+    }
+}
+
+#[test]
+fn borders_as_they_are_usually_written() {
+    let sum = "out[own] = data[i] + data[i - 1] + data[i + 1] + 3 * data[i - w] + data[i + w];";
+    let inside = "id.x > 0 && id.y > 0 && id.x < w - 1 && id.y < h - 1";
+    let border = "id.x == 0 || id.y == 0 || id.x == w - 1 || id.y == h - 1";
+    agree(&format!("let i = id.y * w + id.x; if {inside} {{ {sum} }} else {{ out[own] = i; }}"));
+    agree(&format!(
+        "if id.x >= w || id.y >= h {{ return; }}
+         let i = id.y * w + id.x;
+         if {border} {{ out[own + 1] = data[i]; return; }}
+         {sum}"
+    ));
+    agree(
+        "if id.x >= w || id.y >= h { return; }
+         let at = id.y * w;
+         out[own] = data[at + max(id.x, 1) - 1] + data[at + min(id.x + 1, w - 1)];
+         out[own + 1] = data[max(id.y, 1) * w - w + id.x] - data[min(id.y + 1, h - 1) * w + id.x];",
+    );
+    agree(
+        "let i = id.y * w + id.x;
+         var sum = 0u;
+         if id.x > 0 { sum += data[i - 1]; } else { sum += 5; }
+         if id.x < w - 1 { sum *= data[i + 1]; }
+         if id.y > 0 && id.z == 0 { sum -= data[select(i - w, i, id.x == 3)]; }
+         out[own] = sum;",
+    );
+}
+
+/// A kernel that writes `a * b + c` to an element of each invocation, where all are read from
+/// memory, from places drawn at random.
+fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
+    let mut b = Builder::new("sum", shape);
+    let (input, out) = (b.buffer(false), b.buffer(true));
+    let (number, x, row) = (b.number(), b.global_x(), b.builtin(Builtin::GroupId(1)));
+    let [height, width, last, three] = [shape[1], 37, 60, 3].map(|word| b.u32(word));
+    let (above, y) = (b.mul(row, height), b.local_id(1));
+    let y = b.add(above, y);
+    let rows = b.mul(y, width);
+    let pixel = b.add(rows, x);
+    let left = b.binary(BinaryOp::Sub, pixel, three);
+    let back = b.binary(BinaryOp::Sub, last, x);
+    let apart = b.mul(pixel, three);
+    let clamped = b.clamped(pixel, input, 0, 4);
+    let [a, c, d] = [(); 3].map(|()| {
+        let index = random.pick(&[number, x, y, pixel, left, back, apart, clamped]);
+        b.load(Type::F32, Place::new(Space::Binding(input), Some(index), 4, 0), 1)[0]
+    });
+    let sum = b.fma(a, c, d);
+    b.store(Place::new(Space::Binding(out), Some(number), 4, 0), vec![sum]);
+    b.finish()
+}
+
+#[test]
+fn sums_of_what_is_read_where_it_lies() {
+    let mut random = Random { state: 5 };
+    for shape in SHAPES {
+        for round in 0..40 {
+            let groups = GROUPS[round % GROUPS.len()];
+            let size = shape.iter().chain(&groups).product::<u32>() as usize;
+            let launch = Launch::new(groups, &[small(1, 37 * 20), small(2, size)]);
+            launch.agree(&sum(shape, &mut random));
+        }
+    }
+}
+
+#[test]
+fn elements_that_are_read_written_and_counted() {
+    agree("out[own] = id.x; out[own] = 3 * out[own] + out[own + 1]; out[own + 1] = out[own];");
+    agree(
+        "if id.x % 3 == 1 { return; }
+         atomicAdd(&counts[(id.x + id.y) & 63], id.x);
+         atomicAdd(&counts[local.y & 3], id.y);
+         out[own + (id.x & 1)] = 1;",
+    );
+    // All of them write, and what a row of workgroups wrote is written again by the next one.
+    agree("if id.x < w { out[id.x] = id.x; } out[all.x] = all.y;");
+    // Rows that begin anywhere.
+    agree("out[id.x + 1] = out[id.x + 1] * 0 + id.x;");
+}
