@@ -23,6 +23,8 @@ MOST_MEAN, MOST_ROW = 1.02, 1.05
 # Lines of `Table`: name, our time, our rate, peer, its time, ratio (the peer's time over ours).
 TIME = r"[0-9.]+ (?:µs|ms|s)"
 ROW = re.compile(rf"^(.{{34}}) +({TIME}) .*? +({TIME}) +([0-9.]+)(?:  .*)?$")
+# Lines of `bench_cpu_compare`: name, our time, our rate if any, peer, its time, ratio.
+CPU_ROW = re.compile(rf"^([a-z0-9-]+) +({TIME}) .*?([^ ].{{8}}) +({TIME}) +[0-9.]+× ")
 SECONDS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
 
@@ -37,6 +39,9 @@ def rows_of_table(text):
         if row := ROW.match(line):
             name, ours, theirs, _ = row.groups()
             found[name.strip()] = seconds(ours) / seconds(theirs)
+        elif row := CPU_ROW.match(line):
+            name, ours, peer, theirs = row.groups()
+            found[f"{name} {peer.strip()}"] = seconds(ours) / seconds(theirs)
     return found
 
 

@@ -12,6 +12,7 @@ mod cases;
 #[path = "../data.rs"]
 mod data;
 mod host;
+mod images;
 mod job;
 mod latency;
 mod oracle;
@@ -78,13 +79,19 @@ fn run(arguments: &Arguments) -> Result<bool> {
         let times = latency.compare([&ours, &peer], arguments.samples)?;
         table.latency(latency, times);
     }
+    for image in images::ALL.iter().filter(|image| wanted(image.name)) {
+        let times = image.compare(&ours, arguments.samples)?;
+        table.image(image, times);
+    }
     Ok(table.finish())
 }
 
 /// Refuses names that no kernel has.
 fn check_names(arguments: &Arguments) -> Result<()> {
     let kernels = CASES.iter().map(|case| case.name);
-    let known: Vec<&str> = kernels.chain(latency::ALL.iter().map(|latency| latency.name)).collect();
+    let latencies = latency::ALL.iter().map(|latency| latency.name);
+    let images = images::ALL.iter().map(|image| image.name);
+    let known: Vec<&str> = kernels.chain(latencies).chain(images).collect();
     let mut asked = arguments.only.iter().chain(&arguments.profile_only);
     if let Some(name) = asked.find(|name| !known.contains(&name.as_str())) {
         bail!("there is no kernel `{name}`, only {}", known.join(", "));

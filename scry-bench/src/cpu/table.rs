@@ -1,6 +1,7 @@
 //! The table that is printed, and whether all goals are reached.
 
 use crate::cases::Case;
+use crate::images::Image;
 use crate::job::Job;
 use crate::latency::Latency;
 
@@ -52,6 +53,21 @@ impl Table {
             peer / ours
         );
         self.row(&row, &format!("≤ {}", readable(latency.goal)), ours <= latency.goal);
+    }
+
+    /// Images in workgroups: seconds of ours and of what they are compared with.
+    pub fn image(&mut self, image: &Image, [ours, reference]: [f64; 2]) {
+        let row = format!(
+            "{:<20} {:>11} {:>15} {:<9} {:>11} {:>7.2}×",
+            image.name,
+            readable(ours),
+            "",
+            image.reference,
+            readable(reference),
+            reference / ours
+        );
+        let goal = format!("≥ {:.2} ×", 1.0 / image.goal);
+        self.row(&row, &goal, ours <= image.goal * reference);
     }
 
     fn row(&mut self, row: &str, goal: &str, pass: bool) {
