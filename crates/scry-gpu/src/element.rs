@@ -1,11 +1,19 @@
 //! What a buffer may hold: plain data whose bytes mean the same to the host and to a kernel.
 
+#[cfg(feature = "glam")]
+mod glam;
+#[cfg(feature = "bytemuck")]
+mod pod;
+
 use std::fmt;
 use std::mem::{size_of, size_of_val};
 
 use scry_ir::{Scalar, ScalarKind};
 
 use crate::huge_pages;
+
+#[cfg(feature = "bytemuck")]
+pub use pod::PodElement;
 
 /// A type whose values can be copied to a device and back, byte for byte.
 ///
@@ -58,6 +66,48 @@ use crate::huge_pages;
 ///   rounded down, and the kernel touches none of the bytes after the last whole element. Seven
 ///   `u8` bound to `array<u32>` are one word. One element at least is required.
 /// - Types without a known layout ([`ElementLayout::Opaque`]) are checked for size and stride.
+///
+/// # Types of other crates
+///
+/// With the feature `glam`, vectors, quaternions and matrices of [glam](https://docs.rs/glam) are
+/// elements: each is the array of its numbers, a matrix by columns.
+///
+/// | glam | as | fits, beside arrays of its scalar |
+/// | --- | --- | --- |
+/// | `Vec2`, `Vec4`, `Quat` | `[f32; 2]`, `[f32; 4]` | `vec2<f32>`, `vec4<f32>` |
+/// | `Vec3` | `[f32; 3]`, 12 bytes | `vec3<f32>` in structures, not `array<vec3<f32>>` |
+/// | `Mat2`, `Mat4` | `[[f32; 2]; 2]`, `[[f32; 4]; 4]` | `mat2x2<f32>`, `mat4x4<f32>` |
+/// | `Mat3` | `[[f32; 3]; 3]`, 36 bytes | nothing: columns of `mat3x3<f32>` are 16 bytes apart |
+/// | `IVec*`, `UVec*`, `DVec*`, `DMat*` and others | arrays of their scalar | as those above |
+///
+/// `Vec3A`, `Mat3A` and the affine transformations have padding and are not elements.
+///
+/// ```
+/// use glam::{Vec3, Vec4};
+/// use scry_gpu::{Device, Element};
+///
+/// #[derive(Clone, Copy, Element)]
+/// #[repr(C)]
+/// struct Light {
+///     position: Vec3,
+///     power: f32, // fills the four bytes that WGSL leaves free behind a vec3
+/// }
+///
+/// let gpu = Device::open("cpu")?;
+/// let lights = gpu.upload(&[Light { position: Vec3::new(1.0, 2.0, 3.0), power: 0.5 }])?;
+/// let out = gpu.alloc::<Vec4>(1)?;
+/// gpu.dispatch("
+///     struct Light { position: vec3<f32>, power: f32 }
+///     @group(0) @binding(0) var<storage, read> lights: array<Light>;
+///     @group(0) @binding(1) var<storage, read_write> out: array<vec4<f32>>;
+///     @compute @workgroup_size(1)
+///     fn shade() { out[0] = vec4(lights[0].power * lights[0].position, 1.0); }
+/// ", &[&lights, &out], 1)?;
+/// assert_eq!(out.download()?, [Vec4::new(0.5, 1.0, 1.5, 1.0)]);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+///
+/// With the feature `bytemuck`, `PodElement` makes an element of any type that is `bytemuck::Pod`.
 ///
 /// # Safety
 ///

@@ -89,6 +89,8 @@ pub use binding::Binding;
 pub use buffer::Buffer;
 pub use device::Device;
 pub use dtype::{DType, ParseDTypeError};
+#[cfg(feature = "bytemuck")]
+pub use element::PodElement;
 pub use element::{Element, ElementLayout, Field};
 pub use error::{
     ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,

@@ -4,6 +4,7 @@ use half::{bf16, f16};
 use scry_ir::ScalarKind;
 
 use super::*;
+use crate::check::describe;
 use crate::check::types::{Host, Mismatch, buffer as compare};
 
 fn fits<T: Element>(wgsl: &TypeLayout) -> bool {
@@ -357,4 +358,39 @@ fn opaque_elements_are_checked_for_size_alone() {
         "Opaque<3> is 12 bytes long in Rust, but the elements of array<vec4<f32>> are 16 bytes \
          apart; use elements of 16 bytes, or change the declaration"
     );
+}
+
+/// What the documentation of `Element` says of glam's types.
+#[cfg(feature = "glam")]
+#[test]
+fn glam_types_fit_as_documented() {
+    use glam::{Mat2, Mat3, Mat4, Vec2, Vec3, Vec4};
+    assert!(fits::<Vec2>(&array(vec(2), 8)) && fits::<Vec4>(&array(vec(4), 16)));
+    assert!(fits::<Vec3>(&f32s()) && fits::<Mat3>(&f32s()));
+    assert!(fits::<Mat2>(&array(mat(2, 2), 16)) && fits::<Mat4>(&array(mat(4, 4), 64)));
+    assert_eq!(
+        refusal::<Vec3>(&array(vec(3), 16)),
+        "[f32; 3] is 12 bytes long in Rust, but the elements of array<vec3<f32>> are 16 bytes \
+         apart (vec3<f32> is aligned to 16 bytes); use [f32; 4] and leave the last one unused, or \
+         declare array<f32> and index it by 3 * i"
+    );
+    let bytes = "[[f32; 3]; 3] is 36 bytes long in Rust, but";
+    assert!(refusal::<Mat3>(&array(mat(3, 3), 48)).starts_with(bytes));
+}
+
+/// A wrapper is named with the type in it, without paths.
+#[cfg(feature = "bytemuck")]
+#[test]
+fn pod_elements_are_checked_for_size() {
+    use crate::PodElement;
+    assert!(fits::<PodElement<[u64; 2]>>(&array(vec(3), 16)));
+    assert_eq!(
+        refusal::<PodElement<[u8; 12]>>(&array(vec(3), 16)),
+        "PodElement<[u8; 12]> is 12 bytes long in Rust, but the elements of array<vec3<f32>> are \
+         16 bytes apart (vec3<f32> is aligned to 16 bytes); use elements of 16 bytes, or change \
+         the declaration"
+    );
+    let opaque = crate::ElementLayout::Opaque;
+    let wrapped = describe::rust_name(&opaque, "a::b::Outer<c::Inner<u8>, [d::E; 2]>");
+    assert_eq!(wrapped, "Outer<Inner<u8>, [E; 2]>");
 }
