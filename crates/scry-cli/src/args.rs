@@ -7,11 +7,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use scry_ir::OverrideValue;
 
-use crate::help::{COMPLETIONS_HELP, MAN_HELP, RUN_HELP, SCRY_HELP};
+use crate::help;
 
-/// Check, run and inspect WGSL compute kernels.
+/// Check, run and compare WGSL compute kernels on GPUs and CPUs.
 #[derive(Debug, Parser)]
-#[command(name = "scry", version, arg_required_else_help = true, after_help = SCRY_HELP)]
+#[command(name = "scry", version, arg_required_else_help = true)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::SCRY_EXAMPLES, after_help = help::SCRY)]
 pub struct Cli {
     /// Print one JSON document instead of text.
     #[arg(long, global = true)]
@@ -25,36 +27,42 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List the devices that kernels can run on.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::DEVICES_EXAMPLES)]
     Devices(OnDevice),
-    /// Say for each backend what it found, or why it found nothing and what would mend that.
+    /// Say for each backend which devices it has, or why it has none and what helps.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::DOCTOR_EXAMPLES, after_help = help::DOCTOR)]
     Doctor(OnDevice),
-    /// Check every compute kernel of the given WGSL files.
+    /// Check the compute kernels of WGSL files without running them.
     Check(Check),
-    /// Show what a kernel needs from the host: buffers, parameters, workgroup size.
+    /// Show the interface of a kernel: buffers, immediates, overrides, workgroup size.
     Reflect(Reflect),
-    /// Translate a kernel.
+    /// Translate a kernel to SPIR-V or PTX.
     Emit(Emit),
     /// Run a kernel on files and generated data.
     Run(Box<Run>),
-    /// Run kernels on every device, and compare what they compute with the CPU.
+    /// Run kernels on every device and compare the results with those of the CPU.
     Verify(Box<Verify>),
-    /// Compare what the devices compute, on random kernels.
+    /// Run random kernels on every device and compare the results with those of the CPU.
     Fuzz(Fuzz),
-    /// Look at or clear the cache of compiled kernels.
+    /// List or delete the compiled kernels on disk.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::CACHE_EXAMPLES, after_help = help::CACHE)]
     Cache {
-        /// What to do with it.
+        /// What to do.
         #[command(subcommand)]
         action: Cache,
     },
-    /// Print the script that completes `scry` command lines in a shell.
-    #[command(after_help = COMPLETIONS_HELP)]
+    /// Print the completions of a shell.
+    #[command(help_template = help::TEMPLATE)]
+    #[command(before_help = help::COMPLETIONS_EXAMPLES, after_help = help::COMPLETIONS)]
     Completions {
-        /// Shell that the script is for.
+        /// Shell to print completions for.
         #[arg(value_enum)]
         shell: Shell,
     },
-    /// Print a man page, or write all of them to a folder.
-    #[command(after_help = MAN_HELP)]
+    /// Print a man page, or write all man pages to a folder.
     Man(Man),
 }
 
@@ -80,7 +88,8 @@ impl Command {
 /// The choice of a device.
 #[derive(Debug, Args)]
 pub struct OnDevice {
-    /// Device: `cpu`, `vulkan`, `vulkan:1`, an index, a UUID, a PCI address, or part of a name.
+    /// Device to use: `cpu`, `cuda`, `vulkan:1`, a UUID, a PCI address, or part of a name, as `scry
+    /// devices` lists them; by default that of SCRY_DEVICE, or the most capable one.
     #[arg(long, value_name = "SELECTOR")]
     pub device: Option<String>,
 }
@@ -88,29 +97,33 @@ pub struct OnDevice {
 /// Which kernel of a file, and with which overrides.
 #[derive(Debug, Args)]
 pub struct Selection {
-    /// Entry point; needed where the file has several.
+    /// Entry point; required if the file has several.
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Value of an `override`, by name or by `@id`; can be repeated.
+    /// Value of an `override`, by its name or its `@id`; can be repeated.
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = setting)]
     pub set: Vec<(String, OverrideValue)>,
 }
 
 /// Arguments of `scry check`.
 #[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::CHECK_EXAMPLES, after_help = help::CHECK)]
 pub struct Check {
     /// WGSL files.
     #[arg(required = true, value_name = "FILES")]
     pub files: Vec<PathBuf>,
     #[command(flatten)]
     pub selection: Selection,
-    /// Check also that this device takes the kernels: `cpu`, `vulkan:1`, an index, a name, …
+    /// Also compile the kernels for this device: `cpu`, `vulkan:1`, part of a name, …
     #[arg(long, value_name = "SELECTOR")]
     pub device: Option<String>,
 }
 
 /// Arguments of `scry reflect`.
 #[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::REFLECT_EXAMPLES)]
 pub struct Reflect {
     /// WGSL file.
     pub file: PathBuf,
@@ -120,23 +133,24 @@ pub struct Reflect {
 
 /// Arguments of `scry emit`.
 #[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::EMIT_EXAMPLES)]
 pub struct Emit {
     /// WGSL file.
     pub file: PathBuf,
-    /// What to translate to.
+    /// Language to translate to.
     #[arg(long, value_enum, default_value_t = Target::Spirv)]
     pub target: Target,
-    /// GPU architecture that PTX is for, and all newer ones: 75, 80, 89, 90, or 90a for that alone.
+    /// Oldest GPU architecture for PTX: 75, 80, 89 or 90; or 90a, which runs on 9.0 only.
     #[arg(long, value_name = "SM", default_value = "75")]
     pub sm: scry_ptx::Target,
-    /// File to write, `-` for standard output, where text goes unless told otherwise.
+    /// File to write, or `-` for standard output, which is the default for text.
     #[arg(short, long, value_name = "OUT")]
     pub output: Option<PathBuf>,
-    /// Leave out the checks of indices and loops.
+    /// Leave out bounds checks and loop bounds.
     #[arg(long)]
     pub unchecked: bool,
-    /// Write SPIR-V otherwise for a defect of a driver, by a name that `scry devices` shows; can be
-    /// repeated.
+    /// Rewrite SPIR-V for a driver defect, by the name that `scry devices` lists; can be repeated.
     #[arg(long = "workaround", value_name = "NAME", value_parser = workaround)]
     pub workarounds: Vec<scry_ir::SpirvWorkarounds>,
     #[command(flatten)]
@@ -155,9 +169,9 @@ fn workaround(name: &str) -> Result<scry_ir::SpirvWorkarounds, String> {
 /// What `scry emit` can write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Target {
-    /// SPIR-V 1.3 in binary, little-endian.
+    /// SPIR-V 1.3, binary, little-endian.
     Spirv,
-    /// PTX, the assembly language of NVIDIA's GPUs; text.
+    /// PTX, the virtual assembly language of NVIDIA GPUs, as text.
     Ptx,
 }
 
@@ -173,7 +187,8 @@ impl Target {
 
 /// Arguments of `scry run`.
 #[derive(Debug, Args)]
-#[command(after_help = RUN_HELP)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::RUN_EXAMPLES, after_help = help::RUN)]
 pub struct Run {
     /// WGSL file.
     pub file: PathBuf,
@@ -183,14 +198,13 @@ pub struct Run {
     pub on: OnDevice,
     #[command(flatten)]
     pub data: Data,
-    /// Write the buffer NAME to FILE afterwards; without FILE, print its first values.
+    /// Write the buffer NAME to FILE after the run, or print its first values; can be repeated.
     #[arg(long = "out", value_name = "NAME[=FILE]", value_parser = output)]
     pub outputs: Vec<(String, Option<String>)>,
-    /// Print the times of compiling, uploading, computing and downloading to standard error.
+    /// Print the times of compilation, upload, kernel and download to standard error.
     #[arg(long)]
     pub time: bool,
-    /// Run the kernel this often, each time on the same data, and print median and spread of its
-    /// times.
+    /// Run the kernel COUNT times on the same data, and print median and spread of its times.
     #[arg(long, value_name = "COUNT", value_parser = at_least_one)]
     pub repeat: Option<u64>,
     #[command(flatten)]
@@ -200,7 +214,7 @@ pub struct Run {
 /// How long a kernel may run.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct TimeLimit {
-    /// Fail if the kernel runs longer than this on a device: `500ms`, `60s`, `2m`.
+    /// Fail if the kernel runs longer than TIME on a device: `500ms`, `60s`, `2m`.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub time_limit: Option<Duration>,
 }
@@ -208,33 +222,35 @@ pub struct TimeLimit {
 /// What a kernel is given.
 #[derive(Debug, Args)]
 pub struct Data {
-    /// Bind data to the buffer NAME of the kernel; can be repeated.
+    /// Data for the buffer NAME, which the kernel only reads; can be repeated.
     #[arg(long = "in", value_name = "NAME=SOURCE", value_parser = pair)]
     pub inputs: Vec<(String, String)>,
-    /// Bind data to a buffer that the kernel changes. SOURCE itself is never written.
+    /// Initial data for a buffer that the kernel writes; SOURCE is not changed; can be repeated.
     #[arg(long = "inout", value_name = "NAME=SOURCE", value_parser = pair)]
     pub inouts: Vec<(String, String)>,
     /// Convert an input to TYPE, the kernel's, where that may change values; or write an output as
     /// TYPE; can be repeated.
     #[arg(long = "cast", value_name = "NAME=TYPE", value_parser = pair)]
     pub casts: Vec<(String, String)>,
-    /// Shape of an output or of a .bin input, outermost dimension first.
+    /// Shape of an output or of a .bin input, outermost dimension first; can be repeated.
     #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
     pub shapes: Vec<(String, String)>,
-    /// Value of the kernel's immediate, or of a member of its struct; vectors as `1,2,3`.
+    /// Absolute tolerance of floats, as NumPy's: |found - expected| <= ATOL + RTOL * |expected|.
+    /// be repeated.
     #[arg(long = "push", value_name = "NAME=VALUE", value_parser = pair)]
     pub pushes: Vec<(String, String)>,
-    /// Invocations: `1000`, or `WIDTHxHEIGHT`, or `XxYxZ`.
+    /// Number of invocations: `1000`, `WIDTHxHEIGHT` or `XxYxZ`.
     #[arg(short = 'n', long = "invocations", value_name = "COUNT", value_parser = counts)]
     pub invocations: Option<Counts>,
-    /// Seed of random data.
+    /// Seed of the random data.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
 }
 
 /// Arguments of `scry verify`.
 #[derive(Debug, Args)]
-#[command(after_help = VERIFY_HELP)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::VERIFY_EXAMPLES, after_help = help::VERIFY)]
 pub struct Verify {
     /// WGSL files.
     #[arg(required = true, value_name = "FILES")]
@@ -243,101 +259,69 @@ pub struct Verify {
     pub selection: Selection,
     #[command(flatten)]
     pub data: Data,
-    /// Units in the last place (ULP) by which floats may differ; integers may not.
+    /// Units in the last place (ULP) by which floats may differ; integers must be equal.
     #[arg(long = "ulps", visible_alias = "tolerance", value_name = "ULPS", default_value_t = 0)]
     pub ulps: u64,
-    /// Absolute tolerance for floats, as NumPy's: |found - expected| <= ATOL + RTOL * |expected|.
+    /// Absolute tolerance of floats, as in NumPy: |found - expected| <= ATOL + RTOL * |expected|.
     #[arg(long, value_name = "ATOL", default_value = "0", value_parser = tolerance)]
     #[arg(allow_negative_numbers = true)]
     pub atol: f64,
-    /// Relative tolerance for floats, see --atol.
+    /// Relative tolerance of floats, see --atol.
     #[arg(long, value_name = "RTOL", default_value = "0", value_parser = tolerance)]
     #[arg(allow_negative_numbers = true)]
     pub rtol: f64,
     #[command(flatten)]
     pub limit: TimeLimit,
-    /// Compare this device alone with the reference; can be repeated.
+    /// Compare only this device with the reference; can be repeated.
     #[arg(long = "device", value_name = "SELECTOR")]
     pub devices: Vec<String>,
 }
 
-const VERIFY_HELP: &str = "\
-The reference is the CPU; without it, the first device. Every buffer that a kernel writes is
-compared, number by number, with what the reference computes.
-
-Data is given as for `scry run`, to every kernel of every file. What is not given is made up,
-seeded by --seed:
-  runtime-sized arrays   the elements of the first input; without one 4096, or 64x64, or 16x16x16,
-                         by the number of axes that the workgroup has
-  floats                 from [0, 1)
-  integers               from their whole range; 64 in uniform buffers, immediates and overrides
-                         without a default, since these are most often sizes
-Without -n there is one invocation for each element of the output; where that does not tell, as
-many as runtime-sized arrays have elements.
-
-WGSL lets most float functions be off by some units in the last place: give --ulps for them. Where
-numbers of either sign are added up, errors are a fraction of the terms, not of the sum: give --atol
-and --rtol. A float agrees if --ulps allows it, or --atol and --rtol do.
-
-Examples:
-  scry verify kernels/*.wgsl --ulps 4
-  scry verify edges.wgsl --in src=photo.png --atol 1e-6
-  scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0
-
-Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
-
 /// Arguments of `scry fuzz`.
 #[derive(Debug, Args)]
-#[command(after_help = FUZZ_HELP)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::FUZZ_EXAMPLES, after_help = help::FUZZ)]
 pub struct Fuzz {
-    /// How many kernels to run.
+    /// Number of kernels to run.
     #[arg(long, value_name = "COUNT", default_value_t = 1000, value_parser = at_least_one)]
     pub seeds: u64,
     /// Seed of the first kernel.
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     pub first: u64,
-    /// Compare this device alone with the reference; can be repeated.
+    /// Compare only this device with the reference; can be repeated.
     #[arg(long = "device", value_name = "SELECTOR")]
     pub devices: Vec<String>,
-    /// Folder for kernels that show a problem, and their data.
+    /// Folder for kernels with a problem and their data; created when needed.
     #[arg(short, long, value_name = "FOLDER", default_value = "scry-fuzz")]
     pub output: PathBuf,
     /// Stop after this number of problems.
     #[arg(long, value_name = "COUNT", default_value_t = 10, value_parser = at_least_one)]
     pub stop: u64,
-    /// Run kernels that attack memory safety, among guard bytes, in child processes.
+    /// Run kernels that attack memory safety, between guard bytes, in child processes.
     #[arg(long)]
     pub hostile: bool,
-    /// With --hostile: kernels that a child process runs.
+    /// With --hostile: number of kernels for each child process.
     #[arg(long, value_name = "COUNT", default_value_t = 250, value_parser = at_least_one)]
     pub batch: u64,
-    /// Longest time to make a kernel with a problem smaller; with --hostile, also the longest time
-    /// that a kernel may run before its process is ended. `60s`, `2m`, or a number of seconds.
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = seconds)]
+    /// Longest time for making a kernel with a problem smaller; with --hostile, also the longest
+    /// time without a sign of life after which a child process is ended: `60s`, `2m`.
+    #[arg(long, visible_alias = "time-limit", value_name = "TIME")]
+    #[arg(default_value = "60s", value_parser = seconds)]
     pub timeout: Duration,
     /// Internal: be such a child process.
     #[arg(long, hide = true, value_name = "MODE")]
     pub child: Option<String>,
 }
 
-const FUZZ_HELP: &str = "\
-Random kernels that are well defined run on every device, and are compared with the reference: the
-CPU, or without it the first device. A kernel on which a device disagrees is made as small as it
-goes, and written to the folder together with its data and a command line that shows the difference.
-
-With --hostile the kernels index out of bounds and loop without end, on every device or on those
-given. None may change a byte outside of its bindings, crash its process, or outlast the time limit;
-results are compared where they are defined. Vulkan gets no loops that may not end.
-
-Exit codes: 0 all is in order, 1 it is not or the work failed, 2 bad usage.";
-
 /// Arguments of `scry man`.
 #[derive(Debug, Args)]
+#[command(help_template = help::TEMPLATE)]
+#[command(before_help = help::MAN_EXAMPLES)]
 pub struct Man {
-    /// Command that the page describes; without it, `scry` itself.
+    /// Command to print the page of; by default `scry` itself.
     #[arg(value_name = "COMMAND", conflicts_with = "output")]
     pub command: Option<String>,
-    /// Write every page to this folder, which is created if need be.
+    /// Folder to write all pages to; created if it does not exist.
     #[arg(short, long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
 }

@@ -1,36 +1,112 @@
-//! Longer texts of `--help`.
+//! Texts of `--help`: for each command its examples, and what is to know beyond its options.
 
-/// `scry --help`.
-pub const SCRY_HELP: &str = "\
+/// The order of a help text: what the command does, examples, usage, options, notes.
+pub const TEMPLATE: &str =
+    "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// `scry`: examples.
+pub const SCRY_EXAMPLES: &str = "\
+Examples:
+  scry devices
+  scry check kernels/*.wgsl
+  scry run edges.wgsl --in src=photo.png --out dst=edges.png --time
+  scry verify kernels/*.wgsl --ulps 4
+  scry help run";
+
+/// `scry`: notes.
+pub const SCRY: &str = "\
 Environment:
-  SCRY_DEVICE           device of commands without --device: a selector such as cpu or vulkan:1
-  SCRY_CACHE_DIR        folder of the cache of compiled kernels, or `off`
-  SCRY_VALIDATE         1 turns on Vulkan's validation layer
-  CUDA_VISIBLE_DEVICES  which GPUs NVIDIA's driver shows
+  SCRY_DEVICE           device to use where --device is not given: cpu, vulkan:1, part of a name
+  SCRY_CACHE_DIR        folder for compiled kernels; `off` disables the cache
+  SCRY_VALIDATE         1 enables the Vulkan validation layer
+  CUDA_VISIBLE_DEVICES  GPUs that the CUDA driver may use
   RUST_LOG              what is logged to standard error, such as scry=debug
-  NO_COLOR              turns colours off if it is not empty; CLICOLOR_FORCE=1 turns them on, also
+  NO_COLOR              disables colours if it is not empty; CLICOLOR_FORCE=1 enables them, also
                         where the output is not a terminal
 
 Exit codes: 0 done, 1 the work failed, 2 bad usage.";
 
-/// `scry completions --help`.
-pub const COMPLETIONS_HELP: &str = "\
+/// `scry devices`: examples.
+pub const DEVICES_EXAMPLES: &str = "\
+Examples:
+  scry devices
+  scry devices --device cpu --json";
+
+/// `scry doctor`: examples.
+pub const DOCTOR_EXAMPLES: &str = "\
+Examples:
+  scry doctor
+  scry doctor --device vulkan";
+
+/// `scry doctor`: notes.
+pub const DOCTOR: &str = "\
+A small kernel is run on each device, and its results are checked.
+
+Exit codes: 0 all devices work, 1 one does not or there is none, 2 bad usage.";
+
+/// `scry check`: examples.
+pub const CHECK_EXAMPLES: &str = "\
+Examples:
+  scry check kernels/*.wgsl
+  scry check blur.wgsl --device vulkan --json";
+
+/// `scry check`: notes.
+pub const CHECK: &str = "\
+Problems are printed as FILE:LINE:COLUMN. Overrides without a default are 1 unless --set says
+otherwise.
+
+Exit codes: 0 all kernels are valid, 1 one is not, 2 bad usage.";
+
+/// `scry reflect`: examples.
+pub const REFLECT_EXAMPLES: &str = "\
+Examples:
+  scry reflect saxpy.wgsl
+  scry reflect tiled.wgsl --set TILE=16 --json";
+
+/// `scry emit`: examples.
+pub const EMIT_EXAMPLES: &str = "\
+Examples:
+  scry emit saxpy.wgsl -o saxpy.spv
+  scry emit saxpy.wgsl --target ptx --sm 90";
+
+/// `scry cache`: examples.
+pub const CACHE_EXAMPLES: &str = "\
+Examples:
+  scry cache ls
+  scry cache clear";
+
+/// `scry cache`: notes.
+pub const CACHE: &str = "\
+The cache is in the user's cache folder, or in that of SCRY_CACHE_DIR; SCRY_CACHE_DIR=off
+disables it.";
+
+/// `scry completions`: examples.
+pub const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   scry completions bash > ~/.local/share/bash-completion/completions/scry
   scry completions zsh > \"${fpath[1]}/_scry\"
   scry completions fish > ~/.config/fish/completions/scry.fish
-  scry completions powershell >> $PROFILE
+  scry completions powershell >> $PROFILE";
 
-Open a new shell afterwards.";
+/// `scry completions`: notes.
+pub const COMPLETIONS: &str = "Open a new shell afterwards.";
 
-/// `scry man --help`.
-pub const MAN_HELP: &str = "\
+/// `scry man`: examples.
+pub const MAN_EXAMPLES: &str = "\
 Examples:
   scry man run | man -l -
   scry man -o ~/.local/share/man/man1";
 
-/// `scry run --help`.
-pub const RUN_HELP: &str = "\
+/// `scry run`: examples.
+pub const RUN_EXAMPLES: &str = "\
+Examples:
+  scry run edges.wgsl --in src=photo.png --out dst=edges.png --set RADIUS=1 --time
+  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
+  scry run saxpy.wgsl --in x=data.npz:x --cast x=f32 --inout y=ones:f32:1000 --push a=2.0 --out y=-
+  scry run saxpy.wgsl --in x=rand:f32:100000 --inout y=zeros:f32:100000 --push a=2.0 --repeat 100";
+
+/// `scry run`: notes.
+pub const RUN: &str = "\
 A SOURCE is one of
   FILE.npy            array of numbers or bools, in either order
   FILE.npz:ARRAY      array of an archive; without ARRAY the one called NAME, or the only one
@@ -57,9 +133,58 @@ input. A .png input NAME sets the overrides NAME_width and NAME_height where the
 them. Without -n there is one invocation for each element of the output; where the workgroup is 2-D,
 (width, height) of the output.
 
-Examples:
-  scry run edges.wgsl --in src=photo.png --out dst=edges.png --set RADIUS=1 --time
-  scry run saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 -n 1000000 --out y=out.npy
-  scry run saxpy.wgsl --in x=data.npz:x --cast x=f32 --inout y=ones:f32:1000 --push a=2.0 --out y=-
+With --repeat the buffers are set to the given data before each run. The times are those of the
+device's timestamps, or without them of the wall clock; the output says which.
+
+With --json the document has the first 1024 values of each output that is made of one type of
+number, and `values_truncated` if there are more; not a number and infinities are text.
 
 Exit codes: 0 done, 1 the work failed, 2 bad usage.";
+
+/// `scry verify`: examples.
+pub const VERIFY_EXAMPLES: &str = "\
+Examples:
+  scry verify kernels/*.wgsl --ulps 4
+  scry verify edges.wgsl --in src=photo.png --atol 1e-6
+  scry verify saxpy.wgsl --in x=x.npy --inout y=y.npy --push a=2.0 --device vulkan";
+
+/// `scry verify`: notes.
+pub const VERIFY: &str = "\
+The reference is the CPU; without it, the first device. Every buffer that a kernel writes is
+compared, number by number, with the results of the reference. If there is nothing to compare, that
+is an error.
+
+Data is given as for `scry run`, to every kernel of every file. Where none is given, it is
+generated from --seed:
+  runtime-sized arrays   the number of elements of the first input; without one 4096, 64x64 or
+                         16x16x16, by the number of axes of the workgroup
+  floats                 from [0, 1)
+  integers               from their whole range; 64 in uniform buffers, immediates and overrides
+                         without a default, since these are usually sizes
+Without -n there is one invocation for each element of the output, or else of the runtime-sized
+arrays.
+
+WGSL allows most floating-point functions an error of some units in the last place: use --ulps.
+Where terms of either sign are added up, the error is a fraction of the terms, not of the sum: use
+--atol and --rtol. Floats agree if --ulps allows their difference, or --atol and --rtol do.
+
+Exit codes: 0 all devices agree, 1 they do not or the work failed, 2 bad usage.";
+
+/// `scry fuzz`: examples.
+pub const FUZZ_EXAMPLES: &str = "\
+Examples:
+  scry fuzz --seeds 10000
+  scry fuzz --device vulkan --first 5000 -o found
+  scry fuzz --hostile --seeds 10000 --timeout 2m";
+
+/// `scry fuzz`: notes.
+pub const FUZZ: &str = "\
+Random, well-defined kernels run on every device and are compared with the reference: the CPU, or
+without it the first device. A kernel on which a device disagrees is made as small as possible, and
+written to the folder with its data and a `scry verify` command line that shows the difference.
+
+With --hostile the kernels index out of bounds and loop without end. None may change a byte outside
+of its bindings, crash its process or run longer than the time limit; results are compared where
+they are defined. Vulkan cannot cancel launches: there, loops that may not end are left out.
+
+Exit codes: 0 no problem was found, 1 one was or the work failed, 2 bad usage.";

@@ -58,7 +58,11 @@ fn pages() -> Result<Vec<(String, String)>, Failure> {
 fn page(command: &Command) -> Result<(String, String), Failure> {
     let title = command.get_display_name().unwrap_or_else(|| command.get_name()).to_owned();
     let mut page = Vec::new();
-    let rendered = clap_mangen::Man::new(command.clone()).render(&mut page);
+    // A man page has its notes last, examples among them.
+    let parts = [command.get_before_help(), command.get_after_help()];
+    let notes: Vec<String> = parts.into_iter().flatten().map(ToString::to_string).collect();
+    let command = command.clone().before_help("").after_help(notes.join("\n\n"));
+    let rendered = clap_mangen::Man::new(command).render(&mut page);
     rendered.map_err(|error| Failure::Work(format!("the man page {title}: {error}")))?;
     Ok((title, text(page)?))
 }

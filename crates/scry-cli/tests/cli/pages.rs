@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use crate::support::Workplace;
+use crate::transcript::Transcript;
 
 #[test]
 fn every_shell_has_completions() {
@@ -63,4 +64,22 @@ fn every_command_has_a_man_page() {
     let files = document["result"]["files"].as_array().unwrap();
     assert!(files.len() > 10, "{document}");
     assert_eq!(place.read("pages/man1/scry-fuzz.1"), place.read("again/scry-fuzz.1"));
+}
+
+#[test]
+fn help_begins_with_examples() {
+    let mut shown = Transcript::new("help");
+    shown.run(&["--help"]);
+    let commands =
+        ["devices", "doctor", "check", "reflect", "emit", "run", "verify", "fuzz", "cache"];
+    for command in commands.iter().chain(&["completions", "man"]) {
+        let help = shown.place.command(&[command, "--help"]).output().unwrap().stdout;
+        let help = String::from_utf8(help).unwrap();
+        let [examples, usage, options] =
+            ["Examples:\n  scry ", "\nUsage: ", "\nOptions:"].map(|part| help.find(part).unwrap());
+        assert!(examples < usage && usage < options, "{help}");
+        assert_eq!(examples, help.find("\n\n").unwrap() + 2, "{help}");
+        shown.add(&[command, "--help"], &help, 0);
+    }
+    shown.compare();
 }

@@ -104,6 +104,8 @@ impl Workplace {
             .env("SCRY_CACHE_DIR", self.path("cache"))
             .env("SCRY_DEVICE", &self.device)
             .env_remove("CLICOLOR_FORCE")
+            // Help is wrapped to it.
+            .env_remove("COLUMNS")
             .stdin(Stdio::null());
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         if self.without_driver {

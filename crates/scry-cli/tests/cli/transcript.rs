@@ -27,11 +27,16 @@ impl Transcript {
     /// Runs a command line and adds it, with its output and its exit code.
     pub fn run(&mut self, arguments: &[&str]) {
         let outcome = self.place.scry(arguments);
-        let mut shown = format!("{}{}", outcome.stdout, outcome.stderr);
+        self.add(arguments, &format!("{}{}", outcome.stdout, outcome.stderr), outcome.code);
+    }
+
+    /// Adds a command line with its output and its exit code.
+    pub fn add(&mut self, arguments: &[&str], output: &str, code: i32) {
+        let mut shown = output.to_owned();
         for (text, mask) in &self.masks {
             shown = shown.replace(text, mask);
         }
-        let (line, code) = (arguments.join(" "), outcome.code);
+        let line = arguments.join(" ");
         self.text += &format!("$ scry {line}\n{}[exit code {code}]\n\n", without_times(&shown));
     }
 
