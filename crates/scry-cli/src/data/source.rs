@@ -1,7 +1,7 @@
 //! Where the bytes of a buffer come from.
 
 use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
+use std::io::{self, BufReader, Cursor, IsTerminal, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -91,6 +91,11 @@ static STDIN_IS_READ: AtomicBool = AtomicBool::new(false);
 
 fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
     let Some(path) = &location.path else {
+        if io::stdin().is_terminal() {
+            return Err(Failure::usage(
+                "standard input is a terminal, and the data is binary; redirect a file or a pipe",
+            ));
+        }
         if STDIN_IS_READ.swap(true, Ordering::Relaxed) {
             return Err(Failure::usage(
                 "standard input can be read only once, and more than one kernel needs it; save the \

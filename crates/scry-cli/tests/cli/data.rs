@@ -303,3 +303,21 @@ fn the_data_of_a_run_reads_well() {
     told.run(&["run", "fill.wgsl", "--in", "src=i.png", "--out", "dst=no/o.png"]);
     told.compare();
 }
+
+/// Data for every kernel of a file has to be read more than once, which a stream cannot be.
+#[test]
+fn a_stream_is_read_once() {
+    let place = place();
+    let two = copy_kernel("f32").replace(
+        "@compute",
+        "@compute @workgroup_size(1) fn other(\
+        @builtin(global_invocation_id) id: vec3u) { dst[id.x] = src[id.x]; }\n@compute",
+    );
+    place.write("two.wgsl", two);
+    let file = npy("<f4", "(2,)", &floats(&[1.5, -2.0]));
+    let verify = ["verify", "two.wgsl", "--device", "null", "--in", "src=-"];
+    let outcome = with_stdin(&place, &verify, &file);
+    let said = String::from_utf8(outcome.stderr).unwrap();
+    assert_eq!(outcome.status.code(), Some(2), "{said}");
+    assert!(said.contains("standard input can be read only once"), "{said}");
+}

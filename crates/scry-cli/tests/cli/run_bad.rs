@@ -99,6 +99,21 @@ fn directions_are_not_mixed_up() {
 }
 
 #[test]
+fn a_stream_holds_one_array() {
+    let place = place();
+    let words = ["`x`, `y`", "standard input"];
+    refused(&place, &[&["--in", "x=-", "--inout", "y=bin:-"], &PUSH], &words);
+    place.write(
+        "k.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(1) fn main() { x[0] = 1; y[0] = 2; }",
+    );
+    let outputs = ["--out", "x=-", "--out", "y=bin:-", "--shape", "x=1", "--shape", "y=1"];
+    refused(&place, &[&outputs], &["two outputs go to one file: - and -"]);
+}
+
+#[test]
 fn what_is_read_is_never_written() {
     let place = place();
     let file = npy("<f4", "(2,)", &floats(&[1.0, 2.0]));
