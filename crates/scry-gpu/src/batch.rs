@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::binding::{Binding, Sealed};
+use crate::bound_kernel::BoundKernel;
 use crate::command::{Command, Span};
 use crate::context::Context;
 use crate::driver::MemoryKind;
@@ -75,6 +76,40 @@ impl Batch {
         launch: Launch,
     ) -> Result<&mut Self> {
         self.add(|context, list| encode::dispatch(context, list, kernel, bindings, &launch))
+    }
+
+    /// Adds a launch of a kernel whose arguments are set by name.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let scale = device.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(4) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] *= factor;
+    ///      }",
+    /// )?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// let bound = scale.bind().set("x", &x).set("factor", 3u32);
+    /// device.batch().run_bound(&bound, 4)?.run_bound(&bound, 4)?.submit()?;
+    /// assert_eq!(x.download()?, [9, 18, 27, 36]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BoundKernel::run`].
+    pub fn run_bound(
+        &mut self,
+        bound: &BoundKernel<'_>,
+        launch: impl Into<Launch>,
+    ) -> Result<&mut Self> {
+        bound.with_arguments(launch.into(), |bindings, launch| {
+            self.add(|context, list| {
+                encode::dispatch(context, list, bound.kernel(), bindings, launch)
+            })
+        })
     }
 
     /// Adds a copy from one buffer, or slice of one, to another of the same length.

@@ -1,12 +1,9 @@
 //! How much work a launch is: invocations or workgroups, and the grid that runs them.
 
-use std::any::type_name;
-use std::slice::from_ref;
-
 use scry_ir::{FoldParams, Interface};
 
 use crate::binding::Binding;
-use crate::element::{Element, ElementLayout, bytes_of};
+use crate::element::{Element, ElementLayout};
 use crate::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::indirect::CountBuffer;
 use crate::info::DeviceInfo;
@@ -127,7 +124,7 @@ pub(crate) enum GridSize {
     Workgroups([u32; 3]),
 }
 
-/// The parameters of a launch, for a kernel's `var<immediate>`.
+/// A value for the immediates of a launch, for a kernel's `var<immediate>`.
 #[derive(Debug, Clone)]
 pub(crate) struct GivenImmediates {
     /// The bytes, as the host has them.
@@ -139,10 +136,18 @@ pub(crate) struct GivenImmediates {
 }
 
 /// A launch of a kernel, in full: how many invocations or workgroups, and with which parameters.
+///
+/// A number of invocations, as a number, an array or a tuple, is a launch too.
 #[derive(Debug, Clone)]
 pub struct Launch {
     pub(crate) size: LaunchSize,
     pub(crate) immediates: Option<GivenImmediates>,
+}
+
+impl<I: Into<Invocations>> From<I> for Launch {
+    fn from(count: I) -> Self {
+        Self::invocations(count)
+    }
 }
 
 impl Launch {
@@ -223,11 +228,7 @@ impl Launch {
     /// Gives the value of the kernel's `var<immediate>`.
     #[must_use]
     pub fn immediates<P: Element>(mut self, params: &P) -> Self {
-        self.immediates = Some(GivenImmediates {
-            bytes: bytes_of(from_ref(params)).to_vec(),
-            layout: P::LAYOUT,
-            type_name: type_name::<P>(),
-        });
+        self.immediates = Some(GivenImmediates::of(params));
         self
     }
 

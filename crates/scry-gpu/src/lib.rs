@@ -33,6 +33,7 @@ extern crate self as scry_gpu;
 mod backend;
 mod batch;
 mod binding;
+mod bound_kernel;
 mod buffer;
 #[cfg_attr(
     not(any(feature = "cuda", feature = "vulkan")),
@@ -86,6 +87,7 @@ pub mod verify;
 
 pub use batch::Batch;
 pub use binding::Binding;
+pub use bound_kernel::{BoundKernel, KernelArgument};
 pub use buffer::Buffer;
 pub use device::Device;
 pub use dtype::{DType, ParseDTypeError};

@@ -205,9 +205,16 @@ impl<'a, T: Element> Slice<'a, T> {
     }
 }
 
+impl<'a, T: Element> Slice<'a, T> {
+    /// The bytes, for as long as the buffer lives.
+    pub(crate) fn into_view(self) -> View<'a> {
+        self.bytes.view(self.start, self.byte_size(), &ElementType::of::<T>())
+    }
+}
+
 impl<T: Element> Sealed for Slice<'_, T> {
     fn view(&self) -> View<'_> {
-        self.bytes.view(self.start, self.byte_size(), &ElementType::of::<T>())
+        self.into_view()
     }
 }
 

@@ -3,6 +3,8 @@
 
 #[path = "core/barriers.rs"]
 mod barriers;
+#[path = "core/bound_kernels.rs"]
+mod bound_kernels;
 #[path = "core/buffers.rs"]
 mod buffers;
 #[path = "core/copies.rs"]

@@ -24,13 +24,27 @@ pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Res
         (Some(declared), None) => Err(missing(declared)),
         (Some(declared), Some(given)) => block(declared, given),
     };
-    block.map_err(|(argument, mismatch)| {
-        GpuError::Argument(ArgumentError {
-            kernel: interface.entry_point.clone(),
-            argument,
-            problem: mismatch.problem,
-            help: mismatch.remedy,
-        })
+    block.map_err(|refusal| refuse(interface, refusal))
+}
+
+/// Checks the value of one member of the immediates. Returns its bytes.
+///
+/// # Errors
+/// As [`immediates`].
+pub(crate) fn immediate(
+    interface: &Interface,
+    member: &Immediates,
+    given: Given<'_>,
+) -> Result<Vec<u8>> {
+    block(member, given).map_err(|refusal| refuse(interface, refusal))
+}
+
+fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        kernel: interface.entry_point.clone(),
+        argument,
+        problem: mismatch.problem,
+        help: mismatch.remedy,
     })
 }
 

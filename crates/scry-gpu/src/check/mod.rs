@@ -13,7 +13,7 @@ mod types;
 pub(crate) use aliasing::overwritten_counts;
 pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
 pub(crate) use counts::counts;
-pub(crate) use immediates::immediates;
+pub(crate) use immediates::{immediate, immediates};
 pub(crate) use limits::kernel_limits;
 
 use scry_ir::Binding;

@@ -15,6 +15,7 @@ mod between_types;
 mod beyond_4_gib;
 mod bindings;
 mod bits;
+mod bound_kernels;
 mod bounds;
 mod bounds_corpus;
 mod bounds_kernels;

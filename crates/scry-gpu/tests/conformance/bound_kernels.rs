@@ -1,0 +1,78 @@
+//! Kernels whose arguments are given by name.
+
+use scry_gpu::Launch;
+
+use crate::harness::{on_each_device, succeed};
+
+#[derive(Clone, Copy, scry_gpu::Element)]
+#[repr(C)]
+struct Params {
+    shift: [f32; 3],
+    scale: f32,
+    count: u32,
+    unused: [u32; 3],
+}
+
+const MOVE: &str = "
+    struct Params { shift: vec3f, scale: f32, count: u32 }
+    var<immediate> params: Params;
+    @group(1) @binding(0) var<storage, read_write> dst: array<vec4f>;
+    @group(0) @binding(3) var<storage, read> src: array<vec4f>;
+    @compute @workgroup_size(8)
+    fn shift(@builtin(global_invocation_id) id: vec3u) {
+        if id.x >= params.count { return; }
+        dst[id.x] = vec4f(src[id.x].xyz * params.scale + params.shift, 1.0);
+    }";
+
+#[test]
+fn names_stand_for_bindings_and_members() {
+    on_each_device(|gpu| {
+        let kernel = succeed(gpu.compile(MOVE));
+        let src = succeed(gpu.upload(&[[1.0f32, 2.0, 3.0, 4.0]; 20]));
+        let dst = succeed(gpu.alloc::<[f32; 4]>(20));
+        // In no order; the last member first.
+        let bound = kernel.bind().set("count", 10u32).set("dst", &dst).set("scale", 2.0f32);
+        let bound = bound.set("src", &src).set("shift", [10.0f32, 20.0, 30.0]);
+        succeed(bound.run(20));
+        let moved = [12.0, 24.0, 36.0, 1.0];
+        let got = succeed(dst.download());
+        assert_eq!((got[0], got[9], got[10]), (moved, moved, [0.0; 4]));
+        // Workgroups, a slice, and all immediates at once.
+        let alignment = gpu.info().binding_alignment as usize;
+        let begin = alignment.div_ceil(16);
+        let params = Params { shift: [0.5; 3], scale: 0.0, count: 4, unused: [0; 3] };
+        if begin < 16 {
+            let part = succeed(dst.slice(begin..));
+            let whole = kernel.bind().immediates(&params).set("src", &src).set("dst", part);
+            succeed(succeed(gpu.batch().run_bound(&whole, Launch::workgroups([1, 1, 1]))).submit());
+            let got = succeed(dst.download());
+            assert_eq!((got[begin], got[begin + 3]), ([0.5, 0.5, 0.5, 1.0], [0.5, 0.5, 0.5, 1.0]));
+        }
+        let elsewhere = kernel.bind().set("src", &src).set("dst", &dst);
+        succeed(elsewhere.run(Launch::invocations(1).immediates(&params)));
+        assert_eq!(succeed(dst.download())[0], [0.5, 0.5, 0.5, 1.0]);
+    });
+}
+
+#[test]
+fn a_scalar_immediate_has_the_name_of_its_variable() {
+    let source = "
+        var<immediate> factor: u32;
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(4)
+        fn main(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= factor; }";
+    on_each_device(|gpu| {
+        let kernel = succeed(gpu.compile(source));
+        let data = succeed(gpu.upload(&[1u32, 2, 3, 4]));
+        let mut batch = gpu.batch();
+        for factor in [2u32, 5] {
+            succeed(batch.run_bound(&kernel.bind().set("data", &data).set("factor", factor), 4));
+        }
+        succeed(succeed(batch.record()).replay().and_then(|ticket| ticket.wait()));
+        assert_eq!(succeed(data.download()), [10, 20, 30, 40]);
+        let counts = succeed(gpu.upload(&[1u32, 1, 1]));
+        let bound = kernel.bind().set("data", &data).set("factor", 0u32);
+        succeed(bound.run(Launch::indirect(&counts)));
+        assert_eq!(succeed(data.download()), [0; 4]);
+    });
+}
