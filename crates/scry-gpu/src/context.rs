@@ -120,6 +120,13 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// How many steps the batch had.
+    pub(crate) fn steps(&self) -> usize {
+        self.list.commands.len()
+    }
+}
+
 impl Drop for Recorded {
     fn drop(&mut self) {
         self.driver.forget(self.id);

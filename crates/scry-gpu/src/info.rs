@@ -6,6 +6,8 @@ use scry_ir::Features;
 
 /// The programming interface through which a device is driven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum BackendKind {
     /// Vulkan 1.2 or newer.
@@ -39,6 +41,8 @@ impl fmt::Display for BackendKind {
 
 /// What a device is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "lowercase"))]
 #[non_exhaustive]
 pub enum DeviceKind {
     /// A GPU with memory of its own.
@@ -65,7 +69,7 @@ impl fmt::Display for DeviceKind {
     }
 }
 
-/// A place on the PCI bus; written `0000:65:00.0`.
+/// A place on the PCI bus; written `0000:65:00.0`, by the feature `serde` too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PciAddress {
     /// Domain.
@@ -87,6 +91,7 @@ impl fmt::Display for PciAddress {
 
 /// The largest things that a device takes. Whatever is beyond is refused with the limit's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Limits {
     /// Bytes of one buffer.
@@ -122,6 +127,7 @@ impl Limits {
 
 /// A defect of a driver, and what is done about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Workaround {
     /// What is done, such as `report-cut-loops`.
@@ -134,7 +140,23 @@ pub struct Workaround {
 }
 
 /// A device: identity, limits, features.
+///
+/// Its text is one line: the selector, the name, and what tells devices of one name apart.
+///
+/// ```
+/// # fn main() -> scry_gpu::Result<()> {
+/// let gpu = scry_gpu::Device::open("cpu")?;
+/// // Such as `cpu:0 AMD EPYC 9554 (software, scry-cpu 0.2.0, 502.8 GiB)`.
+/// println!("{}", gpu.info());
+/// assert!(gpu.info().to_string().starts_with("cpu:0 "));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With the feature `serde` it can be serialized, as maps with the names of the fields. Backends
+/// and kinds are lower-case names, UUIDs and PCI addresses are text, `features` is a list of names.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DeviceInfo {
     /// Position among the devices of its backend, from 0: `vulkan:0` selects the first.
@@ -150,8 +172,10 @@ pub struct DeviceInfo {
     /// The vendor's number of the model.
     pub device_id: u32,
     /// Identity of the device, stable across processes.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
     pub uuid: Option<[u8; 16]>,
     /// Identity of the driver build.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::uuid"))]
     pub driver_uuid: Option<[u8; 16]>,
     /// Place on the PCI bus.
     pub pci: Option<PciAddress>,
@@ -172,6 +196,7 @@ pub struct DeviceInfo {
     /// Offsets of bindings must be multiples of this many bytes.
     pub binding_alignment: u64,
     /// Optional features that kernels may use.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "serialize::features"))]
     pub features: Features,
     /// The largest things that the device takes.
     pub limits: Limits,
@@ -180,8 +205,101 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// Backend and index, which select the device: `vulkan:0`.
+    pub(crate) fn selector(&self) -> String {
+        format!("{}:{}", self.backend, self.index)
+    }
+
     /// Backend, index and name, as errors list devices: the part before the space selects it.
     pub(crate) fn title(&self) -> String {
-        format!("{}:{} {}", self.backend, self.index, self.name)
+        format!("{} {}", self.selector(), self.name)
+    }
+}
+
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { kind, driver, .. } = self;
+        // Tenths are all that one wants to see: no precision matters here.
+        let gib = self.memory as f64 / f64::from(1 << 30);
+        write!(f, "{} ({kind}, {driver}, {gib:.1} GiB)", self.title())
+    }
+}
+
+/// How parts of a [`DeviceInfo`] are serialized.
+#[cfg(feature = "serde")]
+mod serialize {
+    use serde::{Serialize, Serializer};
+
+    use super::{Features, PciAddress};
+
+    impl Serialize for PciAddress {
+        fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+            to.collect_str(self)
+        }
+    }
+
+    /// Five groups of hexadecimal digits, or none.
+    pub(super) fn uuid<S: Serializer>(uuid: &Option<[u8; 16]>, to: S) -> Result<S::Ok, S::Error> {
+        let text = uuid.map(|uuid| {
+            let hex = format!("{:032x}", u128::from_be_bytes(uuid));
+            [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+        });
+        text.serialize(to)
+    }
+
+    /// A list of names.
+    pub(super) fn features<S: Serializer>(features: &Features, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(features.names())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    fn device() -> DeviceInfo {
+        let mut info = testing::null_info();
+        info.backend = BackendKind::Vulkan;
+        info.index = 1;
+        info.name = "Testium RX 9000".to_owned();
+        info.kind = DeviceKind::Discrete;
+        info.driver = "testdrv 1.2".to_owned();
+        info.memory = 16 << 30;
+        info
+    }
+
+    #[test]
+    fn a_device_is_one_line() {
+        let text = "vulkan:1 Testium RX 9000 (discrete, testdrv 1.2, 16.0 GiB)";
+        assert_eq!(device().to_string(), text);
+    }
+
+    #[cfg(feature = "serde")]
+    #[test]
+    fn devices_are_serialized_readably() {
+        let mut info = device();
+        info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
+        info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
+        info.features = Features::F16 | Features::SUBGROUPS;
+        info.workarounds = vec![Workaround { name: "w", reason: "r", tried: "t" }];
+        let json = serde_json::to_value(&info).unwrap();
+        assert_eq!(json["backend"], "vulkan");
+        assert_eq!(json["kind"], "discrete");
+        assert_eq!(json["index"], 1);
+        assert_eq!(json["uuid"], "01234567-89ab-cdef-0123-456789abcdef");
+        assert_eq!(json["driver_uuid"], serde_json::Value::Null);
+        assert_eq!(json["pci"], "0000:65:00.0");
+        assert_eq!(json["features"], serde_json::json!(["f16", "subgroups"]));
+        assert_eq!(
+            json["limits"]["max_workgroup_size"],
+            serde_json::json!(info.limits.max_workgroup_size)
+        );
+        assert_eq!(json["workarounds"][0]["name"], "w");
+        assert_eq!(
+            serde_json::from_value::<BackendKind>(json["backend"].clone()).unwrap(),
+            info.backend
+        );
+        assert_eq!(serde_json::from_value::<DeviceKind>(json["kind"].clone()).unwrap(), info.kind);
     }
 }

@@ -219,3 +219,15 @@ impl<T: Element> Sealed for Slice<'_, T> {
 }
 
 impl<T: Element> Binding for Slice<'_, T> {}
+
+impl<T: Element> std::fmt::Debug for Slice<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Slice")
+            .field("label", &self.bytes.label)
+            .field("start_byte", &self.start)
+            .field("len", &self.len)
+            .field("element", &std::any::type_name::<T>())
+            .field("device", &self.bytes.context.info.name)
+            .finish()
+    }
+}

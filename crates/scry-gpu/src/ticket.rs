@@ -1,5 +1,6 @@
 //! What a submitted batch leaves in the caller's hands.
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -206,5 +207,33 @@ impl<T: Element> Download<T> {
         let bytes = element::bytes_of_mut(&mut out);
         self.context.note_loss(self.context.driver.read(copy.memory.id(), 0, bytes))?;
         Ok(out)
+    }
+}
+
+impl fmt::Debug for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("device", &self.context.info.name)
+            .field("submission", &self.point.map(|point| point.0))
+            .finish()
+    }
+}
+
+impl fmt::Debug for Recording {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Recording")
+            .field("device", &self.context.info.name)
+            .field("steps", &self.recorded.as_ref().map_or(0, |recorded| recorded.steps()))
+            .finish()
+    }
+}
+
+impl<T> fmt::Debug for Download<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Download")
+            .field("len", &self.len)
+            .field("element", &std::any::type_name::<T>())
+            .field("device", &self.context.info.name)
+            .finish()
     }
 }

@@ -11,6 +11,8 @@ mod buffers;
 mod copies;
 #[path = "core/deadlines.rs"]
 mod deadlines;
+#[path = "core/debug.rs"]
+mod debug;
 #[path = "core/failures.rs"]
 mod failures;
 #[path = "core/folding.rs"]

@@ -129,7 +129,7 @@ fn immediates_are_required_when_declared_and_refused_when_not() {
          var<immediate>; help: declare `var<immediate> params: Params;` and use it, or launch \
          without"
     );
-    assert_eq!(immediates(&kernel(Vec::new()), None).unwrap(), []);
+    assert_eq!(immediates(&kernel(Vec::new()), None).unwrap(), [0u8; 0]);
 }
 
 #[test]
