@@ -21,7 +21,7 @@ use crate::kernel::{CompileOptions, Kernel};
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
 use crate::memory::MemoryUsage;
-use crate::select::Found;
+use crate::select::{self, Found};
 use crate::slice::Slice;
 
 /// A device that computes: a GPU, or software that stands in for one.
@@ -39,13 +39,14 @@ impl Device {
     ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
-    /// tried, why it has no device, and what would change that.
+    /// tried, why it has no device, and what would change that, or that `SCRY_DEVICE` matches none.
     pub fn auto() -> Result<Self> {
-        if let Some(selector) = std::env::var("SCRY_DEVICE").ok().filter(|it| !it.trim().is_empty())
-        {
-            return Self::open(&selector);
+        let selector = std::env::var_os(select::VARIABLE).unwrap_or_default();
+        let selector = selector.to_string_lossy();
+        if !selector.trim().is_empty() {
+            return Self::open(&selector).map_err(select::from_variable);
         }
-        let device = Found::everywhere().open_first(None).map(Self::from_driver)?;
+        let device = Self::opened_by(|| Found::everywhere().open_first(None))?;
         if device.info().kind == DeviceKind::Software {
             static SAID: Once = Once::new();
             SAID.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
@@ -58,21 +59,25 @@ impl Device {
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
-        Found::of(&|wanted| wanted == kind).open_first(Some(kind.name())).map(Self::from_driver)
+        let found = || Found::of(&|wanted| wanted == kind);
+        Self::opened_by(|| found().open_first(Some(kind.name())))
     }
 
     /// Opens the device that a selector names: a backend (`vulkan`, `cpu`), a device of a backend
     /// (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address (`0000:65:00.0`), or
     /// part of a name. Of several the first in the list.
     ///
+    /// If the selector names a backend, the others are not loaded: to open `cpu` costs less than a
+    /// millisecond.
+    ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
     pub fn open(selector: &str) -> Result<Self> {
-        let found = match selector.trim() {
-            "null" => Found::of(&|kind| kind == BackendKind::Null),
-            _ => Found::everywhere(),
-        };
-        found.open_selected(selector).map(Self::from_driver)
+        Self::opened_by(|| select::open(selector))
+    }
+
+    fn opened_by(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
+        open().map(Self::from_driver)
     }
 
     /// Every device present, in order of preference: [`Device::auto`] opens the first.

@@ -6,6 +6,48 @@ use crate::ending::{self, ENDING};
 use crate::error::{Attempt, GpuError, NoDevice, Result};
 use crate::info::{BackendKind, DeviceInfo, DeviceKind};
 
+/// The environment variable that selects the device of [`Device::auto`](crate::Device::auto).
+pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
+
+/// Opens the device that a selector names. If it names a backend, no other one is asked, unless
+/// it has no such device: then the error lists those of the others.
+pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
+    let Some(backend) = backend_of(selector) else {
+        return Found::everywhere().open_selected(selector);
+    };
+    let opened = Found::of(&|kind| kind == backend).open_selected(selector);
+    opened.map_err(|error| match error {
+        GpuError::NoDevice(mut error) => {
+            let others = Found::of(&|kind| kind != backend && kind != BackendKind::Null);
+            error.present.extend(others.titles());
+            GpuError::NoDevice(error)
+        }
+        other => other,
+    })
+}
+
+/// The error for a selector that is the value of [`VARIABLE`].
+pub(crate) fn from_variable(error: GpuError) -> GpuError {
+    match error {
+        GpuError::NoDevice(error) => {
+            GpuError::NoDevice(NoDevice { variable: Some(VARIABLE), ..error })
+        }
+        other => other,
+    }
+}
+
+/// The backend that a selector names, alone (`vulkan`) or with a device of it (`vulkan:1`).
+fn backend_of(selector: &str) -> Option<BackendKind> {
+    use BackendKind::{Cpu, Cuda, Null, Vulkan};
+    let selector = selector.trim().to_ascii_lowercase();
+    let names = |kind: &BackendKind| match selector.strip_prefix(kind.name()) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix(':').is_some_and(|nth| nth.parse::<usize>().is_ok()),
+        None => false,
+    };
+    [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
+}
+
 /// Every device present, the one to prefer first, and what became of backends without any.
 pub(crate) struct Found {
     pub adapters: Vec<Box<dyn Adapter>>,
@@ -41,6 +83,10 @@ impl Found {
         found
     }
 
+    fn titles(&self) -> impl Iterator<Item = String> {
+        self.adapters.iter().map(|adapter| adapter.info().title())
+    }
+
     /// Opens the first device that opens.
     pub(crate) fn open_first(self, selector: Option<&str>) -> Result<Box<dyn Driver>> {
         let everything = 0..self.adapters.len();
@@ -73,7 +119,8 @@ impl Found {
         }
         Err(GpuError::NoDevice(NoDevice {
             selector: selector.map(str::to_owned),
-            present: self.adapters.iter().map(|adapter| adapter.info().title()).collect(),
+            variable: None,
+            present: self.titles().collect(),
             attempts: self.attempts,
         }))
     }
@@ -184,6 +231,16 @@ mod tests {
             "rx 9000",
         ] {
             assert!(matches(selector, 3, &device()), "{selector}");
+        }
+    }
+
+    #[test]
+    fn selectors_of_a_backend_ask_it_alone() {
+        let known = ["cpu", " CPU:0 ", "vulkan:12", "cuda", "null"].map(backend_of);
+        use BackendKind::{Cpu, Cuda, Null, Vulkan};
+        assert_eq!(known, [Cpu, Cpu, Vulkan, Cuda, Null].map(Some));
+        for selector in ["", "0", "cpu:", "cpu:x", "cpux", "NVIDIA", "65:00.0"] {
+            assert_eq!(backend_of(selector), None, "{selector}");
         }
     }
 

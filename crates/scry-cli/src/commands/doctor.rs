@@ -11,7 +11,8 @@ use crate::args::OnDevice;
 use crate::report::{Failure, Report};
 
 /// The environment variables that change what Scry and the drivers below it do.
-const VARIABLES: [(&str, &str); 15] = [
+const VARIABLES: [(&str, &str); 16] = [
+    ("RUST_LOG", "which log lines are shown: `scry=debug`, or `scry::kernel=debug`"),
     ("SCRY_DEVICE", "the device to run on, a selector"),
     ("SCRY_CACHE_DIR", "the folder of compiled kernels, or `off`"),
     ("SCRY_VALIDATE", "1 loads Vulkan's validation layer"),
@@ -41,6 +42,16 @@ struct Examined {
     problem: Option<String>,
 }
 
+/// The device that programs get which ask for none.
+enum Chosen {
+    /// The first that opens.
+    First(DeviceInfo),
+    /// The one that `SCRY_DEVICE` selects.
+    ByVariable(String, DeviceInfo),
+    /// `SCRY_DEVICE` selects a device that cannot be opened, or none: why.
+    None(GpuError),
+}
+
 /// Examines everything, or the selected device alone.
 pub fn run(on: &OnDevice) -> Result<Report, Failure> {
     let devices = match on.device.as_deref() {
@@ -54,12 +65,13 @@ pub fn run(on: &OnDevice) -> Result<Report, Failure> {
     };
     let absent = if on.device.is_some() { Vec::new() } else { Device::absent_backends() };
     let libraries = libraries::used_by(devices.iter().map(|examined| &examined.info));
+    let chosen = if on.device.is_some() { None } else { chosen(&devices) };
     let sound = devices.iter().any(|examined| examined.problem.is_none());
     let faulty = devices.iter().any(|examined| examined.problem.is_some());
     Ok(Report {
-        text: text(&devices, &absent, &libraries),
-        json: to_json(&devices, &absent, &libraries),
-        ok: sound && !faulty,
+        text: text(&devices, chosen.as_ref(), &absent, &libraries),
+        json: to_json(&devices, chosen.as_ref(), &absent, &libraries),
+        ok: sound && !faulty && !matches!(chosen, Some(Chosen::None(_))),
     })
 }
 
@@ -94,7 +106,38 @@ fn in_force() -> impl Iterator<Item = (&'static str, &'static str, String)> {
     })
 }
 
-fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -> String {
+/// The device that is used if none is asked for. `None` if there is no device at all.
+fn chosen(devices: &[Examined]) -> Option<Chosen> {
+    let variable = std::env::var_os("SCRY_DEVICE").unwrap_or_default();
+    let selector = variable.to_string_lossy();
+    if selector.trim().is_empty() {
+        let first = devices.iter().find(|examined| examined.opened)?;
+        return Some(Chosen::First(first.info.clone()));
+    }
+    Some(match Device::auto() {
+        Ok(device) => Chosen::ByVariable(selector.into_owned(), device.info().clone()),
+        Err(error) => Chosen::None(error),
+    })
+}
+
+fn chosen_text(chosen: &Chosen) -> String {
+    match chosen {
+        Chosen::First(DeviceInfo { backend, index, name, .. }) => {
+            format!("unless told otherwise, {backend}:{index} is used ({name})\n    {PREFERENCE}\n")
+        }
+        Chosen::ByVariable(selector, DeviceInfo { backend, index, name, .. }) => {
+            format!("SCRY_DEVICE={selector} selects {backend}:{index} ({name})\n")
+        }
+        Chosen::None(error) => format!("{error}\n"),
+    }
+}
+
+fn text(
+    devices: &[Examined],
+    chosen: Option<&Chosen>,
+    absent: &[Attempt],
+    libraries: &[LibraryStatus],
+) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
     for Examined { info, problem, .. } in devices {
@@ -106,11 +149,9 @@ fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -
         }
         text += &devices::workarounds(info);
     }
-    if let Some(info) = preferred(devices).filter(|_| devices.len() > 1) {
-        let DeviceInfo { backend, index, name, .. } = info;
-        let _ = writeln!(text, "unless told otherwise, {backend}:{index} is used ({name})");
-        let _ = writeln!(text, "    {PREFERENCE}");
-    }
+    // Of one device alone it goes without saying.
+    let said = |chosen: &&Chosen| !matches!(chosen, Chosen::First(_)) || devices.len() > 1;
+    text += &chosen.filter(said).map(chosen_text).unwrap_or_default();
     for attempt in absent {
         let (backend, reason, help) = (attempt.backend(), attempt.reason(), attempt.help());
         let _ = writeln!(text, "{backend}  no device: {reason}\n    help: {help}");
@@ -134,12 +175,12 @@ fn text(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -
     text
 }
 
-/// The device that is used if none is asked for: the first that opens.
-fn preferred(devices: &[Examined]) -> Option<&DeviceInfo> {
-    devices.iter().find(|examined| examined.opened).map(|examined| &examined.info)
-}
-
-fn to_json(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]) -> Value {
+fn to_json(
+    devices: &[Examined],
+    chosen: Option<&Chosen>,
+    absent: &[Attempt],
+    libraries: &[LibraryStatus],
+) -> Value {
     let device = |Examined { info, problem, .. }: &Examined| {
         json!({
             "device": devices::to_json(info),
@@ -154,12 +195,24 @@ fn to_json(devices: &[Examined], absent: &[Attempt], libraries: &[LibraryStatus]
             "remedy": attempt.help(),
         })
     };
+    let (preferred, problem) = match chosen {
+        Some(Chosen::First(info) | Chosen::ByVariable(_, info)) => {
+            (Some(format!("{}:{}", info.backend, info.index)), None)
+        }
+        Some(Chosen::None(error)) => (None, Some(error.to_string())),
+        // With --device it is the one that was opened.
+        None => {
+            let opened = devices.iter().find(|examined| examined.opened);
+            (opened.map(|it| format!("{}:{}", it.info.backend, it.info.index)), None)
+        }
+    };
     let folder = scry_gpu::disk_cache::directory();
     let environment: serde_json::Map<String, Value> =
         in_force().map(|(name, _, value)| (name.to_owned(), json!(value))).collect();
     json!({
         "devices": devices.iter().map(device).collect::<Vec<_>>(),
-        "preferred": preferred(devices).map(|info| format!("{}:{}", info.backend, info.index)),
+        "preferred": preferred,
+        "preferred_problem": problem,
         "absent": absent.iter().map(backend).collect::<Vec<_>>(),
         "libraries": libraries.iter().map(libraries::to_json).collect::<Vec<_>>(),
         "cache_folder": folder.map(|folder| folder.display().to_string()),

@@ -21,6 +21,7 @@ error_structs! {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NoDevice {
     pub(crate) selector: Option<String>,
+    pub(crate) variable: Option<&'static str>,
     pub(crate) attempts: Vec<Attempt>,
     pub(crate) present: Vec<String>,
 }
@@ -30,6 +31,12 @@ impl NoDevice {
     #[must_use]
     pub fn selector(&self) -> Option<&str> {
         self.selector.as_deref()
+    }
+
+    /// Returns the environment variable that the selector is the value of, if it is one's.
+    #[must_use]
+    pub fn variable(&self) -> Option<&'static str> {
+        self.variable
     }
 
     /// Returns what was tried, in order.
@@ -49,15 +56,21 @@ impl std::error::Error for NoDevice {}
 
 impl fmt::Display for NoDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.selector {
-            Some(selector) => write!(f, "no device matches `{selector}`")?,
-            None => write!(f, "no device to compute on was found")?,
+        match (&self.selector, self.variable) {
+            (Some(selector), Some(variable)) => {
+                write!(f, "{variable}={selector} matches no device")?;
+            }
+            (Some(selector), None) => write!(f, "no device matches `{selector}`")?,
+            (None, _) => write!(f, "no device to compute on was found")?,
         }
         for attempt in &self.attempts {
             write!(f, "\n  {attempt}")?;
         }
         if !self.present.is_empty() {
             write!(f, "\n  present: {}", self.present.join(", "))?;
+        }
+        if let Some(variable) = self.variable {
+            write!(f, "\n  help: set {variable} to a device that is present, or unset it")?;
         }
         Ok(())
     }

@@ -19,6 +19,7 @@ fn shader() -> GpuError {
 fn no_device() -> GpuError {
     GpuError::NoDevice(NoDevice {
         selector: Some("vulkan:7".into()),
+        variable: None,
         attempts: vec![Attempt {
             backend: crate::BackendKind::Vulkan,
             reason: "no libvulkan.so.1".into(),
@@ -65,6 +66,19 @@ fn accessors_return_the_parts() {
     let GpuError::NoDevice(error) = no_device() else { unreachable!() };
     assert_eq!((error.selector(), error.present().len()), (Some("vulkan:7"), 1));
     assert_eq!(error.attempts()[0].help(), "install it");
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let lines = "\n  vulkan: no libvulkan.so.1\n    help: install it\n  present: cpu:0 a CPU";
+    assert_eq!(no_device().to_string(), format!("no device matches `vulkan:7`{lines}"));
+    assert_eq!(
+        crate::select::from_variable(no_device()).to_string(),
+        format!(
+            "SCRY_DEVICE=vulkan:7 matches no device{lines}\n  \
+             help: set SCRY_DEVICE to a device that is present, or unset it"
+        )
+    );
 }
 
 #[test]

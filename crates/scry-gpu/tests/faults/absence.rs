@@ -35,6 +35,53 @@ fn report() {
     }
 }
 
+/// The libraries of GPUs' drivers that this process has loaded.
+#[cfg(target_os = "linux")]
+fn loaded() -> Vec<&'static str> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    ["libvulkan", "libcuda"].into_iter().filter(|library| maps.contains(library)).collect()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn opening_the_cpu_loads_no_gpu_driver() {
+    let name = "absence::opening_the_cpu_loads_no_gpu_driver";
+    let outcome = in_child_with(name, Duration::from_secs(60), &[], || {
+        if !Device::backends().contains(&BackendKind::Cpu) {
+            return;
+        }
+        check_works(&Device::open("cpu").unwrap());
+        check_works(&Device::open("cpu:0").unwrap());
+        check_works(&Device::with_backend(BackendKind::Cpu).unwrap());
+        assert_eq!(loaded(), [""; 0]);
+        // A search for all devices does load them, if it finds any.
+        if Device::list().iter().any(|info| info.backend == BackendKind::Vulkan) {
+            assert!(loaded().contains(&"libvulkan"), "the test cannot see libraries");
+        }
+    });
+    outcome.ended_well();
+}
+
+#[test]
+fn a_wrong_variable_is_named() {
+    let name = "absence::a_wrong_variable_is_named";
+    let variable = ("SCRY_DEVICE", OsString::from("vulkan:77"));
+    let outcome = in_child_with(name, Duration::from_secs(60), &[variable], || {
+        let error = Device::auto().expect_err("there are not so many devices");
+        let GpuError::NoDevice(no_device) = &error else { panic!("{error}") };
+        assert_eq!(no_device.variable(), Some("SCRY_DEVICE"));
+        assert_eq!(no_device.selector(), Some("vulkan:77"));
+        println!("{error}");
+        let error = Device::open("vulkan:77").expect_err("there are not so many devices");
+        assert!(error.to_string().starts_with("no device matches `vulkan:77`"), "{error}");
+        assert!(!error.to_string().contains("SCRY_DEVICE"), "{error}");
+    });
+    let told = outcome.ended_well();
+    for words in ["SCRY_DEVICE=vulkan:77 matches no device", "help: set SCRY_DEVICE to a device"] {
+        assert!(told.contains(words), "`{words}` is not in: {told}");
+    }
+}
+
 /// What a program hears that asks for CUDA where there is none, but perhaps another GPU.
 fn report_cuda() {
     let devices = Device::list();
@@ -96,9 +143,12 @@ fn tells(outcome: Outcome, words: &[&str]) {
 }
 
 fn tells_of(backend: &str, outcome: Outcome, words: &[&str]) {
+    tells_words(outcome, &[&[&*format!("no device matches `{backend}`")], words].concat());
+}
+
+fn tells_words(outcome: Outcome, words: &[&str]) {
     let told = outcome.ended_well();
-    let missing = format!("no device matches `{backend}`");
-    for word in [missing.as_str(), "help: "].iter().chain(words) {
+    for word in ["help: "].iter().chain(words) {
         assert!(told.contains(word), "`{word}` is not in: {told}");
     }
 }
@@ -243,5 +293,5 @@ fn fault_29_a_backend_that_is_asked_for_in_the_environment() {
         // Another device is no answer to somebody who asks for this one.
         is_absent(Device::auto(), &rest);
     });
-    tells(outcome, &["vulkan: ", "Vulkan"]);
+    tells_words(outcome, &["SCRY_DEVICE=vulkan matches no device", "vulkan: ", "Vulkan"]);
 }
