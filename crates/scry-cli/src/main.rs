@@ -4,11 +4,13 @@ mod args;
 mod commands;
 mod data;
 mod help;
+mod logger;
 mod report;
 mod style;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    logger::init();
     report::guard(commands::main)
 }

@@ -16,6 +16,7 @@ use crate::indirect::Preparer;
 use crate::info::DeviceInfo;
 use crate::kernel::KernelInner;
 use crate::list::{CommandList, Retained};
+use crate::logging;
 use crate::memory::{Account, Memory};
 use crate::process::{FORKED, Process};
 use crate::report::{Failures, Told, Watch};
@@ -171,14 +172,16 @@ impl Context {
     /// kept alive is freed.
     pub(crate) fn allocate(&self, kind: MemoryKind, size: u64, label: &str) -> Result<Arc<Memory>> {
         self.check_alive()?;
-        match Memory::allocate(&self.driver, &self.account, kind, size, label) {
+        let memory = match Memory::allocate(&self.driver, &self.account, kind, size, label) {
             Err(GpuError::OutOfMemory(_)) if self.has_unfinished_work() => {
                 self.wait_for_all(Told::None)?;
                 let again = Memory::allocate(&self.driver, &self.account, kind, size, label);
-                self.note_loss(again)
+                self.note_loss(again)?
             }
-            other => self.note_loss(other),
-        }
+            other => self.note_loss(other)?,
+        };
+        logging::allocated(&self.info, kind, size, label);
+        Ok(memory)
     }
 
     /// Submits commands that nobody waits for by name.
@@ -209,6 +212,7 @@ impl Context {
             steps.push(Step::Barrier(TO_HOST));
         }
         let point = self.submit_once(&mut queue, &steps, timed)?;
+        logging::submitted(&self.info, point, launches, steps.len());
         self.launches.fetch_add(launches, Ordering::Relaxed);
         memories.iter().for_each(|memory| memory.set_defined());
         queue.push(InFlight { point, _retained: retained, _memories: memories, watch });
@@ -255,6 +259,7 @@ impl Context {
             queue.push(InFlight { _memories: inputs.memories, ..InFlight::of(point, recorded) });
         }
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
+        logging::replayed(&self.info, point, recorded.list.launches(), recorded.steps());
         // Not before: what the recording itself overwrites stays undefined if it is not submitted.
         if recorded.defined.set(()).is_ok() {
             recorded.list.set_defined();

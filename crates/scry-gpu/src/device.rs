@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use scry_ir::Features;
 
@@ -20,6 +20,7 @@ use crate::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::kernel::{CompileOptions, Kernel};
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
+use crate::logging;
 use crate::memory::MemoryUsage;
 use crate::select::{self, Found};
 use crate::slice::Slice;
@@ -77,7 +78,10 @@ impl Device {
     }
 
     fn opened_by(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
-        open().map(Self::from_driver)
+        let start = Instant::now();
+        let device = open().map(Self::from_driver)?;
+        logging::opened(device.info(), start.elapsed());
+        Ok(device)
     }
 
     /// Every device present, in order of preference: [`Device::auto`] opens the first.

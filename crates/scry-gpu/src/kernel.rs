@@ -1,6 +1,7 @@
 //! A compiled kernel.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use scry_ir::{Interface, OverrideValue, Program};
 
@@ -12,6 +13,7 @@ use crate::device::{self, Device};
 use crate::driver::{CompileJob, Driver, GridSource, KernelId, NativeJob};
 use crate::error::{GpuError, Result, WrongDeviceError};
 use crate::launch::{self, Grid};
+use crate::logging;
 use crate::native::{self, NativeSpec};
 use crate::report::Meaning;
 
@@ -205,12 +207,10 @@ impl Kernel {
         let entry = entry.as_deref();
         let key = KeyRef { source, entry, overrides, checked, native: None };
         let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
-        let inner = context.kernels.get_or_build(key, build);
-        let inner = inner.map_err(|error| match (error, label) {
+        Self::find_or_compile(context, key, build).map_err(|error| match (error, label) {
             (GpuError::Shader(error), Some(label)) => error.with_label(label).into(),
             (other, _) => other,
-        })?;
-        Ok(Self { context: context.clone(), inner })
+        })
     }
 
     /// Compiles a source that is not WGSL, or finds it compiled.
@@ -230,8 +230,29 @@ impl Kernel {
             native: Some(spec),
         };
         let build = |key: &KernelKey| KernelInner::compile_native(context, key.clone(), spec);
-        let inner = context.kernels.get_or_build(key, build)?;
-        Ok(Self { context: context.clone(), inner })
+        Self::find_or_compile(context, key, build)
+    }
+
+    /// Finds a kernel in the memory cache, or compiles it.
+    fn find_or_compile(
+        context: &Arc<Context>,
+        key: KeyRef<'_>,
+        compile: impl FnOnce(&KernelKey) -> Result<KernelInner>,
+    ) -> Result<Self> {
+        let mut took = None;
+        let timed = |key: &KernelKey| {
+            let start = Instant::now();
+            let kernel = compile(key);
+            took = Some(start.elapsed());
+            kernel
+        };
+        let inner = context.kernels.get_or_build(key, timed)?;
+        let kernel = Self { context: context.clone(), inner };
+        match took {
+            Some(took) => logging::compiled(&context.info, kernel.entry_point(), took),
+            None => logging::found_in_memory(&context.info, kernel.entry_point()),
+        }
+        Ok(kernel)
     }
 
     /// Refuses a grid that would have to be folded, if the kernel cannot be.

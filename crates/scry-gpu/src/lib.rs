@@ -69,6 +69,7 @@ mod kernel;
 mod launch;
 mod library;
 mod list;
+mod logging;
 mod memory;
 mod native;
 mod process;

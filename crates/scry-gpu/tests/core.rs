@@ -23,6 +23,8 @@ mod indirect;
 mod launches;
 #[path = "core/lifetimes.rs"]
 mod lifetimes;
+#[path = "core/logs.rs"]
+mod logs;
 #[path = "core/replays.rs"]
 mod replays;
 #[path = "core/reports.rs"]

@@ -3,6 +3,7 @@
 mod check;
 mod data;
 mod emit;
+mod environment;
 mod fuzz;
 mod machine;
 mod messages;

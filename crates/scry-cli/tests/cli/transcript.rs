@@ -19,8 +19,10 @@ impl Transcript {
         let place = Workplace::without_driver();
         let devices = place.scry(&["devices", "--json"]).ends(0).json();
         let cpu = devices["result"]["devices"][0]["name"].as_str().expect("a name").to_owned();
+        let memory = devices["result"]["devices"][0]["memory_bytes"].as_f64().expect("a number");
+        let memory = format!("{:.1} GiB)", memory / f64::from(1 << 30));
         let folder = place.path("").display().to_string();
-        let masks = vec![(folder, "FOLDER/"), (cpu, "CPU")];
+        let masks = vec![(folder, "FOLDER/"), (cpu, "CPU"), (memory, "MEMORY)")];
         Self { place, name, text: String::new(), masks }
     }
 

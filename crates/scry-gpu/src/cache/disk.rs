@@ -15,6 +15,7 @@ use std::time::{Duration, SystemTime};
 use super::folder::{self, Place};
 use super::format::{self, MAX_FILE};
 use super::{DeviceIdentity, KernelKey, Kind, Variant, shelf};
+use crate::logging;
 
 /// All files together are kept below this many bytes, give or take what was stored since the last
 /// look.
@@ -73,15 +74,9 @@ impl DiskCache {
     pub(crate) fn load(&self, key: &KernelKey, variant: Variant<'_>) -> Option<Vec<u8>> {
         let key = format::full_key(&self.identity, key, variant);
         let path = self.path(&key, variant.part.kind());
-        let (file, mut bytes) = folder::read_private(&path, MAX_FILE)?;
-        let Some(payload) = format::payload(&bytes, &key) else {
-            log::debug!("{}: not a sound entry, passed over", path.display());
-            return None;
-        };
-        bytes.truncate(payload.end);
-        bytes.drain(..payload.start);
-        mark_used(&file);
-        Some(bytes)
+        let payload = read(&path, &key);
+        logging::read_from_disk(&self.device, variant.part.kind().extension(), payload.as_deref());
+        payload
     }
 
     /// Keeps a payload. Failure is never an error: the first one is logged, and that is all.
@@ -124,6 +119,19 @@ impl DiskCache {
             shelf::sweep(&folder::root_in(&self.base), self.limit);
         }
     }
+}
+
+/// The payload of a file, if it is a sound entry under this key.
+fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
+    let (file, mut bytes) = folder::read_private(path, MAX_FILE)?;
+    let Some(payload) = format::payload(&bytes, key) else {
+        log::debug!("{}: not a sound entry, passed over", path.display());
+        return None;
+    };
+    bytes.truncate(payload.end);
+    bytes.drain(..payload.start);
+    mark_used(&file);
+    Some(bytes)
 }
 
 /// Notes the use of an entry, so that it is not among the first to go. May fail.

@@ -1,0 +1,88 @@
+//! What the library logs at level `debug`, under the target `scry`.
+
+use std::cell::RefCell;
+use std::sync::Once;
+
+use scry_gpu::{BackendKind, Device};
+
+use super::STEP;
+
+thread_local! {
+    /// The lines of this thread, if it listens.
+    static HEARD: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+}
+
+/// Keeps the lines of threads that listen, as the filter `scry=debug` lets them through.
+struct Listener;
+
+impl log::Log for Listener {
+    fn enabled(&self, metadata: &log::Metadata<'_>) -> bool {
+        metadata.target().starts_with("scry") && metadata.level() <= log::Level::Debug
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        if self.enabled(record.metadata()) {
+            let line = format!("{}: {}", record.target(), record.args());
+            HEARD.with_borrow_mut(|heard| heard.as_mut().map(|lines| lines.push(line)));
+        }
+    }
+
+    fn flush(&self) {}
+}
+
+/// The lines that are logged by this thread during a call.
+fn heard(call: impl FnOnce()) -> Vec<String> {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        log::set_logger(&Listener).unwrap();
+        log::set_max_level(log::LevelFilter::Trace);
+    });
+    HEARD.set(Some(Vec::new()));
+    call();
+    HEARD.take().unwrap()
+}
+
+/// A line without the time that it ends with, as in ` in 1.25 ms`, which differs from run to run.
+fn timeless(line: &str) -> &str {
+    let time = line.rsplit_once(" in ").filter(|(_, time)| time.ends_with(" ms"));
+    time.map_or(line, |(text, _)| text)
+}
+
+#[test]
+fn devices_kernels_memory_and_submissions_are_logged() {
+    let mut device = None;
+    let opened = heard(|| device = Device::with_backend(BackendKind::Null).ok());
+    let gpu = device.unwrap();
+    let [line] = &opened[..] else { panic!("{opened:?}") };
+    assert_eq!(timeless(line), format!("scry::device: opened {}", gpu.info()));
+
+    let compiled = heard(|| {
+        gpu.compile(STEP).unwrap();
+        gpu.compile(STEP).unwrap();
+    });
+    let compiled: Vec<&str> = compiled.iter().map(|line| timeless(line)).collect();
+    assert_eq!(
+        compiled,
+        [
+            "scry::kernel: null:0: compiled kernel `step`",
+            "scry::kernel: null:0: found kernel `step` in the memory cache",
+        ]
+    );
+
+    let (input, output) = (gpu.upload(&[1u32; 64]).unwrap(), gpu.alloc::<u32>(64).unwrap());
+    gpu.wait().unwrap();
+    let ran = heard(|| gpu.dispatch(STEP, &[&input, &output], 64).unwrap());
+    let submission = ran.last().unwrap();
+    assert!(submission.starts_with("scry::submit: null:0: submission "), "{ran:?}");
+    assert!(submission.contains(", launches: 1, steps: "), "{ran:?}");
+
+    let allocated = heard(|| drop(gpu.alloc::<u32>(64).unwrap()));
+    assert_eq!(allocated, ["scry::memory: null:0: allocated 256 bytes of device memory"]);
+
+    let mut batch = gpu.batch();
+    batch.fill(&input, 3).unwrap();
+    let recording = batch.record().unwrap();
+    let replayed = heard(|| drop(recording.replay().unwrap()));
+    let text = replayed.last().unwrap();
+    assert!(text.contains(", a replay, launches: 0, steps: 1"), "{replayed:?}");
+}
