@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use scry_gpu::{BackendKind, Buffer, Device, GpuError, Kernel, Launch};
+use scry_gpu::{BackendKind, Buffer, DType, Device, GpuError, Kernel, Launch};
 
-use crate::harness::{on_each_device, succeed};
+use crate::harness::{assert_says, on_each_device, refused, succeed};
 use crate::launches::{check_launch, counting};
 
 /// Counts the invocations that run.
@@ -313,6 +313,28 @@ fn counts_anywhere_in_a_buffer_that_the_kernel_reads_too() {
             assert_eq!(succeed(sum.download()), [expected], "at word {start}");
             words[start..start + 3].copy_from_slice(&[u32::MAX; 3]);
         }
+    });
+}
+
+#[test]
+fn counts_in_buffers_of_other_elements() {
+    on_each_device(|gpu| {
+        let counter = Counter::on(gpu);
+        let count = |launch| succeed(gpu.run_configured(&counter.count, &[&counter.runs], launch));
+        let triples = succeed(gpu.upload(&[[9u32; 3], [2, 3, 1]]));
+        count(Launch::indirect(&succeed(triples.slice(1..2))));
+        assert_eq!(counter.workgroups(), 6, "elements of three words");
+        let words: Vec<u8> = [9, 4, 1, 3].iter().flat_map(|n: &u32| n.to_ne_bytes()).collect();
+        let untyped = succeed(gpu.upload_bytes(None, &words));
+        count(Launch::indirect(&succeed(untyped.slice(4..))));
+        assert_eq!(counter.workgroups(), 12, "bytes without a type");
+        let typed = succeed(gpu.upload_bytes(DType::U32, &words));
+        count(Launch::indirect(&succeed(typed.slice(1..))));
+        assert_eq!(counter.workgroups(), 12, "a type known at run time");
+        let floats = succeed(typed.view_as(DType::F32));
+        let launch = Launch::indirect(&floats);
+        let refusal = refused(gpu.run_configured(&counter.count, &[&counter.runs], launch));
+        assert_says(&refusal, &["counts of Launch::indirect", "it has elements of f32"]);
     });
 }
 
