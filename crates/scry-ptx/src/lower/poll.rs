@@ -13,6 +13,21 @@ const TURNS: u32 = 64;
 /// milliseconds. Turns alone say little: one may take nanoseconds, or wait for all other threads.
 const TICKS: u32 = 1 << 22;
 
+/// Ticks of the clock between the looks of two warps that loop over workgroups. Reads of the host's
+/// memory are executed one after another, about one a microsecond: if all warps looked at once, a
+/// launch would take milliseconds longer. A device holds thousands of warps, so that each of them
+/// looks a few times a second.
+const WARP_TICKS: u32 = 1 << 16;
+
+/// When a warp that loops over workgroups looks.
+#[derive(Clone, Copy)]
+pub(super) struct Pace {
+    /// What the clock said at the last look.
+    looked: Reg,
+    /// Ticks from one look to the next.
+    period: Reg,
+}
+
 /// What polling takes.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
@@ -66,9 +81,35 @@ impl Lowering<'_> {
         let rest = self.b.typed("and", PtxType::B32, &[turns.into(), Operand::u32(TURNS - 1)]);
         let goes_on = self.b.compare("ne", PtxType::U32, rest.into(), Operand::u32(0));
         self.b.branch_if(goes_on, top);
+        self.look((looked, Operand::u32(TICKS)), (epoch, stop), top);
+    }
+
+    /// Decides when each warp of a kernel that loops over workgroups looks at the host's memory:
+    /// evenly spread, so that all looks together take a few percent of the time.
+    pub(super) fn pace(&mut self) -> Option<Pace> {
+        self.entry.poll?;
+        let ticks = Operand::u32(WARP_TICKS * self.threads().div_ceil(32));
+        let (block, blocks) = (self.b.special("%ctaid.x"), self.b.special("%nctaid.x"));
+        let period = self.b.typed("mul.lo", PtxType::U32, &[blocks.into(), ticks]);
+        let now = self.clock();
+        let first = self.b.typed("mad.lo", PtxType::U32, &[block.into(), ticks, now.into()]);
+        let looked = self.b.typed("sub", PtxType::U32, &[first.into(), period.into()]);
+        Some(Pace { looked, period })
+    }
+
+    /// At the end of a workgroup: goes on with the next one, or ends the thread if its work has to
+    /// end.
+    pub(super) fn poll_at(&mut self, pace: Option<Pace>, top: Label) {
+        if let (Some(Pace { looked, period }), Some(poll)) = (pace, self.entry.poll) {
+            self.look((looked, period.into()), (poll.epoch, poll.stop), top);
+        }
+    }
+
+    /// Goes on at `top` until so many ticks have passed since the last look, then looks once more.
+    fn look(&mut self, (looked, ticks): (Reg, Operand), (epoch, stop): (Reg, Reg), top: Label) {
         let now = self.clock();
         let passed = self.b.typed("sub", PtxType::U32, &[now.into(), looked.into()]);
-        let is_early = self.b.compare("lt", PtxType::U32, passed.into(), Operand::u32(TICKS));
+        let is_early = self.b.compare("lt", PtxType::U32, passed.into(), ticks);
         self.b.branch_if(is_early, top);
         self.b.assign(looked, now.into());
         let stop = self.read(stop, "ld.volatile.global.u64");
