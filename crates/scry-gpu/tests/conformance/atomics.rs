@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use scry_gpu::{Device, Features, Launch};
 
-use crate::harness::{Words, as_words, on_each_device, one_workgroup, succeed};
+use crate::harness::{Words, download_words, on_each_device, one_workgroup, succeed, upload_words};
 use crate::typed::{Ty, pack, unpack};
 
 const N: usize = 64;
@@ -118,13 +118,13 @@ fn check(gpu: &Device, ty: Ty, place: Place, way: Way) {
     let (operands, start) = (values(ty, 50), values(ty, 51));
     let cells: Vec<u64> = start.iter().flat_map(|value| vec![*value; columns]).collect();
     let source = kernel(ty, place, way, &OPS.map(|(name, _)| name));
-    let input = succeed(gpu.upload(&pack(ty, &operands)));
-    let buffer = succeed(gpu.upload(&pack(ty, &cells)));
-    let old = succeed(gpu.upload(&pack(ty, &vec![ty.wrap(77); N * columns])));
+    let input = upload_words(gpu, &pack(ty, &operands));
+    let buffer = upload_words(gpu, &pack(ty, &cells));
+    let old = upload_words(gpu, &pack(ty, &vec![ty.wrap(77); N * columns]));
     let kernel = succeed(gpu.compile(&source));
     succeed(gpu.run_configured(&kernel, &[&input, &buffer, &old], one_workgroup()));
-    let left = unpack(ty, &succeed(buffer.download()), N * columns);
-    let gave = unpack(ty, &succeed(old.download()), N * columns);
+    let left = unpack(ty, &download_words(&buffer), N * columns);
+    let gave = unpack(ty, &download_words(&old), N * columns);
     for (i, begun) in start.into_iter().enumerate() {
         let operand = ty.integer(way.operand(&operands, i));
         for (k, (name, op)) in OPS.iter().enumerate() {
@@ -195,11 +195,11 @@ fn one_cell(gpu: &Device, ty: Ty, place: Place) {
         matches!(place, Place::Workgroup)
     );
     let (operands, start) = (values(ty, 52), values(ty, 53)[..7].to_vec());
-    let input = succeed(gpu.upload(&pack(ty, &operands)));
-    let buffer = succeed(gpu.upload(&pack(ty, &start)));
+    let input = upload_words(gpu, &pack(ty, &operands));
+    let buffer = upload_words(gpu, &pack(ty, &start));
     let kernel = succeed(gpu.compile(&source));
     succeed(gpu.run_configured(&kernel, &[&input, &buffer], one_workgroup()));
-    let left = unpack(ty, &succeed(buffer.download()), 7);
+    let left = unpack(ty, &download_words(&buffer), 7);
     for (k, (op, host)) in ops.iter().enumerate() {
         let fold = |old: u64, operand: &u64| ty.wrap(host(ty.integer(old), ty.integer(*operand)));
         let want = operands.iter().fold(start[k], fold);
@@ -250,13 +250,13 @@ fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
     let is_equal = |i: usize| i.is_multiple_of(2);
     let compare = (0..N).map(|i| if is_equal(i) { start[i] } else { start[i] ^ 1 });
     let operands: Vec<u64> = new.iter().copied().chain(compare).collect();
-    let input = succeed(gpu.upload(&pack(ty, &operands)));
-    let buffer = succeed(gpu.upload(&pack(ty, &start)));
-    let old = succeed(gpu.upload(&pack(ty, &vec![0; N * 2])));
+    let input = upload_words(gpu, &pack(ty, &operands));
+    let buffer = upload_words(gpu, &pack(ty, &start));
+    let old = upload_words(gpu, &pack(ty, &vec![0; N * 2]));
     let kernel = succeed(gpu.compile(&source));
     succeed(gpu.run_configured(&kernel, &[&input, &buffer, &old], one_workgroup()));
-    let left = unpack(ty, &succeed(buffer.download()), N);
-    let gave = unpack(ty, &succeed(old.download()), N * 2);
+    let left = unpack(ty, &download_words(&buffer), N);
+    let gave = unpack(ty, &download_words(&old), N * 2);
     for i in 0..N {
         let tries = i % 5 != 4;
         let what = format!("{ty:?}, {place:?}, invocation {i}");
@@ -322,9 +322,9 @@ fn words_of_other_types_beside_atomics_are_left_alone() {
         }";
     on_each_device(|gpu| {
         let words: Vec<u32> = (100..112).collect();
-        let cells = succeed(gpu.upload(&as_words(words.iter().copied())));
+        let cells = upload_words(gpu, &words);
         succeed(gpu.dispatch(source, &[&cells], 64));
-        let got: Vec<u32> = succeed(cells.download()).iter().map(|word| word.0).collect();
+        let got: Vec<u32> = download_words(&cells);
         let sum = |cell: u32| (0..64).filter(|i| i % 4 == cell).sum::<u32>();
         let want: Vec<u32> = (0..12)
             .map(|at| words[at as usize] + if at % 3 == 1 { sum(at / 3) } else { 0 })

@@ -2,7 +2,9 @@
 
 use scry_gpu::Launch;
 
-use crate::harness::{Words, assert_says, on_each_device, refused, run_words, succeed};
+use crate::harness::{
+    Words, assert_says, download_words, on_each_device, refused, run_words, succeed, upload_words,
+};
 use crate::typed::{NUMBERS, directives, pack, unpack};
 
 /// Sums by a tree, in a workgroup of `size`; half of the invocations idle in each turn.
@@ -152,12 +154,12 @@ fn uniform_loads_of_every_type() {
                 directives(&[ty])
             );
             let values: Vec<u64> = [3, 1, 2].map(|value| ty.whole(value)).into();
-            let input = succeed(gpu.upload(&pack(ty, &[&values[..], &values[..1]].concat())));
-            let out = succeed(gpu.upload(&pack(ty, &[0; 192])));
+            let input = upload_words(gpu, &pack(ty, &[&values[..], &values[..1]].concat()));
+            let out = upload_words(gpu, &pack(ty, &[0; 192]));
             let kernel = succeed(gpu.compile(&source));
             let launch = Launch::workgroups([1, 1, 1]);
             succeed(gpu.run_configured(&kernel, &[&input, &out], launch));
-            let got = unpack(ty, &succeed(out.download()), 192);
+            let got = unpack(ty, &download_words(&out), 192);
             assert_eq!(got, values.repeat(64), "{ty:?}");
         }
     });

@@ -6,7 +6,7 @@ use scry_gpu::{
     Scalar,
 };
 
-use crate::harness::{Word, as_words, on_each_device, succeed};
+use crate::harness::{on_each_device, succeed};
 
 /// The first word that a byte offset of 32 bits does not reach.
 const BOUNDARY: usize = 1 << 30;
@@ -36,13 +36,13 @@ fn on_each_large_device(test: impl Fn(&Device)) {
     });
 }
 
-fn words(slice: scry_gpu::Slice<'_, Word>) -> Vec<u32> {
-    succeed(slice.download()).into_iter().map(|word| word.0).collect()
+fn words(slice: scry_gpu::Slice<'_, u32>) -> Vec<u32> {
+    succeed(slice.download())
 }
 
 /// Words from `first` on are their own indices, and those where a shorter offset would have ended
 /// up are still zero.
-fn check_indices(buffer: &Buffer<Word>, end: usize) {
+fn check_indices(buffer: &Buffer<u32>, end: usize) {
     let written = words(succeed(buffer.slice(FIRST..end)));
     let wrong = written.iter().zip(FIRST..).find(|(word, index)| **word as usize != *index);
     assert_eq!(wrong, None, "word and index");
@@ -86,7 +86,7 @@ const READ: &str = "
 #[test]
 fn slices_across_and_beyond_4_gib_are_written_and_read() {
     on_each_large_device(|gpu| {
-        let buffer = succeed(gpu.alloc::<Word>(LEN));
+        let buffer = succeed(gpu.alloc::<u32>(LEN));
         let (write, read) = (succeed(gpu.compile(WRITE)), succeed(gpu.compile(READ)));
         let length = succeed(gpu.alloc::<u32>(1));
         // Once across the boundary, and once more from it on.
@@ -120,7 +120,7 @@ fn slices_across_and_beyond_4_gib_are_written_and_read() {
 #[test]
 fn bindings_end_below_4_gib() {
     on_each_large_device(|gpu| {
-        let buffer = succeed(gpu.alloc::<Word>(LEN));
+        let buffer = succeed(gpu.alloc::<u32>(LEN));
         let write = succeed(gpu.compile(WRITE));
         let length = succeed(gpu.alloc::<u32>(1));
         let launch = || Launch::invocations(1).immediates(&0u32);
@@ -142,7 +142,7 @@ fn bindings_end_below_4_gib() {
 }
 
 /// The largest binding there is: its length, its last elements, and loops over it.
-fn largest(gpu: &Device, buffer: &Buffer<Word>) {
+fn largest(gpu: &Device, buffer: &Buffer<u32>) {
     let source = "
         @group(0) @binding(0) var<storage, read_write> x: array<u32>;
         @group(0) @binding(1) var<storage, read_write> seen: array<u32>;
@@ -204,7 +204,7 @@ fn kernels_that_are_not_wgsl_are_given_all_of_it() {
             eprintln!("skipped on {gpu:?}: kernels in PTX are for CUDA");
             return;
         }
-        let buffer = succeed(gpu.alloc::<Word>(LEN));
+        let buffer = succeed(gpu.alloc::<u32>(LEN));
         let x = NativeBinding::read_write("x", Scalar::U32).with_length();
         let interface = NativeInterface::new([x], [1; 3]);
         // SAFETY: it writes the last element of its buffer.
@@ -218,13 +218,13 @@ fn kernels_that_are_not_wgsl_are_given_all_of_it() {
 #[test]
 fn fills_copies_and_transfers_reach_beyond_4_gib() {
     on_each_large_device(|gpu| {
-        let buffer = succeed(gpu.alloc::<Word>(LEN));
-        succeed(buffer.fill(Word(7)));
+        let buffer = succeed(gpu.alloc::<u32>(LEN));
+        succeed(buffer.fill(7));
         let across = BOUNDARY - 2..BOUNDARY + 2;
         assert_eq!(words(succeed(buffer.slice(across.clone()))), [7; 4]);
         assert_eq!(words(succeed(buffer.slice(LEN - 3..))), [7; 3]);
-        succeed(succeed(buffer.slice(across.clone())).write(&as_words([1, 2, 3, 4])));
-        let copied = succeed(gpu.alloc::<Word>(4));
+        succeed(succeed(buffer.slice(across.clone())).write(&[1, 2, 3, 4]));
+        let copied = succeed(gpu.alloc::<u32>(4));
         let from = succeed(buffer.slice(across.clone()));
         succeed(from.copy_to(succeed(copied.slice(..))));
         assert_eq!(words(succeed(copied.slice(..))), [1, 2, 3, 4]);

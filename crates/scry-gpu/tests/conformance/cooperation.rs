@@ -2,7 +2,7 @@
 
 use scry_gpu::Launch;
 
-use crate::harness::{Words, on_each_device, run_words, succeed};
+use crate::harness::{Words, download_words, on_each_device, run_words, succeed, upload_words};
 
 const SCAN: &str = "
     const SIZE = 128u;
@@ -138,12 +138,12 @@ fn one_counter_of_many_workgroups_is_exact() {
     let groups = 500u32;
     let n = groups * 64;
     on_each_device(|gpu| {
-        let counters = succeed(gpu.upload(&crate::harness::as_words([0, 0, 0, 0, 0, u32::MAX, 0])));
+        let counters = upload_words(gpu, &[0, 0, 0, 0, 0, u32::MAX, 0]);
         let seen = succeed(gpu.alloc::<u32>(n as usize));
         let kernel = succeed(gpu.compile(source));
         let launch = Launch::workgroups([groups, 1, 1]);
         succeed(gpu.run_configured(&kernel, &[&counters, &seen], launch));
-        let got: Vec<u32> = succeed(counters.download()).iter().map(|word| word.0).collect();
+        let got: Vec<u32> = download_words(&counters);
         let flips = (0..n).fold(0, |flips, id| flips ^ id);
         let want = [
             n,
@@ -185,19 +185,19 @@ fn exchange_and_compare_exchange() {
         }";
     let n = 3200u32;
     on_each_device(|gpu| {
-        let state = succeed(gpu.upload(&crate::harness::as_words([0, 0, 0, 7u32.wrapping_neg()])));
+        let state = upload_words(gpu, &[0, 0, 0, 7u32.wrapping_neg()]);
         let previous = succeed(gpu.alloc::<u32>(n as usize));
         succeed(gpu.dispatch(source, &[&state, &previous], n));
-        let [last, turns, sum, word] = succeed(state.download())[..] else {
+        let [last, turns, sum, word] = download_words(&state)[..] else {
             panic!("the state has four words")
         };
         let mut out = succeed(previous.download());
-        out.push(last.0);
+        out.push(last);
         out.sort_unstable();
         assert_eq!(out, (0..=n).collect::<Vec<u32>>());
-        assert_eq!(sum.0, n * (n - 1) / 2);
+        assert_eq!(sum, n * (n - 1) / 2);
         // A weak exchange may fail though the values are equal, so that nobody need have won.
-        assert!(turns.0 == 1 && word.0 < n || turns.0 == 0 && word.0 as i32 == -7);
+        assert!(turns == 1 && word < n || turns == 0 && word as i32 == -7);
     });
 }
 

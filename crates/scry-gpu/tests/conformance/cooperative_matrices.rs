@@ -2,10 +2,10 @@
 //! read and written in rows and in columns, anywhere in storage and workgroup memory. Elements are
 //! small whole numbers, so that all results are exact.
 
-use scry_gpu::{BackendKind, Buffer, Device, Features, GpuError, Launch};
+use scry_gpu::{BackendKind, Device, Features, GpuError, Launch, UntypedBuffer};
 
 use crate::guarded::run_guarded;
-use crate::harness::{Word, assert_says, on_each_device, refused, succeed};
+use crate::harness::{assert_says, download_words, on_each_device, refused, succeed, upload_words};
 use crate::typed::{Ty, pack, unpack};
 
 /// Runs a test where a device has such matrices; checks the refusal where it has none.
@@ -80,15 +80,15 @@ impl Data {
         self.elements[self.layout.at(matrix, row, column)]
     }
 
-    fn upload(&self, gpu: &Device) -> Buffer<Word> {
+    fn upload(&self, gpu: &Device) -> UntypedBuffer {
         let ty = self.layout.ty;
         let bits: Vec<u64> = self.elements.iter().map(|x| ty.nearest(*x)).collect();
-        succeed(gpu.upload(&pack(ty, &bits)))
+        upload_words(gpu, &pack(ty, &bits))
     }
 
-    fn download(&self, buffer: &Buffer<Word>) -> Vec<f64> {
+    fn download(&self, buffer: &UntypedBuffer) -> Vec<f64> {
         let ty = self.layout.ty;
-        let bits = unpack(ty, &succeed(buffer.download()), self.elements.len());
+        let bits = unpack(ty, &download_words(buffer), self.elements.len());
         bits.into_iter().map(|bits| ty.float(bits)).collect()
     }
 }

@@ -48,19 +48,14 @@ const F16: &str = "enable f16;
 fn half_precision_floats() {
     where_present(Features::F16, F16, |gpu| {
         let row = [1.0, 0.0, 0.0, 0.0, 2.0, 3.0, 4.0, 9.0, 5.0, 6.0, 7.0, 8.0].map(f16::from_f32);
-        let row = succeed(
-            gpu.upload(&crate::harness::as_words(
-                row.chunks(2)
-                    .map(|pair| u32::from(pair[0].to_bits()) | u32::from(pair[1].to_bits()) << 16),
-            )),
-        );
+        let row = succeed(succeed(gpu.upload(&row)).untyped().view_as(None));
         let out = succeed(gpu.alloc::<f16>(6));
         let words = succeed(gpu.upload(&[10u32, 0, 0, 1]));
         succeed(gpu.dispatch(F16, &[&row, &out, &words], 1));
         let got: Vec<f32> = succeed(out.download()).iter().map(|half| half.to_f32()).collect();
         assert_eq!(got, [2.5, 12.0, 7.0, 2.5, 2048.0, 0.0]);
         assert_eq!(succeed(words.download())[1..3], [2, 3.0f32.to_bits()]);
-        let row: Vec<u32> = succeed(row.download()).iter().map(|word| word.0).collect();
+        let row: Vec<u32> = crate::harness::download_words(&row);
         let halves = |at: usize| {
             [row[at] as u16, (row[at] >> 16) as u16].map(f16::from_bits).map(f16::to_f32)
         };

@@ -1,15 +1,15 @@
 //! Buffers with canary words around the part that a kernel may touch.
 
-use scry_gpu::{Binding, Buffer, Device, Launch, Slice};
+use scry_gpu::{Binding, Device, Launch, UntypedBuffer};
 
-use crate::harness::{Word, as_words, succeed};
+use crate::harness::{download_words, succeed, upload_words};
 
 /// What stands around the bound part, and must stay there.
 const CANARY: u32 = 0xcafe_f00d;
 
 /// Words of a buffer, bound as a slice with canaries on both sides.
 pub struct Guarded {
-    buffer: Buffer<Word>,
+    buffer: UntypedBuffer,
     start: usize,
     len: usize,
 }
@@ -21,17 +21,17 @@ impl Guarded {
         let mut all = vec![CANARY; start];
         all.extend(words);
         all.extend([CANARY; 67]);
-        Self { buffer: succeed(gpu.upload(&as_words(all))), start, len: words.len() }
+        Self { buffer: upload_words(gpu, &all), start, len: words.len() }
     }
 
-    pub fn slice(&self) -> Slice<'_, Word> {
-        succeed(self.buffer.slice(self.start..self.start + self.len))
+    pub fn slice(&self) -> UntypedBuffer {
+        succeed(self.buffer.slice(4 * self.start..4 * (self.start + self.len)))
     }
 
     /// The bound words, once the canaries are found in their places.
     #[track_caller]
     pub fn words(&self) -> Vec<u32> {
-        let all: Vec<u32> = succeed(self.buffer.download()).iter().map(|word| word.0).collect();
+        let all = download_words(&self.buffer);
         let (before, rest) = all.split_at(self.start);
         let (inside, after) = rest.split_at(self.len);
         for (what, canaries) in [("before", before), ("behind", after)] {
@@ -58,19 +58,19 @@ pub fn launch_guarded(
     launch: Launch,
 ) -> Vec<Vec<u32>> {
     let kernel = succeed(gpu.compile(source));
-    let neighbour = || succeed(gpu.upload(&[Word(CANARY); 64]));
+    let neighbour = || upload_words(gpu, &[CANARY; 64]);
     let mut neighbours = vec![neighbour()];
     let mut guarded = Vec::new();
     for words in bindings {
         guarded.push(Guarded::new(gpu, words));
         neighbours.push(neighbour());
     }
-    let slices: Vec<Slice<'_, Word>> = guarded.iter().map(Guarded::slice).collect();
+    let slices: Vec<UntypedBuffer> = guarded.iter().map(Guarded::slice).collect();
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
     succeed(gpu.run_configured(&kernel, &bindings, launch));
     let after = guarded.iter().map(Guarded::words).collect();
     for neighbour in neighbours {
-        assert_eq!(succeed(neighbour.download()), [Word(CANARY); 64], "a neighbour was written");
+        assert_eq!(download_words(&neighbour), [CANARY; 64], "a neighbour was written");
     }
     after
 }

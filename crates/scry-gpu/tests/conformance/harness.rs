@@ -2,19 +2,18 @@
 
 use std::fmt::Write as _;
 
-use scry_gpu::{BackendKind, Binding, Buffer, Device, Element, Launch, Result};
+use scry_gpu::{BackendKind, Binding, Device, Launch, Result, UntypedBuffer};
 
-/// Four bytes that fit every WGSL type: what stands where is for the test to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Word(pub u32);
+/// Uploads words that fit every WGSL type: what stands where is for the test to know.
+#[track_caller]
+pub fn upload_words(gpu: &Device, words: &[u32]) -> UntypedBuffer {
+    succeed(succeed(gpu.upload(words)).untyped().view_as(None))
+}
 
-// SAFETY: a `u32` with another name; nothing is claimed of its layout.
-unsafe impl Element for Word {}
-
-/// Words as they are bound to any type.
-pub fn as_words(words: impl IntoIterator<Item = u32>) -> Vec<Word> {
-    words.into_iter().map(Word).collect()
+/// Reads the words of a buffer.
+#[track_caller]
+pub fn download_words(buffer: &UntypedBuffer) -> Vec<u32> {
+    succeed(succeed(buffer.typed::<u32>()).download())
 }
 
 /// Whether a case is left out on a device: the decomposition of floats of 16 and 64 bits, which
@@ -75,8 +74,7 @@ pub fn run_words(
     launch: Launch,
 ) -> Vec<u32> {
     let output = succeed(gpu.upload(&vec![u32::MAX; output]));
-    let inputs = inputs.iter().map(|data| gpu.upload(&as_words(data.iter().copied())));
-    let inputs = succeed(inputs.collect::<Result<Vec<Buffer<Word>>>>());
+    let inputs: Vec<_> = inputs.iter().map(|data| upload_words(gpu, data)).collect();
     let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
     bindings.push(&output);
     let kernel = succeed(gpu.compile(source));

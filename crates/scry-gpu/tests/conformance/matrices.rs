@@ -3,7 +3,7 @@
 
 use scry_gpu::{Device, Launch};
 
-use crate::harness::{on_each_device, succeed};
+use crate::harness::{download_words, on_each_device, succeed, upload_words};
 use crate::typed::{FLOATS, Ty, directives, pack, unpack};
 
 /// Matrices in the buffer, and workgroups of the launch.
@@ -96,12 +96,12 @@ fn check(gpu: &Device, ty: Ty, columns: usize, rows: usize) {
     let bits: Vec<u64> = matrices.iter().flat_map(|m| laid_out(ty, m)).collect();
     let cells = (0..COUNT).flat_map(|g| (0..LANES).map(move |i| (g, i)));
     let want: Vec<f64> = cells.flat_map(|(g, i)| host(&matrices, columns, rows, g, i)).collect();
-    let input = succeed(gpu.upload(&pack(ty, &bits)));
-    let out = succeed(gpu.upload(&pack(ty, &vec![0; want.len()])));
+    let input = upload_words(gpu, &pack(ty, &bits));
+    let out = upload_words(gpu, &pack(ty, &vec![0; want.len()]));
     let kernel = succeed(gpu.compile(&source(ty, columns, rows)));
     let launch = Launch::workgroups([COUNT as u32, 1, 1]);
     succeed(gpu.run_configured(&kernel, &[&input, &out], launch));
-    let got = unpack(ty, &succeed(out.download()), want.len());
+    let got = unpack(ty, &download_words(&out), want.len());
     let got: Vec<f64> = got.into_iter().map(|bits| ty.float(bits)).collect();
     assert_eq!(got, want, "mat{columns}x{rows} of {ty:?}");
 }

@@ -3,7 +3,9 @@
 
 use scry_gpu::{Binding, Device, Launch};
 
-use crate::harness::{Words, as_words, on_each_device, one_workgroup, run_words, succeed};
+use crate::harness::{
+    Words, download_words, on_each_device, one_workgroup, run_words, succeed, upload_words,
+};
 use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
 
 const N: usize = 64;
@@ -48,12 +50,12 @@ fn run(gpu: &Device, ty: Ty, body: &str, input: &[u64], len: usize) -> Vec<u64> 
         }}",
         directives(&[ty])
     );
-    let input = succeed(gpu.upload(&pack(ty, input)));
+    let input = upload_words(gpu, &pack(ty, input));
     let words = (len * ty.bits() as usize / 8).div_ceil(4);
-    let out = succeed(gpu.upload(&as_words(vec![u32::MAX; words])));
+    let out = upload_words(gpu, &vec![u32::MAX; words]);
     let kernel = succeed(gpu.compile(&source.replace("TYPE", &name)));
     succeed(gpu.run_configured(&kernel, &[&input, &out], one_workgroup()));
-    unpack(ty, &succeed(out.download()), len)
+    unpack(ty, &download_words(&out), len)
 }
 
 #[test]
@@ -159,12 +161,12 @@ fn vectors_in_storage_of_every_type() {
         );
         let input = values(ty, N);
         let len = 3 * 16 * 8;
-        let buffer = succeed(gpu.upload(&pack(ty, &input)));
-        let out = succeed(gpu.upload(&pack(ty, &vec![0; len])));
+        let buffer = upload_words(gpu, &pack(ty, &input));
+        let out = upload_words(gpu, &pack(ty, &vec![0; len]));
         let kernel = succeed(gpu.compile(&source));
         let launch = Launch::workgroups([3, 1, 1]);
         succeed(gpu.run_configured(&kernel, &[&buffer, &out], launch));
-        let got = unpack(ty, &succeed(out.download()), len);
+        let got = unpack(ty, &download_words(&out), len);
         let row = |at: usize| <[u64; 4]>::try_from(&input[at * 4..at * 4 + 4]).expect("four");
         let want =
             (0..3usize).flat_map(|g| (0..16usize).map(move |i| (g, i))).flat_map(|(g, i)| {
@@ -195,11 +197,11 @@ fn uniform_buffers_of_every_type() {
             directives(&[ty])
         );
         let input = values(ty, 8);
-        let buffer = succeed(gpu.upload(&pack(ty, &input)));
-        let out = succeed(gpu.upload(&pack(ty, &[0; 8])));
+        let buffer = upload_words(gpu, &pack(ty, &input));
+        let out = upload_words(gpu, &pack(ty, &[0; 8]));
         let kernel = succeed(gpu.compile(&source));
         succeed(gpu.run_configured(&kernel, &[&buffer, &out], one_workgroup()));
-        let got = unpack(ty, &succeed(out.download()), 8);
+        let got = unpack(ty, &download_words(&out), 8);
         let want: Vec<u64> = (0..8).map(|i| input[i.min(4)]).collect();
         assert_eq!(got, want, "{ty:?}");
     });
@@ -223,13 +225,13 @@ fn immediates_of_every_type() {
         );
         // With the padding at its end that the alignment of the vector asks for.
         let input = values(ty, 6);
-        let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.0.to_ne_bytes()).collect();
-        let out = succeed(gpu.upload(&pack(ty, &[0; 8])));
+        let bytes: Vec<u8> = pack(ty, &input).iter().flat_map(|w| w.to_ne_bytes()).collect();
+        let out = upload_words(gpu, &pack(ty, &[0; 8]));
         let kernel = succeed(gpu.compile(&source));
         let launch = one_workgroup().immediate_bytes(bytes);
         let bindings: [&dyn Binding; 1] = [&out];
         succeed(gpu.run_configured(&kernel, &bindings, launch));
-        let got = unpack(ty, &succeed(out.download()), 8);
+        let got = unpack(ty, &download_words(&out), 8);
         let want = (0..8).map(|i| if i % 2 == 1 { input[1] } else { input[2 + i % 3] });
         assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");
     });

@@ -3,7 +3,7 @@
 
 use scry_gpu::{Device, Features};
 
-use crate::harness::{on_each_device, one_workgroup, succeed};
+use crate::harness::{download_words, on_each_device, one_workgroup, succeed, upload_words};
 use crate::typed::{NUMBERS, Ty, directives, pack, unpack};
 
 const N: usize = 64;
@@ -146,9 +146,9 @@ fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
     let values: Vec<i64> = (0..N as i64).map(|i| i * 11 % 29 + 1).collect();
     let factors = values.iter().map(|value| sign(*value));
     let all: Vec<u64> = values.iter().copied().chain(factors).map(|v| ty.whole(v as u32)).collect();
-    let input = succeed(gpu.upload(&pack(ty, &all)));
+    let input = upload_words(gpu, &pack(ty, &all));
     let who = succeed(gpu.upload(&vec![[0u32; 4]; N]));
-    let out = succeed(gpu.upload(&pack(ty, &vec![ty.whole(99); N * ops.len()])));
+    let out = upload_words(gpu, &pack(ty, &vec![ty.whole(99); N * ops.len()]));
     let kernel = succeed(gpu.compile(&source));
     succeed(gpu.run_configured(&kernel, &[&input, &who, &out], one_workgroup()));
     let active = |i: usize| !masked || i % 5 != 2 && i > 1;
@@ -160,7 +160,7 @@ fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
     };
     let members = succeed(who.download()).into_iter().enumerate().map(member).collect();
     let workgroup = Workgroup { members, values };
-    let got = unpack(ty, &succeed(out.download()), N * ops.len());
+    let got = unpack(ty, &download_words(&out), N * ops.len());
     compare(ty, ops, &workgroup, &got);
 }
 

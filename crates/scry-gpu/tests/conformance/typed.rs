@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use scry_gpu::{Binding, Buffer, Device, Features, GpuError, Kernel, Launch, Result, f16};
+use scry_gpu::{Binding, Device, Features, GpuError, Kernel, Launch, f16};
 
-use crate::harness::{Word, as_words, is_left_out, on_each_device, succeed};
+use crate::harness::{download_words, is_left_out, on_each_device, succeed, upload_words};
 
 /// A scalar type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -364,32 +364,31 @@ pub fn directives(types: &[Ty]) -> String {
 }
 
 /// Values as they lie in a buffer.
-pub fn pack(ty: Ty, values: &[u64]) -> Vec<Word> {
+pub fn pack(ty: Ty, values: &[u64]) -> Vec<u32> {
     let size = ty.bits() as usize / 8;
     let mut bytes: Vec<u8> =
         values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(size)).collect();
     bytes.resize(bytes.len().next_multiple_of(4), 0xff);
     let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-    as_words(bytes.chunks(4).map(word))
+    bytes.chunks(4).map(word).collect()
 }
 
 /// Values that lie in a buffer.
-pub fn unpack(ty: Ty, words: &[Word], len: usize) -> Vec<u64> {
+pub fn unpack(ty: Ty, words: &[u32], len: usize) -> Vec<u64> {
     let size = ty.bits() as usize / 8;
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.0.to_le_bytes()).collect();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let value =
         |bytes: &[u8]| bytes.iter().rev().fold(0, |value, byte| value << 8 | u64::from(*byte));
     bytes.chunks(size).take(len).map(value).collect()
 }
 
-fn run(gpu: &Device, kernel: &Kernel, operands: &Operands, bytes: usize) -> Vec<Word> {
+fn run(gpu: &Device, kernel: &Kernel, operands: &Operands, bytes: usize) -> Vec<u32> {
     let Operands { ty, first, second, third } = operands;
-    let inputs = [pack(*ty, first), pack(*ty, second), as_words(third.iter().copied())];
-    let inputs = inputs.iter().map(|input| gpu.upload(input));
-    let inputs = succeed(inputs.collect::<Result<Vec<Buffer<Word>>>>());
-    let out = succeed(gpu.upload(&as_words(vec![u32::MAX; bytes.div_ceil(4)])));
+    let inputs = [pack(*ty, first), pack(*ty, second), third.clone()];
+    let inputs: Vec<_> = inputs.iter().map(|input| upload_words(gpu, input)).collect();
+    let out = upload_words(gpu, &vec![u32::MAX; bytes.div_ceil(4)]);
     let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
     bindings.push(&out);
     succeed(gpu.run_configured(kernel, &bindings, Launch::workgroups([N, 1, 1])));
-    succeed(out.download())
+    download_words(&out)
 }
