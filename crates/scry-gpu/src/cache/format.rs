@@ -46,10 +46,13 @@ impl Writer {
     }
 }
 
-/// Reads what a [`Writer`] wrote. Every function returns `None` where the bytes end too early.
+/// Reads what a [`Writer`] wrote: translations, which CUDA alone keeps. Every function returns
+/// `None` where the bytes end too early.
+#[cfg(feature = "cuda")]
 #[derive(Debug)]
 pub(crate) struct Reader<'a>(&'a [u8]);
 
+#[cfg(feature = "cuda")]
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)

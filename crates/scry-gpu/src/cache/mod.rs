@@ -14,6 +14,7 @@ mod tests;
 
 pub(crate) use disk::DiskCache;
 pub(crate) use folder::root;
+#[cfg(feature = "cuda")]
 pub(crate) use format::{Reader, Writer};
 pub(crate) use identity::DeviceIdentity;
 pub(crate) use memory::MemoryCache;
@@ -83,6 +84,7 @@ pub(crate) struct Variant<'a> {
 
 /// What is kept of a compiled form of a kernel.
 #[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CUDA alone keeps translations"))]
 pub(crate) enum Part<'a> {
     /// What the driver compiled from this generated code; from nothing, if that is the source
     /// itself. A hash of the code is part of the key: a generator that has changed finds nothing
