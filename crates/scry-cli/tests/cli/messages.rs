@@ -1,5 +1,7 @@
 //! The words of messages, and their colours.
 
+#[cfg(unix)]
+use crate::support::terminal;
 use crate::support::{Outcome, Workplace};
 use crate::transcript::Transcript;
 
@@ -81,6 +83,42 @@ fn buffers_too_large_have_the_size_that_was_asked_for() {
     let huge = ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--push", "p=1,2,3,4"];
     let refused = place.scry(&huge).ends(1);
     refused.says(&["`x` is 99999999999 of f32, 399999999996 bytes", "max_buffer_size", "help: "]);
+}
+
+/// What a terminal shows, which is all three standard streams.
+#[cfg(unix)]
+#[test]
+fn terminals_have_colours_and_no_binary_data() {
+    use std::io::Read;
+    use std::process::Stdio;
+    let place = Workplace::without_driver();
+    place.write("bad.wgsl", BAD);
+    place.write("fill.wgsl", FILL);
+    let (program, mut user) = terminal();
+    let end = || program.try_clone().expect("handles can be copied");
+    let mut show = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let mut command = place.command(arguments);
+        command.env_remove("NO_COLOR").env("TERM", "xterm").envs(variables.iter().copied());
+        command.stdin(Stdio::from(end())).stdout(Stdio::from(end())).stderr(Stdio::from(end()));
+        let status = command.status().expect("the program was built");
+        let mut text = [0; 4096];
+        let count = user.read(&mut text).expect("it said something");
+        (status.code(), String::from_utf8_lossy(&text[..count]).into_owned())
+    };
+    let bad = ["run", "bad.wgsl", "--out", "x", "--shape", "x=1"];
+    let (code, text) = show(&bad, &[]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("\u{1b}[31merror:\u{1b}[0m bad.wgsl:4:15"), "{text}");
+    let (_, text) = show(&bad, &[("NO_COLOR", "1")]);
+    assert!(text.starts_with("error: bad.wgsl:4:15"), "{text}");
+    let fill = ["run", "fill.wgsl", "--push", "p=1,2,3,4"];
+    let out = ["--inout", "x=ones:f32:2", "--out", "x=-"];
+    let (code, text) = show(&[&fill[..], &out].concat(), &[]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("--out -: standard output is a terminal"), "{text}");
+    let (code, text) = show(&[&fill[..], &["--inout", "x=-"]].concat(), &[]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("standard input is a terminal"), "{text}");
 }
 
 #[test]

@@ -135,23 +135,11 @@ fn refused_shaders_are_problems_as_check_has_them() {
 /// What the program prints to standard error while the kernel above runs into its limit.
 #[cfg(unix)]
 mod terminal {
-    use std::fs::File;
     use std::io::Read as _;
     use std::process::Stdio;
 
-    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
     use super::*;
-
-    /// The program's end of a terminal, and the user's.
-    fn terminal() -> std::io::Result<(File, File)> {
-        let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY)?;
-        grantpt(&user)?;
-        unlockpt(&user)?;
-        let name = ptsname(&user, Vec::new())?.into_string().map_err(std::io::Error::other)?;
-        let program = File::options().read(true).write(true).open(name)?;
-        Ok((program, File::from(user)))
-    }
+    use crate::support::terminal;
 
     #[test]
     fn a_terminal_shows_that_the_kernel_still_runs() {
@@ -159,7 +147,7 @@ mod terminal {
         place.write("endless.wgsl", ENDLESS);
         let run = ["run", "endless.wgsl", "--out", "x", "--shape", "x=2", "-n", "1"];
         let run = [&run[..], &["--time-limit", "6s"]].concat();
-        let (program, mut user) = terminal().unwrap();
+        let (program, mut user) = terminal();
         let mut command = place.command(&run);
         let mut shown = command.stdout(Stdio::null()).stderr(program).spawn().unwrap();
         drop(command);

@@ -163,6 +163,18 @@ impl Outcome {
     }
 }
 
+/// The program's end of a terminal, and the user's.
+#[cfg(unix)]
+pub fn terminal() -> (fs::File, fs::File) {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    let user = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("there are terminals");
+    grantpt(&user).expect("it is ours");
+    unlockpt(&user).expect("it is ours");
+    let name = ptsname(&user, Vec::new()).expect("it has a name").into_string().expect("text");
+    let program = fs::File::options().read(true).write(true).open(name).expect("it is unlocked");
+    (program, user.into())
+}
+
 /// A file of the repository.
 pub fn repository(path: &str) -> PathBuf {
     let root = std::env::var_os("SCRY_ROOT")
