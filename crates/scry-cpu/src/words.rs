@@ -90,7 +90,8 @@ impl Words<'_> {
     #[inline(always)]
     pub(crate) fn streaming(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
-        let line = self.apart[0] == BYTES as isize;
+        // Rows that are all the same are read again and again, and need no more than that.
+        let line = self.apart[0] == BYTES as isize && (self.grid.rows == 1 || self.apart[1] != 0);
         Self { ahead: if line { self.grid.blocks * BYTES } else { 0 }, ..self }
     }
 }
@@ -99,14 +100,21 @@ impl Words<'_> {
 /// all lanes of a block.
 #[inline(always)]
 pub(crate) fn each(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
-    for words in abc.iter().filter(|words| words.ahead != 0) {
-        words.fetch();
+    let ahead = abc.iter().any(|words| words.ahead != 0);
+    match (abc[0].shared, ahead) {
+        (true, true) => each_as::<true, true>(abc, d, f),
+        (true, false) => each_as::<true, false>(abc, d, f),
+        (false, true) => each_as::<false, true>(abc, d, f),
+        (false, false) => each_as::<false, false>(abc, d, f),
     }
-    if abc[0].shared { each_as::<true>(abc, d, f) } else { each_as::<false>(abc, d, f) }
 }
 
 #[inline(always)]
-fn each_as<const SHARED: bool>(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
+fn each_as<const SHARED: bool, const AHEAD: bool>(
+    abc: [Words<'_>; 3],
+    d: Words<'_>,
+    f: impl Fn([u32; 3]) -> u32,
+) {
     let [a, b, c] = abc;
     let grid = d.grid;
     assert!(abc.iter().all(|words| words.grid == grid), "words of as many blocks");
@@ -115,6 +123,11 @@ fn each_as<const SHARED: bool>(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u3
         // Not by `map`, which is not compiled for the caller's processor.
         let (a, b, c, d) = (a.row(row), b.row(row), c.row(row), d.row(row));
         for block in 0..grid.blocks as isize {
+            if AHEAD {
+                a.fetch(block);
+                b.fetch(block);
+                c.fetch(block);
+            }
             let mut result = [0; BLOCK];
             // SAFETY: there are as many rows and blocks, and a word for each lane where one is
             // read.
@@ -139,24 +152,14 @@ fn each_as<const SHARED: bool>(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u3
 struct Row {
     first: *mut u8,
     apart: isize,
+    ahead: usize,
 }
 
 impl Words<'_> {
     #[inline(always)]
     fn row(&self, row: isize) -> Row {
         let [apart, across] = self.apart;
-        Row { first: self.first.wrapping_offset(row * across), apart }
-    }
-
-    /// Asks for what may be read soon.
-    #[inline(always)]
-    fn fetch(&self) {
-        for row in 0..self.grid.rows as isize {
-            let row = self.row(row);
-            for block in 0..self.grid.blocks as isize {
-                soon(row.at(block).wrapping_add(self.ahead));
-            }
-        }
+        Row { first: self.first.wrapping_offset(row * across), apart, ahead: self.ahead }
     }
 }
 
@@ -164,6 +167,12 @@ impl Row {
     #[inline(always)]
     fn at(self, block: isize) -> *mut u8 {
         self.first.wrapping_offset(block * self.apart)
+    }
+
+    /// Asks for what may be read soon.
+    #[inline(always)]
+    fn fetch(self, block: isize) {
+        soon(self.at(block).wrapping_add(self.ahead));
     }
 
     /// # Safety
