@@ -382,9 +382,9 @@ pub(crate) fn too_many_natively(
     let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
     GpuError::TooLarge(TooLargeError {
         what: format!("the launch of kernel `{}`", interface.entry_point),
-        requested: format!("{x} x {y} x {z} workgroups"),
+        requested: format!("{x} × {y} × {z} workgroups"),
         device: info.name.clone(),
-        limit: format!("{most_x} x {most_y} x {most_z} of a kernel that is not WGSL"),
+        limit: format!("{most_x} × {most_y} × {most_z} of a kernel that is not WGSL"),
         limit_name: "max_native_workgroups",
         help: "spread the launch over another axis, let each invocation do several elements, \
                  or launch parts of the data one after the other"
@@ -411,10 +411,10 @@ fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) 
     let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
     GpuError::TooLarge(TooLargeError {
         what: format!("the launch of kernel `{}`", interface.entry_point),
-        requested: format!("{x} x {y} x {z} = {total} workgroups"),
+        requested: format!("{x} × {y} × {z} = {total} workgroups"),
         device: info.name.clone(),
         limit: format!(
-            "{room} workgroups in all, once an axis has more than the device's {} x {} x {}",
+            "{room} workgroups in all, once an axis has more than the device's {} × {} × {}",
             most[0], most[1], most[2]
         ),
         limit_name: "max_native_workgroups",

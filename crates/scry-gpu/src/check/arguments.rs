@@ -119,6 +119,11 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
     types::buffer(&host, &binding.layout)
 }
 
+/// Whether the elements of an argument are what a binding is made of.
+pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
+    fits(binding, argument).is_ok()
+}
+
 /// Another binding that argument `index` fits, and whose argument fits here.
 fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
     let bindings = &interface.bindings;

@@ -11,7 +11,7 @@ mod limits;
 mod types;
 
 pub(crate) use aliasing::overwritten_counts;
-pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
+pub(crate) use arguments::{arguments, bound_size, has_elements_of, native_arguments, signature};
 pub(crate) use counts::counts;
 pub(crate) use immediates::{immediate, immediates};
 pub(crate) use limits::kernel_limits;
@@ -43,7 +43,7 @@ pub(crate) struct Argument<'a> {
 
 impl Argument<'_> {
     /// The element's type as Rust code spells it.
-    fn element_name(&self) -> String {
+    pub(crate) fn element_name(&self) -> String {
         describe::rust_name(&self.layout, self.type_name)
     }
 }

@@ -3,10 +3,12 @@
 type StaticStr = &'static str;
 
 error_structs! {
-    /// An argument of a launch does not fit the kernel.
-    #[error("kernel `{kernel}`, {argument}: {problem}; help: {help}")]
+    /// An argument of a launch does not fit the kernel, or one of a function of the kernel library
+    /// does not fit the others.
+    #[error("{}; help: {help}", misfit(.kernel, .argument, .problem))]
     ArgumentError {
-        /// Returns the entry point of the kernel.
+        /// Returns the entry point of the kernel, or the function that was called, such as
+        /// `Kernels::matmul`.
         kernel: String,
         /// Returns which argument it is, by WGSL name and place.
         argument: String,
@@ -57,5 +59,14 @@ error_structs! {
         user: String,
         /// Returns what to do.
         help: String,
+    }
+}
+
+/// A function is named as Rust code does, and the problem is the predicate of its argument; what is
+/// said of kernels names them as such. No entry point has a `::` in its name.
+fn misfit(kernel: &str, argument: &str, problem: &str) -> String {
+    match kernel.contains("::") {
+        true => format!("{kernel}: {argument} {problem}"),
+        false => format!("kernel `{kernel}`, {argument}: {problem}"),
     }
 }

@@ -21,9 +21,10 @@ error_structs! {
     }
 
     /// A kernel of the kernel library uses instructions that the device lacks.
-    #[error("kernel `{kernel}` needs {needed}, but {device} has {present}; help: {help}")]
+    #[error("{} needs {needed}, but {device} has {present}; help: {help}", who(.kernel))]
     CapabilityError {
-        /// Returns the name of the kernel.
+        /// Returns the name of the kernel, or the function that was called, such as
+        /// `Kernels::matmul`.
         kernel: String,
         /// Returns what it needs, such as `compute capability 9.0`.
         needed: String,
@@ -37,11 +38,12 @@ error_structs! {
 
     /// The kernel is not WGSL, and the device runs nothing else.
     #[error(
-        "kernel `{kernel}` is written in {language}, but this backend runs WGSL only: {device}; \
-         help: {help}"
+        "{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
+        whose(.kernel)
     )]
     LanguageError {
-        /// Returns the entry point of the kernel.
+        /// Returns the entry point of the kernel, or the function that was called, such as
+        /// `Kernels::new`.
         kernel: String,
         /// Returns the language of the kernel.
         language: Language,
@@ -75,5 +77,17 @@ error_structs! {
         problem: String,
         /// Returns how to install it.
         help: String,
+    }
+}
+
+/// A function as Rust code names it, or a kernel. No entry point has a `::` in its name.
+pub(super) fn who(kernel: &str) -> String {
+    if kernel.contains("::") { kernel.to_owned() } else { format!("kernel `{kernel}`") }
+}
+
+fn whose(kernel: &str) -> String {
+    match kernel.contains("::") {
+        true => format!("{kernel}: its kernels are"),
+        false => format!("kernel `{kernel}` is"),
     }
 }

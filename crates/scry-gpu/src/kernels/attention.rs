@@ -2,6 +2,7 @@
 
 pub use scry_ptx::kernels::attention::{Attention, Bias as AttentionBias, Strides};
 
+use super::check::Call;
 use super::{Kernels, Prepared};
 use crate::binding::Binding;
 use crate::error::Result;
@@ -43,7 +44,8 @@ impl Kernels {
         attention: &Attention,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        self.planned("attention", attention.plan(self.machine()), buffers)
+        let call = Call { function: "Kernels::attention", sizes: &sizes(attention) };
+        self.planned(call, attention.plan(self.machine()), buffers)
     }
 
     /// Prepares the same in its simplest form, one warp for each row of queries: slow, on every
@@ -56,6 +58,20 @@ impl Kernels {
         attention: &Attention,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        self.planned("simple_attention", attention.naive(), buffers)
+        let call = Call { function: "Kernels::simple_attention", sizes: &sizes(attention) };
+        self.planned(call, attention.naive(), buffers)
     }
+}
+
+/// The sizes of attention, as errors name them.
+fn sizes(of: &Attention) -> [(&'static str, u64); 6] {
+    [
+        ("batch", of.batch),
+        ("heads", of.heads),
+        ("kv_heads", of.kv_heads),
+        ("queries", of.queries),
+        ("keys", of.keys),
+        ("head_dim", of.head_dim),
+    ]
+    .map(|(name, size)| (name, u64::from(size)))
 }

@@ -1,6 +1,6 @@
 //! Buffers against what a plan declares, before anything is compiled or allocated.
 
-use scry_ir::{Interface, Scalar};
+use scry_ir::Scalar;
 use scry_ptx::PtxType;
 use scry_ptx::kernels::{Access, Buffer, Plan};
 
@@ -8,36 +8,172 @@ use crate::binding::Binding;
 use crate::check::{self, Argument};
 use crate::device::Device;
 use crate::encode;
-use crate::error::{ArgumentError, GpuError, Result};
+use crate::error::{
+    ArgumentError, CapabilityError, GpuError, Result, TooLargeError, WrongDeviceError,
+};
 use crate::native::{NativeBinding, NativeInterface};
 
-/// Checks number, types, lengths and overlaps of the buffers that a plan is given.
+/// The function that the program called, and the sizes that it passed, as errors name them.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) function: &'c str,
+    pub(super) sizes: &'c [(&'static str, u64)],
+}
+
+impl Call<'_> {
+    /// The error for an argument of the call; `problem` is the predicate of the sentence.
+    pub(super) fn refuse(self, argument: String, problem: String, help: &str) -> GpuError {
+        GpuError::Argument(ArgumentError {
+            kernel: self.function.to_owned(),
+            argument,
+            problem,
+            help: help.to_owned(),
+        })
+    }
+
+    /// The error for a kernel of the library, on behalf of the function that chose it.
+    pub(super) fn named(self, error: GpuError) -> GpuError {
+        match error {
+            GpuError::Capability(error) => {
+                let kernel = self.function.to_owned();
+                GpuError::Capability(CapabilityError { kernel, ..error })
+            }
+            GpuError::TooLarge(error) => {
+                let what = format!("{}: {}", self.function, error.what);
+                GpuError::TooLarge(TooLargeError { what, ..error })
+            }
+            other => other,
+        }
+    }
+
+    /// The sizes, as in `m=3, n=5`.
+    fn sizes(self) -> String {
+        let sizes: Vec<_> =
+            self.sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+        if sizes.is_empty() { "the plan".to_owned() } else { sizes.join(", ") }
+    }
+}
+
+/// Checks number, devices, types, lengths, alignment and overlaps of the buffers of a plan.
 pub(super) fn arguments(
     device: &Device,
-    name: &str,
+    call: Call<'_>,
     plan: &Plan,
     buffers: &[&dyn Binding],
 ) -> Result<()> {
+    count(call, plan, buffers.len())?;
     let views: Vec<_> = buffers.iter().map(|buffer| buffer.view()).collect();
-    for view in &views {
-        encode::same_device(&device.context, view.context, view.label)?;
-    }
+    let owners: Vec<_> = views.iter().map(|view| view.context).collect();
     let declared: Vec<_> = plan.arguments.iter().map(binding).collect();
-    let mut interface = NativeInterface::new(declared, [1; 3]).reflect(name);
-    let mut arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
-    check::signature(&interface, &arguments)?;
-    for (declared, argument) in plan.arguments.iter().zip(&arguments) {
-        length(name, declared, argument)?;
+    let interface = NativeInterface::new(declared, [1; 3]).reflect(call.function);
+    let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
+    for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
+        let what = named(declared, argument);
+        encode::same_device(&device.context, owners[nth], "")
+            .map_err(|error| foreign(call, what, error))?;
+        elements(call, declared, &interface.bindings[nth], argument)?;
+        length(call, declared, argument)?;
+        alignment(call, device, declared, argument)?;
     }
-    // What is empty may be so, and overlaps nothing.
-    leave_out_empty(&mut interface, &mut arguments);
-    check::native_arguments(&interface, device.info(), &arguments)
+    overlaps(call, plan, &arguments)
 }
 
-fn leave_out_empty(interface: &mut Interface, arguments: &mut Vec<Argument<'_>>) {
-    let mut sizes = arguments.iter().map(|argument| argument.size);
-    interface.bindings.retain(|_| sizes.next() != Some(0));
-    arguments.retain(|argument| argument.size > 0);
+/// The error for a buffer of another device.
+fn foreign(call: Call<'_>, buffer: String, error: GpuError) -> GpuError {
+    match error {
+        GpuError::WrongDevice(error) => {
+            let what = format!("{}: {buffer}", call.function);
+            GpuError::WrongDevice(WrongDeviceError { what, ..error })
+        }
+        other => other,
+    }
+}
+
+/// Refuses a slice whose address the device cannot bind. An empty one is never bound.
+fn alignment(
+    call: Call<'_>,
+    device: &Device,
+    declared: &Buffer,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let multiple = device.info().binding_alignment.max(1);
+    if argument.size == 0 || argument.offset.is_multiple_of(multiple) {
+        return Ok(());
+    }
+    let problem = format!(
+        "begins at byte {} of its memory, but slices must begin at multiples of {multiple} bytes",
+        argument.offset
+    );
+    let help = "copy the slice to a buffer of its own, or pad the data";
+    Err(call.refuse(named(declared, argument), problem, help))
+}
+
+fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
+    let needed = plan.arguments.len();
+    if given == needed {
+        return Ok(());
+    }
+    let list = plan.arguments.iter().map(|buffer| match (scalar(buffer.element), buffer.access) {
+        (Some(element), Access::Read) => format!("`{}` ({element})", buffer.name),
+        (Some(element), Access::Write) => format!("`{}` ({element}, written)", buffer.name),
+        (None, Access::Read) => format!("`{}` (bytes)", buffer.name),
+        (None, Access::Write) => format!("`{}` (bytes, written)", buffer.name),
+    });
+    let list = list.collect::<Vec<_>>().join(", ");
+    let problem = format!("has length {given}, but needs {needed}");
+    Err(call.refuse(
+        "the list of buffers".to_owned(),
+        problem,
+        &format!("pass {list} in this order"),
+    ))
+}
+
+/// A buffer as errors name it: by its parameter, and its label if it has one.
+fn named(declared: &Buffer, argument: &Argument<'_>) -> String {
+    match argument.label {
+        "" => format!("buffer `{}`", declared.name),
+        label if label == declared.name => format!("buffer `{label}`"),
+        label => format!("buffer `{}` (labelled `{label}`)", declared.name),
+    }
+}
+
+fn elements(
+    call: Call<'_>,
+    declared: &Buffer,
+    binding: &scry_ir::Binding,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    if check::has_elements_of(binding, argument) {
+        return Ok(());
+    }
+    let needed = scalar(declared.element).map_or_else(|| "u8".to_owned(), |it| it.to_string());
+    let problem = format!("has elements of {}, but {needed} is needed", argument.element_name());
+    Err(call.refuse(named(declared, argument), problem, &format!("pass a buffer of {needed}")))
+}
+
+/// Refuses a buffer that is written and shares bytes with another one.
+fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<()> {
+    let all: Vec<_> = plan.arguments.iter().zip(arguments).collect();
+    let pairs = all.iter().enumerate().flat_map(|(nth, b)| all[..nth].iter().map(move |a| (a, b)));
+    for ((first, a), (second, b)) in pairs {
+        let begin = a.offset.max(b.offset);
+        let end = (a.offset + a.size).min(b.offset + b.size);
+        let is_written = first.access == Access::Write || second.access == Access::Write;
+        if a.memory.is_none() || a.memory != b.memory || begin >= end || !is_written {
+            continue;
+        }
+        let [(written, argument), (other, _)] = match second.access {
+            Access::Write => [(second, b), (first, a)],
+            Access::Read => [(first, a), (second, b)],
+        };
+        let problem = format!(
+            "is written, but shares bytes {begin}..{end} of its memory with buffer `{}`",
+            other.name
+        );
+        let help = "pass buffers or slices that do not overlap";
+        return Err(call.refuse(named(written, argument), problem, help));
+    }
+    Ok(())
 }
 
 /// A buffer of a plan as the core knows it.
@@ -63,24 +199,14 @@ fn scalar(element: PtxType) -> Option<Scalar> {
     }
 }
 
-fn length(name: &str, declared: &Buffer, argument: &Argument<'_>) -> Result<()> {
+fn length(call: Call<'_>, declared: &Buffer, argument: &Argument<'_>) -> Result<()> {
     let size = u64::from(declared.element.size());
     if declared.len.saturating_mul(size) <= argument.size {
         return Ok(());
     }
-    let whose = match argument.label {
-        "" => String::new(),
-        label => format!(" (given buffer `{label}`)"),
-    };
-    let what = if scalar(declared.element).is_some() { "elements" } else { "bytes" };
-    Err(GpuError::Argument(ArgumentError {
-        kernel: name.to_owned(),
-        argument: format!("`{}`{whose}", declared.name),
-        problem: format!(
-            "{} {what} were given, but these sizes take {}",
-            argument.size / size,
-            declared.len
-        ),
-        help: "give a buffer of that length at least, or smaller sizes".to_owned(),
-    }))
+    let unit = if scalar(declared.element).is_some() { "elements" } else { "bytes" };
+    let sizes = call.sizes();
+    let problem =
+        format!("has {} {unit}, but {sizes} needs at least {}", argument.size / size, declared.len);
+    Err(call.refuse(named(declared, argument), problem, "pass a longer buffer, or smaller sizes"))
 }

@@ -3,28 +3,19 @@
 use scry_ptx::Target;
 use scry_ptx::kernels::{Kernel, KernelError, Place};
 
+use super::check::Call;
 use crate::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
 use crate::info::DeviceInfo;
 
-/// The error for what scry-ptx has no kernel for, as the entry point of this name.
-pub(super) fn refused(info: &DeviceInfo, name: &str, error: KernelError) -> GpuError {
+/// The error for what scry-ptx has no kernel for, on behalf of the function that was called.
+pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: KernelError) -> GpuError {
     match error {
-        KernelError::Target { kernel, needed, .. } => lacking(info, kernel, needed),
+        KernelError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
         KernelError::Argument { argument, problem, remedy, .. } => {
-            GpuError::Argument(ArgumentError {
-                kernel: name.to_owned(),
-                argument: argument.to_owned(),
-                problem: format!("it is {problem}"),
-                help: remedy.to_owned(),
-            })
+            call.refuse(argument.to_owned(), format!("is {problem}"), remedy)
         }
         // There are no others at present.
-        other => GpuError::Argument(ArgumentError {
-            kernel: name.to_owned(),
-            argument: "arguments".to_owned(),
-            problem: other.to_string(),
-            help: "ask for something else".to_owned(),
-        }),
+        other => call.refuse("the request".to_owned(), format!("is refused: {other}"), "change it"),
     }
 }
 

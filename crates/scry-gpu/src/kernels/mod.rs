@@ -24,11 +24,12 @@ pub use rows::{Norm, NormKind, Rows, Softmax};
 pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
 pub use scry_ptx::{PtxType, Target};
 
+use self::check::Call;
 use crate::binding::Binding;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::element::ElementLayout;
-use crate::error::{ArgumentError, GpuError, Result};
+use crate::error::Result;
 use crate::info::DeviceInfo;
 use crate::native::{self, Factor, Language};
 use scry_ir::ScalarKind;
@@ -75,7 +76,7 @@ impl Kernels {
     pub fn new(device: &Device) -> Result<Self> {
         let info = device.info();
         let machine = machine(info)
-            .ok_or_else(|| native::refusal("scry_gpu::cuda", Language::Ptx, &info.title()))?;
+            .ok_or_else(|| native::refusal("Kernels::new", Language::Ptx, &info.title()))?;
         let shared = Shared {
             device: device.clone(),
             machine,
@@ -117,7 +118,9 @@ impl Kernels {
         plan: &Plan,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        check::arguments(&self.shared.device, name, plan, buffers)?;
+        let function = format!("Kernels::prepare of `{name}`");
+        let call = Call { function: &function, sizes: &[] };
+        check::arguments(&self.shared.device, call, plan, buffers)?;
         // SAFETY: the caller's.
         unsafe { Prepared::new(self, plan, Origin::Program, buffers) }
     }
@@ -125,16 +128,17 @@ impl Kernels {
     /// Prepares a plan of this crate's, whose kernels keep to their buffers.
     fn planned<'a>(
         &self,
-        name: &str,
+        call: Call<'_>,
         plan: Result<Plan, KernelError>,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
         let device = &self.shared.device;
-        let plan = plan.map_err(|error| error::refused(device.info(), name, error))?;
-        check::arguments(device, name, &plan, buffers)?;
+        let plan = plan.map_err(|error| error::refused(device.info(), call, error))?;
+        check::arguments(device, call, &plan, buffers)?;
         // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
         // of which the buffers are checked to be, and end.
         unsafe { Prepared::new(self, &plan, Origin::Crate, buffers) }
+            .map_err(|error| call.named(error))
     }
 
     /// Memory for what passes between steps: the `nth` piece, of at least so many bytes.
@@ -165,17 +169,12 @@ fn machine(info: &DeviceInfo) -> Option<Machine> {
 }
 
 /// Sizes of an operation by their names, as kernels count them.
-fn sizes<const N: usize>(operation: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
-    let refused = |(name, size): (&str, i128)| {
-        GpuError::Argument(ArgumentError {
-            kernel: operation.to_owned(),
-            argument: name.to_owned(),
-            problem: format!("{size} is no number of elements"),
-            help: "give a number from 0 on".to_owned(),
-        })
-    };
-    if let Some(wrong) = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err()) {
-        return Err(refused(wrong));
+fn sizes<const N: usize>(function: &str, sizes: [(&str, i128); N]) -> Result<[u64; N]> {
+    let wrong = sizes.into_iter().find(|(_, size)| u64::try_from(*size).is_err());
+    if let Some((name, size)) = wrong {
+        let call = Call { function, sizes: &[] };
+        let problem = format!("is {size}, but must be a number of elements");
+        return Err(call.refuse(name.to_owned(), problem, "pass a number from 0 to 2^64 - 1"));
     }
     // All of them fit.
     Ok(sizes.map(|(_, size)| size as u64))

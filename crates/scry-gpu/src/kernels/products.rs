@@ -3,6 +3,7 @@
 use scry_ptx::PtxType;
 pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
 
+use super::check::Call;
 use super::error::refused;
 use super::{Kernels, Plan, Prepared, check, element, sizes};
 use crate::binding::Binding;
@@ -55,7 +56,10 @@ impl Kernels {
         n: impl Count,
         k: impl Count,
     ) -> Result<Prepared<'a>> {
-        self.matmul_by(Engine::Scry, a, b, out, m, n, k)
+        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("Kernels::matmul", sides)?;
+        let gemm = Gemm::new(m, n, k, element::<T>());
+        self.gemm_for("Kernels::matmul", &gemm, &[a, b, out])
     }
 
     /// [`Kernels::matmul`] by an engine of your choice.
@@ -74,7 +78,7 @@ impl Kernels {
         k: impl Count,
     ) -> Result<Prepared<'a>> {
         let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
-        let [m, n, k] = sizes("matmul", sides)?;
+        let [m, n, k] = sizes("Kernels::matmul_by", sides)?;
         let buffers: [&'a dyn Binding; 3] = [a, b, out];
         let gemm = Gemm::new(m, n, k, element::<T>());
         match engine {
@@ -82,7 +86,7 @@ impl Kernels {
             Engine::Cublas if !gemm.is_empty() && k > 0 => {
                 self.by_cublas(&gemm, buffers, [m, n, k])
             }
-            _ => self.gemm(&gemm, &buffers),
+            _ => self.gemm_for("Kernels::matmul_by", &gemm, &buffers),
         }
     }
 
@@ -98,7 +102,20 @@ impl Kernels {
     /// and buffers that are too short, of another type, or that overlap with `out`;
     /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
     pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<Prepared<'a>> {
-        self.planned("gemm", gemm.plan(self.machine()), buffers)
+        self.gemm_for("Kernels::gemm", gemm, buffers)
+    }
+
+    /// [`Kernels::gemm`] on behalf of the function that errors name.
+    fn gemm_for<'a>(
+        &self,
+        function: &str,
+        gemm: &Gemm,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
+        // A single product has no batch to speak of.
+        let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
+        self.planned(Call { function, sizes }, gemm.plan(self.machine()), buffers)
     }
 
     fn by_cublas<'a>(
@@ -107,11 +124,12 @@ impl Kernels {
         buffers: [&'a dyn Binding; 3],
         sizes: [u64; 3],
     ) -> Result<Prepared<'a>> {
-        const NAME: &str = "cublas_matmul";
+        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
+        let call = Call { function: "Kernels::matmul_by", sizes: &sides };
         let device = &self.shared.device;
-        let arguments = gemm.buffers().map_err(|error| refused(device.info(), NAME, error))?;
+        let arguments = gemm.buffers().map_err(|error| refused(device.info(), call, error))?;
         let plan = Plan { arguments, ..Plan::default() };
-        check::arguments(device, NAME, &plan, &buffers)?;
+        check::arguments(device, call, &plan, &buffers)?;
         let routine = match gemm.element {
             PtxType::F16 => Routine::F16,
             PtxType::Bf16 => Routine::Bf16,

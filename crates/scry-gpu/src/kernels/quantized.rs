@@ -4,6 +4,7 @@ use scry_ptx::kernels::quant;
 pub use scry_ptx::kernels::quant::BlockFormat;
 use scry_ptx::kernels::quant::MatMul;
 
+use super::check::Call;
 use super::{Kernels, Prepared, element};
 use crate::buffer::Buffer;
 use crate::error::Result;
@@ -23,7 +24,9 @@ impl Kernels {
         blocks: &'a Buffer<u8>,
         count: usize,
     ) -> Result<Prepared<'a>> {
-        self.planned("quantize", quant::quantize_plan(format, count as u64), &[x, blocks])
+        let plan = quant::quantize_plan(format, count as u64);
+        let call = Call { function: "Kernels::quantize", sizes: &[("count", count as u64)] };
+        self.planned(call, plan, &[x, blocks])
     }
 
     /// Prepares the conversion of `count` weights, of `blocks`, to numbers `y`: `f32`, `f16` or
@@ -39,7 +42,8 @@ impl Kernels {
         count: usize,
     ) -> Result<Prepared<'a>> {
         let plan = quant::dequantize_plan(format, element::<T>(), count as u64);
-        self.planned("dequantize", plan, &[blocks, y])
+        let call = Call { function: "Kernels::dequantize", sizes: &[("count", count as u64)] };
+        self.planned(call, plan, &[blocks, y])
     }
 
     /// Prepares `y = weights × x`: quantised weights of rows × k, row by row, times columns of `k`
@@ -88,6 +92,8 @@ impl Kernels {
             activations: element::<X>(),
             output: element::<Y>(),
         };
-        self.planned("quantized_matmul", product.plan(self.machine()), &[weights, x, y])
+        let sizes = [("rows", product.rows), ("k", product.k), ("columns", product.columns)];
+        let call = Call { function: "Kernels::quantized_matmul", sizes: &sizes };
+        self.planned(call, product.plan(self.machine()), &[weights, x, y])
     }
 }

@@ -6,10 +6,11 @@ pub use scry_ptx::kernels::rows::Rows;
 pub use scry_ptx::kernels::softmax::Softmax;
 use scry_ptx::kernels::{norm, softmax};
 
+use super::check::Call;
 use super::{Kernels, Prepared, element};
 use crate::binding::Binding;
 use crate::buffer::Buffer;
-use crate::error::{ArgumentError, GpuError, Result};
+use crate::error::{GpuError, Result};
 use crate::native::Factor;
 
 /// Functions of the rows of a matrix, without gaps between rows: `f32`, `f16` or `bf16`, computed
@@ -64,10 +65,11 @@ impl Kernels {
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
         let name = match which {
-            Softmax::Linear => "softmax",
-            Softmax::Log => "log_softmax",
+            Softmax::Linear => "Kernels::softmax",
+            Softmax::Log => "Kernels::log_softmax",
         };
-        self.planned(name, softmax::plan(which, rows, self.machine()), buffers)
+        let call = Call { function: name, sizes: &shape(rows) };
+        self.planned(call, softmax::plan(which, rows, self.machine()), buffers)
     }
 
     /// Prepares layer norm of each row,
@@ -93,7 +95,8 @@ impl Kernels {
         };
         let buffers: Vec<&'a dyn Binding> =
             [Some(x), weight, bias, Some(y)].into_iter().flatten().map(|it| it as _).collect();
-        self.norm(Norm { kind, epsilon }, rows(element::<T>(), shape), &buffers)
+        let (norm, rows) = (Norm { kind, epsilon }, rows(element::<T>(), shape));
+        self.norm_for("Kernels::layer_norm", norm, rows, &buffers)
     }
 
     /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`, with `weight` of
@@ -112,7 +115,8 @@ impl Kernels {
         let kind = if weight.is_some() { NormKind::RmsWeight } else { NormKind::Rms };
         let buffers: Vec<&'a dyn Binding> =
             [Some(x), weight, Some(y)].into_iter().flatten().map(|it| it as _).collect();
-        self.norm(Norm { kind, epsilon }, rows(element::<T>(), shape), &buffers)
+        let (norm, rows) = (Norm { kind, epsilon }, rows(element::<T>(), shape));
+        self.norm_for("Kernels::rms_norm", norm, rows, &buffers)
     }
 
     /// Prepares a norm of each row, see [`Norm`]. Buffers are `x`, `weight` and `bias` where the
@@ -128,11 +132,19 @@ impl Kernels {
         rows: Rows,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
-        let name = match norm.kind {
-            NormKind::Layer | NormKind::LayerWeight | NormKind::LayerWeightBias => "layer_norm",
-            NormKind::Rms | NormKind::RmsWeight => "rms_norm",
-        };
-        self.planned(name, norm::plan(norm, rows, self.machine()), buffers)
+        self.norm_for("Kernels::norm", norm, rows, buffers)
+    }
+
+    /// [`Kernels::norm`] on behalf of the function that errors name.
+    fn norm_for<'a>(
+        &self,
+        function: &str,
+        norm: Norm,
+        rows: Rows,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let call = Call { function, sizes: &shape(rows) };
+        self.planned(call, norm::plan(norm, rows, self.machine()), buffers)
     }
 }
 
@@ -140,11 +152,13 @@ fn rows(element: PtxType, [count, length]: [usize; 2]) -> Rows {
     Rows { count: count as u64, length: length as u64, element }
 }
 
+/// The sizes of a matrix, as errors name them.
+fn shape(rows: Rows) -> [(&'static str, u64); 2] {
+    [("rows", rows.count), ("length", rows.length)]
+}
+
 fn bias_alone() -> GpuError {
-    GpuError::Argument(ArgumentError {
-        kernel: "layer_norm".to_owned(),
-        argument: "`bias`".to_owned(),
-        problem: "it is given, but no weight".to_owned(),
-        help: "give a weight of ones as well".to_owned(),
-    })
+    let call = Call { function: "Kernels::layer_norm", sizes: &[] };
+    let problem = "is given without a weight".to_owned();
+    call.refuse("`bias`".to_owned(), problem, "pass a weight of ones as well")
 }

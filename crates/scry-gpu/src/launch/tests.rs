@@ -119,9 +119,9 @@ fn too_many_workgroups_to_number_are_refused() {
     let error = workgroups([1, 1, 1], [65536, 65536, 1]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the launch of kernel `main` is 65536 x 65536 x 1 = 4294967296 workgroups, but Test GPU \
+        "the launch of kernel `main` is 65536 × 65536 × 1 = 4294967296 workgroups, but Test GPU \
          takes at most 4294967295 workgroups in all, once an axis has more than the device's \
-         65535 x 65535 x 65535 (max_native_workgroups); help: use larger workgroups, let each \
+         65535 × 65535 × 65535 (max_native_workgroups); help: use larger workgroups, let each \
          invocation do several elements, or launch parts of the data one after the other"
     );
 }

@@ -92,7 +92,7 @@ fn no_launch_is_folded() {
     let _ = log.take();
     let error = gpu.run(&kernel, &[&data], 17).unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("17 x 1 x 1 workgroups") && text.contains("16 x 4 x 4"), "{text}");
+    assert!(text.contains("17 × 1 × 1 workgroups") && text.contains("16 × 4 × 4"), "{text}");
     assert_eq!(error.kind(), ErrorKind::Usage);
     assert_eq!(log.take().dispatches, 0);
 }

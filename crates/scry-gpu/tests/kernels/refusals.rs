@@ -1,7 +1,7 @@
 //! What is refused, in the words that users see; on a device that computes nothing.
 
 use scry_gpu::cuda::kernels::{Kernel, Kernels, Plan, Target};
-use scry_gpu::{Binding, Device, GpuError, TensorMap, f16, testing};
+use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
 use scry_ptx::PtxKernel;
 use scry_ptx::kernels::{Interface, LaunchShape, Place};
 
@@ -29,21 +29,26 @@ fn buffers_that_do_not_fit_are_refused() {
     let words = succeed(gpu.alloc::<u32>(10)).with_label("words");
     assert_eq!(
         refusal(&kernels, &[&ten, &nine]),
-        "kernel `own`, `x` (given buffer `nine`): 9 elements were given, but these sizes take 10; \
-         help: give a buffer of that length at least, or smaller sizes"
+        "Kernels::prepare of `own`: buffer `x` (labelled `nine`) has 9 elements, but the plan \
+         needs at least 10; help: pass a longer buffer, or smaller sizes"
     );
     assert_eq!(
         refusal(&kernels, &[&ten]),
-        "kernel `own`, buffers: the kernel uses 2, but 1 was given; help: in order, give `y` at \
-         @group(0) @binding(0): array<f32>, read_write; `x` at @group(0) @binding(1): array<f32>, \
-         read"
+        "Kernels::prepare of `own`: the list of buffers has length 1, but needs 2; help: pass \
+         `y` (f32, written), `x` (f32) in this order"
     );
     let text = refusal(&kernels, &[&ten, &words]);
-    assert!(text.starts_with("kernel `own`, `x` at @group(0) @binding(1) (given buffer `words`"));
-    assert!(text.contains("u32"), "{text}");
+    assert_eq!(
+        text,
+        "Kernels::prepare of `own`: buffer `x` (labelled `words`) has elements of u32, but f32 is \
+         needed; help: pass a buffer of f32"
+    );
     let text = refusal(&kernels, &[&ten, &ten]);
-    assert!(text.contains("it shares bytes 0 to 39 of its buffer with `y`"), "{text}");
-    assert!(text.contains("the kernel writes `y`"), "{text}");
+    assert_eq!(
+        text,
+        "Kernels::prepare of `own`: buffer `y` (labelled `ten`) is written, but shares bytes 0..40 \
+         of its memory with buffer `x`; help: pass buffers or slices that do not overlap"
+    );
 }
 
 #[test]
@@ -62,7 +67,9 @@ fn another_devices_buffers_and_batches_are_refused() {
     let (one, other) = (checked(), checked());
     let here = succeed(one.device().alloc::<f32>(10));
     let there = succeed(other.device().alloc::<f32>(10));
-    assert!(refusal(&one, &[&here, &there]).contains("clone the Device instead"));
+    let text = refusal(&one, &[&here, &there]);
+    assert!(text.starts_with("Kernels::prepare of `own`: buffer `x` belongs to "), "{text}");
+    assert!(text.contains("clone the Device instead"), "{text}");
     let plan = Plan::single(Box::new(Saxpy { a: 1.0, n: 10 }));
     let x = succeed(one.device().alloc::<f32>(10));
     let prepared = succeed(prepared(&one, &plan, &[&here, &x]));
@@ -92,6 +99,9 @@ fn a_device_without_what_a_kernel_uses_is_refused_by_name() {
     let buffer = || succeed(old.device().alloc::<f32>(10));
     let text = refusal(&old, &[&buffer(), &buffer()]);
     assert!(text.contains("needs compute capability 8.0 or newer (sm_80)"), "{text}");
+    let [a, b, out] = [(); 3].map(|()| succeed(old.device().alloc::<bf16>(9)));
+    let text = old.matmul(&a, &b, &out, 3, 3, 1).unwrap_err().to_string();
+    assert!(text.starts_with("Kernels::matmul needs compute capability 8.0 or newer"), "{text}");
 }
 
 #[test]
@@ -107,8 +117,8 @@ fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
     let error = kernels.matmul(&a, &b, &out, 9, 65, 3001).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "memory between the launches of one computation is 768256 bytes, but null device takes at \
-         most 409600 bytes (max_buffer_size); help: compute it in parts"
+        "Kernels::matmul: memory between the launches of one computation is 768256 bytes, but null \
+         device takes at most 409600 bytes (max_buffer_size); help: compute it in parts"
     );
 }
 
@@ -179,9 +189,9 @@ fn devices_of_other_backends_are_refused() {
     let error = Kernels::new(&succeed(Device::open("null"))).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "kernel `scry_gpu::cuda` is written in PTX, but this backend runs WGSL only: null:0 null \
-         device; help: open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the \
-         kernel in WGSL, which runs on every device"
+        "Kernels::new: its kernels are written in PTX, but this backend runs WGSL only: null:0 \
+         null device; help: open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write \
+         the kernel in WGSL, which runs on every device"
     );
 }
 
@@ -203,8 +213,8 @@ fn shared_memory_beyond_the_device_is_refused() {
 mod texts {
     use std::fs;
 
+    use scry_gpu::Buffer;
     use scry_gpu::cuda::kernels::{Attention, BlockFormat, Gemm, Layout, Order, Prepared, PtxType};
-    use scry_gpu::{Buffer, bf16};
 
     use super::*;
     use crate::support::root;
@@ -312,6 +322,8 @@ mod texts {
             fs::write(&file, &found).expect("the corpus can be written");
         }
         let kept = fs::read_to_string(&file).unwrap_or_default();
+        let internal = ["@group", "kernel `", "entry point"];
+        assert!(internal.iter().all(|word| !found.contains(word)), "{found}");
         assert_eq!(found, kept, "look at {FILE}, and bless it with SCRY_BLESS=1");
     }
 }
@@ -377,7 +389,7 @@ mod misshapen {
         let none = refusal(Misshapen { grid: [2, 0, 1], cluster: 1, rows: 9 });
         assert!(none.contains("2 x 0 x 1 blocks"), "{none}");
         let many = refusal(Misshapen { grid: [2, 70000, 1], cluster: 1, rows: 9 });
-        assert!(many.contains("2 x 70000 x 1 workgroups"), "{many}");
+        assert!(many.contains("2 × 70000 × 1 workgroups"), "{many}");
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Tables<'_> {
             && launch.job(groups).workgroups().is_none()
         {
             let [x, y, z] = groups;
-            return Err(format!("{x} x {y} x {z} workgroups are more than could ever be run"));
+            return Err(format!("{x} × {y} × {z} workgroups are more than could ever be run"));
         }
         Ok(launch)
     }
