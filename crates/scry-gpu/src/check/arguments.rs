@@ -120,6 +120,7 @@ fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatc
 }
 
 /// Whether the elements of an argument are what a binding is made of.
+#[cfg(feature = "kernels")]
 pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
     fits(binding, argument).is_ok()
 }

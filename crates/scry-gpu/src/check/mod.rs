@@ -11,7 +11,9 @@ mod limits;
 mod types;
 
 pub(crate) use aliasing::overwritten_counts;
-pub(crate) use arguments::{arguments, bound_size, has_elements_of, native_arguments, signature};
+#[cfg(feature = "kernels")]
+pub(crate) use arguments::has_elements_of;
+pub(crate) use arguments::{arguments, bound_size, native_arguments, signature};
 pub(crate) use counts::counts;
 pub(crate) use immediates::{immediate, immediates};
 pub(crate) use limits::kernel_limits;
