@@ -239,32 +239,20 @@ impl Context {
         self.make_room_in_flight()?;
         let watch = Watch::of(self, &recorded.list)?;
         let mut queue = self.lock_queue();
-        let fills: Vec<Command> = recorded.list.reports.fills().collect();
-        if !fills.is_empty() {
-            let steps = queue.schedule(fills);
-            let point = self.submit_once(&mut queue, &steps, false)?;
-            queue.push(InFlight::of(point, recorded));
-        }
+        let fills = recorded.list.reports.fills().collect();
+        self.submit_ahead(&mut queue, recorded, fills, Vec::new())?;
         if recorded.defined.get().is_none() {
-            let fills = recorded.list.zero_fills();
-            if !fills.is_empty() {
-                let steps = queue.schedule(fills);
-                let point = self.submit_once(&mut queue, &steps, false)?;
-                queue.push(InFlight::of(point, recorded));
-            }
+            self.submit_ahead(&mut queue, recorded, recorded.list.zero_fills(), Vec::new())?;
         }
-        if !inputs.commands.is_empty() {
-            let steps = queue.schedule(inputs.commands);
-            let point = self.submit_once(&mut queue, &steps, false)?;
-            queue.push(InFlight { _memories: inputs.memories, ..InFlight::of(point, recorded) });
-        }
+        self.submit_ahead(&mut queue, recorded, inputs.commands, inputs.memories)?;
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
-        logging::replayed(&self.info, point, recorded.list.launches(), recorded.steps());
+        let launches = recorded.list.launches();
+        logging::replayed(&self.info, point, launches, recorded.steps());
         // Not before: what the recording itself overwrites stays undefined if it is not submitted.
         if recorded.defined.set(()).is_ok() {
             recorded.list.set_defined();
         }
-        self.launches.fetch_add(recorded.list.launches(), Ordering::Relaxed);
+        self.launches.fetch_add(launches, Ordering::Relaxed);
         // The recording begins by ordering all that came before it.
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;
@@ -389,6 +377,23 @@ impl Context {
         if self.lost.set(reason).is_ok() {
             self.driver.abandon();
         }
+    }
+
+    /// Submits commands that a replay needs before it, if there are any; they hold `memories`.
+    fn submit_ahead(
+        &self,
+        queue: &mut Queue,
+        recorded: &Arc<Recorded>,
+        commands: Vec<Command>,
+        memories: Vec<Arc<Memory>>,
+    ) -> Result<()> {
+        if commands.is_empty() {
+            return Ok(());
+        }
+        let steps = queue.schedule(commands);
+        let point = self.submit_once(queue, &steps, false)?;
+        queue.push(InFlight { _memories: memories, ..InFlight::of(point, recorded) });
+        Ok(())
     }
 
     fn submit_once(&self, queue: &mut Queue, steps: &[Step], timed: bool) -> Result<Point> {
