@@ -5,19 +5,8 @@ use std::process::{Output, Stdio};
 
 use png::{BitDepth, ColorType};
 
-use crate::support::{Workplace, floats, npy, read_npy};
+use crate::support::{Workplace, copy_kernel, floats, npy, read_npy};
 use crate::transcript::Transcript;
-
-/// Copies `src` to `dst`, element by element.
-fn copy_kernel(ty: &str) -> String {
-    format!(
-        "@group(0) @binding(0) var<storage, read> src: array<{ty}>;
-         @group(0) @binding(1) var<storage, read_write> dst: array<{ty}>;
-         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
-             if id.x < arrayLength(&src) {{ dst[id.x] = src[id.x]; }}
-         }}"
-    )
-}
 
 /// A folder with `copy.wgsl`, which copies arrays of f32, and without any driver.
 fn place() -> Workplace {

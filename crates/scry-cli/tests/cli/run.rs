@@ -2,18 +2,9 @@
 
 use png::ColorType;
 
-use crate::support::{Workplace, floats, npy, png, read_floats, read_npy, read_png, repository};
-
-/// Copies `src` to `dst`, element by element.
-fn copy_kernel(ty: &str) -> String {
-    format!(
-        "@group(0) @binding(0) var<storage, read> src: array<{ty}>;
-         @group(0) @binding(1) var<storage, read_write> dst: array<{ty}>;
-         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
-             if id.x < arrayLength(&src) {{ dst[id.x] = src[id.x]; }}
-         }}"
-    )
-}
+use crate::support::{
+    Workplace, copy_kernel, floats, npy, png, read_floats, read_npy, read_png, repository,
+};
 
 fn example(path: &str) -> String {
     repository(path).to_str().expect("the repository has a plain path").to_owned()

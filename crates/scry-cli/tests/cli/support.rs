@@ -234,3 +234,14 @@ pub fn png(width: u32, height: u32, color: png::ColorType, samples: &[u8]) -> Ve
     writer.finish().expect("memory takes all");
     file
 }
+
+/// A kernel that copies `src` to `dst`, element by element.
+pub fn copy_kernel(ty: &str) -> String {
+    format!(
+        "@group(0) @binding(0) var<storage, read> src: array<{ty}>;
+         @group(0) @binding(1) var<storage, read_write> dst: array<{ty}>;
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{
+             if id.x < arrayLength(&src) {{ dst[id.x] = src[id.x]; }}
+         }}"
+    )
+}

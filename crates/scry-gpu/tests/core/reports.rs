@@ -1,7 +1,7 @@
 //! Launches that report that they failed: who is told, and that the device goes on.
 
 use scry_gpu::testing::{Counts, Fault, Plan, null_info, reporting, reporting_with_faults};
-use scry_gpu::{Device, ErrorKind, GpuError, Result};
+use scry_gpu::{Buffer, Device, ErrorKind, GpuError, Result};
 
 use super::STEP;
 
@@ -142,13 +142,19 @@ fn kernels_that_do_not_report_cost_nothing() {
     assert_eq!((dispatches, copies, fills), (1, 0, 0));
 }
 
-#[test]
-fn threads_that_share_no_data_are_told_nothing() {
+/// A device of which a launch failed, what that launch wrote, and a buffer of sevens.
+fn after_a_failed_launch() -> (Device, Buffer<u32>, Buffer<u32>) {
     let gpu = failing(&[0]);
     let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
     let other = gpu.upload(&[7u32; 64]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
     gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    (gpu, b, other)
+}
+
+#[test]
+fn threads_that_share_no_data_are_told_nothing() {
+    let (_gpu, b, other) = after_a_failed_launch();
     let elsewhere = std::thread::scope(|scope| {
         let read = scope.spawn(|| (other.download(), b.download()));
         read.join().unwrap()
@@ -159,11 +165,7 @@ fn threads_that_share_no_data_are_told_nothing() {
 
 #[test]
 fn a_download_of_another_threads_results_is_told() {
-    let gpu = failing(&[0]);
-    let [a, b] = [gpu.alloc::<u32>(64).unwrap(), gpu.alloc(64).unwrap()];
-    let other = gpu.upload(&[7u32; 64]).unwrap();
-    let kernel = gpu.compile(STEP).unwrap();
-    gpu.run(&kernel, &[&a, &b], 64).unwrap();
+    let (gpu, b, other) = after_a_failed_launch();
     let elsewhere = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             let mut batch = gpu.batch();
