@@ -193,7 +193,7 @@ impl Region {
             }
             return self.get_apart(byte, step);
         }
-        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().read_unaligned() }
     }
 
@@ -203,7 +203,7 @@ impl Region {
             return self.get_each(byte, step);
         }
         let mut values = [B::ZERO; BLOCK];
-        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
         unsafe {
             let from = self.start.add(byte as usize);
             for (lane, value) in values.iter_mut().enumerate() {
@@ -224,7 +224,7 @@ impl Region {
             }
             return;
         }
-        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
         unsafe { self.start.add(byte as usize).cast::<[B; BLOCK]>().write_unaligned(values) }
     }
 
@@ -233,7 +233,7 @@ impl Region {
         if !self.is_plain::<B>(byte, step) {
             return self.set_each(byte, step, values);
         }
-        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
         unsafe {
             let to = self.start.add(byte as usize);
             for (lane, value) in values.into_iter().enumerate() {
@@ -256,7 +256,7 @@ impl Region {
         if !Self::are_below::<B>(self.plain, byte, to.len()) {
             return self.get_all_shared(byte, to);
         }
-        // SAFETY: the elements lie within, and nobody writes them meanwhile.
+        // SAFETY: the elements lie within, and no other thread writes them meanwhile.
         unsafe {
             let from = self.start.add(byte as usize).cast::<[B; BLOCK]>();
             for (nth, block) in to.iter().enumerate() {
@@ -290,7 +290,7 @@ impl Region {
         if !Self::are_below::<B>(self.plain, byte, from.len()) {
             return self.set_all_shared(byte, from);
         }
-        // SAFETY: the elements lie within, and nobody else touches them meanwhile.
+        // SAFETY: the elements lie within, and no other thread accesses them meanwhile.
         unsafe {
             let to = self.start.add(byte as usize).cast::<[B; BLOCK]>();
             for (nth, block) in from.iter().enumerate() {

@@ -95,7 +95,7 @@ mod vector {
     }
 }
 
-/// Other processors, where nobody calls this.
+/// Other processors, where this is never called.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod vector {
     /// # Safety

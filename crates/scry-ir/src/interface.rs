@@ -81,7 +81,7 @@ pub struct Immediates {
 /// `true` and `false` are for overrides of type `bool`, which accept 1 and 0 too.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OverrideValue {
-    /// A truth value.
+    /// A `bool`.
     Bool(bool),
     /// A number of any type.
     Number(f64),

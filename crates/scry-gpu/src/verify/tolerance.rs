@@ -29,7 +29,7 @@ impl Tolerance {
         Self { ulps: 0, atol, rtol }
     }
 
-    /// True if numbers that are so many ULPs apart agree. `apart` is their absolute difference and
+    /// Whether numbers agree that are `ulps` ULPs apart. `apart` is their absolute difference and
     /// the magnitude of the reference's, if both are finite floats.
     pub(super) fn allows(&self, ulps: u64, apart: Option<(f64, f64)>) -> bool {
         let close = |(apart, expected): (f64, f64)| apart <= self.atol + self.rtol * expected;

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_nobody_stored_are_no_translation() {
+    fn damaged_bytes_are_no_translation() {
         let bytes = translation(GridSource::Folded).to_bytes();
         for length in 0..bytes.len() {
             assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");

@@ -100,11 +100,11 @@ fn other_code_of_the_same_source_is_a_miss() {
     let cache = open(folder.path());
     let key = key("@compute fn main() {}");
     cache.store(&key, PLAIN, b"payload");
-    // As by a generator that was mended, without another version of the crate.
+    // As by a generator that was changed, without another version of the crate.
     for other in [&b"Generated"[..], b"generate", b"generated ", b""] {
-        let mended = Variant { part: Part::Compiled(other), ..PLAIN };
-        assert_eq!(cache.load(&key, mended), None);
-        cache.store(&key, mended, other.get(..3).unwrap_or(b"new"));
+        let changed = Variant { part: Part::Compiled(other), ..PLAIN };
+        assert_eq!(cache.load(&key, changed), None);
+        cache.store(&key, changed, other.get(..3).unwrap_or(b"new"));
     }
     assert_eq!(cache.load(&key, PLAIN).as_deref(), Some(&b"payload"[..]));
     let last = cache.load(&key, Variant { part: Part::Compiled(b""), ..PLAIN });
