@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::report;
+use crate::wgsl::report;
 
 /// A position in a WGSL source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

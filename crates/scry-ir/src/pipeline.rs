@@ -4,15 +4,16 @@ use naga::compact::{KeepUnused, compact};
 use naga::front::wgsl;
 use naga::{Module, Span};
 
-use crate::declarations::Declarations;
 use crate::program::{Inner, Options};
-use crate::report::Report;
-use crate::scan::Scanned;
-use crate::{Features, Outline};
-use crate::{
-    align, bitcasts, budget, calls, constant_shifts, cooperative, directives, entry, indices,
-    naga_error, overrides, reflect, types, uniformity, used, validate,
+use crate::spirv::naga::cooperative;
+use crate::wgsl::declarations::Declarations;
+use crate::wgsl::naga::scan::Scanned;
+use crate::wgsl::naga::{align, bitcasts, budget, calls, constant_shifts, diagnostics, indices};
+use crate::wgsl::report::Report;
+use crate::wgsl::{
+    directives, entry, overrides, reflect, type_layout, uniformity, used_features, validate,
 };
+use crate::{Features, Outline};
 
 /// A source that is right whichever of its entry points is run.
 struct Whole<'a> {
@@ -28,12 +29,12 @@ fn whole<'a>(source: &'a str, scanned: &'a Scanned) -> Result<Whole<'a>, Box<Rep
     budget::check(&declarations)?;
     let directives = directives::read(source, &scanned.tokens);
     let module = wgsl::parse_str(&directives.source).map_err(|e| {
-        let mut report = naga_error::parse(&e, source);
+        let mut report = diagnostics::parse(&e, source);
         let advice = bitcasts::advice(&report, &declarations);
         report.notes.extend(advice.into_iter().flatten().map(str::to_owned));
         Box::new(report)
     })?;
-    types::shallow(&module, &declarations)?;
+    type_layout::shallow(&module, &declarations)?;
     validate::workgroups(&module, &declarations)?;
     let info = validate::whole(&module)?;
     bitcasts::check(&module, &info, &declarations)?;
@@ -72,7 +73,7 @@ pub(crate) fn read(
     let module = overrides::apply(module, &values)?;
 
     align::check(&module, &declarations)?;
-    let features = used::features(&module, &enabled, options.features)?;
+    let features = used_features::features(&module, &enabled, options.features)?;
     let info = validate::kernel(&module, options.features)?;
     indices::check(&module, &info)?;
     uniformity::check(&module, &info)?;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use naga::valid::ModuleInfo;
 
-use crate::{Features, Interface, OverrideValue, ShaderError, guard, pipeline, scan};
+use crate::wgsl::naga::{guard, scan};
+use crate::{Features, Interface, OverrideValue, ShaderError, pipeline};
 
 /// How to read a source.
 #[derive(Debug, Clone)]

@@ -4,8 +4,9 @@ use naga::{Block, Expression, Statement};
 
 use super::frame::{Expr, Targets};
 use super::{Lower, MAX_DEPTH, too_complex};
+use crate::ShaderError;
 use crate::kir::{self, Label, Stmt};
-use crate::{ShaderError, handles};
+use crate::wgsl::naga::handles;
 
 impl<'m> Lower<'m> {
     /// Opens a block.

@@ -2,7 +2,7 @@
 
 use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, Module, Statement};
 
-use crate::handles;
+use crate::wgsl::naga::handles;
 
 /// What a pointer leads into.
 #[derive(Clone, Copy)]

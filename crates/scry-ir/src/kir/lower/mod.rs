@@ -45,7 +45,9 @@ use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};
 use crate::program::Inner;
-use crate::{Interface, Program, ShaderError, ShaderErrorKind, guard, handles, loops};
+use crate::spirv::naga::loops;
+use crate::wgsl::naga::{guard, handles};
+use crate::{Interface, Program, ShaderError, ShaderErrorKind};
 
 /// How to lower a program to the kernel IR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -12,8 +12,9 @@ mod values;
 
 use self::machine::Machine;
 use super::{KirOptions, lower};
+use crate::Program;
 use crate::kir::{Block, Kir, Stmt, optimise, verify};
-use crate::{Program, guard};
+use crate::wgsl::naga::guard;
 
 /// A kernel as it is before the passes over it.
 fn lowered(source: &str, checked: bool) -> Kir {

@@ -1,0 +1,8 @@
+//! SPIR-V of a program.
+
+pub(crate) mod naga;
+mod workarounds;
+mod write;
+
+pub use workarounds::SpirvWorkarounds;
+pub use write::{ControlFlow, FoldParams, GridSource, SpirvOptions, runnable_workgroups};

@@ -1,0 +1,22 @@
+//! Rewrites of naga's module before its SPIR-V writer gets it.
+//!
+//! All of it goes when naga goes.
+
+pub(crate) mod bits;
+pub(crate) mod bools;
+pub(crate) mod bounding;
+pub(crate) mod bytes;
+pub(crate) mod cooperative;
+pub(crate) mod cut_loops;
+pub(crate) mod divisions;
+pub(crate) mod fold;
+pub(crate) mod initial;
+pub(crate) mod integers;
+pub(crate) mod loops;
+pub(crate) mod mixes;
+pub(crate) mod nesting;
+pub(crate) mod numbers;
+pub(crate) mod pointers;
+pub(crate) mod rebuild;
+pub(crate) mod shifts;
+pub(crate) mod widen;

@@ -1,0 +1,287 @@
+//! A program as SPIR-V, through naga's writer.
+
+use std::borrow::Cow;
+
+use naga::back::spv;
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+use naga::valid::ModuleInfo;
+use naga::{Module, ResourceBinding};
+
+use crate::spirv::naga::{
+    bools, bounding, cooperative, cut_loops, fold, initial, integers, loops, mixes, nesting,
+    pointers, shifts, widen,
+};
+use crate::wgsl::naga::guard;
+use crate::wgsl::validate;
+use crate::{Features, Interface, Program, ShaderError, SpirvWorkarounds};
+
+/// How to write SPIR-V.
+///
+/// Every buffer of the interface is bound in descriptor set 0, at its index in
+/// [`Interface::bindings`](crate::Interface::bindings), whatever its WGSL group: gaps cost nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SpirvOptions {
+    /// SPIR-V version, (1, 3) or newer.
+    pub version: (u8, u8),
+    /// Clamp every index and bound every loop not proven finite. Off only for callers that vouch
+    /// for their kernel. A clamp needs something to stay within: the host binds no buffer smaller
+    /// than [`TypeLayout::min_binding_size`](crate::TypeLayout::min_binding_size).
+    pub checked: bool,
+    /// The device zeroes workgroup memory itself
+    /// (`VK_KHR_zero_initialize_workgroup_memory`); otherwise the kernel does.
+    pub native_workgroup_zeroing: bool,
+    /// Rewrite the kernel to run on a folded grid: one more uniform buffer, a [`FoldParams`], is
+    /// bound after the interface's last one.
+    pub folded: bool,
+    /// Rewrites for defects of the driver; none is needed by a driver that keeps to SPIR-V.
+    pub workarounds: SpirvWorkarounds,
+    /// Have the kernel report when a driver ended its loops early: one more storage buffer of
+    /// [`SpirvOptions::CUT_LOOPS_SIZE`] zeroed bytes is bound after all others, and its first word
+    /// is 1 after a launch in which an invocation could not have entered two more iterations.
+    pub reports_cut_loops: bool,
+}
+
+impl SpirvOptions {
+    /// Bytes of the buffer of [`SpirvOptions::reports_cut_loops`].
+    pub const CUT_LOOPS_SIZE: u32 = cut_loops::REPORT_SIZE;
+}
+
+/// How much control flow a kernel has, for drivers with a limit to that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ControlFlow {
+    /// The most iterations that all loops of an invocation make together, the one that only finds
+    /// that a loop is over included; `None` if no bound is known. A group of invocations that run
+    /// in lockstep makes no more.
+    pub most_iterations: Option<u64>,
+    /// Levels of nested conditions, or of nested loops if those are more, with calls replaced by
+    /// the function called, early returns by conditions, and cases of a `switch` one in the other.
+    pub depth: u32,
+}
+
+/// The grid of a folded launch, as the uniform buffer of a folded kernel holds it.
+///
+/// A launch of more workgroups on an axis than the device takes is laid out as rows of `width`
+/// physical workgroups along x, stacked along y and z. The kernel numbers its physical workgroups,
+/// leaves at once if it is in excess, and computes the ids that it would have had. That number has
+/// 32 bits: a launch has at most 2^32 - 1 workgroups in all, the excess ones in its rows included.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FoldParams {
+    /// Workgroups of the launch as the caller sees it, along x, y and z.
+    pub groups: [u32; 3],
+    /// Physical workgroups in a row, along x.
+    pub width: u32,
+    /// Physical rows along y.
+    pub height: u32,
+    /// Rows that hold any workgroup of the launch.
+    pub rows: u32,
+    /// Workgroups of the launch in the last of those rows.
+    pub last_row: u32,
+    /// Unused; keeps the size a multiple of 16 bytes.
+    pub padding: u32,
+}
+
+impl FoldParams {
+    /// The bytes, as the kernel's uniform buffer holds them.
+    #[must_use]
+    pub fn to_bytes(&self) -> [u8; 32] {
+        let [x, y, z] = self.groups;
+        let words = [x, y, z, self.width, self.height, self.rows, self.last_row, self.padding];
+        let mut bytes = [0; 32];
+        for (to, word) in bytes.chunks_exact_mut(4).zip(words) {
+            to.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+/// Where the code of a kernel reads its grid from. Each is a variant of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum GridSource {
+    /// From the device's own ids: the grid is that of the launch.
+    Native,
+    /// From a buffer that holds [`FoldParams`].
+    Folded,
+    /// From the workgroup counts of an indirect launch, in memory: the physical workgroups, whose
+    /// number does not depend on the counts, loop over [`runnable_workgroups`].
+    Counts,
+}
+
+/// Returns the workgroups along x, y and z that an indirect launch runs for the `counts` in memory,
+/// of a kernel with workgroups of `size` invocations.
+///
+/// These are the counts themselves, unless the invocations of an axis or all workgroups together
+/// are more than 2^32 - 1: then, as where a count is 0, nothing runs. The host has no part in an
+/// indirect launch, so there is no error. Every backend obeys this rule.
+#[must_use]
+pub fn runnable_workgroups(size: [u32; 3], counts: [u32; 3]) -> [u32; 3] {
+    let [x, y, z] = counts;
+    let total = x.checked_mul(y).and_then(|xy| xy.checked_mul(z));
+    let on_axes = counts.iter().zip(size).all(|(n, width)| n.checked_mul(width).is_some());
+    // A product with a zero in it may overflow before it is zero.
+    if counts.contains(&0) || total.is_none() || !on_axes { [0; 3] } else { counts }
+}
+
+impl Program {
+    /// Measures the kernel's control flow.
+    ///
+    /// # Errors
+    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
+    pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
+        let module = &self.inner().module;
+        guard::run(|| {
+            let most_iterations = loops::most_iterations(module);
+            Ok(ControlFlow { most_iterations, depth: nesting::depth(module) })
+        })
+    }
+
+    /// Writes the program as SPIR-V words, entry point named as in the source.
+    ///
+    /// # Errors
+    /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
+    /// kernel: their accesses cannot be clamped.
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of truth values in
+    /// workgroup memory that are loaded or stored as a whole.
+    /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
+    pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {
+        let inner = self.inner();
+        guard::run(|| write(&inner.module, &inner.info, &inner.interface, options))
+    }
+}
+
+fn write(
+    module: &Module,
+    info: &ModuleInfo,
+    interface: &Interface,
+    options: &SpirvOptions,
+) -> Result<Vec<u32>, ShaderError> {
+    let buffers = interface.bindings.iter();
+    let mut bindings: Vec<_> = buffers
+        .map(|buffer| ResourceBinding { group: buffer.group, binding: buffer.binding })
+        .collect();
+    let mut module = Cow::Borrowed(module);
+    rewrite(&mut module, info, options)?;
+    if options.folded {
+        let params = fold::fold(module.to_mut()).map_err(|what| {
+            ShaderError::compiler(format!("a folded grid cannot give the kernel {what}"))
+        })?;
+        bindings.push(params);
+    }
+    if options.reports_cut_loops {
+        bindings.push(cut_loops::report(module.to_mut()));
+    }
+    let changed = match &module {
+        Cow::Owned(changed) => Some(revalidate(changed)?),
+        Cow::Borrowed(_) => None,
+    };
+    let info = changed.as_ref().unwrap_or(info);
+    number(&mut module, &bindings);
+    let settings = settings(options);
+    let entry = spv::PipelineOptions {
+        shader_stage: naga::ShaderStage::Compute,
+        entry_point: interface.entry_point.clone(),
+    };
+    spv::write_vec(&module, info, &settings, Some(&entry)).map_err(|error| {
+        ShaderError::compiler(format!("the SPIR-V writer failed on this kernel: {error}"))
+    })
+}
+
+/// The passes, each only where the kernel needs it: most kernels are never copied. `info` is the
+/// validator's of the module as it comes in.
+fn rewrite(
+    module: &mut Cow<'_, Module>,
+    info: &ModuleInfo,
+    options: &SpirvOptions,
+) -> Result<(), ShaderError> {
+    let mut info = Cow::Borrowed(info);
+    if widen::needed(module, &info) {
+        widen::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    let workarounds = options.workarounds;
+    if workarounds.contains(SpirvWorkarounds::EXPAND_MIX) && mixes::needed(module) {
+        mixes::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if workarounds.contains(SpirvWorkarounds::WORKGROUP_BOOL_AS_U32) && bools::needed(module) {
+        bools::apply(module.to_mut(), &info)?;
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if workarounds.contains(SpirvWorkarounds::STORE_INITIAL_VECTORS) && initial::needed(module) {
+        initial::apply(module.to_mut(), &info);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if integers::needed(module, &info, workarounds) {
+        integers::apply(module.to_mut(), &info, workarounds);
+        info = Cow::Owned(revalidate(module)?);
+    }
+    if shifts::needed(module, &info) {
+        shifts::apply(module.to_mut(), &info);
+    }
+    if options.checked && cooperative::used(module) {
+        return Err(cooperative::unchecked_only());
+    }
+    if pointers::needed(module) {
+        pointers::apply(module.to_mut());
+    }
+    if options.checked {
+        let verdicts = loops::verdicts(module);
+        if verdicts.iter().flatten().any(|proven| !proven) {
+            bounding::apply(module.to_mut(), &verdicts);
+        }
+    }
+    Ok(())
+}
+
+/// Checks a module that was rewritten; what the kernel uses was settled when it was read.
+fn revalidate(module: &Module) -> Result<ModuleInfo, ShaderError> {
+    validate::kernel(module, Features::all()).map_err(|report| {
+        let error = report.render("");
+        ShaderError::compiler(format!("the kernel was rewritten wrongly: {}", error.message))
+    })
+}
+
+/// Gives the bindings their numbers in set 0, in order. A map of them, for the writer, would be as
+/// much code to build as the rest of this file.
+fn number(module: &mut Cow<'_, Module>, bindings: &[ResourceBinding]) {
+    let at = |binding| ResourceBinding { group: 0, binding };
+    if bindings.iter().zip(0..).all(|(old, number)| *old == at(number)) {
+        return;
+    }
+    for (_, variable) in module.to_mut().global_variables.iter_mut() {
+        let place = bindings.iter().zip(0..).find(|(old, _)| variable.binding == Some(**old));
+        if let Some((_, number)) = place {
+            variable.binding = Some(at(number));
+        }
+    }
+}
+
+fn settings(options: &SpirvOptions) -> spv::Options<'static> {
+    let policy =
+        if options.checked { BoundsCheckPolicy::Restrict } else { BoundsCheckPolicy::Unchecked };
+    let zeroing = if options.native_workgroup_zeroing {
+        spv::ZeroInitializeWorkgroupMemoryMode::Native
+    } else {
+        spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
+    };
+    spv::Options {
+        lang_version: options.version,
+        flags: spv::WriterFlags::DEBUG,
+        // Each has its number.
+        fake_missing_bindings: true,
+        bounds_check_policies: BoundsCheckPolicies {
+            index: policy,
+            buffer: policy,
+            image_load: policy,
+            binding_array: policy,
+        },
+        zero_initialize_workgroup_memory: zeroing,
+        // The loops that need it have been bounded one by one.
+        force_loop_bounding: false,
+        // Divisors have been guarded one by one.
+        emit_int_div_checks: false,
+        // Only shader inputs and outputs would need it, and kernels have none of 16 bits.
+        use_storage_input_output_16: false,
+        ..spv::Options::default()
+    }
+}

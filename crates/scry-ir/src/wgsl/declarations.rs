@@ -1,0 +1,157 @@
+//! The module-scope declarations of a source, found in its tokens: what the steps need that
+//! naga's module does not tell.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use naga::Span;
+
+use crate::wgsl::lex::{Kind, Token};
+
+/// The declarations at module scope.
+pub(crate) struct Declarations<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) tokens: &'a [Token],
+    /// The tokens of the initialiser of each `const`.
+    pub(crate) constants: BTreeMap<&'a str, Range<usize>>,
+    /// The same of every `const` within a function; of one name there may be several.
+    pub(crate) local_constants: BTreeMap<&'a str, Vec<Range<usize>>>,
+    /// The tokens of the type that each `alias` stands for.
+    pub(crate) aliases: BTreeMap<&'a str, Range<usize>>,
+    /// The tokens between the braces of each `struct`.
+    pub(crate) structs: BTreeMap<&'a str, Range<usize>>,
+    /// The name of each `fn`, and the tokens between its braces; in source order.
+    pub(crate) functions: Vec<(&'a str, Range<usize>)>,
+}
+
+impl<'a> Declarations<'a> {
+    /// Finds the declarations.
+    pub(crate) fn new(source: &'a str, tokens: &'a [Token]) -> Self {
+        let mut outline = Self {
+            source,
+            tokens,
+            constants: BTreeMap::new(),
+            local_constants: BTreeMap::new(),
+            aliases: BTreeMap::new(),
+            structs: BTreeMap::new(),
+            functions: Vec::new(),
+        };
+        let mut at = 0;
+        while at < tokens.len() {
+            at = outline.declaration(at);
+        }
+        outline
+    }
+
+    /// The text of a token; empty past the end.
+    pub(crate) fn text(&self, at: usize) -> &'a str {
+        self.tokens.get(at).map_or("", |token| token.text(self.source))
+    }
+
+    /// The place of a function's name.
+    pub(crate) fn function(&self, name: &str) -> Option<Span> {
+        let (_, body) = self.functions.iter().find(|(n, _)| *n == name)?;
+        let at = (0..body.start).rev().find(|at| self.text(*at) == "fn")? + 1;
+        let token = self.tokens.get(at)?;
+        Some(Span::new(token.start, token.end))
+    }
+
+    /// The place of the first token with that text; of the first token of all if there is none.
+    pub(crate) fn first(&self, text: &str) -> Span {
+        let hit = self.tokens.iter().find(|token| token.text(self.source) == text);
+        hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
+    }
+
+    /// Reads what starts at `at`; where to go on.
+    fn declaration(&mut self, at: usize) -> usize {
+        let name = self.text(at + 1);
+        match self.text(at) {
+            "const" => {
+                let value = self.initialiser(at);
+                let next = value.end;
+                self.constants.insert(name, value);
+                next
+            }
+            "alias" => {
+                let value = self.initialiser(at);
+                let next = value.end;
+                self.aliases.insert(name, value);
+                next
+            }
+            "struct" | "fn" => {
+                let open = self.find(at, "{");
+                let close = self.close(open);
+                let body = (open + 1).min(close)..close;
+                if self.text(at) == "fn" {
+                    self.add_local_constants(body.clone());
+                    self.functions.push((name, body));
+                } else {
+                    self.structs.insert(name, body);
+                }
+                close + 1
+            }
+            _ => at + 1,
+        }
+    }
+
+    fn add_local_constants(&mut self, body: Range<usize>) {
+        for at in body {
+            if self.text(at) == "const" {
+                let (name, value) = (self.text(at + 1), self.initialiser(at));
+                self.local_constants.entry(name).or_default().push(value);
+            }
+        }
+    }
+
+    /// The tokens between the `=` and the `;` of the declaration at `at`. One without an end stops
+    /// where no initialiser can go on, so that a heap of them is not read over and over.
+    fn initialiser(&self, at: usize) -> Range<usize> {
+        let stops = |i: &usize| matches!(self.text(*i), ";" | "const" | "{" | "}");
+        let end = (at + 1..self.tokens.len()).find(stops).unwrap_or(self.tokens.len());
+        let equals = (at..end).find(|i| self.text(*i) == "=").unwrap_or(end);
+        (equals + 1).min(end)..end
+    }
+
+    /// The next token with that text, from `at`.
+    fn find(&self, at: usize, text: &str) -> usize {
+        let hit = self.tokens[at..].iter().position(|token| token.text(self.source) == text);
+        hit.map_or(self.tokens.len(), |offset| at + offset)
+    }
+
+    /// The bracket that closes the one at `open`.
+    pub(crate) fn close(&self, open: usize) -> usize {
+        let mut depth = 0usize;
+        for at in open..self.tokens.len() {
+            match self.tokens[at].kind {
+                Kind::Open => depth += 1,
+                Kind::Close if depth <= 1 => return at,
+                Kind::Close => depth -= 1,
+                _ => {}
+            }
+        }
+        self.tokens.len()
+    }
+
+    /// The value of a plain number, or of a constant that is one.
+    pub(crate) fn plain_value(&self, tokens: Range<usize>) -> Option<u64> {
+        let (mut range, mut hops) = (tokens, 0);
+        while range.len() == 1 && hops < 16 {
+            let text = self.text(range.start);
+            if self.tokens[range.start].kind == Kind::Number {
+                return number(text);
+            }
+            range = self.constants.get(text)?.clone();
+            hops += 1;
+        }
+        None
+    }
+}
+
+/// The value of an integer literal.
+fn number(text: &str) -> Option<u64> {
+    let text = text.trim_end_matches(['u', 'i', 'l']);
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}

@@ -1,0 +1,16 @@
+//! From WGSL text to a module that has been checked, and to the interface of its kernel.
+
+pub(crate) mod advice;
+pub(crate) mod declarations;
+pub(crate) mod directives;
+pub(crate) mod entry;
+pub(crate) mod lex;
+pub(crate) mod naga;
+pub(crate) mod outline;
+pub(crate) mod overrides;
+pub(crate) mod reflect;
+pub(crate) mod report;
+pub(crate) mod type_layout;
+pub(crate) mod uniformity;
+pub(crate) mod used_features;
+pub(crate) mod validate;

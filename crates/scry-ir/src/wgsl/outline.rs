@@ -1,0 +1,95 @@
+//! What a source declares, whichever of its entry points is run.
+
+use crate::wgsl::naga::{guard, scan};
+use crate::{Override, OverrideValue, ShaderError, pipeline};
+
+/// The entry points and overrides of a source: what there is to choose before a
+/// [`Program`](crate::Program) is made of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outline {
+    /// Names of the compute entry points, in source order.
+    pub entry_points: Vec<String>,
+    /// Every override, in source order, with its default where that is a plain number.
+    pub overrides: Vec<Override>,
+    /// Names of the overrides that have no default: a program needs values for those that its
+    /// entry point uses.
+    pub without_default: Vec<String>,
+}
+
+impl Outline {
+    /// Reads a source.
+    ///
+    /// # Errors
+    /// A [`ShaderError`] that shows the place in the source, for what is wrong whichever entry
+    /// point is chosen and whatever the overrides are.
+    pub fn read(source: &str) -> Result<Self, ShaderError> {
+        let scanned = scan::scan(source).map_err(|report| report.render(source))?;
+        guard::run_with_stack(scanned.stack, || {
+            pipeline::outline(source, &scanned).map_err(|report| report.render(source))
+        })
+    }
+
+    /// The values to read a program with: those `given` that the source declares, and 1 for every
+    /// override that has neither a default nor a given value. Gives the names of the latter too.
+    /// For tools that look at kernels without running them.
+    #[must_use]
+    pub fn assume(
+        &self,
+        given: &[(String, OverrideValue)],
+    ) -> (Vec<(String, OverrideValue)>, Vec<String>) {
+        let mut values = Vec::new();
+        for (key, value) in given {
+            if self.overrides.iter().any(|declared| declared.answers_to(key)) {
+                values.push((key.clone(), *value));
+            }
+        }
+        let mut assumed = Vec::new();
+        for name in &self.without_default {
+            let declared = self.overrides.iter().find(|declared| declared.name == *name);
+            if !given.iter().any(|(key, _)| declared.is_some_and(|d| d.answers_to(key))) {
+                values.push((name.clone(), 1.into()));
+                assumed.push(name.clone());
+            }
+        }
+        (values, assumed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "
+        override width: u32;
+        @id(7) override height: u32;
+        override radius: u32 = 3u;
+        override area: u32 = width * height;
+        @compute @workgroup_size(width) fn first() {}
+        @compute @workgroup_size(height, radius, area) fn second() {}
+        @vertex fn other() -> @builtin(position) vec4f { return vec4f(); }";
+
+    #[test]
+    fn entry_points_and_overrides_are_listed_in_source_order() {
+        let outline = Outline::read(SOURCE).unwrap();
+        assert_eq!(outline.entry_points, ["first", "second"]);
+        let names: Vec<&str> = outline.overrides.iter().map(|o| o.name.as_str()).collect();
+        assert_eq!(names, ["width", "height", "radius", "area"]);
+        assert_eq!(outline.overrides[2].value, Some(3.0));
+        assert_eq!(outline.without_default, ["width", "height"]);
+    }
+
+    #[test]
+    fn what_is_missing_is_assumed_to_be_one() {
+        let outline = Outline::read(SOURCE).unwrap();
+        let given = [("7".to_owned(), 5.into()), ("elsewhere".to_owned(), 2.into())];
+        let (values, assumed) = outline.assume(&given);
+        assert_eq!(values, [("7".to_owned(), 5.into()), ("width".to_owned(), 1.into())]);
+        assert_eq!(assumed, ["width"]);
+    }
+
+    #[test]
+    fn a_source_that_is_wrong_throughout_is_refused() {
+        let error = Outline::read("fn f() { let x = ; }").unwrap_err();
+        assert_eq!(error.location.map(|at| at.line), Some(1));
+    }
+}

@@ -1,0 +1,248 @@
+//! `override` declarations: the values given for them are checked, then put in.
+
+use std::collections::BTreeMap;
+
+use naga::back::PipelineConstants;
+use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
+use naga::valid::{EntryPointError, ModuleInfo, ValidationError};
+use naga::{Expression, Literal, Module, Scalar, ScalarKind, Span, TypeInner};
+
+use crate::similar_names::nearest;
+use crate::wgsl::naga::diagnostics;
+use crate::wgsl::report::Report;
+use crate::wgsl::validate::MAX_WORKGROUP;
+use crate::{Override, OverrideValue, ShaderErrorKind};
+
+/// The overrides that a source declares.
+pub(crate) struct Declared {
+    list: Vec<Declaration>,
+}
+
+struct Declaration {
+    name: String,
+    id: Option<u16>,
+    scalar: Scalar,
+    span: Span,
+    has_default: bool,
+    /// The default, where it is a plain number.
+    default: Option<f64>,
+}
+
+impl Declaration {
+    /// The key by which naga knows the override.
+    fn key(&self) -> String {
+        self.id.map_or_else(|| self.name.clone(), |id| id.to_string())
+    }
+
+    fn spelled(&self) -> String {
+        match self.id {
+            Some(id) => format!("`{}` (@id({id}))", self.name),
+            None => format!("`{}`", self.name),
+        }
+    }
+}
+
+/// The values given, by naga's key.
+pub(crate) type Values = BTreeMap<String, f64>;
+
+impl Declared {
+    /// Lists the named overrides of a module, in source order.
+    pub(crate) fn collect(module: &Module) -> Self {
+        let mut list = Vec::new();
+        for (handle, declaration) in module.overrides.iter() {
+            let span = module.overrides.get_span(handle);
+            if let TypeInner::Scalar(scalar) = module.types[declaration.ty].inner
+                && let Some(name) = declaration.name.clone()
+            {
+                list.push(Declaration {
+                    name,
+                    id: declaration.id,
+                    scalar,
+                    span,
+                    has_default: declaration.init.is_some(),
+                    default: declaration.init.and_then(|init| plain_number(module, init)),
+                });
+            }
+        }
+        list.sort_by_key(|d| d.span.to_range().map_or(usize::MAX, |range| range.start));
+        Self { list }
+    }
+
+    /// Checks the values given.
+    pub(crate) fn resolve(&self, given: &[(String, OverrideValue)]) -> Result<Values, Box<Report>> {
+        let mut values = Values::default();
+        for (key, value) in given {
+            let declaration = self.find(key)?;
+            let value = check(declaration, *value)?;
+            let key = declaration.key();
+            if values.contains_key(&key) {
+                let name = declaration.spelled();
+                return Err(refuse(format!("override {name} is given twice"), declaration));
+            }
+            values.insert(key, value);
+        }
+        Ok(values)
+    }
+
+    fn find(&self, key: &str) -> Result<&Declaration, Box<Report>> {
+        let id: Option<u16> = key.parse().ok();
+        let hit = |d: &&Declaration| d.name == key || (d.id.is_some() && d.id == id);
+        self.list.iter().find(hit).ok_or_else(|| {
+            let names: Vec<String> = self.list.iter().take(16).map(Declaration::spelled).collect();
+            let mut message = format!("no override `{key}`: the source declares ");
+            match names.is_empty() {
+                true => message.push_str("none"),
+                false => message.push_str(&names.join(", ")),
+            }
+            if let Some(near) = nearest(key, self.list.iter().map(|it| it.name.as_str())) {
+                message.push_str(&format!("; did you mean `{near}`?"));
+            }
+            Box::new(Report::new(ShaderErrorKind::Override, message))
+        })
+    }
+
+    /// The overrides as the interface tells them.
+    pub(crate) fn into_interface(self, values: &Values) -> Vec<Override> {
+        self.list
+            .into_iter()
+            .map(|d| Override {
+                value: values.get(&d.key()).copied().or(d.default),
+                ty: type_name(d.scalar),
+                name: d.name,
+                id: d.id,
+            })
+            .collect()
+    }
+}
+
+/// The value of an initialiser that is a plain number or bool.
+fn plain_number(module: &Module, init: naga::Handle<Expression>) -> Option<f64> {
+    let Expression::Literal(literal) = module.global_expressions[init] else {
+        return None;
+    };
+    match literal {
+        Literal::F64(v) => Some(v),
+        Literal::F32(v) => Some(v.into()),
+        Literal::F16(v) => Some(v.into()),
+        Literal::U16(v) => Some(v.into()),
+        Literal::I16(v) => Some(v.into()),
+        Literal::U32(v) => Some(v.into()),
+        Literal::I32(v) => Some(v.into()),
+        Literal::Bool(v) => Some(v.into()),
+        Literal::U64(_) | Literal::I64(_) => None,
+        Literal::AbstractInt(_) | Literal::AbstractFloat(_) => None,
+    }
+}
+
+fn type_name(scalar: Scalar) -> String {
+    let letter = match scalar.kind {
+        ScalarKind::Bool => return "bool".into(),
+        ScalarKind::Sint | ScalarKind::AbstractInt => 'i',
+        ScalarKind::Uint => 'u',
+        ScalarKind::Float | ScalarKind::AbstractFloat => 'f',
+    };
+    format!("{letter}{}", u32::from(scalar.width) * 8)
+}
+
+/// The value as a number. Refuses one that the override's type cannot hold.
+fn check(declaration: &Declaration, given: OverrideValue) -> Result<f64, Box<Report>> {
+    let scalar = declaration.scalar;
+    let (name, ty) = (declaration.spelled(), type_name(scalar));
+    let is = |what: String| {
+        let message = format!("override {name} of type {ty} cannot be {given}: {what}");
+        Err(refuse(message, declaration))
+    };
+    let value = match given {
+        OverrideValue::Number(value) => value,
+        OverrideValue::Bool(value) if scalar.kind == ScalarKind::Bool => return Ok(value.into()),
+        OverrideValue::Bool(_) => return is("give a number".into()),
+    };
+    if !value.is_finite() {
+        return is("the value must be finite".into());
+    }
+    let bits = i32::from(scalar.width) * 8;
+    let (low, high) = match (scalar.kind, scalar.width) {
+        (ScalarKind::Bool, _) if value == 0.0 || value == 1.0 => return Ok(value),
+        (ScalarKind::Bool, _) => return is("give true or false, or 0 or 1".into()),
+        (ScalarKind::Float, 2) => (-65504.0, 65504.0),
+        (ScalarKind::Float, 4) => (-f64::from(f32::MAX), f64::from(f32::MAX)),
+        (ScalarKind::Float, _) => return Ok(value),
+        (ScalarKind::Sint, _) => (-2f64.powi(bits - 1), 2f64.powi(bits - 1) - 1.0),
+        _ => (0.0, 2f64.powi(bits) - 1.0),
+    };
+    if scalar.kind != ScalarKind::Float && value.fract() != 0.0 {
+        return is("the value must be a whole number".into());
+    }
+    if value < low || value > high {
+        return is(match scalar.kind {
+            ScalarKind::Float => format!("the type holds {low:e} to {high:e}"),
+            _ => format!("the type holds {low} to {high}"),
+        });
+    }
+    Ok(value)
+}
+
+fn refuse(message: String, declaration: &Declaration) -> Box<Report> {
+    let report = Report::new(ShaderErrorKind::Override, message);
+    Box::new(report.at(declaration.span, "declared here"))
+}
+
+/// The names of the overrides that must be given a value.
+pub(crate) fn without_default(module: &Module) -> Vec<String> {
+    let overrides = module.overrides.iter().map(|(_, declared)| declared);
+    let required = overrides.filter(|declared| declared.init.is_none());
+    required.filter_map(|declared| declared.name.clone()).collect()
+}
+
+/// Puts the values into a pruned module; refuses it if one that it needs is missing.
+pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Report>> {
+    if module.overrides.is_empty() {
+        return Ok(module);
+    }
+    let declared = Declared::collect(&module);
+    let missing = |d: &&Declaration| !d.has_default && !values.contains_key(&d.key());
+    if let Some(declaration) = declared.list.iter().find(missing) {
+        let (name, ty) = (declaration.spelled(), type_name(declaration.scalar));
+        let message = format!("override {name} of type {ty} has no default and no value is given");
+        return Err(refuse(message, declaration));
+    }
+    let keys = declared.list.iter().map(Declaration::key);
+    let constants: PipelineConstants =
+        keys.filter_map(|key| values.get(&key).map(|value| (key, *value))).collect();
+    let unused = ModuleInfo::default();
+    let (module, _) =
+        process_overrides(&module, &unused, None, &constants).map_err(|error| explain(&error))?;
+    Ok(module.into_owned())
+}
+
+/// What naga says of values that fit their types, but not the kernel.
+fn explain(error: &PipelineConstantError) -> Box<Report> {
+    Box::new(match error {
+        PipelineConstantError::ValidationError(error) if is_about_workgroups(error.as_inner()) => {
+            let message = format!(
+                "the overrides make a dimension of @workgroup_size larger than {MAX_WORKGROUP}"
+            );
+            Report::new(ShaderErrorKind::Override, message)
+        }
+        PipelineConstantError::ValidationError(error) => {
+            let mut report = diagnostics::validation(error);
+            report.kind = ShaderErrorKind::Override;
+            report.note("note: the kernel is invalid with the values of its overrides")
+        }
+        PipelineConstantError::NegativeWorkgroupSize => Report::new(
+            ShaderErrorKind::Override,
+            "the overrides make a dimension of @workgroup_size zero, negative or no integer",
+        ),
+        other => Report::new(
+            ShaderErrorKind::Override,
+            format!("the kernel is invalid with the values of its overrides: {other}"),
+        ),
+    })
+}
+
+fn is_about_workgroups(error: &ValidationError) -> bool {
+    let ValidationError::EntryPoint { source, .. } = error else {
+        return false;
+    };
+    matches!(source, EntryPointError::OutOfRangeWorkgroupSize)
+}

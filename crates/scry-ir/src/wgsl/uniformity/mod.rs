@@ -1,0 +1,163 @@
+//! Refuses barriers that only some invocations of a workgroup may reach.
+//!
+//! A barrier in control flow that is not uniform is undefined behaviour on GPUs, and a shader error
+//! in WGSL. This is WGSL's analysis of uniformity: each function becomes a graph in which values
+//! and control flow depend on each other (`walk.rs`, `values.rs`, `variables.rs`), and no barrier
+//! may depend on anything that differs between invocations (`graph.rs`). Calls are analysed through
+//! a summary of the called function (`summary.rs`), so that the work grows with the size of the
+//! source, not with the number of calls.
+//!
+//! It accepts every kernel that WGSL accepts, and some more: buffers that the kernel never writes
+//! are read-only however they are declared, and each member of a structure of builtins is judged on
+//! its own.
+//!
+//! Barriers and `workgroupUniformLoad` need the whole workgroup, cooperative matrices the whole
+//! subgroup. Operations on the values of a subgroup are well defined for those lanes that are
+//! there; they need all lanes only if the source asks for that by
+//! `diagnostic(error, subgroup_uniformity);`.
+
+mod graph;
+mod report;
+mod summary;
+#[cfg(test)]
+mod tests;
+mod values;
+mod variables;
+mod walk;
+
+use graph::{Graph, Kind, Node};
+use naga::diagnostic_filter::{FilterableTriggeringRule, Severity};
+use naga::valid::{GlobalUse, ModuleInfo};
+use naga::{Barrier, Block, EntryPoint, Expression, Function, Module, Statement, TypeInner};
+use summary::Summary;
+use walk::{Context, Walk};
+
+use crate::wgsl::naga::handles;
+use crate::wgsl::report::Report;
+
+/// Assignments that are looked at where ways meet, of all functions together: a bound on the time
+/// and the memory that hostile sources take.
+const BUDGET: usize = 1 << 23;
+
+/// Checks a kernel. `info` is the validator's of this very module.
+pub(crate) fn check(module: &Module, info: &ModuleInfo) -> Result<(), Box<Report>> {
+    let needs_any =
+        |function: &&Function| needs_any(function, asks_for_subgroups(module, function));
+    if !handles::functions(module).iter().any(needs_any) {
+        return Ok(());
+    }
+    let [entry] = &module.entry_points[..] else { return Ok(()) };
+    let uses = info.get_entry_point(0);
+    let written = module.global_variables.iter();
+    let written = written
+        .map(|(global, _)| uses[global].intersects(GlobalUse::WRITE | GlobalUse::ATOMIC))
+        .collect();
+    let mut context = Context { module, written, summaries: Vec::new() };
+    let mut budget = BUDGET;
+    for (handle, function) in module.functions.iter() {
+        let walk = called(&context, function, budget);
+        budget = walk.variables.left();
+        if budget == 0 {
+            return Err(report::too_complex(module.functions.get_span(handle)));
+        }
+        report::judge(&walk)?;
+        let summary = Summary::of(&walk);
+        context.summaries.push(summary);
+    }
+    let walk = launched(&context, entry, budget);
+    if walk.variables.left() == 0 {
+        return Err(report::too_complex(naga::Span::UNDEFINED));
+    }
+    report::judge(&walk)
+}
+
+/// Walks through a function for all that it may be given.
+fn called<'a>(context: &'a Context<'a>, function: &'a Function, budget: usize) -> Walk<'a> {
+    let mut graph = Graph::new();
+    let count = function.arguments.len() as u32;
+    let inputs: Vec<Node> = (0..=2 * count).map(|at| graph.add(Kind::Input(at))).collect();
+    let (values, contents) = inputs[1..].split_at(count as usize);
+    let mut walk = Walk::new(context, function, graph, contents.to_vec(), budget);
+    walk.subgroup_operations = asks_for_subgroups(context.module, function);
+    for (handle, expression) in function.expressions.iter() {
+        if let Expression::FunctionArgument(at) = *expression {
+            walk.values[handle.index()] = values[at as usize];
+        }
+    }
+    walk.run(inputs[0]);
+    walk
+}
+
+/// Walks through the entry point.
+fn launched<'a>(context: &'a Context<'a>, entry: &'a EntryPoint, budget: usize) -> Walk<'a> {
+    let function = &entry.function;
+    let mut walk = Walk::new(context, function, Graph::new(), Vec::new(), budget);
+    walk.is_entry = true;
+    walk.subgroup_operations = asks_for_subgroups(context.module, function);
+    for (handle, expression) in function.expressions.iter() {
+        let Expression::FunctionArgument(at) = *expression else { continue };
+        let argument = &function.arguments[at as usize];
+        let place = function.expressions.get_span(handle);
+        let mut nodes = Vec::new();
+        if let Some(binding) = &argument.binding {
+            nodes.push(values::builtin(&mut walk.graph, binding, place));
+        } else if let TypeInner::Struct { members, .. } = &context.module.types[argument.ty].inner {
+            for binding in members.iter().filter_map(|member| member.binding.as_ref()) {
+                nodes.push(values::builtin(&mut walk.graph, binding, place));
+            }
+        }
+        walk.values[handle.index()] = walk.graph.join(&nodes);
+    }
+    walk.run(Node::UNIFORM);
+    walk
+}
+
+/// Whether the source wants the subgroup operations of a function in uniform control flow only: the
+/// innermost `diagnostic` of that rule decides.
+fn asks_for_subgroups(module: &Module, function: &Function) -> bool {
+    let mut next = function.diagnostic_filter_leaf;
+    while let Some(handle) = next {
+        let node = &module.diagnostic_filters[handle];
+        if let FilterableTriggeringRule::Unknown(name) = &node.inner.triggering_rule
+            && &**name == "subgroup_uniformity"
+        {
+            return node.inner.new_severity == Severity::Error;
+        }
+        next = node.parent;
+    }
+    false
+}
+
+/// Whether something in a function has to be in uniform control flow.
+fn needs_any(function: &Function, subgroup_operations: bool) -> bool {
+    let mut expressions = function.expressions.iter();
+    expressions.any(|(_, expression)| {
+        matches!(
+            expression,
+            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. }
+        )
+    }) || block_needs_any(&function.body, subgroup_operations)
+}
+
+fn block_needs_any(block: &Block, subgroup_operations: bool) -> bool {
+    block.iter().any(|statement| match statement {
+        Statement::ControlBarrier(barrier) => subgroup_operations || *barrier != Barrier::SUB_GROUP,
+        Statement::WorkGroupUniformLoad { .. } | Statement::CooperativeStore { .. } => true,
+        Statement::SubgroupBallot { .. }
+        | Statement::SubgroupGather { .. }
+        | Statement::SubgroupCollectiveOperation { .. } => subgroup_operations,
+        Statement::Block(inner) => block_needs_any(inner, subgroup_operations),
+        Statement::If { accept, reject, .. } => {
+            block_needs_any(accept, subgroup_operations)
+                || block_needs_any(reject, subgroup_operations)
+        }
+        Statement::Switch { cases, .. } => {
+            cases.iter().any(|case| block_needs_any(&case.body, subgroup_operations))
+        }
+        Statement::Loop { body, continuing, .. } => {
+            block_needs_any(body, subgroup_operations)
+                || block_needs_any(continuing, subgroup_operations)
+        }
+        _ => false,
+    })
+}

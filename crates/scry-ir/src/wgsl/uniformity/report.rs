@@ -1,0 +1,127 @@
+//! What is said of an operation that not all invocations may reach.
+
+use naga::{Module, Span};
+
+use super::graph::{Kind, Origin, Scope, Search, Source};
+use super::summary::{Need, Requirement};
+use super::walk::Walk;
+use crate::ShaderErrorKind;
+use crate::wgsl::report::Report;
+
+/// Refuses the first operation of a function that needs something uniform which is not.
+pub(super) fn judge(walk: &Walk<'_>) -> Result<(), Box<Report>> {
+    let scopes = walk.graph.scopes();
+    let mut needed = walk.requirements.iter();
+    match needed.find(|needed| scopes[needed.node.index()] > needed.scope) {
+        Some(needed) => Err(refuse(walk, needed)),
+        None => Ok(()),
+    }
+}
+
+fn refuse(walk: &Walk<'_>, needed: &Requirement) -> Box<Report> {
+    let (mut condition, mut source) = (None, None);
+    Search::new(&walk.graph).from(needed.node, &mut |search, met| match walk.graph.kind(met) {
+        Kind::Source(found) if found.scope > needed.scope => {
+            (condition, source) = (search.condition(met), Some(found));
+            true
+        }
+        _ => false,
+    });
+    let condition = needed.way.or(condition);
+    let name = needed.site.name;
+    let (whole, all) = match needed.scope {
+        Scope::Subgroup => ("subgroup", "all lanes of a subgroup"),
+        _ => ("workgroup", "all invocations of a workgroup"),
+    };
+    let (message, label) = match needed.need {
+        Need::Reached => (
+            format!(
+                "{} is not in uniform control flow: some invocations of a {whole} may reach it \
+                 while others do not",
+                spelled(name)
+            ),
+            format!("{all} must get here together"),
+        ),
+        Need::NoAlias => (
+            "two pointers to one variable are given to a function that writes through one of them"
+                .to_owned(),
+            "WGSL forbids such aliases".to_owned(),
+        ),
+        Need::Pointer => (
+            format!("the pointer of `{name}` may differ between the invocations of a {whole}"),
+            format!("{all} must give the same pointer"),
+        ),
+    };
+    let mut report = Report::new(ShaderErrorKind::Validation, message);
+    report = report.at(needed.site.place, label);
+    if let Some(call) = needed.call {
+        report = report.at(call, "called here");
+    }
+    if let Some(condition) = condition {
+        report = report.at(condition, format!("may differ between the invocations of a {whole}"));
+    }
+    if let Some(source) = source {
+        report = explain(walk.context.module, report, source, condition);
+    }
+    Box::new(report.note(help(needed)))
+}
+
+fn spelled(name: &str) -> String {
+    if name.contains(' ') { name.to_owned() } else { format!("`{name}`") }
+}
+
+fn help(needed: &Requirement) -> &'static str {
+    match (needed.need, needed.scope) {
+        (Need::Reached, Scope::Subgroup) => {
+            "help: move it to where all lanes get, or let the condition depend only on what is the \
+             same for a subgroup: `subgroup_id`, `workgroup_id`, uniforms, buffers that are only \
+             read"
+        }
+        (Need::Reached, _) => {
+            "help: move it to where all invocations get, or let the condition depend only on what \
+             is the same for a workgroup: `workgroup_id`, `num_workgroups`, uniforms, buffers that \
+             are only read, `workgroupUniformLoad`"
+        }
+        (Need::NoAlias, _) => "help: copy the variable, and give a pointer to the copy",
+        (Need::Pointer, _) => {
+            "help: index by what is the same for a workgroup, or load the element without \
+             `workgroupUniformLoad` after a `workgroupBarrier()`"
+        }
+    }
+}
+
+/// Adds where the difference comes from: a place of its own, or a note.
+fn explain(module: &Module, report: Report, source: Source, condition: Option<Span>) -> Report {
+    let text = match source.origin {
+        Origin::Builtin if source.scope == Scope::Subgroup => {
+            "this builtin differs between subgroups".to_owned()
+        }
+        Origin::Builtin => "this builtin differs between invocations".to_owned(),
+        Origin::Memory(global) => {
+            let name = module.global_variables[global].name.as_deref().unwrap_or("the variable");
+            format!("invocations may read different values here, as `{name}` can be written")
+        }
+        Origin::Private => "a private variable is read here: it may differ".to_owned(),
+        Origin::Atomic => "an atomic operation may give each invocation another result".to_owned(),
+        Origin::Exchange => "a subgroup operation gives different results".to_owned(),
+        Origin::Alias => "two pointers to one variable are passed here".to_owned(),
+        Origin::Other => "this may differ between invocations".to_owned(),
+    };
+    let range = |span: Span| span.to_range().unwrap_or(0..0);
+    let place = range(source.place);
+    let shown = condition
+        .map(range)
+        .is_some_and(|shown| shown.start <= place.start && place.end <= shown.end);
+    if shown || !source.place.is_defined() {
+        return report.note(format!("note: {text}").replace(" here", ""));
+    }
+    report.at(source.place, text)
+}
+
+/// A function in which too many ways meet.
+pub(super) fn too_complex(function: Span) -> Box<Report> {
+    let message = "too many variables change on too many ways through the kernel to tell whether \
+                   its barriers are in uniform control flow";
+    let report = Report::new(ShaderErrorKind::TooComplex, message).at(function, "this function");
+    Box::new(report.note("help: split it into functions, or declare variables where they are used"))
+}

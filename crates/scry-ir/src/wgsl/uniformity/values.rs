@@ -1,0 +1,216 @@
+//! What values depend on: expressions and the results of calls.
+
+use naga::{
+    AddressSpace, Binding, BuiltIn, Expression, Function, Handle, Module, Span, StorageAccess,
+    TypeInner,
+};
+
+use super::graph::{Graph, Kind, Node, Origin, Scope};
+use super::summary::{Dependence, Need, Requirement, Site};
+use super::walk::{Expr, Root, Walk};
+use crate::wgsl::naga::handles;
+
+impl<'a> Walk<'a> {
+    /// Evaluates an expression where its statement stands.
+    pub(super) fn evaluate(&mut self, expression: Expr, flow: Node) {
+        let place = self.function.expressions.get_span(expression);
+        let other = |walk: &mut Self| walk.graph.source(Scope::Invocation, place, Origin::Other);
+        let value = match self.function.expressions[expression] {
+            Expression::Load { pointer } => self.load(pointer, place),
+            Expression::AccessIndex { base, index } => match self.member(base, index) {
+                Some(binding) => builtin(&mut self.graph, binding, place),
+                None => self.values[base.index()],
+            },
+            // The length of a buffer is the same for the whole launch.
+            Expression::ArrayLength(_) => Node::UNIFORM,
+            Expression::CooperativeLoad { ref data, .. } => {
+                let name = if data.row_major { "coopLoadT" } else { "coopLoad" };
+                self.require(Scope::Subgroup, Need::Reached, flow, Site { place, name });
+                self.operands(expression)
+            }
+            Expression::CooperativeMultiplyAdd { .. } => {
+                let site = Site { place, name: "coopMultiplyAdd" };
+                self.require(Scope::Subgroup, Need::Reached, flow, site);
+                self.operands(expression)
+            }
+            Expression::ImageSample { .. }
+            | Expression::ImageLoad { .. }
+            | Expression::Derivative { .. }
+            | Expression::RayQueryVertexPositions { .. }
+            | Expression::RayQueryGetIntersection { .. } => other(self),
+            _ => self.operands(expression),
+        };
+        self.values[expression.index()] = value;
+    }
+
+    /// What depends on all operands of an expression.
+    fn operands(&mut self, expression: Expr) -> Node {
+        let mut operands = Vec::new();
+        let mut copy = self.function.expressions[expression].clone();
+        handles::in_expression(&mut copy, &mut |operand| {
+            operands.push(self.values[operand.index()]);
+        });
+        self.graph.join(&operands)
+    }
+
+    /// The binding of a member of an argument, if the entry point has it as a structure.
+    fn member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
+        let Expression::FunctionArgument(at) = self.function.expressions[base] else { return None };
+        // A called function is given what its caller likes, whatever its members are declared as.
+        if !self.is_entry {
+            return None;
+        }
+        let ty = self.function.arguments[at as usize].ty;
+        match &self.context.module.types[ty].inner {
+            TypeInner::Struct { members, .. } => members.get(index as usize)?.binding.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn load(&mut self, pointer: Expr, place: Span) -> Node {
+        let indices = self.values[pointer.index()];
+        match self.roots[pointer.index()] {
+            Root::Variable(variable) => {
+                let held = self.variables.get(variable);
+                self.graph.join(&[held, indices])
+            }
+            Root::Global(global) if self.is_read_only(global) => indices,
+            Root::Global(global) => {
+                self.graph.source(Scope::Invocation, place, Origin::Memory(global))
+            }
+            Root::None => self.graph.source(Scope::Invocation, place, Origin::Private),
+        }
+    }
+
+    /// Whether nobody writes a variable while the kernel runs.
+    fn is_read_only(&self, global: Handle<naga::GlobalVariable>) -> bool {
+        match self.context.module.global_variables[global].space {
+            AddressSpace::Uniform | AddressSpace::Immediate => true,
+            AddressSpace::Storage { access } => {
+                !access.contains(StorageAccess::STORE) || !self.context.written[global.index()]
+            }
+            _ => false,
+        }
+    }
+
+    /// A call: what the function needs uniform is needed here, and its results depend on the
+    /// arguments and on the control flow of the call.
+    pub(super) fn call(
+        &mut self,
+        callee: Handle<Function>,
+        arguments: &[Expr],
+        result: Option<Expr>,
+        call: Span,
+        flow: Node,
+    ) {
+        let context = self.context;
+        let summary = &context.summaries[callee.index()];
+        let given = self.given(callee, arguments, call, flow);
+        for needed in &summary.requirements {
+            let node = given[needed.input as usize];
+            if node != Node::UNIFORM {
+                self.requirements.push(Requirement {
+                    node,
+                    scope: needed.scope,
+                    need: needed.need,
+                    site: needed.site,
+                    way: needed.way,
+                    call: Some(call),
+                });
+            }
+        }
+        if let Some(result) = result {
+            self.values[result.index()] = self.outcome(&summary.result, &given);
+        }
+        for (argument, content) in arguments.iter().zip(&summary.contents) {
+            if let Some(content) = content {
+                let value = self.outcome(content, &given);
+                self.assign(*argument, value, Node::UNIFORM);
+            }
+        }
+    }
+
+    /// The node of each input of a function.
+    fn given(
+        &mut self,
+        callee: Handle<Function>,
+        arguments: &[Expr],
+        call: Span,
+        flow: Node,
+    ) -> Vec<Node> {
+        let context = self.context;
+        let summary = &context.summaries[callee.index()];
+        let mut given = vec![flow];
+        given.extend(arguments.iter().map(|argument| self.values[argument.index()]));
+        for (at, argument) in arguments.iter().enumerate() {
+            let root = self.roots[argument.index()];
+            let Root::Variable(variable) = root else {
+                given.push(Node::UNIFORM);
+                continue;
+            };
+            // The walk through the function takes pointers for distinct: a write through one is
+            // not seen through another.
+            let is_alias = |other: usize| {
+                let is_written = summary.contents[other].is_some();
+                other != at && is_written && self.roots[arguments[other].index()] == root
+            };
+            if (0..arguments.len()).any(is_alias) {
+                let alias = self.graph.source(Scope::Invocation, call, Origin::Alias);
+                let site = Site { place: call, name: "this call" };
+                self.require(Scope::Workgroup, Need::NoAlias, alias, site);
+            }
+            given.push(self.variables.get(variable));
+        }
+        given
+    }
+
+    /// What a result of a function depends on, for these inputs.
+    fn outcome(&mut self, dependence: &Dependence, given: &[Node]) -> Node {
+        let inputs = dependence.inputs.iter().map(|input| given[*input as usize]);
+        let mut nodes: Vec<Node> = inputs.collect();
+        if let Some(source) = dependence.source {
+            nodes.push(self.graph.add(Kind::Source(source)));
+        }
+        self.graph.join(&nodes)
+    }
+}
+
+/// A builtin value.
+pub(super) fn builtin(graph: &mut Graph, binding: &Binding, place: Span) -> Node {
+    let scope = match binding {
+        Binding::BuiltIn(
+            BuiltIn::WorkGroupId
+            | BuiltIn::NumWorkGroups
+            | BuiltIn::WorkGroupSize
+            | BuiltIn::NumSubgroups
+            | BuiltIn::SubgroupSize,
+        ) => return Node::UNIFORM,
+        Binding::BuiltIn(BuiltIn::SubgroupId) => Scope::Subgroup,
+        _ => Scope::Invocation,
+    };
+    graph.source(scope, place, Origin::Builtin)
+}
+
+/// What each expression of a function leads to, if it is a pointer.
+pub(super) fn roots(module: &Module, function: &Function) -> Vec<Root> {
+    let locals = function.local_variables.len() as u32;
+    let mut roots: Vec<Root> = Vec::with_capacity(function.expressions.len());
+    for (_, expression) in function.expressions.iter() {
+        roots.push(match *expression {
+            Expression::LocalVariable(local) => Root::Variable(Walk::local(local)),
+            Expression::GlobalVariable(global) => Root::Global(global),
+            Expression::FunctionArgument(at) => {
+                let ty = function.arguments[at as usize].ty;
+                match module.types[ty].inner.pointer_space() {
+                    Some(AddressSpace::Function) => Root::Variable(locals + at),
+                    _ => Root::None,
+                }
+            }
+            Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
+                roots[base.index()]
+            }
+            _ => Root::None,
+        });
+    }
+    roots
+}

@@ -1,0 +1,280 @@
+//! Which optional features a pruned module uses, and whether it is a compute kernel at all.
+
+use naga::{
+    AddressSpace, Barrier, Binding, Block, BuiltIn, Expression, Function, Handle, Literal, Module,
+    Scalar, ScalarKind, Span, Statement, Type, TypeInner,
+};
+
+use crate::wgsl::naga::handles;
+use crate::wgsl::report::Report;
+use crate::{Features, ShaderErrorKind};
+
+/// The features that the module uses: those of its directives, and those of everything that the
+/// entry point reaches.
+///
+/// # Errors
+/// Textures and the like; a feature that is not among those allowed.
+pub(crate) fn features(
+    module: &Module,
+    directives: &[(Features, Span)],
+    allowed: Features,
+) -> Result<Features, Box<Report>> {
+    compute_only(module)?;
+    let mut scan = Scan { module, found: directives.to_vec() };
+    scan.types();
+    scan.expressions(&module.global_expressions);
+    for function in handles::functions(module) {
+        scan.function(function);
+    }
+    let used = scan.found.iter().fold(Features::empty(), |all, (one, _)| all | *one);
+    let missing = used.difference(allowed);
+    if missing.is_empty() {
+        return Ok(used);
+    }
+    let message = format!("the kernel uses features that the device does not have: {missing}");
+    let mut report = Report::new(ShaderErrorKind::Unsupported(missing), message);
+    for name in missing.iter() {
+        let uses = scan.found.iter().filter(|(f, span)| f.intersects(name) && span.is_defined());
+        let first = uses.min_by_key(|(_, span)| span.to_range().map(|range| range.start));
+        if let Some((_, span)) = first {
+            report = report.at(*span, format!("{name} is used here"));
+        }
+    }
+    Err(Box::new(report))
+}
+
+struct Scan<'a> {
+    module: &'a Module,
+    found: Vec<(Features, Span)>,
+}
+
+impl Scan<'_> {
+    /// Remembers a use; of the uses of one set of features only the first with a place.
+    fn add(&mut self, features: Features, span: Span) {
+        if features.is_empty() {
+            return;
+        }
+        let known = self.found.iter_mut().find(|(known, _)| *known == features);
+        match known {
+            Some((_, place)) if !place.is_defined() => *place = span,
+            Some(_) => {}
+            None => self.found.push((features, span)),
+        }
+    }
+
+    fn types(&mut self) {
+        let spans = self.type_spans();
+        for (handle, ty) in self.module.types.iter() {
+            let span = spans[handle.index()];
+            self.add(of_type(&ty.inner), span);
+            if let TypeInner::Struct { members, .. } = &ty.inner {
+                for member in members {
+                    self.binding(member.binding.as_ref(), span);
+                }
+            }
+        }
+    }
+
+    /// The place of each type: its declaration, else the first variable whose type contains it.
+    fn type_spans(&self) -> Vec<Span> {
+        let module = self.module;
+        let declared = module.types.iter().map(|(handle, _)| module.types.get_span(handle));
+        let mut spans: Vec<Span> = declared.collect();
+        let mut fill = |ty: Handle<Type>, span: Span| {
+            if !spans[ty.index()].is_defined() {
+                spans[ty.index()] = span;
+            }
+        };
+        for (handle, global) in module.global_variables.iter() {
+            fill(global.ty, module.global_variables.get_span(handle));
+        }
+        for function in handles::functions(module) {
+            for (handle, local) in function.local_variables.iter() {
+                fill(local.ty, function.local_variables.get_span(handle));
+            }
+        }
+        // Parts stand before the types that they are part of.
+        for (handle, ty) in module.types.iter().collect::<Vec<_>>().into_iter().rev() {
+            let whole = spans[handle.index()];
+            let mut fill = |part: Handle<Type>| {
+                if !spans[part.index()].is_defined() {
+                    spans[part.index()] = whole;
+                }
+            };
+            match &ty.inner {
+                TypeInner::Array { base, .. } | TypeInner::Pointer { base, .. } => fill(*base),
+                TypeInner::Struct { members, .. } => members.iter().for_each(|m| fill(m.ty)),
+                _ => {}
+            }
+        }
+        spans
+    }
+
+    fn binding(&mut self, binding: Option<&Binding>, span: Span) {
+        if let Some(Binding::BuiltIn(
+            BuiltIn::NumSubgroups
+            | BuiltIn::SubgroupId
+            | BuiltIn::SubgroupSize
+            | BuiltIn::SubgroupInvocationId,
+        )) = binding
+        {
+            self.add(Features::SUBGROUPS, span);
+        }
+    }
+
+    fn expressions(&mut self, arena: &naga::Arena<Expression>) {
+        for (handle, expression) in arena.iter() {
+            self.add(of_expression(expression), arena.get_span(handle));
+        }
+    }
+
+    fn function(&mut self, function: &Function) {
+        for argument in &function.arguments {
+            self.binding(argument.binding.as_ref(), self.span_of(argument.ty));
+        }
+        self.expressions(&function.expressions);
+        self.block(&function.body);
+    }
+
+    fn span_of(&self, ty: Handle<Type>) -> Span {
+        self.module.types.get_span(ty)
+    }
+
+    fn block(&mut self, block: &Block) {
+        for (statement, span) in block.span_iter() {
+            match statement {
+                Statement::SubgroupBallot { .. }
+                | Statement::SubgroupGather { .. }
+                | Statement::SubgroupCollectiveOperation { .. } => {
+                    self.add(Features::SUBGROUPS, *span);
+                }
+                Statement::ControlBarrier(barrier) | Statement::MemoryBarrier(barrier)
+                    if barrier.contains(Barrier::SUB_GROUP) =>
+                {
+                    self.add(Features::SUBGROUPS, *span);
+                }
+                Statement::CooperativeStore { .. } => {
+                    self.add(Features::COOPERATIVE_MATRIX, *span);
+                }
+                Statement::Block(block) => self.block(block),
+                Statement::If { accept, reject, .. } => {
+                    self.block(accept);
+                    self.block(reject);
+                }
+                Statement::Switch { cases, .. } => {
+                    for case in cases {
+                        self.block(&case.body);
+                    }
+                }
+                Statement::Loop { body, continuing, .. } => {
+                    self.block(body);
+                    self.block(continuing);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn of_scalar(scalar: Scalar) -> Features {
+    match (scalar.kind, scalar.width) {
+        (ScalarKind::Float, 2) => Features::F16,
+        (ScalarKind::Float, 8) => Features::F64,
+        (ScalarKind::Sint | ScalarKind::Uint, 2) => Features::I16,
+        (ScalarKind::Sint | ScalarKind::Uint, 8) => Features::I64,
+        _ => Features::empty(),
+    }
+}
+
+fn of_type(ty: &TypeInner) -> Features {
+    match *ty {
+        TypeInner::Scalar(scalar)
+        | TypeInner::Vector { scalar, .. }
+        | TypeInner::Matrix { scalar, .. }
+        | TypeInner::ValuePointer { scalar, .. } => of_scalar(scalar),
+        TypeInner::Atomic(scalar) => match (scalar.kind, scalar.width) {
+            (ScalarKind::Float, 4) => Features::F32_ATOMICS,
+            (_, 8) => of_scalar(scalar) | Features::I64_ATOMICS,
+            _ => of_scalar(scalar),
+        },
+        TypeInner::CooperativeMatrix { scalar, .. } => {
+            of_scalar(scalar) | Features::COOPERATIVE_MATRIX
+        }
+        _ => Features::empty(),
+    }
+}
+
+/// Every value of a wide or narrow scalar comes from a type of the module, a literal or a
+/// conversion; types are scanned on their own.
+fn of_expression(expression: &Expression) -> Features {
+    match *expression {
+        Expression::Literal(literal) => match literal {
+            Literal::F64(_) => Features::F64,
+            Literal::F16(_) => Features::F16,
+            Literal::U64(_) | Literal::I64(_) => Features::I64,
+            Literal::U16(_) | Literal::I16(_) => Features::I16,
+            _ => Features::empty(),
+        },
+        Expression::As { kind, convert: Some(width), .. } => of_scalar(Scalar { kind, width }),
+        Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. } => {
+            Features::SUBGROUPS
+        }
+        Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
+            Features::COOPERATIVE_MATRIX
+        }
+        _ => Features::empty(),
+    }
+}
+
+/// Refuses textures, samplers, acceleration structures and arrays of bindings.
+fn compute_only(module: &Module) -> Result<(), Box<Report>> {
+    for (handle, global) in module.global_variables.iter() {
+        let odd_space = match global.space {
+            AddressSpace::TaskPayload => Some("task payload"),
+            AddressSpace::RayPayload | AddressSpace::IncomingRayPayload => Some("ray payload"),
+            _ => None,
+        };
+        if let Some(what) = odd_space.or_else(|| opaque(&module.types[global.ty].inner)) {
+            let span = module.global_variables.get_span(handle);
+            return Err(refuse(global.name.as_deref(), what, span));
+        }
+    }
+    for function in handles::functions(module) {
+        for (handle, local) in function.local_variables.iter() {
+            if let Some(what) = opaque(&module.types[local.ty].inner) {
+                let span = function.local_variables.get_span(handle);
+                return Err(refuse(local.name.as_deref(), what, span));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a type is called that compute kernels do not have.
+fn opaque(ty: &TypeInner) -> Option<&'static str> {
+    use naga::{ImageClass, ImageDimension};
+    Some(match *ty {
+        TypeInner::Sampler { comparison: true } => "sampler_comparison",
+        TypeInner::Sampler { .. } => "sampler",
+        TypeInner::AccelerationStructure { .. } => "acceleration_structure",
+        TypeInner::RayQuery { .. } => "ray_query",
+        TypeInner::BindingArray { .. } => "binding_array",
+        TypeInner::Image { dim, class, .. } => match (class, dim) {
+            (ImageClass::Storage { .. }, _) => "storage texture",
+            (ImageClass::Depth { .. }, _) => "depth texture",
+            (ImageClass::External, _) => "external texture",
+            (ImageClass::Sampled { .. }, ImageDimension::D1) => "texture_1d",
+            (ImageClass::Sampled { .. }, ImageDimension::D2) => "texture_2d",
+            (ImageClass::Sampled { .. }, ImageDimension::D3) => "texture_3d",
+            (ImageClass::Sampled { .. }, ImageDimension::Cube) => "texture_cube",
+        },
+        _ => return None,
+    })
+}
+
+fn refuse(name: Option<&str>, what: &str, span: Span) -> Box<Report> {
+    let name = name.unwrap_or("a variable");
+    let message = format!("`{name}` is a {what}: kernels have buffers only");
+    let report = Report::new(ShaderErrorKind::NotCompute, message).at(span, what);
+    Box::new(report.note("help: pass the data in a storage buffer, `array<u32>` or `array<f32>`"))
+}

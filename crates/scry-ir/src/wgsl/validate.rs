@@ -1,0 +1,132 @@
+//! Validation: the whole module by WGSL's rules, then the kernel by the features asked for.
+
+use naga::valid::{
+    Capabilities, EntryPointError, ModuleInfo, ValidationError, ValidationFlags, Validator,
+};
+use naga::{AddressSpace, ArraySize, GlobalVariable, Handle, TypeInner};
+
+use crate::wgsl::declarations::Declarations;
+use crate::wgsl::naga::diagnostics;
+use crate::wgsl::report::Report;
+use crate::{Features, ShaderErrorKind};
+
+/// The naga capabilities that stand for a set of features. Immediates, and the conversions between
+/// `f32` and packed 16-bit floats, are always there.
+fn capabilities(features: Features) -> Capabilities {
+    const MAP: [(Features, Capabilities); 8] = [
+        (Features::F16, Capabilities::SHADER_FLOAT16),
+        (Features::F64, Capabilities::FLOAT64),
+        (Features::I64, Capabilities::SHADER_INT64),
+        (Features::I16, Capabilities::SHADER_INT16),
+        (Features::SUBGROUPS, Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER)),
+        (Features::F32_ATOMICS, Capabilities::SHADER_FLOAT32_ATOMIC),
+        (
+            Features::I64_ATOMICS,
+            Capabilities::SHADER_INT64_ATOMIC_ALL_OPS
+                .union(Capabilities::SHADER_INT64_ATOMIC_MIN_MAX),
+        ),
+        (Features::COOPERATIVE_MATRIX, Capabilities::COOPERATIVE_MATRIX),
+    ];
+    MAP.into_iter().filter(|(feature, _)| features.contains(*feature)).fold(
+        Capabilities::IMMEDIATES | Capabilities::SHADER_FLOAT16_IN_FLOAT32,
+        |all, (_, capability)| all | capability,
+    )
+}
+
+/// Checks everything in a module, whatever capability it needs, so that an error of the source is
+/// told as such and code that the kernel does not reach is checked too.
+pub(crate) fn whole(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
+    immediates(module)?;
+    run(module, Capabilities::all())
+}
+
+/// Bytes of immediates that the validator can account for, one bit for each word. No device takes
+/// more.
+const MOST_IMMEDIATES: u64 = 256;
+
+/// Refuses immediates on which the validator would overflow.
+fn immediates(module: &naga::Module) -> Result<(), Box<Report>> {
+    let globals = module.global_variables.iter();
+    for (handle, global) in globals.filter(|(_, global)| global.space == AddressSpace::Immediate) {
+        let size = match module.types[global.ty].inner {
+            TypeInner::Struct { span, .. } => u64::from(span),
+            TypeInner::Array { size: ArraySize::Constant(len), stride, .. } => {
+                u64::from(len.get()) * u64::from(stride)
+            }
+            // Scalars, vectors and matrices are smaller; all else the validator refuses.
+            _ => 0,
+        };
+        if size > MOST_IMMEDIATES {
+            let name = global.name.as_deref().unwrap_or("");
+            let message = format!(
+                "`{name}` is a var<immediate> of {size} bytes, and no device takes more than \
+                 {MOST_IMMEDIATES} (max_immediates)"
+            );
+            let report = Report::new(ShaderErrorKind::Validation, message);
+            let report = report.at(module.global_variables.get_span(handle), "too large");
+            return Err(Box::new(report.note("help: put parameters into a var<uniform> buffer")));
+        }
+    }
+    Ok(())
+}
+
+/// Checks the pruned module of a kernel with exactly the features asked for.
+pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<ModuleInfo, Box<Report>> {
+    run(module, capabilities(features))
+}
+
+/// Uniformity is checked by [`uniformity`](crate::wgsl::uniformity): naga has no rule for barriers,
+/// and takes local variables and `subgroup_id` for non-uniform where matrices are used.
+fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
+    let flags = ValidationFlags::all().difference(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
+    Validator::new(flags, capabilities).validate(module).map_err(|error| match error.as_inner() {
+        ValidationError::EntryPoint {
+            source: EntryPointError::BindingCollision(variable), ..
+        } => collision(module, *variable),
+        _ => Box::new(diagnostics::validation(&error)),
+    })
+}
+
+/// Two variables of one entry point in one place.
+fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Report> {
+    let globals = &module.global_variables;
+    let name = globals[variable].name.as_deref().unwrap_or("");
+    let place = globals[variable].binding;
+    let (group, binding) = place.map_or((0, 0), |place| (place.group, place.binding));
+    let message =
+        format!("`{name}` shares @group({group}) @binding({binding}) with another variable");
+    let mut report = Report::new(ShaderErrorKind::Validation, message);
+    report = report.at(globals.get_span(variable), "used by the kernel");
+    for (handle, global) in globals.iter() {
+        if handle != variable && global.binding == place {
+            report = report.at(globals.get_span(handle), "in the same place");
+        }
+    }
+    Box::new(report.note("help: give each variable that one entry point uses its own @binding"))
+}
+
+/// No device runs workgroups of more invocations than this on an axis, and naga takes none.
+pub(crate) const MAX_WORKGROUP: u32 = 1 << 14;
+
+/// Refuses workgroups without invocations, and those larger than any device could run.
+pub(crate) fn workgroups(
+    module: &naga::Module,
+    outline: &Declarations<'_>,
+) -> Result<(), Box<Report>> {
+    for entry in &module.entry_points {
+        let [x, y, z] = entry.workgroup_size;
+        let fixed = entry.workgroup_size_overrides.is_none();
+        let compute = entry.stage == naga::ShaderStage::Compute;
+        if compute && fixed && ![x, y, z].iter().all(|size| (1..=MAX_WORKGROUP).contains(size)) {
+            let name = &entry.name;
+            let message = format!(
+                "`{name}` has workgroups of {x} × {y} × {z} invocations: each must be from 1 to \
+                 {MAX_WORKGROUP}"
+            );
+            let report = Report::new(ShaderErrorKind::Validation, message);
+            let place = outline.function(name).unwrap_or_default();
+            return Err(Box::new(report.at(place, "this entry point")));
+        }
+    }
+    Ok(())
+}
