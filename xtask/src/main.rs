@@ -21,7 +21,7 @@ usage: cargo xtask COMMAND
                    in target/full
   miri             runs a selection of the tests under Miri
   tidy             checks the budgets and rules of the sources; names each breach by file and line
-  size [--peers]   prints the ledger; with --peers, builds beside wgpu and checks the limits
+  size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
                    without cargo
   sabotage [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and

@@ -47,9 +47,9 @@ pub(crate) fn run(only: &[&str]) -> Result<()> {
 
 /// What became of a wrong result.
 enum Verdict {
-    /// So many tests were run, and not all passed.
+    /// This number of tests was run, and not all passed.
     Noticed(usize),
-    /// All of so many tests passed.
+    /// All of this number of tests passed.
     Unnoticed(usize),
     /// No test has the operator.
     Unreached,
@@ -87,7 +87,7 @@ impl Suite {
         let mut command = Command::new(&self.program);
         // With one thread the harness runs tests on its own, which has no test's name.
         command.current_dir(&self.folder).arg("--test-threads=2").env("SCRY_DEVICE", "cpu");
-        // Nobody reads what failing tests say.
+        // The output of failing tests is not read.
         command.env("RUST_BACKTRACE", "0").stdout(Stdio::null()).stderr(Stdio::null());
         command
     }
@@ -99,7 +99,7 @@ impl Suite {
         command.env("SCRY_SABOTAGE_LOG", &log).stdout(Stdio::inherit());
         let status = command.status().context("the conformance suite could not be started")?;
         let text = fs::read_to_string(&log).unwrap_or_default();
-        // What is left over matters to nobody.
+        // A log file that is left over does no harm.
         let _ = fs::remove_file(&log);
         ensure!(status.success(), "the conformance suite fails without sabotage");
         ensure!(!text.is_empty(), "no test compiled a kernel for the CPU device");

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::{peers, repo, tidy};
 
-/// Prints the ledger; with `peers`, builds beside wgpu, and fails above the weight limits.
+/// Prints the project's sizes; with `peers`, builds beside wgpu, and fails above the limits.
 pub(crate) fn run(peers: bool) -> Result<()> {
     let root = repo::root();
     let sources = tidy::project_sources(&root)?;
