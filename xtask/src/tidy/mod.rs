@@ -2,9 +2,11 @@
 
 mod faults;
 mod paths;
+mod prose;
 mod rules;
 mod shape;
 mod source;
+mod vocabulary;
 mod walls;
 
 use std::fmt;
@@ -69,6 +71,7 @@ pub(crate) fn run() -> Result<()> {
     rules::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
     faults::check(&root, &sources, &mut findings)?;
+    vocabulary::check(&root, &files, &sources, &mut findings)?;
     walls::check(&root, &sources, &mut findings)?;
     let mut findings = excuse(findings, EXCEPTIONS);
     findings.sort();
