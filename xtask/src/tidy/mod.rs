@@ -1,6 +1,8 @@
 //! `cargo xtask tidy`: the rules of the sources, each breach named by file and line.
 
+mod cycles;
 mod faults;
+mod imports;
 mod paths;
 mod prose;
 mod rules;
@@ -69,6 +71,7 @@ pub(crate) fn run() -> Result<()> {
     let (sources, mut findings) = sources(&root, &files)?;
     shape::check(&sources, &mut findings);
     rules::check(&sources, &mut findings);
+    cycles::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
     faults::check(&root, &sources, &mut findings)?;
     vocabulary::check(&root, &files, &sources, &mut findings)?;

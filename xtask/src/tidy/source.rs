@@ -47,6 +47,11 @@ impl Source {
         in_tests || self.tests.iter().any(|range| range.contains(&line))
     }
 
+    /// The tokens of the file.
+    pub(super) fn tokens(&self) -> TokenStream {
+        self.tokens.clone()
+    }
+
     /// Calls `visit` with each token and those that follow it on its level, on every level.
     pub(super) fn for_each(&self, mut visit: impl FnMut(&[TokenTree])) {
         for_each(self.tokens.clone(), &mut visit);

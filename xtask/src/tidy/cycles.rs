@@ -1,0 +1,118 @@
+//! Cycles of files that import from each other: at most three files of a crate.
+//!
+//! A cycle is a strongly connected component of the graph whose edges [`imports`] finds.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::imports;
+use super::{Finding, Source};
+
+/// The most files of a cycle.
+const FILES_MAX: usize = 3;
+
+/// Crates with larger cycles, and the number of files of the largest one. It only goes down.
+const LARGER: [(&str, usize); 4] = [
+    ("crates/scry-cpu", 12),
+    ("crates/scry-gpu", 44),
+    ("crates/scry-ir", 4),
+    ("crates/scry-ptx", 8),
+];
+
+/// Finds cycles that are too large, and entries of [`LARGER`] that are needed no more.
+pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
+    compare(&LARGER, sources, findings);
+}
+
+fn compare(larger: &[(&str, usize)], sources: &[Source], findings: &mut Vec<Finding>) {
+    let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
+    for source in sources.iter().filter(|source| !source.is_test(1)) {
+        if let Some((name, _)) = source.path.split_once("/src/") {
+            crates.entry(name).or_default().push(source);
+        }
+    }
+    for (name, sources) in &crates {
+        let listed = larger.iter().find(|(listed, _)| listed == name);
+        let mut excused = false;
+        for cycle in cycles(&imports::edges(sources)) {
+            let paths: Vec<&str> = cycle.iter().map(|file| &*sources[*file].path).collect();
+            let count = paths.len();
+            excused |= count > FILES_MAX;
+            if count > listed.map_or(FILES_MAX, |(_, most)| *most) {
+                let what = format!(
+                    "{count} files import from each other, at most {FILES_MAX} may: {}",
+                    paths.join(", ")
+                );
+                findings.push(Finding::new(paths[0], 1, "cycles", what));
+            }
+        }
+        if listed.is_some() && !excused {
+            let what = format!("{name} has no large cycle any more: drop it from LARGER");
+            findings.push(Finding::new("xtask/src/tidy/cycles.rs", 1, "cycles", what));
+        }
+    }
+}
+
+/// Strongly connected components of more than one file.
+fn cycles(edges: &[BTreeSet<usize>]) -> Vec<Vec<usize>> {
+    let reached: Vec<BTreeSet<usize>> = (0..edges.len()).map(|file| reached(edges, file)).collect();
+    let component = |file: usize| -> Vec<usize> {
+        reached[file].iter().copied().filter(|other| reached[*other].contains(&file)).collect()
+    };
+    let first = |(file, component): &(usize, Vec<usize>)| component.first() == Some(file);
+    let components = (0..edges.len()).map(|file| (file, component(file))).filter(first);
+    components.map(|(_, component)| component).filter(|component| component.len() > 1).collect()
+}
+
+/// The files that a file imports from, and those that they import from, and so on.
+fn reached(edges: &[BTreeSet<usize>], file: usize) -> BTreeSet<usize> {
+    let (mut reached, mut next) = (BTreeSet::new(), vec![file]);
+    while let Some(file) = next.pop() {
+        next.extend(edges[file].iter().filter(|other| reached.insert(**other)));
+    }
+    reached
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Files that import from the next one each, the last from the first.
+    fn ring(files: u32) -> Vec<Source> {
+        let file = |nth| {
+            let text = format!("use crate::f{}::T;", (nth + 1) % files);
+            Source::parse(&format!("c/src/f{nth}.rs"), text).unwrap()
+        };
+        let root = Source::parse("c/src/lib.rs", "use crate::f0::T;".to_owned()).unwrap();
+        (0..files).map(file).chain([root]).collect()
+    }
+
+    fn found(larger: &[(&str, usize)], sources: &[Source]) -> Vec<String> {
+        let mut findings = Vec::new();
+        compare(larger, sources, &mut findings);
+        findings.into_iter().map(|finding| finding.what).collect()
+    }
+
+    #[test]
+    fn a_cycle_of_four_files_is_found() {
+        let files = "c/src/f0.rs, c/src/f1.rs, c/src/f2.rs, c/src/f3.rs";
+        let expected = format!("4 files import from each other, at most 3 may: {files}");
+        assert_eq!(found(&[], &ring(4)), [expected]);
+    }
+
+    #[test]
+    fn a_cycle_of_three_files_passes() {
+        assert!(found(&[], &ring(3)).is_empty());
+    }
+
+    #[test]
+    fn a_listed_crate_may_not_have_a_larger_cycle() {
+        assert!(found(&[("c", 5)], &ring(5)).is_empty());
+        assert_eq!(found(&[("c", 5)], &ring(6)).len(), 1);
+    }
+
+    #[test]
+    fn a_listed_crate_without_a_large_cycle_is_found() {
+        let left = found(&[("c", 5)], &ring(3));
+        assert_eq!(left, ["c has no large cycle any more: drop it from LARGER"]);
+    }
+}
