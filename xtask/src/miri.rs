@@ -10,8 +10,12 @@ use crate::repo;
 /// Tests by the start of their names, and how many schedules of threads each is run with. Those of
 /// kernels that race are told by their own names.
 const SELECTION: [(&str, &[&str], u32); 3] = [
-    ("scry-ir", &["kir::verify::tests::structure::a_", "kir::facts::tests::values"], 1),
-    ("scry-cpu", &["miri_", "memory::tests::", "claims::tests::each", "stop::"], 1),
+    ("scry-ir", &["kir::verify::tests::structure::a_", "kir::uniformity::tests::values"], 1),
+    (
+        "scry-cpu",
+        &["miri_", "memory::tests::", "scheduling::tests::each", "cancellation::tests::"],
+        1,
+    ),
     ("scry-cpu", &["tests::races::miri_everybody", "tests::races::miri_scattered"], 4),
 ];
 

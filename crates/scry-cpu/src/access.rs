@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 use crate::Span;
 use crate::lanes::{BLOCK, Bits, Block, Tier};
-use crate::wide;
-use crate::words::Plain;
+use crate::strided::Plain;
+use crate::vector_atomics;
 
 /// A binding of a running kernel.
 #[derive(Debug, Clone, Copy)]
@@ -277,7 +277,7 @@ impl Region {
                 // them atomically.
                 unsafe {
                     let from = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
-                    wide::load(from, block, self.wide);
+                    vector_atomics::load(from, block, self.wide);
                 }
             }
         }
@@ -309,7 +309,7 @@ impl Region {
                 // SAFETY: as where they are read.
                 unsafe {
                     let to = self.start.add(byte as usize + nth * size_of::<[B; BLOCK]>());
-                    wide::store(to, block, self.wide);
+                    vector_atomics::store(to, block, self.wide);
                 }
             }
         }

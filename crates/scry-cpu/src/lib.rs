@@ -5,7 +5,7 @@
 //! lanes at a time. A [`Machine`] runs it on a small pool of threads.
 
 mod access;
-mod claims;
+mod cancellation;
 mod code;
 mod compile;
 mod exec;
@@ -15,16 +15,16 @@ mod math;
 mod memory;
 mod ops;
 mod pool;
-mod stop;
+mod scheduling;
+mod strided;
 #[cfg(test)]
 mod tests;
-mod wide;
-mod words;
+mod vector_atomics;
 
+pub use cancellation::{Stop, Stopped};
 pub use code::{Code, Refusal};
 pub use machine::{Job, Machine};
 pub use memory::{Memory, Span};
-pub use stop::{Stop, Stopped};
 
 /// Invocations of a subgroup.
 pub const SUBGROUP_SIZE: u32 = 32;

@@ -6,9 +6,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, thread};
 
-use crate::claims::{Claims, Pace};
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
+use crate::scheduling::{Claims, Pace};
 use crate::{Code, Span, Stop, Stopped};
 
 /// Nanoseconds of work that are not worth waking anybody for.

@@ -4,7 +4,7 @@
 
 use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Stmt, Type, Value};
 
-use super::lives::{Lives, for_each_stmt};
+use super::liveness::{Lives, for_each_stmt};
 use super::values::Home;
 use super::{Emitter, affine};
 use crate::code::{Condition, Step};

@@ -6,7 +6,7 @@
 
 use scry_ir::kir::{Block, Class, Definition, Facts, Inst, Kir, Label, Stmt, Value, Var};
 
-use super::lives::for_each_stmt;
+use super::liveness::for_each_stmt;
 
 /// A variable, and the loop that is to have one of its own instead.
 #[derive(Debug, Clone, Copy)]

@@ -6,7 +6,7 @@
 use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value};
 
 use super::affine;
-use super::lives::{Lives, for_each_stmt};
+use super::liveness::{Lives, for_each_stmt};
 
 /// Finds those values.
 pub(super) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {

@@ -8,7 +8,7 @@
 
 use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value};
 
-use super::lives::for_each_stmt;
+use super::liveness::for_each_stmt;
 use crate::code::Disjoint;
 
 /// For each buffer, the elements that are disjoint, if they are.

@@ -3,7 +3,7 @@
 use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt};
 
 use super::control;
-use super::lives::for_each_stmt;
+use super::liveness::for_each_stmt;
 use crate::code::{Code, Group, Refusal};
 use crate::lanes::BLOCK;
 

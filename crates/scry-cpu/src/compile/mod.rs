@@ -9,9 +9,9 @@ mod disjoint;
 mod exits;
 mod insts;
 mod limits;
-mod lives;
+mod liveness;
 mod memory;
-mod narrow;
+mod promotion;
 mod registers;
 mod streams;
 mod values;
@@ -23,7 +23,7 @@ use scry_ir::kir::{Class, Facts, Kir, Type};
 use self::conditions::Conditions;
 use self::control::Construct;
 use self::limits::Together;
-use self::lives::{Life, Lives};
+use self::liveness::{Life, Lives};
 use self::registers::Registers;
 use self::values::Home;
 use crate::code::{Code, Masks, Refusal, Step};
@@ -41,7 +41,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
         Some((kir, facts)) => (kir, together.with(kir, facts)),
         None => (kir, together),
     };
-    let lives = lives::lives(kir, &facts);
+    let lives = liveness::lives(kir, &facts);
     let conditions = conditions::conditions(kir, &facts, &lives);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;

@@ -10,7 +10,7 @@ use scry_ir::kir::{
 
 use super::Emitter;
 use super::insts::{minus_product, product_minus, sum};
-use super::lives::Lives;
+use super::liveness::Lives;
 use super::values::{Home, Reg};
 use crate::code::{Access, Operand, Step, Stream};
 use crate::lanes::{LaneOp, Src};

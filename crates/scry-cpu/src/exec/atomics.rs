@@ -5,7 +5,7 @@ use scry_ir::kir::{AtomicOp, Type};
 use super::frame::Frame;
 use super::indices::each;
 use super::memory::place;
-use super::shared::{InShared, cell};
+use super::workgroup_memory::{InShared, cell};
 use crate::code::{Area, Atomic};
 use crate::lanes::{BLOCK, Lane};
 

@@ -6,7 +6,7 @@ use super::frame::Frame;
 use super::scratch::Coefficients;
 use crate::code::Index;
 use crate::lanes::{BLOCK, Bits};
-use crate::words::Grid;
+use crate::strided::Grid;
 
 /// The indices of a block of lanes.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::frame::Frame;
 use super::indices::{ALL, Indices, Pattern, Rows, each, line};
-use super::shared::InShared;
+use super::workgroup_memory::InShared;
 use crate::access::{Region, Shared};
 use crate::code::{Access, Area, At};
 use crate::lanes::{BLOCK, Bits, Block, Tier};

@@ -2,16 +2,16 @@
 
 mod affine;
 mod atomics;
+mod cooperative;
 mod exchange;
 mod frame;
 mod indices;
 mod masks;
 mod memory;
-mod product;
-mod rare;
+mod scalar_access;
 mod scratch;
-mod shared;
 mod stream;
+mod workgroup_memory;
 
 use std::ops::Range;
 

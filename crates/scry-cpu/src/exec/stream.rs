@@ -5,7 +5,7 @@ use super::indices::{ALL, Rows, line};
 use super::memory::{Start, place};
 use crate::code::{Access, Area, At, Operand, Stream};
 use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
-use crate::words::{Grid, Plain, Words, each};
+use crate::strided::{Grid, Plain, Words, each};
 
 /// Words of a register, or at a place whose indices grow evenly from lane to lane.
 enum Line<'a> {

@@ -3,7 +3,7 @@
 use std::f32::consts::{LN_2, LOG2_E};
 
 use super::round::floor;
-use super::{polynomial, wide, within};
+use super::{double, polynomial, within};
 
 /// The sum with a number below 2^22 is a whole number, in its lowest bits.
 const ROUND: f32 = 12_582_912.0;
@@ -134,11 +134,11 @@ fn at_edges(x: f32, log: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn pow(x: f32, y: f32) -> f32 {
     let size = x.abs();
-    let log = wide::log2(f64::from(size));
+    let log = double::log2(f64::from(size));
     let log = if size == 0.0 { f64::NEG_INFINITY } else { log };
     // Infinite, or NaN.
     let log = if size < f32::INFINITY { log } else { f64::from(size) };
-    let power = signed_power(x, y, wide::exp2(f64::from(y) * log));
+    let power = signed_power(x, y, double::exp2(f64::from(y) * log));
     let of_one = (size == 1.0) & (y.abs() == f32::INFINITY);
     if (y == 0.0) | (x == 1.0) | of_one { 1.0 } else { power }
 }

@@ -3,7 +3,7 @@
 use std::f64::consts::LN_2;
 
 use super::exponential::scaled_exp;
-use super::{polynomial, wide};
+use super::{double, polynomial};
 
 /// Below this an inverse function is its argument and one term more, to 2^-40.
 const TINY: f32 = 1.0 / 1024.0;
@@ -45,7 +45,7 @@ pub(crate) fn tanh(x: f32) -> f32 {
 pub(crate) fn asinh(x: f32) -> f32 {
     let size = x.abs();
     let wide = f64::from(size);
-    let large = (wide::log2(wide + (wide * wide + 1.0).sqrt()) * LN_2) as f32;
+    let large = (double::log2(wide + (wide * wide + 1.0).sqrt()) * LN_2) as f32;
     let small = size - size * size * size * (1.0 / 6.0);
     let value = if size < TINY { small } else { large };
     // Infinities and NaN stay.
@@ -57,7 +57,7 @@ pub(crate) fn asinh(x: f32) -> f32 {
 pub(crate) fn acosh(x: f32) -> f32 {
     let wide = f64::from(x);
     let root = ((wide - 1.0) * (wide + 1.0)).sqrt();
-    let value = (wide::log2(wide + root) * LN_2) as f32;
+    let value = (double::log2(wide + root) * LN_2) as f32;
     let value = if x < f32::INFINITY { value } else { x };
     if x >= 1.0 { value } else { f32::NAN }
 }
@@ -67,7 +67,7 @@ pub(crate) fn acosh(x: f32) -> f32 {
 pub(crate) fn atanh(x: f32) -> f32 {
     let size = x.abs();
     let wide = f64::from(size);
-    let large = (wide::log2((1.0 + wide) / (1.0 - wide)) * (0.5 * LN_2)) as f32;
+    let large = (double::log2((1.0 + wide) / (1.0 - wide)) * (0.5 * LN_2)) as f32;
     let small = size + size * size * size * (1.0 / 3.0);
     let value = if size < TINY { small } else { large };
     let edge = if size == 1.0 { f32::INFINITY } else { f32::NAN };

@@ -10,21 +10,21 @@
 //! (Remez exchange in 200-bit arithmetic, coefficients then rounded), each given from the highest
 //! power with its interval and its relative error before rounding errors of the evaluation.
 
+mod double;
 mod exponential;
+mod f16;
 pub(crate) mod f64;
-mod half;
 mod hyperbolic;
 mod inverse;
 mod parts;
 mod round;
 mod trigonometric;
-mod wide;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use exponential::{exp, exp2, inverse_sqrt, log, log2, pow};
-pub(crate) use half::{f16_bits, f16_bits_of_f64, f32_of_f16, quantize_f16};
+pub(crate) use f16::{f16_bits, f16_bits_of_f64, f32_of_f16, quantize_f16};
 pub(crate) use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
 pub(crate) use inverse::{acos, asin, atan, atan2};
 pub(crate) use parts::{frexp_exponent, frexp_fraction, ldexp, max, min, sign};

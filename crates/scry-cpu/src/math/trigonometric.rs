@@ -2,7 +2,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::{polynomial, wide};
+use super::{double, polynomial};
 
 /// An angle as quarters of a turn and the rest, of which both functions are known.
 struct Angle {
@@ -37,10 +37,10 @@ fn reduce(x: f32) -> (u32, f32) {
     const LOW: f64 = 1.468_166_326_921_218_6e-9;
     let x = f64::from(x);
     let product = x * HIGH;
-    let first = product + wide::ROUND;
-    let rest = (product - (first - wide::ROUND)) + x * LOW;
-    let second = rest + wide::ROUND;
-    let rest = rest - (second - wide::ROUND);
+    let first = product + double::ROUND;
+    let rest = (product - (first - double::ROUND)) + x * LOW;
+    let second = rest + double::ROUND;
+    let rest = rest - (second - double::ROUND);
     let rest = if rest > 0.5 { 0.5 } else { rest };
     let rest = if rest < -0.5 { -0.5 } else { rest };
     let quadrant = (first.to_bits() as u32).wrapping_add(second.to_bits() as u32);

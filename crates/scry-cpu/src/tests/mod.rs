@@ -4,6 +4,7 @@
 mod affine;
 mod atomics;
 mod barriers;
+mod cancellation;
 mod control;
 mod counters;
 mod interleaving;
@@ -13,7 +14,6 @@ mod products;
 mod races;
 mod random;
 mod random_kernels;
-mod stopping;
 mod streams;
 mod subgroups;
 mod support;

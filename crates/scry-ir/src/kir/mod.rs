@@ -9,7 +9,6 @@
 //! and in the blocks within, and after a [`Stmt::Scope`] that could not be left before it.
 
 mod builder;
-mod facts;
 mod inst;
 mod lower;
 mod passes;
@@ -22,11 +21,11 @@ mod random;
 pub mod sabotage;
 mod stmt;
 mod types;
+mod uniformity;
 #[cfg(feature = "inspect")]
 mod verify;
 
 pub use builder::Builder;
-pub use facts::{Class, Facts, VarFacts};
 pub use inst::{
     AtomicOp, BinaryOp, Builtin, Definition, Extent, Inst, Place, Reduction, Source, Space,
     SubgroupOp, UnaryOp,
@@ -35,6 +34,7 @@ pub use lower::KirOptions;
 pub use passes::optimise;
 pub use stmt::{Barrier, Block, Stmt};
 pub use types::{Const, Label, Type, Value, Var};
+pub use uniformity::{Class, Facts, VarFacts};
 #[cfg(feature = "inspect")]
 pub use verify::verify;
 

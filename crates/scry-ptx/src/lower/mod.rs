@@ -17,8 +17,8 @@ mod entry;
 mod indirect;
 mod math;
 mod memory;
+mod mma;
 mod poll;
-mod product;
 mod reduce;
 mod subgroup;
 #[cfg(test)]
@@ -28,7 +28,7 @@ mod unroll;
 use scry_ir::GridSource;
 use scry_ir::kir::{Const, Inst, Kir, Type, Value, Var};
 
-use self::product::Product;
+use self::mma::Product;
 
 use crate::asm::Label;
 use crate::body::Body;

@@ -20,17 +20,17 @@
 //! A loop of Rust writes its body out; [`Code::for_range`] and [`Code::repeat`] write loops.
 
 pub mod ampere;
-mod bulk;
 mod cluster;
-mod dependent;
 mod divide;
 mod flow;
 pub mod hopper;
 mod packed;
+mod pdl;
 mod pointer;
-mod stream;
+mod streaming;
 #[cfg(test)]
 mod tests;
+mod tma_bulk;
 mod value;
 
 use std::cell::RefCell;
@@ -39,7 +39,7 @@ use std::marker::PhantomData;
 pub use flow::Exit;
 pub use packed::Sign;
 pub use pointer::{Global, Memory, Ptr, Shared};
-pub use stream::{Policy, bfloats, halves};
+pub use streaming::{Policy, bfloats, halves};
 pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, pack};
 
 use crate::asm::{self, Address, Opcode};

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Lower;
 use super::frame::{Expr, Operand};
-use super::places::{At, Pointer, Root};
+use super::pointers::{At, Pointer, Root};
 use super::types::Ty;
 use crate::ShaderError;
 use crate::kir::{BinaryOp, Const, Space, Value};

@@ -2,9 +2,9 @@
 
 use naga::{Block, Function, Handle, LocalVariable, Statement};
 
+use super::addressed_variables::Findings;
 use super::frame::{Expr, Frame, Operand};
-use super::indexed::Findings;
-use super::places::{Pointer, Root};
+use super::pointers::{Pointer, Root};
 use super::types::Ty;
 use super::{Lower, MAX_CALLS, too_complex};
 use crate::ShaderError;

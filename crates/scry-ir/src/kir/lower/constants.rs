@@ -5,7 +5,7 @@ use std::rc::Rc;
 use naga::{Expression, Handle, Literal};
 
 use super::frame::Operand;
-use super::places::Pointer;
+use super::pointers::Pointer;
 use super::types::Ty;
 use super::{Lower, SPELLED};
 use crate::ShaderError;

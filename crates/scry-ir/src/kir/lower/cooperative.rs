@@ -8,7 +8,7 @@ use naga::{CooperativeData, CooperativeRole, Expression};
 
 use super::Lower;
 use super::frame::{Expr, Operand};
-use super::places::{Pointer, Root};
+use super::pointers::{Pointer, Root};
 use super::types::Ty;
 use crate::kir::{BinaryOp, Builtin, Const, Space, Type, Value};
 use crate::{ShaderError, ShaderErrorKind};

@@ -6,7 +6,7 @@ use naga::valid::FunctionInfo;
 use naga::{Expression, Function, Handle};
 
 use super::Lower;
-use super::places::Pointer;
+use super::pointers::Pointer;
 use super::types::Ty;
 use crate::ShaderError;
 use crate::kir::{Label, Type, Value, Var};

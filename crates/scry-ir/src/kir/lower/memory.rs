@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::frame::Operand;
-use super::places::{At, Pointer, Root};
+use super::pointers::{At, Pointer, Root};
 use super::types::Ty;
 use super::{Lower, SPELLED};
 use crate::ShaderError;

@@ -4,6 +4,7 @@
 //! `Emit` statements say; what a value is made of stands in the frame of its function.
 
 mod access;
+mod addressed_variables;
 mod atomics;
 mod calls;
 mod componentwise;
@@ -14,13 +15,12 @@ mod cooperative;
 mod entry;
 mod expressions;
 mod frame;
-mod indexed;
 mod math;
-#[cfg(test)]
-mod meaning;
 mod memory;
 mod operators;
-mod places;
+mod pointers;
+#[cfg(test)]
+mod semantics;
 mod shape;
 mod short_circuit;
 mod statements;
@@ -38,9 +38,9 @@ use foldhash::fast::RandomState;
 use naga::valid::ModuleInfo;
 use naga::{Block, LocalVariable, Module, Statement};
 
+use self::addressed_variables::Indexed;
 use self::frame::{Frame, Operand};
-use self::indexed::Indexed;
-use self::places::Pointer;
+use self::pointers::Pointer;
 use self::shape::{Shape, Shaped};
 use self::types::{Ty, Types};
 use super::{Builder, Const, Kir, Label, Value, optimise};

@@ -9,7 +9,7 @@ use naga::{
 
 use super::Lower;
 use super::frame::{Expr, Operand};
-use super::places::Root;
+use super::pointers::Root;
 use crate::ShaderError;
 use crate::kir::{BinaryOp, UnaryOp, Value};
 

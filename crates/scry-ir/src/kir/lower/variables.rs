@@ -2,7 +2,7 @@
 
 use naga::{AddressSpace, GlobalVariable, Handle};
 
-use super::places::{Pointer, Root};
+use super::pointers::{Pointer, Root};
 use super::types::Ty;
 use super::{Lower, SPELLED, cooperative, too_complex};
 use crate::ShaderError;

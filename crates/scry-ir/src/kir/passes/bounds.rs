@@ -11,9 +11,9 @@
 use super::super::{
     BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, Var,
 };
-use super::names::{Assigned, Names, diverges};
 use super::range::{self, Range};
-use super::{below, induction};
+use super::value_map::{Assigned, Names, diverges};
+use super::{induction, order_facts};
 
 /// Drops needless clamps of a kernel.
 pub(super) fn bounds(kir: &mut Kir) {
@@ -188,7 +188,7 @@ impl Bounds<'_> {
         }
         let range = match inst {
             Inst::Get(var) => self.vars[var.index()],
-            Inst::Binary(BinaryOp::Sub, a, b) if below::is_ordered(self, b, a) => {
+            Inst::Binary(BinaryOp::Sub, a, b) if order_facts::is_ordered(self, b, a) => {
                 range::difference(ty, self.range(a), self.range(b))
             }
             _ => range::of(self.kir, ty, &inst, &mut |operand| self.range(operand)),
@@ -235,7 +235,7 @@ impl Bounds<'_> {
     }
 
     fn at_most(&self, a: Value, b: Value) -> bool {
-        self.range_now(a, 3).hi <= self.range_now(b, 3).lo || below::at_most(self, a, b)
+        self.range_now(a, 3).hi <= self.range_now(b, 3).lo || order_facts::at_most(self, a, b)
     }
 
     /// Whether all bits that the first value may have are set in the second, a constant.

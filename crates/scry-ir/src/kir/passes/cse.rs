@@ -14,8 +14,8 @@ use std::collections::HashMap;
 use foldhash::fast::RandomState;
 
 use super::super::{Block, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
-use super::identity::commutes;
-use super::names::{Assigned, Names, diverges, escapes};
+use super::algebraic::commutes;
+use super::value_map::{Assigned, Names, diverges, escapes};
 
 /// Merges the common subexpressions of a kernel.
 pub(super) fn cse(kir: &mut Kir) {

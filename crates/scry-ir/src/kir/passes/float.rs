@@ -1,7 +1,7 @@
 //! Arithmetic of float constants.
 
 use super::super::{BinaryOp, Const, Type, UnaryOp};
-use super::eval::compare;
+use super::const_eval::compare;
 
 /// The number that a float constant is.
 pub(super) fn value(constant: Const) -> f64 {

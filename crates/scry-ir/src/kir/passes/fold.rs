@@ -5,8 +5,8 @@
 //! that block are visible further then, which does no harm.
 
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
-use super::names::{Names, diverges};
-use super::{eval, identity};
+use super::value_map::{Names, diverges};
+use super::{algebraic, const_eval};
 
 /// What an instruction turns out to be.
 pub(super) enum Simple {
@@ -98,9 +98,9 @@ impl Fold<'_> {
         for _ in 0..8 {
             let definition = self.kir.values[value.index()];
             let constant = |operand| self.kir.constant(operand);
-            let inst = match eval::eval(definition.ty, &definition.inst, constant) {
+            let inst = match const_eval::eval(definition.ty, &definition.inst, constant) {
                 Some(constant) => Inst::Const(constant),
-                None => match identity::apply(self, definition)? {
+                None => match algebraic::apply(self, definition)? {
                     Simple::Same(same) => return Some(same),
                     Simple::Inst(inst) => inst,
                 },

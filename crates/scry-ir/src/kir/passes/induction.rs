@@ -9,8 +9,8 @@
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};
 use super::bounds::{Bounds, allowed, mirrored, opposite};
-use super::names::diverges;
 use super::range::{self, Range};
+use super::value_map::diverges;
 
 /// How many instructions lie between what a variable held and what it is assigned, at most.
 const STEPS: u32 = 4;

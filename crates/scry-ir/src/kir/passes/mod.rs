@@ -2,23 +2,23 @@
 //!
 //! Each pass is a file that says what it does and why that is sound. Here is only their order.
 
-mod below;
+mod algebraic;
 mod bounds;
-mod compact;
+pub(crate) mod const_eval;
 mod cse;
-mod dead;
-pub(crate) mod eval;
+mod dce;
 mod float;
-mod flow;
 mod fold;
-mod identity;
+mod if_conversion;
 mod induction;
-mod motion;
-mod names;
+mod licm;
+mod order_facts;
 mod range;
-mod select;
+mod renumber;
+mod simplify_control;
 #[cfg(test)]
 mod tests;
+mod value_map;
 
 use super::Kir;
 
@@ -29,17 +29,17 @@ use super::Kir;
 const PASSES: [fn(&mut Kir); 13] = [
     fold::fold,
     cse::cse,
-    flow::flow,
-    select::select,
+    simplify_control::flow,
+    if_conversion::select,
     fold::fold,
     cse::cse,
-    motion::motion,
+    licm::motion,
     bounds::bounds,
     fold::fold,
     cse::cse,
-    dead::dead,
-    flow::flow,
-    compact::compact,
+    dce::dead,
+    simplify_control::flow,
+    renumber::compact,
 ];
 
 /// Makes a kernel cheaper. What it writes, and in which order it synchronises, stays the same.

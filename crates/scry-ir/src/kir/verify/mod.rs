@@ -4,7 +4,7 @@
 //! The walk over the statements is here, with all that depends on where a statement stands;
 //! `types` checks an instruction by itself, and `places` an access to memory.
 
-mod places;
+mod memory;
 mod types;
 
 #[cfg(test)]
@@ -113,7 +113,7 @@ impl Walk<'_> {
                 let (ty, value) = (var_type(self.kir, *var)?, self.kir.ty(*value));
                 same(value, ty, &format!("{var}"))
             }
-            Stmt::Store { place, values } => places::store(self.kir, place, values),
+            Stmt::Store { place, values } => memory::store(self.kir, place, values),
             Stmt::If { condition, .. } => {
                 same(self.kir.ty(*condition), Type::Bool, "the condition")
             }

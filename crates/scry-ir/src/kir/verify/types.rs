@@ -1,6 +1,6 @@
 //! Checks an instruction: the types of its operands and of its result.
 
-use super::{Check, places, same, var_type};
+use super::{Check, memory, same, var_type};
 use crate::kir::{
     BinaryOp, Builtin, Const, Definition, Inst, Kir, Reduction, Source, SubgroupOp, Type, UnaryOp,
     Value,
@@ -29,13 +29,13 @@ pub(super) fn check(kir: &Kir, definition: &Definition) -> Check {
             require(fits, "bitcast", &[of(a), *ty])
         }
         Inst::ArrayLength { binding, offset: _, stride } => {
-            places::array(kir, *binding, *stride)?;
+            memory::array(kir, *binding, *stride)?;
             gives(Type::U32, *ty)
         }
         Inst::Get(var) => gives(var_type(kir, *var)?, *ty),
-        Inst::Load { place, count } => places::load(kir, place, *count, *ty),
+        Inst::Load { place, count } => memory::load(kir, place, *count, *ty),
         Inst::Extra(..) => Ok(()),
-        Inst::Atomic { .. } => places::atomic(kir, inst, *ty),
+        Inst::Atomic { .. } => memory::atomic(kir, inst, *ty),
         Inst::Subgroup(op) => check_subgroup(kir, op, *ty),
         Inst::MultiplyAdd { a, b, c } => {
             let (factor, sum) = (kir.ty(a[0]), kir.ty(c[0]));

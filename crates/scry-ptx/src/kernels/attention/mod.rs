@@ -13,12 +13,12 @@
 //! | `flash` on Ampere | halves, as above | tensor cores |
 //! | `naive` | everything else: a warp computes a row from memory | loads |
 
+mod bf16x3;
 mod combine;
 mod flash;
 mod naive;
 mod scalar;
 mod shape;
-mod split;
 
 pub use flash::Tile;
 pub use shape::{Attention, Bias, Strides};

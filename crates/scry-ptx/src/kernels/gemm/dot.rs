@@ -10,19 +10,19 @@
 //! depth; and of deep products the blocks of a cluster do, where there are clusters. Columns that
 //! lie across the common dimension are read by neighbouring lanes ([`across`]).
 
-mod across;
-mod inbox;
+mod cluster_reduce;
+mod strided_columns;
 
 use super::epilogue::Factors;
 use super::memory::{load_number, load_number_where, store_number, wide};
-use super::order::{Division, Place, TileOrder, tile_of_team};
+use super::rasterization::{Division, Place, TileOrder, tile_of_team};
 use super::{Gemm, Layout, Order};
 use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
 use crate::types::PtxType;
-use inbox::Inbox;
+use cluster_reduce::Inbox;
 
 /// Rows at most.
 pub(super) const ROWS: u64 = 8;
@@ -104,7 +104,7 @@ impl Dot {
     /// Columns of a block.
     fn block_columns(&self) -> u32 {
         if self.has_columns_across() {
-            return across::COLUMNS;
+            return strided_columns::COLUMNS;
         }
         self.columns() * if self.shared { 1 } else { WARPS }
     }
@@ -172,7 +172,7 @@ impl Kernel for Dot {
             let size = [self.rows(), self.block_columns()];
             let at = tile_of_team(k, &terms.order, size, self.team);
             if self.has_columns_across() {
-                return across::write(&terms, self, &at);
+                return strided_columns::write(&terms, self, &at);
             } else if self.shared {
                 return terms.shared(self, &at);
             }

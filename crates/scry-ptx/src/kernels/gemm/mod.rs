@@ -1,20 +1,20 @@
 //! Products of matrices: what is computed, for all kernels that do.
 
-mod align;
 mod dot;
 mod epilogue;
 mod ffma;
 pub mod hopper;
 mod memory;
 mod mma;
-mod order;
+mod multistage;
+mod params;
 mod plan;
+mod rasterization;
 mod reduce;
+mod repack;
 mod simple;
-mod split;
 mod store;
-mod terms;
-mod turns;
+mod tf32;
 
 pub use epilogue::{Activation, Epilogue};
 pub use simple::GemmKernel;

@@ -2,12 +2,12 @@
 
 mod portable;
 
-use super::align::{Align, Source, fits};
 use super::hopper::{
     Bias, Choice, Cut, Early, Finish, HopperGemm, Major, Once, Store, Task, Tile, Variant,
 };
 use super::reduce::Reduce;
-use super::split::Split;
+use super::repack::{Align, Source, fits};
+use super::tf32::Split;
 use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
 use crate::kernels::{Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;

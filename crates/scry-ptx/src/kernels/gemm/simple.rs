@@ -8,7 +8,7 @@
 
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
-use super::order::{Division, Place, TileOrder, tile_of};
+use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::{Gemm, Layout, Order, refusal};
 use crate::kernels::{Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;

@@ -4,8 +4,8 @@
 //! all columns. Digits are there once for all blocks.
 
 use super::activations::{Digits, Image};
-use super::eighth::Eighth;
 use super::format::SPAN;
+use super::lane_weights::Eighth;
 use super::matvec::MatVec;
 use super::wide;
 use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};

@@ -3,7 +3,7 @@
 use super::activations::Digits;
 use super::dot::{self, Dot};
 use super::format::BlockFormat;
-use super::prepare::Prepare;
+use super::quantize_activations::Prepare;
 use super::stream::Stream;
 use crate::kernels::{Access, Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;

@@ -16,23 +16,23 @@
 //! [`Gemm`]: super::gemm::Gemm
 
 mod activations;
-mod blocks;
+mod device_scale_search;
 mod dot;
-mod eighth;
-mod fit;
 mod format;
+mod host_reference;
+mod lane_weights;
 mod matmul;
 mod matvec;
 mod pack;
-mod prepare;
-mod search;
+mod quantize_activations;
+mod scale_search;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod unpack;
 
-pub use blocks::{dequantize, quantize};
 pub use format::BlockFormat;
+pub use host_reference::{dequantize, quantize};
 pub use matmul::MatMul;
 pub use matvec::MatVec;
 pub use pack::quantize_plan;

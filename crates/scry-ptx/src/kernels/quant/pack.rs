@@ -4,10 +4,10 @@
 //! their scales, and all put the integers together through shared memory. The bytes are those of
 //! [`super::quantize`].
 
-use super::blocks::LARGEST;
+use super::device_scale_search::{Exact, Weights, farthest};
 use super::format::{BlockFormat, SPAN};
+use super::host_reference::LARGEST;
 use super::matvec::refusal;
-use super::search::{Exact, Weights, farthest};
 use super::wide;
 use crate::kernels::{
     Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,

@@ -1,7 +1,7 @@
 //! Blocks to numbers on the device.
 
-use super::eighth::Eighth;
 use super::format::{BlockFormat, SPAN};
+use super::lane_weights::Eighth;
 use super::matvec::refusal;
 use super::wide;
 use crate::kernels::{

@@ -1,6 +1,6 @@
 //! How threads learn of the rest of their row.
 
-use super::team::Team;
+use super::thread_group::Team;
 use super::{Context, RowOp, Stats};
 use crate::typed::{Global, Memory, Ptr, Shared, Val};
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::cut::Cut;
 use super::exchange::Exchange;
 use super::format::{Elements, Format};
-use super::part::Part;
-use super::team::Team;
+use super::fragment::Part;
+use super::partition::Cut;
+use super::thread_group::Team;
 use super::{Context, KernelError, Machine, RowOp, Rows, argument};
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;

@@ -14,18 +14,18 @@
 //! keep memory at work meanwhile, a block has the second cache fetch the row that is read when it
 //! ends (`sm_90`); what was read is the first that this cache gives up.
 
-mod cut;
 mod exchange;
 mod format;
+mod fragment;
 mod kernel;
 mod op;
-mod part;
-mod team;
+mod partition;
+mod thread_group;
 
 use std::sync::Arc;
 
 pub(crate) use op::{Context, Item, RowOp, Stats, combined};
-pub use team::Team;
+pub use thread_group::Team;
 
 use super::{KernelError, Machine, Place, Plan, Step};
 use crate::types::PtxType;

@@ -6,7 +6,7 @@ use crate::kir::{
     Type, Value,
 };
 
-use super::super::meaning::eval::instruction;
+use super::super::semantics::eval::instruction;
 
 /// More turns of loops than any test takes.
 const TURNS: u32 = 1_000_000;

@@ -5,7 +5,7 @@ mod cooperative;
 mod functions;
 mod hostile;
 mod machine;
-mod places;
+mod pointers;
 mod refusals;
 mod shapes;
 mod values;

@@ -4,7 +4,7 @@ use super::super::super::{
     AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Label, Place, Space, Stmt,
     Type, UnaryOp, Value,
 };
-use super::super::{cse::cse, dead::dead, fold::fold, optimise};
+use super::super::{cse::cse, dce::dead, fold::fold, optimise};
 use super::support::{binaries, count, insts, loads, show, shown};
 
 /// What `make` gives for an unknown `u32` and `f32`, optimised.

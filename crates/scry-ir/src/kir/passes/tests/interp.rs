@@ -3,7 +3,7 @@
 use super::super::super::{
     AtomicOp, BinaryOp, Block, Builtin, Const, Inst, Kir, Label, Place, Space, Stmt, Type, Value,
 };
-use super::super::eval;
+use super::super::const_eval;
 use std::collections::HashMap;
 
 /// What an invocation changed outside itself, in order: where, which byte, which bits.
@@ -144,16 +144,16 @@ impl Run<'_> {
         let old = Const { ty, bits: self.read(ty, place.space, self.at(place)) };
         let operand = self.get(value.expect("only additions are generated"));
         assert_eq!(op, AtomicOp::Add);
-        let new = eval::binary(BinaryOp::Add, old, operand).expect("integers can be added");
+        let new = const_eval::binary(BinaryOp::Add, old, operand).expect("integers can be added");
         self.write(new, place.space, self.at(place));
         old.bits
     }
 
     fn compute(&self, ty: Type, inst: &Inst) -> Const {
-        let binary = |op, a, b| eval::binary(op, a, b).expect("a function without tolerance");
+        let binary = |op, a, b| const_eval::binary(op, a, b).expect("a function without tolerance");
         canonical(match *inst {
             Inst::Const(constant) => constant,
-            Inst::Unary(op, a) => eval::unary(op, self.get(a)).expect("a function like that"),
+            Inst::Unary(op, a) => const_eval::unary(op, self.get(a)).expect("a function like that"),
             Inst::Binary(op, a, b) => binary(op, self.get(a), self.get(b)),
             Inst::Fma(a, b, c) => {
                 let product = binary(BinaryOp::Mul, self.get(a), self.get(b));
@@ -162,7 +162,7 @@ impl Run<'_> {
             Inst::Select(condition, a, b) => {
                 self.get(if self.get(condition).bits == 0 { b } else { a })
             }
-            Inst::Convert(a) => eval::convert(ty, self.get(a)),
+            Inst::Convert(a) => const_eval::convert(ty, self.get(a)),
             Inst::Bitcast(a) => Const { ty, bits: self.get(a).bits },
             _ => unreachable!("{inst:?} is not generated"),
         })

@@ -1,10 +1,10 @@
 //! Each pass on kernels made for it, and all of them on random kernels.
 
 mod bounds;
+mod const_eval;
 mod differential;
-mod eval;
 mod fold;
 mod interp;
-mod motion;
+mod licm;
 mod random;
 mod support;

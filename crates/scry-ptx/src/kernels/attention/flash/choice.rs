@@ -1,8 +1,8 @@
 //! Whether the flash form suits what is computed, and which variant of it.
 
 use super::super::shape::{Attention, Strides};
-use super::super::{combine, split};
-use super::{Engine, Flash, Form, Output, Tile, Variant, bias, warps};
+use super::super::{bf16x3, combine};
+use super::{Engine, Flash, Form, Output, Tile, Variant, bias, sm80};
 use crate::kernels::{KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -25,7 +25,7 @@ pub(in super::super) fn plan(
         (true, false) => whole(of, in_parts(of, part_tile(of, machine)), machine).map(Some),
         (false, true) => {
             let variant = for_warps(of);
-            let fits = warps::shared_bytes(&variant) <= machine.shared_memory;
+            let fits = sm80::shared_bytes(&variant) <= machine.shared_memory;
             fits.then(|| whole(of, variant, machine)).transpose()
         }
         (false, false) => Ok(None),
@@ -151,7 +151,7 @@ fn whole(of: &Attention, variant: Variant, machine: Machine) -> Result<Plan, Ker
         return Ok(Plan::single(flash));
     }
     let mut plan = Plan { arguments: of.buffers()?, ..Plan::default() };
-    for (nth, kernel) in split::all(of)?.into_iter().enumerate() {
+    for (nth, kernel) in bf16x3::all(of)?.into_iter().enumerate() {
         plan.scratch.push(kernel.bytes());
         let buffers = vec![Place::Argument(nth), Place::Scratch(nth)];
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });

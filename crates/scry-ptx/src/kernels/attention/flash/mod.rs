@@ -16,14 +16,14 @@ mod choice;
 mod consumer;
 mod epilogue;
 mod layout;
-mod maps;
 mod params;
 mod producer;
 mod schedule;
+mod sm80;
 mod softmax;
 mod strip;
+mod tensor_maps;
 mod variant;
-mod warps;
 
 pub(super) use choice::{plan, plan_with};
 pub use variant::Tile;
@@ -47,7 +47,7 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// A kernel for operands that [`maps::suits`].
+    /// A kernel for operands that [`tensor_maps::suits`].
     pub(super) fn new(
         of: Attention,
         variant: Variant,
@@ -83,7 +83,7 @@ impl Kernel for Flash {
         let block = [self.variant.threads(), 1, 1];
         let dynamic_shared = match self.variant.engine {
             Engine::Hopper => Layout::new(&self.variant).bytes(),
-            Engine::Ampere => warps::shared_bytes(&self.variant),
+            Engine::Ampere => sm80::shared_bytes(&self.variant),
         };
         LaunchShape { grid: [self.schedule.blocks, 1, 1], block, dynamic_shared }
     }
@@ -98,7 +98,7 @@ fn block(k: &Code, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {
         Operands::Maps(maps) => *maps,
-        Operands::Rows(operands) => return warps::compute(k, variant, &params, operands),
+        Operands::Rows(operands) => return sm80::compute(k, variant, &params, operands),
     };
     let layout = Layout::new(variant);
     let shared = layout.place(k);

@@ -3,7 +3,7 @@
 use super::super::scalar::wide;
 use super::super::shape::Strides;
 use super::schedule::Deal;
-use super::{Engine, Flash, Output, Variant, maps};
+use super::{Engine, Flash, Output, Variant, tensor_maps};
 use crate::kernels::{Interface, Parameter};
 use crate::typed::{Code, Global, Ptr, Val};
 
@@ -123,7 +123,7 @@ impl<'k> Params<'k> {
 /// What a launch passes, as data.
 pub(super) fn interface(flash: &Flash) -> Interface {
     let (of, variant) = (&flash.of, &flash.variant);
-    let (buffers, mut parameters) = maps::buffers(of, variant, flash.schedule.pieces);
+    let (buffers, mut parameters) = tensor_maps::buffers(of, variant, flash.schedule.pieces);
     if let Some(bias) = of.bias {
         parameters.push(Parameter::Pointer(3));
         parameters.extend(strides(bias.strides));

@@ -3,7 +3,7 @@
 use super::Tile;
 use super::stage::{Copier, Copying};
 use crate::asm::Opcode;
-use crate::kernels::gemm::turns::Turns;
+use crate::kernels::gemm::multistage::Turns;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 

@@ -16,7 +16,7 @@ use stage::{Copier, Copying};
 
 pub(super) use choice::{TILES, shared_bytes};
 
-use super::terms::{Launched, Operand, Terms};
+use super::params::{Launched, Operand, Terms};
 use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;

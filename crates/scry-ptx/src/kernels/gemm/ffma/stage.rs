@@ -5,7 +5,7 @@
 //! turned on the way, element by element.
 
 use super::Tile;
-use crate::kernels::gemm::terms::Operand;
+use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 

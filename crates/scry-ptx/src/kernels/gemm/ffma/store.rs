@@ -2,8 +2,8 @@
 
 use super::inner::Block;
 use super::{Ffma, Tile};
+use crate::kernels::gemm::params::{Task, Terms};
 use crate::kernels::gemm::store::Writer;
-use crate::kernels::gemm::terms::{Task, Terms};
 use crate::typed::{Code, Ptr, Shared};
 
 /// Elements that are written at once by a warp whose lanes are neighbours.

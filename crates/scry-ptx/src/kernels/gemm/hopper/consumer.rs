@@ -1,9 +1,9 @@
 //! The warpgroups that multiply.
 
-use super::ring::Ring;
+use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
+use super::split_k;
 use super::store::Results;
-use super::team;
 use super::variant::{GROUP_ROWS, LINE, Major, Store, Variant, WARPGROUP};
 use crate::typed::hopper::{Left, Sums, Swizzle, Transposed, descriptor};
 use crate::typed::{Code, Ptr, Shared, Val};
@@ -45,7 +45,7 @@ pub(super) fn write(
         }
         match variant.store {
             Store::Team(_) => {
-                team::write(k, memory, schedule, results, &tiles.sums, &part);
+                split_k::write(k, memory, schedule, results, &tiles.sums, &part);
             }
             _ => results.write(&tiles.sums, &part),
         }

@@ -20,24 +20,24 @@
 
 mod choice;
 mod consumer;
-mod lanes;
-mod parameters;
+mod params;
+mod pipeline;
 mod producer;
-mod ring;
 mod schedule;
+mod split_k;
 mod store;
-mod team;
+mod store_16bit;
+mod store_unaligned;
 mod variant;
-mod words;
 
 pub use choice::Choice;
 pub(super) use choice::Task;
 pub use variant::{Bias, Early, Finish, Major, Once, Store, Tile, Variant};
 
-use ring::Ring;
+use pipeline::Ring;
 use schedule::Schedule;
+use split_k::Inbox;
 use store::Results;
-use team::Inbox;
 
 use crate::kernels::gemm::{Gemm, refusal};
 use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Machine};
@@ -181,7 +181,7 @@ fn write(k: &Code, variant: Variant) {
             k.when(first.equals(0), || producer.bring_a());
             k.when(first.equals(32), || producer.bring_b());
             k.sync_warp();
-            team::attend(k, variant);
+            split_k::attend(k, variant);
         },
         || {
             registers.into_iter().for_each(|(_, wanted)| k.claim_registers(wanted));

@@ -1,7 +1,7 @@
 //! The threads that have operands copied into shared memory, one for each: so that one operand can
 //! be on its way while the other one is still being made by the launch before.
 
-use super::ring::Ring;
+use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
 use super::variant::{Early, GROUP_ROWS, LINE, Major, Variant};
 use crate::typed::hopper::Barrier;

@@ -3,7 +3,7 @@
 use super::Tile;
 use super::stage::{Copier, Lines};
 use crate::asm::Opcode;
-use crate::kernels::gemm::turns::Turns;
+use crate::kernels::gemm::multistage::Turns;
 use crate::typed::hopper::Factors;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 

@@ -14,8 +14,8 @@ use stage::{Copier, Lines};
 
 pub(super) use choice::{TILES, depth, shared_bytes};
 
-use super::terms::{Launched, Task, Terms};
-use super::turns::Turns;
+use super::multistage::Turns;
+use super::params::{Launched, Task, Terms};
 use crate::kernels::{Interface, Kernel, LaunchShape};
 use crate::module::PtxKernel;
 use crate::target::Target;

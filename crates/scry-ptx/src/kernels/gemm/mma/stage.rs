@@ -4,7 +4,7 @@
 //! line, so that neighbours across the lines, which are read at once, are in different banks.
 
 use super::Tile;
-use crate::kernels::gemm::terms::Operand;
+use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 

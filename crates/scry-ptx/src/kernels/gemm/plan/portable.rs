@@ -2,16 +2,16 @@
 //! cores elsewhere.
 
 use super::{Product, finish, moved, too_many_lines};
-use crate::kernels::gemm::align::fits;
 use crate::kernels::gemm::dot::Dot;
 use crate::kernels::gemm::ffma::{self, Ffma};
 use crate::kernels::gemm::mma::{self, Mma};
-use crate::kernels::gemm::order::Division;
+use crate::kernels::gemm::params::Launched;
+use crate::kernels::gemm::rasterization::Division;
 use crate::kernels::gemm::reduce::Reduce;
+use crate::kernels::gemm::repack::fits;
 use crate::kernels::gemm::simple::GemmKernel;
-use crate::kernels::gemm::split::Split;
 use crate::kernels::gemm::store::Sink;
-use crate::kernels::gemm::terms::Launched;
+use crate::kernels::gemm::tf32::Split;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
 use crate::kernels::{Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
 use crate::target::Target;

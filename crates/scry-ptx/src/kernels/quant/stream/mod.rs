@@ -9,8 +9,8 @@
 //!
 //! The roof is memory: each weight is read once.
 
-mod ring;
-mod span;
+mod pipeline;
+mod span_mma;
 
 use super::activations::{Digits, Image, Source};
 use super::format::{BlockFormat, SPAN};
@@ -22,8 +22,8 @@ use crate::target::Target;
 use crate::typed::hopper::Barrier;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
-use ring::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
-use span::{Factors, Fold};
+use pipeline::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
+use span_mma::{Factors, Fold};
 
 /// Warps that compute.
 const WORKERS: u32 = 2 * GROUP;
@@ -326,7 +326,7 @@ struct Worker<'k, 'b> {
     fold: Fold<'k>,
     /// Bytes from the begin of a stage to the lane's rows.
     rows: [Val<'k, u32>; 2],
-    turn: ring::Turn<'k>,
+    turn: pipeline::Turn<'k>,
     /// The chunk of the tile that comes next, of those that its group takes.
     chunk: Var<'k, u32>,
 }
@@ -342,7 +342,7 @@ impl<'k, 'b> Worker<'k, 'b> {
             let inside = (warp & (GROUP - 1)) * format.span_bytes();
             // A tile is 16 rows: how far a row begins behind a multiple of 16 bytes is the same
             // in all tiles.
-            row * ring::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
+            row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
         });
         let turn = block.ring.turn(group);
         let fold = Fold::new(block.layout.lines(), lane);

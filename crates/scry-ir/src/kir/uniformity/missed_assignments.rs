@@ -10,7 +10,7 @@
 //! was found until a walk finds nothing new.
 
 use super::Class;
-use super::flow::Flow;
+use super::propagate::Flow;
 use crate::kir::{Block, Inst, Kir, Label, Stmt, Value, Var};
 
 /// What is found, over all walks.

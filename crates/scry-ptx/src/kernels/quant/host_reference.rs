@@ -2,8 +2,8 @@
 
 use half::f16;
 
-use super::fit::{self, Affine, inverse, rounded};
 use super::format::BlockFormat;
+use super::scale_search::{self, Affine, inverse, rounded};
 use crate::kernels::KernelError;
 
 /// The largest binary16.
@@ -87,7 +87,7 @@ fn unpacked_scale(packed: &[u8], group: usize) -> (u8, u8) {
 
 fn encode_affine<const BITS: u32>(x: &[f32]) -> Vec<u8> {
     let levels = ((1 << BITS) - 1) as f32;
-    let fits: Vec<Affine> = x.chunks_exact(32).map(|x| fit::affine(x, levels)).collect();
+    let fits: Vec<Affine> = x.chunks_exact(32).map(|x| scale_search::affine(x, levels)).collect();
     let most = |part: fn(&Affine) -> f32| fits.iter().map(part).fold(0.0, f32::max) / 63.0;
     let (d_bytes, d) = stored(most(|fit| fit.scale));
     let (dmin_bytes, dmin) = stored(most(|fit| fit.offset));
@@ -130,8 +130,8 @@ const fn six_bits(nth: usize) -> (usize, usize, usize, usize) {
 }
 
 fn encode_centred(x: &[f32]) -> Vec<u8> {
-    let fits: Vec<f32> = x.chunks_exact(16).map(|x| fit::centred(x, 32.0)).collect();
-    let (d_bytes, d) = stored(fit::extreme(&fits) / -128.0);
+    let fits: Vec<f32> = x.chunks_exact(16).map(|x| scale_search::centred(x, 32.0)).collect();
+    let (d_bytes, d) = stored(scale_search::extreme(&fits) / -128.0);
     let mut block = vec![0; 208];
     for (nth, fit) in fits.iter().enumerate() {
         block[192 + nth] = rounded(fit * inverse(d), -128.0, 127.0) as i8 as u8;
@@ -158,7 +158,7 @@ fn decode_centred(block: &[u8]) -> Vec<f32> {
 }
 
 fn encode_plain(x: &[f32]) -> Vec<u8> {
-    let (d_bytes, d) = stored(fit::extreme(x).abs() / 127.0);
+    let (d_bytes, d) = stored(scale_search::extreme(x).abs() / 127.0);
     let q = x.iter().map(|x| rounded(x * inverse(d), -127.0, 127.0) as i8 as u8);
     d_bytes.into_iter().chain(q).collect()
 }

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use super::frame::Frame;
 use super::indices::each;
 use super::memory::place;
-use super::shared::{InShared, cell};
+use super::workgroup_memory::{InShared, cell};
 use crate::code::{Access, Area, Index};
 use crate::lanes::BLOCK;
 

@@ -1,7 +1,7 @@
 //! What kernels that compute a product tile by tile are told about it.
 
 use super::Gemm;
-use super::order::{Division, Place, TileOrder, tile_of};
+use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::store::{Results, Sink};
 use crate::kernels::{Buffer, Interface, Parameter};
 use crate::typed::{Code, Global, Ptr, Val};

@@ -5,7 +5,7 @@
 //! that is never left early is its statements; values are visible further then, which does no harm.
 
 use super::super::{Block, Kir, Label, Stmt};
-use super::names::diverges;
+use super::value_map::diverges;
 
 /// Simplifies the control flow of a kernel.
 pub(super) fn flow(kir: &mut Kir) {

@@ -7,13 +7,13 @@
 //! by itself: a counter that is the same for all invocations in each turn of a loop is uniform.
 //! Facts hold for any part of a workgroup that is executed by itself, too.
 //!
-//! `flow` spreads classes from values to what uses them; `cover` finds the variables that not all
-//! of their readers assigned, which depends on the classes of conditions. Both go from the best
-//! case upward until nothing changes.
+//! `propagate` spreads classes from values to what uses them; `missed_assignments` finds the
+//! variables that not all of their readers assigned, which depends on the classes of conditions.
+//! Both go from the best case upward until nothing changes.
 
-mod cover;
-mod flow;
-mod rules;
+mod missed_assignments;
+mod propagate;
+mod transfer;
 
 #[cfg(test)]
 mod tests;
@@ -82,8 +82,8 @@ impl Kir {
     }
 
     fn facts_given(&self, group: Class, lockstep: bool) -> Facts {
-        let mut flow = flow::Flow::new(self, group, lockstep);
-        let mut cover = cover::Cover::new(self);
+        let mut flow = propagate::Flow::new(self, group, lockstep);
+        let mut cover = missed_assignments::Cover::new(self);
         flow.settle();
         while cover.pass(&mut flow) {}
         flow.into_facts(|var| cover.is_partial(var))

@@ -1,6 +1,6 @@
 //! Makes small kernels.
 
-use crate::kir::facts::{Class, VarFacts};
+use crate::kir::uniformity::{Class, VarFacts};
 use crate::kir::{BinaryOp, Builder, Builtin, Label, Place, Space, Type, Value, Var};
 
 /// A kernel with a buffer, and a truth value of each kind.

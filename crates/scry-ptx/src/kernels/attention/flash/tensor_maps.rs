@@ -1,7 +1,7 @@
 //! Where the flash form finds operands and results.
 
 use super::super::shape::{Attention, Strides};
-use super::super::{combine, split};
+use super::super::{bf16x3, combine};
 use super::{Engine, Output, Variant, params};
 use crate::kernels::{Access, Buffer, Parameter, TensorElement, TensorMap};
 use crate::typed::hopper::Swizzle;
@@ -15,7 +15,7 @@ pub(super) fn buffers(
 ) -> (Vec<Buffer>, Vec<Parameter>) {
     let mut buffers = of.buffers().expect("they were checked when the plan was made");
     if variant.parts > 1 {
-        for (buffer, len) in buffers.iter_mut().zip(split::lens(of)) {
+        for (buffer, len) in buffers.iter_mut().zip(bf16x3::lens(of)) {
             (buffer.element, buffer.len) = (PtxType::Bf16, len);
         }
     }

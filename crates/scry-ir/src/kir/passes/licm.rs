@@ -10,7 +10,7 @@
 //! Costly functions stay in the branch of an `If`, which may never be taken.
 
 use super::super::{BinaryOp, Block, Inst, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value};
-use super::names::{Assigned, escapes};
+use super::value_map::{Assigned, escapes};
 
 /// Moves the invariants of a kernel's loops.
 pub(super) fn motion(kir: &mut Kir) {

@@ -253,7 +253,7 @@ fn reassociated(fold: &mut Fold<'_>, op: BinaryOp, a: Value, d: Const) -> Option
         | (BinaryOp::Max, BinaryOp::Max) => (op, op),
         _ => return None,
     };
-    let merged = super::eval::binary(both, c, d)?;
+    let merged = super::const_eval::binary(both, c, d)?;
     let merged = fold.constant(merged);
     simpler(Inst::Binary(op, x, merged))
 }

@@ -1,8 +1,8 @@
 //! What a thread holds of a row.
 
 use super::Item;
-use super::cut::Cut;
 use super::format::{Elements, Format};
+use super::partition::Cut;
 use crate::typed::Val;
 
 /// Elements in the thread's registers.

@@ -1,8 +1,8 @@
 //! Classes of variables, and who takes part in assigning them.
 
 use super::support::{Kernel, kernel, read, set, step, until_ten};
-use crate::kir::facts::Class::{Affine, Uniform, Varying};
-use crate::kir::facts::VarFacts;
+use crate::kir::uniformity::Class::{Affine, Uniform, Varying};
+use crate::kir::uniformity::VarFacts;
 use crate::kir::{BinaryOp, Builtin, Label, Stmt, Type};
 
 const LOCAL: Builtin = Builtin::LocalId(1);

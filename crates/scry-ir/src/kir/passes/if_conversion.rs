@@ -5,7 +5,7 @@
 //! lanes disagree, and conditions become visible that were put together by branches.
 
 use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
-use super::motion::is_costly;
+use super::licm::is_costly;
 
 /// How many instructions may be computed in vain.
 const INSTRUCTIONS: usize = 4;

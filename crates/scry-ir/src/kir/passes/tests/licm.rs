@@ -3,7 +3,7 @@
 use super::super::super::{
     BinaryOp, Block, Builder, Builtin, Inst, Kir, Label, Place, Space, Type, UnaryOp, Value,
 };
-use super::super::{flow::flow, motion::motion, optimise, select::select};
+use super::super::{if_conversion::select, licm::motion, optimise, simplify_control::flow};
 use super::support::{count, insts, loop_body, show};
 
 /// A loop round `body`, left at some time after it; the buffers are one to read and one to write.

@@ -1,7 +1,7 @@
 //! Spreads classes from each value and variable to what uses it.
 
 use super::Class::{self, Uniform};
-use super::rules::{self, Classes};
+use super::transfer::{self, Classes};
 use super::{Facts, VarFacts};
 use crate::kir::{Block, Inst, Kir, Stmt, Value, Var};
 
@@ -60,7 +60,7 @@ impl<'a> Flow<'a> {
     }
 
     fn look_at(&mut self, value: Value) {
-        let class = rules::class(self.kir, value, &self.classes);
+        let class = transfer::class(self.kir, value, &self.classes);
         if class > self.classes.values[value.index()] {
             self.classes.values[value.index()] = class;
             self.raised.push(value.index());

@@ -1,7 +1,7 @@
 //! Which elements of a row belong to whom.
 
 use super::format::{Elements, Format};
-use super::team::Team;
+use super::thread_group::Team;
 use crate::typed::{Code, Val};
 
 /// Which elements of a row a thread has. The row's vectors are dealt out one by one to the threads

@@ -1,10 +1,10 @@
 //! Columns that lie across the common dimension, in lines that begin anywhere: the lanes of a warp
 //! read neighbours of a line, and warps and blocks take turns with lines.
 
-use super::inbox::Inbox;
+use super::cluster_reduce::Inbox;
 use super::{Dot, Terms, WARPS};
 use crate::kernels::gemm::memory::{load_number_where, wide};
-use crate::kernels::gemm::order::Place;
+use crate::kernels::gemm::rasterization::Place;
 use crate::typed::{Val, Var};
 
 /// Columns of a block: two for each lane.

@@ -1,7 +1,7 @@
 //! Classes of values.
 
 use super::support::{Kernel, kernel};
-use crate::kir::facts::Class::{self, Affine, Uniform, Varying};
+use crate::kir::uniformity::Class::{self, Affine, Uniform, Varying};
 use crate::kir::{AtomicOp, BinaryOp, Builtin, Place, Space, Type, UnaryOp, Value};
 
 const LOCAL: Builtin = Builtin::LocalId(1);

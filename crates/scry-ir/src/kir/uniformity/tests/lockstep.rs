@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use crate::kir::facts::{Class, Facts};
 use crate::kir::random::{self, SIZE};
+use crate::kir::uniformity::{Class, Facts};
 use crate::kir::{BinaryOp, Block, Builtin, Inst, Kir, Label, Stmt, UnaryOp, Value};
 
 const LANES: usize = (SIZE[0] * SIZE[1] * SIZE[2]) as usize;

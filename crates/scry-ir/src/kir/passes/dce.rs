@@ -6,7 +6,7 @@
 //! with whatever cannot be reached.
 
 use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var};
-use super::names::diverges;
+use super::value_map::diverges;
 
 /// Drops the dead code of a kernel.
 pub(super) fn dead(kir: &mut Kir) {

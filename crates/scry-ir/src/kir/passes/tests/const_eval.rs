@@ -1,7 +1,7 @@
 //! Constants are computed as the operations' definitions say.
 
 use super::super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
-use super::super::eval::eval;
+use super::super::const_eval::eval;
 
 fn unary(op: UnaryOp, a: Const) -> Option<Const> {
     eval(op.result(a.ty), &Inst::Unary(op, Value(0)), |_| Some(a))

@@ -1,8 +1,8 @@
 //! Facts about kernels as they are written, and about long ones.
 
 use super::support::{kernel, read, set, step, until_ten};
-use crate::kir::facts::Class::{Affine, Uniform, Varying};
-use crate::kir::facts::VarFacts;
+use crate::kir::uniformity::Class::{Affine, Uniform, Varying};
+use crate::kir::uniformity::VarFacts;
 use crate::kir::{BinaryOp, Builder, Builtin, Const, Place, Type};
 
 const LOCAL: Builtin = Builtin::LocalId(1);

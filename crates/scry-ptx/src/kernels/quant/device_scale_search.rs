@@ -1,7 +1,7 @@
-//! The fits of `fit.rs` by a thread of the device: the same operations in the same order, none of
-//! them contracted.
+//! The fits of `scale_search.rs` by a thread of the device: the same operations in the same order,
+//! none of them contracted.
 
-use super::fit::{BELOW, STEP, TRIES};
+use super::scale_search::{BELOW, STEP, TRIES};
 use crate::typed::{Code, Val, Var};
 
 /// Sums of products that a fit is made of.
