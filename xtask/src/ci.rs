@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::{miri, repo, tidy};
+use crate::{docs, miri, repo, tidy};
 
 /// Runs the checks in order, and stops at the first that fails.
 pub(crate) fn run() -> Result<()> {
@@ -14,9 +14,8 @@ pub(crate) fn run() -> Result<()> {
     cargo("clippy --workspace --all-targets -- -D warnings")?;
     tidy::run()?;
     deny(&root)?;
-    let mut doc = repo::cargo(&root);
-    doc.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
-    repo::run(&mut doc)?;
+    docs::document(&root)?;
+    docs::package(&root)?;
     miri::run()
 }
 

@@ -3,11 +3,12 @@
 mod artifact;
 mod bundle;
 mod ci;
+mod docs;
 mod full;
 mod miri;
-mod mutation;
 mod peers;
 mod repo;
+mod sabotage;
 mod size;
 mod tidy;
 
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation, miri
+  ci               what needs no device: fmt, clippy, tidy, dependency rules, documentation,
+                   packages, miri
   full [RUN..]     the long soaks and seed ranges, or those named; prints one table, and keeps logs
                    in target/full
   miri             runs a selection of the tests under Miri
@@ -24,7 +26,7 @@ usage: cargo xtask COMMAND
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
                    without cargo
-  mutation [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
+  sabotage [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
                    demands that the conformance suite notices it on the CPU device";
 
 /// Runs one chore. Exit status: 0 done, 1 the chore failed or found something, 2 bad usage.
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),
-        ["mutation", ref operators @ ..] => mutation::run(operators),
+        ["sabotage", ref operators @ ..] => sabotage::run(operators),
         ["gpu-bundle", out] => bundle::run(out.as_ref()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

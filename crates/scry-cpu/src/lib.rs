@@ -4,6 +4,9 @@
 //! invocations of a workgroup before the next one, over vectors that the processor works on many
 //! lanes at a time. A [`Machine`] runs it on a small pool of threads.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
 mod access;
 mod cancellation;
 mod code;

@@ -17,6 +17,8 @@
 //! assert_eq!(case, scry_fuzz::kernel(7, scry_fuzz::Features::default()).case());
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 mod draw;

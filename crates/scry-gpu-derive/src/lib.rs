@@ -1,5 +1,8 @@
 //! `#[derive(Element)]` for `scry-gpu`.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
 mod element;
 
 use proc_macro::TokenStream;

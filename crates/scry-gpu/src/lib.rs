@@ -1,30 +1,6 @@
-//! Compute on GPUs: upload data, run a WGSL kernel, read results back.
-//!
-//! ```
-//! use scry_gpu::Device;
-//!
-//! # fn main() -> Result<(), scry_gpu::GpuError> {
-//! # if !Device::is_available() { return Ok(()) }
-//! let gpu = Device::auto()?;
-//! let input = gpu.upload(&[1.0f32, 2.0, 3.0, 4.0])?;
-//! let output = gpu.alloc::<f32>(4)?;
-//! let shader = "
-//!     @group(0) @binding(0) var<storage, read> input: array<f32>;
-//!     @group(0) @binding(1) var<storage, read_write> output: array<f32>;
-//!
-//!     @compute @workgroup_size(64)
-//!     fn double(@builtin(global_invocation_id) id: vec3<u32>) {
-//!         if id.x < arrayLength(&input) {
-//!             output[id.x] = 2.0 * input[id.x];
-//!         }
-//!     }
-//! ";
-//! gpu.dispatch(shader, &[&input, &output], 4)?;
-//! let result: Vec<f32> = output.download()?;
-//! assert_eq!(result, [2.0, 4.0, 6.0, 8.0]);
-//! # Ok(())
-//! # }
-//! ```
+//! GPU compute for Rust: upload data, run a WGSL kernel, read results back.
+#![doc = include_str!("../README.md")]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The derive writes paths that begin with the crate's name.
 #[cfg(test)]

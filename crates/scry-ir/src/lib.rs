@@ -5,6 +5,8 @@
 //! backend works from the [`Program`]. Nothing here touches a device, and no input, however
 //! hostile, panics or overflows the stack.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 mod build_id;

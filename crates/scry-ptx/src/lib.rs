@@ -27,6 +27,8 @@
 //! With the feature `kernels` there are ready-made kernels (`kernels`), and what they are written
 //! with (`typed`).
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 #![forbid(unsafe_code)]
 
 mod asm;

@@ -3,6 +3,7 @@
 mod cycles;
 mod faults;
 mod imports;
+mod packages;
 mod paths;
 mod prose;
 mod rules;
@@ -73,6 +74,7 @@ pub(crate) fn run() -> Result<()> {
     rules::check(&sources, &mut findings);
     cycles::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
+    packages::check(&root, &files, &mut findings)?;
     faults::check(&root, &sources, &mut findings)?;
     vocabulary::check(&root, &files, &sources, &mut findings)?;
     walls::check(&root, &sources, &mut findings)?;
