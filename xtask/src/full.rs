@@ -58,10 +58,10 @@ const RUNS: [Run; 7] = [
         cargo: "xtask size --peers",
     },
     Run {
-        name: "sabotage",
+        name: "mutation",
         what: "a wrong result in every operator of the kernel IR",
         variables: &[],
-        cargo: "xtask sabotage",
+        cargo: "xtask mutation",
     },
 ];
 

@@ -6,9 +6,9 @@ mod ci;
 mod docs;
 mod full;
 mod miri;
+mod mutation;
 mod peers;
 mod repo;
-mod sabotage;
 mod size;
 mod tidy;
 
@@ -26,7 +26,7 @@ usage: cargo xtask COMMAND
   size [--peers]   prints the project's sizes; with --peers, builds beside wgpu, checks the limits
   gpu-bundle OUT   gathers tests, benches, examples and data in the folder OUT, for a machine
                    without cargo
-  sabotage [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
+  mutation [OP..]  plants a wrong result in each operator of the kernel IR, or in those named, and
                    demands that the conformance suite notices it on the CPU device";
 
 /// Runs one chore. Exit status: 0 done, 1 the chore failed or found something, 2 bad usage.
@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["size"] => size::run(false),
         ["size", "--peers"] => size::run(true),
-        ["sabotage", ref operators @ ..] => sabotage::run(operators),
+        ["mutation", ref operators @ ..] => mutation::run(operators),
         ["gpu-bundle", out] => bundle::run(out.as_ref()),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -11,14 +11,14 @@
 mod builder;
 mod inst;
 mod lower;
+#[cfg(feature = "mutation")]
+#[doc(hidden)]
+pub mod mutation;
 mod passes;
 #[cfg(feature = "inspect")]
 mod print;
 #[cfg(test)]
 mod random;
-#[cfg(feature = "sabotage")]
-#[doc(hidden)]
-pub mod sabotage;
 mod stmt;
 mod types;
 mod uniformity;
@@ -38,18 +38,18 @@ pub use uniformity::{Class, Facts, VarFacts};
 #[cfg(feature = "inspect")]
 pub use verify::verify;
 
-/// Nothing is planted, whatever is asked for, in builds without the feature `sabotage`.
-#[cfg(not(feature = "sabotage"))]
+/// Nothing is planted, whatever is asked for, in builds without the feature `mutation`.
+#[cfg(not(feature = "mutation"))]
 #[doc(hidden)]
-pub mod sabotage {
+pub mod mutation {
     /// Leaves a kernel as it is.
     #[inline]
-    pub fn plant_as_asked(_: &mut super::Kir, _: &std::thread::Thread) {}
+    pub fn mutate_as_requested(_: &mut super::Kir, _: &std::thread::Thread) {}
 
     /// It is not.
     #[inline]
     #[must_use]
-    pub fn is_asked_for() -> bool {
+    pub fn is_requested() -> bool {
         false
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use scry_cpu::{Code, Refusal};
 use scry_ir::Program;
-use scry_ir::kir::{KirOptions, sabotage};
+use scry_ir::kir::{KirOptions, mutation};
 
 use crate::driver::{CompileJob, GridSource};
 use crate::error::{DriverError, GpuError, Result, TooLargeError};
@@ -41,7 +41,7 @@ pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel>
 fn code(program: &Program, checked: bool) -> Result<Result<Code, Refusal>> {
     let caller = thread::current();
     let code = program.with_kir(&KirOptions { checked }, |mut kir| {
-        sabotage::plant_as_asked(&mut kir, &caller);
+        mutation::mutate_as_requested(&mut kir, &caller);
         Code::compile(&kir)
     });
     Ok(code?)

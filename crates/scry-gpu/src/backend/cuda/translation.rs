@@ -7,7 +7,7 @@
 use std::thread;
 
 use scry_ir::Program;
-use scry_ir::kir::{KirOptions, sabotage};
+use scry_ir::kir::{KirOptions, mutation};
 use scry_ptx::{Param, Ptx, PtxOptions, translate};
 
 use super::gpu::Gpu;
@@ -116,7 +116,7 @@ impl From<Ptx> for Translation {
 
 /// The disk cache of a job. What is wrong on purpose has no place among what is right.
 pub(super) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
-    job.cache.filter(|_| !sabotage::is_asked_for())
+    job.cache.filter(|_| !mutation::is_requested())
 }
 
 fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
@@ -163,7 +163,7 @@ fn param(from: &mut Reader<'_>) -> Option<Param> {
 fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
     let caller = thread::current();
     let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
-        sabotage::plant_as_asked(&mut kir, &caller);
+        mutation::mutate_as_requested(&mut kir, &caller);
         translate(&kir, options)
     });
     Ok(ptx?)

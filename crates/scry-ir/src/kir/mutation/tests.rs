@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{operators, operators_of, sabotage};
+use super::{mutate, operators, operators_of};
 use crate::kir::{
     AtomicOp, Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, Place, Space, Type, UnaryOp,
     Value,
@@ -53,11 +53,11 @@ fn each_operator_is_found_where_it_is() {
     for name in operators_of(&kernel()) {
         let mut kir = kernel();
         let want = if name == "fma.f32" { 2 } else { 1 };
-        assert_eq!(sabotage(&mut kir, &name), want, "{name}");
+        assert_eq!(mutate(&mut kir, &name), want, "{name}");
         assert_ne!(kir, kernel(), "{name}");
     }
     let mut kir = kernel();
-    assert_eq!(sabotage(&mut kir, "add.f32"), 0);
+    assert_eq!(mutate(&mut kir, "add.f32"), 0);
     assert_eq!(kir, kernel());
 }
 
@@ -66,7 +66,7 @@ fn all_results_of_a_load_are_wrong() {
     let mut kir = kernel();
     let extra = |kir: &Kir| kir.values.iter().position(|d| matches!(d.inst, Inst::Extra(..)));
     let place = extra(&kir).unwrap();
-    sabotage(&mut kir, "load.binding.f32");
+    mutate(&mut kir, "load.binding.f32");
     for value in [place - 1, place] {
         let Inst::Bitcast(bits) = kir.values[value].inst else { panic!("{:?}", kir.values[value]) };
         let Inst::Binary(BinaryOp::Xor, ..) = kir.inst(bits) else {
@@ -85,7 +85,7 @@ fn all_results_of_a_load_are_wrong() {
 #[test]
 fn conditions_are_negated() {
     let mut kir = kernel();
-    sabotage(&mut kir, "gt.u32");
+    mutate(&mut kir, "gt.u32");
     assert!(kir.values.iter().any(|d| matches!(d.inst, Inst::Unary(UnaryOp::Not, _))));
 }
 
@@ -96,8 +96,8 @@ fn what_an_atomic_operation_gives_and_writes_are_two() {
         *kir.values.iter().find(is_atomic).unwrap()
     };
     let (mut gives, mut writes) = (kernel(), kernel());
-    sabotage(&mut gives, "atomic.add.binding.u32");
-    sabotage(&mut writes, "atomic.add.binding.u32.memory");
+    mutate(&mut gives, "atomic.add.binding.u32");
+    mutate(&mut writes, "atomic.add.binding.u32.memory");
     assert_eq!(atomic(&gives), atomic(&kernel()));
     assert_ne!(atomic(&writes), atomic(&kernel()));
 }

@@ -1,13 +1,13 @@
-//! Plants wrong results, operator by operator: a test suite that does not notice is no test of that
-//! operator.
+//! Mutation testing: plants wrong results, operator by operator. A test suite whose tests all pass
+//! does not test that operator.
 
 mod environment;
-mod names;
+mod operator_names;
 mod operators;
 #[cfg(test)]
 mod tests;
 
-pub use environment::{is_asked_for, plant_as_asked};
+pub use environment::{is_requested, mutate_as_requested};
 pub use operators::operators;
 
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use super::{BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, 
 pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     visit(&kir.body, &mut |stmt| {
-        found.extend(names::of_stmt(kir, stmt));
+        found.extend(operator_names::of_stmt(kir, stmt));
     });
     found
 }
@@ -38,27 +38,28 @@ fn visit(block: &Block, see: &mut dyn FnMut(&Stmt)) {
 /// Truth values are negated, the lowest bit of integers is flipped, floats get the highest bit of
 /// their exponent flipped, which moves them far away. What is written is wrong for operators that
 /// write.
-pub fn sabotage(kir: &mut Kir, operator: &str) -> usize {
+pub fn mutate(kir: &mut Kir, operator: &str) -> usize {
     let body = mem::take(&mut kir.body);
-    let mut saboteur = Saboteur { kir, operator, planted: 0 };
-    let body = saboteur.block(body);
-    let planted = saboteur.planted;
+    let mut mutator = Mutator { kir, operator, planted: 0 };
+    let body = mutator.block(body);
+    let planted = mutator.planted;
     kir.body = body;
     planted
 }
 
-struct Saboteur<'a> {
+struct Mutator<'a> {
     kir: &'a mut Kir,
     operator: &'a str,
     planted: usize,
 }
 
-impl Saboteur<'_> {
+impl Mutator<'_> {
     fn block(&mut self, block: Block) -> Block {
         let mut out = Vec::with_capacity(block.len());
         for mut stmt in block {
             stmt.blocks_mut().for_each(|inner| *inner = self.block(mem::take(inner)));
-            let is_meant = names::of_stmt(self.kir, &stmt).iter().any(|name| name == self.operator);
+            let is_meant =
+                operator_names::of_stmt(self.kir, &stmt).iter().any(|name| name == self.operator);
             if is_meant {
                 self.planted += 1;
                 self.plant(stmt, &mut out);
@@ -71,7 +72,9 @@ impl Saboteur<'_> {
 
     fn plant(&mut self, stmt: Stmt, out: &mut Block) {
         match stmt {
-            Stmt::Let(value) if self.operator.ends_with(names::MEMORY) => self.operand(value, out),
+            Stmt::Let(value) if self.operator.ends_with(operator_names::MEMORY) => {
+                self.operand(value, out)
+            }
             Stmt::Let(value) => self.result(value, out),
             Stmt::Store { place, values } => {
                 let values = values.into_iter().map(|value| self.wrong(value, out)).collect();

@@ -1,4 +1,4 @@
-//! Sabotage by environment variable, for a test suite that is run as it is.
+//! Mutation by environment variable, for a test suite that runs unchanged.
 
 use std::env;
 use std::fs::OpenOptions;
@@ -7,33 +7,34 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::thread::Thread;
 
-use super::{operators, operators_of, sabotage};
+use super::{mutate, operators, operators_of};
 use crate::kir::Kir;
 
 /// What the environment asks for.
 struct Plan {
-    /// `SCRY_SABOTAGE`: the operator whose results are to be wrong.
+    /// `SCRY_MUTATION`: the operator whose results are to be wrong.
     operator: Option<String>,
-    /// `SCRY_SABOTAGE_LOG`: the file that says which thread compiled which operators.
+    /// `SCRY_MUTATION_LOG`: the file that says which thread compiled which operators.
     log: Option<String>,
 }
 
-/// Does to a kernel what the environment variables `SCRY_SABOTAGE` and `SCRY_SABOTAGE_LOG` ask for,
+/// Does to a kernel what the environment variables `SCRY_MUTATION` and `SCRY_MUTATION_LOG` ask for,
 /// nothing if they are not set. To be called by a backend with the kernel that it will compile.
 /// `caller` is the thread that wants the kernel compiled.
-pub fn plant_as_asked(kir: &mut Kir, caller: &Thread) {
+pub fn mutate_as_requested(kir: &mut Kir, caller: &Thread) {
     let plan = Plan::shared();
     if let Some(log) = &plan.log {
         append(log.as_ref(), caller.name().unwrap_or("?"), operators_of(kir));
     }
     if let Some(operator) = &plan.operator {
-        sabotage(kir, operator);
+        mutate(kir, operator);
     }
 }
 
-/// Whether [`plant_as_asked`] does anything: then kernels are to be compiled anew, and not kept.
+/// Whether [`mutate_as_requested`] does anything: then kernels are to be compiled anew, and not
+/// kept.
 #[must_use]
-pub fn is_asked_for() -> bool {
+pub fn is_requested() -> bool {
     let plan = Plan::shared();
     plan.operator.is_some() || plan.log.is_some()
 }
@@ -46,9 +47,9 @@ impl Plan {
 
     fn read() -> Self {
         let value = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        let plan = Self { operator: value("SCRY_SABOTAGE"), log: value("SCRY_SABOTAGE_LOG") };
+        let plan = Self { operator: value("SCRY_MUTATION"), log: value("SCRY_MUTATION_LOG") };
         if let Some(operator) = &plan.operator {
-            eprintln!("SCRY_SABOTAGE is set: every `{operator}` gives a wrong result");
+            eprintln!("SCRY_MUTATION is set: every `{operator}` gives a wrong result");
         }
         if let Some(log) = &plan.log {
             append(log.as_ref(), "", operators());
@@ -68,7 +69,7 @@ fn append(log: &Path, who: &str, operators: impl IntoIterator<Item = String>) {
         // At once, so that lines of several threads do not mix.
         .and_then(|mut file| file.write_all(lines.as_bytes()));
     if let Err(error) = written {
-        eprintln!("{}, of SCRY_SABOTAGE_LOG, cannot be written: {error}", log.display());
+        eprintln!("{}, of SCRY_MUTATION_LOG, cannot be written: {error}", log.display());
     }
 }
 
@@ -78,7 +79,7 @@ mod tests {
 
     #[test]
     fn lines_name_who_and_what() {
-        let name = format!("scry-sabotage-{}.log", std::process::id());
+        let name = format!("scry-mutation-{}.log", std::process::id());
         let log = std::env::temp_dir().join(name);
         append(&log, "a::test", ["add.f32", "lt.u32"].map(str::to_owned));
         append(&log, "", ["sub.f32".to_owned()]);

@@ -1,4 +1,4 @@
-//! `cargo xtask sabotage`: does the conformance suite notice a wrong result of each operator?
+//! `cargo xtask mutation`: does the conformance suite notice a wrong result of each operator?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -74,7 +74,7 @@ struct Suite {
 impl Suite {
     fn build(root: &Path) -> Result<Self> {
         let mut cargo = repo::cargo(root);
-        cargo.args(["test", "-p", "scry-gpu", "--features", "sabotage"]);
+        cargo.args(["test", "-p", "scry-gpu", "--features", "mutation"]);
         cargo.args(["--test", "conformance", "--no-run"]);
         cargo.arg("--message-format=json-render-diagnostics");
         let built = artifact::parse(&repo::output(&mut cargo)?, root)?;
@@ -94,14 +94,14 @@ impl Suite {
 
     /// Runs all tests as they are, and reads which operators each had compiled.
     fn reach(&self) -> Result<Reach> {
-        let log = env::temp_dir().join(format!("scry-sabotage-{}.log", std::process::id()));
+        let log = env::temp_dir().join(format!("scry-mutation-{}.log", std::process::id()));
         let mut command = self.command();
-        command.env("SCRY_SABOTAGE_LOG", &log).stdout(Stdio::inherit());
+        command.env("SCRY_MUTATION_LOG", &log).stdout(Stdio::inherit());
         let status = command.status().context("the conformance suite could not be started")?;
         let text = fs::read_to_string(&log).unwrap_or_default();
         // A log file that is left over does no harm.
         let _ = fs::remove_file(&log);
-        ensure!(status.success(), "the conformance suite fails without sabotage");
+        ensure!(status.success(), "the conformance suite fails without a mutation");
         ensure!(!text.is_empty(), "no test compiled a kernel for the CPU device");
         Ok(parse(&text))
     }
@@ -117,7 +117,7 @@ impl Suite {
         for tests in [first, others].into_iter().filter(|tests| !tests.is_empty()) {
             run += tests.len();
             let mut command = self.command();
-            command.env("SCRY_SABOTAGE", operator).arg("--exact").args(tests);
+            command.env("SCRY_MUTATION", operator).arg("--exact").args(tests);
             if !passes(&mut command)? {
                 return Ok(Verdict::Noticed(run));
             }

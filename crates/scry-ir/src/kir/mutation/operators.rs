@@ -1,6 +1,6 @@
 //! Every operator that a kernel in WGSL can have.
 
-use super::names::{MEMORY, snake};
+use super::operator_names::{MEMORY, snake};
 use crate::kir::{AtomicOp, BinaryOp, Builtin, Extent, Reduction, Type, UnaryOp};
 
 const SIGNED: [Type; 3] = [Type::I16, Type::I32, Type::I64];
