@@ -111,18 +111,21 @@ fn nothing_is_spilled() {
 #[test]
 fn sizes_and_devices_choose_the_form() {
     let whole = Attention::new([4, 16], 3000, 3000, 128, PtxType::F16);
-    assert_eq!(names(&whole.plan(HOPPER).unwrap()), ["attention_f16_d128_128x128x2x1"]);
-    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64x2x2_plain"]);
+    assert_eq!(
+        names(&whole.plan(HOPPER).unwrap()),
+        ["attention_sm90_f16_d128_128x128_s2_o1_overlap"]
+    );
+    assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
     let old = Machine { target: Target::SM_75, ..AMPERE };
     assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
-    assert_eq!(short, ["attention_f16_d128_64x64x2x2"]);
+    assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
     let few = names(&Attention { queries: 3, ..whole }.plan(HOPPER).unwrap());
     assert_eq!(few.len(), 2);
-    assert!(few[0].ends_with("_partial") && few[1].starts_with("attention_combine"), "{few:?}");
+    assert!(few[0].ends_with("_splitkv") && few[1].starts_with("attention_combine"), "{few:?}");
     let parts = names(&square(300, 128, PtxType::F32).plan(HOPPER).unwrap());
-    assert_eq!(parts[..3], ["attention_split"; 3]);
-    assert!(parts[3].starts_with("attention_f32_d128"), "{parts:?}");
+    assert_eq!(parts[..3], ["attention_split3"; 3]);
+    assert!(parts[3].starts_with("attention_sm90_f32_d128"), "{parts:?}");
     let odd = square(300, 77, PtxType::F16).plan(HOPPER).unwrap();
     assert_eq!(names(&odd), ["attention_naive_f16_d96"]);
 }

@@ -99,14 +99,14 @@ fn steps_pass_what_their_kernels_declare() {
 #[test]
 fn shapes_choose_the_way() {
     let planned = |m, n, k| names(&Gemm::new(m, n, k, PtxType::Bf16).plan(H200).unwrap());
-    assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_bf16_io_128x256_c2"]);
+    assert_eq!(planned(8192, 8192, 8192), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
     // Lines that cross those of the cache are read together, so that fewer are.
-    assert_eq!(planned(2040, 2040, 2040), ["gemm_sm90_bf16_bf16_io_128x256_c2"]);
+    assert_eq!(planned(2040, 2040, 2040), ["gemm_sm90_bf16_tt_128x256_cluster2"]);
     let odd = planned(4097, 4095, 1023);
-    assert_eq!(odd[0], "gemm_align16_2");
-    assert!(odd[1].ends_with("_lanes"), "{odd:?}");
+    assert_eq!(odd[0], "gemm_align16_x2");
+    assert!(odd[1].ends_with("_unaligned"), "{odd:?}");
     let skinny = planned(16, 4096, 4096);
-    assert!(skinny.len() == 1 && skinny[0].contains("_team"), "{skinny:?}");
+    assert!(skinny.len() == 1 && skinny[0].contains("_splitk"), "{skinny:?}");
     let deep = planned(64, 64, 1 << 20);
     assert_eq!(deep.last().unwrap(), "gemm_reduce_bf16");
 }
@@ -156,16 +156,16 @@ fn the_cache_need_not_keep_what_is_read_once() {
     };
     // The weights, not the rows, which all blocks read.
     let (name, count) = hints(16, 4096, 4096);
-    assert!(name.contains("_o1i_") && count == 1, "{name}: {count}");
+    assert!(name.contains("_nn_") && name.contains("_evicta") && count == 1, "{name}: {count}");
     let (name, count) = hints(8192, 64, 8192);
-    assert!(name.contains("_i1o_") && count == 1, "{name}: {count}");
+    assert!(name.contains("_tt_") && name.contains("_evicta") && count == 1, "{name}: {count}");
     let (name, count) = hints(4096, 4096, 4096);
-    assert!(name.contains("_io_") && count == 0, "{name}: {count}");
+    assert!(name.contains("_tt_") && !name.contains("_evict") && count == 0, "{name}: {count}");
     // All products of the batch read the same weights.
     let mut gemm = Gemm { batch: 4, ..Gemm::new(16, 4096, 4096, PtxType::Bf16) };
     gemm.b.stride = 0;
     let name = gemm.plan(H200).unwrap().steps[0].kernel.name();
-    assert!(name.contains("_oi_"), "{name}");
+    assert!(name.contains("_nn_") && !name.contains("_evict"), "{name}");
 }
 
 /// Activations are mostly what the launch before has just made.
@@ -190,7 +190,7 @@ fn the_copy_engine_writes_lines_of_whole_pieces_only() {
     let mut gemm = Gemm::new(300, 1001, 520, PtxType::Bf16);
     gemm.out.leading = 1008;
     let plan = gemm.plan_with(H200, with(Tile::new(2, 128, 1))).unwrap();
-    assert!(names(&plan)[1].ends_with("_lanes"), "{:?}", names(&plan));
+    assert!(names(&plan)[1].ends_with("_unaligned"), "{:?}", names(&plan));
     let parts = Some(Choice { tile: Tile::new(2, 128, 1), splits: 2, flipped: false });
     let plan = gemm.plan_with(H200, parts).unwrap();
     let kernel = &plan.steps[1].kernel;
@@ -246,7 +246,7 @@ fn nothing_is_launched_for_nothing() {
     assert!(none.steps.is_empty());
     assert_eq!(none.arguments.len(), 3);
     let shallow = Gemm::new(3, 5, 0, PtxType::F16).plan(H200).unwrap();
-    assert_eq!(names(&shallow), ["gemm_reduce_none_f16"]);
+    assert_eq!(names(&shallow), ["gemm_reduce_f16_k0"]);
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn blocks_fit_the_shared_memory_of_small_devices() {
     }
     let planned = |machine| planned(machine, Gemm::new(4096, 4096, 4096, PtxType::F16));
     for large in [A100, LARGE] {
-        assert_eq!(planned(large), ["gemm_mma_f16_128x256_3_w2x4_tn_f16x4"]);
+        assert_eq!(planned(large), ["gemm_mma_f16_tt_128x256_s3_w2x4_vec4"]);
     }
     // A small device of a later generation is a small device.
     assert_eq!(planned(Machine { target: Target::SM_90, ..SMALL }), planned(SMALL));
@@ -160,20 +160,20 @@ fn a_step_of_the_depth_multiplies_each_sum_once() {
 #[test]
 fn shapes_choose_the_way() {
     let single = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::F32));
-    assert_eq!(single(8192, 8192, 8192), ["gemm_ffma_128x256x8_4_w2x4_l4_tv_f32x4"]);
+    assert_eq!(single(8192, 8192, 8192), ["gemm_ffma_f32_tt_128x256x8_s4_w2x4_l4_vecb_vec4"]);
     let skinny = single(16, 4096, 4096);
-    assert!(skinny[0].starts_with("gemm_ffma_16x256"), "{skinny:?}");
+    assert!(skinny[0].contains("_16x256x"), "{skinny:?}");
     assert_eq!(skinny[1], "gemm_reduce_f32");
     let lines = |m, n| {
         let gemm = Gemm::new(m, n, 4096, PtxType::F32);
         planned(H200, gemm.with_orders(Order::Rows, Order::Columns))
     };
-    assert_eq!(lines(3, 4096), ["gemm_dot_f32_4v"]);
-    assert_eq!(lines(4096, 1), ["gemm_dot_f32_1v"]);
+    assert_eq!(lines(3, 4096), ["gemm_dot_f32_tn_m4_vec"]);
+    assert_eq!(lines(4096, 1), ["gemm_dot_f32_tn_m1_vec"]);
     assert!(lines(3, 7)[0].starts_with("gemm_ffma"), "too few lines for all multiprocessors");
     let halves = planned(A100, Gemm::new(4097, 4095, 1023, PtxType::F16));
-    assert_eq!(halves[0], "gemm_align16_2");
-    assert!(halves[1].starts_with("gemm_mma_f16_128x"), "{halves:?}");
+    assert_eq!(halves[0], "gemm_align16_x2");
+    assert!(halves[1].starts_with("gemm_mma_f16_tt_128x"), "{halves:?}");
     let hopper = planned(H200, Gemm::new(4096, 4096, 4096, PtxType::F16));
     assert!(hopper[0].starts_with("gemm_sm90"), "{hopper:?}");
 }
@@ -182,22 +182,22 @@ fn shapes_choose_the_way() {
 #[test]
 fn few_lines_that_begin_anywhere_take_one_launch() {
     let halves = |m, n, k| planned(H200, Gemm::new(m, n, k, PtxType::Bf16));
-    assert_eq!(halves(934, 1, 155), ["gemm_dot_bf16_1s_shared"]);
-    assert_eq!(halves(42, 2, 450), ["gemm_dot_bf16_2a_shared"]);
-    assert_eq!(halves(20000, 3, 1023), ["gemm_dot_bf16_4a"]);
-    assert_eq!(halves(3, 2, 100_001), ["gemm_dot_bf16_2a_team8"]);
+    assert_eq!(halves(934, 1, 155), ["gemm_dot_bf16_tn_m1_smem"]);
+    assert_eq!(halves(42, 2, 450), ["gemm_dot_bf16_nn_m2_smem"]);
+    assert_eq!(halves(20000, 3, 1023), ["gemm_dot_bf16_nn_m4"]);
+    assert_eq!(halves(3, 2, 100_001), ["gemm_dot_bf16_nn_m2_splitk8"]);
     let older = planned(LARGE, Gemm::new(1, 5, 5573, PtxType::Bf16));
-    assert_eq!(older, ["gemm_dot_bf16_8a_team4"]);
+    assert_eq!(older, ["gemm_dot_bf16_nn_m8_splitk4"]);
     // One column lies along the depth, whatever it is said to.
     let column = halves(4096, 1, 4096);
     assert!(column.len() == 1 && column[0].starts_with("gemm_sm90"), "{column:?}");
-    assert_eq!(planned(H200, Gemm::new(4096, 1, 4096, PtxType::F32)), ["gemm_dot_f32_1v"]);
-    assert_eq!(halves(3, 204, 3058), ["gemm_dot_bf16_4sx_team8"]);
-    assert_eq!(halves(1, 4097, 4095), ["gemm_dot_bf16_1sx_team8"]);
+    assert_eq!(planned(H200, Gemm::new(4096, 1, 4096, PtxType::F32)), ["gemm_dot_f32_tn_m1_vec"]);
+    assert_eq!(halves(3, 204, 3058), ["gemm_dot_bf16_tt_m4_splitk8"]);
+    assert_eq!(halves(1, 4097, 4095), ["gemm_dot_bf16_tt_m1_splitk8"]);
     // Too deep, and too much for CUDA cores.
-    assert_eq!(halves(3, 2, 1_000_001)[0], "gemm_align16_2");
-    assert_eq!(halves(8191, 8, 1023)[0], "gemm_align16_1");
-    assert_eq!(halves(8, 204, 3058)[0], "gemm_align16_2");
+    assert_eq!(halves(3, 2, 1_000_001)[0], "gemm_align16_x2");
+    assert_eq!(halves(8191, 8, 1023)[0], "gemm_align16_x1");
+    assert_eq!(halves(8, 204, 3058)[0], "gemm_align16_x2");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn what_tiles_do_not_take_is_computed_one_by_one() {
 fn nothing_is_launched_for_nothing() {
     assert!(planned(A100, Gemm::new(0, 5, 7, PtxType::F32)).is_empty());
     let shallow = planned(A100, finished(Gemm::new(3, 5, 0, PtxType::F32)));
-    assert_eq!(shallow, ["gemm_reduce_none_f32_beta_bias_gelu"]);
+    assert_eq!(shallow, ["gemm_reduce_f32_k0_beta_biasn_gelu"]);
 }
 
 #[test]

@@ -99,9 +99,10 @@ fn hopper_streams_and_others_take_dot_products() {
 #[test]
 fn digits_of_many_activations_are_made_once() {
     let few = product(BlockFormat::Q4K, 4096, 14336, 1).plan(HOPPER).unwrap();
-    assert_eq!(names(&few), ["matvec_stream_q4k_f32_1d2s32"]);
+    assert_eq!(names(&few), ["matvec_stream_q4k_f32_n1_limbs2_sums32"]);
     let many = product(BlockFormat::Q4K, 4096, 14336, 8).plan(HOPPER).unwrap();
-    let expected = ["matvec_digits_f32_8d1s32", "matvec_stream_q4k_prepared_8d1s32"];
+    let expected =
+        ["matvec_limbs_f32_n8_limbs1_sums32", "matvec_stream_q4k_prepared_n8_limbs1_sums32"];
     assert_eq!(names(&many), expected);
     // For each of 56 times 256 values of 8 columns: digits, 32 bytes of sums, a scale.
     assert_eq!(many.scratch, [56 * 8 * (256 + 32 + 4)]);
@@ -128,7 +129,7 @@ fn columns_are_split_where_there_is_no_room_or_too_little_precision() {
     assert_eq!(split(512, 7), [(0, 4), (4, 3)]);
     assert_eq!(split(28672, 5), [(0, 2), (2, 2), (4, 1)]);
     let giant = product(BlockFormat::Q6K, 64, 1 << 20, 1).plan(HOPPER).unwrap();
-    assert_eq!(names(&giant)[1], "matvec_dot_q6k_1");
+    assert_eq!(names(&giant)[1], "matvec_dot_q6k_n1");
 }
 
 #[test]
@@ -152,14 +153,14 @@ fn many_columns_are_products_of_halves() {
     };
     let plan = many.plan(HOPPER).unwrap();
     assert_eq!(names(&plan)[0], "dequantize_q4k_f16");
-    assert!(names(&plan)[1].starts_with("gemm_sm90_f16_f16"), "{:?}", names(&plan));
+    assert!(names(&plan)[1].starts_with("gemm_sm90_f16"), "{:?}", names(&plan));
     assert_eq!(plan.scratch[0], 2 * 4096 * 14336);
     assert_eq!(plan.steps[0].buffers, [Place::Argument(0), Place::Scratch(0)]);
     assert_eq!(plan.arguments.iter().map(|b| b.name).collect::<Vec<_>>(), ["weights", "x", "y"]);
     let few = MatMul { columns: 3, output: PtxType::F32, ..many };
     assert_eq!(
         names(&few.plan(HOPPER).unwrap()),
-        ["matvec_digits_f16_4d2s32", "matvec_stream_q4k_prepared_4d2s32"]
+        ["matvec_limbs_f16_n4_limbs2_sums32", "matvec_stream_q4k_prepared_n4_limbs2_sums32"]
     );
 }
 

@@ -177,14 +177,14 @@ fn the_length_chooses_the_team() {
     let chosen = |count, length, machine| names(&softmax(count, length, machine)).join(" ");
     assert_eq!(chosen(65536, 32, HOPPER), "softmax_f32_1x8x1");
     assert_eq!(chosen(65536, 128, HOPPER), "softmax_f32_1x32x1");
-    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x64x4_ragged");
+    assert_eq!(chosen(65536, 1023, HOPPER), "softmax_f32_1x64x4_vec1");
     assert_eq!(chosen(16384, 4096, HOPPER), "softmax_f32_1x256x4");
     assert_eq!(chosen(1000, 32768, HOPPER), "softmax_f32_2x512x8");
     assert_eq!(chosen(128, 131_072, HOPPER), "softmax_f32_8x256x16");
-    assert_eq!(chosen(128, 131_070, HOPPER), "softmax_f32_8x512x8_ragged");
+    assert_eq!(chosen(128, 131_070, HOPPER), "softmax_f32_8x512x8_vec1");
     assert_eq!(chosen(1000, 32768, AMPERE), "softmax_f32_1x1024x8");
-    assert!(chosen(1000, 131_072, AMPERE).starts_with("softmax_gather_f32_1x1024x6 "));
-    let split = "softmax_gather_f32_1x1024x6_ragged softmax_apply_f32_1x1024x6_ragged";
+    assert!(chosen(1000, 131_072, AMPERE).starts_with("softmax_stats_f32_1x1024x6 "));
+    let split = "softmax_stats_f32_1x1024x6_vec1 softmax_apply_f32_1x1024x6_vec1";
     assert_eq!(chosen(1000, 131_071, AMPERE), split);
     assert_eq!(chosen(9, 1_000_001, HOPPER), split);
 }

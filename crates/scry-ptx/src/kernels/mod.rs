@@ -8,6 +8,7 @@ pub mod attention;
 mod error;
 pub mod gemm;
 mod launch;
+mod name;
 pub mod norm;
 pub mod quant;
 pub mod rows;

@@ -2,6 +2,7 @@
 
 use super::scalar::{Rounding, wide};
 use super::shape::{Attention, Strides, refusal};
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -74,7 +75,7 @@ impl Split {
 
 impl Kernel for Split {
     fn name(&self) -> String {
-        format!("attention_split{}", if self.vectors() { "" } else { "_unaligned" })
+        Name::new("attention_split3").with_if(!self.vectors(), "unaligned").build()
     }
 
     fn default_target(&self) -> Target {

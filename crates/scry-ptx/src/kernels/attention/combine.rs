@@ -3,6 +3,7 @@
 
 use super::scalar::{wide, write};
 use super::shape::{Attention, Strides, refusal};
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -49,7 +50,8 @@ impl Combine {
 
 impl Kernel for Combine {
     fn name(&self) -> String {
-        format!("attention_combine_{}_d{}", self.of.element.name(), 32 * self.depth())
+        let name = Name::new("attention_combine").with(self.of.element.name());
+        name.with(format_args!("d{}", 32 * self.depth())).build()
     }
 
     fn default_target(&self) -> Target {

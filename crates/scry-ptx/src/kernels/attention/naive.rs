@@ -2,6 +2,7 @@
 
 use super::scalar::{read, wide, write};
 use super::shape::{Attention, Strides, refusal};
+use crate::kernels::name::Name;
 use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -35,9 +36,13 @@ impl Naive {
 impl Kernel for Naive {
     fn name(&self) -> String {
         let element = self.of.element.name();
-        let bias = self.of.bias.map_or(String::new(), |b| format!("_bias_{}", b.element.name()));
-        let causal = if self.of.causal { "_causal" } else { "" };
-        format!("attention_naive_{element}_d{}{causal}{bias}", 32 * self.depth())
+        let name = Name::new("attention_naive").with(element);
+        let name = name.with(format_args!("d{}", 32 * self.depth()));
+        let name = name.with_if(self.of.causal, "causal");
+        match &self.of.bias {
+            Some(bias) => name.with(format_args!("bias{}", bias.element.name())).build(),
+            None => name.build(),
+        }
     }
 
     fn default_target(&self) -> Target {

@@ -17,6 +17,7 @@ use super::epilogue::Factors;
 use super::memory::{load_number, load_number_where, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of_team};
 use super::{Gemm, Layout, Order};
+use crate::kernels::name::Name;
 use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -143,22 +144,15 @@ impl Dot {
 impl Kernel for Dot {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
-        let to = if element == output { "" } else { "_to_f32" };
-        let how = match (self.by_pieces(), self.is_across(), self.has_columns_across()) {
-            (true, ..) => "v",
-            (false, false, false) => "s",
-            (false, true, false) => "a",
-            (false, false, true) => "sx",
-            (false, true, true) => "ax",
+        let name = Name::new("gemm_dot").types(*element, *output);
+        let name = name.layout(!self.is_across(), !self.has_columns_across());
+        let name = name.with(format_args!("m{}", self.rows())).with_if(self.by_pieces(), "vec");
+        let name = match (self.shared, self.team) {
+            (false, _) => name,
+            (true, 1) => name.with("smem"),
+            (true, team) => name.with(format_args!("splitk{team}")),
         };
-        let shared = match (self.shared, self.team) {
-            (false, _) => String::new(),
-            (true, 1) => "_shared".to_owned(),
-            (true, team) => format!("_team{team}"),
-        };
-        let turned = if self.flipped && epilogue.bias { "_rows" } else { "" };
-        let rows = self.rows();
-        format!("gemm_dot_{}{to}_{rows}{how}{shared}{}{turned}", element.name(), epilogue.tag())
+        epilogue.named(name, self.flipped).build()
     }
 
     fn default_target(&self) -> Target {

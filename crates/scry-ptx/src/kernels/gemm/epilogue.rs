@@ -1,5 +1,6 @@
 //! What becomes of the sums of a product before they are written.
 
+use crate::kernels::name::Name;
 use crate::typed::Val;
 
 /// A function of each result.
@@ -17,13 +18,13 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// What names of kernels say about it.
-    pub(crate) const fn tag(self) -> &'static str {
+    /// The field of names of kernels.
+    pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::None => "",
-            Self::Relu => "_relu",
-            Self::Gelu => "_gelu",
-            Self::Silu => "_silu",
+            Self::None => "none",
+            Self::Relu => "relu",
+            Self::Gelu => "gelu",
+            Self::Silu => "silu",
         }
     }
 }
@@ -53,12 +54,11 @@ impl Epilogue {
         self.beta != 0.0
     }
 
-    /// What names of kernels say about it: what is in their text. `alpha` and `beta` are
-    /// parameters.
-    pub(crate) fn tag(&self) -> String {
-        let beta = if self.reads() { "_beta" } else { "" };
-        let bias = if self.bias { "_bias" } else { "" };
-        format!("{beta}{bias}{}", self.activation.tag())
+    /// Appends to the name of a kernel what is in its text; `alpha` and `beta` are parameters. The
+    /// bias of a transposed product lies along its rows.
+    pub(crate) fn named(&self, name: Name, flipped: bool) -> Name {
+        let bias = self.bias.then_some(if flipped { 'm' } else { 'n' });
+        name.epilogue(self.reads(), bias, self.activation)
     }
 }
 

@@ -4,6 +4,7 @@
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
 use super::{Gemm, Order};
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -70,8 +71,8 @@ struct Terms<'k> {
 
 impl Kernel for Reduce {
     fn name(&self) -> String {
-        let none = if self.splits == 0 { "_none" } else { "" };
-        format!("gemm_reduce{none}_{}{}", self.output().name(), self.gemm.epilogue.tag())
+        let name = Name::new("gemm_reduce").with(self.output().name());
+        self.gemm.epilogue.named(name.with_if(self.splits == 0, "k0"), false).build()
     }
 
     fn default_target(&self) -> Target {

@@ -6,6 +6,7 @@
 use super::Layout;
 use super::memory::wide;
 use crate::asm::Opcode;
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -102,7 +103,7 @@ struct Side<'k> {
 
 impl Kernel for Align {
     fn name(&self) -> String {
-        format!("gemm_align16_{}", self.sources.len())
+        Name::new("gemm_align16").with(format_args!("x{}", self.sources.len())).build()
     }
 
     fn default_target(&self) -> Target {

@@ -10,6 +10,7 @@ use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::{Gemm, Layout, Order, refusal};
+use crate::kernels::name::Name;
 use crate::kernels::{Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -98,9 +99,11 @@ fn distances(layout: &Layout) -> [u64; 3] {
 impl Kernel for GemmKernel {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
-        let how = self.tile.map_or("naive".to_owned(), |tile| format!("tiled{tile}"));
-        let to = if element == output { "" } else { "_to_f32" };
-        format!("gemm_{how}_{}{to}{}", element.name(), epilogue.tag())
+        let name = match self.tile {
+            None => Name::new("gemm_naive"),
+            Some(tile) => Name::new(format_args!("gemm_tiled{tile}")),
+        };
+        epilogue.named(name.types(*element, *output), false).build()
     }
 
     fn default_target(&self) -> Target {

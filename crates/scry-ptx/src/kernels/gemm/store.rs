@@ -3,6 +3,7 @@
 use super::epilogue::Factors;
 use super::{Activation, Gemm};
 use crate::kernels::Parameter;
+use crate::kernels::name::Name;
 use crate::typed::{Bf16, Code, F16, Global, Number, Ptr, Val};
 use crate::types::PtxType;
 
@@ -56,15 +57,15 @@ impl Sink {
         }
     }
 
-    pub(super) fn tag(&self) -> String {
+    /// Appends to the name of a kernel what is in its text.
+    pub(super) fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
-            Bias::None => "",
-            Bias::Columns => "_bias",
-            Bias::Rows => "_bias_rows",
+            Bias::None => None,
+            Bias::Columns => Some('n'),
+            Bias::Rows => Some('m'),
         };
-        let (reads, quads) =
-            (if self.reads { "_beta" } else { "" }, if self.quads { "4" } else { "1" });
-        format!("{}x{quads}{reads}{bias}{}", self.output.name(), self.activation.tag())
+        let name = name.with_if(self.quads, "vec4");
+        name.epilogue(self.reads, bias, self.activation)
     }
 
     /// What [`Results::declare`] declares, behind the buffers' addresses.

@@ -4,6 +4,7 @@
 use super::memory::wide;
 use super::{Layout, Order};
 use crate::asm::Opcode;
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -100,7 +101,8 @@ struct Move<'k> {
 
 impl Kernel for Split {
     fn name(&self) -> String {
-        format!("gemm_split{}_{}", self.parts, if self.inner { 'i' } else { 'o' })
+        let major = if self.inner { "kmajor" } else { "mnmajor" };
+        Name::new(format_args!("gemm_split{}", self.parts)).with(major).build()
     }
 
     fn default_target(&self) -> Target {

@@ -5,6 +5,7 @@
 
 use super::format::{BlockFormat, SPAN};
 use super::wide;
+use crate::kernels::name::Name;
 use crate::typed::{Code, Global, Memory, Ptr, Val, bfloats, halves};
 use crate::types::PtxType;
 
@@ -50,11 +51,15 @@ impl Digits {
         Self { digits, room: columns.next_power_of_two(), interleaved, summed }
     }
 
-    /// As names of kernels have it.
-    pub(super) fn name(self) -> String {
-        let order = if self.interleaved { "i" } else { "" };
-        let summed = self.summed.map_or(String::new(), |width| format!("s{width}"));
-        format!("{}d{}{order}{summed}", self.room, self.digits)
+    /// Appends to the name of a kernel what is in its text.
+    pub(super) fn named(self, name: Name) -> Name {
+        let name = name.with(format_args!("n{}", self.room));
+        let name = name.with(format_args!("limbs{}", self.digits));
+        let name = name.with_if(self.interleaved, "interleaved");
+        match self.summed {
+            Some(width) => name.with(format_args!("sums{width}")),
+            None => name,
+        }
     }
 
     /// Digits of all columns.

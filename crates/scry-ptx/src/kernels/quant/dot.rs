@@ -8,6 +8,7 @@ use super::format::SPAN;
 use super::lane_weights::Eighth;
 use super::matvec::MatVec;
 use super::wide;
+use crate::kernels::name::Name;
 use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -162,7 +163,8 @@ impl<'k> Values<'k> {
 
 impl Kernel for Dot {
     fn name(&self) -> String {
-        format!("matvec_dot_{}_{}", self.product.format.name(), self.product.columns)
+        let name = Name::new("matvec_dot").with(self.product.format.name());
+        name.with(format_args!("n{}", self.product.columns)).build()
     }
 
     fn default_target(&self) -> Target {

@@ -67,7 +67,7 @@ impl BlockFormat {
             Self::Q4K => "q4k",
             Self::Q5K => "q5k",
             Self::Q6K => "q6k",
-            Self::Q8_0 => "q8_0",
+            Self::Q8_0 => "q80",
         }
     }
 }

@@ -9,6 +9,7 @@ use super::format::{BlockFormat, SPAN};
 use super::host_reference::LARGEST;
 use super::matvec::refusal;
 use super::wide;
+use crate::kernels::name::Name;
 use crate::kernels::{
     Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
 };
@@ -264,7 +265,7 @@ impl<'k> Work<'k> {
 
 impl Kernel for Pack {
     fn name(&self) -> String {
-        format!("quantize_{}", self.format.name())
+        Name::new("quantize").with(self.format.name()).build()
     }
 
     fn default_target(&self) -> Target {

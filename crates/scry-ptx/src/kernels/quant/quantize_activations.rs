@@ -3,6 +3,7 @@
 use super::activations::{Digits, Image, Source};
 use super::format::SPAN;
 use super::matvec::{Columns, MatVec};
+use crate::kernels::name::Name;
 use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -51,7 +52,8 @@ impl Prepare {
 
 impl Kernel for Prepare {
     fn name(&self) -> String {
-        format!("matvec_digits_{}_{}", self.product.activations.name(), self.layout.name())
+        let name = Name::new("matvec_limbs").with(self.product.activations.name());
+        self.layout.named(name).build()
     }
 
     fn default_target(&self) -> Target {

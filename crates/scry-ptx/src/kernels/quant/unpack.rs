@@ -4,6 +4,7 @@ use super::format::{BlockFormat, SPAN};
 use super::lane_weights::Eighth;
 use super::matvec::refusal;
 use super::wide;
+use crate::kernels::name::Name;
 use crate::kernels::{
     Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
 };
@@ -102,7 +103,7 @@ impl Unpack {
 
 impl Kernel for Unpack {
     fn name(&self) -> String {
-        format!("dequantize_{}_{}", self.format.name(), self.element.name())
+        Name::new("dequantize").with(self.format.name()).with(self.element.name()).build()
     }
 
     fn default_target(&self) -> Target {

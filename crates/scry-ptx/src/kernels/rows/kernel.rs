@@ -1,5 +1,6 @@
 //! The kernels: which threads do what, in what order.
 
+use crate::kernels::name::Name;
 use std::sync::Arc;
 
 use super::exchange::Exchange;
@@ -106,19 +107,17 @@ impl RowKernel {
 
 impl Kernel for RowKernel {
     fn name(&self) -> String {
-        let role = match self.role {
-            Role::Whole => "",
-            Role::Gather => "_gather",
-            Role::Apply => "_apply",
+        let name = Name::new(self.op.name());
+        let name = match self.role {
+            Role::Whole => name,
+            Role::Gather => name.with("stats"),
+            Role::Apply => name.with("apply"),
         };
         let Team { threads, blocks, vectors } = self.team;
-        let ragged = match self.unit() {
-            1 => "_ragged".to_owned(),
-            unit if unit == self.format.per_vector() => String::new(),
-            unit => format!("_ragged{unit}"),
-        };
-        let (op, element) = (self.op.name(), self.rows.element.name());
-        format!("{op}{role}_{element}_{blocks}x{threads}x{vectors}{ragged}")
+        let name = name.with(self.rows.element.name());
+        let name = name.with(format_args!("{blocks}x{threads}x{vectors}"));
+        let (unit, whole) = (self.unit(), self.format.per_vector());
+        name.with_if(unit != whole, format_args!("vec{unit}")).build()
     }
 
     fn default_target(&self) -> Target {

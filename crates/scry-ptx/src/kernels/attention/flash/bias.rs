@@ -4,6 +4,7 @@ use super::softmax::of_row;
 use super::strip::Strip;
 use crate::kernels::attention::scalar::{read, wide};
 use crate::kernels::attention::shape::Attention;
+use crate::kernels::name::Name;
 use crate::typed::{Global, Ptr, Val, bfloats, halves};
 use crate::types::PtxType;
 
@@ -25,9 +26,10 @@ impl Form {
         Some(Self { element: bias.element, pairs: even && bias.column == 1 })
     }
 
-    /// What names of kernels say about it.
-    pub fn tag(self) -> String {
-        format!("_bias_{}{}", self.element.name(), if self.pairs { "x2" } else { "" })
+    /// Appends to the name of a kernel what is in its text.
+    pub fn named(self, name: Name) -> Name {
+        let name = name.with(format_args!("bias{}", self.element.name()));
+        name.with_if(self.pairs, "vec2")
     }
 }
 

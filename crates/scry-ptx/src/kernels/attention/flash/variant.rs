@@ -1,6 +1,7 @@
 //! Which code there is.
 
 use super::bias;
+use crate::kernels::name::Name;
 use crate::types::PtxType;
 
 /// How much a block computes at once: 64 rows for each consumer, and keys.
@@ -66,14 +67,18 @@ impl Variant {
     pub fn name(&self) -> String {
         let Tile { consumers, keys, stages, resident } = self.tile;
         let element = if self.parts == 1 { self.element.name() } else { "f32" };
-        let engine = if self.engine == Engine::Ampere { "mma_" } else { "" };
-        let form = if self.form == Form::Plain { "_plain" } else { "" };
-        let causal = if self.causal { "_causal" } else { "" };
-        let bias = self.bias.map_or(String::new(), bias::Form::tag);
-        let output = if self.packed() { "_partial" } else { "" };
-        let (width, rows) = (self.width, 64 * consumers);
-        let tile = format!("{rows}x{keys}x{stages}x{resident}");
-        format!("attention_{engine}{element}_d{width}_{tile}{form}{causal}{bias}{output}")
+        let engine = if self.engine == Engine::Ampere { "mma" } else { "sm90" };
+        let name = Name::new("attention").with(engine).with(element);
+        let name = name.with(format_args!("d{}", self.width));
+        let name = name.with(format_args!("{}x{keys}", 64 * consumers));
+        let name = name.with(format_args!("s{stages}")).with(format_args!("o{resident}"));
+        let name = name.with_if(self.form == Form::Overlapped, "overlap");
+        let name = name.with_if(self.causal, "causal");
+        let name = match self.bias {
+            Some(bias) => bias.named(name),
+            None => name,
+        };
+        name.with_if(self.packed(), "splitkv").build()
     }
 
     /// Whether all queries of the heads that share keys are the rows of one block.

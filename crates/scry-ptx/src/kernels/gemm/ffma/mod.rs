@@ -11,6 +11,7 @@ mod inner;
 mod stage;
 mod store;
 
+use crate::kernels::name::Name;
 use inner::{Block, Reading};
 use stage::{Copier, Copying};
 
@@ -55,9 +56,13 @@ impl Tile {
         ]
     }
 
-    fn tag(&self) -> String {
+    /// Appends the tile to the name of a kernel.
+    fn named(&self, name: Name) -> Name {
         let Self { rows, columns, depth, stages, warps, lanes, .. } = self;
-        format!("{rows}x{columns}x{depth}_{stages}_w{}x{}_l{}", warps[0], warps[1], lanes[0])
+        let name = name.with(format_args!("{rows}x{columns}x{depth}"));
+        let name = name.with(format_args!("s{stages}"));
+        let name = name.with(format_args!("w{}x{}", warps[0], warps[1]));
+        name.with(format_args!("l{}", lanes[0]))
     }
 }
 
@@ -102,8 +107,10 @@ impl Ffma {
 
 impl Kernel for Ffma {
     fn name(&self) -> String {
-        let operands = format!("{}{}", self.a.tag(), self.b.tag());
-        format!("gemm_ffma_{}_{operands}_{}", self.tile.tag(), self.product.sink.tag())
+        let name = Name::new("gemm_ffma").with(self.product.sink.output.name());
+        let name = self.tile.named(name.layout(self.a.is_k_major(), self.b.is_k_major()));
+        let name = name.with_if(self.a.is_vectorized(), "veca");
+        self.product.sink.named(name.with_if(self.b.is_vectorized(), "vecb")).build()
     }
 
     fn default_target(&self) -> Target {

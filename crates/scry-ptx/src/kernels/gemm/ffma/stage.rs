@@ -31,12 +31,14 @@ impl Copying {
         }
     }
 
-    pub(super) const fn tag(self) -> &'static str {
-        match self {
-            Self::Along => "t",
-            Self::Across(4) => "v",
-            Self::Across(_) => "s",
-        }
+    /// Whether K is innermost.
+    pub(super) const fn is_k_major(self) -> bool {
+        matches!(self, Self::Along)
+    }
+
+    /// Whether four elements are copied at once.
+    pub(super) const fn is_vectorized(self) -> bool {
+        matches!(self, Self::Across(4))
     }
 
     const fn width(self) -> u32 {

@@ -2,6 +2,7 @@
 
 use crate::kernels::TensorElement;
 use crate::kernels::gemm::{Activation, Epilogue, Order};
+use crate::kernels::name::Name;
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
 
@@ -142,11 +143,12 @@ impl Early {
         }
     }
 
-    const fn tag(self) -> &'static str {
+    /// Appends to the name of a kernel which operand it prefetches before it waits.
+    fn named(self, name: Name) -> Name {
         match self {
-            Self::None => "",
-            Self::A => "_early_a",
-            Self::B => "_early_b",
+            Self::None => name,
+            Self::A => name.with("pdla"),
+            Self::B => name.with("pdlb"),
         }
     }
 }
@@ -193,14 +195,14 @@ impl Finish {
         Self { reads: epilogue.reads(), bias, activation: epilogue.activation }
     }
 
-    fn tag(&self) -> String {
+    /// Appends to the name of a kernel what is in its text.
+    fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
-            Bias::None => "",
-            Bias::Columns => "_bias",
-            Bias::Rows => "_rowbias",
+            Bias::None => None,
+            Bias::Columns => Some('n'),
+            Bias::Rows => Some('m'),
         };
-        let beta = if self.reads { "_beta" } else { "" };
-        format!("{beta}{bias}{}", self.activation.tag())
+        name.epilogue(self.reads, bias, self.activation)
     }
 }
 
@@ -318,30 +320,26 @@ impl Variant {
     /// The name of the kernel.
     pub(super) fn name(&self) -> String {
         let Self { element, parts, output, a, b, tile, once, store, finish, early } = self;
-        let letter = |major: &Major, once: bool| match (major, once) {
-            (Major::Inner, false) => "i",
-            (Major::Outer, false) => "o",
-            (Major::Inner, true) => "i1",
-            (Major::Outer, true) => "o1",
+        let operands = match (element, parts) {
+            (PtxType::F32, 2) => "tf32x3",
+            (PtxType::F32, _) => "tf32",
+            _ => element.name(),
         };
-        let store = match store {
-            Store::Tiles => format!("c{}", tile.cluster),
-            Store::Lanes => format!("c{}_lanes", tile.cluster),
-            Store::Team(Order::Rows) => format!("team{}_rows", tile.team),
-            Store::Team(Order::Columns) => format!("team{}_columns", tile.team),
+        let name = Name::new("gemm_sm90").with(operands);
+        let name = name.with_if(output != element, output.name());
+        let name = name.layout(*a == Major::Inner, *b == Major::Inner);
+        let name = name.with(format_args!("{}x{}", tile.rows(), tile.columns));
+        let name = name.with_if(tile.cluster > 1, format_args!("cluster{}", tile.cluster));
+        let name = match store {
+            Store::Tiles => name,
+            Store::Lanes => name.with("unaligned"),
+            Store::Team(Order::Rows) => name.with(format_args!("splitk{}", tile.team)).with("row"),
+            Store::Team(Order::Columns) => {
+                name.with(format_args!("splitk{}", tile.team)).with("col")
+            }
         };
-        format!(
-            "gemm_sm90_{}{}_{}_{}{}_{}x{}_{store}{}{}",
-            if *element == PtxType::F32 { "tf32" } else { element.name() },
-            if *parts == 2 { "x3" } else { "" },
-            output.name(),
-            letter(a, once.a),
-            letter(b, once.b),
-            tile.rows(),
-            tile.columns,
-            finish.tag(),
-            early.tag()
-        )
+        let name = name.with_if(once.a, "evicta").with_if(once.b, "evictb");
+        early.named(finish.named(name)).build()
     }
 }
 

@@ -9,6 +9,8 @@ mod choice;
 mod inner;
 mod stage;
 
+use crate::kernels::name::Name;
+use crate::types::PtxType;
 use inner::{Block, Side};
 use stage::{Copier, Lines};
 
@@ -43,9 +45,11 @@ impl Tile {
         self.warps[0] * self.warps[1] * 32
     }
 
-    fn tag(&self) -> String {
+    /// Appends the tile to the name of a kernel.
+    fn named(&self, name: Name) -> Name {
         let Self { rows, columns, stages, warps, .. } = self;
-        format!("{rows}x{columns}_{stages}_w{}x{}", warps[0], warps[1])
+        let name = name.with(format_args!("{rows}x{columns}")).with(format_args!("s{stages}"));
+        name.with(format_args!("w{}x{}", warps[0], warps[1]))
     }
 }
 
@@ -144,13 +148,16 @@ impl Mma {
 
 impl Kernel for Mma {
     fn name(&self) -> String {
-        let factors = match self.factors {
-            Factors::F16 => "f16",
-            Factors::Bf16 => "bf16",
-            Factors::Tf32 => "tf32",
+        let (operands, exact) = match self.factors {
+            Factors::F16 => ("f16", PtxType::F16),
+            Factors::Bf16 => ("bf16", PtxType::Bf16),
+            Factors::Tf32 => ("tf32", PtxType::F32),
         };
-        let lines = format!("{}{}", self.lines[0].tag(), self.lines[1].tag());
-        format!("gemm_mma_{factors}_{}_{lines}_{}", self.tile.tag(), self.product.sink.tag())
+        let sink = &self.product.sink;
+        let name = Name::new("gemm_mma").with(operands);
+        let name = name.with_if(sink.output != exact, sink.output.name());
+        let name = name.layout(self.lines[0].is_k_major(), self.lines[1].is_k_major());
+        sink.named(self.tile.named(name)).build()
     }
 
     fn default_target(&self) -> Target {

@@ -29,8 +29,9 @@ impl Lines {
         Self { along: layout.order != across, size }
     }
 
-    pub(super) const fn tag(self) -> &'static str {
-        if self.along { "t" } else { "n" }
+    /// Whether K is innermost.
+    pub(super) const fn is_k_major(self) -> bool {
+        self.along
     }
 
     /// Elements of a piece.

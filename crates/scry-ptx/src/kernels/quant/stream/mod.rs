@@ -16,6 +16,7 @@ use super::activations::{Digits, Image, Source};
 use super::format::{BlockFormat, SPAN};
 use super::matvec::{Columns, MatVec};
 use super::wide;
+use crate::kernels::name::Name;
 use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
 use crate::module::PtxKernel;
 use crate::target::Target;
@@ -87,7 +88,8 @@ impl Kernel for Stream {
             Some(_) => "prepared",
             None => self.product.activations.name(),
         };
-        format!("matvec_stream_{}_{source}_{}", self.product.format.name(), self.layout().name())
+        let name = Name::new("matvec_stream").with(self.product.format.name()).with(source);
+        self.layout().named(name).build()
     }
 
     fn default_target(&self) -> Target {
