@@ -58,14 +58,16 @@ pub(crate) struct Dispatch {
 }
 
 /// Workgroups of a launch, along x, y and z.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Groups {
     /// Within the device's limits, and never zero.
     Direct([u32; 3]),
     /// Three `u32` in memory at a multiple of 4 bytes, read when the launch is executed:
     /// the caller's counts or a native grid, as
     /// [`Driver::indirect`](crate::driver::Driver::indirect) says.
-    Indirect(Span),
+    /// Boxed, so that the far more usual direct launches stay small: recording many of them is
+    /// bound by memory.
+    Indirect(Box<Span>),
 }
 
 impl Groups {
@@ -181,8 +183,8 @@ impl Command {
                 for bound in &dispatch.bindings {
                     visit(bound.span, bound.writes);
                 }
-                if let Groups::Indirect(counts) = dispatch.groups {
-                    visit(counts, false);
+                if let Groups::Indirect(counts) = &dispatch.groups {
+                    visit(**counts, false);
                 }
             }
         }

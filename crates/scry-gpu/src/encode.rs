@@ -190,8 +190,11 @@ pub(crate) fn dispatch(
     }
     kernel.check_maps(bindings, &immediates)?;
     let Sized { groups, source, fold } = sized(context, list, interface, size)?;
-    // With fold parameters and words to report in.
-    let mut bound = Vec::with_capacity(bindings.len() + 2);
+    let compiled = kernel.variant(context, source)?;
+    let reports = compiled.report();
+    // No more than needed: recording many launches is bound by memory.
+    let hidden = usize::from(fold.is_some()) + usize::from(reports.is_some());
+    let mut bound = Vec::with_capacity(bindings.len() + hidden);
     for (given, binding) in bindings.iter().zip(&interface.bindings) {
         let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
         let span = Span { size: check::bound_size(binding, whole.size), ..whole };
@@ -199,8 +202,7 @@ pub(crate) fn dispatch(
         bound.push(Bound { span, writes: binding.access.writes() });
     }
     bound.extend(fold.map(|span| Bound { span, writes: false }));
-    let compiled = kernel.variant(context, source)?;
-    if let Some(meaning) = compiled.report() {
+    if let Some(meaning) = reports {
         let at = list.commands.len();
         let (words, span) = list.reports.add(context, &interface.entry_point, meaning, at)?;
         bound.push(Bound { span, writes: true });
@@ -274,11 +276,15 @@ fn sized(
             list.keep(memory);
             let source = context.driver.indirect();
             if source != GridSource::Folded {
-                return Ok(Sized { groups: Groups::Indirect(counts), source, fold: None });
+                return Ok(Sized {
+                    groups: Groups::Indirect(Box::new(counts)),
+                    source,
+                    fold: None,
+                });
             }
             let Prepared { native, fold } =
                 indirect::prepare(context, list, interface, (memory, counts))?;
-            Ok(Sized { groups: Groups::Indirect(native), source, fold: Some(fold) })
+            Ok(Sized { groups: Groups::Indirect(Box::new(native)), source, fold: Some(fold) })
         }
     }
 }

@@ -111,8 +111,9 @@ impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
 pub(crate) enum LaunchSize {
     /// Given by the caller.
     Known(GridSize),
-    /// The device reads the number of workgroups from memory.
-    Indirect(CountBuffer),
+    /// The device reads the number of workgroups from memory. Boxed, so that launches of a known
+    /// size stay small.
+    Indirect(Box<CountBuffer>),
 }
 
 /// What a launch asks for.
@@ -218,7 +219,7 @@ impl Launch {
     /// it is not WGSL.
     #[must_use]
     pub fn indirect(counts: &dyn Binding) -> Self {
-        Self::of(LaunchSize::Indirect(CountBuffer::new(counts.view())))
+        Self::of(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
     }
 
     fn of(size: LaunchSize) -> Self {

@@ -41,8 +41,8 @@ struct Launch {
 /// Workgroups of a launch along x, y and z.
 enum Workgroups {
     Direct([u32; 3]),
-    /// Read when the launch is executed.
-    Indirect(Place),
+    /// Read when the launch is executed. Boxed, so that direct launches stay small.
+    Indirect(Box<Place>),
 }
 
 enum Operation {
@@ -60,12 +60,13 @@ pub(super) struct Operations {
 
 /// Looks up what steps name. An error, in words, if something is not there or does not fit.
 pub(super) fn resolve(tables: Tables<'_>, steps: &[Step]) -> Result<Operations, String> {
-    let commands = steps.iter().filter_map(|step| match step {
-        Step::Barrier(_) => None,
-        Step::Run(command) => Some(command),
-    });
-    let list: Vec<_> =
-        commands.map(|command| tables.operation(command)).collect::<Result<_, _>>()?;
+    // Barriers are few: one allocation, which a `filter_map` could not size.
+    let mut list = Vec::with_capacity(steps.len());
+    for step in steps {
+        if let Step::Run(command) = step {
+            list.push(tables.operation(command)?);
+        }
+    }
     let cost = list.iter().map(Operation::cost).sum::<Option<Duration>>();
     Ok(Operations { list, cost })
 }
@@ -100,7 +101,7 @@ impl Tables<'_> {
             kernel,
             bindings: Vec::with_capacity(dispatch.bindings.len()),
             blocks: Vec::with_capacity(dispatch.bindings.len()),
-            groups: self.workgroups(dispatch.groups)?,
+            groups: self.workgroups(&dispatch.groups)?,
             immediates: dispatch.immediates.clone(),
         };
         for Bound { span, writes } in &dispatch.bindings {
@@ -117,11 +118,11 @@ impl Tables<'_> {
         Ok(launch)
     }
 
-    fn workgroups(self, groups: Groups) -> Result<Workgroups, String> {
+    fn workgroups(self, groups: &Groups) -> Result<Workgroups, String> {
         match groups {
-            Groups::Direct(groups) => Ok(Workgroups::Direct(groups)),
+            Groups::Direct(groups) => Ok(Workgroups::Direct(*groups)),
             Groups::Indirect(counts) if counts.size == Groups::SIZE => {
-                Ok(Workgroups::Indirect(self.place(counts)?))
+                Ok(Workgroups::Indirect(Box::new(self.place(**counts)?)))
             }
             Groups::Indirect(counts) => {
                 Err(format!("{} bytes are not workgroup counts", counts.size))

@@ -220,10 +220,10 @@ impl<'a> Encoder<'a> {
     /// kernel reads; the grid does not depend on them.
     fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
         let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
-        match (dispatch.groups, kernel.resident) {
-            (Groups::Direct(groups), _) => Ok((groups, None)),
+        match (&dispatch.groups, kernel.resident) {
+            (Groups::Direct(groups), _) => Ok((*groups, None)),
             (Groups::Indirect(counts), Some(resident)) => {
-                let Range { address, size } = self.range("cuLaunchKernel", counts)?;
+                let Range { address, size } = self.range("cuLaunchKernel", **counts)?;
                 if size != Groups::SIZE || !address.is_multiple_of(4) {
                     return refused(format!(
                         "{size} bytes at {} are not workgroup counts",

@@ -240,7 +240,7 @@ mod tests {
     fn indirect_launches_have_no_room_beside_them() {
         let counts = Span { memory: memory(), offset: 0, size: Groups::SIZE };
         let Step::Run(Command::Dispatch(direct)) = run(1) else { unreachable!() };
-        let indirect = Dispatch { groups: Groups::Indirect(counts), ..direct };
+        let indirect = Dispatch { groups: Groups::Indirect(Box::new(counts)), ..direct };
         let indirect = Step::Run(Command::Dispatch(indirect));
         assert_eq!(lanes(&vec![indirect.clone(); 100]), (1, 1));
         assert_eq!(lanes(&[indirect, run(1), run(1)]), (1, 2));

@@ -74,7 +74,7 @@ fn shape(command: &Command) -> Result<(), String> {
         Command::Fill { dst, .. } => dst.offset % 4 == 0 && dst.size % 4 == 0 && dst.size > 0,
         Command::Copy { src, dst } => src.size == dst.size && src.size > 0 && !overlap(src, dst),
         Command::Dispatch(dispatch) => {
-            groups(dispatch.groups)
+            groups(&dispatch.groups)
                 && dispatch.bindings.iter().all(|bound| bound.span.size > 0)
                 && dispatch.immediates.len() % 4 == 0
         }
@@ -82,7 +82,7 @@ fn shape(command: &Command) -> Result<(), String> {
     if sound { Ok(()) } else { Err(format!("{command:?} breaks a rule of its own")) }
 }
 
-fn groups(groups: Groups) -> bool {
+fn groups(groups: &Groups) -> bool {
     match groups {
         Groups::Direct(counts) => counts.iter().all(|count| *count > 0),
         Groups::Indirect(counts) => counts.size == Groups::SIZE && counts.offset % 4 == 0,

@@ -253,8 +253,8 @@ impl State {
                     return Err(format!("{dispatch:?} does not fit its kernel: {bindings:?}"));
                 }
                 let mut spans: Vec<Span> = dispatch.bindings.iter().map(|it| it.span).collect();
-                if let Groups::Indirect(counts) = dispatch.groups {
-                    spans.push(counts);
+                if let Groups::Indirect(counts) = &dispatch.groups {
+                    spans.push(**counts);
                 }
                 spans.into_iter().try_for_each(|span| self.bytes_mut(span).map(|_| ()))
             }

@@ -182,13 +182,13 @@ impl<'a> Encoder<'a> {
             self.bind(kernel, dispatch, written)?;
         }
         self.push_immediates(kernel, &dispatch.immediates);
-        match dispatch.groups {
+        match &dispatch.groups {
             // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
             // core checked the number of workgroups.
             Groups::Direct([x, y, z]) => unsafe {
-                self.gpu.raw.cmd_dispatch(commands, x, y, z);
+                self.gpu.raw.cmd_dispatch(commands, *x, *y, *z);
             },
-            Groups::Indirect(counts) => self.dispatch_indirect(counts)?,
+            Groups::Indirect(counts) => self.dispatch_indirect(**counts)?,
         }
         Ok(())
     }
