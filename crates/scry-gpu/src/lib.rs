@@ -36,6 +36,7 @@ mod element;
 mod encode;
 mod ending;
 mod error;
+pub mod guide;
 mod hazard;
 mod huge_pages;
 mod id;
