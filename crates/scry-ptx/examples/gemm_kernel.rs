@@ -10,11 +10,11 @@
 use std::process::ExitCode;
 
 use scry_ptx::kernels::gemm::{Gemm, Precision};
-use scry_ptx::kernels::{Kernel, KernelError, Machine, Parameter, Plan};
+use scry_ptx::kernels::{GpuSpec, Parameter, Plan, PlanError, PtxKernel};
 use scry_ptx::{PtxType, Target};
 
-const H200: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const H200: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,7 +36,7 @@ fn product(m: u64, n: u64, k: u64, has: &impl Fn(&str) -> bool) -> Gemm {
     Gemm::new(m, n, k, if has("f16") { PtxType::F16 } else { PtxType::Bf16 })
 }
 
-fn refused(error: &KernelError) -> ExitCode {
+fn refused(error: &PlanError) -> ExitCode {
     eprintln!("{error}");
     ExitCode::FAILURE
 }
@@ -56,7 +56,7 @@ fn describe(plan: &Plan, with_text: bool) {
     }
 }
 
-fn describe_kernel(kernel: &dyn Kernel, text: &str) {
+fn describe_kernel(kernel: &dyn PtxKernel, text: &str) {
     let launch = kernel.launch();
     println!("\n{} for {}", kernel.name(), kernel.default_target());
     let threads: u32 = launch.block.iter().product();

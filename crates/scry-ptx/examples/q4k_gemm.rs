@@ -4,12 +4,12 @@
 use std::error::Error;
 
 use scry_ptx::kernels::quant::{BlockFormat, MatMul, dequantize, quantize};
-use scry_ptx::kernels::{Machine, Place, Plan};
+use scry_ptx::kernels::{GpuSpec, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
 /// An H200.
-const MACHINE: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const MACHINE: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 
 fn main() -> Result<(), Box<dyn Error>> {
     let sizes: Vec<u64> =

@@ -21,7 +21,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Beneath it, [`PtxKernel`] writes kernels by hand, instruction by instruction: registers are
+//! Beneath it, [`PtxEntry`] writes kernels by hand, instruction by instruction: registers are
 //! allocated, operands are typed, and loops leave as the assembler wants it.
 //!
 //! With the feature `kernels` there are ready-made kernels (`kernels`), and what they are written
@@ -49,6 +49,6 @@ pub use asm::{Address, Arg, Guard, Inst, Label, Line, Opcode};
 pub use body::Body;
 pub use build_id::build_id;
 pub use lower::{Param, Ptx, PtxOptions, RESIDENT, translate};
-pub use module::{KernelParam, PtxKernel, PtxModule, SharedArray};
+pub use module::{KernelParam, PtxEntry, PtxModule, SharedArray};
 pub use target::{Target, Version};
 pub use types::{Class, Operand, PtxType, Reg, Space};

@@ -48,7 +48,7 @@ pub struct SharedArray {
 
 /// A kernel.
 #[derive(Debug, Clone)]
-pub struct PtxKernel {
+pub struct PtxEntry {
     /// Its name.
     pub name: String,
     /// What a launch passes, in order.
@@ -63,7 +63,7 @@ pub struct PtxKernel {
     pub body: Body,
 }
 
-impl PtxKernel {
+impl PtxEntry {
     /// An empty kernel.
     #[must_use]
     pub fn new(name: &str, target: Target, block: [u32; 3]) -> Self {
@@ -83,7 +83,7 @@ impl PtxKernel {
 #[derive(Debug, Clone)]
 pub struct PtxModule {
     target: Target,
-    kernels: Vec<PtxKernel>,
+    kernels: Vec<PtxEntry>,
 }
 
 impl PtxModule {
@@ -95,7 +95,7 @@ impl PtxModule {
 
     /// Adds a kernel.
     #[must_use]
-    pub fn with(mut self, kernel: PtxKernel) -> Self {
+    pub fn with(mut self, kernel: PtxEntry) -> Self {
         self.kernels.push(kernel);
         self
     }
@@ -136,7 +136,7 @@ impl fmt::Display for SharedArray {
     }
 }
 
-impl fmt::Display for PtxKernel {
+impl fmt::Display for PtxEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outside = self.body.shared.iter().filter(|array| array.bytes == 0);
         outside.into_iter().try_for_each(|array| writeln!(f, "{array}"))?;
@@ -161,7 +161,7 @@ impl fmt::Display for PtxKernel {
     }
 }
 
-impl PtxKernel {
+impl PtxEntry {
     fn declarations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (class, count) in Class::ALL.into_iter().zip(self.body.registers()) {
             if count > 0 {

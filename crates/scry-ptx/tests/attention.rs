@@ -12,15 +12,15 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::attention::{Attention, Bias, Strides};
-use scry_ptx::kernels::{KernelError, Machine, Parameter, Plan, TensorElement};
+use scry_ptx::kernels::{GpuSpec, Parameter, Plan, PlanError, TensorMapElement};
 use scry_ptx::{KernelParam, PtxType, Target};
 
 use steps::check_steps;
 
-const HOPPER: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const AMPERE: Machine =
-    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
+const HOPPER: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: GpuSpec =
+    GpuSpec { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const TYPES: [PtxType; 3] = [PtxType::F16, PtxType::Bf16, PtxType::F32];
 
 fn square(rows: u32, head_dim: u32, element: PtxType) -> Attention {
@@ -116,7 +116,7 @@ fn sizes_and_devices_choose_the_form() {
         ["attention_sm90_f16_d128_128x128_s2_o1_overlap"]
     );
     assert_eq!(names(&whole.plan(AMPERE).unwrap()), ["attention_mma_f16_d128_64x64_s2_o2"]);
-    let old = Machine { target: Target::SM_75, ..AMPERE };
+    let old = GpuSpec { target: Target::SM_75, ..AMPERE };
     assert_eq!(names(&whole.plan(old).unwrap()), ["attention_naive_f16_d128"]);
     let short = names(&square(300, 128, PtxType::F16).plan(HOPPER).unwrap());
     assert_eq!(short, ["attention_sm90_f16_d128_64x64_s2_o2_overlap"]);
@@ -172,7 +172,7 @@ fn operands_are_where_they_were_said_to_be() {
     let plan = of.plan(HOPPER).unwrap();
     let parameters = plan.steps[0].kernel.interface().parameters;
     let Parameter::Map(1, map) = &parameters[1] else { panic!("{parameters:?}") };
-    assert_eq!(map.element, TensorElement::Bf16);
+    assert_eq!(map.element, TensorMapElement::Bf16);
     assert_eq!(map.dims, [80, 300, 2, 2]);
     assert_eq!(map.strides, [160, 48000, 96000]);
     assert_eq!(map.tile, [64, 64, 1, 1]);
@@ -215,7 +215,7 @@ fn what_is_not_well_defined_is_refused() {
     assert!(refused(&square(u32::MAX, 64, PtxType::F16)).contains("queries is 4294967295"));
     let far = Strides { batch: u64::MAX, ..of.q };
     assert!(refused(&Attention { q: far, ..of }).contains("beyond 64 bits"));
-    assert!(matches!(of.grouped(0).plan(HOPPER), Err(KernelError::Argument { .. })));
+    assert!(matches!(of.grouped(0).plan(HOPPER), Err(PlanError::Argument { .. })));
 }
 
 #[test]

@@ -12,13 +12,13 @@ use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::hopper::{Choice, Tile};
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
-use scry_ptx::kernels::{Machine, Parameter, Place, Plan};
+use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan};
 use scry_ptx::{PtxType, Target};
 
 use steps::check_steps;
 
-const H200: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const H200: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
 /// Warpgroups, columns and blocks of teams: that are sent sums into memory of their own or where
@@ -253,7 +253,7 @@ fn nothing_is_launched_for_nothing() {
 fn what_tensor_cores_do_not_take_is_refused() {
     let choice = with(Tile::new(2, 128, 1));
     let said = |gemm: Gemm, machine| gemm.plan_with(machine, choice).unwrap_err().to_string();
-    let older = Machine { target: Target::SM_90, ..H200 };
+    let older = GpuSpec { target: Target::SM_90, ..H200 };
     let text = said(Gemm::new(3, 5, 7, PtxType::F16), older);
     assert!(text.contains("uses instructions of sm_90a, which sm_90 lacks"), "{text}");
     let text = said(Gemm::new(3, 5, 7, PtxType::F32), H200);

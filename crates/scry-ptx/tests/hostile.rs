@@ -15,20 +15,22 @@ use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::quant::{self, BlockFormat, MatMul};
 use scry_ptx::kernels::rows::Rows;
 use scry_ptx::kernels::softmax::{self, Softmax};
-use scry_ptx::kernels::{Kernel, KernelError, Machine, Parameter, Plan, TensorElement, TensorMap};
+use scry_ptx::kernels::{
+    GpuSpec, Parameter, Plan, PlanError, PtxKernel, TensorMapElement, TensorMapSpec,
+};
 use scry_ptx::{PtxType, Target};
 
 /// The last ones are large and small devices of a later generation, and one whose shared memory is
 /// less than any has.
-const MACHINES: [Machine; 8] = [
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 },
-    Machine { target: Target::SM_90A, multiprocessors: 1, shared_memory: 227 << 10 },
-    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 },
-    Machine { target: Target::SM_89, multiprocessors: 128, shared_memory: 99 << 10 },
-    Machine { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 },
-    Machine { target: Target::SM_90, multiprocessors: 148, shared_memory: 227 << 10 },
-    Machine { target: Target::SM_90, multiprocessors: 170, shared_memory: 99 << 10 },
-    Machine { target: Target::SM_90A, multiprocessors: 30, shared_memory: 48 << 10 },
+const MACHINES: [GpuSpec; 8] = [
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 },
+    GpuSpec { target: Target::SM_90A, multiprocessors: 1, shared_memory: 227 << 10 },
+    GpuSpec { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 },
+    GpuSpec { target: Target::SM_89, multiprocessors: 128, shared_memory: 99 << 10 },
+    GpuSpec { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 },
+    GpuSpec { target: Target::SM_90, multiprocessors: 148, shared_memory: 227 << 10 },
+    GpuSpec { target: Target::SM_90, multiprocessors: 170, shared_memory: 99 << 10 },
+    GpuSpec { target: Target::SM_90A, multiprocessors: 30, shared_memory: 48 << 10 },
 ];
 
 /// Blocks of a launch on each axis, threads of a block, and blocks of a cluster on every device.
@@ -36,7 +38,7 @@ const GRID: [u32; 3] = [i32::MAX as u32, 65535, 65535];
 const THREADS: u32 = 1024;
 const CLUSTER: u32 = 8;
 
-fn machine() -> impl Strategy<Value = Machine> {
+fn machine() -> impl Strategy<Value = GpuSpec> {
     select(&MACHINES[..])
 }
 
@@ -128,7 +130,7 @@ fn attention() -> impl Strategy<Value = Attention> {
 }
 
 /// Fails unless a plan keeps to all limits of a device; gives whether there is one.
-fn check(plan: Result<Plan, KernelError>, machine: Machine) -> bool {
+fn check(plan: Result<Plan, PlanError>, machine: GpuSpec) -> bool {
     let plan = match plan {
         Ok(plan) => plan,
         Err(error) => {
@@ -143,7 +145,7 @@ fn check(plan: Result<Plan, KernelError>, machine: Machine) -> bool {
 
 /// What a kernel's text declares of a block: bytes of shared memory, and blocks of a cluster. Kept
 /// by name, which stands for the text.
-fn declared(kernel: &dyn Kernel, target: Target) -> (u32, u32) {
+fn declared(kernel: &dyn PtxKernel, target: Target) -> (u32, u32) {
     static KNOWN: Mutex<BTreeMap<(String, String), (u32, u32)>> = Mutex::new(BTreeMap::new());
     let key = (kernel.name(), target.to_string());
     let known = || KNOWN.lock().expect("nothing panics while it is locked");
@@ -165,7 +167,7 @@ fn declared(kernel: &dyn Kernel, target: Target) -> (u32, u32) {
     found
 }
 
-fn check_launch(kernel: &dyn Kernel, machine: Machine) {
+fn check_launch(kernel: &dyn PtxKernel, machine: GpuSpec) {
     let (name, launch) = (kernel.name(), kernel.launch());
     let fits = launch.grid.iter().zip(GRID).all(|(blocks, most)| (1..=most).contains(blocks));
     assert!(fits, "{name}: {launch:?}");
@@ -188,11 +190,11 @@ fn check_launch(kernel: &dyn Kernel, machine: Machine) {
 }
 
 /// The limits of a tensor map in CUDA's driver, and the end of its buffer.
-fn check_map(name: &str, map: &TensorMap, bytes: u64) {
+fn check_map(name: &str, map: &TensorMapSpec, bytes: u64) {
     let size = match map.element {
-        TensorElement::U8 => 1,
-        TensorElement::F16 | TensorElement::Bf16 => 2,
-        TensorElement::F32 => 4,
+        TensorMapElement::U8 => 1,
+        TensorMapElement::F16 | TensorMapElement::Bf16 => 2,
+        TensorMapElement::F32 => 4,
     };
     let rank = map.dims.len();
     assert!((1..=5).contains(&rank) && map.strides.len() == rank - 1, "{name}: {map:?}");

@@ -11,21 +11,21 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, GemmKernel, Layout, Order, Precision};
-use scry_ptx::kernels::{KernelError, Machine, Plan};
+use scry_ptx::kernels::{GpuSpec, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
 
 use steps::check_steps;
 
-const H200: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const A100: Machine =
-    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
+const H200: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const A100: GpuSpec =
+    GpuSpec { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 /// With the shared memory of Hopper, but not its tensor cores.
-const LARGE: Machine =
-    Machine { target: Target::SM_90, multiprocessors: 132, shared_memory: 227 << 10 };
+const LARGE: GpuSpec =
+    GpuSpec { target: Target::SM_90, multiprocessors: 132, shared_memory: 227 << 10 };
 /// Of compute capability 8.6, which runs what is written for `sm_80`.
-const SMALL: Machine = Machine { shared_memory: 99 << 10, ..A100 };
-const T4: Machine = Machine { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 };
+const SMALL: GpuSpec = GpuSpec { shared_memory: 99 << 10, ..A100 };
+const T4: GpuSpec = GpuSpec { target: Target::SM_75, multiprocessors: 40, shared_memory: 64 << 10 };
 const OURS: [&str; 5] = ["dot", "ffma", "mma", "naive", "tiled"];
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
@@ -33,7 +33,7 @@ fn names(plan: &Plan) -> Vec<String> {
     plan.steps.iter().map(|step| step.kernel.name()).collect()
 }
 
-fn planned(machine: Machine, gemm: Gemm) -> Vec<String> {
+fn planned(machine: GpuSpec, gemm: Gemm) -> Vec<String> {
     names(&gemm.plan(machine).expect("the arguments are in order"))
 }
 
@@ -143,7 +143,7 @@ fn blocks_fit_the_shared_memory_of_small_devices() {
         assert_eq!(planned(large), ["gemm_mma_f16_tt_128x256_s3_w2x4_vec4"]);
     }
     // A small device of a later generation is a small device.
-    assert_eq!(planned(Machine { target: Target::SM_90, ..SMALL }), planned(SMALL));
+    assert_eq!(planned(GpuSpec { target: Target::SM_90, ..SMALL }), planned(SMALL));
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn nothing_is_launched_for_nothing() {
 
 #[test]
 fn what_does_not_fit_is_refused() {
-    let said = |kernel: Result<GemmKernel, KernelError>| match kernel {
+    let said = |kernel: Result<GemmKernel, PlanError>| match kernel {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
     };

@@ -10,13 +10,13 @@ mod steps;
 use std::collections::BTreeMap;
 
 use scry_ptx::kernels::quant::{BlockFormat, MatMul, MatVec, dequantize_plan, quantize_plan};
-use scry_ptx::kernels::{KernelError, Machine, Parameter, Place, Plan};
+use scry_ptx::kernels::{GpuSpec, Parameter, Place, Plan, PlanError};
 use scry_ptx::{PtxType, Target};
 
-const HOPPER: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const AMPERE: Machine =
-    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
+const HOPPER: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: GpuSpec =
+    GpuSpec { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const TYPES: [PtxType; 3] = [PtxType::F32, PtxType::F16, PtxType::Bf16];
 
 fn product(format: BlockFormat, rows: u64, k: u64, columns: u32) -> MatVec {
@@ -191,7 +191,7 @@ fn what_does_not_fit_is_refused() {
     let turing = Target::SM_75;
     let half = dequantize_plan(BlockFormat::Q4K, PtxType::F16, 256).unwrap();
     let error = half.steps[0].kernel.emit_ptx_for(turing).unwrap_err();
-    assert!(matches!(error, KernelError::Target { .. }), "{error}");
+    assert!(matches!(error, PlanError::Target { .. }), "{error}");
 }
 
 #[test]

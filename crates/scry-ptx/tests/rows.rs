@@ -14,14 +14,14 @@ use scry_ptx::kernels::norm::{self, Norm, NormKind};
 use scry_ptx::kernels::rows::{Rows, Team};
 use scry_ptx::kernels::softmax::{self, Softmax};
 use scry_ptx::kernels::{
-    Interface, Kernel, KernelError, LaunchShape, Machine, Parameter, Place, Plan,
+    GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan, PlanError, PtxKernel,
 };
-use scry_ptx::{PtxKernel, PtxType, Target};
+use scry_ptx::{PtxEntry, PtxType, Target};
 
-const HOPPER: Machine =
-    Machine { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
-const AMPERE: Machine =
-    Machine { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
+const HOPPER: GpuSpec =
+    GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
+const AMPERE: GpuSpec =
+    GpuSpec { target: Target::SM_80, multiprocessors: 108, shared_memory: 163 << 10 };
 const LAYER: Norm = Norm { kind: NormKind::LayerWeightBias, epsilon: 1e-5 };
 const RMS: Norm = Norm { kind: NormKind::RmsWeight, epsilon: 1e-6 };
 const KINDS: [NormKind; 5] = [
@@ -37,7 +37,7 @@ fn rows(count: u64, length: u64, element: PtxType) -> Rows {
     Rows { count, length, element }
 }
 
-fn softmax(count: u64, length: u64, machine: Machine) -> Plan {
+fn softmax(count: u64, length: u64, machine: GpuSpec) -> Plan {
     softmax::plan(Softmax::Linear, rows(count, length, PtxType::F32), machine).unwrap()
 }
 
@@ -83,14 +83,14 @@ fn turning_points() -> impl Iterator<Item = u64> {
 
 /// What teams are chosen by, beside the length of rows: how many of them there are for each
 /// multiprocessor, and whether there are clusters.
-fn choices() -> [(u64, Machine); 5] {
+fn choices() -> [(u64, GpuSpec); 5] {
     let processors = u64::from(HOPPER.multiprocessors);
     let few = [2, 4, 8].map(|blocks| (processors / blocks, HOPPER));
     [(10 * processors, AMPERE), (10 * processors, HOPPER), few[0], few[1], few[2]]
 }
 
 /// Every function of rows, for these.
-fn functions(rows: Rows, machine: Machine) -> impl Iterator<Item = Plan> {
+fn functions(rows: Rows, machine: GpuSpec) -> impl Iterator<Item = Plan> {
     let softmaxes = [Softmax::Linear, Softmax::Log];
     let softmaxes = softmaxes.map(|softmax| softmax::plan(softmax, rows, machine).unwrap());
     let norms = KINDS.map(|kind| norm::plan(Norm { kind, ..LAYER }, rows, machine).unwrap());
@@ -140,9 +140,9 @@ fn nothing_is_spilled() {
 
 /// A kernel as Hopper runs it, where it may do more than the oldest target that has it.
 #[derive(Debug)]
-struct OnHopper(&'static dyn Kernel);
+struct OnHopper(&'static dyn PtxKernel);
 
-impl Kernel for OnHopper {
+impl PtxKernel for OnHopper {
     fn name(&self) -> String {
         self.0.name()
     }
@@ -151,7 +151,7 @@ impl Kernel for OnHopper {
         HOPPER.target
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         self.0.write(target)
     }
 
@@ -159,7 +159,7 @@ impl Kernel for OnHopper {
         self.0.launch()
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         self.0.interface()
     }
 }
@@ -243,7 +243,7 @@ fn blocks_of_a_cluster_exchange_once() {
     assert_eq!(text.matches("barrier.cluster.wait").count(), 2);
     assert_eq!(plan.steps[0].kernel.launch().grid, [1024, 1, 1]);
     let error = plan.steps[0].kernel.emit_ptx_for(Target::SM_80).unwrap_err();
-    assert!(matches!(error, KernelError::Target { needed: Target::SM_90, .. }), "{error}");
+    assert!(matches!(error, PlanError::Target { needed: Target::SM_90, .. }), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use scry_ir::Scalar;
 use scry_ptx::PtxType;
-use scry_ptx::kernels::{Access, Buffer, Plan};
+use scry_ptx::kernels::{BufferAccess, BufferParameter, Plan};
 
 use crate::binding::Binding;
 use crate::check::{self, Argument};
@@ -93,7 +93,7 @@ fn foreign(call: Call<'_>, buffer: String, error: GpuError) -> GpuError {
 fn alignment(
     call: Call<'_>,
     device: &Device,
-    declared: &Buffer,
+    declared: &BufferParameter,
     argument: &Argument<'_>,
 ) -> Result<()> {
     let multiple = device.info().binding_alignment.max(1);
@@ -114,10 +114,10 @@ fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
         return Ok(());
     }
     let list = plan.arguments.iter().map(|buffer| match (scalar(buffer.element), buffer.access) {
-        (Some(element), Access::Read) => format!("`{}` ({element})", buffer.name),
-        (Some(element), Access::Write) => format!("`{}` ({element}, written)", buffer.name),
-        (None, Access::Read) => format!("`{}` (bytes)", buffer.name),
-        (None, Access::Write) => format!("`{}` (bytes, written)", buffer.name),
+        (Some(element), BufferAccess::Read) => format!("`{}` ({element})", buffer.name),
+        (Some(element), BufferAccess::Write) => format!("`{}` ({element}, written)", buffer.name),
+        (None, BufferAccess::Read) => format!("`{}` (bytes)", buffer.name),
+        (None, BufferAccess::Write) => format!("`{}` (bytes, written)", buffer.name),
     });
     let list = list.collect::<Vec<_>>().join(", ");
     let problem = format!("has length {given}, but needs {needed}");
@@ -129,7 +129,7 @@ fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
 }
 
 /// A buffer as errors name it: by its parameter, and its label if it has one.
-fn named(declared: &Buffer, argument: &Argument<'_>) -> String {
+fn named(declared: &BufferParameter, argument: &Argument<'_>) -> String {
     match argument.label {
         "" => format!("buffer `{}`", declared.name),
         label if label == declared.name => format!("buffer `{label}`"),
@@ -139,7 +139,7 @@ fn named(declared: &Buffer, argument: &Argument<'_>) -> String {
 
 fn elements(
     call: Call<'_>,
-    declared: &Buffer,
+    declared: &BufferParameter,
     binding: &scry_ir::Binding,
     argument: &Argument<'_>,
 ) -> Result<()> {
@@ -158,13 +158,14 @@ fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<(
     for ((first, a), (second, b)) in pairs {
         let begin = a.offset.max(b.offset);
         let end = (a.offset + a.size).min(b.offset + b.size);
-        let is_written = first.access == Access::Write || second.access == Access::Write;
+        let is_written =
+            first.access == BufferAccess::Write || second.access == BufferAccess::Write;
         if a.memory.is_none() || a.memory != b.memory || begin >= end || !is_written {
             continue;
         }
         let [(written, argument), (other, _)] = match second.access {
-            Access::Write => [(second, b), (first, a)],
-            Access::Read => [(first, a), (second, b)],
+            BufferAccess::Write => [(second, b), (first, a)],
+            BufferAccess::Read => [(first, a), (second, b)],
         };
         let problem = format!(
             "is written, but shares bytes {begin}..{end} of its memory with buffer `{}`",
@@ -177,12 +178,12 @@ fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<(
 }
 
 /// A buffer of a plan as the core knows it.
-fn binding(buffer: &Buffer) -> NativeBinding {
+fn binding(buffer: &BufferParameter) -> NativeBinding {
     match (scalar(buffer.element), buffer.access) {
-        (Some(scalar), Access::Read) => NativeBinding::read(buffer.name, scalar),
-        (Some(scalar), Access::Write) => NativeBinding::read_write(buffer.name, scalar),
-        (None, Access::Read) => NativeBinding::read_bytes(buffer.name),
-        (None, Access::Write) => NativeBinding::read_write_bytes(buffer.name),
+        (Some(scalar), BufferAccess::Read) => NativeBinding::read(buffer.name, scalar),
+        (Some(scalar), BufferAccess::Write) => NativeBinding::read_write(buffer.name, scalar),
+        (None, BufferAccess::Read) => NativeBinding::read_bytes(buffer.name),
+        (None, BufferAccess::Write) => NativeBinding::read_write_bytes(buffer.name),
     }
 }
 
@@ -199,7 +200,7 @@ fn scalar(element: PtxType) -> Option<Scalar> {
     }
 }
 
-fn length(call: Call<'_>, declared: &Buffer, argument: &Argument<'_>) -> Result<()> {
+fn length(call: Call<'_>, declared: &BufferParameter, argument: &Argument<'_>) -> Result<()> {
     let size = u64::from(declared.element.size());
     if declared.len.saturating_mul(size) <= argument.size {
         return Ok(());

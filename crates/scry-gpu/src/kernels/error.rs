@@ -1,17 +1,17 @@
 //! What scry-ptx refuses, as errors of a device.
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{Kernel, KernelError, Place};
+use scry_ptx::kernels::{Place, PlanError, PtxKernel};
 
 use super::check::Call;
 use crate::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
 use crate::info::DeviceInfo;
 
 /// The error for what scry-ptx has no kernel for, on behalf of the function that was called.
-pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: KernelError) -> GpuError {
+pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
     match error {
-        KernelError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
-        KernelError::Argument { argument, problem, remedy, .. } => {
+        PlanError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
+        PlanError::Argument { argument, problem, remedy, .. } => {
             call.refuse(argument.to_owned(), format!("is {problem}"), remedy)
         }
         // There are no others at present.
@@ -76,7 +76,7 @@ pub(super) fn misplaced(place: Place) -> GpuError {
 }
 
 /// The error for a launch that is no whole number of clusters, or has no blocks.
-pub(super) fn misshapen(kernel: &dyn Kernel, cluster: [u32; 3]) -> GpuError {
+pub(super) fn misshapen(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
     let [x, y, z] = kernel.launch().grid;
     let [a, b, c] = cluster;
     GpuError::Argument(ArgumentError {

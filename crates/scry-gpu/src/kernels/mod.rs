@@ -21,7 +21,7 @@ pub use prepared::Prepared;
 pub use products::{Activation, Engine, Epilogue, Gemm, Layout, Order, Precision};
 pub use quantized::BlockFormat;
 pub use rows::{Norm, NormKind, Rows, Softmax};
-pub use scry_ptx::kernels::{Kernel, KernelError, Machine, Plan};
+pub use scry_ptx::kernels::{GpuSpec, Plan, PlanError, PtxKernel};
 pub use scry_ptx::{PtxType, Target};
 
 use self::check::Call;
@@ -44,7 +44,7 @@ pub struct Kernels {
 
 struct Shared {
     device: Device,
-    machine: Machine,
+    machine: GpuSpec,
     /// This crate's kernels, by name and bytes of dynamic shared memory.
     compiled: Mutex<HashMap<(String, u32), Compiled>>,
     /// Memory for what passes between the steps of plans: the first piece of each, the second one,
@@ -94,7 +94,7 @@ impl Kernels {
 
     /// What the choice of variants depends on.
     #[must_use]
-    pub fn machine(&self) -> Machine {
+    pub fn machine(&self) -> GpuSpec {
         self.shared.machine
     }
 
@@ -129,7 +129,7 @@ impl Kernels {
     fn planned<'a>(
         &self,
         call: Call<'_>,
-        plan: Result<Plan, KernelError>,
+        plan: Result<Plan, PlanError>,
         buffers: &[&'a dyn Binding],
     ) -> Result<Prepared<'a>> {
         let device = &self.shared.device;
@@ -158,14 +158,14 @@ impl Kernels {
 }
 
 /// What kernels are chosen for; none if the device does not run PTX.
-fn machine(info: &DeviceInfo) -> Option<Machine> {
+fn machine(info: &DeviceInfo) -> Option<GpuSpec> {
     let (capability, multiprocessors) = (info.compute_capability?, info.multiprocessors?);
     let shared_memory = info.limits.max_workgroup_memory;
     let target = match capability {
         [9, 0] => Target::SM_90A,
         [major, minor] => Target::for_capability(major, minor)?,
     };
-    Some(Machine { target, multiprocessors, shared_memory })
+    Some(GpuSpec { target, multiprocessors, shared_memory })
 }
 
 /// Sizes of an operation by their names, as kernels count them.

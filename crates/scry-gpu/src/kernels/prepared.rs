@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use scry_ptx::kernels::{Access, Kernel, Parameter, Place, Plan, Step};
+use scry_ptx::kernels::{BufferAccess, Parameter, Place, Plan, PtxKernel, Step};
 use scry_ptx::typed::hopper::Swizzle;
 use scry_ptx::{PtxModule, Target};
 
@@ -167,7 +167,7 @@ impl Kernels {
     ///
     /// # Safety
     /// As [`Kernels::prepare`].
-    unsafe fn compiled(&self, kernel: &dyn Kernel, origin: Origin) -> Result<Compiled> {
+    unsafe fn compiled(&self, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
         let key = (kernel.name(), kernel.launch().dynamic_shared);
         let known = lock(&self.shared.compiled).get(&key).cloned();
         if let Some(known) = known.filter(|_| origin == Origin::Crate) {
@@ -192,14 +192,14 @@ impl Kernels {
 }
 
 /// A kernel's interface as the core knows it. What the buffers hold was checked with the plan.
-fn interface(kernel: &dyn Kernel, target: Target) -> NativeInterface {
+fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
     let (launch, interface) = (kernel.launch(), kernel.interface());
     let bindings: Vec<_> = interface
         .buffers
         .iter()
         .map(|buffer| match buffer.access {
-            Access::Read => NativeBinding::read_bytes(buffer.name),
-            Access::Write => NativeBinding::read_write_bytes(buffer.name),
+            BufferAccess::Read => NativeBinding::read_bytes(buffer.name),
+            BufferAccess::Write => NativeBinding::read_write_bytes(buffer.name),
         })
         .collect();
     let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
@@ -222,7 +222,7 @@ fn parameter(parameter: &Parameter) -> NativeParameter {
 }
 
 /// The values of a kernel's parameters, as its launch gives them.
-fn values(kernel: &dyn Kernel) -> Vec<u8> {
+fn values(kernel: &dyn PtxKernel) -> Vec<u8> {
     let mut bytes = Vec::new();
     for parameter in kernel.interface().parameters {
         match parameter {
@@ -236,9 +236,9 @@ fn values(kernel: &dyn Kernel) -> Vec<u8> {
     bytes
 }
 
-fn tensor_map(map: scry_ptx::kernels::TensorMap) -> TensorMap {
-    use scry_ptx::kernels::TensorElement as From;
-    let scry_ptx::kernels::TensorMap { element, offset, dims, strides, tile, swizzle } = map;
+fn tensor_map(map: scry_ptx::kernels::TensorMapSpec) -> TensorMap {
+    use scry_ptx::kernels::TensorMapElement as From;
+    let scry_ptx::kernels::TensorMapSpec { element, offset, dims, strides, tile, swizzle } = map;
     let element = match element {
         From::U8 => TensorElement::U8,
         From::F16 => TensorElement::F16,

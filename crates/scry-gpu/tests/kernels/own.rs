@@ -1,12 +1,13 @@
 //! Kernels of a program's own, written with scry-ptx: parameters of every kind, tensor maps,
 //! clusters, memory between steps.
 
-use scry_gpu::cuda::kernels::{Kernel, Kernels, Plan, Prepared, Target};
+use scry_gpu::cuda::kernels::{Kernels, Plan, Prepared, PtxKernel, Target};
 use scry_gpu::{Binding, Buffer};
-use scry_ptx::PtxKernel;
+use scry_ptx::PtxEntry;
 use scry_ptx::PtxType;
 use scry_ptx::kernels::{
-    Access, Interface, LaunchShape, Parameter, Place, Step, TensorElement, TensorMap,
+    BufferAccess, KernelInterface, LaunchShape, Parameter, Place, Step, TensorMapElement,
+    TensorMapSpec,
 };
 use scry_ptx::typed::hopper::{Barrier, Swizzle};
 use scry_ptx::typed::{self, Code};
@@ -15,8 +16,12 @@ use crate::harness::{kernels, succeed};
 use crate::support::random_f32;
 
 /// A buffer of 32-bit floats.
-pub fn floats(name: &'static str, access: Access, len: u64) -> scry_ptx::kernels::Buffer {
-    scry_ptx::kernels::Buffer { name, access, element: PtxType::F32, len }
+pub fn floats(
+    name: &'static str,
+    access: BufferAccess,
+    len: u64,
+) -> scry_ptx::kernels::BufferParameter {
+    scry_ptx::kernels::BufferParameter { name, access, element: PtxType::F32, len }
 }
 
 /// `y[i] += a * x[i]` for `i < n`, with numbers of every kind.
@@ -28,7 +33,7 @@ pub struct Saxpy {
     pub n: u32,
 }
 
-impl Kernel for Saxpy {
+impl PtxKernel for Saxpy {
     fn name(&self) -> String {
         "test_saxpy".to_owned()
     }
@@ -37,7 +42,7 @@ impl Kernel for Saxpy {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel("test_saxpy", target, [128, 1, 1], |k| {
             let a = k.number::<f32>("a");
             let x = k.pointer::<f32>("x");
@@ -54,10 +59,10 @@ impl Kernel for Saxpy {
         LaunchShape { grid: [blocks, 1, 1], block: [128, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let n = u64::from(self.n);
-        Interface {
-            buffers: vec![floats("y", Access::Write, n), floats("x", Access::Read, n)],
+        KernelInterface {
+            buffers: vec![floats("y", BufferAccess::Write, n), floats("x", BufferAccess::Read, n)],
             parameters: vec![
                 Parameter::F32(self.a),
                 Parameter::Pointer(1),
@@ -87,9 +92,9 @@ pub struct TileCopy {
 const TILE: [u32; 2] = [8, 32];
 
 impl TileCopy {
-    fn map(&self, columns: u64) -> TensorMap {
-        TensorMap {
-            element: TensorElement::F32,
+    fn map(&self, columns: u64) -> TensorMapSpec {
+        TensorMapSpec {
+            element: TensorMapElement::F32,
             offset: 0,
             dims: vec![columns, self.rows],
             strides: vec![self.pitch * 4],
@@ -107,7 +112,7 @@ impl TileCopy {
     }
 }
 
-impl Kernel for TileCopy {
+impl PtxKernel for TileCopy {
     fn name(&self) -> String {
         format!("test_tile_copy_{}", self.cluster)
     }
@@ -116,7 +121,7 @@ impl Kernel for TileCopy {
         Target::SM_90A
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let mut kernel = typed::kernel(&self.name(), target, [32, 1, 1], copy_tile);
         kernel.cluster = (self.cluster > 1).then_some([self.cluster, 1, 1]);
         kernel
@@ -129,9 +134,9 @@ impl Kernel for TileCopy {
         LaunchShape { grid: [across, down, 1], block: [32, 1, 1], dynamic_shared: 64 << 10 }
     }
 
-    fn interface(&self) -> Interface {
-        let (read, write) = (Access::Read, Access::Write);
-        Interface {
+    fn interface(&self) -> KernelInterface {
+        let (read, write) = (BufferAccess::Read, BufferAccess::Write);
+        KernelInterface {
             buffers: vec![floats("from", read, self.len()), floats("to", write, self.len())],
             parameters: vec![
                 Parameter::U32(TILE[0] * TILE[1] * 4),

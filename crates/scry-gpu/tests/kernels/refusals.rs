@@ -1,9 +1,9 @@
 //! What is refused, in the words that users see; on a device that computes nothing.
 
-use scry_gpu::cuda::kernels::{Kernel, Kernels, Plan, Target};
+use scry_gpu::cuda::kernels::{Kernels, Plan, PtxKernel, Target};
 use scry_gpu::{Binding, Device, GpuError, TensorMap, bf16, f16, testing};
-use scry_ptx::PtxKernel;
-use scry_ptx::kernels::{Interface, LaunchShape, Place};
+use scry_ptx::PtxEntry;
+use scry_ptx::kernels::{KernelInterface, LaunchShape, Place};
 
 use crate::harness::{checked, pretended, succeed};
 use crate::own::{Saxpy, TileCopy, prepared};
@@ -143,7 +143,7 @@ fn steps_that_take_what_a_plan_does_not_have_are_refused() {
 #[derive(Debug)]
 struct Renamed(Saxpy, String);
 
-impl Kernel for Renamed {
+impl PtxKernel for Renamed {
     fn name(&self) -> String {
         self.1.clone()
     }
@@ -152,15 +152,15 @@ impl Kernel for Renamed {
         self.0.default_target()
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
-        PtxKernel { name: self.name(), ..self.0.write(target) }
+    fn write(&self, target: Target) -> PtxEntry {
+        PtxEntry { name: self.name(), ..self.0.write(target) }
     }
 
     fn launch(&self) -> LaunchShape {
         self.0.launch()
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         self.0.interface()
     }
 }
@@ -330,9 +330,9 @@ mod texts {
 
 /// A kernel whose grid is no whole number of clusters, or whose map reaches too far.
 mod misshapen {
-    use scry_gpu::cuda::kernels::{Kernel, Target};
-    use scry_ptx::PtxKernel;
-    use scry_ptx::kernels::{Interface, LaunchShape, Parameter};
+    use scry_gpu::cuda::kernels::{PtxKernel, Target};
+    use scry_ptx::PtxEntry;
+    use scry_ptx::kernels::{KernelInterface, LaunchShape, Parameter};
 
     use super::*;
 
@@ -343,7 +343,7 @@ mod misshapen {
         rows: u64,
     }
 
-    impl Kernel for Misshapen {
+    impl PtxKernel for Misshapen {
         fn name(&self) -> String {
             TileCopy { cluster: self.cluster, ..COPY }.name()
         }
@@ -352,7 +352,7 @@ mod misshapen {
             COPY.default_target()
         }
 
-        fn write(&self, target: Target) -> PtxKernel {
+        fn write(&self, target: Target) -> PtxEntry {
             TileCopy { cluster: self.cluster, ..COPY }.write(target)
         }
 
@@ -360,7 +360,7 @@ mod misshapen {
             LaunchShape { grid: self.grid, ..COPY.launch() }
         }
 
-        fn interface(&self) -> Interface {
+        fn interface(&self) -> KernelInterface {
             let mut interface = COPY.interface();
             let Parameter::Map(_, map) = &mut interface.parameters[2] else { unreachable!() };
             map.dims[1] = self.rows;

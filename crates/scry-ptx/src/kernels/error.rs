@@ -7,7 +7,7 @@ use crate::target::Target;
 /// Why there is no kernel for what was asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum KernelError {
+pub enum PlanError {
     /// A target lacks what the kernel uses.
     Target {
         /// The kernel.
@@ -30,7 +30,7 @@ pub enum KernelError {
     },
 }
 
-impl fmt::Display for KernelError {
+impl fmt::Display for PlanError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Target { kernel, needed, target } => write!(
@@ -45,4 +45,4 @@ impl fmt::Display for KernelError {
     }
 }
 
-impl std::error::Error for KernelError {}
+impl std::error::Error for PlanError {}

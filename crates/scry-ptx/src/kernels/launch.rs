@@ -4,11 +4,11 @@ use crate::target::Target;
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
-use super::Kernel;
+use super::PtxKernel;
 
 /// A device, as far as the choice of kernels depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Machine {
+pub struct GpuSpec {
     /// The newest target that it runs.
     pub target: Target,
     /// Number of its multiprocessors.
@@ -19,7 +19,7 @@ pub struct Machine {
     pub shared_memory: u32,
 }
 
-impl Machine {
+impl GpuSpec {
     /// Whether kernels for Hopper alone run, whose tiles take all of its shared memory.
     pub(crate) fn is_hopper(self) -> bool {
         self.target.runs(Target::SM_90A) && self.shared_memory >= 227 << 10
@@ -39,7 +39,7 @@ pub struct LaunchShape {
 
 /// Whether a kernel reads or writes a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Access {
+pub enum BufferAccess {
     /// It reads only.
     Read,
     /// It writes, and may read.
@@ -48,11 +48,11 @@ pub enum Access {
 
 /// A buffer that a kernel takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Buffer {
+pub struct BufferParameter {
     /// Its name, for errors.
     pub name: &'static str,
     /// What the kernel does with it.
-    pub access: Access,
+    pub access: BufferAccess,
     /// What it holds: a scalar type, or [`PtxType::B8`] for blocks of bytes.
     pub element: PtxType,
     /// Elements that it must have at least.
@@ -62,7 +62,7 @@ pub struct Buffer {
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
-    /// The address of a buffer, by its place in [`Interface::buffers`].
+    /// The address of a buffer, by its place in [`KernelInterface::buffers`].
     Pointer(usize),
     /// A number.
     U32(u32),
@@ -70,22 +70,22 @@ pub enum Parameter {
     U64(u64),
     /// A number.
     F32(f32),
-    /// A tensor map of a buffer, by its place in [`Interface::buffers`].
-    Map(usize, TensorMap),
+    /// A tensor map of a buffer, by its place in [`KernelInterface::buffers`].
+    Map(usize, TensorMapSpec),
 }
 
 /// Which buffers a kernel takes, and its parameters in order.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Interface {
+pub struct KernelInterface {
     /// The buffers.
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferParameter>,
     /// The parameters.
     pub parameters: Vec<Parameter>,
 }
 
 /// What a tensor holds, as far as copies of tiles care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TensorElement {
+pub enum TensorMapElement {
     /// Bytes.
     U8,
     /// Binary16.
@@ -100,9 +100,9 @@ pub enum TensorElement {
 /// encodes it (`cuTensorMapEncodeTiled`) for the address of a buffer, a multiple of 16, and refuses
 /// what is beyond the limits named here with CUDA_ERROR_INVALID_VALUE; scry-gpu says which it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TensorMap {
+pub struct TensorMapSpec {
     /// What it holds.
-    pub element: TensorElement,
+    pub element: TensorMapElement,
     /// Bytes from the begin of the buffer: a multiple of 16.
     pub offset: u64,
     /// Elements along each dimension: 1 to 2^32.
@@ -129,7 +129,7 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Step {
     /// The kernel.
-    pub kernel: Box<dyn Kernel>,
+    pub kernel: Box<dyn PtxKernel>,
     /// Its buffers, in the order of its interface.
     pub buffers: Vec<Place>,
 }
@@ -138,7 +138,7 @@ pub struct Step {
 #[derive(Debug, Default)]
 pub struct Plan {
     /// The buffers that it is given.
-    pub arguments: Vec<Buffer>,
+    pub arguments: Vec<BufferParameter>,
     /// Bytes of each piece of memory for what passes between steps. What is in it at first is
     /// anything.
     pub scratch: Vec<u64>,
@@ -149,7 +149,7 @@ pub struct Plan {
 impl Plan {
     /// A plan of one launch.
     #[must_use]
-    pub fn single(kernel: Box<dyn Kernel>) -> Self {
+    pub fn single(kernel: Box<dyn PtxKernel>) -> Self {
         let arguments = kernel.interface().buffers;
         let buffers = (0..arguments.len()).map(Place::Argument).collect();
         Self { arguments, scratch: Vec::new(), steps: vec![Step { kernel, buffers }] }

@@ -1,8 +1,8 @@
 //! Ready-made kernels for what no portable kernel can say.
 //!
-//! A [`Kernel`] is code for one variant together with the sizes that it is launched for; making its
-//! text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory for
-//! what passes between them.
+//! A [`PtxKernel`] is code for one variant together with the sizes that it is launched for; making
+//! its text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory
+//! for what passes between them.
 
 pub mod attention;
 mod error;
@@ -16,17 +16,17 @@ pub mod softmax;
 
 use std::fmt::Debug;
 
-pub use error::KernelError;
+pub use error::PlanError;
 pub use launch::{
-    Access, Buffer, Interface, LaunchShape, Machine, Parameter, Place, Plan, Step, TensorElement,
-    TensorMap,
+    BufferAccess, BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, Place, Plan,
+    Step, TensorMapElement, TensorMapSpec,
 };
 
-use crate::module::{PtxKernel, PtxModule};
+use crate::module::{PtxEntry, PtxModule};
 use crate::target::Target;
 
 /// A kernel with the sizes that it is launched for.
-pub trait Kernel: Debug + Send + Sync {
+pub trait PtxKernel: Debug + Send + Sync {
     /// The name of the entry point. Kernels of the same name and target have the same text,
     /// whatever they are launched for: who compiles kernels may keep them by it.
     fn name(&self) -> String;
@@ -35,13 +35,13 @@ pub trait Kernel: Debug + Send + Sync {
     fn default_target(&self) -> Target;
 
     /// The kernel for a target, which has all that it uses.
-    fn write(&self, target: Target) -> PtxKernel;
+    fn write(&self, target: Target) -> PtxEntry;
 
     /// How many threads are launched.
     fn launch(&self) -> LaunchShape;
 
     /// Which buffers it takes, and its parameters in order.
-    fn interface(&self) -> Interface;
+    fn interface(&self) -> KernelInterface;
 
     /// The buffers that it reads, by their places in the interface, before it waits for the launch
     /// before it, if for targets from `sm_90` on it waits itself: then it may begin while that one
@@ -59,11 +59,11 @@ pub trait Kernel: Debug + Send + Sync {
     /// The kernel's text for a target.
     ///
     /// # Errors
-    /// [`KernelError::Target`] if the target lacks something that the kernel uses.
-    fn emit_ptx_for(&self, target: Target) -> Result<String, KernelError> {
+    /// [`PlanError::Target`] if the target lacks something that the kernel uses.
+    fn emit_ptx_for(&self, target: Target) -> Result<String, PlanError> {
         let needed = self.default_target();
         if !target.runs(needed) {
-            return Err(KernelError::Target { kernel: self.name(), needed, target });
+            return Err(PlanError::Target { kernel: self.name(), needed, target });
         }
         Ok(PtxModule::new(target).with(self.write(target)).to_string())
     }

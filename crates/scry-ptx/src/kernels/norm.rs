@@ -11,7 +11,7 @@
 use std::sync::Arc;
 
 use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
-use super::{KernelError, Machine, Plan};
+use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
 /// What rows are divided by, and what follows.
@@ -48,9 +48,9 @@ impl NormKind {
 /// `weight` and `bias` where the kind has them, and `y`.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
+/// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
 /// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
-pub fn plan(norm: Norm, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+pub fn plan(norm: Norm, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(norm), rows, machine)
 }
 
@@ -58,7 +58,7 @@ pub fn plan(norm: Norm, rows: Rows, machine: Machine) -> Result<Plan, KernelErro
 ///
 /// # Errors
 /// As [`plan`], and if the team cannot hold a row.
-pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: Machine) -> Result<Plan, KernelError> {
+pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan_for(Arc::new(norm), rows, team, machine)
 }
 

@@ -9,7 +9,7 @@ use std::f32::consts::{LN_2, LOG2_E};
 use std::sync::Arc;
 
 use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
-use super::{KernelError, Machine, Plan};
+use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
 /// Which of the two.
@@ -25,9 +25,9 @@ pub enum Softmax {
 /// and `y`, of `count * length` elements each.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
+/// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
 /// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
-pub fn plan(softmax: Softmax, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+pub fn plan(softmax: Softmax, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(softmax), rows, machine)
 }
 
@@ -39,8 +39,8 @@ pub fn plan_for(
     softmax: Softmax,
     rows: Rows,
     team: Team,
-    machine: Machine,
-) -> Result<Plan, KernelError> {
+    machine: GpuSpec,
+) -> Result<Plan, PlanError> {
     super::rows::plan_for(Arc::new(softmax), rows, team, machine)
 }
 

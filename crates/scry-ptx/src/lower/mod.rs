@@ -32,7 +32,7 @@ use self::mma::Product;
 
 use crate::asm::Label;
 use crate::body::Body;
-use crate::module::{KernelParam, PtxKernel, PtxModule};
+use crate::module::{KernelParam, PtxEntry, PtxModule};
 use crate::target::{Target, Version};
 use crate::types::{Operand, PtxType, Reg};
 
@@ -171,7 +171,7 @@ impl<'k> Lowering<'k> {
 
     fn finish(mut self) -> Ptx {
         self.b.ret();
-        let mut kernel = PtxKernel::new(
+        let mut kernel = PtxEntry::new(
             &identifier(&self.kir.name),
             self.options.target,
             self.kir.workgroup_size,

@@ -44,16 +44,16 @@ pub use value::{Arg, Bf16, Bf16x2, Bits, Element, F16, F16x2, Number, Val, Var, 
 
 use crate::asm::{self, Address, Opcode};
 use crate::body::Body;
-use crate::module::{KernelParam, PtxKernel};
+use crate::module::{KernelParam, PtxEntry};
 use crate::target::Target;
 use crate::types::{Operand, PtxType, Reg, Space};
 
 /// Writes a kernel that is launched in blocks of so many threads along x, y and z.
 #[must_use]
-pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxKernel {
+pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxEntry {
     let code = Code { body: RefCell::new(Body::new(target)), params: RefCell::default() };
     write(&code);
-    let mut kernel = PtxKernel::new(name, target, block);
+    let mut kernel = PtxEntry::new(name, target, block);
     kernel.params = code.params.into_inner();
     kernel.body = code.body.into_inner();
     kernel

@@ -3,9 +3,9 @@
 use super::hopper::{Barrier, Factors, Left, Matrix, Sums, Swizzle, Transposed, descriptor};
 use super::{Bf16x2, Code, Sign, kernel, pack};
 use crate::assembler::assemble;
-use crate::{PtxKernel, PtxModule, Target};
+use crate::{PtxEntry, PtxModule, Target};
 
-fn text(target: Target, kernel: PtxKernel) -> String {
+fn text(target: Target, kernel: PtxEntry) -> String {
     let text = PtxModule::new(target).with(kernel).to_string();
     assemble(&text, target);
     text

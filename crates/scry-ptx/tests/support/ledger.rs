@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{Kernel, Plan};
+use scry_ptx::kernels::{Plan, PtxKernel};
 
 /// Compares what the assembler says about the kernels of some plans with a ledger, if the
 /// environment variable `SCRY_PTXAS` names the assembler. `SCRY_BLESS=1` writes the ledger anew.
@@ -19,7 +19,7 @@ pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
     };
     let plans: Vec<_> = plans.into_iter().collect();
     let steps = plans.iter().flat_map(|plan| &plan.borrow().steps);
-    let mut kernels: Vec<&dyn Kernel> = steps.map(|step| &*step.kernel).collect();
+    let mut kernels: Vec<&dyn PtxKernel> = steps.map(|step| &*step.kernel).collect();
     kernels.sort_by_key(|kernel| kernel.name());
     kernels.dedup_by_key(|kernel| kernel.name());
     let mut text = String::from("kernel, target, registers, shared bytes, spilled bytes\n");
@@ -41,7 +41,7 @@ pub fn compare(file: &str, plans: impl IntoIterator<Item: Borrow<Plan>>) {
 }
 
 /// The lines of some kernels, which are assembled side by side.
-fn entries(kernels: &[&dyn Kernel], assembler: &Path) -> Vec<String> {
+fn entries(kernels: &[&dyn PtxKernel], assembler: &Path) -> Vec<String> {
     let next = AtomicUsize::new(0);
     let some = || {
         let numbers = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
@@ -58,7 +58,7 @@ fn entries(kernels: &[&dyn Kernel], assembler: &Path) -> Vec<String> {
     entries.into_iter().map(|(_, entry)| entry).collect()
 }
 
-fn entry(kernel: &dyn Kernel, assembler: &Path) -> String {
+fn entry(kernel: &dyn PtxKernel, assembler: &Path) -> String {
     let target = kernel.default_target();
     let said = assemble(&kernel.emit_ptx(), target, assembler);
     let number = |before: &str| {

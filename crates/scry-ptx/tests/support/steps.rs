@@ -1,7 +1,7 @@
 //! What every plan of kernels has to keep to.
 
 use scry_ptx::Target;
-use scry_ptx::kernels::{Access, Kernel, Place, Plan, Step};
+use scry_ptx::kernels::{BufferAccess, Place, Plan, PtxKernel, Step};
 
 /// Demands that each step passes as many parameters and buffers as its kernel declares, that its
 /// buffers have room for what the kernel takes, and that it waits as it says.
@@ -38,7 +38,7 @@ fn check_waits(step: &Step) {
     assert!(wait.is_some() && wait < next, "{name}: waits at {wait:?}, the next one at {next:?}");
     assert!(!text.contains("ld.global.nc"), "{name} reads what the launch before may write");
     for at in early {
-        assert_eq!(kernel.interface().buffers[*at].access, Access::Read, "{name}");
+        assert_eq!(kernel.interface().buffers[*at].access, BufferAccess::Read, "{name}");
     }
     if !kernel.default_target().has(90) {
         assert!(!kernel.emit_ptx().contains("griddepcontrol"), "{name}");
@@ -46,7 +46,7 @@ fn check_waits(step: &Step) {
 }
 
 /// The newest target that the kernel can be written for.
-fn newest(kernel: &dyn Kernel) -> Target {
+fn newest(kernel: &dyn PtxKernel) -> Target {
     let needed = kernel.default_target();
     if needed.has(90) { needed } else { Target::SM_90 }
 }

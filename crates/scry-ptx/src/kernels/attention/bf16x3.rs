@@ -3,8 +3,10 @@
 use super::scalar::{Rounding, wide};
 use super::shape::{Attention, Strides, refusal};
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
@@ -28,7 +30,7 @@ pub(super) struct Split {
 }
 
 /// The kernels for queries, keys and values.
-pub(super) fn all(of: &Attention) -> Result<[Split; 3], KernelError> {
+pub(super) fn all(of: &Attention) -> Result<[Split; 3], PlanError> {
     let buffers = of.buffers()?;
     // Coordinates of the copy engine are signed, and a part follows the last batch of another.
     if u64::from(PARTS) * u64::from(of.batch) >= 1 << 31 {
@@ -73,7 +75,7 @@ impl Split {
     }
 }
 
-impl Kernel for Split {
+impl PtxKernel for Split {
     fn name(&self) -> String {
         Name::new("attention_split3").with_if(!self.vectors(), "unaligned").build()
     }
@@ -82,7 +84,7 @@ impl Kernel for Split {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let vectors = self.vectors();
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| split(k, vectors))
     }
@@ -92,13 +94,13 @@ impl Kernel for Split {
         LaunchShape { grid: [blocks, 1, 1], block: [THREADS, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
-        let read = Access::Read;
+    fn interface(&self) -> KernelInterface {
+        let read = BufferAccess::Read;
         let buffers = vec![
-            Buffer { name: self.name, access: read, element: PtxType::F32, len: self.len },
-            Buffer {
+            BufferParameter { name: self.name, access: read, element: PtxType::F32, len: self.len },
+            BufferParameter {
                 name: "parts",
-                access: Access::Write,
+                access: BufferAccess::Write,
                 element: PtxType::Bf16,
                 len: self.bytes() / 2,
             },
@@ -109,7 +111,7 @@ impl Kernel for Split {
         let [_, heads, rows] = self.counts;
         let numbers = [heads, rows, self.head_dim, self.head_dim.div_ceil(COLUMNS), self.items];
         parameters.extend(numbers.map(Parameter::U32));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

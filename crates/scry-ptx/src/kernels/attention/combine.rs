@@ -4,8 +4,10 @@
 use super::scalar::{wide, write};
 use super::shape::{Attention, Strides, refusal};
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
@@ -32,7 +34,7 @@ pub(super) fn lens(of: &Attention, pieces: u32) -> [u64; 2] {
 }
 
 impl Combine {
-    pub(super) fn new(of: Attention, pieces: u32) -> Result<Self, KernelError> {
+    pub(super) fn new(of: Attention, pieces: u32) -> Result<Self, PlanError> {
         let rows = u32::try_from(rows(&of)).ok().filter(|rows| *rows < 1 << 31);
         let too_many = || refusal("queries", format!("{} in all", of.queries), "split the batch");
         Ok(Self { of, pieces, rows: rows.ok_or_else(too_many)? })
@@ -48,7 +50,7 @@ impl Combine {
     }
 }
 
-impl Kernel for Combine {
+impl PtxKernel for Combine {
     fn name(&self) -> String {
         let name = Name::new("attention_combine").with(self.of.element.name());
         name.with(format_args!("d{}", 32 * self.depth())).build()
@@ -58,7 +60,7 @@ impl Kernel for Combine {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let (depth, element) = (self.depth(), self.of.element);
         typed::kernel(&self.name(), target, [32 * WARPS, 1, 1], |k| combine(k, depth, element))
     }
@@ -67,9 +69,14 @@ impl Kernel for Combine {
         LaunchShape { grid: [self.rows, 1, 1], block: [32 * WARPS, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let all = self.of.buffers().expect("they were checked when the plan was made");
-        let part = |(name, len)| Buffer { name, access: Access::Read, element: PtxType::F32, len };
+        let part = |(name, len)| BufferParameter {
+            name,
+            access: BufferAccess::Read,
+            element: PtxType::F32,
+            len,
+        };
         let lens = lens(&self.of, self.pieces);
         let mut buffers: Vec<_> = ["sums", "extents"].into_iter().zip(lens).map(part).collect();
         buffers.extend(all.last().cloned());
@@ -78,7 +85,7 @@ impl Kernel for Combine {
         parameters.extend([batch, head, row].map(Parameter::U64));
         let counts = [self.of.heads, self.of.queries, self.of.head_dim, self.pieces, self.rows];
         parameters.extend(counts.map(Parameter::U32));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

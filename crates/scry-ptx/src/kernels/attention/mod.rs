@@ -23,15 +23,15 @@ mod shape;
 pub use flash::Tile;
 pub use shape::{Attention, Bias, Strides};
 
-use super::{KernelError, Machine, Plan};
+use super::{GpuSpec, Plan, PlanError};
 
 impl Attention {
     /// The launches that compute it, in the form that suits its sizes and the device. Buffers are
     /// those of [`Attention::buffers`].
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if it is not well defined, or too large for a launch.
-    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+    /// [`PlanError::Argument`] if it is not well defined, or too large for a launch.
+    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {
             return Ok(Plan { arguments, ..Plan::default() });
@@ -45,20 +45,15 @@ impl Attention {
     /// The launches that compute it in the flash form, with a tile of one's own choice: for
     /// measurements.
     #[doc(hidden)]
-    pub fn flash_with(
-        &self,
-        tile: Tile,
-        plain: bool,
-        machine: Machine,
-    ) -> Result<Plan, KernelError> {
+    pub fn flash_with(&self, tile: Tile, plain: bool, machine: GpuSpec) -> Result<Plan, PlanError> {
         flash::plan_with(self, tile, plain, machine)
     }
 
     /// The launch that computes it in the simplest form: slow, for any type, on any device.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if it is not well defined, or too large for a launch.
-    pub fn naive(&self) -> Result<Plan, KernelError> {
+    /// [`PlanError::Argument`] if it is not well defined, or too large for a launch.
+    pub fn naive(&self) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {
             return Ok(Plan { arguments, ..Plan::default() });

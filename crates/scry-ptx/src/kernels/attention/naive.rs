@@ -3,8 +3,8 @@
 use super::scalar::{read, wide, write};
 use super::shape::{Attention, Strides, refusal};
 use crate::kernels::name::Name;
-use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val, Var};
 
@@ -20,7 +20,7 @@ pub(super) struct Naive {
 }
 
 impl Naive {
-    pub(super) fn new(of: Attention) -> Result<Self, KernelError> {
+    pub(super) fn new(of: Attention) -> Result<Self, PlanError> {
         let rows = u128::from(of.batch) * u128::from(of.heads) * u128::from(of.queries);
         let blocks = u32::try_from(rows.div_ceil(ROWS.into())).ok().filter(|n| *n < 1 << 29);
         let too_many = || refusal("queries", format!("{rows} rows in all"), "compute it in parts");
@@ -33,7 +33,7 @@ impl Naive {
     }
 }
 
-impl Kernel for Naive {
+impl PtxKernel for Naive {
     fn name(&self) -> String {
         let element = self.of.element.name();
         let name = Name::new("attention_naive").with(element);
@@ -49,7 +49,7 @@ impl Kernel for Naive {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [32 * ROWS, 1, 1], |k| Writer::new(k, self).row())
     }
 
@@ -57,7 +57,7 @@ impl Kernel for Naive {
         LaunchShape { grid: [self.blocks, 1, 1], block: [32 * ROWS, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let of = &self.of;
         let buffers = of.buffers().expect("it was checked when the plan was made");
         let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
@@ -70,7 +70,7 @@ impl Kernel for Naive {
         let counts = [of.batch, of.heads, of.group(), of.queries, of.keys, of.head_dim, column];
         parameters.extend(counts.map(Parameter::U32));
         parameters.push(Parameter::F32(of.scale));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

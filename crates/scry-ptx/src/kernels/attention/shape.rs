@@ -1,6 +1,6 @@
 //! What is computed, and where it lies in memory.
 
-use crate::kernels::{Access, Buffer, KernelError};
+use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
 /// Where rows lie, in elements. Those of a row lie one after the other.
@@ -153,11 +153,11 @@ impl Attention {
     /// the elements that they must have.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if it is not well defined, or sizes do not fit.
-    pub fn buffers(&self) -> Result<Vec<Buffer>, KernelError> {
+    /// [`PlanError::Argument`] if it is not well defined, or sizes do not fit.
+    pub fn buffers(&self) -> Result<Vec<BufferParameter>, PlanError> {
         self.check()?;
         let Self { batch, heads, kv_heads, queries, keys, head_dim, element, .. } = *self;
-        let read = Access::Read;
+        let read = BufferAccess::Read;
         let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
         let mut buffers = vec![
             buffer("q", read, element, self.q.extent(rows, head_dim))?,
@@ -169,11 +169,11 @@ impl Attention {
             let extent = bias.strides.extent(rows, columns);
             buffers.push(buffer("bias", read, bias.element, extent)?);
         }
-        buffers.push(buffer("out", Access::Write, element, self.out.extent(rows, head_dim))?);
+        buffers.push(buffer("out", BufferAccess::Write, element, self.out.extent(rows, head_dim))?);
         Ok(buffers)
     }
 
-    fn check(&self) -> Result<(), KernelError> {
+    fn check(&self) -> Result<(), PlanError> {
         self.check_types()?;
         self.check_counts()?;
         if self.is_empty() || self.apart() {
@@ -183,7 +183,7 @@ impl Attention {
         Err(refusal("out", problem, "no two results may lie in the same place"))
     }
 
-    fn check_types(&self) -> Result<(), KernelError> {
+    fn check_types(&self) -> Result<(), PlanError> {
         if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
             let problem = self.element.name().to_owned();
             return Err(refusal("element", problem, "operands hold f16, bf16 or f32"));
@@ -201,7 +201,7 @@ impl Attention {
         Ok(())
     }
 
-    fn check_counts(&self) -> Result<(), KernelError> {
+    fn check_counts(&self) -> Result<(), PlanError> {
         let Self { batch, heads, kv_heads, queries, keys, head_dim, .. } = *self;
         if !(1..=256).contains(&head_dim) {
             return Err(refusal("head_dim", head_dim.to_string(), "it is 1 to 256"));
@@ -240,12 +240,12 @@ impl Attention {
 
 fn buffer(
     name: &'static str,
-    access: Access,
+    access: BufferAccess,
     element: PtxType,
     extent: Option<u64>,
-) -> Result<Buffer, KernelError> {
+) -> Result<BufferParameter, PlanError> {
     match extent.filter(|len| *len < 1 << 60) {
-        Some(len) => Ok(Buffer { name, access, element, len }),
+        Some(len) => Ok(BufferParameter { name, access, element, len }),
         None => {
             let problem = "at distances that go beyond 64 bits of addresses".to_owned();
             Err(refusal(name, problem, "no device has that memory"))
@@ -254,10 +254,6 @@ fn buffer(
 }
 
 /// Attention that is refused.
-pub(super) fn refusal(
-    argument: &'static str,
-    problem: String,
-    remedy: &'static str,
-) -> KernelError {
-    KernelError::Argument { kernel: "attention".to_owned(), argument, problem, remedy }
+pub(super) fn refusal(argument: &'static str, problem: String, remedy: &'static str) -> PlanError {
+    PlanError::Argument { kernel: "attention".to_owned(), argument, problem, remedy }
 }

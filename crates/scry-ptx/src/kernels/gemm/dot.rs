@@ -18,8 +18,10 @@ use super::memory::{load_number, load_number_where, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of_team};
 use super::{Gemm, Layout, Order};
 use crate::kernels::name::Name;
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
 use crate::types::PtxType;
@@ -43,7 +45,7 @@ const PIECE: u64 = 16;
 #[derive(Debug, Clone)]
 pub(super) struct Dot {
     gemm: Gemm,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BufferParameter>,
     /// Whether the product was transposed, so that the bias is one of rows.
     flipped: bool,
     /// Whether the warps of a block share columns.
@@ -53,7 +55,12 @@ pub(super) struct Dot {
 }
 
 impl Dot {
-    pub(super) fn new(gemm: &Gemm, buffers: Vec<Buffer>, flipped: bool, machine: Machine) -> Self {
+    pub(super) fn new(
+        gemm: &Gemm,
+        buffers: Vec<BufferParameter>,
+        flipped: bool,
+        machine: GpuSpec,
+    ) -> Self {
         let mut dot = Self { gemm: *gemm, buffers, flipped, shared: false, team: 1 };
         let most = 4 * u64::from(machine.multiprocessors);
         dot.shared = !dot.by_pieces() && (dot.has_columns_across() || dot.blocks() < most);
@@ -71,7 +78,7 @@ impl Dot {
 
     /// Whether numbers are multiplied one by one sooner than they are copied to lines that tensor
     /// cores take, and multiplied there.
-    pub(super) fn is_soon(gemm: &Gemm, machine: Machine) -> bool {
+    pub(super) fn is_soon(gemm: &Gemm, machine: GpuSpec) -> bool {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
         dot.team = if machine.target.has(90) { TEAM } else { 1 };
@@ -141,7 +148,7 @@ impl Dot {
     }
 }
 
-impl Kernel for Dot {
+impl PtxKernel for Dot {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
         let name = Name::new("gemm_dot").types(*element, *output);
@@ -159,7 +166,7 @@ impl Kernel for Dot {
         if self.team > 1 { Target::SM_90 } else { Target::SM_80 }
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let block = [32 * WARPS, 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| {
             let terms = Terms::declare(k, self);
@@ -187,7 +194,7 @@ impl Kernel for Dot {
         LaunchShape { grid: [blocks * self.team, y, z], block, dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
         parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
@@ -196,7 +203,7 @@ impl Kernel for Dot {
         parameters.extend(distances.map(Parameter::U64));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
         parameters.extend(self.division().parameters());
-        Interface { buffers: self.buffers.clone(), parameters }
+        KernelInterface { buffers: self.buffers.clone(), parameters }
     }
 }
 

@@ -19,8 +19,8 @@ mod tf32;
 pub use epilogue::{Activation, Epilogue};
 pub use simple::GemmKernel;
 
-use super::KernelError;
-use super::launch::{Access, Buffer};
+use super::PlanError;
+use super::launch::{BufferAccess, BufferParameter};
 use crate::types::PtxType;
 
 /// Which neighbours lie one after the other in memory.
@@ -179,27 +179,42 @@ impl Gemm {
     /// The buffers that kernels take, in order, with the elements that they must have.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if a side or a distance does not fit, lines or results overlap,
+    /// [`PlanError::Argument`] if a side or a distance does not fit, lines or results overlap,
     /// or a type is none that matrices have.
-    pub fn buffers(&self) -> Result<Vec<Buffer>, KernelError> {
+    pub fn buffers(&self) -> Result<Vec<BufferParameter>, PlanError> {
         self.check_types()?;
         self.check_sides()?;
         let Self { m, n, k, batch, element, output, .. } = *self;
-        let read = Access::Read;
+        let read = BufferAccess::Read;
         let mut buffers = vec![
-            Buffer { name: "a", access: read, element, len: extent("a", self.a, m, k, batch)? },
-            Buffer { name: "b", access: read, element, len: extent("b", self.b, k, n, batch)? },
+            BufferParameter {
+                name: "a",
+                access: read,
+                element,
+                len: extent("a", self.a, m, k, batch)?,
+            },
+            BufferParameter {
+                name: "b",
+                access: read,
+                element,
+                len: extent("b", self.b, k, n, batch)?,
+            },
         ];
         if self.epilogue.bias {
-            buffers.push(Buffer { name: "bias", access: read, element: output, len: n });
+            buffers.push(BufferParameter { name: "bias", access: read, element: output, len: n });
         }
         let len = extent("out", self.out, m, n, batch)?;
         self.check_apart()?;
-        buffers.push(Buffer { name: "out", access: Access::Write, element: output, len });
+        buffers.push(BufferParameter {
+            name: "out",
+            access: BufferAccess::Write,
+            element: output,
+            len,
+        });
         Ok(buffers)
     }
 
-    fn check_types(&self) -> Result<(), KernelError> {
+    fn check_types(&self) -> Result<(), PlanError> {
         if !matches!(self.element, PtxType::F16 | PtxType::Bf16 | PtxType::F32) {
             let problem = self.element.name().to_owned();
             return Err(refusal("element", problem, "matrices hold f16, bf16 or f32"));
@@ -212,7 +227,7 @@ impl Gemm {
         Ok(())
     }
 
-    fn check_sides(&self) -> Result<(), KernelError> {
+    fn check_sides(&self) -> Result<(), PlanError> {
         let sides = [("m", self.m), ("n", self.n), ("k", self.k), ("batch", self.batch)];
         match sides.into_iter().find(|(_, side)| *side > LONGEST) {
             Some((name, side)) => {
@@ -224,7 +239,7 @@ impl Gemm {
     }
 
     /// No two results lie in the same place.
-    fn check_apart(&self) -> Result<(), KernelError> {
+    fn check_apart(&self) -> Result<(), PlanError> {
         let matrix = extent("out", self.out, self.m, self.n, 1)?;
         if self.batch > 1 && self.out.stride < matrix {
             let problem = format!("{}, less than the {matrix} of a result", self.out.stride);
@@ -241,7 +256,7 @@ fn extent(
     rows: u64,
     columns: u64,
     batch: u64,
-) -> Result<u64, KernelError> {
+) -> Result<u64, PlanError> {
     let (line, lines) = layout.lines(rows, columns);
     if layout.leading < line && lines > 1 {
         let problem = format!("in lines of {line} elements, {} apart", layout.leading);
@@ -254,12 +269,8 @@ fn extent(
 }
 
 /// A product that is refused.
-pub(super) fn refusal(
-    argument: &'static str,
-    problem: String,
-    remedy: &'static str,
-) -> KernelError {
-    KernelError::Argument { kernel: "gemm".to_owned(), argument, problem, remedy }
+pub(super) fn refusal(argument: &'static str, problem: String, remedy: &'static str) -> PlanError {
+    PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, remedy }
 }
 
 #[cfg(test)]

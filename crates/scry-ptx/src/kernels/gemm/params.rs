@@ -3,7 +3,7 @@
 use super::Gemm;
 use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::store::{Results, Sink};
-use crate::kernels::{Buffer, Interface, Parameter};
+use crate::kernels::{BufferParameter, KernelInterface, Parameter};
 use crate::typed::{Code, Global, Ptr, Val};
 
 /// A product with its buffers, as it is launched.
@@ -11,7 +11,7 @@ use crate::typed::{Code, Global, Ptr, Val};
 pub(super) struct Launched {
     /// The product, whose result lies row by row.
     pub gemm: Gemm,
-    pub buffers: Vec<Buffer>,
+    pub buffers: Vec<BufferParameter>,
     pub division: Division,
     pub sink: Sink,
 }
@@ -23,7 +23,7 @@ impl Launched {
     }
 
     /// What [`Terms::declare`] declares.
-    pub(super) fn interface(&self) -> Interface {
+    pub(super) fn interface(&self) -> KernelInterface {
         let gemm = &self.gemm;
         let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
@@ -31,7 +31,7 @@ impl Launched {
         parameters.extend(sides.map(|side| Parameter::U32(side as u32)));
         parameters.extend([gemm.a.stride, gemm.b.stride].map(Parameter::U64));
         parameters.extend(self.division.parameters());
-        Interface { buffers: self.buffers.clone(), parameters }
+        KernelInterface { buffers: self.buffers.clone(), parameters }
     }
 }
 

@@ -9,7 +9,7 @@ use super::reduce::Reduce;
 use super::repack::{Align, Source, fits};
 use super::tf32::Split;
 use super::{Epilogue, Gemm, Layout, Order, Precision, refusal};
-use crate::kernels::{Kernel, KernelError, Machine, Place, Plan, Step};
+use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -17,10 +17,10 @@ impl Gemm {
     /// Launches that compute the product on a machine.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] for a product that is no product, see [`Gemm::buffers`], or whose
-    /// parts cannot be counted; [`KernelError::Target`] if the machine has no tensor cores that
+    /// [`PlanError::Argument`] for a product that is no product, see [`Gemm::buffers`], or whose
+    /// parts cannot be counted; [`PlanError::Target`] if the machine has no tensor cores that
     /// take it.
-    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(machine, None)
     }
 
@@ -28,7 +28,7 @@ impl Gemm {
     ///
     /// # Errors
     /// As [`Gemm::plan`].
-    pub fn plan_with(&self, machine: Machine, choice: Option<Choice>) -> Result<Plan, KernelError> {
+    pub fn plan_with(&self, machine: GpuSpec, choice: Option<Choice>) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         let mut plan = Plan { arguments, ..Plan::default() };
         if self.is_empty() {
@@ -54,11 +54,11 @@ impl Gemm {
     }
 }
 
-fn check_machine(gemm: &Gemm, machine: Machine) -> Result<(), KernelError> {
+fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
     let needed = Target::SM_90A;
     if !machine.target.runs(needed) {
         let (kernel, target) = ("gemm_sm90".to_owned(), machine.target);
-        return Err(KernelError::Target { kernel, needed, target });
+        return Err(PlanError::Target { kernel, needed, target });
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
         let remedy = "ask for a precision that tensor cores have";
@@ -103,11 +103,11 @@ impl Product {
     }
 
     /// Has operands copied that tensor cores or the copy engine do not take as they lie.
-    fn align(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+    fn align(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_halves(plan) }
     }
 
-    fn align_halves(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+    fn align_halves(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         let (mut sources, mut buffers) = (Vec::new(), Vec::new());
         let operands =
@@ -125,14 +125,14 @@ impl Product {
             sources.push(source);
         }
         if !sources.is_empty() {
-            let kernel: Box<dyn Kernel> = Box::new(Align { sources, element });
+            let kernel: Box<dyn PtxKernel> = Box::new(Align { sources, element });
             plan.steps.push(Step { kernel, buffers });
         }
         Ok(())
     }
 
     /// Binary32 is read along the common dimension only; and in parts, if it is to be exact.
-    fn split(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+    fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, .. } = self.gemm;
         let parts = self.parts();
         let operands = [
@@ -163,7 +163,7 @@ impl Product {
         if element == PtxType::F32 && precision == Precision::Tf32x3 { 2 } else { 1 }
     }
 
-    fn task(&self, machine: Machine) -> Task {
+    fn task(&self, machine: GpuSpec) -> Task {
         let outer = (self.gemm.a.order == Order::Columns, self.gemm.b.order == Order::Rows);
         let by_tiles = self.by_tiles();
         Task { gemm: self.gemm, outer, by_tiles, parts: self.parts(), machine }
@@ -194,12 +194,7 @@ impl Product {
     }
 
     /// The launch of the product, and one for adding partial results up.
-    fn launch(
-        &self,
-        mut plan: Plan,
-        machine: Machine,
-        choice: &Choice,
-    ) -> Result<Plan, KernelError> {
+    fn launch(&self, mut plan: Plan, machine: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
             let product = if choice.flipped { self.turned() } else { Self { ..*self } };
             let kernel = product.whole(machine, choice)?;
@@ -227,7 +222,7 @@ impl Product {
     }
 
     /// The kernel that computes the results themselves.
-    fn whole(&self, machine: Machine, choice: &Choice) -> Result<HopperGemm, KernelError> {
+    fn whole(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.is_team() {
             Store::Team(out.order)
@@ -241,7 +236,7 @@ impl Product {
     }
 
     /// The kernel that computes partial results.
-    fn partial(&self, machine: Machine, choice: &Choice) -> Result<HopperGemm, KernelError> {
+    fn partial(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
         let variant = self.variant(choice.tile, PtxType::F32, store, Finish::NONE);
@@ -280,7 +275,7 @@ fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place
 }
 
-fn too_many_lines(lines: u64) -> KernelError {
+fn too_many_lines(lines: u64) -> PlanError {
     let problem = format!("{lines} lines that have to be moved, too many to count");
     refusal("operand", problem, "align lines to 16 bytes, or multiply in parts")
 }
@@ -291,7 +286,7 @@ fn finish(
     gemm: &Gemm,
     reduce: Reduce,
     partials: Option<Place>,
-) -> Result<Plan, KernelError> {
+) -> Result<Plan, PlanError> {
     if !reduce.fits() {
         let problem = format!("{} by {} by {}", gemm.batch, gemm.m, gemm.n);
         return Err(refusal("out", problem, "compute the product in parts"));

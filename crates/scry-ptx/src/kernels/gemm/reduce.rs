@@ -5,8 +5,10 @@ use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
 use super::{Gemm, Order};
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
@@ -69,7 +71,7 @@ struct Terms<'k> {
     factors: Factors<'k>,
 }
 
-impl Kernel for Reduce {
+impl PtxKernel for Reduce {
     fn name(&self) -> String {
         let name = Name::new("gemm_reduce").with(self.output().name());
         self.gemm.epilogue.named(name.with_if(self.splits == 0, "k0"), false).build()
@@ -79,7 +81,7 @@ impl Kernel for Reduce {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
             k.wait_for_launch_before();
             k.let_next_launch_begin();
@@ -107,11 +109,16 @@ impl Kernel for Reduce {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let Gemm { m, n, out, epilogue, .. } = self.gemm;
         let product = self.gemm.buffers().expect("the product's buffers were checked");
         let element = PtxType::F32;
-        let partials = Buffer { name: "partials", access: Access::Read, element, len: self.len() };
+        let partials = BufferParameter {
+            name: "partials",
+            access: BufferAccess::Read,
+            element,
+            len: self.len(),
+        };
         let mut buffers: Vec<_> = (self.splits > 0).then_some(partials).into_iter().collect();
         buffers.extend(product.into_iter().skip(2));
         let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
@@ -124,7 +131,7 @@ impl Kernel for Reduce {
         parameters.extend(distances.map(Parameter::U64));
         parameters.extend([m, n, self.slice()].map(|size| Parameter::U32(size as u32)));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

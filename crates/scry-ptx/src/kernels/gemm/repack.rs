@@ -7,8 +7,10 @@ use super::Layout;
 use super::memory::wide;
 use crate::asm::Opcode;
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Arg, Code, Global, Ptr, Val};
 use crate::types::PtxType;
@@ -101,7 +103,7 @@ struct Side<'k> {
     items: Val<'k, u32>,
 }
 
-impl Kernel for Align {
+impl PtxKernel for Align {
     fn name(&self) -> String {
         Name::new("gemm_align16").with(format_args!("x{}", self.sources.len())).build()
     }
@@ -110,7 +112,7 @@ impl Kernel for Align {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| {
             let sides: Vec<_> = (0..self.sources.len()).map(|nth| Side::new(k, nth)).collect();
             match sides.as_slice() {
@@ -133,16 +135,16 @@ impl Kernel for Align {
         }
     }
 
-    fn interface(&self) -> Interface {
-        let mut interface = Interface::default();
+    fn interface(&self) -> KernelInterface {
+        let mut interface = KernelInterface::default();
         for (nth, source) in self.sources.iter().enumerate() {
             let element = self.element;
-            let read = Access::Read;
+            let read = BufferAccess::Read;
             interface.buffers.extend([
-                Buffer { name: "operand", access: read, element, len: source.len },
-                Buffer {
+                BufferParameter { name: "operand", access: read, element, len: source.len },
+                BufferParameter {
                     name: "copy",
-                    access: Access::Write,
+                    access: BufferAccess::Write,
                     element: PtxType::B8,
                     len: source.bytes(),
                 },

@@ -11,8 +11,10 @@ use super::memory::{load_number, store_number, wide};
 use super::rasterization::{Division, Place, TileOrder, tile_of};
 use super::{Gemm, Layout, Order, refusal};
 use crate::kernels::name::Name;
-use crate::kernels::{Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferParameter, KernelInterface, LaunchShape, Parameter, PlanError, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
@@ -23,17 +25,17 @@ const NAIVE: [u32; 2] = [8, 32];
 /// A product with one result for each thread.
 ///
 /// ```
-/// use scry_ptx::kernels::{Kernel, gemm::GemmKernel};
+/// use scry_ptx::kernels::{PtxKernel, gemm::GemmKernel};
 ///
 /// let kernel = GemmKernel::tiled(1000, 500, 300, 16)?;
 /// assert_eq!(kernel.launch().grid, [63 * 32, 1, 1]);
 /// assert!(kernel.emit_ptx().contains(".visible .entry gemm_tiled16_f32"));
-/// # Ok::<(), scry_ptx::kernels::KernelError>(())
+/// # Ok::<(), scry_ptx::kernels::PlanError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct GemmKernel {
     gemm: Gemm,
-    buffers: Vec<Buffer>,
+    buffers: Vec<BufferParameter>,
     /// Side of the tiles in shared memory, if there are any.
     tile: Option<u32>,
 }
@@ -43,16 +45,16 @@ impl GemmKernel {
     /// row, each result by a thread of its own.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if a side does not fit.
-    pub fn naive(m: u64, n: u64, k: u64) -> Result<Self, KernelError> {
+    /// [`PlanError::Argument`] if a side does not fit.
+    pub fn naive(m: u64, n: u64, k: u64) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), None)
     }
 
     /// The same through square tiles in shared memory, of 8, 16 or 32 elements a side.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if a side does not fit, or the tile has none of these sizes.
-    pub fn tiled(m: u64, n: u64, k: u64, tile: u32) -> Result<Self, KernelError> {
+    /// [`PlanError::Argument`] if a side does not fit, or the tile has none of these sizes.
+    pub fn tiled(m: u64, n: u64, k: u64, tile: u32) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
     }
 
@@ -60,7 +62,7 @@ impl GemmKernel {
     ///
     /// # Errors
     /// As [`GemmKernel::tiled`], and as [`Gemm::buffers`].
-    pub fn of(gemm: &Gemm, tile: Option<u32>) -> Result<Self, KernelError> {
+    pub fn of(gemm: &Gemm, tile: Option<u32>) -> Result<Self, PlanError> {
         if let Some(tile) = tile.filter(|tile| !matches!(tile, 8 | 16 | 32)) {
             return Err(refusal(
                 "tile",
@@ -96,7 +98,7 @@ fn distances(layout: &Layout) -> [u64; 3] {
     }
 }
 
-impl Kernel for GemmKernel {
+impl PtxKernel for GemmKernel {
     fn name(&self) -> String {
         let Gemm { element, output, epilogue, .. } = &self.gemm;
         let name = match self.tile {
@@ -110,7 +112,7 @@ impl Kernel for GemmKernel {
         if self.gemm.output == PtxType::Bf16 { Target::SM_80 } else { Target::SM_75 }
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let [rows, columns] = self.block();
         typed::kernel(&self.name(), target, [rows * columns, 1, 1], |k| {
             let terms = Terms::declare(k, self);
@@ -133,7 +135,7 @@ impl Kernel for GemmKernel {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let Gemm { m, n, k, a, b, out, epilogue, .. } = &self.gemm;
         let mut parameters: Vec<_> = (0..self.buffers.len()).map(Parameter::Pointer).collect();
         parameters.extend([*m, *n, *k].map(|side| Parameter::U32(side as u32)));
@@ -141,7 +143,7 @@ impl Kernel for GemmKernel {
         parameters.extend(distances.as_flattened().iter().map(|n| Parameter::U64(*n)));
         parameters.extend([epilogue.alpha, epilogue.beta].map(Parameter::F32));
         parameters.extend(self.division().parameters());
-        Interface { buffers: self.buffers.clone(), parameters }
+        KernelInterface { buffers: self.buffers.clone(), parameters }
     }
 }
 

@@ -5,8 +5,10 @@ use super::memory::wide;
 use super::{Layout, Order};
 use crate::asm::Opcode;
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Arg, Code, Global, Ptr, Shared, Val};
 use crate::types::PtxType;
@@ -99,7 +101,7 @@ struct Move<'k> {
     first_outer: Val<'k, u32>,
 }
 
-impl Kernel for Split {
+impl PtxKernel for Split {
     fn name(&self) -> String {
         let major = if self.inner { "kmajor" } else { "mnmajor" };
         Name::new(format_args!("gemm_split{}", self.parts)).with(major).build()
@@ -109,7 +111,7 @@ impl Kernel for Split {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [SIDE, AT_ONCE, 1], |k| {
             let it = Move::new(k);
             match self.inner {
@@ -128,11 +130,21 @@ impl Kernel for Split {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let (element, bytes) = (PtxType::F32, self.bytes());
         let buffers = vec![
-            Buffer { name: "operand", access: Access::Read, element, len: self.len() },
-            Buffer { name: "parts", access: Access::Write, element: PtxType::B8, len: bytes },
+            BufferParameter {
+                name: "operand",
+                access: BufferAccess::Read,
+                element,
+                len: self.len(),
+            },
+            BufferParameter {
+                name: "parts",
+                access: BufferAccess::Write,
+                element: PtxType::B8,
+                len: bytes,
+            },
         ];
         let matrix = self.matrix();
         let sizes =
@@ -140,7 +152,7 @@ impl Kernel for Split {
         let mut parameters = vec![Parameter::Pointer(0), Parameter::Pointer(1)];
         parameters.extend(sizes.map(Parameter::U64));
         parameters.extend([self.depth, self.outer].map(|side| Parameter::U32(side as u32)));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

@@ -9,8 +9,8 @@ use super::lane_weights::Eighth;
 use super::matvec::MatVec;
 use super::wide;
 use crate::kernels::name::Name;
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val, Var};
 use crate::types::PtxType;
@@ -161,7 +161,7 @@ impl<'k> Values<'k> {
     }
 }
 
-impl Kernel for Dot {
+impl PtxKernel for Dot {
     fn name(&self) -> String {
         let name = Name::new("matvec_dot").with(self.product.format.name());
         name.with(format_args!("n{}", self.product.columns)).build()
@@ -171,7 +171,7 @@ impl Kernel for Dot {
         Target::SM_75
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
     }
 
@@ -180,12 +180,12 @@ impl Kernel for Dot {
         LaunchShape { grid: [blocks as u32, 1, 1], block: [WARPS * 32, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let MatVec { rows, k, columns, .. } = self.product;
         let [weights, x, y] = self.product.buffers();
         let len = layout(columns).bytes(k);
-        let digits = Buffer { name: "digits", element: PtxType::B8, len, ..x };
-        Interface {
+        let digits = BufferParameter { name: "digits", element: PtxType::B8, len, ..x };
+        KernelInterface {
             buffers: vec![weights, digits, y],
             parameters: vec![
                 Parameter::Pointer(0),

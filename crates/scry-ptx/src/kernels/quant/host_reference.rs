@@ -4,7 +4,7 @@ use half::f16;
 
 use super::format::BlockFormat;
 use super::scale_search::{self, Affine, inverse, rounded};
-use crate::kernels::KernelError;
+use crate::kernels::PlanError;
 
 /// The largest binary16.
 pub(super) const LARGEST: f32 = 65504.0;
@@ -13,8 +13,8 @@ pub(super) const LARGEST: f32 = 65504.0;
 /// blocks hold, then the nearest integers. What is too large for binary16 scales is cut off.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if the weights do not fill whole blocks.
-pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, KernelError> {
+/// [`PlanError::Argument`] if the weights do not fill whole blocks.
+pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
     whole("weights", weights.len(), len)?;
     let encode = match format {
@@ -29,8 +29,8 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, KernelE
 /// The weights of blocks.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if the bytes are not whole blocks.
-pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, KernelError> {
+/// [`PlanError::Argument`] if the bytes are not whole blocks.
+pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
     whole("bytes", blocks.len(), bytes)?;
     let decode = match format {
@@ -42,11 +42,11 @@ pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, Kernel
     Ok(blocks.chunks_exact(bytes).flat_map(decode).collect())
 }
 
-fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), KernelError> {
+fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanError> {
     if len.is_multiple_of(block) {
         return Ok(());
     }
-    Err(KernelError::Argument {
+    Err(PlanError::Argument {
         kernel: "quantize".to_owned(),
         argument,
         problem: format!("{len}, no multiple of {block}"),

@@ -5,7 +5,7 @@ use super::format::BlockFormat;
 use super::matvec::{MOST_COLUMNS, MatVec, refusal};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Order};
-use crate::kernels::{Buffer, KernelError, Machine, Place, Plan, Step};
+use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
 use crate::types::PtxType;
 
 /// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
@@ -34,9 +34,9 @@ impl MatMul {
     /// The kernels, for a device: buffers are weights, activations, results.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if a size does not fit or a type is none that matrices have;
-    /// [`KernelError::Target`] if the device lacks what products of this type take.
-    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+    /// [`PlanError::Argument`] if a size does not fit or a type is none that matrices have;
+    /// [`PlanError::Target`] if the device lacks what products of this type take.
+    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
             return self.few().plan(machine);
         }
@@ -45,9 +45,13 @@ impl MatMul {
         let [x, weights, y] = gemm.buffers()?.try_into().expect("there is no bias");
         let unpack = dequantize_plan(self.format, weights.element, weights.len)?;
         let product = gemm.plan(machine)?;
-        let blocks = Buffer { name: "weights", ..unpack.arguments[0].clone() };
+        let blocks = BufferParameter { name: "weights", ..unpack.arguments[0].clone() };
         let mut plan = Plan {
-            arguments: vec![blocks, Buffer { name: "x", ..x }, Buffer { name: "y", ..y }],
+            arguments: vec![
+                blocks,
+                BufferParameter { name: "x", ..x },
+                BufferParameter { name: "y", ..y },
+            ],
             scratch: vec![weights.len * u64::from(weights.element.size())],
             steps: Vec::new(),
         };
@@ -56,7 +60,7 @@ impl MatMul {
         Ok(plan)
     }
 
-    fn check_rows(&self) -> Result<(), KernelError> {
+    fn check_rows(&self) -> Result<(), PlanError> {
         let block = self.format.block_len() as u64;
         if self.k.is_multiple_of(block) {
             return Ok(());

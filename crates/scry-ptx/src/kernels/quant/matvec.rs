@@ -5,7 +5,9 @@ use super::dot::{self, Dot};
 use super::format::BlockFormat;
 use super::quantize_activations::Prepare;
 use super::stream::Stream;
-use crate::kernels::{Access, Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
+use crate::kernels::{
+    BufferAccess, BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel, Step,
+};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -36,19 +38,19 @@ pub struct MatVec {
 
 impl MatVec {
     /// Weights, activations, results.
-    pub(super) fn buffers(&self) -> [Buffer; 3] {
+    pub(super) fn buffers(&self) -> [BufferParameter; 3] {
         let columns = u64::from(self.columns);
         let bytes = self.rows * self.k / self.format.block_len() as u64;
         let weights = bytes * self.format.block_bytes() as u64;
-        let buffer = |name, access, element, len| Buffer { name, access, element, len };
+        let buffer = |name, access, element, len| BufferParameter { name, access, element, len };
         [
-            buffer("weights", Access::Read, PtxType::B8, weights),
-            buffer("x", Access::Read, self.activations, self.k * columns),
-            buffer("y", Access::Write, PtxType::F32, self.rows * columns),
+            buffer("weights", BufferAccess::Read, PtxType::B8, weights),
+            buffer("x", BufferAccess::Read, self.activations, self.k * columns),
+            buffer("y", BufferAccess::Write, PtxType::F32, self.rows * columns),
         ]
     }
 
-    fn checked(&self) -> Result<(), KernelError> {
+    fn checked(&self) -> Result<(), PlanError> {
         let block = self.format.block_len() as u64;
         if !self.k.is_multiple_of(block) {
             let problem = format!("{}, no multiple of {block}", self.k);
@@ -86,8 +88,8 @@ impl MatVec {
     /// The kernels, for a device.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if a size does not fit or a type is none that activations have.
-    pub fn plan(&self, machine: Machine) -> Result<Plan, KernelError> {
+    /// [`PlanError::Argument`] if a size does not fit or a type is none that activations have.
+    pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         self.checked()?;
         let hopper = machine.target.runs(Target::SM_90);
         let parts = if hopper { self.parts(machine) } else { None };
@@ -108,7 +110,7 @@ impl MatVec {
 
     /// The columns of each launch: as many as there is room for. With more than 4 there is one
     /// digit for each value, which short columns would tell from two.
-    fn parts(&self, machine: Machine) -> Option<Vec<Columns>> {
+    fn parts(&self, machine: GpuSpec) -> Option<Vec<Columns>> {
         let widest = if self.k > SHORT { MOST_COLUMNS } else { MOST_COLUMNS / 2 };
         let fits = |count: &u32| {
             let count = (*count).min(self.columns);
@@ -125,7 +127,7 @@ impl MatVec {
     ///
     /// # Errors
     /// As [`MatVec::plan`].
-    pub fn portable_plan(&self) -> Result<Plan, KernelError> {
+    pub fn portable_plan(&self) -> Result<Plan, PlanError> {
         self.checked()?;
         let mut plan = Plan { arguments: self.buffers().to_vec(), ..Plan::default() };
         let all = Columns { first: 0, count: self.columns };
@@ -152,7 +154,7 @@ impl Columns {
 
 impl Plan {
     /// Adds a product with what is at a place.
-    fn add(&mut self, product: Box<dyn Kernel>, activations: Place) {
+    fn add(&mut self, product: Box<dyn PtxKernel>, activations: Place) {
         let buffers = vec![Place::Argument(0), activations, Place::Argument(2)];
         self.steps.push(Step { kernel: product, buffers });
     }
@@ -163,7 +165,7 @@ impl Plan {
         product: MatVec,
         columns: Columns,
         digits: Digits,
-        kernel: Box<dyn Kernel>,
+        kernel: Box<dyn PtxKernel>,
     ) {
         let bytes = digits.bytes(product.k);
         match self.scratch.first_mut() {
@@ -182,6 +184,6 @@ pub(super) fn refusal(
     argument: &'static str,
     problem: String,
     remedy: &'static str,
-) -> KernelError {
-    KernelError::Argument { kernel: kernel.to_owned(), argument, problem, remedy }
+) -> PlanError {
+    PlanError::Argument { kernel: kernel.to_owned(), argument, problem, remedy }
 }

@@ -11,9 +11,10 @@ use super::matvec::refusal;
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{
-    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, Plan, PlanError,
+    PtxKernel,
 };
-use crate::module::PtxKernel;
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Shared, Val};
 use crate::types::PtxType;
@@ -31,8 +32,8 @@ pub(super) struct Pack {
 /// Quantises `count` numbers, binary32, to blocks: the same bytes as [`super::quantize`] gives.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if the numbers do not fill whole blocks, or are too many for a launch.
-pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, KernelError> {
+/// [`PlanError::Argument`] if the numbers do not fill whole blocks, or are too many for a launch.
+pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError> {
     let kernel = Pack { format, count };
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
@@ -263,7 +264,7 @@ impl<'k> Work<'k> {
     }
 }
 
-impl Kernel for Pack {
+impl PtxKernel for Pack {
     fn name(&self) -> String {
         Name::new("quantize").with(self.format.name()).build()
     }
@@ -272,7 +273,7 @@ impl Kernel for Pack {
         Target::SM_75
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [THREADS, 1, 1], |k| self.body(k))
     }
 
@@ -280,14 +281,14 @@ impl Kernel for Pack {
         LaunchShape { grid: [self.grid() as u32, 1, 1], block: [THREADS, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let blocks = self.count / self.format.block_len() as u64;
         let bytes = blocks * self.format.block_bytes() as u64;
-        let (read, write) = (Access::Read, Access::Write);
-        Interface {
+        let (read, write) = (BufferAccess::Read, BufferAccess::Write);
+        KernelInterface {
             buffers: vec![
-                Buffer { name: "x", access: read, element: PtxType::F32, len: self.count },
-                Buffer { name: "blocks", access: write, element: PtxType::B8, len: bytes },
+                BufferParameter { name: "x", access: read, element: PtxType::F32, len: self.count },
+                BufferParameter { name: "blocks", access: write, element: PtxType::B8, len: bytes },
             ],
             parameters: vec![
                 Parameter::Pointer(0),

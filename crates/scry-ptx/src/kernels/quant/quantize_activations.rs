@@ -4,8 +4,10 @@ use super::activations::{Digits, Image, Source};
 use super::format::SPAN;
 use super::matvec::{Columns, MatVec};
 use crate::kernels::name::Name;
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code};
 use crate::types::PtxType;
@@ -50,7 +52,7 @@ impl Prepare {
     }
 }
 
-impl Kernel for Prepare {
+impl PtxKernel for Prepare {
     fn name(&self) -> String {
         let name = Name::new("matvec_limbs").with(self.product.activations.name());
         self.layout.named(name).build()
@@ -60,7 +62,7 @@ impl Kernel for Prepare {
         Target::SM_75
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
     }
 
@@ -77,14 +79,14 @@ impl Kernel for Prepare {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let bytes = self.layout.bytes(self.product.k);
         let [_, x, _] = self.product.buffers();
-        let write = Access::Write;
-        Interface {
+        let write = BufferAccess::Write;
+        KernelInterface {
             buffers: vec![
                 x,
-                Buffer { name: "digits", access: write, element: PtxType::B8, len: bytes },
+                BufferParameter { name: "digits", access: write, element: PtxType::B8, len: bytes },
             ],
             parameters: vec![
                 Parameter::Pointer(0),

@@ -6,9 +6,10 @@ use super::matvec::refusal;
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{
-    Access, Buffer, Interface, Kernel, KernelError, LaunchShape, Parameter, Plan,
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, Plan, PlanError,
+    PtxKernel,
 };
-use crate::module::PtxKernel;
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Bf16x2, Code, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;
@@ -28,13 +29,13 @@ pub(super) struct Unpack {
 /// [`super::dequantize`], rounded to that type.
 ///
 /// # Errors
-/// [`KernelError::Argument`] if `count` weights are not whole blocks, or too many for a launch, or
+/// [`PlanError::Argument`] if `count` weights are not whole blocks, or too many for a launch, or
 /// the type is another one.
 pub fn dequantize_plan(
     format: BlockFormat,
     element: PtxType,
     count: u64,
-) -> Result<Plan, KernelError> {
+) -> Result<Plan, PlanError> {
     let block = format.block_len() as u64;
     if !count.is_multiple_of(block) {
         let problem = format!("{count}, no multiple of {block}");
@@ -101,7 +102,7 @@ impl Unpack {
     }
 }
 
-impl Kernel for Unpack {
+impl PtxKernel for Unpack {
     fn name(&self) -> String {
         Name::new("dequantize").with(self.format.name()).with(self.element.name()).build()
     }
@@ -111,7 +112,7 @@ impl Kernel for Unpack {
         if self.element == PtxType::F32 { Target::SM_75 } else { Target::SM_80 }
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         typed::kernel(&self.name(), target, [WARPS * 32, 1, 1], |k| self.body(k))
     }
 
@@ -120,14 +121,19 @@ impl Kernel for Unpack {
         LaunchShape { grid: [blocks as u32, 1, 1], block: [WARPS * 32, 1, 1], dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let blocks = self.count / self.format.block_len() as u64;
         let bytes = blocks * self.format.block_bytes() as u64;
-        let (read, write) = (Access::Read, Access::Write);
-        Interface {
+        let (read, write) = (BufferAccess::Read, BufferAccess::Write);
+        KernelInterface {
             buffers: vec![
-                Buffer { name: "blocks", access: read, element: PtxType::B8, len: bytes },
-                Buffer { name: "y", access: write, element: self.element, len: self.count },
+                BufferParameter { name: "blocks", access: read, element: PtxType::B8, len: bytes },
+                BufferParameter {
+                    name: "y",
+                    access: write,
+                    element: self.element,
+                    len: self.count,
+                },
             ],
             parameters: vec![
                 Parameter::Pointer(0),

@@ -8,9 +8,11 @@ use super::format::{Elements, Format};
 use super::fragment::Part;
 use super::partition::Cut;
 use super::thread_group::Team;
-use super::{Context, KernelError, Machine, RowOp, Rows, argument};
-use crate::kernels::{Access, Buffer, Interface, Kernel, LaunchShape, Parameter};
-use crate::module::PtxKernel;
+use super::{Context, GpuSpec, PlanError, RowOp, Rows, argument};
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Val};
 use crate::types::PtxType;
@@ -49,8 +51,8 @@ impl RowKernel {
         format: Format,
         team: Team,
         role: Role,
-        machine: Machine,
-    ) -> Result<Self, KernelError> {
+        machine: GpuSpec,
+    ) -> Result<Self, PlanError> {
         let vectors = (rows.length / u64::from(format.per_vector())) as u32;
         let parts = if role == Role::Whole { 1 } else { vectors.div_ceil(team.capacity()).max(1) };
         let blocks = rows.count.div_ceil(team.rows().into()) * u64::from(team.blocks * parts);
@@ -78,21 +80,27 @@ impl RowKernel {
     }
 
     /// The buffers that it takes.
-    pub fn buffers(&self) -> Vec<Buffer> {
+    pub fn buffers(&self) -> Vec<BufferParameter> {
         let Rows { count, length, element } = self.rows;
         let columns = self.op.columns().iter();
-        let column =
-            |name: &&'static str| Buffer { name, access: Access::Read, element, len: length };
+        let column = |name: &&'static str| BufferParameter {
+            name,
+            access: BufferAccess::Read,
+            element,
+            len: length,
+        };
         let len = count * length;
-        let mut buffers = vec![Buffer { name: "x", access: Access::Read, element, len }];
+        let mut buffers =
+            vec![BufferParameter { name: "x", access: BufferAccess::Read, element, len }];
         if self.role != Role::Gather {
             buffers.extend(columns.map(column));
-            buffers.push(Buffer { name: "y", access: Access::Write, element, len });
+            buffers.push(BufferParameter { name: "y", access: BufferAccess::Write, element, len });
         }
         if self.role != Role::Whole {
-            let access = if self.role == Role::Gather { Access::Write } else { Access::Read };
+            let access =
+                if self.role == Role::Gather { BufferAccess::Write } else { BufferAccess::Read };
             let (len, element) = (self.scratch_len(), PtxType::F32);
-            buffers.push(Buffer { name: "parts", access, element, len });
+            buffers.push(BufferParameter { name: "parts", access, element, len });
         }
         buffers
     }
@@ -105,7 +113,7 @@ impl RowKernel {
     }
 }
 
-impl Kernel for RowKernel {
+impl PtxKernel for RowKernel {
     fn name(&self) -> String {
         let name = Name::new(self.op.name());
         let name = match self.role {
@@ -124,7 +132,7 @@ impl Kernel for RowKernel {
         if self.team.blocks > 1 { Target::SM_90 } else { Target::SM_80 }
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let block = [self.team.block(), 1, 1];
         let mut kernel =
             typed::kernel(&self.name(), target, block, |k| Writer::new(k, self).write());
@@ -139,7 +147,7 @@ impl Kernel for RowKernel {
         LaunchShape { grid: [self.grid, 1, 1], block, dynamic_shared: 0 }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let buffers = self.buffers();
         let mut parameters: Vec<_> = (0..buffers.len()).map(Parameter::Pointer).collect();
         parameters.push(Parameter::U32(self.rows.count as u32));
@@ -151,7 +159,7 @@ impl Kernel for RowKernel {
             parameters.extend(self.op.number().map(|(_, number)| Parameter::F32(number)));
         }
         parameters.extend(self.ahead.map(Parameter::U32));
-        Interface { buffers, parameters }
+        KernelInterface { buffers, parameters }
     }
 }
 

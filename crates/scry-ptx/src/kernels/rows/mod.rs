@@ -27,7 +27,7 @@ use std::sync::Arc;
 pub(crate) use op::{Context, Item, RowOp, Stats, combined};
 pub use thread_group::Team;
 
-use super::{KernelError, Machine, Place, Plan, Step};
+use super::{GpuSpec, Place, Plan, PlanError, Step};
 use crate::types::PtxType;
 use format::Format;
 use kernel::{Role, RowKernel};
@@ -48,7 +48,7 @@ const LONGEST: u64 = (1 << 31) - (1 << 16);
 
 impl Rows {
     /// Elements of all rows.
-    fn elements(&self, op: &dyn RowOp) -> Result<u64, KernelError> {
+    fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
         let problem = || format!("{} rows of {} elements", self.count, self.length);
         let remedy = "compute several parts of the matrix, of less than 2^60 elements each";
         let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
@@ -66,13 +66,13 @@ impl Rows {
         self.unit(format) == format.per_vector()
     }
 
-    fn format(&self, op: &dyn RowOp) -> Result<Format, KernelError> {
+    fn format(&self, op: &dyn RowOp) -> Result<Format, PlanError> {
         let remedy = "use F32, F16 or Bf16";
         let problem = || format!("{:?}", self.element);
         Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), remedy))
     }
 
-    fn check(&self, op: &dyn RowOp) -> Result<(), KernelError> {
+    fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {
         self.format(op)?;
         self.elements(op)?;
         if self.length == 0 || self.length > LONGEST {
@@ -88,12 +88,12 @@ fn argument(
     argument: &'static str,
     problem: String,
     remedy: &'static str,
-) -> KernelError {
-    KernelError::Argument { kernel: op.name().to_owned(), argument, problem, remedy }
+) -> PlanError {
+    PlanError::Argument { kernel: op.name().to_owned(), argument, problem, remedy }
 }
 
 /// The launches for these rows on this device.
-pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
     match Team::choose(&*op, rows, machine) {
         Some(team) => plan_for(op, rows, team, machine),
@@ -106,8 +106,8 @@ pub(crate) fn plan_for(
     op: Arc<dyn RowOp>,
     rows: Rows,
     team: Team,
-    machine: Machine,
-) -> Result<Plan, KernelError> {
+    machine: GpuSpec,
+) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
     let format = rows.format(&*op)?;
     team.check(&*op, rows, format)?;
@@ -119,7 +119,7 @@ pub(crate) fn plan_for(
 }
 
 /// Two launches, with the numbers of each part of each row between them.
-fn split(op: Arc<dyn RowOp>, rows: Rows, machine: Machine) -> Result<Plan, KernelError> {
+fn split(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     let format = rows.format(&*op)?;
     let team = Team::part(format, &*op);
     let gather = RowKernel::new(op.clone(), rows, format, team, Role::Gather, machine)?;

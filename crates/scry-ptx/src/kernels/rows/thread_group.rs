@@ -1,8 +1,8 @@
 //! How many threads hold a row.
 
 use super::format::Format;
-use super::{KernelError, RowOp, Rows, argument};
-use crate::kernels::Machine;
+use super::{PlanError, RowOp, Rows, argument};
+use crate::kernels::GpuSpec;
 
 /// The threads that hold a row together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,7 +106,7 @@ impl Team {
     /// How many rows further on a block begins when one of these ends: about as many as are
     /// computed at once. None for blocks of a cluster, which begin together, and for small teams,
     /// of which so many are at work that memory is never idle.
-    pub(super) fn ahead(self, format: Format, machine: Machine) -> Option<u32> {
+    pub(super) fn ahead(self, format: Format, machine: GpuSpec) -> Option<u32> {
         let threads = if self.vectors > Self::few_vectors(format) { 1024 } else { 1280 };
         let wanted = self.blocks == 1 && self.threads > 32;
         wanted.then(|| machine.multiprocessors * threads / self.threads)
@@ -154,7 +154,7 @@ impl Team {
     }
 
     /// The team for these rows; none if they are too long for any.
-    pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: Machine) -> Option<Self> {
+    pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: GpuSpec) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
         if vectors <= 32 * Self::few_vectors(format) {
@@ -190,19 +190,14 @@ impl Team {
     }
 
     /// Blocks for each row, so that few rows keep the device busy: as long as each has 4 KiB.
-    fn spread(rows: Rows, vectors: u32, machine: Machine) -> u32 {
+    fn spread(rows: Rows, vectors: u32, machine: GpuSpec) -> u32 {
         let blocks = u64::from(machine.multiprocessors) / rows.count.max(1);
         let blocks = blocks.min((vectors / 256).into()).max(1);
         1 << blocks.ilog2().min(MOST_BLOCKS.ilog2())
     }
 
     /// Whether it is one, and holds these rows.
-    pub(super) fn check(
-        self,
-        op: &dyn RowOp,
-        rows: Rows,
-        format: Format,
-    ) -> Result<(), KernelError> {
+    pub(super) fn check(self, op: &dyn RowOp, rows: Rows, format: Format) -> Result<(), PlanError> {
         let Self { threads, blocks, vectors } = self;
         let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;
         let cluster = [2, 4, MOST_BLOCKS].contains(&blocks) && threads >= 64;

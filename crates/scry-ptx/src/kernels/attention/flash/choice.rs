@@ -3,15 +3,12 @@
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
 use super::{Engine, Flash, Form, Output, Tile, Variant, bias, sm80};
-use crate::kernels::{KernelError, Machine, Place, Plan, Step};
+use crate::kernels::{GpuSpec, Place, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
 /// The flash form of what is computed, or none if that does not suit.
-pub(in super::super) fn plan(
-    of: &Attention,
-    machine: Machine,
-) -> Result<Option<Plan>, KernelError> {
+pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<Plan>, PlanError> {
     if of.keys == 0 || of.scale < f32::MIN_POSITIVE * 4.0 {
         return Ok(None);
     }
@@ -37,8 +34,8 @@ pub(in super::super) fn plan_with(
     of: &Attention,
     tile: Tile,
     plain: bool,
-    machine: Machine,
-) -> Result<Plan, KernelError> {
+    machine: GpuSpec,
+) -> Result<Plan, PlanError> {
     if of.element == PtxType::F32 {
         return whole(of, in_parts(of, tile), machine);
     }
@@ -63,7 +60,7 @@ fn aligned(of: &Attention) -> bool {
 }
 
 /// Whether so few blocks of two consumers have work that smaller ones are better.
-fn few(of: &Attention, machine: Machine) -> bool {
+fn few(of: &Attention, machine: GpuSpec) -> bool {
     let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
     blocks < u64::from(machine.multiprocessors)
@@ -71,7 +68,7 @@ fn few(of: &Attention, machine: Machine) -> bool {
 
 /// The tile for halves. Where rows are short, the begin and the end of a task weigh more than what
 /// larger tiles save, and several small blocks hide them.
-fn tile(of: &Attention, machine: Machine) -> Tile {
+fn tile(of: &Attention, machine: GpuSpec) -> Tile {
     let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 if short && unbiased && !of.causal => (1, 128, 2),
@@ -102,7 +99,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
 }
 
 /// The tile for binary32, as much as shared memory holds.
-fn part_tile(of: &Attention, machine: Machine) -> Tile {
+fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
     let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
         64 => (if few { 1 } else { 2 }, 64, 2),
@@ -144,7 +141,7 @@ fn for_warps(of: &Attention) -> Variant {
 }
 
 /// A plan that sees all keys in one kernel, after binary32 has been taken apart.
-fn whole(of: &Attention, variant: Variant, machine: Machine) -> Result<Plan, KernelError> {
+fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
     let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
     let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
     if variant.parts == 1 {
@@ -180,7 +177,7 @@ fn decoding_tile(of: &Attention) -> Tile {
 }
 
 /// A plan for decoding: keys are split among blocks, and the parts combined.
-fn decoding(of: &Attention, machine: Machine, tile: Tile) -> Result<Plan, KernelError> {
+fn decoding(of: &Attention, machine: GpuSpec, tile: Tile) -> Result<Plan, PlanError> {
     let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_halves(of, tile) };
     let tiles = of.keys.div_ceil(tile.keys);
     let heads = u64::from(of.batch) * u64::from(of.kv_heads);

@@ -30,8 +30,8 @@ pub use variant::Tile;
 use variant::{Engine, Form, Output, Variant};
 
 use super::shape::Attention;
-use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Machine};
-use crate::module::PtxKernel;
+use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code};
 use layout::Layout;
@@ -52,14 +52,14 @@ impl Flash {
         of: Attention,
         variant: Variant,
         pieces: u32,
-        machine: Machine,
-    ) -> Result<Self, KernelError> {
+        machine: GpuSpec,
+    ) -> Result<Self, PlanError> {
         let schedule = Schedule::new(&of, &variant, pieces, machine)?;
         Ok(Self { of, variant, schedule })
     }
 }
 
-impl Kernel for Flash {
+impl PtxKernel for Flash {
     fn name(&self) -> String {
         self.variant.name()
     }
@@ -71,7 +71,7 @@ impl Kernel for Flash {
         }
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let threads = self.variant.threads();
         let write = |k: &Code| block(k, &self.variant);
         let mut kernel = typed::kernel(&self.name(), target, [threads, 1, 1], write);
@@ -88,7 +88,7 @@ impl Kernel for Flash {
         LaunchShape { grid: [self.schedule.blocks, 1, 1], block, dynamic_shared }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         params::interface(self)
     }
 }

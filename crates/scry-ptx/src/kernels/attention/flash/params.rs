@@ -4,7 +4,7 @@ use super::super::scalar::wide;
 use super::super::shape::Strides;
 use super::schedule::Deal;
 use super::{Engine, Flash, Output, Variant, tensor_maps};
-use crate::kernels::{Interface, Parameter};
+use crate::kernels::{KernelInterface, Parameter};
 use crate::typed::{Code, Global, Ptr, Val};
 
 /// Numbers in the order of parameters.
@@ -121,7 +121,7 @@ impl<'k> Params<'k> {
 }
 
 /// What a launch passes, as data.
-pub(super) fn interface(flash: &Flash) -> Interface {
+pub(super) fn interface(flash: &Flash) -> KernelInterface {
     let (of, variant) = (&flash.of, &flash.variant);
     let (buffers, mut parameters) = tensor_maps::buffers(of, variant, flash.schedule.pieces);
     if let Some(bias) = of.bias {
@@ -133,7 +133,7 @@ pub(super) fn interface(flash: &Flash) -> Interface {
     parameters.extend(counts.map(Parameter::U32));
     parameters.extend(flash.schedule.numbers().map(Parameter::U32));
     parameters.push(Parameter::F32(of.scale * std::f32::consts::LOG2_E));
-    Interface { buffers, parameters }
+    KernelInterface { buffers, parameters }
 }
 
 /// The distances of rows as parameters.

@@ -3,7 +3,7 @@
 use super::Variant;
 use super::params::Params;
 use crate::kernels::attention::shape::{Attention, refusal};
-use crate::kernels::{KernelError, Machine};
+use crate::kernels::{GpuSpec, PlanError};
 use crate::typed::{Code, Val};
 
 /// How tasks are dealt out. A task is a tile of rows of a head; or, where all rows fit one tile, a
@@ -32,8 +32,8 @@ impl Schedule {
         of: &Attention,
         variant: &Variant,
         pieces: u32,
-        machine: Machine,
-    ) -> Result<Self, KernelError> {
+        machine: GpuSpec,
+    ) -> Result<Self, PlanError> {
         let heads = if variant.packed() { of.kv_heads } else { of.heads };
         let heads = u64::from(of.batch) * u64::from(heads);
         let slots = u64::from(machine.multiprocessors.max(1) * variant.tile.resident);

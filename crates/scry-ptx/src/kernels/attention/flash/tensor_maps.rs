@@ -3,7 +3,7 @@
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
 use super::{Engine, Output, Variant, params};
-use crate::kernels::{Access, Buffer, Parameter, TensorElement, TensorMap};
+use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapElement, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
@@ -12,7 +12,7 @@ pub(super) fn buffers(
     of: &Attention,
     variant: &Variant,
     pieces: u32,
-) -> (Vec<Buffer>, Vec<Parameter>) {
+) -> (Vec<BufferParameter>, Vec<Parameter>) {
     let mut buffers = of.buffers().expect("they were checked when the plan was made");
     if variant.parts > 1 {
         for (buffer, len) in buffers.iter_mut().zip(bf16x3::lens(of)) {
@@ -32,7 +32,12 @@ pub(super) fn buffers(
             let lens = combine::lens(of, pieces);
             for (name, len) in ["sums", "extents"].into_iter().zip(lens) {
                 parameters.push(Parameter::Pointer(buffers.len()));
-                buffers.push(Buffer { name, access: Access::Write, element: PtxType::F32, len });
+                buffers.push(BufferParameter {
+                    name,
+                    access: BufferAccess::Write,
+                    element: PtxType::F32,
+                    len,
+                });
             }
         }
     }
@@ -59,7 +64,7 @@ fn counts(of: &Attention) -> [[u32; 3]; 2] {
     [[of.batch, of.heads, of.queries], [of.batch, of.kv_heads, of.keys]]
 }
 
-fn whole_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
+fn whole_maps(of: &Attention, variant: &Variant) -> [TensorMapSpec; 3] {
     let [rows, others] = counts(of);
     let map = |strides, counts, tile| operand(of.head_dim, variant.element, strides, counts, tile);
     let keys = variant.tile.keys;
@@ -68,7 +73,7 @@ fn whole_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
 }
 
 /// Operands in parts lie without gaps, one part of all after the other.
-fn part_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
+fn part_maps(of: &Attention, variant: &Variant) -> [TensorMapSpec; 3] {
     let [rows, others] = counts(of);
     let keys = variant.tile.keys;
     [(rows, 64), (others, keys), (others, keys)].map(|([batch, heads, count], tile)| {
@@ -78,7 +83,7 @@ fn part_maps(of: &Attention, variant: &Variant) -> [TensorMap; 3] {
     })
 }
 
-fn out_map(of: &Attention, variant: &Variant) -> TensorMap {
+fn out_map(of: &Attention, variant: &Variant) -> TensorMapSpec {
     operand(of.head_dim, variant.element, of.out, counts(of)[0], 64)
 }
 
@@ -89,9 +94,9 @@ fn operand(
     strides: Strides,
     [batch, heads, rows]: [u32; 3],
     tile: u32,
-) -> TensorMap {
+) -> TensorMapSpec {
     let Strides { batch: over, head, row } = strides;
-    TensorMap {
+    TensorMapSpec {
         element: tensor_element(element),
         offset: 0,
         dims: [columns, rows, heads, batch].map(u64::from).into(),
@@ -102,7 +107,7 @@ fn operand(
 }
 
 /// The queries of all heads that share keys as one tile: heads innermost.
-fn packed(of: &Attention) -> TensorMap {
+fn packed(of: &Attention) -> TensorMapSpec {
     let (group, Strides { batch, head, row }) = (of.group(), of.q);
     let dims = [of.head_dim, group, of.queries, of.kv_heads, of.batch];
     let apart = [
@@ -111,7 +116,7 @@ fn packed(of: &Attention) -> TensorMap {
         (head * u64::from(group), of.kv_heads),
         (batch, of.batch),
     ];
-    TensorMap {
+    TensorMapSpec {
         element: tensor_element(of.element),
         offset: 0,
         dims: dims.map(u64::from).into(),
@@ -126,6 +131,6 @@ fn distance((stride, count): (u64, u32)) -> u64 {
     if count == 1 { 512 } else { 2 * stride }
 }
 
-fn tensor_element(element: PtxType) -> TensorElement {
-    if element == PtxType::F16 { TensorElement::F16 } else { TensorElement::Bf16 }
+fn tensor_element(element: PtxType) -> TensorMapElement {
+    if element == PtxType::F16 { TensorMapElement::F16 } else { TensorMapElement::Bf16 }
 }

@@ -18,8 +18,8 @@ use stage::{Copier, Copying};
 pub(super) use choice::{TILES, shared_bytes};
 
 use super::params::{Launched, Operand, Terms};
-use crate::kernels::{Interface, Kernel, LaunchShape};
-use crate::module::PtxKernel;
+use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code};
 
@@ -105,7 +105,7 @@ impl Ffma {
     }
 }
 
-impl Kernel for Ffma {
+impl PtxKernel for Ffma {
     fn name(&self) -> String {
         let name = Name::new("gemm_ffma").with(self.product.sink.output.name());
         let name = self.tile.named(name.layout(self.a.is_k_major(), self.b.is_k_major()));
@@ -117,7 +117,7 @@ impl Kernel for Ffma {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let block = [self.tile.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
         kernel.min_blocks = Some(self.tile.blocks);
@@ -132,7 +132,7 @@ impl Kernel for Ffma {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         self.product.interface()
     }
 }

@@ -2,7 +2,7 @@
 //! the multiprocessor.
 
 use super::variant::{LINE, Tile};
-use crate::kernels::Machine;
+use crate::kernels::GpuSpec;
 use crate::kernels::gemm::{Gemm, Layout};
 
 /// How a product is computed.
@@ -72,7 +72,7 @@ pub(in crate::kernels::gemm) struct Task {
     /// Parts that numbers are taken apart into.
     pub parts: u32,
     /// The device.
-    pub machine: Machine,
+    pub machine: GpuSpec,
 }
 
 impl Task {

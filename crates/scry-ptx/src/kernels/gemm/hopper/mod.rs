@@ -40,8 +40,8 @@ use split_k::Inbox;
 use store::Results;
 
 use crate::kernels::gemm::{Gemm, refusal};
-use crate::kernels::{Interface, Kernel, KernelError, LaunchShape, Machine};
-use crate::module::PtxKernel;
+use crate::kernels::{GpuSpec, KernelInterface, LaunchShape, PlanError, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Ptr, Shared};
 
@@ -84,13 +84,13 @@ impl HopperGemm {
     /// A product in so many parts of the common dimension.
     ///
     /// # Errors
-    /// [`KernelError::Argument`] if there are too many tiles to count.
+    /// [`PlanError::Argument`] if there are too many tiles to count.
     pub fn new(
         gemm: Gemm,
         mut variant: Variant,
         splits: u32,
-        machine: Machine,
-    ) -> Result<Self, KernelError> {
+        machine: GpuSpec,
+    ) -> Result<Self, PlanError> {
         let Tile { columns, cluster, .. } = variant.tile;
         let rows = variant.tile.rows();
         // As many rows as columns are computed at the same time.
@@ -120,7 +120,7 @@ impl HopperGemm {
     }
 }
 
-impl Kernel for HopperGemm {
+impl PtxKernel for HopperGemm {
     fn name(&self) -> String {
         self.variant.name()
     }
@@ -129,7 +129,7 @@ impl Kernel for HopperGemm {
         Target::SM_90A
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let variant = self.variant;
         let block = [variant.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| write(k, variant));
@@ -155,8 +155,8 @@ impl Kernel for HopperGemm {
         }
     }
 
-    fn interface(&self) -> Interface {
-        Interface { buffers: self.buffers(), parameters: self.parameters() }
+    fn interface(&self) -> KernelInterface {
+        KernelInterface { buffers: self.buffers(), parameters: self.parameters() }
     }
 }
 

@@ -4,7 +4,7 @@ use super::schedule::Schedule;
 use super::variant::{Store, WARP_ROWS, tensor_element};
 use super::{Bias, HopperGemm, Major, producer, tiles};
 use crate::kernels::gemm::{Gemm, Layout, Order};
-use crate::kernels::{Access, Buffer, Parameter, TensorMap};
+use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
@@ -54,9 +54,10 @@ impl HopperGemm {
     }
 
     /// The buffers of the kernel.
-    pub(super) fn buffers(&self) -> Vec<Buffer> {
+    pub(super) fn buffers(&self) -> Vec<BufferParameter> {
         let Gemm { m, n, batch, element, out, .. } = self.gemm;
-        let read = |name, element, len| Buffer { name, access: Access::Read, element, len };
+        let read =
+            |name, element, len| BufferParameter { name, access: BufferAccess::Read, element, len };
         let [a, b] = self
             .operands()
             .map(|operand| extent(&operand.layout, operand.lines, operand.line, operand.count));
@@ -69,7 +70,7 @@ impl HopperGemm {
         }
         let (lines, line) = if out.order == Order::Rows { (m, self.line()) } else { (n, m) };
         let len = extent(&out, lines, line, batch * u64::from(self.cut.splits));
-        buffers.push(Buffer { name: "out", access: Access::Write, element, len });
+        buffers.push(BufferParameter { name: "out", access: BufferAccess::Write, element, len });
         buffers
     }
 
@@ -127,11 +128,11 @@ fn extent(layout: &Layout, lines: u64, line: u64, count: u64) -> u64 {
 }
 
 /// A map of matrices whose lines are copied by tiles.
-fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMap {
+fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
     let bytes = u64::from(element.size());
     // A single line, or matrix, may be followed by anything: its distance is never used.
     let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
-    TensorMap {
+    TensorMapSpec {
         element: tensor_element(element),
         offset: 0,
         dims: size.to_vec(),

@@ -1,6 +1,6 @@
 //! What is fixed in the text of a kernel: types, the tile, and how results are written.
 
-use crate::kernels::TensorElement;
+use crate::kernels::TensorMapElement;
 use crate::kernels::gemm::{Activation, Epilogue, Order};
 use crate::kernels::name::Name;
 use crate::typed::hopper::Factors;
@@ -344,10 +344,10 @@ impl Variant {
 }
 
 /// The element of a tensor map.
-pub(super) const fn tensor_element(ty: PtxType) -> TensorElement {
+pub(super) const fn tensor_element(ty: PtxType) -> TensorMapElement {
     match ty {
-        PtxType::F16 => TensorElement::F16,
-        PtxType::Bf16 => TensorElement::Bf16,
-        _ => TensorElement::F32,
+        PtxType::F16 => TensorMapElement::F16,
+        PtxType::Bf16 => TensorMapElement::Bf16,
+        _ => TensorMapElement::F32,
     }
 }

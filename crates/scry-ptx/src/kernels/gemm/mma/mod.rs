@@ -18,8 +18,8 @@ pub(super) use choice::{TILES, depth, shared_bytes};
 
 use super::multistage::Turns;
 use super::params::{Launched, Task, Terms};
-use crate::kernels::{Interface, Kernel, LaunchShape};
-use crate::module::PtxKernel;
+use crate::kernels::{KernelInterface, LaunchShape, PtxKernel};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::hopper::Factors;
 use crate::typed::{self, Code, Ptr, Shared};
@@ -146,7 +146,7 @@ impl Mma {
     }
 }
 
-impl Kernel for Mma {
+impl PtxKernel for Mma {
     fn name(&self) -> String {
         let (operands, exact) = match self.factors {
             Factors::F16 => ("f16", PtxType::F16),
@@ -164,7 +164,7 @@ impl Kernel for Mma {
         Target::SM_80
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let block = [self.tile.threads(), 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
         kernel.min_blocks = Some(self.tile.blocks);
@@ -179,7 +179,7 @@ impl Kernel for Mma {
         }
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         self.product.interface()
     }
 }

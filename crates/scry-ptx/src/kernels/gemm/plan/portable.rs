@@ -13,7 +13,7 @@ use crate::kernels::gemm::simple::GemmKernel;
 use crate::kernels::gemm::store::Sink;
 use crate::kernels::gemm::tf32::Split;
 use crate::kernels::gemm::{Epilogue, Gemm, Layout, Order, Precision, refusal};
-use crate::kernels::{Buffer, Kernel, KernelError, Machine, Place, Plan, Step};
+use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
@@ -51,7 +51,7 @@ const FARTHEST: u64 = 1 << 24;
 const SMALL: (u64, u64) = (1 << 18, 64);
 
 /// Whether a product is computed as here rather than on Hopper's tensor cores.
-pub(super) fn serves(gemm: &Gemm, machine: Machine) -> bool {
+pub(super) fn serves(gemm: &Gemm, machine: GpuSpec) -> bool {
     let product = Product::new(gemm);
     let few = || product.is_near() && product.as_dot(machine).is_some();
     in_binary32(gemm, machine) || !machine.is_hopper() || is_small(gemm) || few()
@@ -63,7 +63,7 @@ fn is_small(gemm: &Gemm) -> bool {
 }
 
 /// Parts of numbers, as Hopper multiplies them, are no more exact than binary32.
-fn in_binary32(gemm: &Gemm, machine: Machine) -> bool {
+fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
     let hopper = machine.is_hopper();
     gemm.element == PtxType::F32
         && match gemm.precision {
@@ -74,7 +74,7 @@ fn in_binary32(gemm: &Gemm, machine: Machine) -> bool {
 }
 
 /// The launches of a product that is not empty.
-pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: Machine) -> Result<Plan, KernelError> {
+pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan, PlanError> {
     let mut product = Product::new(gemm);
     let exact = in_binary32(gemm, machine);
     if !machine.target.runs(Target::SM_80) || !product.is_near() || is_small(gemm) {
@@ -148,7 +148,7 @@ impl Product {
     /// The product, or its transposed one, if warps compute it line by line: it has lines for all
     /// multiprocessors, and no tensor cores that take it as it lies, or operands would have to be
     /// copied first.
-    fn as_dot(&self, machine: Machine) -> Option<Self> {
+    fn as_dot(&self, machine: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.turned()];
         let halves = self.gemm.element.size() == 2;
         let copied = halves && !self.is_aligned();
@@ -170,7 +170,7 @@ impl Product {
         fits(&a, m, k, batch, 2) && fits(&b, k, n, batch, 2)
     }
 
-    fn launch_dot(&self, mut plan: Plan, machine: Machine) -> Result<Plan, KernelError> {
+    fn launch_dot(&self, mut plan: Plan, machine: GpuSpec) -> Result<Plan, PlanError> {
         let buffers = self.buffers_of(&self.gemm, 1)?;
         let kernel = Dot::new(&self.gemm, buffers, self.flipped, machine);
         if kernel.division().grid().is_none() {
@@ -181,7 +181,7 @@ impl Product {
     }
 
     /// Has operands copied whose lines do not begin at multiples of 16 bytes.
-    fn align_lines(&mut self, plan: &mut Plan) -> Result<(), KernelError> {
+    fn align_lines(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         if element != PtxType::F32 {
             return self.align_halves(plan);
@@ -210,7 +210,7 @@ impl Product {
 
     /// The way that takes the fewest cycles by a model of the device; none if it has shared memory
     /// for no tile.
-    fn choose(&self, exact: bool, machine: Machine) -> Option<Choice> {
+    fn choose(&self, exact: bool, machine: GpuSpec) -> Option<Choice> {
         let mut units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
             false => mma::TILES.iter().map(Unit::Mma).collect(),
@@ -236,7 +236,7 @@ impl Product {
     }
 
     /// Cycles that a choice takes. Products may be so large that 64 bits do not hold them.
-    fn cycles(&self, choice: &Choice, machine: Machine) -> u128 {
+    fn cycles(&self, choice: &Choice, machine: GpuSpec) -> u128 {
         let division = self.division(choice);
         let [rows, columns] = choice.unit.tile().map(u128::from);
         let tiles = division.tiles.map(u128::from).iter().product::<u128>();
@@ -268,7 +268,7 @@ impl Product {
     }
 
     /// The launch of the product, and one for adding sums of parts up.
-    fn launch_portable(&self, mut plan: Plan, choice: Choice) -> Result<Plan, KernelError> {
+    fn launch_portable(&self, mut plan: Plan, choice: Choice) -> Result<Plan, PlanError> {
         let division = self.division(&choice);
         if division.grid().is_none() {
             return Err(too_many_tiles(&division));
@@ -306,7 +306,7 @@ impl Product {
         unit: Unit,
         sink: Sink,
         division: Division,
-    ) -> Result<Box<dyn Kernel>, KernelError> {
+    ) -> Result<Box<dyn PtxKernel>, PlanError> {
         let buffers = self.buffers_of(gemm, division.parts)?;
         let product = Launched { gemm: *gemm, buffers, division, sink };
         Ok(match unit {
@@ -317,7 +317,7 @@ impl Product {
 
     /// The buffers of a kernel: of a transposed product the bias is one of rows, and sums of parts
     /// lie one after the other.
-    fn buffers_of(&self, gemm: &Gemm, parts: u32) -> Result<Vec<Buffer>, KernelError> {
+    fn buffers_of(&self, gemm: &Gemm, parts: u32) -> Result<Vec<BufferParameter>, PlanError> {
         let mut buffers = gemm.buffers()?;
         for buffer in &mut buffers {
             match buffer.name {
@@ -330,7 +330,7 @@ impl Product {
     }
 
     /// One launch of the kernel that takes everything, result by result.
-    fn launch_simple(&self, mut plan: Plan) -> Result<Plan, KernelError> {
+    fn launch_simple(&self, mut plan: Plan) -> Result<Plan, PlanError> {
         let kernel = GemmKernel::of(&self.asked, Some(16))?;
         let buffers = (0..plan.arguments.len()).map(Place::Argument).collect();
         plan.steps.push(Step { kernel: Box::new(kernel), buffers });
@@ -338,7 +338,7 @@ impl Product {
     }
 }
 
-fn too_many_tiles(division: &Division) -> KernelError {
+fn too_many_tiles(division: &Division) -> PlanError {
     let [down, across] = division.tiles;
     let problem = format!("{down} by {across} tiles in {} parts, too many", division.parts);
     refusal("out", problem, "compute the product in parts")

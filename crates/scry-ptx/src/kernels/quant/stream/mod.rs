@@ -17,8 +17,10 @@ use super::format::{BlockFormat, SPAN};
 use super::matvec::{Columns, MatVec};
 use super::wide;
 use crate::kernels::name::Name;
-use crate::kernels::{Buffer, Interface, Kernel, LaunchShape, Machine, Parameter};
-use crate::module::PtxKernel;
+use crate::kernels::{
+    BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PtxKernel,
+};
+use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::hopper::Barrier;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
@@ -44,12 +46,12 @@ const DECLARED: u32 = 2 * WORKERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
 pub(super) struct Stream {
     product: MatVec,
     part: Columns,
-    machine: Machine,
+    machine: GpuSpec,
 }
 
 impl Stream {
     /// The kernel for some columns of a product, unless there is no room for their digits.
-    pub(super) fn new(product: MatVec, part: Columns, machine: Machine) -> Option<Self> {
+    pub(super) fn new(product: MatVec, part: Columns, machine: GpuSpec) -> Option<Self> {
         let stream = Self { product, part, machine };
         (stream.stages() >= 2).then_some(stream)
     }
@@ -82,7 +84,7 @@ impl Stream {
     }
 }
 
-impl Kernel for Stream {
+impl PtxKernel for Stream {
     fn name(&self) -> String {
         let source = match self.prepared() {
             Some(_) => "prepared",
@@ -96,7 +98,7 @@ impl Kernel for Stream {
         Target::SM_90
     }
 
-    fn write(&self, target: Target) -> PtxKernel {
+    fn write(&self, target: Target) -> PtxEntry {
         let block = [THREADS, 1, 1];
         let mut kernel = typed::kernel(&self.name(), target, block, |k| self.body(k));
         kernel.min_blocks = Some(1);
@@ -116,13 +118,18 @@ impl Kernel for Stream {
         Some(&[0])
     }
 
-    fn interface(&self) -> Interface {
+    fn interface(&self) -> KernelInterface {
         let MatVec { rows, k, .. } = self.product;
         let [weights, mut x, y] = self.product.buffers();
         if self.prepared().is_some() {
-            x = Buffer { name: "digits", element: PtxType::B8, len: self.image_bytes(), ..x };
+            x = BufferParameter {
+                name: "digits",
+                element: PtxType::B8,
+                len: self.image_bytes(),
+                ..x
+            };
         }
-        Interface {
+        KernelInterface {
             buffers: vec![weights, x, y],
             parameters: vec![
                 Parameter::Pointer(0),

@@ -7,12 +7,12 @@ use crate::asm::Address;
 use crate::assembler::assemble;
 use crate::lower::ptx_type;
 use crate::lower::tests::support::TARGETS;
-use crate::module::{KernelParam, PtxKernel, PtxModule};
+use crate::module::{KernelParam, PtxEntry, PtxModule};
 use crate::target::Target;
 use crate::types::{PtxType, Space};
 
 /// A kernel that computes a function of numbers in memory.
-fn kernel(function: Function, ty: Type, target: Target, name: &str) -> PtxKernel {
+fn kernel(function: Function, ty: Type, target: Target, name: &str) -> PtxEntry {
     let types = [ty, function.second(ty).unwrap_or(ty)].map(ptx_type);
     let mut memory = None;
     let (mut body, result) = lowered(function, ty, target, |b| {
@@ -27,7 +27,7 @@ fn kernel(function: Function, ty: Type, target: Target, name: &str) -> PtxKernel
     let ty = ptx_type(function.result(ty));
     body.store(Space::Global, ty, Address::reg(data, 16), &[result.into()]);
     body.ret();
-    let mut kernel = PtxKernel::new(name, target, [32, 1, 1]);
+    let mut kernel = PtxEntry::new(name, target, [32, 1, 1]);
     kernel.params = vec![KernelParam::Pointer { name: "data".to_owned() }];
     kernel.body = body;
     kernel
