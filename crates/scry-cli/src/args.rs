@@ -235,8 +235,8 @@ pub struct Data {
     /// Shape of an output or of a .bin input, outermost dimension first; can be repeated.
     #[arg(long = "shape", value_name = "NAME=1000x10", value_parser = pair)]
     pub shapes: Vec<(String, String)>,
-    /// Absolute tolerance of floats, as NumPy's: |found - expected| <= ATOL + RTOL * |expected|.
-    /// be repeated.
+    /// Value of the kernel's immediate, or of a member of its struct; vectors as `1,2,3`; can be
+    /// repeated.
     #[arg(long = "push", value_name = "NAME=VALUE", value_parser = pair)]
     pub pushes: Vec<(String, String)>,
     /// Number of invocations: `1000`, `WIDTHxHEIGHT` or `XxYxZ`.
