@@ -12,10 +12,26 @@ use crate::report::{Failure, Report};
 /// The script that completes the command line in a shell.
 pub fn completions(shell: Shell) -> Result<Report, Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "scry", &mut script);
+    clap_complete::generate(shell, &mut without_hidden(&Cli::command()), "scry", &mut script);
     let script = text(script)?;
     let json = json!({ "shell": shell.to_string(), "script": script });
     Ok(Report::new(script, json))
+}
+
+/// A copy of a command without hidden options: clap_complete lists those too.
+fn without_hidden(command: &Command) -> Command {
+    let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let mut copy = Command::new(command.get_name().to_owned())
+        .args(visible.cloned())
+        .subcommands(command.get_subcommands().map(without_hidden))
+        .subcommand_required(command.is_subcommand_required_set());
+    if let Some(about) = command.get_about() {
+        copy = copy.about(about.clone());
+    }
+    match command.get_version() {
+        Some(version) => copy.version(version.to_owned()),
+        None => copy,
+    }
 }
 
 /// One man page on standard output, or all of them as files.

@@ -24,6 +24,21 @@ fn every_shell_has_completions() {
 }
 
 #[test]
+fn hidden_options_are_not_listed() {
+    let place = Workplace::without_driver();
+    let pages = ["bash", "zsh", "fish", "powershell", "elvish"].map(|shell| ["completions", shell]);
+    for arguments in pages.iter().chain(&[["man", "fuzz"], ["fuzz", "--help"]]) {
+        let printed = place.command(arguments).output().unwrap();
+        assert!(printed.status.success(), "{arguments:?}: {printed:?}");
+        let text = String::from_utf8(printed.stdout).unwrap().replace("\\-", "-");
+        assert!(text.contains("hostile"), "{arguments:?}: {text}");
+        for hidden in ["--child", "-l child ", "Internal"] {
+            assert!(!text.contains(hidden), "{arguments:?}: {text}");
+        }
+    }
+}
+
+#[test]
 fn bash_completes_commands_and_options() {
     let name = "bash_completes_commands_and_options";
     if Command::new("bash").arg("--version").output().is_err() {
