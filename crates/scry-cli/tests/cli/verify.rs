@@ -135,6 +135,40 @@ fn one_of_several_files_that_fails_does_not_hide_the_others() {
     place.scry(&arguments).ends(1).says(&words);
 }
 
+/// The CPU has subgroups of 32 invocations and lavapipe of fewer, where this is a long loop.
+const SLOW_ON_LAVAPIPE: &str = "
+    enable subgroups;
+    @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    @compute @workgroup_size(64)
+    fn slow(@builtin(subgroup_size) size: u32, @builtin(global_invocation_id) id: vec3u) {
+        if size == 32u { return; }
+        var a = id.x;
+        for (var i = 0u; i < 60000u; i += 1u) { a = a * 1664525u + 1013904223u; }
+        x[id.x] = a;
+    }";
+
+#[test]
+fn a_lost_device_is_reported_once() {
+    let name = "a_lost_device_is_reported_once";
+    let Some(place) = Workplace::with_backend("vulkan", name) else { return };
+    let vulkan = place.scry(&["devices", "--device", "vulkan"]).ends(0).stdout;
+    if !vulkan.contains("llvmpipe") {
+        eprintln!("skipped {name}: the device is not lavapipe: {vulkan}");
+        return;
+    }
+    place.write("slow.wgsl", SLOW_ON_LAVAPIPE);
+    place.write(
+        "short.wgsl",
+        SLOW_ON_LAVAPIPE.replace("60000u", "2u").replace("size == 32u", "size == 0u"),
+    );
+    let data = ["--inout", "x=zeros:u32:4000000", "--device", "vulkan", "--time-limit", "500ms"];
+    let lost =
+        place.scry(&[&["verify", "slow.wgsl", "short.wgsl", "short.wgsl"], &data[..]].concat());
+    let lost = lost.ends(1).says(&["slow.wgsl: kernel `slow` did not finish on llvmpipe"]);
+    lost.says(&["short.wgsl: not run: vulkan:0 llvmpipe", "was lost in slow.wgsl\n"]);
+    place.scry(&[&["verify", "short.wgsl"], &data[..]].concat()).ends(0).says(&["agrees"]);
+}
+
 #[test]
 fn every_kernel_of_the_project_is_verified_without_data() {
     let name = "every_kernel_of_the_project_is_verified_without_data";

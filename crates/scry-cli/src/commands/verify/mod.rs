@@ -1,6 +1,7 @@
 //! `scry verify`: kernels on every device, compared with the reference.
 
 mod fill;
+mod lost;
 mod verdicts;
 
 use std::path::Path;
@@ -10,6 +11,7 @@ use scry_gpu::{CompileOptions, Device, Launch};
 use scry_ir::{Outline, Program};
 use serde_json::{Value, json};
 
+use self::lost::Devices;
 use self::verdicts::{Tried, Verified};
 use super::limit::Notice;
 use super::run::plan::{self, Plan, Planned};
@@ -20,19 +22,18 @@ use crate::report::{Failure, Report};
 
 /// Runs and compares every file; not in order if one device disagrees with the reference.
 pub fn run(args: &Verify) -> Result<Report, Failure> {
-    let devices = devices(&args.devices)?;
-    devices.1.iter().chain([&devices.0]).for_each(|device| args.limit.set(device));
+    let mut devices = Devices::new(devices(&args.devices)?, args.limit);
     let mut report = Report::new(String::new(), Value::Null);
     let mut files = Vec::new();
     for path in &args.files {
-        for verified in verify_file(args, path, &devices)? {
+        for verified in verify_file(args, path, &mut devices)? {
             report.ok &= verified.agrees();
             report.text.push_str(&verified.text());
             files.push(verified.to_json());
         }
     }
     report.json = json!({
-        "reference": verdicts::device_json(&devices.0),
+        "reference": verdicts::device_json(&devices.reference),
         "tolerance": args.ulps,
         "atol": args.atol,
         "rtol": args.rtol,
@@ -76,7 +77,7 @@ pub fn devices(selectors: &[String]) -> Result<(Device, Vec<Device>), Failure> {
 fn verify_file(
     args: &Verify,
     path: &Path,
-    devices: &(Device, Vec<Device>),
+    devices: &mut Devices,
 ) -> Result<Vec<Verified>, Failure> {
     let noted = |outcome: Result<Verified, Failure>| match outcome {
         Err(Failure::Unread) => Err(Failure::Unread),
@@ -98,7 +99,14 @@ fn verify_file(
         None => all,
     };
     let file = File { path, source: &source, outline: &outline };
-    entries.into_iter().map(|entry| noted(verify_kernel(args, &file, entry, devices))).collect()
+    let verified = entries.into_iter().map(|entry| {
+        let outcome = devices.check().and_then(|()| verify_kernel(args, &file, entry, devices));
+        if outcome.is_err() {
+            devices.reopen_lost(path);
+        }
+        noted(outcome)
+    });
+    verified.collect()
 }
 
 /// A WGSL file that was read.
@@ -112,7 +120,7 @@ fn verify_kernel(
     args: &Verify,
     File { path, source, outline }: &File<'_>,
     entry: Option<String>,
-    devices: &(Device, Vec<Device>),
+    devices: &Devices,
 ) -> Result<Verified, Failure> {
     let mut request = Request::new(&args.data, &[], &[path])?;
     let mut loaded = request.load()?;
@@ -146,7 +154,7 @@ fn verify_kernel(
         path: path.to_path_buf(),
         kernel,
         invocations: plan.invocations,
-        reference: Some(devices.0.clone()),
+        reference: Some(devices.reference.clone()),
         tried,
         problem: None,
     })
@@ -164,12 +172,13 @@ fn compare(
     source: &str,
     options: &CompileOptions,
     plan: &Plan,
-    (reference, others): &(Device, Vec<Device>),
+    devices: &Devices,
 ) -> Result<Vec<Tried>, Failure> {
     let contents: Vec<Vec<u8>> = plan.buffers.iter().map(content).collect();
     let contents: Vec<Bytes<'_>> = contents.iter().map(|bytes| Bytes(bytes)).collect();
     let contents: Vec<&dyn Contents> = contents.iter().map(|bytes| bytes as _).collect();
     let launch = launch(plan);
+    let Devices { reference, others, .. } = devices;
     let work = Work { wgsl: source, options, contents: &contents, launch: &launch };
     let tolerance = Tolerance { ulps: args.ulps, atol: args.atol, rtol: args.rtol };
     let notice = |device| {

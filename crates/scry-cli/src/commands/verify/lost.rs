@@ -1,0 +1,104 @@
+//! Devices that are lost to a kernel: one that exceeds the time limit, where the backend cannot
+//! cancel it.
+
+use std::path::Path;
+
+use scry_gpu::{Device, GpuError};
+
+use super::verdicts;
+use crate::args::TimeLimit;
+use crate::report::Failure;
+
+/// The devices of a run, with its time limit.
+pub(super) struct Devices {
+    /// The device that the others are compared with.
+    pub reference: Device,
+    pub others: Vec<Device>,
+    limit: TimeLimit,
+    /// Why no further kernel is run.
+    lost: Option<String>,
+}
+
+impl Devices {
+    /// Sets the time limit of the devices.
+    pub fn new((reference, others): (Device, Vec<Device>), limit: TimeLimit) -> Self {
+        others.iter().chain([&reference]).for_each(|device| limit.set(device));
+        Self { reference, others, limit, lost: None }
+    }
+
+    /// Refuses to run a kernel once a device was lost for good.
+    pub fn check(&self) -> Result<(), Failure> {
+        self.lost.clone().map_or(Ok(()), |why| Err(Failure::Work(why)))
+    }
+
+    /// Opens the devices again that were lost in the kernels of `path`.
+    pub fn reopen_lost(&mut self, path: &Path) {
+        if self.lost.is_some() {
+            return;
+        }
+        for device in self.others.iter_mut().chain([&mut self.reference]) {
+            if !matches!(device.wait(), Err(GpuError::DeviceLost(_))) {
+                continue;
+            }
+            match reopened(device, self.limit) {
+                Ok(opened) => *device = opened,
+                Err(_) => {
+                    let title = verdicts::title(device);
+                    let path = path.display();
+                    self.lost = Some(format!("not run: {title} was lost in {path}"));
+                }
+            }
+        }
+    }
+}
+
+/// A kernel that runs as soon as the device is free.
+const PROBE: &str = "\
+@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+@compute @workgroup_size(1) fn probe() { x[0] = 1u; }";
+
+/// Opens a device again; an error if the kernel before still occupies it, so that any other one
+/// would exceed the time limit too.
+fn reopened(device: &Device, limit: TimeLimit) -> Result<Device, GpuError> {
+    let info = device.info();
+    let opened = Device::open(&format!("{}:{}", info.backend, info.index))?;
+    limit.set(&opened);
+    opened.run(&opened.compile(PROBE)?, &[&opened.upload(&[0u32])?], 1)?;
+    opened.wait()?;
+    Ok(opened)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const SLOW: &str = "
+        @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+        @compute @workgroup_size(64) fn slow(@builtin(global_invocation_id) id: vec3u) {
+            for (var i = 0u; i < 60000u; i += 1u) { x[id.x] = x[id.x] * 1664525u + 1013904223u; }
+        }";
+
+    #[test]
+    fn a_lost_device_is_opened_again() {
+        let Ok(device) = Device::open("vulkan") else {
+            eprintln!("skipped a_lost_device_is_opened_again: no device of vulkan");
+            return;
+        };
+        let (cpu, limit) = (Device::open("cpu").unwrap(), Duration::from_secs(600));
+        let limit = TimeLimit { time_limit: Some(limit) };
+        let mut devices = Devices::new((cpu, vec![device.clone()]), limit);
+        device.set_time_limit(Some(Duration::from_millis(1)));
+        let slow = device.compile(SLOW).unwrap();
+        let x = device.upload(&vec![1u32; 1 << 14]).unwrap();
+        let ran = device.run(&slow, &[&x], 1 << 14).and_then(|()| device.wait());
+        assert!(matches!(ran, Err(GpuError::Timeout { .. })), "{ran:?}");
+        assert!(matches!(device.wait(), Err(GpuError::DeviceLost(_))));
+        devices.reopen_lost(Path::new("slow.wgsl"));
+        assert!(devices.check().is_ok());
+        let opened = &devices.others[0];
+        assert_eq!(opened.time_limit(), limit.time_limit);
+        assert!(opened.wait().is_ok() && opened.info() == device.info());
+    }
+}
