@@ -1,5 +1,6 @@
 //! Where the bytes of a buffer come from.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, IsTerminal, Read};
 use std::path::Path;
@@ -33,6 +34,28 @@ pub enum Loaded {
     Image(Image),
     /// Bytes without type or shape.
     Raw(Bytes),
+    /// The same, still to be read from a stream: the kernel's type limits their number.
+    Stream(Stream),
+}
+
+/// Bytes whose number is unknown: standard input, a pipe or a device.
+pub struct Stream(Box<dyn Read>);
+
+impl Stream {
+    /// Reads to the end; `None` if there are more than `limit` bytes, of which no more than one is
+    /// read beyond the limit.
+    ///
+    /// # Errors
+    /// The system's text, or that there is no memory for the bytes.
+    pub fn read(mut self, limit: u64) -> Result<Option<Bytes>, String> {
+        read_to_end(&mut self.0, limit)
+    }
+}
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
 }
 
 impl Source {
@@ -127,17 +150,29 @@ fn load_file(location: &Location, name: &str) -> Result<Loaded, Failure> {
     loaded.map_err(failed)
 }
 
-/// Reads what has no size that is known before: standard input, a pipe, a device.
-fn decode(mut stream: impl Read, location: &Location, name: &str) -> Result<Loaded, String> {
-    if location.format == Format::Npy {
-        return npy::read(BufReader::new(stream), None).map(Loaded::Array);
-    }
-    let bytes = read_to_end(&mut stream)?;
+/// Reads a stream: standard input, a pipe or a device.
+fn decode(
+    mut stream: impl Read + 'static,
+    location: &Location,
+    name: &str,
+) -> Result<Loaded, String> {
+    let magic: &[u8] = match location.format {
+        Format::Npy => return npy::read(BufReader::new(stream), None).map(Loaded::Array),
+        Format::Bin => return Ok(Loaded::Stream(Stream(Box::new(stream)))),
+        Format::Npz => b"PK",
+        Format::Png => b"\x89PNG",
+    };
+    // The rest of a stream of something else may be endless.
+    let mut start = Vec::new();
+    let mut first = stream.by_ref().take(magic.len() as u64);
+    first.read_to_end(&mut start).map_err(|error| error.to_string())?;
+    let rest: &mut dyn Read = if start == magic { &mut stream } else { &mut io::empty() };
+    let bytes = read_to_end(&mut start.chain(rest), u64::MAX)?;
+    let bytes = bytes.ok_or("it is larger than memory can be")?;
     let (size, whole) = (bytes.len() as u64, Cursor::new(bytes.as_slice()));
     match location.format {
-        Format::Npz => npz::read(whole, location.member.as_deref(), name).map(Loaded::Array),
         Format::Png => png::read(whole, size).map(Loaded::Image),
-        Format::Npy | Format::Bin => Ok(Loaded::Raw(bytes)),
+        _ => npz::read(whole, location.member.as_deref(), name).map(Loaded::Array),
     }
 }
 
@@ -148,24 +183,28 @@ fn read_exactly(mut file: File, size: u64) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// Reads all, as long as there is memory.
-fn read_to_end(stream: &mut impl Read) -> Result<Bytes, String> {
+/// Reads to the end, as long as there is memory; `None` if there are more than `limit` bytes.
+fn read_to_end(stream: &mut impl Read, limit: u64) -> Result<Option<Bytes>, String> {
     const FIRST_PART: usize = 1 << 16;
+    let capacity = usize::try_from(limit).unwrap_or(usize::MAX).saturating_add(1);
     let mut bytes = Bytes::zeroed(0).map_err(Failure::into_text)?;
     let mut len = 0;
-    loop {
+    while len < capacity {
         if len == bytes.len() {
-            bytes.grow(FIRST_PART.max(2 * len)).map_err(Failure::into_text)?;
+            let more = FIRST_PART.max(len.saturating_mul(2)).min(capacity);
+            bytes.grow(more).map_err(Failure::into_text)?;
         }
         match stream.read(&mut bytes.as_mut_slice()[len..]) {
-            Ok(0) => break,
+            Ok(0) => {
+                bytes.truncate(len);
+                return Ok(Some(bytes));
+            }
             Ok(read) => len += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.to_string()),
         }
     }
-    bytes.truncate(len);
-    Ok(bytes)
+    Ok(None)
 }
 
 #[cfg(test)]
@@ -194,11 +233,27 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_read_whole() {
+    fn streams_are_read_to_their_limit() {
         for len in [0, 1, 1 << 16, (1 << 16) + 1, 1 << 18] {
             let data: Vec<u8> = (0..len).map(|i| i as u8).collect();
-            let read = read_to_end(&mut data.as_slice()).unwrap();
-            assert_eq!(read.as_slice(), data);
+            for limit in [len, len + 1, u64::MAX] {
+                let read = read_to_end(&mut data.as_slice(), limit).unwrap().unwrap();
+                assert_eq!(read.as_slice(), data);
+            }
+            let mut endless = io::repeat(7).take(u64::MAX);
+            assert_eq!(read_to_end(&mut endless, len), Ok(None));
+            assert_eq!(u64::MAX - endless.limit(), len + 1, "one byte beyond the limit");
+        }
+    }
+
+    #[test]
+    fn endless_streams_of_something_else_are_refused() {
+        for (format, problem) in
+            [("npz", "not an .npz"), ("png", "PNG signature"), ("npy", "not a .npy")]
+        {
+            let location = Location::parse(&format!("{format}:-")).unwrap();
+            let refused = decode(io::repeat(0), &location, "x").unwrap_err();
+            assert!(refused.contains(problem), "{refused}");
         }
     }
 }

@@ -148,6 +148,30 @@ fn archives_hold_several_arrays() {
     bad.says(&["bad.npz: it is not an .npz file"]);
 }
 
+/// Bytes come from a stream that does not end.
+#[cfg(unix)]
+#[test]
+fn endless_streams_are_refused() {
+    let place = place();
+    let sized = ["--in", "src=bin:/dev/zero", "--shape", "src=16", "--out", "dst"];
+    let words = ["`--in src=bin:/dev/zero` has more than the 64 bytes of --shape src=16", "help: "];
+    place.scry(&copy(&sized)).ends(2).says(&words);
+    place.write(
+        "fixed.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32, 3>;
+         @compute @workgroup_size(1) fn main() { x[0] += 1.0; }",
+    );
+    let fixed = ["run", "fixed.wgsl", "-n", "1", "--inout", "x=bin:-"];
+    let mut command = place.command(&fixed);
+    let zeros = std::fs::File::open("/dev/zero").unwrap();
+    let output = command.stdin(Stdio::from(zeros)).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("more than the 12 bytes of `x: array<f32, 3>`"), "{said}");
+    assert!(with_stdin(&place, &fixed, &[0; 13]).status.code() == Some(2));
+    assert!(with_stdin(&place, &fixed, &[0; 12]).status.success());
+}
+
 #[test]
 fn standard_streams_are_files() {
     let place = place();

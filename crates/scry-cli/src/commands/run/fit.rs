@@ -2,6 +2,7 @@
 
 use super::slot::{Extent, Slot};
 use crate::data::png::Pixels;
+use crate::data::source::Stream;
 use crate::data::{Array, Bytes, Dtype, Loaded, Shape, cast};
 use crate::report::Failure;
 
@@ -34,7 +35,7 @@ pub fn fit(
     typed: &str,
     converted: bool,
 ) -> Result<Data, Failure> {
-    if shape.is_some() && !matches!(loaded, Loaded::Raw(_)) {
+    if shape.is_some() && !matches!(loaded, Loaded::Raw(_) | Loaded::Stream(_)) {
         return Err(Failure::usage(format!(
             "--shape {}: `{typed}` has a shape of its own; only outputs and .bin inputs take one",
             slot.name
@@ -58,12 +59,32 @@ pub fn fit(
             })?;
             with_type(slot, image.array(pixels)?, typed, false)
         }
-        Loaded::Raw(_) if converted => Err(Failure::usage(format!(
+        Loaded::Raw(_) | Loaded::Stream(_) if converted => Err(Failure::usage(format!(
             "--cast {}: `{typed}` is bytes without a type; save it as .npy to convert it",
             slot.name
         ))),
         Loaded::Raw(bytes) => raw(slot, bytes, shape, typed),
+        Loaded::Stream(stream) => raw(slot, read(slot, stream, shape, typed)?, shape, typed),
     }
+}
+
+/// Reads a stream of as many bytes as the buffer can have at most.
+fn read(slot: &Slot, stream: Stream, shape: Option<&Shape>, typed: &str) -> Result<Bytes, Failure> {
+    /// No device binds more.
+    const LARGEST: u64 = u32::MAX as u64;
+    let Slot { name, type_text, .. } = slot;
+    let (limit, holder) = match (shape, slot.fixed_shape()) {
+        (Some(shape), _) => (shape.bytes(slot.unit())? as u64, format!("--shape {name}={shape}")),
+        (None, Some(shape)) => (shape.bytes(slot.unit())? as u64, format!("`{name}: {type_text}`")),
+        (None, None) => (LARGEST, "a buffer of a kernel".to_owned()),
+    };
+    let bytes = stream.read(limit).map_err(|e| Failure::Work(format!("`{typed}`: {e}")))?;
+    bytes.ok_or_else(|| {
+        Failure::usage(format!(
+            "`{typed}` has more than the {limit} bytes of {holder}; help: end the stream there, \
+             as with `head -c {limit}`"
+        ))
+    })
 }
 
 fn with_type(slot: &Slot, array: Array, typed: &str, converted: bool) -> Result<Data, Failure> {

@@ -76,7 +76,7 @@ fn elements(loaded: &[(String, Loaded)], interface: &Interface) -> Shape {
             Loaded::Image(image) => {
                 return Some(Shape(vec![image.height.into(), image.width.into()]));
             }
-            Loaded::Raw(_) => return None,
+            Loaded::Raw(_) | Loaded::Stream(_) => return None,
         };
         let sized = slot.extent == Extent::Runtime && !slot.uniform;
         sized.then(|| slot.elements(&shape))
