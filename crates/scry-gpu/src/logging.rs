@@ -49,6 +49,19 @@ pub(crate) fn read_from_disk(folder: &str, kind: &str, entry: Option<&[u8]>) {
     }
 }
 
+/// An entry of a kernel was stored in the disk cache.
+pub(crate) fn stored_on_disk(folder: &str, kind: &str, bytes: usize) {
+    log::debug!(target: "scry::cache", "disk cache: stored a {kind} of {bytes} bytes in {folder}");
+}
+
+/// Entries were evicted from the disk cache, which had exceeded its size limit.
+pub(crate) fn evicted_from_disk(entries: usize, bytes: u64) {
+    log::debug!(
+        target: "scry::cache",
+        "disk cache: evicted least recently used entries: {entries}, {bytes} bytes"
+    );
+}
+
 /// Memory was allocated, of the driver or of what the core keeps for staging.
 pub(crate) fn allocated(info: &DeviceInfo, kind: MemoryKind, size: u64, label: &str) {
     let purpose = match kind {

@@ -99,7 +99,11 @@ impl DiskCache {
             written => written,
         };
         match written {
-            Ok(()) => self.sweep_if_due(file.len() as u64),
+            Ok(()) => {
+                let kind = variant.part.kind().extension();
+                logging::stored_on_disk(&self.device, kind, payload.len());
+                self.sweep_if_due(file.len() as u64);
+            }
             Err(problem) => folder::warn_once(&self.folder, &problem),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use super::folder;
 use super::format::{self, MAX_FILE};
+use crate::logging;
 
 /// Longer than any write takes: an older temporary file has lost its writer.
 const ABANDONED: Duration = Duration::from_secs(3600);
@@ -114,13 +115,17 @@ pub(super) fn sweep(root: &Path, limit: u64) {
     if sum <= limit {
         return;
     }
+    let (mut evicted, mut bytes) = (0, 0);
     for entry in entries {
         if sum <= limit / 4 * 3 {
             break;
         }
         sum -= entry.weight();
         remove(&entry.path);
+        evicted += 1;
+        bytes += entry.bytes;
     }
+    logging::evicted_from_disk(evicted, bytes);
 }
 
 /// Removes a file. Another process may have been faster, and a file that stays does no harm.

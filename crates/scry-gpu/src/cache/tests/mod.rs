@@ -2,6 +2,7 @@
 
 mod corruption;
 mod crowd;
+mod debug_log;
 mod identity;
 mod memory;
 mod place;
@@ -198,6 +199,7 @@ fn child_process() {
     match task.to_str().unwrap() {
         "write for ever" => crowd::write_for_ever(&folder),
         "read and write" => crowd::read_and_write(&folder),
+        "debug log" => debug_log::load_and_store(&folder),
         "list" => place::list_and_print(),
         #[cfg(unix)]
         "log" => strangers::use_and_log(&folder),
