@@ -136,6 +136,67 @@ mod tests {
         assert_eq!(array.bytes.as_slice(), bytes);
     }
 
+    /// An archive of one compressed member: the header of an array of u8, then `data` zeros.
+    fn compressed(shape: Shape, data: usize) -> Vec<u8> {
+        let mut file = Cursor::new(Vec::new());
+        let mut writer = ZipWriter::new(&mut file);
+        let options = SimpleFileOptions::default().compression_method(CompressionMethod::Deflated);
+        writer.start_file("x.npy", options).unwrap();
+        npy::write(&mut writer, Dtype::U8, &shape, &vec![0; data]).unwrap();
+        writer.finish().unwrap();
+        file.into_inner()
+    }
+
+    /// Counts the bytes that are read, at the end of the archive too.
+    struct Counted<'a>(Cursor<&'a [u8]>, &'a std::cell::Cell<usize>);
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let read = self.0.read(to)?;
+            self.1.set(self.1.get() + read);
+            Ok(read)
+        }
+    }
+
+    impl Seek for Counted<'_> {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.0.seek(to)
+        }
+    }
+
+    /// The member decompresses to far more than the array of its header.
+    #[test]
+    fn decompression_ends_with_the_array() {
+        const DATA: usize = 64 << 20;
+        let file = compressed(Shape(vec![16]), DATA);
+        assert!(file.len() > DATA / 1100, "deflate makes at most 1032 bytes of one");
+        let read_bytes = std::cell::Cell::new(0);
+        let problem = read(Counted(Cursor::new(&file), &read_bytes), None, "x").unwrap_err();
+        assert_eq!(
+            problem,
+            "array `x.npy`: there is more in the file than the 16 u8 of its header"
+        );
+        assert!(read_bytes.get() < file.len() / 2, "{} of {}", read_bytes.get(), file.len());
+    }
+
+    /// The header and the directory of the archive claim more than the member decompresses to.
+    #[test]
+    fn a_false_size_reserves_no_memory() {
+        let mut file = compressed(Shape(vec![1 << 40]), 1 << 20);
+        let true_size = ((1u32 << 20) + 128).to_le_bytes();
+        let at = |file: &[u8]| file.windows(4).rposition(|bytes| bytes == true_size).unwrap();
+        let directory = at(&file);
+        file[directory..directory + 4].copy_from_slice(&0xffff_0000u32.to_le_bytes());
+        let problem = read(Cursor::new(&file), None, "x").unwrap_err();
+        assert!(problem.contains("cut short"), "{problem}");
+        // The size is bounded by that of the compressed bytes.
+        let mut file = compressed(Shape(vec![1 << 31]), 1 << 20);
+        let directory = at(&file);
+        file[directory..directory + 4].copy_from_slice(&0xffff_0000u32.to_le_bytes());
+        let problem = read(Cursor::new(&file), None, "x").unwrap_err();
+        assert!(problem.contains("cut short"), "{problem}");
+    }
+
     #[test]
     fn damaged_archives_are_refused() {
         let good = archive(&["x", "y"]);

@@ -97,6 +97,32 @@ fn a_small_time_limit_ends_the_search_for_a_smaller_kernel() {
     assert!(place.read("scry-fuzz/0.wgsl").len() < large, "with time it is made smaller");
 }
 
+/// The system ends each process that has computed for a second.
+#[cfg(unix)]
+#[test]
+fn a_crashed_child_is_reported() {
+    let place = Workplace::new();
+    let scry = place.command(&["fuzz", "--hostile", "--device", "cpu", "--stop", "1", "--json"]);
+    let mut shell = std::process::Command::new("sh");
+    shell.args(["-c", "ulimit -c 0; ulimit -S -t 1; exec \"$0\" \"$@\""]);
+    shell.arg(scry.get_program()).args(scry.get_args());
+    shell.args(["--seeds", "1000000", "--batch", "1000000"]);
+    shell.current_dir(place.path("")).stdin(std::process::Stdio::null());
+    let output = shell.output().expect("there is a shell");
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(output.status.code(), Some(1), "{document}");
+    let row = &document["result"]["devices"][0];
+    let problem = &row["problems"][0];
+    let what = problem["what"].as_str().expect("one problem was found");
+    assert_eq!(problem["kind"], "crash", "{document}");
+    assert!(what.contains("the process ended with signal") && what.contains("XCPU"), "{what}");
+    let seed = problem["seed"].as_u64().expect("the kernel's seed");
+    assert_eq!(row["kernels"], seed + 1, "the seeds begin with 0: {document}");
+    let source = String::from_utf8(place.read(&format!("scry-fuzz/{seed}.wgsl"))).unwrap();
+    assert!(source.starts_with("// crash: ") && source.contains("@compute"), "{source}");
+}
+
 #[test]
 fn refusals_are_diagnoses() {
     let mut shown = Transcript::new("fuzz");

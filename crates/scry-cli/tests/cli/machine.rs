@@ -157,6 +157,22 @@ fn an_empty_cache_says_why() {
 }
 
 #[test]
+fn a_missing_home_folder_is_reported() {
+    let mut shown = Transcript::new("cache_without_home");
+    for arguments in [&["cache", "ls"][..], &["cache", "ls", "--json"], &["cache", "clear"]] {
+        let mut command = shown.place.command(arguments);
+        for variable in ["SCRY_CACHE_DIR", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA"] {
+            command.env_remove(variable);
+        }
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.stderr.is_empty(), "{:?}", output.stderr);
+        shown.add(arguments, &text, output.status.code().unwrap());
+    }
+    shown.compare();
+}
+
+#[test]
 fn wrong_command_lines_are_bad_usage() {
     let place = Workplace::without_driver();
     let wrong: [&[&str]; 9] = [
