@@ -9,14 +9,21 @@ use crate::types::{Operand, PtxType, Reg};
 /// Turns of a thread after which it looks at the clock, a power of two.
 const TURNS: u32 = 64;
 
-/// Ticks of the clock between two looks at the host's memory, which take about a microsecond: some
-/// milliseconds. Turns alone say little: one may take nanoseconds, or wait for all other threads.
-const TICKS: u32 = 1 << 22;
+/// Ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations alone say
+/// little: one may need nanoseconds, or wait for all other threads.
+const TICKS: u32 = 1 << 25;
 
-/// Ticks of the clock between the looks of two warps that loop over workgroups. Reads of the host's
-/// memory are executed one after another, about one a microsecond: if all warps looked at once, a
-/// launch would take milliseconds longer. A device holds thousands of warps, so that each of them
-/// looks a few times a second.
+/// Ticks of the clock between the first polls of two warps on consecutive multiprocessors. Polls
+/// read the host's memory and are executed one after another, about one a microsecond.
+const STAGGER_TICKS: u32 = 1 << 11;
+
+/// Multiprocessors of a device, at most: with 64 warps of each, the first polls of all resident
+/// warps fill one period.
+const MULTIPROCESSORS: u32 = 1 << 8;
+
+/// Ticks of the clock between the polls of two warps that loop over workgroups. If all warps polled
+/// at once, a launch would need milliseconds more. A device holds thousands of warps, so that each
+/// of them polls a few times a second.
 const WARP_TICKS: u32 = 1 << 16;
 
 /// When a warp that loops over workgroups looks.
@@ -53,10 +60,21 @@ impl Lowering<'_> {
         let epoch = self.read(epoch, "ld.volatile.global.u64");
         let stop = self.pointer(Param::Stop);
         let turns = self.b.copy(PtxType::U32, Operand::u32(0));
-        // So that the first look is early: among many that have to end, each ends at once.
-        let now = self.clock();
-        let looked = self.b.typed("sub", PtxType::U32, &[now.into(), Operand::u32(TICKS)]);
+        let looked = self.first_poll();
         self.entry.poll = Some(Poll { turns, looked, epoch, stop });
+    }
+
+    /// Decides when each warp polls for the first time in a loop, at the earliest: evenly spread
+    /// over the resident warps, so that short loops hardly poll, and the fewer warps are resident,
+    /// the sooner, so that launches end soon that have to.
+    fn first_poll(&mut self) -> Reg {
+        let (warp, processor) = (self.b.special("%warpid"), self.b.special("%smid"));
+        let warps = [warp.into(), Operand::u32(MULTIPROCESSORS), processor.into()];
+        let slot = self.b.typed("mad.lo", PtxType::U32, &warps);
+        let now = self.clock();
+        let ticks = Operand::u32(STAGGER_TICKS);
+        let first = self.b.typed("mad.lo", PtxType::U32, &[slot.into(), ticks, now.into()]);
+        self.b.typed("sub", PtxType::U32, &[first.into(), Operand::u32(TICKS)])
     }
 
     /// The low half of the multiprocessor's clock.

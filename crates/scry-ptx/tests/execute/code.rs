@@ -58,6 +58,9 @@ pub enum Special {
     /// Those and this one.
     LanesUpTo,
     Clock,
+    /// The slot of the warp on its multiprocessor.
+    Warp,
+    Multiprocessor,
 }
 
 impl Special {
@@ -73,6 +76,8 @@ impl Special {
             "%lanemask_lt" => return Some(Self::LanesBelow),
             "%lanemask_le" => return Some(Self::LanesUpTo),
             "%clock" => return Some(Self::Clock),
+            "%warpid" => return Some(Self::Warp),
+            "%smid" => return Some(Self::Multiprocessor),
             _ => {}
         }
         axis(name, "%tid")

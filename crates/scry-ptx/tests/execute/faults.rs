@@ -1,6 +1,6 @@
 //! What no kernel may do, each in a few lines of PTX: the interpreter has to notice.
 
-use super::grid::{Ended, Fault, Launch};
+use super::grid::{Ended, Fault, Launch, TICKS};
 use super::memory::{Region, Regions, word};
 use super::parse::parse;
 
@@ -41,11 +41,12 @@ fn run(body: &str) -> Result<(Ended, Vec<u64>), Fault> {
         params: Regions(params.to_vec()),
         budget: [100_000, 100_000],
         stop: (STOP, 1),
+        ticks: TICKS,
     };
     let buffer = Region::new("buffer0", BUFFER, vec![0; 160], true);
     let stop = Region::new("stop", STOP, vec![0; 8], true);
     let mut global = Regions(vec![buffer, stop]);
-    let ended = launch.run(&mut global)?;
+    let (ended, _) = launch.run(&mut global)?;
     Ok((ended, global.0[0].bytes.chunks(4).map(word).collect()))
 }
 

@@ -9,9 +9,12 @@ use super::warp::{LANES, State, Stray, Warp, lanes};
 /// Instructions of a warp before the next one goes on.
 const SLICE: u32 = 4096;
 
-/// Ticks of the clock for an instruction of a thread: many, so that what looks at it from time to
-/// time has to look often here.
-const TICKS: u64 = 1 << 14;
+/// Ticks of the clock for an instruction of a thread, as a rule: many, so that loops have to poll
+/// often here.
+pub const TICKS: u64 = 1 << 14;
+
+/// Multiprocessors of the device: blocks are distributed evenly.
+const MULTIPROCESSORS: u32 = 4;
 
 /// What is launched.
 pub struct Launch<'a> {
@@ -24,6 +27,16 @@ pub struct Launch<'a> {
     pub budget: [u64; 2],
     /// The address of the number of the last work that has to end, and the number of this one.
     pub stop: (u64, u64),
+    /// Ticks of the clock for an instruction of a thread.
+    pub ticks: u64,
+}
+
+/// A read of the word that says which work has to end, by threads of a warp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Poll {
+    pub block: [u32; 3],
+    /// Ticks since the block began.
+    pub ticks: u64,
 }
 
 /// How a launch ended.
@@ -56,6 +69,14 @@ pub struct Shared<'a> {
     pub block: [u32; 3],
     pub grid: [u32; 3],
     executed: u64,
+    ticks: u64,
+    /// Warps of a block.
+    warps: usize,
+    /// When the block began.
+    began: u64,
+    /// The address of the word that is polled.
+    stop: u64,
+    polls: Vec<Poll>,
 }
 
 impl Shared<'_> {
@@ -65,13 +86,36 @@ impl Shared<'_> {
     }
 
     pub fn clock(&self) -> u64 {
-        self.executed * TICKS
+        self.executed * self.ticks
+    }
+
+    /// The number of the block in the grid, x first.
+    fn nth_block(&self) -> u32 {
+        let [x, y, z] = self.block;
+        (z * self.grid[1] + y) * self.grid[0] + x
+    }
+
+    pub fn multiprocessor(&self) -> u32 {
+        self.nth_block() % MULTIPROCESSORS
+    }
+
+    /// The warps of earlier blocks on the same multiprocessor.
+    pub fn first_warp(&self) -> usize {
+        (self.nth_block() / MULTIPROCESSORS) as usize * self.warps
+    }
+
+    /// Notes a read, if it is a poll. The threads of a warp read together.
+    pub fn note_read(&mut self, address: u64) {
+        let poll = Poll { block: self.block, ticks: self.clock() - self.began };
+        if address == self.stop && self.polls.last() != Some(&poll) {
+            self.polls.push(poll);
+        }
     }
 }
 
 impl Launch<'_> {
     /// Executes all blocks on global memory.
-    pub fn run(&self, global: &mut Regions) -> Result<Ended, Fault> {
+    pub fn run(&self, global: &mut Regions) -> Result<(Ended, Vec<Poll>), Fault> {
         let params = self.params.clone();
         let [width, height, depth] = self.grid;
         let mut shared = Shared {
@@ -81,17 +125,23 @@ impl Launch<'_> {
             block: [0; 3],
             grid: self.grid,
             executed: 0,
+            ticks: self.ticks,
+            warps: (self.module.block.iter().product::<u32>() as usize).div_ceil(LANES),
+            began: 0,
+            stop: self.stop.0,
+            polls: Vec::new(),
         };
         let mut ended = Ended::ByItself;
         for z in 0..depth {
             for y in 0..height {
                 for x in 0..width {
                     shared.block = [x, y, z];
+                    shared.began = shared.clock();
                     self.block(&mut shared, &mut ended)?;
                 }
             }
         }
-        Ok(ended)
+        Ok((ended, shared.polls))
     }
 
     fn block(&self, shared: &mut Shared<'_>, ended: &mut Ended) -> Result<(), Fault> {

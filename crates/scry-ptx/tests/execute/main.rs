@@ -23,6 +23,7 @@ mod indirect;
 mod memory;
 mod mutants;
 mod parse;
+mod polls;
 mod random;
 mod run;
 mod warp;

@@ -10,7 +10,7 @@ use scry_ptx::{Param, Ptx, PtxOptions, Target, translate};
 
 use super::code::{Module, Space};
 use super::compare::difference;
-use super::grid::{Ended, Launch};
+use super::grid::{Ended, Launch, Poll, TICKS};
 use super::memory::{Access, Region, Regions, word};
 use super::parse::parse;
 
@@ -47,6 +47,8 @@ pub struct How<'a> {
     pub compared: bool,
     /// Units in the last place by which floats may differ.
     pub ulps: u64,
+    /// Ticks of the clock for an instruction of a thread.
+    pub ticks: u64,
     /// What is done to the PTX before.
     pub edit: Option<&'a dyn Fn(&str) -> String>,
 }
@@ -55,7 +57,8 @@ impl How<'_> {
     /// As the CUDA device does it for a target.
     pub fn on(target: Target) -> Self {
         let options = PtxOptions { polled: true, ..PtxOptions::new(target) };
-        Self { options, budget: [4_000_000, 4_000_000], compared: true, ulps: 0, edit: None }
+        let budget = [4_000_000, 4_000_000];
+        Self { options, budget, compared: true, ulps: 0, ticks: TICKS, edit: None }
     }
 
     /// With all of it decided by a number.
@@ -106,17 +109,27 @@ impl fmt::Display for Problem {
     }
 }
 
+/// Executes a kernel on the interpreter alone; returns its polls, in order.
+pub fn polls(work: &Work, how: &How<'_>) -> Result<Vec<Poll>, Problem> {
+    let (_, kir) = checked(&work.source)?;
+    let found = interpret(work, how, &kir, &translate(&kir, &how.options))?;
+    Ok(found.polls)
+}
+
+fn checked(source: &str) -> Result<(Program, Kir), Problem> {
+    let program = Program::parse(source).map_err(|error| Problem::Refused(error.to_string()))?;
+    let kir = program.to_kir(&KirOptions { checked: true });
+    Ok((program, kir.map_err(|error| Problem::Refused(error.to_string()))?))
+}
+
 /// Executes a kernel both ways.
 pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
-    let program =
-        Program::parse(&work.source).map_err(|error| Problem::Refused(error.to_string()))?;
-    let kir = program.to_kir(&KirOptions { checked: true });
-    let kir = kir.map_err(|error| Problem::Refused(error.to_string()))?;
+    let (program, kir) = checked(&work.source)?;
     let mut ptx = translate(&kir, &how.options);
     if let Some(edit) = how.edit {
         ptx.text = edit(&ptx.text);
     }
-    let (ended, found) = interpret(work, how, &kir, &ptx)?;
+    let Interpreted { ended, buffers: found, .. } = interpret(work, how, &kir, &ptx)?;
     match ended {
         Ended::WhenAsked => return Ok(Outcome::Stopped),
         Ended::ByItself if !how.compared => return Ok(Outcome::WithinBounds),
@@ -137,13 +150,15 @@ pub fn run(work: &Work, how: &How<'_>) -> Result<Outcome, Problem> {
     Ok(Outcome::Same)
 }
 
-/// Executes the kernel's PTX; gives the content of the buffers.
-fn interpret(
-    work: &Work,
-    how: &How<'_>,
-    kir: &Kir,
-    ptx: &Ptx,
-) -> Result<(Ended, Vec<Vec<u8>>), Problem> {
+/// Results of the interpreter.
+struct Interpreted {
+    ended: Ended,
+    buffers: Vec<Vec<u8>>,
+    polls: Vec<Poll>,
+}
+
+/// Executes the kernel's PTX.
+fn interpret(work: &Work, how: &How<'_>, kir: &Kir, ptx: &Ptx) -> Result<Interpreted, Problem> {
     let module = parse(&ptx.text, ptx.dynamic_shared).map_err(Problem::Fault)?;
     let mut global = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>, writable| {
@@ -170,9 +185,10 @@ fn interpret(
         params,
         budget: how.budget,
         stop: (stop, EPOCH),
+        ticks: how.ticks,
     };
     let mut global = Regions(global);
-    let ended = launch.run(&mut global).map_err(|fault| match fault.endless {
+    let (ended, polls) = launch.run(&mut global).map_err(|fault| match fault.endless {
         true => Problem::Endless(fault.to_string()),
         false => Problem::Fault(fault.to_string()),
     })?;
@@ -182,7 +198,7 @@ fn interpret(
         return Err(Problem::Fault("the kernel writes the word that it polls".to_owned()));
     }
     let buffers = global.0.into_iter().take(work.buffers.len());
-    Ok((ended, buffers.map(|region| region.bytes).collect()))
+    Ok(Interpreted { ended, buffers: buffers.map(|region| region.bytes).collect(), polls })
 }
 
 /// The physical grid, and what a folded kernel is told about it.

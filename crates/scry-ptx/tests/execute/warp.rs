@@ -10,6 +10,9 @@ use super::memory::{Access, Region, Regions, put, word};
 /// Threads of a warp.
 pub const LANES: usize = 32;
 
+/// Warps that a multiprocessor holds at once.
+const WARPS: u64 = 64;
+
 /// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
@@ -258,6 +261,8 @@ impl<'m> Warp<'m> {
             Special::LanesBelow => below,
             Special::LanesUpTo => below << 1 | 1,
             Special::Clock => shared.clock(),
+            Special::Warp => (shared.first_warp() + self.first / LANES) as u64 % WARPS,
+            Special::Multiprocessor => shared.multiprocessor().into(),
         }
     }
 
@@ -310,6 +315,9 @@ impl<'m> Warp<'m> {
         shared: &'a mut Shared<'_>,
     ) -> Result<&'a mut [u8], String> {
         let address = self.get(address.base, lane)?.wrapping_add_signed(address.offset);
+        if space == Space::Global && access == Access::Read {
+            shared.note_read(address);
+        }
         let regions = match space {
             Space::Global => &mut shared.global,
             Space::Shared => &mut shared.shared,

@@ -1,0 +1,56 @@
+//! When loops that may not end poll whether they have to: reads of the host's memory are executed
+//! one after another, so that no loop polls often, and no two warps poll at the same time.
+
+use scry_ptx::Target;
+
+use super::run::{How, Work, polls};
+
+/// Workgroups of a warp, with a number of iterations that the compiler does not know to be finite.
+fn work(iterations: u32, groups: [u32; 3]) -> Work {
+    let source = "
+        @group(0) @binding(0) var<storage, read_write> found: array<u32>;
+        @group(0) @binding(1) var<storage, read> iterations: u32;
+        @compute @workgroup_size(32)
+        fn main(@builtin(local_invocation_index) local: u32) {
+            var n = 0u;
+            var x = local;
+            loop {
+                if n == iterations { break; }
+                x = x * 1664525u + 1013904223u;
+                n += 1u + (x & 0u);
+            }
+            found[local] = x;
+        }";
+    let buffers = vec![vec![0; 256], iterations.to_le_bytes().to_vec()];
+    Work { source: source.to_owned(), buffers, immediates: Vec::new(), groups }
+}
+
+/// On a device whose instructions need a number of ticks for each thread.
+fn with_ticks(ticks: u64) -> How<'static> {
+    How { ticks, budget: [1 << 30, 0], ..How::on(Target::SM_90) }
+}
+
+/// A loop ends before the warps poll that are not among the first ones of their multiprocessors.
+#[test]
+fn short_loops_hardly_poll() {
+    for groups in [[64, 1, 1], [1, 64, 1], [2, 4, 8]] {
+        let polls = polls(&work(100, groups), &with_ticks(1)).unwrap();
+        assert!((1..=8).contains(&polls.len()), "64 workgroups poll {} times", polls.len());
+        assert_eq!(polls[0].block, [0; 3]);
+        assert!(polls[0].ticks < 100_000, "{polls:?}");
+    }
+}
+
+#[test]
+fn each_warp_has_its_time_and_a_period() {
+    let polls = polls(&work(8000, [16, 1, 1]), &with_ticks(16)).unwrap();
+    for x in 0..16 {
+        let of_block = polls.iter().filter(|poll| poll.block[0] == x);
+        let ticks: Vec<u64> = of_block.map(|poll| poll.ticks).collect();
+        assert!(ticks.len() >= 2, "workgroup {x} polls {} times", ticks.len());
+        // There are 4 multiprocessors.
+        let earliest = u64::from(x / 4) << 19;
+        assert!((earliest..earliest + (1 << 20)).contains(&ticks[0]), "workgroup {x}: {ticks:?}");
+        assert!(ticks.windows(2).all(|two| two[1] - two[0] >= 1 << 25), "workgroup {x}: {ticks:?}");
+    }
+}
