@@ -92,6 +92,8 @@ pub(crate) struct Recorded {
     driver: Arc<dyn Driver>,
     id: RecordingId,
     list: CommandList,
+    /// Launches of a replay that the caller asked for.
+    launches: u64,
     /// The accesses that what follows a replay may have to wait for.
     hazards: Hazards,
     defined: OnceLock<()>,
@@ -231,7 +233,8 @@ impl Context {
         let id = self.note_loss(self.driver.record(&steps))?;
         let driver = self.driver.clone();
         let (defined, inputs) = (OnceLock::new(), Mutex::default());
-        Ok(Arc::new(Recorded { driver, id, list, hazards, defined, inputs }))
+        let launches = list.launches();
+        Ok(Arc::new(Recorded { driver, id, list, launches, hazards, defined, inputs }))
     }
 
     /// Submits a recording once more, after commands that write what it reads.
@@ -246,13 +249,12 @@ impl Context {
         }
         self.submit_ahead(&mut queue, recorded, inputs.commands, inputs.memories)?;
         let point = self.note_loss(self.driver.submit(Work::Replay(recorded.id), false))?;
-        let launches = recorded.list.launches();
-        logging::replayed(&self.info, point, launches, recorded.steps());
+        logging::replayed(&self.info, point, recorded.launches, recorded.steps());
         // Not before: what the recording itself overwrites stays undefined if it is not submitted.
         if recorded.defined.set(()).is_ok() {
             recorded.list.set_defined();
         }
-        self.launches.fetch_add(launches, Ordering::Relaxed);
+        self.launches.fetch_add(recorded.launches, Ordering::Relaxed);
         // The recording begins by ordering all that came before it.
         queue.hazards = recorded.hazards.clone();
         queue.order_all_next = false;
