@@ -3,19 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::binding::{Binding, Sealed};
+use crate::binding::Binding;
 use crate::bound_kernel::BoundKernel;
 use crate::command::{Command, Span};
 use crate::context::Context;
 use crate::driver::MemoryKind;
 use crate::element::{self, Element};
+use crate::elements::Elements;
 use crate::encode;
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::launch::{Invocations, Launch};
 use crate::list::CommandList;
-use crate::slice::Slice;
 use crate::ticket::{Download, HostCopy, Latest, Recording, Ticket};
+use crate::untyped;
 
 /// Steps that are submitted together, in one call to the driver.
 ///
@@ -75,7 +76,9 @@ impl Batch {
         bindings: &[&dyn Binding],
         launch: Launch,
     ) -> Result<&mut Self> {
-        self.add(|context, list| encode::dispatch(context, list, kernel, bindings, &launch))
+        self.add(|context, list| {
+            encode::dispatch(context, list, "Batch::run", kernel, bindings, &launch)
+        })
     }
 
     /// Adds a launch of a kernel whose arguments are set by name.
@@ -107,12 +110,20 @@ impl Batch {
     ) -> Result<&mut Self> {
         bound.with_arguments(launch.into(), |bindings, launch| {
             self.add(|context, list| {
-                encode::dispatch(context, list, bound.kernel(), bindings, launch)
+                encode::dispatch(
+                    context,
+                    list,
+                    "Batch::run_bound",
+                    bound.kernel(),
+                    bindings,
+                    launch,
+                )
             })
         })
     }
 
-    /// Adds a copy from one buffer, or slice of one, to another of the same length.
+    /// Adds a copy from one buffer, or slice of one, to another of the same length: both typed, or
+    /// both untyped.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -126,32 +137,50 @@ impl Batch {
     /// ```
     ///
     /// # Errors
-    /// As [`Slice::copy_to`].
-    pub fn copy<'s, 'd, T: Element>(
+    /// As [`Slice::copy_to`](crate::Slice::copy_to); [`GpuError::Range`](crate::GpuError::Range) if
+    /// the elements of two untyped buffers are of different types.
+    pub fn copy<S: Elements, D: Elements<Kind = S::Kind>>(
         &mut self,
-        src: impl Into<Slice<'s, T>>,
-        dst: impl Into<Slice<'d, T>>,
+        src: S,
+        dst: D,
     ) -> Result<&mut Self> {
-        let (src, dst) = (src.into(), dst.into());
-        let operation = "Batch::copy";
-        self.add(|context, list| encode::copy(context, list, operation, src.view(), dst.view()))
+        const NAME: &str = "Batch::copy";
+        let (from, to) = (src.bytes(), dst.bytes());
+        untyped::same_elements(NAME, (from.label, &src.element()), (to.label, &dst.element()))?;
+        self.add(|context, list| encode::copy(context, list, NAME, from, to))
     }
 
-    /// Adds a fill of a buffer, or a slice of one, with one value.
+    /// Adds a fill of a buffer, or a slice of one, with one value; of an untyped buffer, of each of
+    /// its bytes.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = Device::open("cpu")?;
+    /// let x = device.alloc::<f32>(2)?;
+    /// let sums = device.upload(&[1u16, 2])?.untyped();
+    /// device.batch().fill(&x, 0.5)?.fill(&sums, 0)?.submit()?;
+    /// assert_eq!(x.download()?, [0.5, 0.5]);
+    /// assert_eq!(sums.download_bytes()?, [0; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Buffer::fill`](crate::Buffer::fill).
-    pub fn fill<'d, T: Element>(
-        &mut self,
-        dst: impl Into<Slice<'d, T>>,
-        value: T,
-    ) -> Result<&mut Self> {
-        let dst = dst.into();
+    pub fn fill<D: Elements>(&mut self, dst: D, value: D::Item) -> Result<&mut Self> {
+        let view = dst.bytes();
         let pattern = element::bytes_of(std::slice::from_ref(&value));
-        self.add(|context, list| encode::fill(context, list, dst.view(), pattern))
+        self.add(|context, list| {
+            let role = || "the destination".to_owned();
+            encode::same_device(context, (view.context, view.label), "Batch::fill", role)?;
+            encode::fill(context, list, view, pattern)
+        })
     }
 
-    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now.
+    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now. Of
+    /// an untyped buffer these are its bytes.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -166,16 +195,12 @@ impl Batch {
     /// # Errors
     /// [`GpuError::Range`](crate::GpuError::Range) if `data` has another length,
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
-    pub fn write<'d, T: Element>(
-        &mut self,
-        dst: impl Into<Slice<'d, T>>,
-        data: &[T],
-    ) -> Result<&mut Self> {
-        let dst = dst.into();
-        dst.same_length("Batch::write", data.len())?;
+    pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
+        const NAME: &str = "Batch::write";
+        dst.check_len(NAME, data.len())?;
         self.add(|context, list| {
-            let view = dst.view();
-            encode::same_device(context, view.context, view.label)?;
+            let (view, role) = (dst.bytes(), || "the destination".to_owned());
+            encode::same_device(context, (view.context, view.label), NAME, role)?;
             match view.bytes() {
                 Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
                 None => Ok(()),
@@ -184,7 +209,7 @@ impl Batch {
     }
 
     /// Adds a read of all elements of a buffer, or of a slice of one, as they are at this place in
-    /// the batch.
+    /// the batch. Of an untyped buffer these are its bytes.
     ///
     /// ```
     /// # fn main() -> scry_gpu::Result<()> {
@@ -201,13 +226,10 @@ impl Batch {
     /// # Errors
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice),
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
-    pub fn download<'s, T: Element>(
-        &mut self,
-        src: impl Into<Slice<'s, T>>,
-    ) -> Result<Download<T>> {
-        let src = src.into();
-        let view = src.view();
-        encode::same_device(&self.context, view.context, view.label)?;
+    pub fn download<S: Elements>(&mut self, src: S) -> Result<Download<S::Item>> {
+        let (view, role) = (src.bytes(), || "the source".to_owned());
+        let owner = (view.context, view.label);
+        encode::same_device(&self.context, owner, "Batch::download", role)?;
         let copy = match view.bytes() {
             None => None,
             Some((source, span)) => {
@@ -219,7 +241,8 @@ impl Batch {
             }
         };
         let latest = self.latest.clone();
-        Ok(Download::new(&self.context, copy, src.len(), latest))
+        let len = view.size as usize / size_of::<S::Item>();
+        Ok(Download::new(&self.context, copy, len, latest))
     }
 
     /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so

@@ -169,7 +169,14 @@ impl<'a> BoundKernel<'a> {
         let context = self.kernel.device().context;
         let mut list = CommandList::default();
         self.with_arguments(launch.into(), |bindings, launch| {
-            encode::dispatch(&context, &mut list, &self.kernel, bindings, launch)
+            encode::dispatch(
+                &context,
+                &mut list,
+                "BoundKernel::run",
+                &self.kernel,
+                bindings,
+                launch,
+            )
         })?;
         context.submit_unless_empty(list)
     }
@@ -329,6 +336,7 @@ impl<'a> BoundKernel<'a> {
 
     fn refuse(&self, argument: &str, problem: &str, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
+            label: self.kernel.label().map(|label| label.to_string()),
             kernel: self.interface().entry_point.clone(),
             argument: argument.to_owned(),
             problem: problem.to_owned(),

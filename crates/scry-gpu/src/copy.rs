@@ -126,7 +126,7 @@ fn launch(
     [src, dst]: [Vectors<'_>; 2],
 ) -> Result<()> {
     let launch = Launch::workgroups(grid(src.0.size));
-    encode::dispatch(context, list, kernel, &[&src, &dst], &launch)?;
+    encode::dispatch(context, list, "Slice::copy_to", kernel, &[&src, &dst], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Copy;
     }

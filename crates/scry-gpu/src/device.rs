@@ -256,7 +256,8 @@ impl Device {
         launch: Launch,
     ) -> Result<()> {
         let mut list = CommandList::default();
-        encode::dispatch(&self.context, &mut list, kernel, bindings, &launch)?;
+        let operation = "Device::run";
+        encode::dispatch(&self.context, &mut list, operation, kernel, bindings, &launch)?;
         self.context.submit_unless_empty(list)
     }
 

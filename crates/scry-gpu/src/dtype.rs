@@ -181,7 +181,8 @@ pub struct ParseDTypeError {
 
 /// The element type of a buffer, as a value.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct ElementType {
+#[doc(hidden)]
+pub struct ElementType {
     pub layout: ElementLayout,
     /// Bytes of an element.
     pub size: u64,

@@ -25,13 +25,20 @@ pub(crate) fn quoted(label: &str) -> String {
     if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
 }
 
-/// Refuses a buffer of another device.
-pub(crate) fn same_device(user: &Arc<Context>, owner: &Arc<Context>, label: &str) -> Result<()> {
+/// Refuses a buffer of another device, on behalf of the public function that the error names;
+/// `role` is the argument that it was given for.
+pub(crate) fn same_device(
+    user: &Arc<Context>,
+    (owner, label): (&Arc<Context>, &str),
+    operation: &str,
+    role: impl FnOnce() -> String,
+) -> Result<()> {
     if Arc::ptr_eq(user, owner) {
         return Ok(());
     }
     Err(GpuError::WrongDevice(WrongDeviceError {
-        what: quoted(label),
+        operation: operation.to_owned(),
+        what: format!("{} ({})", quoted(label), role()),
         owner: owner.info.name.clone(),
         user: user.info.name.clone(),
         help: "use it with the Device that made it (two opens of one device are two Devices; \
@@ -60,8 +67,8 @@ pub(crate) fn copy(
     src: View<'_>,
     dst: View<'_>,
 ) -> Result<()> {
-    same_device(context, src.context, src.label)?;
-    same_device(context, dst.context, dst.label)?;
+    same_device(context, (src.context, src.label), operation, || "the source".to_owned())?;
+    same_device(context, (dst.context, dst.label), operation, || "the destination".to_owned())?;
     if src.size != dst.size {
         let count = |view: &View<'_>| view.size / view.element_size.max(1);
         return Err(GpuError::Range(RangeError {
@@ -96,14 +103,13 @@ pub(crate) fn copy(
     copy::append(context, list, [src, dst])
 }
 
-/// Appends what repeats `pattern`, the bytes of one element, over `dst`.
+/// Appends what repeats `pattern`, the bytes of one element, over `dst` of the same device.
 pub(crate) fn fill(
     context: &Arc<Context>,
     list: &mut CommandList,
     dst: View<'_>,
     pattern: &[u8],
 ) -> Result<()> {
-    same_device(context, dst.context, dst.label)?;
     let Some((memory, span)) = dst.bytes() else {
         return Ok(());
     };
@@ -158,24 +164,38 @@ fn captured(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Mem
     Ok(memory)
 }
 
-/// Appends a launch. Nothing is appended if there are no invocations.
+/// Appends a launch, on behalf of the public function that errors name. Nothing is appended if
+/// there are no invocations.
 pub(crate) fn dispatch(
     context: &Arc<Context>,
     list: &mut CommandList,
+    operation: &str,
+    kernel: &Kernel,
+    bindings: &[&dyn Binding],
+    launch: &Launch,
+) -> Result<()> {
+    append(context, list, operation, kernel, bindings, launch)
+        .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
+}
+
+fn append(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    operation: &str,
     kernel: &Kernel,
     bindings: &[&dyn Binding],
     launch: &Launch,
 ) -> Result<()> {
     let interface = kernel.interface();
-    kernel.check_device(context)?;
-    for binding in bindings {
+    kernel.check_device(context, operation)?;
+    for (nth, binding) in bindings.iter().enumerate() {
         let view = binding.view();
-        same_device(context, view.context, view.label)?;
+        same_device(context, (view.context, view.label), operation, || role(kernel, nth))?;
     }
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
-    let size = size(context, kernel, launch)?;
+    let size = size(context, operation, kernel, launch)?;
     let arguments: Vec<Argument<'_>> =
         bindings.iter().map(|given| argument(given.view())).collect();
     let Some(size) = size else {
@@ -204,7 +224,7 @@ pub(crate) fn dispatch(
     bound.extend(fold.map(|span| Bound { span, writes: false }));
     if let Some(meaning) = reports {
         let at = list.commands.len();
-        let (words, span) = list.reports.add(context, &interface.entry_point, meaning, at)?;
+        let (words, span) = list.reports.add(context, kernel, meaning, at)?;
         bound.push(Bound { span, writes: true });
         list.keep(&words);
     }
@@ -219,6 +239,15 @@ pub(crate) fn dispatch(
     Ok(())
 }
 
+/// The binding that a buffer of a launch was given for.
+fn role(kernel: &Kernel, nth: usize) -> String {
+    let interface = kernel.interface();
+    match interface.bindings.get(nth) {
+        Some(binding) => format!("{} of kernel `{}`", check::place(binding), interface.entry_point),
+        None => format!("buffer {nth} of kernel `{}`, from 0", interface.entry_point),
+    }
+}
+
 /// The checked size of a launch: known, or in memory at these bytes.
 enum Size<'a> {
     Direct(Grid),
@@ -228,6 +257,7 @@ enum Size<'a> {
 /// Checks the size of a launch. None if there is nothing to do.
 fn size<'a>(
     context: &Arc<Context>,
+    operation: &str,
     kernel: &Kernel,
     launch: &'a Launch,
 ) -> Result<Option<Size<'a>>> {
@@ -240,7 +270,7 @@ fn size<'a>(
         }
         LaunchSize::Indirect(counts) => {
             kernel.check_indirect()?;
-            let (memory, span) = counts.check(context, interface)?;
+            let (memory, span) = counts.check(context, operation, interface)?;
             Ok(Some(Size::Indirect(memory, span)))
         }
     }

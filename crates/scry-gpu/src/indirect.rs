@@ -64,9 +64,11 @@ impl CountBuffer {
     pub(crate) fn check(
         &self,
         context: &Arc<Context>,
+        operation: &str,
         interface: &Interface,
     ) -> Result<(&Arc<Memory>, Span)> {
-        encode::same_device(context, &self.context, &self.label)?;
+        let role = || "the counts of Launch::indirect".to_owned();
+        encode::same_device(context, (&self.context, &self.label), operation, role)?;
         let argument = Argument {
             label: &self.label,
             element_size: self.element_size,
@@ -134,7 +136,7 @@ pub(crate) fn prepare(
         interface,
     ));
     let kernel = context.preparer.kernel(context)?;
-    encode::dispatch(context, list, kernel, &[&source, &target], &launch)?;
+    encode::dispatch(context, list, "Launch::indirect", kernel, &[&source, &target], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Preparation;
     }

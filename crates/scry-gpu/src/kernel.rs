@@ -22,6 +22,8 @@ use crate::report::Meaning;
 pub struct Kernel {
     context: Arc<Context>,
     inner: Arc<KernelInner>,
+    /// The name of its source, for errors. Kernels of other names share the rest.
+    label: Option<Arc<str>>,
 }
 
 /// What the clones of a kernel and the cache share.
@@ -125,7 +127,8 @@ impl CompileOptions {
     }
 
     /// Names the source, such as its file: errors about it say `blur.wgsl:5:5` instead of
-    /// `wgsl:5:5`. Kernels that differ only in it are one kernel, compiled once.
+    /// `wgsl:5:5`, and errors about the kernel and its launches begin with `blur.wgsl:`. Kernels
+    /// that differ only in it are compiled once.
     ///
     /// ```
     /// use scry_gpu::{CompileOptions, Device};
@@ -135,6 +138,12 @@ impl CompileOptions {
     /// let device = Device::open("cpu")?;
     /// let error = device.compile_with("fn f() { let x = y; }", &options).unwrap_err();
     /// assert!(error.to_string().contains("blur.wgsl:1:18"));
+    ///
+    /// let source = "@group(0) @binding(0) var<storage> x: array<f32>;
+    ///     @compute @workgroup_size(64) fn blur() { _ = x[0]; }";
+    /// let blur = device.compile_with(source, &options)?;
+    /// let error = device.run(&blur, &[], 64).unwrap_err();
+    /// assert!(error.to_string().starts_with("blur.wgsl: kernel `blur`, buffers: "));
     /// # Ok(())
     /// # }
     /// ```
@@ -185,6 +194,11 @@ impl Kernel {
         Device { context: self.context.clone() }
     }
 
+    /// The name of its source, where it has one.
+    pub(crate) fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
+    }
+
     /// What the device's own parts keep: with the device it would never be dropped.
     pub(crate) fn without_device(self) -> Arc<KernelInner> {
         self.inner
@@ -192,7 +206,7 @@ impl Kernel {
 
     /// A kernel that was kept without its device.
     pub(crate) fn of_device(inner: &Arc<KernelInner>, context: &Arc<Context>) -> Self {
-        Self { context: context.clone(), inner: inner.clone() }
+        Self { context: context.clone(), inner: inner.clone(), label: None }
     }
 
     /// Compiles a source, or finds it compiled.
@@ -207,10 +221,9 @@ impl Kernel {
         let entry = entry.as_deref();
         let key = KeyRef { source, entry, overrides, checked, native: None };
         let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
-        Self::find_or_compile(context, key, build).map_err(|error| match (error, label) {
-            (GpuError::Shader(error), Some(label)) => error.with_label(label).into(),
-            (other, _) => other,
-        })
+        let kernel = Self::find_or_compile(context, key, build)
+            .map_err(|error| error.with_label(label.as_deref()))?;
+        Ok(Self { label: label.as_deref().map(Arc::from), ..kernel })
     }
 
     /// Compiles a source that is not WGSL, or finds it compiled.
@@ -247,7 +260,7 @@ impl Kernel {
             kernel
         };
         let inner = context.kernels.get_or_build(key, timed)?;
-        let kernel = Self { context: context.clone(), inner };
+        let kernel = Self { context: context.clone(), inner, label: None };
         match took {
             Some(took) => logging::compiled(&context.info, kernel.entry_point(), took),
             None => logging::found_in_memory(&context.info, kernel.entry_point()),
@@ -293,12 +306,14 @@ impl Kernel {
         }
     }
 
-    pub(crate) fn check_device(&self, context: &Arc<Context>) -> Result<()> {
+    pub(crate) fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
         if Arc::ptr_eq(&self.inner.driver, &context.driver) {
             return Ok(());
         }
+        let of = self.label.as_ref().map(|label| format!(" of {label}")).unwrap_or_default();
         Err(GpuError::WrongDevice(WrongDeviceError {
-            what: format!("kernel `{}`", self.entry_point()),
+            operation: operation.to_owned(),
+            what: format!("kernel `{}`{of}", self.entry_point()),
             owner: self.inner.driver.info().name.clone(),
             user: context.info.name.clone(),
             help: "compile it for the device that it is to run on".to_owned(),

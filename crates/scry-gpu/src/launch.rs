@@ -289,6 +289,7 @@ fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]
     for axis in 0..3 {
         let count = u128::try_from(count[axis]).map_err(|_| {
             GpuError::Argument(ArgumentError {
+                label: None,
                 kernel: interface.entry_point.clone(),
                 argument: "size of the launch".into(),
                 problem: format!("{} invocations along {}", count[axis], AXES[axis]),
@@ -396,6 +397,7 @@ pub(crate) fn too_many_natively(
 /// The error for an indirect launch of a kernel that is not WGSL.
 pub(crate) fn native_indirectly(interface: &Interface) -> GpuError {
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: interface.entry_point.clone(),
         argument: "size of the launch".into(),
         problem: "an indirect launch needs a WGSL kernel".into(),

@@ -33,6 +33,7 @@ pub mod disk_cache;
 mod driver;
 mod dtype;
 mod element;
+mod elements;
 mod encode;
 mod ending;
 mod error;
@@ -72,6 +73,7 @@ pub use dtype::{DType, ParseDTypeError};
 #[cfg(feature = "bytemuck")]
 pub use element::PodElement;
 pub use element::{Element, ElementLayout, Field};
+pub use elements::{Elements, Untyped};
 pub use error::{
     ArgumentError, Attempt, CapabilityError, DeviceLostError, DriverError, ErrorKind, GpuError,
     InterruptedError, KernelError, LanguageError, LibraryError, NoDevice, OutOfMemoryError,

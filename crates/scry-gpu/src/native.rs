@@ -353,6 +353,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
     let refuse = |argument: &str, problem: String, remedy: &str| {
         Err(GpuError::Argument(ArgumentError {
+            label: None,
             kernel: entry.to_owned(),
             argument: argument.to_owned(),
             problem,

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::binding::Sealed as _;
 use crate::command::{Command, Span};
 use crate::context::{Context, Recorded};
 use crate::driver::MemoryKind;
-use crate::element::{self, Element};
+use crate::element;
+use crate::elements::Elements;
 use crate::encode;
 use crate::error::{GpuError, RangeError, Result};
 use crate::list::{CommandList, FirstUse};
 use crate::memory::Memory;
-use crate::slice::Slice;
 use crate::ticket::{Recording, Ticket};
 
 /// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
@@ -39,28 +38,25 @@ impl<'r> ReplayInputs<'r> {
         Self { recording, bytes: Vec::new(), writes: Vec::new() }
     }
 
-    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now. Of
-    /// writes that overlap the last one counts.
+    /// Adds a write of all elements of a buffer, or of a slice of one, or of the bytes of an
+    /// untyped buffer; `data` is captured now. Of writes that overlap the last one counts.
     ///
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
     /// command of the recording uses the elements, or one overwrites some of them before they are
     /// read, as a recorded [`Batch::write`](crate::Batch::write) does. [`GpuError::WrongDevice`].
     /// The inputs are as before then.
-    pub fn write<'d, T: Element>(
-        &mut self,
-        dst: impl Into<Slice<'d, T>>,
-        data: &[T],
-    ) -> Result<&mut Self> {
-        let dst = dst.into();
-        dst.same_length("ReplayInputs::write", data.len())?;
-        let view = dst.view();
-        encode::same_device(self.recording.context(), view.context, view.label)?;
+    pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
+        const NAME: &str = "ReplayInputs::write";
+        dst.check_len(NAME, data.len())?;
+        let (view, role) = (dst.bytes(), || "the destination".to_owned());
+        let owner = (view.context, view.label);
+        encode::same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, span)) = view.bytes() {
             let refused = |problem: &str, help: &str| {
                 let (count, name) = (data.len(), encode::quoted(view.label));
                 Err(GpuError::Range(RangeError {
-                    operation: "ReplayInputs::write",
+                    operation: NAME,
                     problem: format!("the recording {problem} the {count} elements of {name}"),
                     help: help.to_owned(),
                 }))

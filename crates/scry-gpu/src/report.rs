@@ -12,6 +12,7 @@ use crate::command::{Command, Span};
 use crate::context::Context;
 use crate::driver::{MemoryId, MemoryKind, Point};
 use crate::error::{GpuError, KernelError, Result};
+use crate::kernel::Kernel;
 use crate::list::CommandList;
 use crate::memory::Memory;
 
@@ -46,6 +47,8 @@ pub(crate) struct Reports {
 #[derive(Clone)]
 struct Reporting {
     kernel: String,
+    /// The name of its source.
+    label: Option<Arc<str>>,
     meaning: Arc<Meaning>,
     /// Position in the list of commands.
     at: usize,
@@ -66,7 +69,7 @@ impl Reports {
     pub(crate) fn add(
         &mut self,
         context: &Context,
-        kernel: &str,
+        kernel: &Kernel,
         meaning: &Arc<Meaning>,
         at: usize,
     ) -> Result<(Arc<Memory>, Span)> {
@@ -79,8 +82,9 @@ impl Reports {
             memory.set_defined();
             self.blocks.push(memory);
         }
-        let meaning = meaning.clone();
-        self.launches.push(Reporting { kernel: kernel.to_owned(), meaning, at });
+        let (label, meaning) = (kernel.label().cloned(), meaning.clone());
+        let kernel = kernel.entry_point().to_owned();
+        self.launches.push(Reporting { kernel, label, meaning, at });
         let memory = self.blocks[block].clone();
         let span = Span { memory: memory.id(), offset: slot as u64 * stride, size: BYTES };
         Ok((memory, span))
@@ -174,6 +178,7 @@ impl Watch {
             all => format!("launch {number} of {all}"),
         };
         GpuError::Kernel(KernelError {
+            label: launch.label.as_deref().map(str::to_owned),
             kernel: launch.kernel.clone(),
             device: context.info.name.clone(),
             driver: context.info.driver.clone(),

@@ -289,18 +289,7 @@ impl UntypedBuffer {
     /// [`GpuError::WrongDevice`].
     pub fn copy_to(&self, dst: &Self) -> Result<()> {
         const NAME: &str = "UntypedBuffer::copy_to";
-        if !self.element.is(&dst.element) {
-            let (from, to) = (self.element.rust_name(), dst.element.rust_name());
-            return Err(GpuError::Range(RangeError {
-                operation: NAME,
-                problem: format!(
-                    "{} holds {from}, but {} holds {to}",
-                    encode::quoted(self.label()),
-                    encode::quoted(dst.label())
-                ),
-                help: "view one as the other's type (UntypedBuffer::view_as)".to_owned(),
-            }));
-        }
+        same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
         encode::copy_now(&self.bytes.context, NAME, self.view(), dst.view())
     }
 
@@ -397,7 +386,13 @@ impl UntypedBuffer {
         Ok(Buffer::over(self.bytes.clone()))
     }
 
-    fn same_size(&self, operation: &'static str, given: usize) -> Result<()> {
+    pub(crate) fn element_type(&self) -> ElementType {
+        self.element
+    }
+
+    /// Refuses data of another number of bytes, on behalf of the public function that the error
+    /// names.
+    pub(crate) fn same_size(&self, operation: &'static str, given: usize) -> Result<()> {
         if given as u64 == self.bytes.size {
             return Ok(());
         }
@@ -408,6 +403,28 @@ impl UntypedBuffer {
             help: format!("give {size} bytes, or take a slice of the buffer"),
         }))
     }
+}
+
+/// Refuses a copy between elements of two types, on behalf of the public function that the error
+/// names.
+pub(crate) fn same_elements(
+    operation: &'static str,
+    (from, from_type): (&str, &ElementType),
+    (to, to_type): (&str, &ElementType),
+) -> Result<()> {
+    if from_type.is(to_type) {
+        return Ok(());
+    }
+    let (from, to) = (encode::quoted(from), encode::quoted(to));
+    Err(GpuError::Range(RangeError {
+        operation,
+        problem: format!(
+            "{from} holds {}, but {to} holds {}",
+            from_type.rust_name(),
+            to_type.rust_name()
+        ),
+        help: "view one as the other's type (UntypedBuffer::view_as)".to_owned(),
+    }))
 }
 
 impl<T: Element> From<Buffer<T>> for UntypedBuffer {

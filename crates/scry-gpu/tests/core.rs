@@ -13,12 +13,16 @@ mod copies;
 mod deadlines;
 #[path = "core/debug.rs"]
 mod debug;
+#[path = "core/elements.rs"]
+mod elements;
 #[path = "core/failures.rs"]
 mod failures;
 #[path = "core/folding.rs"]
 mod folding;
 #[path = "core/indirect.rs"]
 mod indirect;
+#[path = "core/labels.rs"]
+mod labels;
 #[path = "core/launches.rs"]
 mod launches;
 #[path = "core/lifetimes.rs"]

@@ -37,6 +37,7 @@ pub(crate) fn overwritten_counts(
         let (begin, end) = (argument.offset.max(counts.offset), end.min(counts.end()));
         if argument.memory == Some(counts.memory) && begin < end {
             return Err(GpuError::Argument(ArgumentError {
+                label: None,
                 kernel: interface.entry_point.clone(),
                 argument: given(binding, argument),
                 problem: format!(
@@ -77,6 +78,7 @@ fn refuse(
         _ => format!("the kernel writes `{}`", second.name),
     };
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: interface.entry_point.clone(),
         argument: given(second, argument),
         problem: format!(

@@ -95,6 +95,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
             .expect("a string takes whatever is written");
     }
     Err(GpuError::Argument(ArgumentError {
+        label: None,
         kernel: interface.entry_point.clone(),
         argument: "buffers".into(),
         problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
@@ -224,6 +225,7 @@ fn refuse(
     remedy: String,
 ) -> GpuError {
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: interface.entry_point.clone(),
         argument: given(binding, argument),
         problem,

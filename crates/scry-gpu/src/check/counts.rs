@@ -14,6 +14,7 @@ use crate::error::{ArgumentError, GpuError, Result};
 pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<Span> {
     let refuse = |problem: String, help: String| {
         Err(GpuError::Argument(ArgumentError {
+            label: None,
             kernel: interface.entry_point.clone(),
             argument: named(argument),
             problem,

@@ -41,6 +41,7 @@ pub(crate) fn immediate(
 
 fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: interface.entry_point.clone(),
         argument,
         problem: mismatch.problem,

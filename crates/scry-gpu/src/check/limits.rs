@@ -22,6 +22,7 @@ pub(crate) fn kernel_limits(
     let missing = interface.features.difference(info.features);
     if !missing.is_empty() {
         return Err(GpuError::Unsupported(UnsupportedError {
+            label: None,
             kernel: interface.entry_point.clone(),
             features: missing,
             device: info.name.clone(),
@@ -56,6 +57,7 @@ impl Check<'_> {
         for axis in 0..3 {
             if size[axis] == 0 {
                 return Err(GpuError::Argument(ArgumentError {
+                    label: None,
                     kernel: self.interface.entry_point.clone(),
                     argument: "@workgroup_size".into(),
                     problem: format!("0 invocations along {}", AXES[axis]),

@@ -58,7 +58,7 @@ impl ElementType {
 }
 
 /// A binding as errors name it.
-fn place(binding: &Binding) -> String {
+pub(crate) fn place(binding: &Binding) -> String {
     format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
 }
 

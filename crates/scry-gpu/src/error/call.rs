@@ -1,12 +1,18 @@
 //! Errors whose cause is a call's arguments.
 
+use super::Label;
+use super::kernel::labelled;
+
 type StaticStr = &'static str;
 
 error_structs! {
     /// An argument of a launch does not fit the kernel, or one of a function of the kernel library
     /// does not fit the others.
-    #[error("{}; help: {help}", misfit(.kernel, .argument, .problem))]
+    #[error("{}; help: {help}", misfit(.label, .kernel, .argument, .problem))]
     ArgumentError {
+        /// Returns the name of the kernel's source, if
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
         /// Returns the entry point of the kernel, or the function that was called, such as
         /// `Kernels::matmul`.
         kernel: String,
@@ -49,9 +55,11 @@ error_structs! {
     }
 
     /// A buffer or kernel of one device was used with another.
-    #[error("{what} belongs to {owner}, but was used with {user}; help: {help}")]
+    #[error("{operation}: {what} belongs to {owner}, but was used with {user}; help: {help}")]
     WrongDeviceError {
-        /// Returns the buffer or kernel.
+        /// Returns the function that was called.
+        operation: String,
+        /// Returns the buffer or kernel, and which argument of the call it is.
         what: String,
         /// Returns the device that it belongs to.
         owner: String,
@@ -64,9 +72,9 @@ error_structs! {
 
 /// A function is named as Rust code does, and the problem is the predicate of its argument; what is
 /// said of kernels names them as such. No entry point has a `::` in its name.
-fn misfit(kernel: &str, argument: &str, problem: &str) -> String {
+fn misfit(label: &Label, kernel: &str, argument: &str, problem: &str) -> String {
     match kernel.contains("::") {
         true => format!("{kernel}: {argument} {problem}"),
-        false => format!("kernel `{kernel}`, {argument}: {problem}"),
+        false => format!("{}kernel `{kernel}`, {argument}: {problem}", labelled(label)),
     }
 }

@@ -2,15 +2,22 @@
 
 use std::time::Duration;
 
+use super::Label;
+use super::kernel::labelled;
+
 type StaticStr = &'static str;
 
 error_structs! {
     /// A kernel exceeds a limit that this driver has beyond those of its API.
     #[error(
-        "kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is {limit}; \
-         help: {help}"
+        "{}kernel `{kernel}` on {device}: {problem}; the limit of the driver, {driver}, is \
+         {limit}; help: {help}",
+        labelled(.label)
     )]
     KernelError {
+        /// Returns the name of the kernel's source, if
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
         /// Returns the entry point of the kernel.
         kernel: String,
         /// Returns the name of the device.

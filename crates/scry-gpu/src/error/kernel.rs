@@ -2,14 +2,21 @@
 
 use scry_ir::Features;
 
+use super::Label;
 use crate::native::Language;
 
 type StaticStr = &'static str;
 
 error_structs! {
     /// The kernel uses features that the device lacks.
-    #[error("kernel `{kernel}` needs {features}, which {device} does not have; help: {help}")]
+    #[error(
+        "{}kernel `{kernel}` needs {features}, which {device} does not have; help: {help}",
+        labelled(.label)
+    )]
     UnsupportedError {
+        /// Returns the name of the kernel's source, if
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
         /// Returns the entry point of the kernel.
         kernel: String,
         /// Returns the features that the kernel uses and the device lacks.
@@ -78,6 +85,11 @@ error_structs! {
         /// Returns how to install it.
         help: String,
     }
+}
+
+/// The name of a kernel's source, as it stands before the kernel.
+pub(super) fn labelled(label: &Label) -> String {
+    label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
 }
 
 /// A function as Rust code names it, or a kernel. No entry point has a `::` in its name.

@@ -18,6 +18,9 @@ pub use device::{
 pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
 pub use search::{Attempt, NoDevice};
 
+/// The name of a kernel's source.
+type Label = Option<String>;
+
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;
 
@@ -141,6 +144,23 @@ impl GpuError {
             | Self::Language(_)
             | Self::Source(_) => ErrorKind::Shader,
             _ => ErrorKind::Device,
+        }
+    }
+
+    /// The error of a kernel whose source has a name, which its text begins with.
+    pub(crate) fn with_label(self, label: Option<&str>) -> Self {
+        let Some(name) = label else { return self };
+        let label = Some(name.to_owned());
+        match self {
+            Self::Shader(error) => error.with_label(name).into(),
+            Self::Unsupported(error) => Self::Unsupported(UnsupportedError { label, ..error }),
+            Self::Argument(error) => Self::Argument(ArgumentError { label, ..error }),
+            Self::Kernel(error) => Self::Kernel(KernelError { label, ..error }),
+            Self::TooLarge(error) => {
+                let what = format!("{name}: {}", error.what);
+                Self::TooLarge(TooLargeError { what, ..error })
+            }
+            other => other,
         }
     }
 }

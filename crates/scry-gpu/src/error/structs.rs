@@ -2,7 +2,8 @@
 
 /// Declares error structs whose fields are private to the crate, each with an accessor.
 ///
-/// An accessor returns `&str` for a `String`, and a copy for any other type.
+/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label`, and a copy for other
+/// types.
 macro_rules! error_structs {
     ($(
         $(#[$attribute:meta])*
@@ -29,8 +30,10 @@ macro_rules! error_structs {
 /// The return type and the body of an accessor.
 macro_rules! accessor {
     (returns String) => { &str };
+    (returns Label) => { Option<&str> };
     (returns StaticStr) => { &'static str };
     (returns $type:ident) => { $type };
+    (Label, $field:expr) => { $field.as_deref() };
     (String, $field:expr) => { &$field };
     ($type:ident, $field:expr) => { $field };
 }

@@ -24,6 +24,7 @@ impl Call<'_> {
     /// The error for an argument of the call; `problem` is the predicate of the sentence.
     pub(super) fn refuse(self, argument: String, problem: String, help: &str) -> GpuError {
         GpuError::Argument(ArgumentError {
+            label: None,
             kernel: self.function.to_owned(),
             argument,
             problem,
@@ -69,8 +70,8 @@ pub(super) fn arguments(
     let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
     for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
         let what = named(declared, argument);
-        encode::same_device(&device.context, owners[nth], "")
-            .map_err(|error| foreign(call, what, error))?;
+        encode::same_device(&device.context, (owners[nth], ""), call.function, String::new)
+            .map_err(|error| foreign(what, error))?;
         elements(call, declared, &interface.bindings[nth], argument)?;
         length(call, declared, argument)?;
         alignment(call, device, declared, argument)?;
@@ -79,12 +80,9 @@ pub(super) fn arguments(
 }
 
 /// The error for a buffer of another device.
-fn foreign(call: Call<'_>, buffer: String, error: GpuError) -> GpuError {
+fn foreign(what: String, error: GpuError) -> GpuError {
     match error {
-        GpuError::WrongDevice(error) => {
-            let what = format!("{}: {buffer}", call.function);
-            GpuError::WrongDevice(WrongDeviceError { what, ..error })
-        }
+        GpuError::WrongDevice(error) => GpuError::WrongDevice(WrongDeviceError { what, ..error }),
         other => other,
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn without_scratch(error: GpuError) -> GpuError {
 /// The error for a step that takes a buffer which its plan does not have.
 pub(super) fn misplaced(place: Place) -> GpuError {
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: "plan".to_owned(),
         argument: "steps".to_owned(),
         problem: format!("one of them takes {place:?}, which the plan does not have"),
@@ -80,6 +81,7 @@ pub(super) fn misshapen(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
     let [x, y, z] = kernel.launch().grid;
     let [a, b, c] = cluster;
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: kernel.name(),
         argument: "grid".to_owned(),
         problem: format!(

@@ -14,7 +14,7 @@ use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::device::Device;
 use crate::encode;
-use crate::error::Result;
+use crate::error::{GpuError, Result, WrongDeviceError};
 use crate::launch::Launch;
 use crate::list::CommandList;
 use crate::native::{
@@ -25,6 +25,8 @@ use crate::native::{
 #[must_use = "nothing is computed until it is run or added to a batch"]
 pub struct Prepared<'a> {
     context: Arc<Context>,
+    /// The function that prepared it.
+    function: String,
     launches: Vec<Launched<'a>>,
 }
 
@@ -57,7 +59,7 @@ impl<'a> Prepared<'a> {
     /// As [`Device::run`](crate::Device::run).
     pub fn run(&self) -> Result<()> {
         let mut list = CommandList::default();
-        self.append(&self.context, &mut list)?;
+        self.append(&self.context, &mut list, "Prepared::run")?;
         self.context.submit_unless_empty(list)
     }
 
@@ -67,7 +69,7 @@ impl<'a> Prepared<'a> {
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;
     /// as [`Device::run`](crate::Device::run).
     pub fn add_to(&self, batch: &mut Batch) -> Result<()> {
-        batch.add(|context, list| self.append(context, list)).map(|_| ())
+        batch.add(|context, list| self.append(context, list, "Prepared::add_to")).map(|_| ())
     }
 
     /// Names of the kernels, in the order of their launches; none if there is nothing to compute.
@@ -79,20 +81,48 @@ impl<'a> Prepared<'a> {
     /// A launch of one kernel, which the core checks.
     pub(super) fn of_one(
         device: &Device,
+        function: &str,
         kernel: crate::Kernel,
         buffers: &[&'a dyn Binding],
         launch: Launch,
     ) -> Self {
         let buffers = buffers.iter().map(|buffer| Given::Argument(*buffer)).collect();
         let launches = vec![Launched { kernel, buffers, launch }];
-        Self { context: Arc::clone(&device.context), launches }
+        Self { context: Arc::clone(&device.context), function: function.to_owned(), launches }
     }
 
-    fn append(&self, context: &Arc<Context>, list: &mut CommandList) -> Result<()> {
+    fn append(
+        &self,
+        context: &Arc<Context>,
+        list: &mut CommandList,
+        operation: &str,
+    ) -> Result<()> {
+        self.check_device(context, operation)?;
         self.launches.iter().try_for_each(|launched| {
             let bindings: Vec<_> = launched.buffers.iter().map(Given::binding).collect();
-            encode::dispatch(context, list, &launched.kernel, &bindings, &launched.launch)
+            encode::dispatch(
+                context,
+                list,
+                operation,
+                &launched.kernel,
+                &bindings,
+                &launched.launch,
+            )
         })
+    }
+
+    /// Refuses a batch of another device.
+    fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
+        if Arc::ptr_eq(context, &self.context) {
+            return Ok(());
+        }
+        Err(GpuError::WrongDevice(WrongDeviceError {
+            operation: operation.to_owned(),
+            what: format!("what {} prepared", self.function),
+            owner: self.context.info.name.clone(),
+            user: context.info.name.clone(),
+            help: "add it to a batch of the Device that it was prepared for".to_owned(),
+        }))
     }
 
     /// Compiles the kernels of a plan whose buffers were checked.
@@ -101,6 +131,7 @@ impl<'a> Prepared<'a> {
     /// As [`Kernels::prepare`].
     pub(super) unsafe fn new(
         kernels: &Kernels,
+        function: &str,
         plan: &Plan,
         origin: Origin,
         buffers: &[&'a dyn Binding],
@@ -112,7 +143,8 @@ impl<'a> Prepared<'a> {
         // SAFETY: the caller's.
         let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
         let context = Arc::clone(&kernels.shared.device.context);
-        Ok(Self { context, launches: launches.collect::<Result<_>>()? })
+        let function = function.to_owned();
+        Ok(Self { context, function, launches: launches.collect::<Result<_>>()? })
     }
 }
 

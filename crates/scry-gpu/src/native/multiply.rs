@@ -10,13 +10,13 @@ use scry_ir::ScalarKind;
 
 use super::{Language, NativeBinding, NativeInterface, NativeSpec};
 use crate::batch::Batch;
-use crate::binding::Sealed as _;
+use crate::binding::{Sealed as _, View};
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::device::Device;
 use crate::element::{Element, ElementLayout};
 use crate::encode;
-use crate::error::{GpuError, RangeError, Result, TooLargeError};
+use crate::error::{ArgumentError, GpuError, LanguageError, RangeError, Result, TooLargeError};
 use crate::kernel::Kernel;
 use crate::launch::{Count, Launch};
 use crate::list::CommandList;
@@ -79,6 +79,8 @@ fn exact<T: Factor>() -> Routine {
 
 /// Three matrices, and the numbers of rows of the first, of columns of the second, and between.
 struct Matrices<'a, T> {
+    /// The public function that errors name.
+    operation: &'static str,
     a: &'a Buffer<T>,
     b: &'a Buffer<T>,
     c: &'a Buffer<T>,
@@ -123,7 +125,8 @@ impl Device {
         k: impl Count,
     ) -> Result<()> {
         let sizes = [m.count(), n.count(), k.count()];
-        self.multiply(exact::<T>(), &Matrices { a, b, c, sizes })
+        let operation = "Device::cublas_matmul";
+        self.multiply(exact::<T>(), &Matrices { operation, a, b, c, sizes })
     }
 
     /// [`Device::cublas_matmul`] with tensor cores, which look at 10 bits of each factor's fraction
@@ -141,7 +144,8 @@ impl Device {
         k: impl Count,
     ) -> Result<()> {
         let sizes = [m.count(), n.count(), k.count()];
-        self.multiply(Routine::Tf32, &Matrices { a, b, c, sizes })
+        let operation = "Device::cublas_matmul_tf32";
+        self.multiply(Routine::Tf32, &Matrices { operation, a, b, c, sizes })
     }
 
     fn multiply<T: Factor>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
@@ -167,7 +171,8 @@ impl Batch {
         k: impl Count,
     ) -> Result<&mut Self> {
         let sizes = [m.count(), n.count(), k.count()];
-        let matrices = Matrices { a, b, c, sizes };
+        let operation = "Batch::cublas_matmul";
+        let matrices = Matrices { operation, a, b, c, sizes };
         self.add(|context, list| append(context, list, exact::<T>(), &matrices))
     }
 }
@@ -179,24 +184,75 @@ fn append<T: Factor>(
     routine: Routine,
     matrices: &Matrices<'_, T>,
 ) -> Result<()> {
-    let Matrices { a, b, c, sizes: [m, n, k] } = *matrices;
-    for buffer in [a, b, c] {
-        encode::same_device(context, &buffer.bytes.context, buffer.label())?;
+    let Matrices { operation, a, b, c, sizes: [m, n, k] } = *matrices;
+    for (name, buffer) in [("a", a), ("b", b), ("c", c)] {
+        let owner = (&buffer.bytes.context, buffer.label());
+        encode::same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
-    let [m, n, k] = sizes.map(|(name, size)| self::size(context, routine, name, size));
+    let [m, n, k] = sizes.map(|(name, size)| self::size(context, operation, name, size));
     let (m, n, k) = (m?, n?, k?);
-    let (kernel, launch) = product(context, routine, [m, n, k])?;
-    let a = matrix(a, ("a", "m × k"), m, k)?;
-    let b = matrix(b, ("b", "k × n"), k, n)?;
-    let c = matrix(c, ("c", "m × n"), m, n)?;
+    let found = product(context, routine, [m, n, k]);
+    let (kernel, launch) = found.map_err(|error| named(operation, error))?;
+    let a = matrix(a, operation, ("a", "m × k"), m, k)?;
+    let b = matrix(b, operation, ("b", "k × n"), k, n)?;
+    let c = matrix(c, operation, ("c", "m × n"), m, n)?;
     if m == 0 || n == 0 {
         return Ok(());
     }
     if k == 0 {
         return encode::fill(context, list, c.view(), &[0; 8][..size_of::<T>()]);
     }
-    encode::dispatch(context, list, &kernel, &[&a, &b, &c], &launch)
+    let views = [("a", a.view()), ("b", b.view()), ("c", c.view())];
+    views.iter().try_for_each(|view| aligned(context, operation, view))?;
+    views[..2].iter().try_for_each(|view| apart(operation, view, &views[2].1))?;
+    encode::dispatch(context, list, operation, &kernel, &[&a, &b, &c], &launch)
+}
+
+/// The error for a device without cuBLAS, on behalf of the public function.
+fn named(operation: &str, error: GpuError) -> GpuError {
+    match error {
+        GpuError::Language(error) => {
+            let kernel = operation.to_owned();
+            GpuError::Language(LanguageError { kernel, ..error })
+        }
+        other => other,
+    }
+}
+
+/// Refuses a matrix whose address the device cannot bind.
+fn aligned(context: &Context, operation: &str, (name, view): &(&str, View<'_>)) -> Result<()> {
+    let multiple = context.info.binding_alignment.max(1);
+    if view.offset.is_multiple_of(multiple) {
+        return Ok(());
+    }
+    Err(GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: operation.to_owned(),
+        argument: format!("`{name}`"),
+        problem: format!(
+            "begins at byte {} of its memory, but matrices must begin at multiples of {multiple} \
+             bytes",
+            view.offset
+        ),
+        help: "copy the slice to a buffer of its own, or pad the data".to_owned(),
+    }))
+}
+
+/// Refuses a factor that shares bytes with the result.
+fn apart(operation: &str, (name, factor): &(&str, View<'_>), c: &View<'_>) -> Result<()> {
+    let (Some((_, factor)), Some((_, c))) = (factor.bytes(), c.bytes()) else { return Ok(()) };
+    let (begin, end) = (factor.offset.max(c.offset), factor.end().min(c.end()));
+    if factor.memory != c.memory || begin >= end {
+        return Ok(());
+    }
+    Err(GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: operation.to_owned(),
+        argument: "`c`".to_owned(),
+        problem: format!("is written, but shares bytes {begin}..{end} of its memory with `{name}`"),
+        help: "pass buffers or slices that do not overlap".to_owned(),
+    }))
 }
 
 /// A routine, and its launch for a product of these sizes.
@@ -227,12 +283,12 @@ fn kernel(context: &Arc<Context>, routine: Routine) -> Result<Kernel> {
 }
 
 /// A number of rows or columns, as cuBLAS takes it.
-fn size(context: &Context, routine: Routine, name: &str, size: i128) -> Result<u32> {
+fn size(context: &Context, operation: &str, name: &str, size: i128) -> Result<u32> {
     const MOST: u32 = i32::MAX as u32;
     match u32::try_from(size) {
         Ok(size) if size <= MOST => Ok(size),
         _ => Err(GpuError::TooLarge(TooLargeError {
-            what: format!("{name} of {}", routine.name()),
+            what: format!("{operation}: `{name}`"),
             requested: size.to_string(),
             device: context.info.name.clone(),
             limit: format!("{MOST}, and no less than 0"),
@@ -245,6 +301,7 @@ fn size(context: &Context, routine: Routine, name: &str, size: i128) -> Result<u
 /// The elements of a matrix; an error if the buffer has fewer.
 fn matrix<'a, T: Factor>(
     buffer: &'a Buffer<T>,
+    operation: &'static str,
     (name, shape): (&str, &str),
     rows: u32,
     columns: u32,
@@ -253,7 +310,7 @@ fn matrix<'a, T: Factor>(
     let fits = usize::try_from(count).ok().filter(|count| *count <= buffer.len());
     let Some(count) = fits else {
         return Err(GpuError::Range(RangeError {
-            operation: "cublas_matmul",
+            operation,
             problem: format!(
                 "`{name}` is {shape} = {rows} × {columns} = {count} elements, but {} has {}",
                 encode::quoted(buffer.label()),

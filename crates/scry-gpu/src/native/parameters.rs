@@ -88,6 +88,7 @@ pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let Some(listed) = interface.listed() else { return Ok(()) };
     let refuse = |problem: String, remedy: &str| {
         Err(GpuError::Argument(ArgumentError {
+            label: None,
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem,
@@ -126,6 +127,7 @@ pub(crate) fn check_maps(
         let checked = map.and_then(|map| map.check(sizes[binding], writes));
         checked.map_err(|problem| {
             GpuError::Argument(ArgumentError {
+                label: None,
                 kernel: kernel.to_owned(),
                 argument: format!("tensor map at parameter {index}, of binding {binding}"),
                 problem,

@@ -284,11 +284,54 @@ mod products {
         let (a, b) = (gpu.alloc::<f16>(4).unwrap(), gpu.alloc::<f16>(4).unwrap());
         gpu.cublas_matmul(&a, &a, &b, 2, 2, 2).unwrap();
         let error = gpu.cublas_matmul(&a, &b, &a, 2, 2, 2).unwrap_err();
-        assert!(error.to_string().contains("the kernel writes `c`"), "{error}");
+        assert_eq!(
+            error.to_string(),
+            "Device::cublas_matmul: `c` is written, but shares bytes 0..8 of its memory with `a`; \
+             help: pass buffers or slices that do not overlap"
+        );
         let other = null();
         let c = other.alloc::<f16>(4).unwrap();
         let error = gpu.cublas_matmul(&a, &b, &c, 2, 2, 2).unwrap_err();
-        assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("Device::cublas_matmul: the buffer (`c`) belongs to "), "{text}");
+    }
+
+    #[test]
+    fn refusals_name_the_function_and_its_parameters() {
+        let gpu = null();
+        let named = |name: &str| gpu.upload(&[1.0f32; 6]).unwrap().with_label(name);
+        let (x, y, z) = (named("x"), named("y"), named("z"));
+        let unaligned = z.slice(1..).unwrap().to_owned_slice();
+        let texts = [
+            gpu.cublas_matmul(&x, &y, &z, 2, 3, 4),
+            gpu.cublas_matmul_tf32(&x, &y, &z, 2, -3, 3),
+            gpu.cublas_matmul_tf32(&x, &y, &unaligned, 2, 2, 3),
+            gpu.batch().cublas_matmul(&x, &y, &z, 4, 2, 1).map(|_| ()),
+        ]
+        .map(|refused| refused.unwrap_err().to_string());
+        let order = "give m, n and k in this order: the rows of c, its columns, and what a and b \
+                     have in common";
+        assert_eq!(
+            texts,
+            [
+                format!(
+                    "Device::cublas_matmul: `a` is m × k = 2 × 4 = 8 elements, but buffer `x` has \
+                     6; help: {order}"
+                ),
+                "Device::cublas_matmul_tf32: `n` is -3, but null device takes at most 2147483647, \
+                 and no less than 0 (rows or columns of a matrix); help: multiply parts of the \
+                 matrices, one after the other"
+                    .to_owned(),
+                "Device::cublas_matmul_tf32: `c` begins at byte 4 of its memory, but matrices must \
+                 begin at multiples of 16 bytes; help: copy the slice to a buffer of its own, or \
+                 pad the data"
+                    .to_owned(),
+                format!(
+                    "Batch::cublas_matmul: `c` is m × n = 4 × 2 = 8 elements, but buffer `z` has \
+                     6; help: {order}"
+                ),
+            ]
+        );
     }
 
     #[test]
@@ -330,7 +373,9 @@ mod products {
         let a = gpu.alloc::<f32>(1).unwrap();
         let b = gpu.alloc::<f32>(1).unwrap();
         let error = gpu.cublas_matmul(&a, &a, &b, 1, 1, 1).unwrap_err();
-        assert!(error.to_string().contains("open a CUDA device"), "{error}");
+        let text = error.to_string();
+        assert!(text.starts_with("Device::cublas_matmul: its kernels are written in "), "{text}");
+        assert!(text.contains("open a CUDA device"), "{text}");
     }
 
     #[test]

@@ -46,6 +46,7 @@ mod tests {
 
     fn lacking(features: scry_ir::Features) -> GpuError {
         GpuError::Unsupported(UnsupportedError {
+            label: None,
             kernel: "main".into(),
             features,
             device: "a GPU".into(),

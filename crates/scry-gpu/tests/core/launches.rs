@@ -39,11 +39,66 @@ fn kernels_and_buffers_of_another_device_are_refused() {
     let kernel = other.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let error = gpu.run(&kernel, &[&a, &b], 8).unwrap_err();
-    assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
+    assert_eq!(
+        error.to_string(),
+        "Device::run: kernel `step` belongs to null device, but was used with null device; help: \
+         compile it for the device that it is to run on"
+    );
     let kernel = gpu.compile(STEP).unwrap();
-    let foreign = other.alloc::<u32>(8).unwrap();
+    let foreign = other.alloc::<u32>(8).unwrap().with_label("theirs");
+    let refused = |what: &str| {
+        format!(
+            "{what} belongs to null device, but was used with null device; help: use it with the \
+             Device that made it (two opens of one device are two Devices; clone the Device \
+             instead), or download and upload it"
+        )
+    };
+    let binding = "buffer `theirs` (`output` at @group(0) @binding(1) of kernel `step`)";
     let error = gpu.run(&kernel, &[&a, &foreign], 8).unwrap_err();
-    assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
+    assert_eq!(error.to_string(), refused(&format!("Device::run: {binding}")));
+    let GpuError::WrongDevice(parts) = &error else { panic!("{error}") };
+    assert_eq!((parts.operation(), parts.what()), ("Device::run", binding));
+    let mut batch = gpu.batch();
+    let error = batch.run(&kernel, &[&a, &foreign], 8).unwrap_err();
+    assert_eq!(error.to_string(), refused(&format!("Batch::run: {binding}")));
+    let bound = kernel.bind().set("input", &a).set("output", &foreign);
+    let error = bound.run(8).unwrap_err();
+    assert_eq!(error.to_string(), refused(&format!("BoundKernel::run: {binding}")));
+    let error = batch.run_bound(&bound, 8).unwrap_err();
+    assert_eq!(error.to_string(), refused(&format!("Batch::run_bound: {binding}")));
+    let counts = gpu.run_configured(&kernel, &[&a, &b], Launch::indirect(&foreign)).unwrap_err();
+    let what = "Device::run: buffer `theirs` (the counts of Launch::indirect)";
+    assert_eq!(counts.to_string(), refused(what));
+}
+
+#[test]
+fn transfers_of_another_device_name_the_function() {
+    let (gpu, other) = (null(), null());
+    let (ours, theirs) = (gpu.alloc::<u32>(8).unwrap(), other.alloc::<u32>(8).unwrap());
+    let mut batch = gpu.batch();
+    let said = |refused: Result<(), GpuError>| {
+        let error = refused.unwrap_err().to_string();
+        error.split(" belongs to ").next().unwrap_or_default().to_owned()
+    };
+    let found = [
+        said(batch.copy(&theirs, &ours).map(|_| ())),
+        said(batch.copy(&ours, &theirs).map(|_| ())),
+        said(batch.fill(&theirs, 1).map(|_| ())),
+        said(batch.write(&theirs, &[1; 8]).map(|_| ())),
+        said(batch.download(&theirs).map(|_| ())),
+        said(ours.copy_to(&theirs)),
+        said(gpu.copy_buffer(&theirs, &ours)),
+    ];
+    let expected = [
+        "Batch::copy: the buffer (the source)",
+        "Batch::copy: the buffer (the destination)",
+        "Batch::fill: the buffer (the destination)",
+        "Batch::write: the buffer (the destination)",
+        "Batch::download: the buffer (the source)",
+        "Buffer::copy_to: the buffer (the destination)",
+        "Device::copy_buffer: the buffer (the source)",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

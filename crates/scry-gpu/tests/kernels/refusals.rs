@@ -75,6 +75,9 @@ fn another_devices_buffers_and_batches_are_refused() {
     let prepared = succeed(prepared(&one, &plan, &[&here, &x]));
     let error = prepared.add_to(&mut other.device().batch()).unwrap_err();
     assert!(matches!(error, GpuError::WrongDevice(_)), "{error}");
+    let text = error.to_string();
+    let expected = "Prepared::add_to: what Kernels::prepare of `own` prepared belongs to ";
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]
@@ -214,7 +217,10 @@ mod texts {
     use std::fs;
 
     use scry_gpu::Buffer;
-    use scry_gpu::cuda::kernels::{Attention, BlockFormat, Gemm, Layout, Order, Prepared, PtxType};
+    use scry_gpu::cuda::kernels::{
+        Attention, BlockFormat, Engine, Gemm, Layout, Norm, NormKind, Order, Prepared, PtxType,
+        Rows,
+    };
 
     use super::*;
     use crate::support::root;
@@ -254,6 +260,14 @@ mod texts {
             "rms_norm with its weight as result",
             kernels.rms_norm(&x, Some(&y), &y, [3, 4], 1e-5),
         );
+        let norm = Norm { kind: NormKind::RmsWeight, epsilon: 1e-5 };
+        let of = |count, length| Rows { count, length, element: PtxType::F32 };
+        rows("norm of too many rows", kernels.norm(norm, of(4, 4), &[&x, &w, &y]));
+        rows("norm without its weight", kernels.norm(norm, of(3, 4), &[&x, &y]));
+        rows("norm of another type", kernels.norm(norm, of(3, 4), &[&x, &halves, &y]));
+        rows("norm in place", kernels.norm(norm, of(3, 4), &[&x, &w, &x]));
+        let tail = succeed(x.slice(1..)).to_owned_slice();
+        rows("norm of an unaligned slice", kernels.norm(norm, of(2, 4), &[&tail, &w, &y]));
         lines
     }
 
@@ -271,6 +285,15 @@ mod texts {
         attention("attention of long rows", wide, &[x, y, w, w]);
         let ungrouped = Attention { heads: 3, kv_heads: 2, ..fits };
         attention("attention of heads that are in no groups", ungrouped, &[x, y, w, w]);
+        let mut simple = |what, of: Attention, buffers: &[&dyn Binding]| {
+            said(lines, what, kernels.simple_attention(&of, buffers));
+        };
+        simple("simple_attention in place", fits, &[x, y, w, x]);
+        simple("simple_attention of short keys", Attention { keys: 4, ..fits }, &[x, y, w, w]);
+        simple("simple_attention of too few buffers", fits, &[x, y, w]);
+        let tail = succeed(x.slice(1..)).to_owned_slice();
+        let one = Attention::new([1, 1], 1, 1, 4, PtxType::F32);
+        simple("simple_attention of an unaligned slice", one, &[&tail, y, w, x]);
     }
 
     fn quantized(kernels: &Kernels, [x, y]: [&Buffer<f32>; 2], lines: &mut Vec<String>) {
@@ -297,6 +320,16 @@ mod texts {
         product("matmul of a short factor", kernels.matmul(x, y, w, 3, 4, 5));
         product("matmul of no size", kernels.matmul(x, y, w, 3, -4, 3));
         product("matmul into a factor", kernels.matmul(x, y, x, 3, 3, 3));
+        let tail = succeed(x.slice(1..)).to_owned_slice();
+        product("matmul of an unaligned slice", kernels.matmul(&tail, y, w, 3, 3, 3));
+        let by = |a, b, out, sizes: [i64; 3]| {
+            let [m, n, k] = sizes;
+            kernels.matmul_by(Engine::Cublas, a, b, out, m, n, k)
+        };
+        product("matmul_by cuBLAS of a short factor", by(x, y, w, [3, 4, 5]));
+        product("matmul_by cuBLAS of no size", by(x, y, w, [3, 4, -1]));
+        product("matmul_by cuBLAS into a factor", by(x, y, x, [3, 3, 3]));
+        product("matmul_by cuBLAS of an unaligned slice", by(&tail, y, w, [3, 3, 3]));
         let huge = kernels.matmul(x, y, w, 1i64 << 40, 1i64 << 40, 1i64 << 40);
         product("matmul of sizes beyond all buffers", huge);
         let of_halves = Gemm::new(3, 3, 3, PtxType::Bf16);

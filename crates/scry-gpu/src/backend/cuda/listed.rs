@@ -90,6 +90,7 @@ pub(super) fn check(
     let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
     match taken.map(sizes) {
         Some(taken) if taken != declared => Err(GpuError::Argument(ArgumentError {
+            label: None,
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem: format!(

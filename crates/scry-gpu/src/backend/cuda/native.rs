@@ -157,6 +157,7 @@ fn fits(taken: usize, declared: usize) -> bool {
 
 fn misdeclared(entry: &str, interface: &NativeInterface, taken: usize) -> GpuError {
     GpuError::Argument(ArgumentError {
+        label: None,
         kernel: entry.to_owned(),
         argument: "parameters".to_owned(),
         problem: format!(

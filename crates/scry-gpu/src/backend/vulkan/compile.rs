@@ -117,6 +117,7 @@ fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
 
 fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
     GpuError::Kernel(KernelError {
+        label: None,
         kernel: program.interface().entry_point.clone(),
         device: gpu.info.name.clone(),
         driver: gpu.info.driver.clone(),

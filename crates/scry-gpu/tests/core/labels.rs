@@ -1,0 +1,86 @@
+//! `CompileOptions::label` stands before every error about the kernel.
+
+use scry_gpu::testing::{null_info, observed, reporting};
+use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
+
+use super::{STEP, null};
+
+fn labelled(gpu: &Device, source: &str) -> Result<Kernel> {
+    gpu.compile_with(source, &CompileOptions::new().label("blur.wgsl"))
+}
+
+/// Whether the error of a labelled kernel begins with the label, and that of another does not.
+#[track_caller]
+fn begins_with_label<T>(expected: &str, outcome: impl Fn(Option<&'static str>) -> Result<T>) {
+    let said = |label| outcome(label).map(|_| ()).unwrap_err().to_string();
+    let labelled = said(Some("blur.wgsl"));
+    assert!(labelled.starts_with(&format!("blur.wgsl: {expected}")), "{labelled}");
+    assert_eq!(said(None), labelled["blur.wgsl: ".len()..], "without a label");
+}
+
+fn compiled(gpu: &Device, source: &str, label: Option<&str>) -> Result<Kernel> {
+    let label = label.map(str::to_owned);
+    gpu.compile_with(source, &CompileOptions { label, ..CompileOptions::new() })
+}
+
+#[test]
+fn what_a_device_lacks_names_the_source() {
+    let mut info = null_info();
+    info.features = info.features.difference(Features::F64);
+    let (gpu, _log) = observed(info);
+    let double = "@compute @workgroup_size(1) fn wide() { var x: f64 = 1.0lf; x = x + x; }";
+    begins_with_label("kernel `wide` needs ", |label| compiled(&gpu, double, label));
+    let large = "@compute @workgroup_size(16384) fn large() {}";
+    begins_with_label("kernel `large`, @workgroup_size", |label| compiled(&gpu, large, label));
+}
+
+#[test]
+fn launches_name_the_source() {
+    let gpu = null();
+    let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let kernel = |label| compiled(&gpu, STEP, label).unwrap();
+    begins_with_label("kernel `step`, buffers: ", |label| gpu.run(&kernel(label), &[&a], 8));
+    begins_with_label("kernel `step`, `output` at @group(0) @binding(1): ", |label| {
+        gpu.run(&kernel(label), &[&a, &a], 8)
+    });
+    begins_with_label("kernel `step`, size of the launch: ", |label| {
+        gpu.run(&kernel(label), &[&a, &b], -1)
+    });
+    begins_with_label("the launch of kernel `step`", |label| {
+        gpu.run_configured(&kernel(label), &[&a, &b], Launch::workgroups([u32::MAX, 1, 1]))
+    });
+    begins_with_label("kernel `step`, buffers: ", |label| {
+        gpu.batch().run(&kernel(label), &[], 8).map(|_| ())
+    });
+    begins_with_label("kernel `step`, `input`: ", |label| kernel(label).bind().run(8));
+}
+
+#[test]
+fn the_source_of_another_devices_kernel_is_named() {
+    let kernel = labelled(&null(), STEP).unwrap();
+    let error = null().run(&kernel, &[], 8).unwrap_err().to_string();
+    assert!(error.starts_with("Device::run: kernel `step` of blur.wgsl belongs to "), "{error}");
+}
+
+#[test]
+fn a_launch_that_reports_names_the_source() {
+    begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
+        let (gpu, _log) = reporting(null_info(), &[0]);
+        let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
+        gpu.run(&compiled(&gpu, STEP, label).unwrap(), &[&a, &b], 64).unwrap();
+        b.download()
+    });
+}
+
+/// The memory cache returns one kernel for both; each handle keeps its own label.
+#[test]
+fn kernels_that_differ_in_the_label_keep_their_own() {
+    let gpu = null();
+    let plain = gpu.compile(STEP).unwrap();
+    let blur = labelled(&gpu, STEP).unwrap();
+    let other = gpu.compile_with(STEP, &CompileOptions::new().label("other.wgsl")).unwrap();
+    let said = |kernel: &Kernel| gpu.run(kernel, &[], 8).unwrap_err().to_string();
+    assert!(said(&plain).starts_with("kernel `step`, "), "{}", said(&plain));
+    assert!(said(&blur.clone()).starts_with("blur.wgsl: kernel `step`, "), "{}", said(&blur));
+    assert!(said(&other).starts_with("other.wgsl: kernel `step`, "), "{}", said(&other));
+}
