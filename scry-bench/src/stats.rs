@@ -1,4 +1,4 @@
-//! Repeated measurements, taken in turns.
+//! Repeated, interleaved measurements.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::peer::Peer;
 
-/// Turns that are not measured.
+/// Rounds that are not measured.
 const WARM_UP: usize = 3;
 
 /// The middle of many measurements, and how far the rest strays.
@@ -39,8 +39,8 @@ impl Summary {
     }
 }
 
-/// Lets all peers do the same in turns: one measurement of each, then the next of each. `once`
-/// gives what it measured, in seconds, or `None` where a peer has no such call.
+/// Interleaves the measurements of all peers: one of each, then the next of each. `once` returns
+/// its measurement, in seconds, or `None` where a peer has no such call.
 pub fn in_turns(
     peers: &mut [Box<dyn Peer>],
     samples: usize,
@@ -65,7 +65,7 @@ pub fn thread_time() -> Duration {
     Duration::try_from(now).expect("a thread has not used less than no time")
 }
 
-/// Time so far: where the system tells nothing of threads the clock on the wall has to do.
+/// CPU time of the thread so far; wall-clock time where the system does not report it.
 #[cfg(not(unix))]
 pub fn thread_time() -> Duration {
     static START: std::sync::LazyLock<std::time::Instant> =

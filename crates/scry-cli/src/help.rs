@@ -1,4 +1,4 @@
-//! Texts of `--help`: for each command its examples, and what is to know beyond its options.
+//! Texts of `--help`: examples and notes of each command.
 
 /// The order of a help text: what the command does, examples, usage, options, notes.
 pub const TEMPLATE: &str =

@@ -43,7 +43,7 @@ pub enum Failure {
     Work(String),
     /// A shader is refused.
     Shader(Box<Refusal>),
-    /// Whoever reads standard output has gone: nothing is left to say.
+    /// The reader of standard output has closed it.
     Unread,
 }
 
@@ -139,7 +139,7 @@ impl From<GpuError> for Failure {
             return Self::Work(text.strip_prefix("error: ").unwrap_or(&text).to_owned());
         }
         match error.kind() {
-            // Larger than the device takes is the device's matter, not a slip on the command line.
+            // A limit of the device is no error of the command line.
             ErrorKind::Usage if !matches!(error, GpuError::TooLarge(_)) => {
                 Self::Usage(error.to_string())
             }
@@ -190,7 +190,7 @@ fn kind_name(kind: &ShaderErrorKind) -> &'static str {
     }
 }
 
-/// Prints the end of a command and gives its exit code.
+/// Prints the result of a command and returns its exit code.
 pub fn finish(command: &str, as_json: bool, outcome: Result<Report, Failure>) -> ExitCode {
     let code = match &outcome {
         Ok(report) => u8::from(!report.ok),
@@ -257,8 +257,8 @@ fn write_to(mut out: impl Write, bytes: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Text that others wrote, such as a driver or a process: control characters are shown by their
-/// escapes, and it has at most 2000 characters.
+/// Text of a driver or of another process: control characters are escaped, and it is truncated to
+/// 2000 characters.
 pub fn printable(text: &str) -> String {
     const MOST: usize = 2000;
     let mut shown = String::new();
@@ -329,8 +329,8 @@ mod tests {
         assert_eq!(printable(&"x".repeat(3000)).chars().count(), 2001);
     }
 
-    /// The hook of a process is for all its threads, so the panic happens in a process of its own:
-    /// this very test, told so by a variable.
+    /// A panic hook applies to all threads, so the panic happens in a child process, which runs
+    /// this test with an environment variable.
     #[test]
     fn a_defect_is_reported_without_panic_text() {
         const INSIDE: &str = "SCRY_TEST_DEFECT";

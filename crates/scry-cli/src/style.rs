@@ -36,7 +36,7 @@ fn line(line: &str) -> String {
         Some((heading, style)) => format!("{}{}", styled(heading, *style), &line[heading.len()..]),
         None => line.to_owned(),
     };
-    // The remedy stands at the end of a message.
+    // The help is at the end of a message.
     painted.replace("; help: ", &format!("; {} ", styled("help:", NOTE)))
 }
 

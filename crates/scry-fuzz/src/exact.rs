@@ -22,7 +22,7 @@ pub(crate) enum Rule {
     Largest,
     /// A sum or difference of two.
     Sum,
-    /// A sum of so many products of two.
+    /// A sum of this number of products of two.
     Products(i32),
     /// `a * b + c`.
     Fma,
@@ -32,7 +32,7 @@ pub(crate) enum Rule {
     Whole,
     /// A fractional part.
     Fraction,
-    /// The significand that `frexp` gives.
+    /// The significand that `frexp` returns.
     Significand,
     /// Multiplied by `2^n`.
     Scale(i32),

@@ -54,8 +54,8 @@ impl Features {
     /// All of them.
     pub const ALL: Self = Self { f16: true, f64: true, i64: true, i16: true };
 
-    /// Those of the features that the kernel of a seed is to use: every other kernel has none, so
-    /// that differences which have nothing to do with them show in plain kernels.
+    /// The subset of the features for the kernel of a seed: every other kernel has none, so that
+    /// differences without a relation to them appear in plain kernels.
     #[must_use]
     pub fn for_seed(self, seed: u64) -> Self {
         match seed % 4 {
@@ -66,7 +66,7 @@ impl Features {
     }
 }
 
-/// A kernel as text, and all that it takes to run it.
+/// A kernel as text, with its data and its launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     /// The seed that it was drawn from.

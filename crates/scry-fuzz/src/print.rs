@@ -137,7 +137,7 @@ fn entry_point(kernel: &Kernel) -> String {
     )
 }
 
-/// The numbers of invocations whose elements are an invocation's own: each has exactly one owner.
+/// Permutations of invocations: each element has exactly one owner.
 fn owners(body: &str, lanes: u32) -> String {
     let mut text = String::new();
     let found = words(body);

@@ -36,7 +36,7 @@ enum Change {
     Remove,
     /// One of the blocks in it stands in its place, by number.
     Unwrap(usize),
-    /// A loop turns once.
+    /// A loop executes one iteration.
     OneRound,
 }
 
@@ -53,7 +53,7 @@ const CHANGES: [Change; 8] = [
 ];
 
 impl Search<'_> {
-    /// Takes the candidate if it is another kernel that still fails.
+    /// Accepts the candidate if it is another kernel that still fails.
     fn try_out(&mut self, candidate: Kernel) -> bool {
         if self.left == 0 || candidate == self.best || !walk::is_exact(&candidate) {
             return false;

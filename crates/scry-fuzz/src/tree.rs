@@ -55,7 +55,7 @@ pub(crate) enum Access {
     Member(usize),
     /// Component of a vector.
     Component(usize),
-    /// Element of so many, at an index.
+    /// Element of an array of this length, at an index.
     Index(Box<Expr>, usize, Within),
     /// Element of a runtime-sized array, at an index.
     Runtime(Box<Expr>, Within),
@@ -72,7 +72,7 @@ pub(crate) enum Within {
     Itself,
 }
 
-/// Statements that are executed in turn.
+/// Statements in order of execution.
 pub(crate) type Block = Vec<Stmt>;
 
 /// How a loop is written. Each counts its rounds and ends after a fixed number of them.
@@ -160,16 +160,16 @@ pub(crate) enum Stmt {
 /// A function other than the entry point.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Function {
-    /// Types behind the pointers that it takes first.
+    /// Pointee types of its pointer parameters, which are the first.
     pub pointers: Vec<Type>,
-    /// Types of the values that it takes.
+    /// Types of its value parameters.
     pub parameters: Vec<Type>,
     /// Type of its result.
     pub result: Type,
     pub body: Block,
     /// True if it changes nothing outside itself.
     pub pure: bool,
-    /// Rounds of loops, in all, that a call may take.
+    /// Loop iterations, in all, of a call.
     pub weight: usize,
 }
 

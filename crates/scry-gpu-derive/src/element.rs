@@ -5,7 +5,10 @@ use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Data, DeriveInput, Error, Fields, Index, Member, Result, Token};
 
-/// Writes the implementation, or says why there can be none.
+/// Generates the implementation.
+///
+/// # Errors
+/// Why the type cannot be an element.
 pub(crate) fn implement(input: &DeriveInput) -> Result<TokenStream> {
     let fields = fields(input)?;
     check_generics(input)?;
@@ -108,8 +111,8 @@ fn write(input: &DeriveInput, fields: &Fields) -> TokenStream {
             const _: () = { #(#bounds)* };
             #assertion
 
-            // SAFETY: a structure without padding, as asserted above, whose fields, and so whose
-            // bytes, are all elements'; `repr(C)`, and each field is named with its own offset.
+            // SAFETY: a `repr(C)` structure without padding, as asserted above; each field is an
+            // element, so all bytes are, and is listed with its own offset.
             unsafe impl ::scry_gpu::Element for #name {
                 const LAYOUT: ::scry_gpu::ElementLayout = ::scry_gpu::ElementLayout::Struct {
                     name: #text,

@@ -8,9 +8,9 @@ mod element;
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
 
-/// Implements `scry_gpu::Element` for a `#[repr(C)]` structure of elements, and tells its layout,
-/// so that type and offset of each field are checked against the kernel's `struct` when a buffer is
-/// bound, and its offset against that of the member of the same name.
+/// Implements `scry_gpu::Element` for a `#[repr(C)]` structure of elements, and describes its
+/// layout: when a buffer is bound, type and offset of each field are checked against the member of
+/// the same name in the kernel's `struct`.
 ///
 /// Refused at compile time: structures that are not `#[repr(C)]` or are packed, that have padding
 /// bytes, no fields, or parameters; enums and unions.

@@ -10,9 +10,9 @@ use crate::oracle;
 /// What one measurement is compared with.
 #[derive(Clone, Copy)]
 pub struct Goals {
-    /// So many times as fast as the peer, at least.
+    /// Minimum speed relative to the peer.
     pub peer: f64,
-    /// So many times as fast as the plain Rust loop, at least.
+    /// Minimum speed relative to the plain Rust loop.
     pub host: Option<f64>,
 }
 

@@ -9,13 +9,13 @@ use scry_gpu::{Binding, Device, Launch};
 
 use crate::data::{check, random};
 
-/// Something that should take at most so many times as long as something else.
+/// A kernel with a limit on its time relative to another.
 pub struct Image {
     /// For the command line.
     pub name: &'static str,
     /// What it is compared with.
     pub reference: &'static str,
-    /// At most so many times its time.
+    /// Limit of the ratio of the times.
     pub goal: f64,
     make: fn(&Device) -> Result<[Timed<'_>; 2]>,
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use scry_gpu::{Binding, Buffer, Device, Kernel, Launch};
 
-/// So long one measurement takes at least; short launches are repeated.
+/// Minimum time of one measurement; short launches are repeated.
 const SHORTEST: f64 = 0.02;
 
 /// Contents of a buffer.
@@ -29,7 +29,7 @@ pub enum Work {
     Elements(f64),
 }
 
-/// Fails unless a result is right after so many launches.
+/// Fails unless the result after `count` launches is correct.
 pub type Check = Box<dyn Fn(u32, &Data) -> Result<()>>;
 
 /// A kernel, its data and how to launch it.
@@ -117,7 +117,7 @@ impl<'a> Bound<'a> {
         Ok(())
     }
 
-    /// Seconds of a launch, from as many as take long enough to be measured.
+    /// Seconds of a launch, averaged over enough launches for the clock.
     pub fn measure(&mut self) -> Result<f64> {
         if self.repetitions == 0 {
             self.launch()?;

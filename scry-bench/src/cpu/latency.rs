@@ -9,13 +9,13 @@ use crate::cases::coarse;
 use crate::data;
 use crate::job::median;
 
-/// Something that should take no longer than a given time.
+/// A latency with an upper limit.
 pub struct Latency {
     /// For the command line.
     pub name: &'static str,
-    /// The longest it may take, in seconds.
+    /// The limit, in seconds.
     pub goal: f64,
-    /// Does it once on a device, the `n`th time; gives seconds.
+    /// Measures once on a device, the `n`th time; returns seconds.
     once: fn(&Device, usize) -> Result<f64>,
 }
 
@@ -30,7 +30,7 @@ const LEN: usize = 1000;
 const LAUNCHES: u32 = 1000;
 
 impl Latency {
-    /// Median seconds of each device, in turns; the first turn is not counted.
+    /// Median seconds of each device, interleaved; the first round is not counted.
     pub fn compare(&self, devices: [&Device; 2], samples: usize) -> Result<[f64; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         for turn in 0..=4 * samples {

@@ -38,7 +38,7 @@ struct Arguments {
     /// Run one kernel on the CPU device for some seconds, for a profiler, and compare nothing.
     #[arg(long, value_name = "NAME")]
     profile_only: Option<String>,
-    /// How long `--profile-only` takes.
+    /// Duration of `--profile-only`.
     #[arg(long, default_value_t = 10.0, value_name = "SECONDS")]
     seconds: f64,
     /// Our device, as `Device::open` selects it.
@@ -117,7 +117,7 @@ fn open_peer(selector: Option<&str>) -> Result<Device> {
     Ok(Device::open(&format!("{}:{}", info.backend, info.index))?)
 }
 
-/// Measures one kernel everywhere in turns, and checks what everyone computed.
+/// Measures one kernel on all devices, interleaved, and checks the results.
 fn compare(
     case: &Case,
     devices: [&Device; 2],

@@ -1,4 +1,4 @@
-//! What it takes to compile: to PTX, with the driver's compiler, and from the disk cache.
+//! Compile times: to PTX, with the driver's compiler, and from the disk cache.
 
 use std::process::Command;
 use std::time::Instant;
@@ -17,7 +17,7 @@ const PROCESSES: usize = 7;
 /// How often a kernel is translated.
 const EMISSIONS: usize = 101;
 
-/// The kernel whose compilation is compared: the 128×128 product.
+/// The kernel that is compiled: the 128×128 product.
 const GEMM: &str = shaders::matmul::COARSE_8X8_VEC4;
 
 /// Compares all of it.
@@ -28,7 +28,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     load(bench)
 }
 
-/// How long it takes to write PTX, and to make the kernel IR that it is written from.
+/// Time of generating PTX, and of building the kernel IR before it.
 fn emit(bench: &mut Bench, name: &str, source: &str) -> Result<()> {
     let program = Program::parse(source)?;
     let (mut lowering, mut writing) = (Vec::new(), Vec::new());
@@ -75,11 +75,11 @@ fn load(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Seconds that a process of its own takes to compile, with a folder for its cache.
+/// Compile time in seconds of a separate process, with a folder for its cache.
 fn process(bench: &Bench, cache: &str) -> Result<f64> {
     let device = format!("{}:{}", bench.ours.backend_kind(), bench.ours.info().index);
     let mut command = Command::new(std::env::current_exe()?);
-    // The driver's own cache would hide what its compiler takes.
+    // The driver's own cache would hide the time of its compiler.
     command.env("SCRY_CACHE_DIR", cache).env("CUDA_CACHE_DISABLE", "1");
     let output = command.args(["--compile-child", "--device", &device]).output()?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -88,7 +88,7 @@ fn process(bench: &Bench, cache: &str) -> Result<f64> {
     seconds.context("a process that compiles said no number")
 }
 
-/// Compiles, and prints the seconds that takes.
+/// Compiles, and prints the seconds.
 pub fn child(device: &str) -> Result<()> {
     let device = Device::open(device)?;
     let start = Instant::now();

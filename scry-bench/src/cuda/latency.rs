@@ -1,4 +1,4 @@
-//! What a launch takes: alone, and as one of many that are replayed.
+//! Launch latency: alone, and as one of many in a replay.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Our CUDA device beside PyTorch (whose matrix product is cuBLAS) and beside our own Vulkan
+//! Our CUDA device beside PyTorch (with cuBLAS for matrix products) and beside our own Vulkan
 //! device: the same WGSL on the same GPU in the same run. See README.md.
 
 use std::process::ExitCode;

@@ -99,7 +99,7 @@ impl Streams {
     /// Seconds of one of [`NAMES`].
     fn measure(&self, nth: usize) -> Result<f64> {
         let mut batch = self.device.batch();
-        // A sum takes two, and saxpy one more for what is no whole vector.
+        // A sum needs two, and saxpy one more for the incomplete last vector.
         let launches = match nth {
             0 => 1,
             1 => 1 + usize::from(!self.x.len().is_multiple_of(4)),
@@ -144,7 +144,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Checks what one round of each gives.
+    /// Checks the results of one round of each.
     fn check(&self, x: &[f32]) -> Result<()> {
         let whole = x.len() / 4 * 4;
         let mut batch = self.device.batch();

@@ -29,7 +29,7 @@ impl Torch {
         Ok(torch)
     }
 
-    /// Seconds that something takes, as the program names it.
+    /// Seconds of a measurement, by its name in the program.
     pub fn measure(&mut self, name: &str, numbers: &[usize]) -> Result<f64> {
         let numbers: Vec<String> = numbers.iter().map(ToString::to_string).collect();
         writeln!(self.to, "{name} {}", numbers.join(" "))?;

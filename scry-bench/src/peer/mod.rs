@@ -101,11 +101,11 @@ pub trait Peer {
     /// Records the steps afresh, submits them, and waits.
     fn run(&mut self, plan: PlanId) -> Result<()>;
 
-    /// As [`Peer::run`]; gives the processor time of the calling thread
+    /// As [`Peer::run`]; returns the processor time of the calling thread
     /// before it waited.
     fn record(&mut self, plan: PlanId) -> Result<HostTime>;
 
-    /// As [`Peer::run`], with steps recorded only once; gives the processor time of the calling
+    /// As [`Peer::run`], with steps recorded only once; returns the processor time of the calling
     /// thread before it waited.
     fn replay(&mut self, plan: PlanId) -> Result<Option<Duration>>;
 }

@@ -22,7 +22,7 @@ struct Plan {
 }
 
 impl Scry {
-    /// Takes over a device.
+    /// Wraps a device.
     pub fn new(device: Device) -> Self {
         let (kernels, buffers, plans) = Default::default();
         Self { device, kernels, buffers, plans }

@@ -29,7 +29,7 @@ struct Prepared {
 }
 
 impl Wgpu {
-    /// Opens the Vulkan adapter whose name is `name`.
+    /// Opens the Vulkan adapter named `name`.
     pub fn open(name: &str) -> Result<Self> {
         let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
             backends: wgpu::Backends::VULKAN,
@@ -112,7 +112,7 @@ impl Wgpu {
         }
     }
 
-    /// Copies a buffer to memory that is mapped, and gives it to `take`.
+    /// Copies a buffer to mapped memory, and passes it to `take`.
     fn map(&mut self, buffer: BufferId, take: impl FnOnce(&[f32])) -> Result<()> {
         let size = self.buffers.get(buffer.0).size();
         let readback = match self.readback.take() {
@@ -131,7 +131,7 @@ impl Wgpu {
     }
 }
 
-/// Bytes of so many elements.
+/// Bytes of `count` elements.
 fn bytes(elements: usize) -> u64 {
     (elements * size_of::<f32>()) as u64
 }

@@ -1,4 +1,4 @@
-//! Attention beside PyTorch's, which takes cuDNN's or its own flash attention where it can.
+//! Attention beside PyTorch's, which uses cuDNN's or its own flash attention where it can.
 
 use anyhow::{Result, ensure};
 use scry_gpu::cuda::kernels::{Attention, Prepared, PtxType};
@@ -12,7 +12,7 @@ use crate::table::Goal;
 type Case = ([u32; 4], bool, f64);
 
 /// Of binary16.
-const HALVES: [Case; 3] = [
+const CASES_16_BIT: [Case; 3] = [
     ([4, 16, 4096, 128], false, 0.7),
     ([4, 16, 4096, 128], true, 0.7),
     ([8, 12, 512, 64], true, 1.0),
@@ -26,7 +26,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     if bench.drawn.is_some() {
         return Ok(());
     }
-    HALVES.iter().try_for_each(|case| compare::<f16>(bench, case, PtxType::F16))?;
+    CASES_16_BIT.iter().try_for_each(|case| compare::<f16>(bench, case, PtxType::F16))?;
     FLOATS.iter().try_for_each(|case| compare::<f32>(bench, case, PtxType::F32))
 }
 

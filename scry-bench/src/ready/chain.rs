@@ -1,5 +1,5 @@
 //! Launches one after the other, as they follow in a model: recorded, each waiting for the one
-//! before, with weights that take turns and together exceed the caches.
+//! before, with alternating weights that together exceed the caches.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::clock::median;
 const LAUNCHES: usize = 400;
 
 impl Bench {
-    /// Records computations that take turns; gives the recording and how many it has.
+    /// Records alternating computations; returns the recording and their number.
     pub fn chain(&self, turns: &[Prepared<'_>]) -> Result<(Recording, usize)> {
         let mut batch = self.kernels.device().batch();
         let rounds = LAUNCHES.div_ceil(turns.len());
@@ -24,7 +24,7 @@ impl Bench {
         Ok((batch.record()?, rounds * turns.len()))
     }
 
-    /// Middle of the seconds that a recording takes.
+    /// Median seconds of a recording.
     pub fn replayed(&self, recording: &Recording) -> Result<f64> {
         replay(recording)?;
         median((0..self.samples).map(|_| replay(recording)).collect::<Result<_>>()?)

@@ -1,4 +1,4 @@
-//! How long a computation takes on the device: a small one with nothing of its operands in the
+//! Time of a computation on the device: a small one with nothing of its operands in the
 //! caches, a large one with what the same computation left there.
 //!
 //! One submission fills more memory than the caches hold, or computes the same before, and
@@ -34,7 +34,7 @@ pub enum Caches {
 }
 
 impl Caches {
-    /// How a computation with so many bytes of operands and results is measured.
+    /// How a computation with `bytes` of operands and results is measured.
     pub fn of(bytes: usize) -> Self {
         if bytes < SMALL { Self::Flushed } else { Self::Used }
     }
@@ -48,7 +48,7 @@ impl Caches {
         )
     }
 
-    /// Whether the other way to measure so many bytes may say something else.
+    /// Whether the other way to measure may give another result for `bytes`.
     pub fn matter(bytes: usize) -> bool {
         bytes < FLUSHED
     }
@@ -91,7 +91,7 @@ impl Clock {
         Ok(times.iter().map(|time| time.as_secs_f64()).sum::<f64>() + gaps * GAP)
     }
 
-    /// Middle of so many measurements, ours and the peer's in turns.
+    /// Median of `count` interleaved measurements of ours and of the peer.
     pub fn compare(
         &self,
         prepared: &Prepared<'_>,

@@ -29,7 +29,7 @@ const CASES: [Case; 8] = [
 /// Sides of products one after the other, as [`CASES`] have them: what streams weights.
 const CHAINED: [Case; 2] = [([16, 4096, 4096], 1.2), ([16, 4096, 14336], 1.0)];
 
-/// Bytes of weights that take turns: more than the caches hold.
+/// Bytes of alternating weights: more than the caches hold.
 const TURNING: usize = 320 << 20;
 
 /// Products that are drawn, their longest side, and the least that each has to reach.
@@ -98,7 +98,7 @@ fn compare<T: Number>(
     }
 }
 
-/// Compares products one after the other, of weights that take turns: in a recording, and in a
+/// Compares products one after the other, of alternating weights: in a recording, and in a
 /// graph of PyTorch's.
 fn compare_chained(bench: &mut Bench, [m, n, k]: [usize; 3], least: f64) -> Result<()> {
     let kernels = bench.kernels.clone();
@@ -166,7 +166,7 @@ impl Bench {
         Ok(())
     }
 
-    /// Prints how long cuBLAS takes when our device calls it.
+    /// Prints the time of cuBLAS, called through our device.
     fn by_cublas(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Our ready-made kernels for NVIDIA GPUs beside PyTorch, which calls cuBLAS, cuDNN and kernels of
+//! The kernel library for NVIDIA GPUs beside PyTorch, which calls cuBLAS, cuDNN and kernels of
 //! its own. See README.md.
 
 use std::process::ExitCode;
@@ -25,7 +25,7 @@ use clock::{Caches, Clock};
 use table::Table;
 use torch::Torch;
 
-/// Compares the ready-made kernels with PyTorch. Exits with 1 if a goal is missed, with 2 if a
+/// Compares the kernel library with PyTorch. Exits with 1 if a goal is missed, with 2 if a
 /// result is wrong or something could not be measured.
 #[derive(Parser)]
 struct Arguments {

@@ -2,7 +2,7 @@
 
 use scry_gpu::{Factor, bf16, f16};
 
-/// An element of any of the types that kernels take.
+/// An element of any of the types of the kernels.
 pub trait Number: Factor + Send + Sync {
     /// As tables and PyTorch's side name it.
     const NAME: &'static str;
@@ -77,7 +77,7 @@ impl Draw {
         (self.next() % most as u64) as usize + 1
     }
 
-    /// So many elements between -1 and 1, none of them zero.
+    /// `count` elements between -1 and 1, none of them zero.
     pub fn elements<T: Number>(&mut self, count: usize) -> Vec<T> {
         let one = |bits: u64| ((bits >> 40) | 1) as f32 / (1 << 23) as f32 - 1.0;
         (0..count).map(|_| T::of(one(self.next()))).collect()

@@ -23,7 +23,7 @@ const GOALS: [(BlockFormat, f64); 4] = [
 /// Columns of activations that are measured.
 const COLUMNS: [usize; 3] = [1, 4, 8];
 
-/// Copies of the weights that take turns: together more than the caches hold.
+/// Alternating copies of the weights: together more than the caches hold.
 const TURNS: usize = 10;
 
 /// Compares all formats; no shapes are drawn.

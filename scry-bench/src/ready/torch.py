@@ -1,4 +1,4 @@
-"""PyTorch as a peer of the ready-made kernels: reads one measurement a line, answers with its seconds.
+"""PyTorch as a peer of the kernel library: reads one measurement a line, answers with its seconds.
 
 Each is of one call, timed with events: with nothing of its operands in the caches, or right after the
 same calls.
@@ -51,7 +51,7 @@ def gemm(dtype, m, n, k):
 
 
 class chain:
-    """Products one after the other in a graph, with weights that take turns; timed one by one."""
+    """Products one after the other in a graph, with alternating weights; timed one by one."""
 
     def __init__(self, dtype, m, n, k, turns):
         a, c = uniform(dtype, m, k), uniform(dtype, m, n)

@@ -1,4 +1,4 @@
-//! How long a process takes from its start to its first correct result.
+//! Time of a process from its start to its first correct result.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

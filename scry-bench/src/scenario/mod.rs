@@ -82,7 +82,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Measures something that all peers do in turns, and reports one of `count` equal parts.
+    /// Measures all peers in interleaved rounds, and reports one of `count` equal parts.
     pub fn compare(
         &mut self,
         subject: Subject<'_>,

@@ -65,7 +65,7 @@ pub fn run(bench: &mut Bench) -> Result<()> {
     there_and_back(bench)
 }
 
-/// Seconds that so many transfers take together.
+/// Seconds of `count` transfers together.
 fn several(times: usize, mut once: impl FnMut() -> Result<Option<f64>>) -> Result<Option<f64>> {
     let mut sum = 0.0;
     for _ in 0..times {

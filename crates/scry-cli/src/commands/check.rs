@@ -22,7 +22,7 @@ struct Checked {
 /// One thing that is wrong.
 enum Problem {
     Shader(ShaderError),
-    /// The file could not be read, or a device does not take the kernel.
+    /// The file could not be read, or a device does not support the kernel.
     Other(String),
 }
 

@@ -30,7 +30,7 @@ const VARIABLES: [(&str, &str); 16] = [
     ("LD_LIBRARY_PATH", "where libraries are looked for first"),
 ];
 
-/// Which device is taken if none is asked for.
+/// Which device is used if none is selected.
 const PREFERENCE: &str = "discrete GPUs are preferred to integrated and virtual ones, these to \
                           Scry's own CPU device, and that to other software, such as Mesa's";
 
@@ -42,7 +42,7 @@ struct Examined {
     problem: Option<String>,
 }
 
-/// The device that programs get which ask for none.
+/// The device that programs get if they select none.
 enum Chosen {
     /// The first that opens.
     First(DeviceInfo),
@@ -83,7 +83,7 @@ fn examine(info: DeviceInfo) -> Examined {
     Examined { info, opened, problem }
 }
 
-/// Runs a small kernel; gives what went wrong.
+/// Runs a small kernel; returns what went wrong.
 fn self_test(device: &Device) -> Option<String> {
     const COUNT: u32 = 1000;
     let test = || -> Result<bool, GpuError> {

@@ -1,4 +1,4 @@
-//! What `scry doctor` tells of CUDA beyond its devices: versions, and libraries of the toolkit.
+//! What `scry doctor` reports of CUDA beyond its devices: versions, and libraries of the toolkit.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub fn used_by<'a>(devices: impl IntoIterator<Item = &'a DeviceInfo>) -> Vec<Lib
     if has_cuda { scry_gpu::cuda_libraries() } else { Vec::new() }
 }
 
-/// The versions that matter for CUDA: the newest that the driver knows, and the GPU's own.
+/// The newest CUDA version that the driver supports, and the compute capability of the GPU.
 pub fn versions(info: &DeviceInfo) -> Option<String> {
     let capability = capability_text(info)?;
     Some(format!("CUDA {}, compute capability {capability}", info.api_version))

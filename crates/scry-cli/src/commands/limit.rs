@@ -14,7 +14,7 @@ use crate::report::{Failure, note};
 const FIRST: Duration = Duration::from_secs(5);
 
 impl TimeLimit {
-    /// Has a device end what takes longer.
+    /// Sets the time limit of a device.
     pub fn set(&self, device: &Device) {
         device.set_time_limit(self.time_limit);
     }

@@ -23,7 +23,7 @@ use scry_ir::{Options, Outline, OverrideValue, ShaderError, ShaderErrorKind};
 use crate::args::{Cli, Command, Selection};
 use crate::report::{self, Failure, Report};
 
-/// Reads the command line, does what it says, and gives the exit code.
+/// Parses the command line, runs the command, and returns the exit code.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -40,7 +40,7 @@ fn misread(error: &clap::Error) -> ExitCode {
         let text = text.trim().trim_start_matches("error: ");
         return report::finish("scry", true, Err(Failure::usage(text)));
     }
-    // Help that nobody reads is no failure.
+    // A closed pipe is no failure.
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
@@ -90,7 +90,7 @@ fn compile_options(path: &Path, options: Options) -> CompileOptions {
     CompileOptions { entry, overrides, label: Some(path.display().to_string()) }
 }
 
-/// Why a source was refused. What the flags for choosing a kernel can mend is bad usage.
+/// Why a source was refused. It is bad usage if another --entry or --set would help.
 fn refused(path: &Path, outline: &Outline, error: &ShaderError) -> Failure {
     let hint = match error.kind {
         ShaderErrorKind::EntryPoint if !outline.entry_points.is_empty() => {

@@ -54,10 +54,10 @@ impl FromStr for Shape {
     }
 }
 
-/// Bytes for which nobody asks how much memory there is.
-const UNASKED: usize = 256 << 20;
+/// Allocations up to this size are not compared with the available memory.
+const UNCHECKED: usize = 256 << 20;
 
-/// Bytes of host memory that can be had without others suffering, where Linux tells.
+/// Available host memory in bytes, as Linux reports it; `None` on other systems.
 pub fn available_memory() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -82,10 +82,10 @@ impl Bytes {
 
     /// Appends zero bytes, until there are `len`.
     pub fn grow(&mut self, len: usize) -> Result<(), Failure> {
-        // Systems grant more than there is, and end the process when it is touched. What the array
-        // has already is no longer counted as available.
+        // Systems overcommit memory, and kill the process when it touches too much. What is
+        // already allocated is not part of the available memory.
         let more = len.saturating_sub(self.len);
-        if more > UNASKED
+        if more > UNCHECKED
             && let Some(available) = available_memory()
             && more as u64 > available
         {
@@ -126,7 +126,7 @@ impl Bytes {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 
-    /// The bytes as values; a rest that fills no value is left out.
+    /// The bytes as values, without an incomplete last one.
     pub fn values<T: Value>(&self) -> &[T] {
         &bytemuck::cast_slice(&self.words)[..self.len / size_of::<T>()]
     }

@@ -55,7 +55,7 @@ pub fn same(a: &Path, b: &Path) -> bool {
 }
 
 /// Writes a file so that it is there whole or not at all: into a temporary file beside it, which
-/// then takes its name. What is not a plain file (a pipe, a device) is written in place.
+/// then gets its name. Pipes and devices are written in place.
 pub fn write(
     path: &Path,
     fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,

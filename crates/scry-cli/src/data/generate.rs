@@ -1,4 +1,4 @@
-//! Data made up on the spot.
+//! Generated data.
 
 use super::array::{Array, Bytes, Shape};
 use super::dtype::{Dtype, Number, Value, Visitor};
@@ -30,8 +30,8 @@ impl Generator {
     }
 }
 
-/// Makes values for the buffer `name`. The name takes part in the seed, so that two buffers of one
-/// run differ, and a buffer gets the same values whatever else is bound.
+/// Makes values for the buffer `name`. The name is part of the seed, so that two buffers of one run
+/// differ, and the values of a buffer do not depend on the other bindings.
 ///
 /// # Errors
 /// [`Failure::Usage`] if a position is out of the type's range, [`Failure::Work`] if there is no

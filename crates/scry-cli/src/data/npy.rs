@@ -43,7 +43,7 @@ pub fn read(mut file: impl Read, size: Option<u64>) -> Result<Array, Problem> {
         })
     };
     read(&mut file, bytes.as_mut_slice())?;
-    // Of what is no plain file the size is not known: memory is taken as values arrive.
+    // The size of a stream is unknown: memory is allocated as values arrive.
     while bytes.len() < len {
         let had = bytes.len();
         bytes.grow(len.min(had.saturating_mul(2).max(FIRST_PART))).map_err(Failure::into_text)?;
@@ -97,7 +97,7 @@ impl Visitor for Transpose<'_> {
     fn visit<T: Value>(self) -> Self::Output {
         let mut to = Bytes::zeroed(self.from.len())?;
         let from = self.from.values::<T>();
-        // Dimensions of one element have no order; without them there are as many as bits at most.
+        // Dimensions of length 1 have no order; there are at most 64 others.
         let dims: Vec<usize> =
             self.shape.0.iter().map(|dim| *dim as usize).filter(|dim| *dim != 1).collect();
         let strides: Vec<usize> = dims

@@ -9,7 +9,7 @@ use super::array::{Array, Shape};
 use super::dtype::Dtype;
 use super::npy::{self, Problem};
 
-/// Deflate makes at most this many bytes of one.
+/// The largest compression ratio of deflate.
 const MAX_RATIO: u64 = 1032;
 
 /// Beyond these sizes a member needs the fields of Zip64.
@@ -29,7 +29,7 @@ pub fn read(
     let names: Vec<String> = names.into_iter().map(|name| name.into_owned()).collect();
     let name = choose(&names, member, preferred)?;
     let mut entry = archive.by_name(&name).map_err(|error| format!("array `{name}`: {error}"))?;
-    // Sizes of members are claims as well: none is more than its compressed bytes can hold.
+    // The size in the directory is untrusted: the compressed bytes bound it.
     let most = entry.compressed_size().min(whole).saturating_mul(MAX_RATIO);
     let size = entry.size().min(most);
     npy::read(&mut entry, Some(size)).map_err(|problem| format!("array `{name}`: {problem}"))

@@ -44,10 +44,10 @@ impl Pixels {
     }
 }
 
-/// Pixels of the largest image: its values in memory take 4 GiB at most.
+/// Pixels of the largest image: its values in memory are at most 4 GiB.
 const MAX_PIXELS: u64 = 1 << 28;
 
-/// Deflate never makes one byte of more than so many: 258 bytes of two bits.
+/// The largest compression ratio of deflate: 258 bytes in two bits.
 const MAX_RATIO: u64 = 1032;
 
 /// Reads an image: any colour type and depth, palettes and transparency expanded. `size` is that of
@@ -173,7 +173,7 @@ fn to_deep(value: f32) -> [u8; 2] {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     Eight,
-    /// Not of packed pixels, whose samples are bytes.
+    /// Not for packed pixels: their samples are bytes.
     Sixteen,
 }
 
@@ -215,7 +215,7 @@ mod tests {
         super::read(Cursor::new(file), size)
     }
 
-    /// A file whose header is sound and whose pixels are a few bytes of nothing.
+    /// A file with a valid header and a few bytes of pixel data.
     fn claiming(color: ColorType, width: u32, height: u32) -> Vec<u8> {
         let mut file = Vec::new();
         let mut encoder = Encoder::new(&mut file, width, height);
@@ -371,7 +371,7 @@ mod tests {
             assert!(told.contains(&format!("{width}x{height} pixels, and at most")), "{told}");
         }
         let told = claims(ColorType::Rgba, 8, 8);
-        assert!(!told.contains("help"), "the decoder's own words: {told}");
+        assert!(!told.contains("help"), "the text of the decoder: {told}");
     }
 
     /// A picture of one colour is about as small as a file can be.

@@ -30,7 +30,7 @@ pub enum Loaded {
     Array(Array),
     /// Zeros with type and shape; never laid out in host memory.
     Zeros(Dtype, Shape),
-    /// An image, to be converted to what the kernel wants.
+    /// An image, to be converted to the kernel's element type.
     Image(Image),
     /// Bytes without type or shape.
     Raw(Bytes),

@@ -287,9 +287,9 @@ fn values_that_an_image_cannot_hold_are_reported() {
 
 #[test]
 fn the_data_of_a_run_reads_well() {
-    let mut told = Transcript::new("data");
-    told.place.write("copy.wgsl", copy_kernel("f32"));
-    told.place.write(
+    let mut shown = Transcript::new("data");
+    shown.place.write("copy.wgsl", copy_kernel("f32"));
+    shown.place.write(
         "fill.wgsl",
         "override src_width: u32;
          @group(0) @binding(0) var<storage, read> src: array<f32>;
@@ -298,23 +298,23 @@ fn the_data_of_a_run_reads_well() {
              dst[id.y * src_width + id.x] = src[0];
          }",
     );
-    told.place.write("d.npy", npy("<f8", "(2,)", &[0; 16]));
-    told.place.write("s.npy", npy("|S3", "(2,)", &[0; 6]));
-    told.place.write("i.png", crate::support::png(3, 2, ColorType::Grayscale, &[0; 6]));
-    told.run(&["run", "copy.wgsl", "--in", "src=arange:f32:2x3", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=ones:f32:9", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=ones:u8:9", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=arange:f32", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst", "--cast", "src=u8"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst", "--cast", "src=float"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=s.npy", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=d.jpg", "--out", "dst"]);
-    told.run(&["run", "copy.wgsl", "--in", "src=arange:f32:4", "--out", "dst", "-n", "0x10"]);
-    told.run(&["run", "fill.wgsl", "--in", "src=i.png", "--out", "dst"]);
-    told.run(&["run", "fill.wgsl", "--in", "scr=i.png", "--out", "dst"]);
-    told.run(&["run", "fill.wgsl", "--in", "src=i.png", "--out", "dst=no/o.png"]);
-    told.compare();
+    shown.place.write("d.npy", npy("<f8", "(2,)", &[0; 16]));
+    shown.place.write("s.npy", npy("|S3", "(2,)", &[0; 6]));
+    shown.place.write("i.png", crate::support::png(3, 2, ColorType::Grayscale, &[0; 6]));
+    shown.run(&["run", "copy.wgsl", "--in", "src=arange:f32:2x3", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=ones:f32:9", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=ones:u8:9", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=arange:f32", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst", "--cast", "src=u8"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=d.npy", "--out", "dst", "--cast", "src=float"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=s.npy", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=d.jpg", "--out", "dst"]);
+    shown.run(&["run", "copy.wgsl", "--in", "src=arange:f32:4", "--out", "dst", "-n", "0x10"]);
+    shown.run(&["run", "fill.wgsl", "--in", "src=i.png", "--out", "dst"]);
+    shown.run(&["run", "fill.wgsl", "--in", "scr=i.png", "--out", "dst"]);
+    shown.run(&["run", "fill.wgsl", "--in", "src=i.png", "--out", "dst=no/o.png"]);
+    shown.compare();
 }
 
 /// Data for every kernel of a file has to be read more than once, which a stream cannot be.

@@ -1,5 +1,4 @@
-//! `scry fuzz`. The null device takes kernels and computes nothing: with it there is a device that
-//! disagrees.
+//! `scry fuzz`. The null device accepts kernels and computes nothing: it always disagrees.
 
 use crate::support::Workplace;
 use crate::transcript::Transcript;

@@ -92,7 +92,7 @@ fn the_doctor_runs_a_kernel_on_each_device() {
     place.scry(&["doctor"]).ends(0).says(&told);
     let document = place.scry(&["doctor", "--device", "vulkan", "--json"]).ends(0).json();
     assert_eq!(document["result"]["devices"][0]["works"], true);
-    // The null device takes kernels and computes nothing: exactly what a doctor must notice.
+    // The null device accepts kernels and computes nothing: its results are wrong.
     place.scry(&["doctor", "--device", "null"]).ends(1).says(&["wrong results"]);
 }
 

@@ -23,20 +23,20 @@ var<immediate> p: vec4f;
 
 #[test]
 fn errors_read_well() {
-    let mut told = Transcript::new("messages");
-    told.place.write("bad.wgsl", BAD);
-    told.place.write("fill.wgsl", FILL);
-    told.run(&["check", "bad.wgsl", "fill.wgsl", "bad.wgsl"]);
-    told.run(&["run", "bad.wgsl", "--inout", "x=zeros:f32:8"]);
-    told.run(&["reflect", "bad.wgsl"]);
-    told.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
-    told.run(&["verify", "bad.wgsl"]);
+    let mut shown = Transcript::new("messages");
+    shown.place.write("bad.wgsl", BAD);
+    shown.place.write("fill.wgsl", FILL);
+    shown.run(&["check", "bad.wgsl", "fill.wgsl", "bad.wgsl"]);
+    shown.run(&["run", "bad.wgsl", "--inout", "x=zeros:f32:8"]);
+    shown.run(&["reflect", "bad.wgsl"]);
+    shown.run(&["emit", "bad.wgsl", "-o", "bad.spv"]);
+    shown.run(&["verify", "bad.wgsl"]);
     let fill = ["run", "fill.wgsl", "--inout", "x=zeros:f32:8"];
     for push in ["p=1", "p=1,2,3,1e999", "p=1,2,3,x", "q=1,2,3,4", "p=0.1,1e-9,3,4"] {
-        told.run(&[&fill[..], &["--push", push]].concat());
+        shown.run(&[&fill[..], &["--push", push]].concat());
     }
-    told.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
-    told.compare();
+    shown.run(&[&fill[..], &["--push", "p=1,2,3,4", "--set", "N=1e999"]].concat());
+    shown.compare();
 }
 
 /// Runs with these variables in the environment.

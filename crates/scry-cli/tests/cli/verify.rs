@@ -1,5 +1,4 @@
-//! `scry verify`. The null device takes kernels and computes nothing: with it there
-//! is a device that disagrees.
+//! `scry verify`. The null device accepts kernels and computes nothing: it always disagrees.
 
 use crate::support::{ENDLESS, Workplace, repository};
 use crate::transcript::Transcript;

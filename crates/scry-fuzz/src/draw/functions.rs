@@ -4,8 +4,8 @@ use super::{Draw, Surroundings};
 use crate::tree::{Expr, Function, Node, Place, Stmt};
 use crate::types::Type;
 
-/// Rounds of loops, in all, that one invocation may take: launches fail on software devices that
-/// end loops after 65535 rounds, counted for several invocations together.
+/// Loop iterations, in all, of one invocation: launches fail on software devices that end loops
+/// after 65535 iterations, counted for several invocations together.
 const MOST_ROUNDS: usize = 6000;
 
 impl Draw {
@@ -42,7 +42,7 @@ impl Draw {
         Function { pointers, parameters, result, body, pure, weight }
     }
 
-    /// Accounts for a call or a loop; false if it would take too many rounds.
+    /// Accounts for a call or a loop; false if it would exceed the limit of iterations.
     pub(super) fn afford(&mut self, rounds: usize) -> bool {
         let cost = rounds * self.around.rounds;
         let affordable = self.weight + cost <= MOST_ROUNDS;

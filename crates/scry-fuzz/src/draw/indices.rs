@@ -35,7 +35,7 @@ impl Draw {
         self.scope.iter().any(|variable| variable.root == "me")
     }
 
-    /// The own slot of an invocation in an array of so many for its workgroup.
+    /// The invocation's own slot in an array of one slot for each of its workgroup.
     pub(super) fn own_slot(&mut self, lanes: usize) -> Access {
         let lane = Expr::read(Type::U32, Place::variable("lane"));
         let (index, within) = match self.random.below(5) {

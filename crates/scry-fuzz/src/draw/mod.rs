@@ -22,7 +22,7 @@ struct Variable {
     writable: bool,
     /// True if pointers to it may be passed to functions.
     local: bool,
-    /// What a u32 is known to be below.
+    /// Exclusive upper bound of a u32, if one is known.
     below: usize,
 }
 
@@ -37,7 +37,7 @@ struct Surroundings {
     returns: Option<Type>,
     /// True in the entry point where it may be left early.
     may_end: bool,
-    /// Rounds of the loops around, multiplied.
+    /// Product of the iteration counts of the enclosing loops.
     rounds: usize,
     /// Blocks around.
     depth: usize,
@@ -55,7 +55,7 @@ struct Draw {
     /// True if inputs have an element for each invocation.
     one_each: bool,
     names: usize,
-    /// Rounds of loops, in all, that the function being drawn may take.
+    /// Loop iterations, in all, that the function being drawn may execute.
     weight: usize,
     /// True while a function without side effects is drawn.
     pure: bool,

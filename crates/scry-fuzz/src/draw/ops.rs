@@ -32,11 +32,11 @@ pub(crate) enum Arg {
     Number,
     /// `n` of any integer type.
     Integer,
-    /// So many of i32.
+    /// A scalar or vector of i32 of this width.
     Ints(usize),
-    /// So many of u32.
+    /// A scalar or vector of u32 of this width.
     Uints(usize),
-    /// So many of f32.
+    /// A scalar or vector of f32 of this width.
     Floats(usize),
     /// A vector of `S`, of any width, the same for all such operands of an operation.
     Wide,

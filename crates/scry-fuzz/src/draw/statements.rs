@@ -66,7 +66,7 @@ impl Draw {
         let ty = self.variable_type();
         let value = self.stored(&ty, 3);
         let name = self.name("v");
-        // The compiler looks through `let` for what it knows of the value.
+        // The compiler propagates constants through `let`.
         let known = value.is_const() || is_composed(&value);
         self.add(name.clone(), ty, known, known);
         if known { Stmt::Var { name, value } } else { Stmt::Let { name, value } }
@@ -92,7 +92,7 @@ impl Draw {
         let place = self.place(&ty, true, 1)?;
         let value = self.stored(&ty, 3);
         let integer = ty.scalar().is_some_and(|s| !s.is_float() && s != Scalar::Bool);
-        // A divisor with a component that the compiler knows to be zero is refused.
+        // A divisor with a constant component of zero is refused.
         let known = value.is_const() || is_composed(&value);
         let sign = match self.random.one_in(3) && integer && !known {
             true => self.random.pick(&["+=", "-=", "*=", "^=", "&=", "|=", "/=", "%="]),

@@ -16,7 +16,7 @@ enum Step {
 }
 
 impl Draw {
-    /// A value of a type, at most so many operators deep.
+    /// A value of a type, with operators nested at most `depth` deep.
     pub(super) fn value(&mut self, ty: &Type, depth: usize) -> Expr {
         if depth == 0 || self.random.one_in(6) {
             return self.leaf(ty, depth);
@@ -99,7 +99,7 @@ impl Draw {
         }
     }
 
-    /// A value that the compiler cannot know.
+    /// A value that is no constant to the compiler.
     fn unknown(&mut self, ty: &Type) -> Expr {
         if let Some(place) = self.place(ty, false, 0) {
             return Expr::read(ty.clone(), place);

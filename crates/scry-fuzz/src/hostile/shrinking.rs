@@ -39,7 +39,7 @@ enum Change {
 }
 
 impl Search<'_> {
-    /// Takes the candidate if it is another kernel that still fails.
+    /// Accepts the candidate if it is another kernel that still fails.
     fn try_out(&mut self, candidate: Kernel) -> bool {
         if self.left == 0 || candidate == self.best {
             return false;

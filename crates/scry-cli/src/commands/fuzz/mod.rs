@@ -152,7 +152,7 @@ fn command(seed: u64, case: &Case, interface: &Interface) -> String {
     command
 }
 
-/// The numbers of a scalar or vector of 32-bit numbers, as `--push` takes them.
+/// The numbers of a scalar or vector of 32-bit numbers, in the form of `--push`.
 fn numbers(layout: &TypeLayout, bytes: &[u8]) -> Vec<String> {
     let (TypeLayout::Scalar(scalar) | TypeLayout::Vector { scalar, .. }) = layout else {
         return Vec::new();

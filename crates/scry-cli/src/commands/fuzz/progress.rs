@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// Says what goes on, which takes longer than usual: behind the bar, or now and then as a line.
+    /// Shows a long activity: behind the bar, or as a line at most every [`Self::PERIOD`].
     pub fn activity(&self, text: String) {
         if self.bar.is_hidden() && !text.is_empty() && self.printed.get().elapsed() >= Self::PERIOD
         {

@@ -108,9 +108,9 @@ fn out_of_range(slot: &Slot, failure: Failure, typed: &str, wanted: Dtype) -> Fa
     Failure::Work(format!("`{typed}` with --cast {name}={wanted}: {text}"))
 }
 
-/// Refuses a type whose values are not all of the kernel's.
+/// Refuses a type with values that the kernel's type does not have.
 fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
-    let remedy = match slot.dtype {
+    let help = match slot.dtype {
         Some(wanted) if dtype.widens_to(wanted) => return Ok(()),
         Some(wanted) if typed.contains(&format!(":{dtype}:")) => {
             format!(
@@ -126,7 +126,7 @@ fn check_type(slot: &Slot, dtype: Dtype, typed: &str) -> Result<(), Failure> {
         None => "its scalars are of several types, so give its bytes as a .bin file".to_owned(),
     };
     Err(Failure::usage(format!(
-        "`{typed}` holds {dtype}, but `{}` is {}; {remedy}",
+        "`{typed}` holds {dtype}, but `{}` is {}; {help}",
         slot.name, slot.type_text
     )))
 }

@@ -26,11 +26,11 @@ pub struct Plan {
 
 /// One buffer.
 pub struct Planned {
-    /// What the kernel takes.
+    /// The buffer that the kernel declares.
     pub slot: Slot,
     /// What the buffer begins with.
     pub data: Data,
-    /// What becomes of it; `None` if nobody wants to know.
+    /// Where its content goes after the run, if it is an output.
     pub output: Option<Output>,
 }
 
@@ -239,7 +239,7 @@ fn refuse_misuse(request: &Request, slot: &Slot) -> Result<(), Failure> {
 }
 
 /// The dimensions of the first input, `--in` before `--inout`, in elements of its buffer. Uniform
-/// buffers are parameters and tell nothing of sizes.
+/// buffers are parameters and say nothing about sizes.
 fn first_input(request: &Request, slots: &[Slot], given: &[Option<Data>]) -> Option<Shape> {
     request.inputs.iter().find_map(|input| {
         let at = slots.iter().position(|slot| slot.name == input.name && !slot.uniform)?;

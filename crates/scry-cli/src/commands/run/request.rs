@@ -23,7 +23,7 @@ pub struct Request {
     pub pushes: Vec<(String, String)>,
     /// `-n`.
     pub invocations: Option<Counts>,
-    /// Invocations where neither `-n` nor an output tells how many; without it that is refused.
+    /// Invocations where neither `-n` nor an output determines them; without it that is refused.
     pub fallback: Option<[u64; 3]>,
     /// Immediates that were made up because none were given.
     pub immediates: Option<Vec<u8>>,
@@ -42,7 +42,7 @@ pub struct Input {
     pub inout: bool,
 }
 
-/// A buffer whose content is wanted afterwards.
+/// A buffer that is an output.
 #[derive(Debug, Clone)]
 pub struct Output {
     /// Name of the buffer.
@@ -123,7 +123,7 @@ impl Request {
         self.casts.iter().any(|(cast, to)| cast == name && *to == dtype)
     }
 
-    /// The type that `--cast` gives the file of an output: one that is not the kernel's.
+    /// The type of an output's file by `--cast`, if it is not the kernel's.
     pub fn cast_of_output(&self, slot: &Slot) -> Option<Dtype> {
         let mut casts = self.casts.iter().filter(|(name, _)| *name == slot.name);
         casts.find(|(_, to)| Some(*to) != slot.dtype).map(|(_, to)| *to)

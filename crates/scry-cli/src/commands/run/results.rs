@@ -19,7 +19,7 @@ pub struct Results {
     pub entry_point: String,
     /// Invocations along x, y and z.
     pub invocations: [u64; 3],
-    /// The buffers that somebody wants to see.
+    /// The outputs.
     pub finished: Vec<Finished>,
     /// How long it took.
     pub times: Times,

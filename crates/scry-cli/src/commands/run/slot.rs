@@ -6,7 +6,7 @@ use crate::data::{Dtype, Shape};
 
 /// One buffer of the kernel: what array of the host fits it.
 ///
-/// The shape of such an array counts scalars: `array<vec4<f32>>` takes 1000×4 values of f32, of
+/// The shape of such an array counts scalars: `array<vec4<f32>>` holds 1000×4 values of f32, of
 /// which `inner` is the ×4. Where the kernel's type has scalars of several types, the shape counts
 /// elements of the kernel's array instead, and there is no `dtype`.
 #[derive(Debug, Clone)]
@@ -36,8 +36,8 @@ pub enum Extent {
     Fixed(Vec<u64>),
     /// By the data: a runtime-sized array.
     Runtime,
-    /// By the data: a structure that ends in a runtime-sized array after so many bytes. Elements
-    /// are then words, and their number says nothing of the launch.
+    /// By the data: a structure that ends in a runtime-sized array at this byte offset. Elements are
+    /// then words, and the launch does not follow from their number.
     Tail(u64),
 }
 
@@ -117,7 +117,7 @@ fn only_scalar(layout: &TypeLayout) -> Option<Scalar> {
 }
 
 /// The dimensions of a value that takes up `words` scalars, padding included. Types with padding
-/// are one row of words: nobody but a kernel has such arrays.
+/// are one row of words: host arrays have no such types.
 fn dimensions(layout: &TypeLayout, words: u64) -> Vec<u64> {
     let natural = match layout {
         TypeLayout::Scalar(_) | TypeLayout::Atomic(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! Data for the buffers that none was given for.
+//! Generated data for buffers without an input.
 
 use scry_ir::{Binding, Interface, Outline, OverrideValue, Scalar, ScalarKind, Space, TypeLayout};
 
@@ -121,7 +121,7 @@ fn immediates(interface: &Interface, seed: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Random numbers laid out as a type wants them; padding is left as it is.
+/// Random numbers in the layout of a type; padding is not changed.
 struct Filling {
     random: fastrand::Rng,
     parameter: bool,

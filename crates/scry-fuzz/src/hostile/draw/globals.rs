@@ -135,7 +135,7 @@ impl Draw {
             2 => self.plain_type(),
             _ => Type::Scalar(self.random.pick(&[Scalar::U32, Scalar::U32, Scalar::I32])),
         };
-        // lavapipe takes minutes to compile dynamic indices into large variables.
+        // lavapipe needs minutes to compile dynamic indices into large variables.
         let size = layout(&element, &self.structs).1;
         Type::Array(Box::new(element), len.min((LARGEST / size).max(1)))
     }

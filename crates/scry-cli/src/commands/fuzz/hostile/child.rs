@@ -39,7 +39,7 @@ pub fn run(args: &Fuzz, seeds: RangeInclusive<u64>, mode: &str) -> Result<Report
 }
 
 /// Runs a kernel; one with a problem is made small and kept. False if the device may be lost since:
-/// a kernel that goes on may keep this process from opening it anew, so that another one has to.
+/// a kernel that still runs may prevent this process from opening it again, which another one can.
 fn tried(args: &Fuzz, name: &str, trial: &Trial, kernel: &Kernel) -> Result<bool, Failure> {
     let seed = kernel.case().seed;
     say(&Event::Begun(seed))?;

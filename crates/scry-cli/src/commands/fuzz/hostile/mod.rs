@@ -116,7 +116,7 @@ impl Row {
         }
     }
 
-    /// Notes that a child has died, and what it takes to see that again.
+    /// Notes that a child has died, and the seeds that reproduce it.
     fn note_death(
         &mut self,
         batch: &Batch<'_>,
