@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn random_numbers_differ_and_are_never_zero() {
+    fn random_numbers_differ_and_exclude_zero() {
         let x = random(1, 10_000);
         assert!(x.iter().all(|x| *x != 0.0 && x.abs() <= 1.0));
         assert_ne!(x, random(2, 10_000));

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_of_gpus_and_of_software_differ() {
+    fn gpus_and_software_have_different_goals() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lines");
         let subject = Subject { bench: "trip", size: "1", bytes: None, rule: Rule::AtMost(0.5) };

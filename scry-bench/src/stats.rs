@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_does_not_depend_on_the_order() {
+    fn summaries_ignore_the_order() {
         let values: Vec<f64> = (0..=10).rev().map(f64::from).collect();
         let summary = Summary::of(values).unwrap();
         assert_eq!((summary.p10, summary.median, summary.p90), (1.0, 5.0, 9.0));

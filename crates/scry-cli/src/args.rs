@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_are_numbers_or_truth_values() {
+    fn settings_are_numbers_or_bools() {
         assert_eq!(setting("N=1e3"), Ok(("N".to_owned(), 1000.into())));
         assert_eq!(setting("DEBUG=true"), Ok(("DEBUG".to_owned(), true.into())));
         assert_eq!(setting("A=-2"), Ok(("A".to_owned(), (-2).into())));
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn an_output_may_go_without_a_file() {
+    fn outputs_without_a_file_are_shown() {
         assert_eq!(output("y"), Ok(("y".to_owned(), None)));
         assert_eq!(output("y=a=b.npy"), Ok(("y".to_owned(), Some("a=b.npy".into()))));
         assert!(output("y=").is_err());

@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_shown_by_their_escapes() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\0b\u{1b}[1m\n\tcafé"), "a\\u{0}b\\u{1b}[1m\n\tcafé");
         assert_eq!(printable(&"x".repeat(3000)).chars().count(), 2001);
     }
@@ -332,14 +332,14 @@ mod tests {
     /// A panic hook applies to all threads, so the panic happens in a child process, which runs
     /// this test with an environment variable.
     #[test]
-    fn a_defect_is_reported_without_panic_text() {
+    fn defects_are_reported_without_panic_text() {
         const INSIDE: &str = "SCRY_TEST_DEFECT";
         if std::env::var_os(INSIDE).is_some() {
             let code = guard(|| panic!("the cat is out"));
             let is_one = format!("{code:?}") == format!("{:?}", ExitCode::from(1));
             std::process::exit(if is_one { 1 } else { 3 });
         }
-        let name = "report::tests::a_defect_is_reported_without_panic_text";
+        let name = "report::tests::defects_are_reported_without_panic_text";
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(INSIDE, "1")

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn no_float_of_a_kernel_is_rounded() {
+    fn no_float_is_rounded() {
         for seed in 0..1000 {
             assert!(walk::is_exact(&kernel(seed, Features::ALL)), "seed {seed}");
         }

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stay_in_their_range_and_reach_its_ends() {
+    fn numbers_cover_their_range() {
         let mut random = Random::new(1);
         let drawn: Vec<usize> = (0..1000).map(|_| random.between(3, 6)).collect();
         assert_eq!(drawn.iter().min(), Some(&3));

@@ -233,7 +233,7 @@ mod tests {
     use crate::Features;
 
     #[test]
-    fn what_remains_still_fails_and_little_else_does() {
+    fn shrunk_kernels_still_fail() {
         let whole = (0..100)
             .map(|seed| crate::kernel(seed, Features::default()))
             .find(|kernel| kernel.case().source.contains("reverseBits"))
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn any_block_of_a_statement_can_stand_in_its_place() {
+    fn inner_blocks_replace_their_statement() {
         let is_kept = |kernel: &Kernel| kernel.case().source.contains("f64");
         let features = Features { f64: true, ..Features::default() };
         let is_deep = |source: &str| source.contains("switch") && source.len() < 5000;

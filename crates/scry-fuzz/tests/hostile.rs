@@ -44,7 +44,7 @@ fn all_kinds_of_kernels_are_drawn() {
 }
 
 #[test]
-fn what_remains_still_fails_and_little_else_does() {
+fn shrunk_kernels_still_fail() {
     let is_kept = |kernel: &scry_fuzz::hostile::Kernel| {
         let case = kernel.case();
         let accepted = Program::parse(&case.source).is_ok();

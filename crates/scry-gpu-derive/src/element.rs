@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_named_with_their_own_types() {
+    fn fields_have_name_and_type() {
         let input = parse_quote! {
             #[repr(C)]
             struct Ray { origin: [f32; 3], r#type: u32 }
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_alignment_is_left_to_the_sizes() {
+    fn larger_alignments_are_accepted() {
         implement(&parse_quote!(
             #[repr(C, align(16))]
             struct Aligned([f32; 4]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn enums_unions_and_empty_structures_are_refused() {
+    fn other_kinds_of_types_are_refused() {
         assert_eq!(
             refusal(&parse_quote!(
                 #[repr(u32)]

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_looked_for_where_a_cuda_device_is() {
+    fn libraries_are_searched_for_cuda_only() {
         assert_eq!(used_by(&[scry_gpu::testing::null_info()]), []);
         let found = used_by(&[scry_gpu::testing::null_info(), cuda_device()]);
         let names: Vec<_> = found.iter().map(|library| library.name).collect();
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn the_versions_of_a_cuda_device_are_told() {
+    fn cuda_versions_are_shown() {
         let told = versions(&cuda_device());
         assert_eq!(told.as_deref(), Some("CUDA 12.8, compute capability 9.0"));
         assert_eq!(versions(&scry_gpu::testing::null_info()), None);
     }
 
     #[test]
-    fn a_library_that_is_found_is_told_with_its_version_and_place() {
+    fn found_libraries_show_version_and_file() {
         let (file, version) = ("/cuda/lib64/libnvrtc.so.12".to_owned(), "12.8".to_owned());
         let found = library(LibraryState::Found { file, version });
         let expected = "NVRTC 12.8  found as /cuda/lib64/libnvrtc.so.12\n    needed by \
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_absent_is_told_with_what_was_tried_and_how_to_get_it() {
+    fn absent_libraries_show_reason_and_help() {
         let (reason, remedy) = ("none of a, b was found".to_owned(), "install it".to_owned());
         let absent = library(LibraryState::Absent { reason, remedy });
         let expected = "NVRTC  not available: none of a, b was found\n    needed by \

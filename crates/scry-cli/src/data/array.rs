@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_seen_as_values_of_any_type() {
+    fn bytes_are_viewed_as_any_type() {
         let mut bytes = Bytes::zeroed(12).unwrap();
         bytes.values_mut::<f32>().copy_from_slice(&[1.0, 2.0, 3.0]);
         assert_eq!(bytes.values::<u32>(), [0x3f80_0000, 0x4000_0000, 0x4040_0000]);

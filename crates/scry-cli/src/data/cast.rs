@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_counted_and_located() {
+    fn out_of_range_values_are_located() {
         let from = array(&[1.0, 2.0, 3.0, 256.0, -1.0, f64::NAN], &[2, 3]);
         let Err(Failure::Work(told)) = cast(&from, Dtype::U8) else { panic!("they do not fit") };
         assert_eq!(told, "3 of 6 f64 values are out of range; the first is 256.0 at [1, 0]");

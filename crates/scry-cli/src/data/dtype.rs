@@ -376,7 +376,7 @@ mod tests {
 
     /// Tried on the extreme values of each type.
     #[test]
-    fn what_widens_keeps_every_value() {
+    fn widening_keeps_every_value() {
         struct Extremes;
         impl Visitor for Extremes {
             type Output = Vec<Number>;
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_as_short_as_can_be() {
+    fn floats_print_the_shortest_decimal() {
         assert_eq!(0.1f32.text(), "0.1");
         assert_eq!(1.0f64.text(), "1.0");
         assert_eq!(1e-30f32.text(), "1e-30");
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn f64s_get_the_decimals_of_their_type_back() {
+    fn shortest_decimals_follow_the_wgsl_type() {
         assert_eq!(shortest(0.1f32.into(), "f32"), 0.1);
         assert_eq!(shortest(f16::from_f32(0.1).into(), "f16"), 0.1);
         assert_eq!(shortest(1.0 / 3.0, "f64"), 1.0 / 3.0);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_out_of_range_have_no_value() {
+    fn out_of_range_numbers_are_refused() {
         use Number::{Float, Int};
         assert_eq!(u8::from_number(Int(256)), None);
         assert_eq!(u8::from_number(Float(255.9)), Some(255));

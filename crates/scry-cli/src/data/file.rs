@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failed_write_leaves_the_old_file_and_nothing_else() {
+    fn a_failed_write_keeps_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.bin");
         write(&path, &mut |out| out.write_all(b"old")).unwrap();
@@ -159,7 +159,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_link_to_no_file_yet_makes_its_target() {
+    fn dangling_links_create_their_target() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("to")).unwrap();
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_to_one_file_are_the_same() {
+    fn equivalent_paths_are_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new.bin");
         let other = folder.path().join(".").join("new.bin");

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn ones_and_positions_are_of_every_type() {
+    fn ones_and_arange_support_every_type() {
         let made = |generator, dtype| make(generator, dtype, Shape(vec![2, 3]), 0, "x").unwrap();
         assert_eq!(made(Generator::Ones, Dtype::F32).bytes.values::<f32>(), [1.0; 6]);
         assert_eq!(made(Generator::Arange, Dtype::I64).bytes.values::<i64>(), [0, 1, 2, 3, 4, 5]);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_take_both_signs_and_all_bits() {
+    fn random_integers_cover_the_range() {
         let bytes = draw(Dtype::I64, 0, "x");
         let values = bytes.values::<i64>();
         assert!(values.iter().any(|v| *v < 0) && values.iter().any(|v| *v > 0));

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_are_written_as_numpy_writes_them() {
+    fn headers_match_numpy() {
         let header = |dims: &[u64]| {
             let mut out = Vec::new();
             write(&mut out, Dtype::F32, &Shape(dims.to_vec()), &[]).unwrap();
@@ -268,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn big_endian_values_are_turned_round() {
+    fn big_endian_values_are_swapped() {
         let header = "{'descr': '>u4', 'fortran_order': False, 'shape': (2,), }";
         let array = read_bytes(&file(header, &[0, 0, 0, 1, 0, 0, 1, 0])).unwrap();
         assert_eq!(array.bytes.values::<u32>(), [1, 256]);
     }
 
     #[test]
-    fn what_cannot_be_read_is_refused_with_the_reason() {
+    fn unreadable_files_are_refused() {
         let header = |descr: &str, order: &str, shape: &str| {
             format!("{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}")
         };
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_taken_as_values_arrive_where_the_size_is_unknown() {
+    fn streams_allocate_as_values_arrive() {
         let header = |count: usize| {
             let shape = format!("({count},)");
             format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}")
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn every_element_type_of_files_is_read() {
+    fn every_element_type_is_read() {
         let header =
             |descr| format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': (2,), }}");
         let cases: [(&str, Dtype, &[u8]); 6] = [
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dimension_is_in_both_orders_at_once() {
+    fn vectors_need_no_transposition() {
         let header = "{\"descr\": \"<i4\", \"fortran_order\": True, \"shape\": (1L,), }";
         let array = read_bytes(&file(header, &[7, 0, 0, 0])).unwrap();
         assert_eq!(array.bytes.values::<i32>(), [7]);

@@ -215,7 +215,7 @@ mod tests {
 
     /// A header that claims more than all of the archive can hold.
     #[test]
-    fn claims_beyond_the_archive_are_refused_before_allocation() {
+    fn oversized_headers_are_refused_before_allocation() {
         let mut file = Cursor::new(Vec::new());
         let mut writer = ZipWriter::new(&mut file);
         writer

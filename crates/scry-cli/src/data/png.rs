@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn every_colour_type_and_depth_becomes_rgba() {
+    fn every_colour_type_becomes_rgba() {
         use BitDepth::{Eight, One, Sixteen};
         let grey = encoded(ColorType::Grayscale, Eight, 2, 1, &[0, 200]);
         assert_eq!(packed(&grey), [0xff00_0000, 0xffc8_c8c8]);
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn all_256_levels_survive_packing_and_greyness() {
+    fn all_8_bit_levels_round_trip() {
         let levels: Vec<u8> = (0..=255).collect();
         let image = encoded(ColorType::Grayscale, BitDepth::Eight, 16, 16, &levels);
         for pixels in [Pixels::Packed, Pixels::Grey, Pixels::Rgba] {
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn grey_is_weighted_and_keeps_the_depth() {
+    fn grey_is_weighted() {
         let rgb =
             encoded(ColorType::Rgb, BitDepth::Eight, 3, 1, &[255, 0, 0, 0, 255, 0, 0, 0, 255]);
         let grey = rgb.array(Pixels::Grey).unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn all_65536_levels_survive_at_16_bits() {
+    fn all_16_bit_levels_round_trip() {
         let levels: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_be_bytes).collect();
         let image = encoded(ColorType::Grayscale, BitDepth::Sixteen, 256, 256, &levels);
         for pixels in [Pixels::Grey, Pixels::Rgba] {
@@ -312,7 +312,7 @@ mod tests {
 
     /// A palette of 1 bit becomes 4 bytes a pixel.
     #[test]
-    fn samples_are_counted_as_they_are_expanded() {
+    fn expanded_samples_are_counted() {
         let checked = |color, depth, available| {
             let mut info = Info::with_size(1 << 14, 1 << 14);
             (info.color_type, info.bit_depth) = (color, depth);
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn images_larger_than_their_files_can_hold_are_refused() {
+    fn false_image_sizes_are_refused() {
         let claims = |color, width, height| read(claiming(color, width, height)).unwrap_err();
         let told = claims(ColorType::Rgba, 16384, 16384);
         assert!(

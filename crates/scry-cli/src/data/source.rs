@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_streams_of_something_else_are_refused() {
+    fn streams_of_other_formats_are_refused() {
         for (format, problem) in
             [("npz", "not an .npz"), ("png", "PNG signature"), ("npy", "not a .npy")]
         {

@@ -9,7 +9,7 @@ const GOOD: &str = "\
 ";
 
 #[test]
-fn every_kernel_of_every_file_is_checked() {
+fn every_kernel_is_checked() {
     let place = Workplace::without_driver();
     place.write("a.wgsl", GOOD);
     place.write("b.wgsl", GOOD.replace("first", "third"));
@@ -20,7 +20,7 @@ fn every_kernel_of_every_file_is_checked() {
 }
 
 #[test]
-fn errors_have_file_line_and_column_and_do_not_stop_the_others() {
+fn errors_have_locations() {
     let place = Workplace::without_driver();
     place.write("good.wgsl", GOOD);
     place
@@ -43,7 +43,7 @@ fn errors_have_file_line_and_column_and_do_not_stop_the_others() {
 }
 
 #[test]
-fn an_error_in_one_kernel_leaves_the_others_in_order() {
+fn kernels_are_checked_independently() {
     let place = Workplace::without_driver();
     let large = "@compute @workgroup_size(N) fn large() { x[2] = 1.0; }";
     place.write("k.wgsl", format!("override N: u32 = 1u;\n{GOOD}{large}"));
@@ -56,7 +56,7 @@ fn an_error_in_one_kernel_leaves_the_others_in_order() {
 }
 
 #[test]
-fn overrides_without_a_default_need_not_be_given_to_check() {
+fn check_assumes_missing_overrides() {
     let place = Workplace::without_driver();
     let edges = repository("examples/kernels/edges.wgsl");
     let edges = edges.to_str().unwrap();
@@ -67,7 +67,7 @@ fn overrides_without_a_default_need_not_be_given_to_check() {
 }
 
 #[test]
-fn files_without_a_kernel_are_not_in_order() {
+fn files_without_a_kernel_fail() {
     let place = Workplace::without_driver();
     place.write("empty.wgsl", "");
     place.write("vertex.wgsl", "@vertex fn v() -> @builtin(position) vec4f { return vec4f(); }");
@@ -77,7 +77,7 @@ fn files_without_a_kernel_are_not_in_order() {
 }
 
 #[test]
-fn hostile_sources_are_refused_without_a_crash() {
+fn deeply_nested_sources_are_refused() {
     let place = Workplace::without_driver();
     place.write("deep.wgsl", format!("const a = {}1{};", "(".repeat(100_000), ")".repeat(100_000)));
     place.write("blocks.wgsl", format!("fn f() {} {}", "{".repeat(50_000), "}".repeat(50_000)));
@@ -131,7 +131,7 @@ fn check_can_ask_a_device_too() {
 }
 
 #[test]
-fn floats_are_shown_as_they_were_written() {
+fn floats_print_as_written() {
     let place = Workplace::without_driver();
     place.write(
         "k.wgsl",

@@ -196,7 +196,7 @@ fn standard_streams_are_files() {
 }
 
 #[test]
-fn outputs_are_checked_before_anything_is_read() {
+fn outputs_are_checked_before_reading() {
     let place = place();
     // Neither the kernel nor the data is there.
     let arguments = ["run", "none.wgsl", "--in", "src=none.npy", "--out"];
@@ -268,7 +268,7 @@ fn images_have_8_or_16_bits() {
 }
 
 #[test]
-fn values_that_an_image_cannot_hold_are_reported() {
+fn non_finite_pixels_are_reported() {
     let place = place();
     let values = [0.0, 1.0, 0.5, 2.0, f32::NAN, f32::INFINITY];
     place.write("in.npy", npy("<f4", "(2, 3)", &floats(&values)));
@@ -286,7 +286,7 @@ fn values_that_an_image_cannot_hold_are_reported() {
 }
 
 #[test]
-fn the_data_of_a_run_reads_well() {
+fn data_errors_are_diagnoses() {
     let mut shown = Transcript::new("data");
     shown.place.write("copy.wgsl", copy_kernel("f32"));
     shown.place.write(

@@ -5,7 +5,7 @@ use crate::support::{Workplace, repository};
 const MAGIC: [u8; 4] = 0x0723_0203u32.to_le_bytes();
 
 #[test]
-fn spirv_is_written_whole_to_a_file_and_to_standard_output() {
+fn spirv_goes_to_file_or_stdout() {
     let place = Workplace::without_driver();
     let kernel = repository("examples/kernels/saxpy.wgsl");
     let kernel = kernel.to_str().unwrap();
@@ -24,7 +24,7 @@ fn spirv_is_written_whole_to_a_file_and_to_standard_output() {
 }
 
 #[test]
-fn defects_of_drivers_are_worked_around_on_demand() {
+fn workarounds_are_applied_on_demand() {
     let place = Workplace::without_driver();
     place.write(
         "sign.wgsl",
@@ -63,7 +63,7 @@ fn what_cannot_be_emitted_is_refused() {
 }
 
 #[test]
-fn ptx_is_printed_for_the_architecture_asked_for() {
+fn ptx_targets_the_given_architecture() {
     let place = Workplace::without_driver();
     let kernel = repository("examples/kernels/saxpy.wgsl");
     let kernel = kernel.to_str().unwrap();

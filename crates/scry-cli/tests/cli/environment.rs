@@ -60,7 +60,7 @@ fn the_cpu_needs_no_gpu_library() {
 }
 
 #[test]
-fn the_doctor_says_what_scry_device_selects() {
+fn doctor_shows_the_selected_device() {
     let mut transcript = Transcript::new("wrong_variable");
     transcript.place.set("SCRY_DEVICE", "cpu");
     transcript.place.set("SCRY_CACHE_DIR", "off");

@@ -13,7 +13,7 @@ fn random_kernels_agree_with_the_reference() {
 }
 
 #[test]
-fn a_kernel_that_shows_a_difference_is_made_small_and_kept() {
+fn a_differing_kernel_is_shrunk() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--seeds", "4", "--stop", "1", "--device", "null", "-o", "found"];
     place.scry(&arguments).ends(1).says(&["seed 0: ", "disagree", "found"]);
@@ -46,7 +46,7 @@ fn hostile_kernels_have_a_table() {
 
 /// The null device computes nothing, which differs from what kernels in bounds compute.
 #[test]
-fn a_hostile_kernel_with_a_problem_is_kept() {
+fn a_hostile_problem_is_saved() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--hostile", "--seeds", "40", "--stop", "1", "--device", "null"];
     let document = place.scry(&[&arguments[..], &["--json"]].concat()).json();
@@ -62,7 +62,7 @@ fn a_hostile_kernel_with_a_problem_is_kept() {
 const ONE: [&str; 5] = ["fuzz", "--hostile", "--device", "cpu", "--seeds"];
 
 #[test]
-fn the_last_seed_is_run_and_none_after_it() {
+fn seeds_end_at_the_largest() {
     let place = Workplace::new();
     let last = ["--first", "18446744073709551615"];
     let ran = place.scry(&[&ONE[..], &["1"], &last, &["--json"]].concat()).ends(0).json();
@@ -75,7 +75,7 @@ fn the_last_seed_is_run_and_none_after_it() {
 }
 
 #[test]
-fn the_folder_is_checked_before_the_work() {
+fn the_folder_is_checked_first() {
     let place = Workplace::new();
     place.write("file", "");
     // More kernels than could be run before the folder is found to be wrong.
@@ -87,7 +87,7 @@ fn the_folder_is_checked_before_the_work() {
 }
 
 #[test]
-fn a_small_time_limit_ends_the_search_for_a_smaller_kernel() {
+fn the_timeout_ends_shrinking() {
     let place = Workplace::new();
     let arguments = ["fuzz", "--seeds", "1", "--device", "null", "--timeout"];
     place.scry(&[&arguments[..], &["1ms"]].concat()).ends(1);

@@ -7,7 +7,7 @@ use crate::support::Workplace;
 use crate::transcript::Transcript;
 
 #[test]
-fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do() {
+fn absent_backends_show_reason_and_help() {
     let place = Workplace::without_driver();
     let document = place.scry(&["doctor", "--json"]).ends(0).json();
     let absent = document["result"]["absent"].as_array().unwrap();
@@ -43,7 +43,7 @@ fn without_a_driver_the_processor_is_used_and_the_rest_says_why_and_what_to_do()
 }
 
 #[test]
-fn devices_can_be_selected_by_what_is_listed() {
+fn listed_names_select_devices() {
     let place = Workplace::new();
     let document = place.scry(&["devices", "--json"]).ends(0).json();
     let device = &document["result"]["devices"][0];
@@ -61,7 +61,7 @@ fn devices_can_be_selected_by_what_is_listed() {
 }
 
 #[test]
-fn defects_of_drivers_are_shown_with_their_reason() {
+fn workarounds_are_shown_with_their_reason() {
     let place = Workplace::new();
     for command in ["devices", "doctor"] {
         let listed = place.scry(&[command]).ends(0);
@@ -85,8 +85,8 @@ fn defects_of_drivers_are_shown_with_their_reason() {
 }
 
 #[test]
-fn the_doctor_runs_a_kernel_on_each_device() {
-    let name = "the_doctor_runs_a_kernel_on_each_device";
+fn doctor_tests_each_device() {
+    let name = "doctor_tests_each_device";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let told = ["vulkan:0", "cpu:0", "works", "unless told otherwise", "SCRY_CACHE_DIR="];
     place.scry(&["doctor"]).ends(0).says(&told);
@@ -97,8 +97,8 @@ fn the_doctor_runs_a_kernel_on_each_device() {
 }
 
 #[test]
-fn the_doctor_tells_of_cuda_its_versions_and_libraries() {
-    let name = "the_doctor_tells_of_cuda_its_versions_and_libraries";
+fn doctor_shows_cuda_versions_and_libraries() {
+    let name = "doctor_shows_cuda_versions_and_libraries";
     let Some(place) = Workplace::with_backend("cuda", name) else { return };
     let told = ["cuda:0", "CUDA 1", "compute capability ", "NVRTC", "cuBLAS", "needed by"];
     place.scry(&["doctor"]).ends(0).says(&told);
@@ -196,7 +196,7 @@ fn wrong_command_lines_are_bad_usage() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_no_error() {
     let place = Workplace::without_driver();
     // More than a pipe holds, so that the program is still writing when its reader goes.
     let many: String =

@@ -77,7 +77,7 @@ fn colours_are_for_terminals_unless_forced() {
 }
 
 #[test]
-fn buffers_too_large_have_the_size_that_was_asked_for() {
+fn oversized_buffers_are_refused_with_size() {
     let place = Workplace::without_driver();
     place.write("fill.wgsl", FILL);
     let huge = ["run", "fill.wgsl", "--inout", "x=zeros:f32:99999999999", "--push", "p=1,2,3,4"];
@@ -88,7 +88,7 @@ fn buffers_too_large_have_the_size_that_was_asked_for() {
 /// What a terminal shows, which is all three standard streams.
 #[cfg(unix)]
 #[test]
-fn terminals_have_colours_and_no_binary_data() {
+fn terminals_get_no_binary_data() {
     use std::io::Read;
     use std::process::Stdio;
     let place = Workplace::without_driver();

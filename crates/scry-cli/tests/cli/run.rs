@@ -31,7 +31,7 @@ fn saxpy_reads_and_writes_npy() {
 }
 
 #[test]
-fn an_image_goes_through_the_edges_kernel() {
+fn the_edges_kernel_processes_an_image() {
     Workplace::on_each_device(|place| {
         // 6 wide and 4 high, black on the left and white on the right.
         let samples: Vec<u8> = (0..24).map(|i| if i % 6 < 3 { 0 } else { 255 }).collect();
@@ -59,7 +59,7 @@ fn an_image_goes_through_the_edges_kernel() {
 }
 
 #[test]
-fn every_element_type_survives_a_round_trip() {
+fn every_element_type_round_trips() {
     Workplace::on_each_device(|place| {
         let document = place.scry(&["devices", "--device", place.device(), "--json"]).json();
         let features = document["result"]["devices"][0]["features"].as_array().unwrap().clone();
@@ -92,7 +92,7 @@ fn every_element_type_survives_a_round_trip() {
 }
 
 #[test]
-fn pixels_are_packed_with_red_in_the_low_byte() {
+fn pixels_have_red_in_low_byte() {
     Workplace::on_each_device(|place| {
         place.write("copy.wgsl", copy_kernel("u32"));
         let pixels =
@@ -113,7 +113,7 @@ fn pixels_are_packed_with_red_in_the_low_byte() {
 }
 
 #[test]
-fn structures_and_uniforms_go_by_their_bytes() {
+fn structures_and_uniforms_use_raw_bytes() {
     Workplace::on_each_device(|place| {
         place.write(
             "k.wgsl",

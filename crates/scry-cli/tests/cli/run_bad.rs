@@ -34,14 +34,14 @@ fn refused(place: &Workplace, arguments: &[&[&str]], words: &[&str]) {
 }
 
 #[test]
-fn missing_buffers_are_listed_with_what_was_given() {
+fn missing_buffers_are_listed() {
     let words = ["`y`", "@binding(0)", "array<f32>", "--in x=zeros:f32:8", "missing: --out y="];
     refused(&place(), &[&X, &PUSH], &words);
     refused(&place(), &[&PUSH], &["`x`, `y`", "missing: --in x=SOURCE"]);
 }
 
 #[test]
-fn unknown_names_are_listed_against_those_there_are() {
+fn unknown_names_list_the_known() {
     let place = place();
     refused(&place, &[&X, &Y, &PUSH, &["--in", "z=zeros:f32:8"]], &["--in z", "x ", "y "]);
     refused(&place, &[&X, &Y, &PUSH, &["--out", "z"]], &["--out z"]);
@@ -60,7 +60,7 @@ fn unknown_names_are_listed_against_those_there_are() {
 }
 
 #[test]
-fn data_of_another_type_is_refused_with_the_remedy() {
+fn other_data_types_are_refused() {
     let place = place();
     place.write("x.npy", npy("<f8", "(8,)", &[0; 64]));
     let words = ["x=x.npy", "f64", "array<f32>", "astype(\"float32\")"];
@@ -164,7 +164,7 @@ fn files_that_fail_are_named() {
 }
 
 #[test]
-fn the_number_of_invocations_is_asked_for_where_it_is_not_clear() {
+fn unclear_invocation_counts_are_refused() {
     let place = place();
     let source = KERNEL.replace("y: array<f32>", "y: array<f32, 8>");
     place.write("k.wgsl", &source);

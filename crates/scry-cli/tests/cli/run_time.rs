@@ -27,7 +27,7 @@ fn counter(place: &Workplace) {
 }
 
 #[test]
-fn an_expired_time_limit_names_the_option() {
+fn expired_time_limits_name_the_option() {
     let mut shown = Transcript::new("run_limits");
     shown.place.write("endless.wgsl", ENDLESS);
     let run = ["run", "endless.wgsl", "--out", "x", "--shape", "x=2", "-n", "1"];
@@ -43,7 +43,7 @@ fn an_expired_time_limit_names_the_option() {
 }
 
 #[test]
-fn repeated_runs_begin_with_the_same_data() {
+fn repeated_runs_restore_the_data() {
     Workplace::on_each_device(|place| {
         counter(place);
         let once = place.scry(&[&COUNT[..], &["--json"]].concat()).ends(0).json();
@@ -71,7 +71,7 @@ fn repeated_runs_begin_with_the_same_data() {
 }
 
 #[test]
-fn the_document_has_the_values_up_to_a_limit() {
+fn json_has_values_up_to_limit() {
     Workplace::on_each_device(|place| {
         place.write(
             "k.wgsl",
@@ -99,7 +99,7 @@ fn the_document_has_the_values_up_to_a_limit() {
 }
 
 #[test]
-fn refused_shaders_are_problems_as_check_has_them() {
+fn refused_shaders_have_problems_in_json() {
     let place = Workplace::without_driver();
     place.write("bad.wgsl", "@compute @workgroup_size(1)\nfn main() { let a = b; }\n");
     place.write(
@@ -142,7 +142,7 @@ mod terminal {
     use crate::support::terminal;
 
     #[test]
-    fn a_terminal_shows_that_the_kernel_still_runs() {
+    fn long_kernels_are_noted_on_terminals() {
         let place = Workplace::without_driver();
         place.write("endless.wgsl", ENDLESS);
         let run = ["run", "endless.wgsl", "--out", "x", "--shape", "x=2", "-n", "1"];

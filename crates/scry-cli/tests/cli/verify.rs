@@ -14,8 +14,8 @@ const DOUBLED: &str = "
     }";
 
 #[test]
-fn a_kernel_needs_no_data_to_be_verified() {
-    let name = "a_kernel_needs_no_data_to_be_verified";
+fn verify_generates_missing_data() {
+    let name = "verify_generates_missing_data";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     place.write("k.wgsl", DOUBLED);
     let agreed = place.scry(&["verify", "k.wgsl", "--device", "vulkan"]).ends(0);
@@ -23,7 +23,7 @@ fn a_kernel_needs_no_data_to_be_verified() {
 }
 
 #[test]
-fn a_device_that_disagrees_is_shown_with_the_first_difference() {
+fn the_first_difference_is_shown() {
     let place = Workplace::new();
     place.write("k.wgsl", DOUBLED);
     place.write("x.bin", [1.0f32, 2.0, 3.0, 4.0].map(f32::to_le_bytes).concat());
@@ -73,8 +73,8 @@ fn tolerances_have_the_meaning_of_numpy() {
 
 /// Its sums have terms of either sign, which cancel: no number of units in the last place will do.
 #[test]
-fn the_edges_kernel_agrees_within_its_absolute_tolerance() {
-    let name = "the_edges_kernel_agrees_within_its_absolute_tolerance";
+fn the_edges_kernel_agrees_within_atol() {
+    let name = "the_edges_kernel_agrees_within_atol";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let [kernel, image] = ["kernels/edges.wgsl", "data/camera.png"]
         .map(|path| repository(&format!("examples/{path}")).display().to_string());
@@ -109,7 +109,7 @@ fn without_anything_to_compare_verify_fails() {
 }
 
 #[test]
-fn time_limits_and_tolerances_are_named_in_errors() {
+fn errors_name_limits_and_tolerances() {
     let mut shown = Transcript::new("verify_limits");
     shown.place.write("endless.wgsl", ENDLESS);
     let zeros = ["--inout", "x=zeros:u32:2", "-n", "1"];
@@ -124,8 +124,8 @@ fn time_limits_and_tolerances_are_named_in_errors() {
 }
 
 #[test]
-fn one_of_several_files_that_fails_does_not_hide_the_others() {
-    let name = "one_of_several_files_that_fails_does_not_hide_the_others";
+fn a_failed_file_hides_no_others() {
+    let name = "a_failed_file_hides_no_others";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     place.write("good.wgsl", DOUBLED);
     place.write("bad.wgsl", "@compute @workgroup_size(1) fn main() { let x = y; }");
@@ -169,8 +169,8 @@ fn a_lost_device_is_reported_once() {
 }
 
 #[test]
-fn every_kernel_of_the_project_is_verified_without_data() {
-    let name = "every_kernel_of_the_project_is_verified_without_data";
+fn the_corpus_is_verified_without_data() {
+    let name = "the_corpus_is_verified_without_data";
     let Some(place) = Workplace::with_backend("vulkan", name) else { return };
     let tolerance = ["--atol", "1e-5", "--rtol", "1e-5", "--device", "vulkan", "--json"];
     let mut arguments = vec!["verify".to_owned()];

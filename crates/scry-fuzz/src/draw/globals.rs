@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn halves_have_the_bits_of_the_standard() {
+    fn f16_bits_follow_ieee_754() {
         for (value, bits) in
             [(0.0, 0), (1.0, 0x3c00), (-2.0, 0xc000), (0.5, 0x3800), (-7.5, 0xc780)]
         {

@@ -57,7 +57,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_folder_that_takes_no_files_is_refused() {
+    fn a_read_only_folder_is_refused() {
         let Err(Failure::Usage(text)) = check(Path::new("/proc/found")) else { panic!("it is") };
         assert!(text.contains("nothing can be created in /proc: "), "{text}");
         assert!(!text.contains(".scry-"), "no temporary name: {text}");

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_goes_by_the_variables_name() {
+    fn a_scalar_has_the_variables_name() {
         assert_eq!(push("f32", &[("p", "2.5")]).unwrap(), 2.5f32.to_le_bytes());
         assert_eq!(push("i32", &[("p", "-2")]).unwrap(), (-2i32).to_le_bytes());
         assert_eq!(push("u32", &[("p", "0xff")]).unwrap(), 255u32.to_le_bytes());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named() {
+    fn missing_and_wrong_values_are_named() {
         let missing = push("P", &[("a", "1")]).unwrap_err();
         assert!(missing.contains("`n` (u32), `inner.k` (i32)"), "{missing}");
         let unknown = push("f32", &[("q", "1")]).unwrap_err();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_quartiles_are_those_of_numpy() {
+    fn quartiles_match_numpy() {
         assert_eq!(repeated(&[3]).median(), Duration::from_millis(3));
         assert_eq!(repeated(&[4, 1]).median(), Duration::from_micros(2500));
         let five = repeated(&[50, 10, 40, 20, 30]);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_and_the_clock_are_said() {
+    fn spread_and_clock_are_shown() {
         let text = repeated(&[2, 1, 9]).text();
         let wanted = "3 runs: median 2.000 ms, quartiles 1.500 ms to 5.500 ms, all 1.000 ms to \
                       9.000 ms (device timestamps)\n";

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_and_parameters_are_within_their_ranges() {
+    fn generated_values_are_in_range() {
         let source = "
             struct P { n: u32, scale: f32 }
             @group(0) @binding(0) var<uniform> p: P;

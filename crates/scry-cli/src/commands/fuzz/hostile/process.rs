@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_they_are_written() {
+    fn events_round_trip() {
         let events = [
             Event::Device { name: "cpu:0".into(), tame: true },
             Event::Begun(u64::MAX),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_of_a_child_are_escaped() {
+    fn child_output_is_escaped() {
         let event = Event::read(&Event::ended(1, "refused", "a driver's \0").line());
         let Some(Event::Ended(problem)) = event else { panic!("it is one") };
         assert_eq!(problem.what, "a driver's \\u{0}");
@@ -320,7 +320,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_crash_after_the_last_kernel_is_a_problem() {
+    fn a_crash_after_the_kernels_counts() {
         let death = after_a_signal(&[Event::Begun(5), Event::ended(5, "ok", "")]).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("crash", 5));
         assert!(!death.in_kernel && !death.kept);
@@ -333,7 +333,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_problem_survives_a_crash_in_the_search_for_a_smaller_kernel() {
+    fn a_crash_while_shrinking_keeps_problems() {
         let events = [Event::Begun(6), Event::found(6, "damage", "4 of the bytes after `x`")];
         let death = after_a_signal(&events).unwrap();
         assert_eq!((death.problem.kind.as_str(), death.problem.seed), ("damage", 6));
