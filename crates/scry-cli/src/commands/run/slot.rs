@@ -36,8 +36,8 @@ pub enum Extent {
     Fixed(Vec<u64>),
     /// By the data: a runtime-sized array.
     Runtime,
-    /// By the data: a structure that ends in a runtime-sized array at this byte offset. Elements are
-    /// then words, and the launch does not follow from their number.
+    /// By the data: a structure that ends in a runtime-sized array at this byte offset. Elements
+    /// are then words, and the launch does not follow from their number.
     Tail(u64),
 }
 
