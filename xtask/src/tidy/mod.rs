@@ -5,6 +5,7 @@ mod faults;
 mod imports;
 mod packages;
 mod paths;
+mod performance;
 mod prose;
 mod rules;
 mod shape;
@@ -76,6 +77,7 @@ pub(crate) fn run() -> Result<()> {
     paths::check(&root, &files, &mut findings)?;
     packages::check(&root, &files, &mut findings)?;
     faults::check(&root, &sources, &mut findings)?;
+    performance::check(&root, &mut findings)?;
     vocabulary::check(&root, &files, &sources, &mut findings)?;
     walls::check(&root, &sources, &mut findings)?;
     let mut findings = excuse(findings, EXCEPTIONS);
