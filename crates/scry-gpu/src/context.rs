@@ -424,9 +424,9 @@ impl Context {
         Err(self.timed_out(limit, GIVEN_UP))
     }
 
-    fn timed_out(&self, limit: Duration, remedy: &str) -> GpuError {
+    fn timed_out(&self, limit: Duration, help: &str) -> GpuError {
         let device = self.info.name.clone();
-        GpuError::Timeout(TimeoutError { device, limit, help: remedy.to_owned() })
+        GpuError::Timeout(TimeoutError { device, limit, help: help.to_owned() })
     }
 
     fn has_unfinished_work(&self) -> bool {

@@ -28,7 +28,7 @@ pub enum LibraryState {
         /// What was tried, and what came of it.
         reason: String,
         /// How to get it.
-        remedy: String,
+        help: String,
     },
 }
 
@@ -43,7 +43,7 @@ pub enum LibraryState {
 /// for library in scry_gpu::cuda_libraries() {
 ///     let told = match library.state {
 ///         LibraryState::Found { file, version } => format!("{version}, found as {file}"),
-///         LibraryState::Absent { reason, remedy } => format!("{reason}; help: {remedy}"),
+///         LibraryState::Absent { reason, help } => format!("{reason}; help: {help}"),
 ///     };
 ///     println!("{}: {told}", library.name);
 /// }

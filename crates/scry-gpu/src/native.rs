@@ -351,19 +351,19 @@ fn text(out: &mut Vec<u8>, text: &str) {
 
 /// Refuses what no driver could be given.
 pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
-    let refuse = |argument: &str, problem: String, remedy: &str| {
+    let refuse = |argument: &str, problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: entry.to_owned(),
             argument: argument.to_owned(),
             problem,
-            help: remedy.to_owned(),
+            help: help.to_owned(),
         }))
     };
     if entry.is_empty() || entry.contains(|c: char| c.is_control() || c.is_whitespace()) {
-        let remedy = "give the name of a kernel as the source spells it (in CUDA C, one that is \
+        let help = "give the name of a kernel as the source spells it (in CUDA C, one that is \
                       declared extern \"C\")";
-        return refuse("entry point", format!("{entry:?} is no name"), remedy);
+        return refuse("entry point", format!("{entry:?} is no name"), help);
     }
     if let Some(at) = source.find('\0') {
         let problem = format!("byte {at} of the source is 0, where it would be cut off");

@@ -33,7 +33,7 @@ pub(crate) struct Meaning {
     /// The limit of the driver that was the reason.
     pub limit: String,
     /// What to do.
-    pub remedy: String,
+    pub help: String,
 }
 
 /// The launches of a list that report, in order.
@@ -172,7 +172,7 @@ impl Watch {
     }
 
     fn error(&self, context: &Context, (launch, number): &(Reporting, u64)) -> GpuError {
-        let Meaning { problem, limit, remedy } = &*launch.meaning;
+        let Meaning { problem, limit, help } = &*launch.meaning;
         let which = match self.all {
             1 => "the launch".to_owned(),
             all => format!("launch {number} of {all}"),
@@ -184,7 +184,7 @@ impl Watch {
             driver: context.info.driver.clone(),
             problem: format!("{which} {problem}"),
             limit: limit.clone(),
-            help: remedy.clone(),
+            help: help.clone(),
         })
     }
 }

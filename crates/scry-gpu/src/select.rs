@@ -75,7 +75,7 @@ impl Found {
                 Err(absence) => found.attempts.push(Attempt {
                     backend: backend.kind,
                     reason: absence.reason,
-                    help: absence.remedy,
+                    help: absence.help,
                 }),
             }
         }
@@ -128,7 +128,7 @@ impl Found {
 
 /// Why there is no device of any backend any more.
 fn ended() -> Absence {
-    Absence { reason: ENDING.to_owned(), remedy: "use devices before that".to_owned() }
+    Absence { reason: ENDING.to_owned(), help: "use devices before that".to_owned() }
 }
 
 /// Why there is no device of a backend that the build leaves out.

@@ -192,7 +192,7 @@ fn to_json(
         json!({
             "backend": attempt.backend().name(),
             "reason": attempt.reason(),
-            "remedy": attempt.help(),
+            "help": attempt.help(),
         })
     };
     let (preferred, problem) = match chosen {

@@ -31,10 +31,10 @@ pub fn text(libraries: &[LibraryStatus]) -> String {
             LibraryState::Found { file, version } => {
                 writeln!(text, "{name} {version}  found as {file}\n    needed by {needed_by}")
             }
-            LibraryState::Absent { reason, remedy } => writeln!(
+            LibraryState::Absent { reason, help } => writeln!(
                 text,
                 "{name}  not available: {reason}\n    needed by {needed_by}, and by nothing \
-                 else\n    help: {remedy}"
+                 else\n    help: {help}"
             ),
         };
     }
@@ -48,9 +48,9 @@ pub fn to_json(library: &LibraryStatus) -> Value {
         LibraryState::Found { file, version } => json!({
             "name": name, "needed_by": needed_by, "found": true, "file": file, "version": version,
         }),
-        LibraryState::Absent { reason, remedy } => json!({
+        LibraryState::Absent { reason, help } => json!({
             "name": name, "needed_by": needed_by, "found": false, "reason": reason,
-            "remedy": remedy,
+            "help": help,
         }),
     }
 }
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn absent_libraries_show_reason_and_help() {
-        let (reason, remedy) = ("none of a, b was found".to_owned(), "install it".to_owned());
-        let absent = library(LibraryState::Absent { reason, remedy });
+        let (reason, help) = ("none of a, b was found".to_owned(), "install it".to_owned());
+        let absent = library(LibraryState::Absent { reason, help });
         let expected = "NVRTC  not available: none of a, b was found\n    needed by \
                         Device::compile_cuda, and by nothing else\n    help: install it\n";
         assert_eq!(text(std::slice::from_ref(&absent)), expected);
         let document = to_json(&absent);
         assert_eq!(document["found"], false);
-        assert_eq!(document["remedy"], "install it");
+        assert_eq!(document["help"], "install it");
     }
 }

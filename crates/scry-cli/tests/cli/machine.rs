@@ -12,14 +12,14 @@ fn absent_backends_show_reason_and_help() {
     let document = place.scry(&["doctor", "--json"]).ends(0).json();
     let absent = document["result"]["absent"].as_array().unwrap();
     let vulkan = absent.iter().find(|absent| absent["backend"] == "vulkan").unwrap();
-    let [reason, remedy] = ["reason", "remedy"].map(|field| vulkan[field].as_str().unwrap());
+    let [reason, help] = ["reason", "help"].map(|field| vulkan[field].as_str().unwrap());
     // With a loader it is the driver that is missing, and the variables say where it was sought.
     if reason.contains("loader could not be opened") {
-        assert!(remedy.starts_with("install the Vulkan loader"), "{remedy}");
+        assert!(help.starts_with("install the Vulkan loader"), "{help}");
     } else {
-        assert!(remedy.contains("VK_DRIVER_FILES=/nonexistent"), "{remedy}");
+        assert!(help.contains("VK_DRIVER_FILES=/nonexistent"), "{help}");
     }
-    let words = ["vulkan", "help: ", remedy];
+    let words = ["vulkan", "help: ", help];
     place.scry(&["doctor"]).ends(0).says(&words).says(&["cpu:0", "works"]);
     place.scry(&["devices"]).ends(0).says(&["cpu:0", "software", "scry-cpu"]);
     place.write(
@@ -111,8 +111,7 @@ fn doctor_shows_cuda_versions_and_libraries() {
     let names: Vec<_> = libraries.iter().map(|library| &library["name"]).collect();
     assert_eq!(names, ["NVRTC", "cuBLAS"]);
     for library in libraries {
-        let told =
-            if library["found"] == true { ["file", "version"] } else { ["reason", "remedy"] };
+        let told = if library["found"] == true { ["file", "version"] } else { ["reason", "help"] };
         assert!(told.iter().all(|field| library[field].is_string()), "{library}");
     }
 }

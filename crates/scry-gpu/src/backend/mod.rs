@@ -35,7 +35,7 @@ fn named_buffer(label: &str) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Absence {
     pub reason: String,
-    pub remedy: String,
+    pub help: String,
 }
 
 /// The devices of a backend, never none.

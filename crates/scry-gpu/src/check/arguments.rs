@@ -52,14 +52,14 @@ pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Re
         let Err(mismatch) = fits(binding, argument) else {
             continue;
         };
-        let remedy = match swapped_with(interface, arguments, index) {
+        let help = match swapped_with(interface, arguments, index) {
             Some(other) => format!(
                 "it fits `{}`: buffers are given in the order of the bindings",
                 interface.bindings[other].name
             ),
-            None => mismatch.remedy,
+            None => mismatch.help,
         };
-        return Err(refuse(interface, binding, argument, mismatch.problem, remedy));
+        return Err(refuse(interface, binding, argument, mismatch.problem, help));
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
     if arguments.len() == expected {
         return Ok(());
     }
-    let mut remedy = String::from(if expected == 0 { "give none" } else { "in order, give" });
+    let mut help = String::from(if expected == 0 { "give none" } else { "in order, give" });
     for (index, binding) in interface.bindings.iter().enumerate() {
         let how = match (binding.space, binding.access) {
             (Space::Uniform, _) => "uniform",
@@ -91,7 +91,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
             (Space::Storage, Access::ReadWrite) => "read_write",
         };
         let separator = if index == 0 { "" } else { ";" };
-        write!(remedy, "{separator} {}: {}, {how}", place(binding), binding.layout)
+        write!(help, "{separator} {}: {}, {how}", place(binding), binding.layout)
             .expect("a string takes whatever is written");
     }
     Err(GpuError::Argument(ArgumentError {
@@ -99,7 +99,7 @@ fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
         kernel: interface.entry_point.clone(),
         argument: "buffers".into(),
         problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
-        help: remedy,
+        help,
     }))
 }
 
@@ -142,9 +142,8 @@ fn extent(
     binding: &Binding,
     argument: &Argument<'_>,
 ) -> Result<()> {
-    let refuse = |problem: String, remedy: String| {
-        Err(refuse(interface, binding, argument, problem, remedy))
-    };
+    let refuse =
+        |problem: String, help: String| Err(refuse(interface, binding, argument, problem, help));
     if argument.size == 0 {
         return refuse(
             "the buffer is empty, and a kernel cannot be given nothing".into(),
@@ -222,13 +221,13 @@ fn refuse(
     binding: &Binding,
     argument: &Argument<'_>,
     problem: String,
-    remedy: String,
+    help: String,
 ) -> GpuError {
     GpuError::Argument(ArgumentError {
         label: None,
         kernel: interface.entry_point.clone(),
         argument: given(binding, argument),
         problem,
-        help: remedy,
+        help,
     })
 }

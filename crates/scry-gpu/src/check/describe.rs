@@ -28,7 +28,7 @@ pub(super) fn sizes(host: &Host<'_>, wgsl: &TypeLayout) -> Mismatch {
     let vec3 = vec3_in(wgsl).map_or_else(String::new, |it| format!(" ({})", aligned(it)));
     Mismatch {
         problem: format!("{rust} is {size} bytes long in Rust, but {distance}{vec3}"),
-        remedy: sizes_remedy(host, wgsl, period),
+        help: sizes_remedy(host, wgsl, period),
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) fn difference(it: &Difference<'_>, host: &Host<'_>, wgsl: &TypeLayout
 fn renamed(name: &str, rust: u64, wgsl: u64) -> Mismatch {
     Mismatch {
         problem: format!("field `{name}` is at byte {rust} in Rust, at byte {wgsl} in WGSL"),
-        remedy: "put the fields in the same order on both sides, or give one another name".into(),
+        help: "put the fields in the same order on both sides, or give one another name".into(),
     }
 }
 
@@ -97,7 +97,7 @@ fn elsewhere(member: &Member, rust: u64, wgsl: u64) -> Mismatch {
             member.name,
             aligned(&member.layout)
         ),
-        remedy: match wgsl.checked_sub(rust) {
+        help: match wgsl.checked_sub(rust) {
             Some(missing) => format!("add a padding field of {missing} bytes before it"),
             None => "remove padding before it, or put the fields in the order of WGSL".into(),
         },
@@ -122,8 +122,8 @@ fn scalar(
             ),
         };
         let host_type = host_type(wgsl).unwrap_or_else(|| wanted.to_string());
-        let remedy = format!("give data of type {host_type}, or change the declaration");
-        return Mismatch { problem, remedy };
+        let help = format!("give data of type {host_type}, or change the declaration");
+        return Mismatch { problem, help };
     }
     let left = match it.field {
         Some((field, at)) => format!("field `{field}` at byte {at} is made of {found}"),
@@ -138,7 +138,7 @@ fn scalar(
     };
     Mismatch {
         problem: format!("in Rust {left}, in WGSL {right}"),
-        remedy: "declare the same fields on both sides, in the same order".into(),
+        help: "declare the same fields on both sides, in the same order".into(),
     }
 }
 
@@ -178,15 +178,15 @@ fn unused(
             problem: format!(
                 "field `{field}` begins at byte {at}, but WGSL leaves {gap} unused{why}"
             ),
-            remedy: format!("add a padding field of {} bytes before it", end - at),
+            help: format!("add a padding field of {} bytes before it", end - at),
         },
         Some((field, _)) => Mismatch {
             problem: format!("field `{field}` has data where WGSL leaves {gap} unused{why}"),
-            remedy: format!("pad the values inside of it to {} bytes", end - value_at + 12),
+            help: format!("pad the values inside of it to {} bytes", end - value_at + 12),
         },
         None => Mismatch {
             problem: format!("{wgsl} leaves {gap} unused, where the data has {name}{why}"),
-            remedy: match is_element {
+            help: match is_element {
                 true => "use larger elements, such as [f32; 4] for vec3<f32>, or change the \
                          declaration"
                     .into(),

@@ -45,7 +45,7 @@ fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
         kernel: interface.entry_point.clone(),
         argument,
         problem: mismatch.problem,
-        help: mismatch.remedy,
+        help: mismatch.help,
     })
 }
 
@@ -55,7 +55,7 @@ type Refusal = (String, Mismatch);
 fn unwanted(len: usize) -> Refusal {
     let mismatch = Mismatch {
         problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
-        remedy: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
+        help: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
     };
     ("immediates".into(), mismatch)
 }
@@ -63,7 +63,7 @@ fn unwanted(len: usize) -> Refusal {
 fn missing(declared: &Immediates) -> Refusal {
     let mismatch = Mismatch {
         problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
-        remedy: "launch with run_with_immediates, or set them on the Launch".into(),
+        help: "launch with run_with_immediates, or set them on the Launch".into(),
     };
     (format!("`{}`", declared.name), mismatch)
 }
@@ -88,12 +88,12 @@ fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
         true => String::new(),
         false => format!(", or {used} without the unused bytes at its end"),
     };
-    let remedy = match describe::host_type(&declared.layout) {
+    let help = match describe::host_type(&declared.layout) {
         Some(host_type) => format!("give data of type {host_type}"),
         None => "give a #[repr(C)] struct with the same fields".into(),
     };
     let problem = format!("{given} bytes were given, but {} has {whole}{without}", declared.layout);
-    Mismatch { problem, remedy }
+    Mismatch { problem, help }
 }
 
 /// Bytes up to the end of the last scalar.

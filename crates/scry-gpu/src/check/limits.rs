@@ -8,7 +8,7 @@ use crate::info::{DeviceInfo, Limits};
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Checks that a device can run a kernel at all. `remedy` says, for features that the device
+/// Checks that a device can run a kernel at all. `help` says, for features that the device
 /// lacks, which devices present have them, or that none has.
 ///
 /// # Errors
@@ -17,7 +17,7 @@ const AXES: [&str; 3] = ["x", "y", "z"];
 pub(crate) fn kernel_limits(
     interface: &Interface,
     info: &DeviceInfo,
-    remedy: impl FnOnce(Features) -> String,
+    help: impl FnOnce(Features) -> String,
 ) -> Result<()> {
     let missing = interface.features.difference(info.features);
     if !missing.is_empty() {
@@ -26,7 +26,7 @@ pub(crate) fn kernel_limits(
             kernel: interface.entry_point.clone(),
             features: missing,
             device: info.name.clone(),
-            help: remedy(missing),
+            help: help(missing),
         }));
     }
     let check = Check { interface, info };
@@ -114,7 +114,7 @@ impl Check<'_> {
 
     fn binding_size(&self, binding: &Binding) -> Result<()> {
         let (limit, name) = binding_limit(&self.info.limits, binding.space);
-        let remedy = match binding.space {
+        let help = match binding.space {
             Space::Uniform => "declare it as var<storage, read>",
             Space::Storage => "declare a smaller type",
         };
@@ -123,7 +123,7 @@ impl Check<'_> {
             binding.layout.min_binding_size().into(),
             " bytes",
             (limit.into(), name),
-            remedy,
+            help,
         )
     }
 
@@ -146,7 +146,7 @@ impl Check<'_> {
         requested: u128,
         unit: &str,
         (limit, limit_name): (u128, &'static str),
-        remedy: &str,
+        help: &str,
     ) -> Result<()> {
         if requested <= limit {
             return Ok(());
@@ -157,7 +157,7 @@ impl Check<'_> {
             device: self.info.name.clone(),
             limit: format!("{limit}{unit}"),
             limit_name,
-            help: remedy.into(),
+            help: help.into(),
         }))
     }
 }

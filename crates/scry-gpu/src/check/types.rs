@@ -15,7 +15,7 @@ use crate::native::is_opaque;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Mismatch {
     pub problem: String,
-    pub remedy: String,
+    pub help: String,
 }
 
 /// A Rust type, to be compared with a WGSL type.

@@ -11,8 +11,8 @@ use crate::info::DeviceInfo;
 pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
     match error {
         PlanError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
-        PlanError::Argument { argument, problem, remedy, .. } => {
-            call.refuse(argument.to_owned(), format!("is {problem}"), remedy)
+        PlanError::Argument { argument, problem, help, .. } => {
+            call.refuse(argument.to_owned(), format!("is {problem}"), help)
         }
         // There are no others at present.
         other => call.refuse("the request".to_owned(), format!("is refused: {other}"), "change it"),
@@ -22,7 +22,7 @@ pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> Gp
 /// The error for a device that lacks what a kernel uses.
 pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuError {
     let (major, minor) = (needed.sm() / 10, needed.sm() % 10);
-    let (rest, remedy) = match needed.is_specific() {
+    let (rest, help) = match needed.is_specific() {
         true => (
             format!(", no other ({needed})"),
             "run it on such a GPU (Device::list shows those present), or ask for a variant for \
@@ -41,7 +41,7 @@ pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuE
             || "none".to_owned(),
             |[major, minor]| format!("compute capability {major}.{minor}"),
         ),
-        help: remedy.to_owned(),
+        help: help.to_owned(),
     })
 }
 

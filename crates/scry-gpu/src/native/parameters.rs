@@ -86,13 +86,13 @@ pub(super) fn size(listed: &[NativeParameter]) -> usize {
 /// Refuses lists that no launch could follow.
 pub(super) fn validate(entry: &str, interface: &NativeInterface) -> Result<()> {
     let Some(listed) = interface.listed() else { return Ok(()) };
-    let refuse = |problem: String, remedy: &str| {
+    let refuse = |problem: String, help: &str| {
         Err(GpuError::Argument(ArgumentError {
             label: None,
             kernel: entry.to_owned(),
             argument: "parameters".to_owned(),
             problem,
-            help: remedy.to_owned(),
+            help: help.to_owned(),
         }))
     };
     let count = interface.binding_count();

@@ -26,7 +26,7 @@ pub enum PlanError {
         /// What is wrong with it.
         problem: String,
         /// What to do about it.
-        remedy: &'static str,
+        help: &'static str,
     },
 }
 
@@ -38,8 +38,8 @@ impl fmt::Display for PlanError {
                 "kernel `{kernel}` uses instructions of {needed}, which {target} lacks; ask for a \
                  variant that needs less, or for code for {needed}"
             ),
-            Self::Argument { kernel, argument, problem, remedy } => {
-                write!(f, "kernel `{kernel}`: {argument} is {problem}; {remedy}")
+            Self::Argument { kernel, argument, problem, help } => {
+                write!(f, "kernel `{kernel}`: {argument} is {problem}; {help}")
             }
         }
     }

@@ -66,7 +66,7 @@ pub(super) fn find(cuda: &'static Cuda) -> Result<Vec<CudaAdapter>, Absence> {
     let code = unsafe { (cuda.api.device_get_count)(&raw mut count) };
     code.ok().map_err(|code| Absence {
         reason: format!("cuDeviceGetCount failed: {}", error::explain(&cuda.api, code)),
-        remedy: "check that nvidia-smi lists the GPU".to_owned(),
+        help: "check that nvidia-smi lists the GPU".to_owned(),
     })?;
     let mut adapters = Vec::new();
     let mut unusable = Vec::new();
@@ -89,12 +89,12 @@ fn why_none(unusable: &[String]) -> Absence {
     if unusable.is_empty() {
         return Absence {
             reason: "NVIDIA's driver is there, but has no device".to_owned(),
-            remedy: super::api::no_device_remedy(),
+            help: super::api::no_device_help(),
         };
     }
     Absence {
         reason: unusable.join("; "),
-        remedy: "use a GPU of the Turing generation (2018) or newer that this user may compute \
+        help: "use a GPU of the Turing generation (2018) or newer that this user may compute \
                  on, or this one through Vulkan"
             .to_owned(),
     }
@@ -312,7 +312,7 @@ mod tests {
     #[test]
     fn why_there_is_no_device_names_those_left_out() {
         let absence = why_none(&["GTX 1080 has compute capability 6.1, below 7.5".to_owned()]);
-        assert!(absence.reason.contains("GTX 1080") && absence.remedy.contains("Turing"));
+        assert!(absence.reason.contains("GTX 1080") && absence.help.contains("Turing"));
         assert!(why_none(&[]).reason.contains("no device"));
     }
 }

@@ -142,7 +142,7 @@ impl Cuda {
     fn open(names: &[&str]) -> Result<Self, Absence> {
         let library = Library::open(names).map_err(|said| Absence {
             reason: format!("NVIDIA's driver library could not be opened: {said}"),
-            remedy: INSTALL.to_owned(),
+            help: INSTALL.to_owned(),
         })?;
         let process = Process::current();
         let version = version(&library)?;
@@ -190,9 +190,9 @@ impl Api {
     }
 
     fn not_initialised(&self, code: Code) -> Absence {
-        let remedy = match code {
+        let help = match code {
             Code::NOT_INITIALIZED => return forked(),
-            Code::NO_DEVICE => no_device_remedy(),
+            Code::NO_DEVICE => no_device_help(),
             Code::STUB_LIBRARY => {
                 "take the toolkit's folder of stubs off LD_LIBRARY_PATH".to_owned()
             }
@@ -201,7 +201,7 @@ impl Api {
                 .to_owned(),
         };
         let (library, why) = (self.library_name(), error::explain(self, code));
-        Absence { reason: format!("cuInit of {library} failed: {why}"), remedy }
+        Absence { reason: format!("cuInit of {library} failed: {why}"), help }
     }
 }
 
@@ -216,7 +216,7 @@ fn version(library: &Library) -> Result<c_int, Absence> {
     let code = unsafe { get(&raw mut version) };
     code.ok().map_err(|Code(code)| Absence {
         reason: format!("cuDriverGetVersion of {} failed with {code}", library.name()),
-        remedy: UPDATE.to_owned(),
+        help: UPDATE.to_owned(),
     })?;
     check_version(version)
 }
@@ -228,7 +228,7 @@ fn check_version(version: c_int) -> Result<c_int, Absence> {
     let (found, oldest) = (version_text(version), version_text(OLDEST));
     Err(Absence {
         reason: format!("NVIDIA's driver is for CUDA {found}, older than {oldest}"),
-        remedy: UPDATE.to_owned(),
+        help: UPDATE.to_owned(),
     })
 }
 
@@ -239,7 +239,7 @@ fn version_text(version: c_int) -> String {
 fn lacks(library: &str, missing: Missing) -> Absence {
     Absence {
         reason: format!("{library} has no function {}", missing.name()),
-        remedy: UPDATE.to_owned(),
+        help: UPDATE.to_owned(),
     }
 }
 
@@ -249,14 +249,14 @@ fn forked() -> Absence {
         reason: "CUDA was in use before this process was forked off, and does not work in such a \
                  child process"
             .to_owned(),
-        remedy: "use CUDA after the fork only, or start the child as a new program (`spawn` \
+        help: "use CUDA after the fork only, or start the child as a new program (`spawn` \
                  rather than `fork` in Python's multiprocessing)"
             .to_owned(),
     }
 }
 
 /// What to do if the driver has no device: undo what hides them, or mend the driver.
-pub(super) fn no_device_remedy() -> String {
+pub(super) fn no_device_help() -> String {
     const HIDES: &str = "CUDA_VISIBLE_DEVICES";
     let hidden = std::env::var_os(HIDES).map(|value| {
         let value = value.to_string_lossy();
@@ -273,7 +273,7 @@ mod tests {
     fn a_library_that_is_not_there_is_an_absence_with_its_remedy() {
         let absence = Cuda::open(&["libscry-is-not-here.so.1"]).err().unwrap();
         assert!(absence.reason.contains("libscry-is-not-here.so.1"), "{absence:?}");
-        assert!(absence.remedy.contains("install NVIDIA's driver"), "{absence:?}");
+        assert!(absence.help.contains("install NVIDIA's driver"), "{absence:?}");
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
     fn a_library_without_the_functions_is_an_absence_that_names_one() {
         let absence = Cuda::open(&["libc.so.6"]).err().unwrap();
         assert_eq!(absence.reason, "libc.so.6 has no function cuDriverGetVersion");
-        assert!(absence.remedy.contains("update"), "{absence:?}");
+        assert!(absence.help.contains("update"), "{absence:?}");
     }
 
     #[test]
@@ -289,6 +289,6 @@ mod tests {
         assert_eq!(check_version(12000), Ok(12000));
         let absence = check_version(11080).unwrap_err();
         assert_eq!(absence.reason, "NVIDIA's driver is for CUDA 11.8, older than 12.0");
-        assert_eq!(absence.remedy, UPDATE);
+        assert_eq!(absence.help, UPDATE);
     }
 }

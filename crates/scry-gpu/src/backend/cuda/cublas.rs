@@ -27,7 +27,7 @@ const CUBLAS: Wanted = Wanted {
     ],
     #[cfg(windows)]
     files: &[(13, "cublas64_13.dll"), (12, "cublas64_12.dll"), (11, "cublas64_11.dll")],
-    remedy: "install NVIDIA's CUDA toolkit, or its cuBLAS alone (packages libcublas-12-x of \
+    help: "install NVIDIA's CUDA toolkit, or its cuBLAS alone (packages libcublas-12-x of \
              NVIDIA's repositories, nvidia-cublas-cu12 of pip with its folder on \
              LD_LIBRARY_PATH), and set CUDA_HOME if the toolkit is not in a usual place; \
              scry_gpu::shaders::matmul needs nothing of that",

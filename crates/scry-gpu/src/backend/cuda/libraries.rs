@@ -43,12 +43,12 @@ fn driver() -> c_int {
 fn state(opened: Result<(String, String)>) -> LibraryState {
     match opened {
         Ok((file, version)) => LibraryState::Found { file, version },
-        Err(GpuError::Library(LibraryError { problem, help: remedy, .. })) => {
-            LibraryState::Absent { reason: problem, remedy }
+        Err(GpuError::Library(LibraryError { problem, help, .. })) => {
+            LibraryState::Absent { reason: problem, help }
         }
         Err(other) => LibraryState::Absent {
             reason: other.to_string(),
-            remedy: "install another version of the library".to_owned(),
+            help: "install another version of the library".to_owned(),
         },
     }
 }
@@ -70,8 +70,8 @@ mod tests {
                     assert!(major.parse::<u32>().unwrap() >= 11, "{version}");
                     assert!(minor.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
                 }
-                LibraryState::Absent { reason, remedy } => {
-                    let told = format!("{reason}; {remedy}");
+                LibraryState::Absent { reason, help } => {
+                    let told = format!("{reason}; {help}");
                     let words = [tried, "install NVIDIA's CUDA toolkit"];
                     assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
                 }
@@ -87,7 +87,7 @@ mod tests {
             help: "get one".to_owned(),
         });
         let expected =
-            LibraryState::Absent { reason: "none was found".into(), remedy: "get one".into() };
+            LibraryState::Absent { reason: "none was found".into(), help: "get one".into() };
         assert_eq!(state(Err(absent)), expected);
         let found = LibraryState::Found { file: "libnvrtc.so.12".into(), version: "12.8".into() };
         assert_eq!(state(Ok(("libnvrtc.so.12".into(), "12.8".into()))), found);

@@ -232,20 +232,20 @@ fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
     let built = nvrtc.compile(job.source, job.entry, device);
     built.map_err(|failure| match failure {
         Failure::Rejected(log) => {
-            let remedy = format!("correct the source; NVRTC {} says", nvrtc.version_text());
-            source_error(gpu, job, log, remedy)
+            let help = format!("correct the source; NVRTC {} says", nvrtc.version_text());
+            source_error(gpu, job, log, help)
         }
         Failure::Failed(call, why) => gpu.refused(call, why),
     })
 }
 
-fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, remedy: String) -> GpuError {
+fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, help: String) -> GpuError {
     GpuError::Source(SourceError {
         kernel: job.entry.to_owned(),
         language: job.spec.language,
         device: gpu.info.name.clone(),
         log,
-        help: remedy,
+        help,
     })
 }
 

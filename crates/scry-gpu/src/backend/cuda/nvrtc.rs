@@ -20,7 +20,7 @@ const NVRTC: Wanted = Wanted {
     ],
     #[cfg(windows)]
     files: &[(13, "nvrtc64_130_0.dll"), (12, "nvrtc64_120_0.dll"), (11, "nvrtc64_112_0.dll")],
-    remedy: "install NVIDIA's CUDA toolkit, or its NVRTC alone (packages cuda-nvrtc-12-x of \
+    help: "install NVIDIA's CUDA toolkit, or its NVRTC alone (packages cuda-nvrtc-12-x of \
              NVIDIA's repositories, nvidia-cuda-nvrtc-cu12 of pip with its folder on \
              LD_LIBRARY_PATH), and set CUDA_HOME if the toolkit is not in a usual place; kernels \
              in WGSL and PTX need nothing of that",

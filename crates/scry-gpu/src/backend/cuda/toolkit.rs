@@ -28,7 +28,7 @@ pub(super) struct Wanted {
     /// What its files are called, newest first, each with the CUDA that it is of: 12 is CUDA 12.
     pub(super) files: &'static [(c_int, &'static str)],
     /// How to get it.
-    pub(super) remedy: &'static str,
+    pub(super) help: &'static str,
 }
 
 impl Wanted {
@@ -70,11 +70,7 @@ impl Wanted {
         if !remarks.is_empty() {
             problem = format!("{problem}; what was found did not open: {}", remarks.join("; "));
         }
-        GpuError::Library(LibraryError {
-            library: self.name,
-            problem,
-            help: self.remedy.to_owned(),
-        })
+        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
     }
 
     /// The error for a library that lacks a function.
@@ -82,17 +78,13 @@ impl Wanted {
         GpuError::Library(LibraryError {
             library: self.name,
             problem: format!("{file} has no function {}, and so is too old", missing.name()),
-            help: self.remedy.to_owned(),
+            help: self.help.to_owned(),
         })
     }
 
     /// The error for a library that is there and does not work.
     pub(super) fn broken(&self, problem: String) -> GpuError {
-        GpuError::Library(LibraryError {
-            library: self.name,
-            problem,
-            help: self.remedy.to_owned(),
-        })
+        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
     }
 }
 
@@ -131,7 +123,7 @@ mod tests {
             (12, "libscry-none.so.12"),
             (11, "libscry-none.so.11"),
         ],
-        remedy: "make it",
+        help: "make it",
     };
 
     #[test]

@@ -167,7 +167,7 @@ impl Driver for NullDriver {
         Some(Arc::new(Meaning {
             problem: "failed by plan".to_owned(),
             limit: "no launch of the plan".to_owned(),
-            remedy: "change the plan".to_owned(),
+            help: "change the plan".to_owned(),
         }))
     }
 

@@ -84,7 +84,7 @@ pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absen
     let physical = unsafe { instance.raw.enumerate_physical_devices() };
     let physical = physical.map_err(|code| Absence {
         reason: format!("vkEnumeratePhysicalDevices failed: {}", error::explain(code)),
-        remedy: instance::driver_remedy(&[]),
+        help: instance::driver_help(&[]),
     })?;
     let mut unusable = Vec::new();
     let mut probes = Vec::new();
@@ -124,11 +124,11 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
         let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
         let said = instance.complaints();
         instance::append_complaints(&mut reason, &said);
-        return Absence { reason, remedy: instance::driver_remedy(&said) };
+        return Absence { reason, help: instance::driver_help(&said) };
     }
     Absence {
         reason: unusable.join("; "),
-        remedy: "update the graphics driver to one with Vulkan 1.2 or newer".to_owned(),
+        help: "update the graphics driver to one with Vulkan 1.2 or newer".to_owned(),
     }
 }
 

@@ -108,7 +108,7 @@ fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
                 "{MAX_ITERATIONS} iterations of all loops together, counted for {lanes} \
                  invocations at once"
             ),
-            remedy: "give the work to more invocations or to several launches, or use the CPU \
+            help: "give the work to more invocations or to several launches, or use the CPU \
                      device, which has no such limit"
                 .to_owned(),
         })

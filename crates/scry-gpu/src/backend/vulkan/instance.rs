@@ -105,7 +105,7 @@ fn load() -> Result<Loader, Absence> {
     // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
     let entry = unsafe { ash::Entry::load() }.map_err(|error| Absence {
         reason: format!("the Vulkan loader could not be opened: {error}"),
-        remedy: INSTALL_LOADER.to_owned(),
+        help: INSTALL_LOADER.to_owned(),
     })?;
     Ok(ManuallyDrop::new(entry))
 }
@@ -123,12 +123,12 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
     if version < OLDEST {
         return Err(Absence {
             reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
-            remedy: INSTALL_LOADER.to_owned(),
+            help: INSTALL_LOADER.to_owned(),
         });
     }
     let present = present.map_err(|code| Absence {
         reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
-        remedy: INSTALL_LOADER.to_owned(),
+        help: INSTALL_LOADER.to_owned(),
     })?;
     let mut extensions = Vec::new();
     let portability = khr::portability_enumeration::NAME;
@@ -154,7 +154,7 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
     Err(Absence {
         reason: "SCRY_VALIDATE=1 asks for the Vulkan validation layer, which is not installed"
             .to_owned(),
-        remedy: "install it (vulkan-validationlayers on Debian and Ubuntu, \
+        help: "install it (vulkan-validationlayers on Debian and Ubuntu, \
             vulkan-validation-layers on Fedora, the Vulkan SDK elsewhere), or unset SCRY_VALIDATE"
             .to_owned(),
     })
@@ -205,7 +205,7 @@ fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -
         code => format!("vkCreateInstance with {extensions:?} failed: {}", error::explain(code)),
     };
     append_complaints(&mut reason, &said);
-    Absence { reason, remedy: driver_remedy(&said) }
+    Absence { reason, help: driver_help(&said) }
 }
 
 /// Adds what the loader said to a reason.
@@ -218,7 +218,7 @@ pub(super) fn append_complaints(reason: &mut String, said: &[String]) {
 
 /// What to do when there is no driver: install one, mend the one that the loader complains about,
 /// or the variables that hide it.
-pub(super) fn driver_remedy(said: &[String]) -> String {
+pub(super) fn driver_help(said: &[String]) -> String {
     const VARIABLES: [&str; 4] = [
         "VK_DRIVER_FILES",
         "VK_ICD_FILENAMES",
@@ -232,17 +232,17 @@ pub(super) fn driver_remedy(said: &[String]) -> String {
             Some(format!("{name}={}", value.to_string_lossy()))
         })
         .collect();
-    let mut remedy = String::new();
+    let mut help = String::new();
     if !set.is_empty() {
         let set = set.join(" ");
-        remedy = format!("{set} restricts which drivers are used: correct or unset it; or ");
+        help = format!("{set} restricts which drivers are used: correct or unset it; or ");
     }
     let names_library =
         |said: &String| [".so", ".dll", ".dylib"].iter().any(|ending| said.contains(ending));
     if said.iter().any(names_library) {
-        remedy.push_str(MEND_DRIVER);
+        help.push_str(MEND_DRIVER);
     }
-    remedy + INSTALL_DRIVER
+    help + INSTALL_DRIVER
 }
 
 /// Makes an instance once more, to listen to what the loader says meanwhile.

@@ -105,13 +105,13 @@ fn missing_features_are_named_with_the_remedy() {
     let interface = Interface { features: needs, ..kernel(Vec::new()) };
     let mut device = device();
     device.features = Features::SUBGROUPS;
-    let remedy = |missing: Features| format!("vulkan:1 has {missing}");
+    let help = |missing: Features| format!("vulkan:1 has {missing}");
     assert_eq!(
-        kernel_limits(&interface, &device, remedy).unwrap_err().to_string(),
+        kernel_limits(&interface, &device, help).unwrap_err().to_string(),
         "kernel `main` needs f16, which Test GPU does not have; help: vulkan:1 has f16"
     );
     device.features |= Features::F16;
-    kernel_limits(&interface, &device, remedy).unwrap();
+    kernel_limits(&interface, &device, help).unwrap();
 }
 
 #[test]

@@ -21,8 +21,8 @@ fn result<T: Element>(wgsl: &TypeLayout) -> Result<(), Mismatch> {
 }
 
 fn refusal<T: Element>(wgsl: &TypeLayout) -> String {
-    let Mismatch { problem, remedy } = result::<T>(wgsl).unwrap_err();
-    format!("{problem}; {remedy}")
+    let Mismatch { problem, help } = result::<T>(wgsl).unwrap_err();
+    format!("{problem}; {help}")
 }
 
 fn scalar(kind: ScalarKind, width: u8) -> TypeLayout {

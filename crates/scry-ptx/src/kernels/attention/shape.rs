@@ -254,6 +254,6 @@ fn buffer(
 }
 
 /// Attention that is refused.
-pub(super) fn refusal(argument: &'static str, problem: String, remedy: &'static str) -> PlanError {
-    PlanError::Argument { kernel: "attention".to_owned(), argument, problem, remedy }
+pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
+    PlanError::Argument { kernel: "attention".to_owned(), argument, problem, help }
 }

@@ -221,8 +221,8 @@ impl Gemm {
         }
         if self.output != self.element && self.output != PtxType::F32 {
             let (from, to) = (self.element.name(), self.output.name());
-            let remedy = "results have the type of the operands, or f32";
-            return Err(refusal("output", format!("{to} for operands of {from}"), remedy));
+            let help = "results have the type of the operands, or f32";
+            return Err(refusal("output", format!("{to} for operands of {from}"), help));
         }
         Ok(())
     }
@@ -269,8 +269,8 @@ fn extent(
 }
 
 /// A product that is refused.
-pub(super) fn refusal(argument: &'static str, problem: String, remedy: &'static str) -> PlanError {
-    PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, remedy }
+pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
+    PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, help }
 }
 
 #[cfg(test)]

@@ -47,8 +47,8 @@ impl Gemm {
         let task = product.task(machine);
         let choice = choice.unwrap_or_else(|| task.choose());
         if let Some(flaw) = task.flaw(&choice) {
-            let remedy = "leave the choice to the plan";
-            return Err(refusal("choice", format!("a tile {flaw}"), remedy));
+            let help = "leave the choice to the plan";
+            return Err(refusal("choice", format!("a tile {flaw}"), help));
         }
         product.launch(plan, machine, &choice)
     }
@@ -61,8 +61,8 @@ fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
         return Err(PlanError::Target { kernel, needed, target });
     }
     if gemm.element == PtxType::F32 && gemm.precision == Precision::Full {
-        let remedy = "ask for a precision that tensor cores have";
-        return Err(refusal("precision", "that of binary32".to_owned(), remedy));
+        let help = "ask for a precision that tensor cores have";
+        return Err(refusal("precision", "that of binary32".to_owned(), help));
     }
     Ok(())
 }

@@ -50,7 +50,7 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanErr
         kernel: "quantize".to_owned(),
         argument,
         problem: format!("{len}, no multiple of {block}"),
-        remedy: "give whole blocks",
+        help: "give whole blocks",
     })
 }
 

@@ -75,8 +75,8 @@ impl MatVec {
             ));
         }
         if self.columns > MOST_COLUMNS {
-            let remedy = "take at most 8 columns, or a product of matrices";
-            return Err(refusal("matvec", "columns", self.columns.to_string(), remedy));
+            let help = "take at most 8 columns, or a product of matrices";
+            return Err(refusal("matvec", "columns", self.columns.to_string(), help));
         }
         if !matches!(self.activations, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
             let problem = self.activations.name().to_owned();
@@ -183,7 +183,7 @@ pub(super) fn refusal(
     kernel: &str,
     argument: &'static str,
     problem: String,
-    remedy: &'static str,
+    help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: kernel.to_owned(), argument, problem, remedy }
+    PlanError::Argument { kernel: kernel.to_owned(), argument, problem, help }
 }

@@ -58,8 +58,8 @@ impl RowKernel {
         let blocks = rows.count.div_ceil(team.rows().into()) * u64::from(team.blocks * parts);
         if blocks >= 1 << 31 || rows.count >= 1 << 32 {
             let problem = format!("{} rows of {} elements", rows.count, rows.length);
-            let remedy = "compute several parts of the matrix, of fewer rows";
-            return Err(argument(&*op, "count", problem, remedy));
+            let help = "compute several parts of the matrix, of fewer rows";
+            return Err(argument(&*op, "count", problem, help));
         }
         let ahead = team.ahead(format, machine).filter(|_| role == Role::Whole);
         Ok(Self { op, rows, format, team, role, parts, grid: blocks as u32, ahead })

@@ -50,9 +50,9 @@ impl Rows {
     /// Elements of all rows.
     fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
         let problem = || format!("{} rows of {} elements", self.count, self.length);
-        let remedy = "compute several parts of the matrix, of less than 2^60 elements each";
+        let help = "compute several parts of the matrix, of less than 2^60 elements each";
         let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
-        elements.ok_or_else(|| argument(op, "count", problem(), remedy))
+        elements.ok_or_else(|| argument(op, "count", problem(), help))
     }
 
     /// All rows begin at multiples of so many elements: a vector, or a part of it.
@@ -67,17 +67,17 @@ impl Rows {
     }
 
     fn format(&self, op: &dyn RowOp) -> Result<Format, PlanError> {
-        let remedy = "use F32, F16 or Bf16";
+        let help = "use F32, F16 or Bf16";
         let problem = || format!("{:?}", self.element);
-        Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), remedy))
+        Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), help))
     }
 
     fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {
         self.format(op)?;
         self.elements(op)?;
         if self.length == 0 || self.length > LONGEST {
-            let remedy = "use rows of 1 to 2^31 - 2^16 elements";
-            return Err(argument(op, "length", self.length.to_string(), remedy));
+            let help = "use rows of 1 to 2^31 - 2^16 elements";
+            return Err(argument(op, "length", self.length.to_string(), help));
         }
         Ok(())
     }
@@ -87,9 +87,9 @@ fn argument(
     op: &dyn RowOp,
     argument: &'static str,
     problem: String,
-    remedy: &'static str,
+    help: &'static str,
 ) -> PlanError {
-    PlanError::Argument { kernel: op.name().to_owned(), argument, problem, remedy }
+    PlanError::Argument { kernel: op.name().to_owned(), argument, problem, help }
 }
 
 /// The launches for these rows on this device.

@@ -14,7 +14,7 @@ fn report() {
     }
     match find() {
         Ok(adapters) => println!("found {}", adapters.len()),
-        Err(absence) => println!("reason: {}\nremedy: {}", absence.reason, absence.remedy),
+        Err(absence) => println!("reason: {}\nhelp: {}", absence.reason, absence.help),
     }
 }
 
