@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use scry_ir::kir::{AtomicOp, Extent, Kir, Reduction, Type};
+use scry_ir::kir::{AtomicOp, Extent, Reduction, Type};
 
-use crate::compile;
 use crate::lanes::{Args, LaneOp, Sizes, Src};
 
 /// A kernel, compiled.
@@ -423,15 +422,6 @@ pub struct Refusal {
 }
 
 impl Code {
-    /// Compiles a kernel. This needs stack in proportion to how deep its statements nest:
-    /// `Program::with_kir` has enough for every program.
-    ///
-    /// # Errors
-    /// A [`Refusal`] if the kernel needs more memory for each invocation than the machine gives.
-    pub fn compile(kir: &Kir) -> Result<Self, Refusal> {
-        compile::compile(kir)
-    }
-
     /// Roughly how long one workgroup takes, in nanoseconds; none if that depends on data.
     #[must_use]
     pub fn cost(&self) -> Option<u64> {

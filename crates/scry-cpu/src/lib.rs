@@ -12,6 +12,7 @@ mod cancellation;
 mod code;
 mod compile;
 mod exec;
+mod job;
 mod lanes;
 mod machine;
 mod math;
@@ -26,7 +27,8 @@ mod vector_atomics;
 
 pub use cancellation::{Stop, Stopped};
 pub use code::{Code, Refusal};
-pub use machine::{Job, Machine};
+pub use job::Job;
+pub use machine::Machine;
 pub use memory::{Memory, Span};
 
 /// Invocations of a subgroup.

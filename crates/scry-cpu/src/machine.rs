@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use std::{fmt, thread};
 
 use crate::exec::{self, Scratch};
 use crate::pool::Pool;
 use crate::scheduling::{Claims, Pace};
-use crate::{Code, Span, Stop, Stopped};
+use crate::{Job, Span, Stop, Stopped};
 
 /// Nanoseconds of work that are not worth waking anybody for.
 const ALONE: u64 = 30_000;
@@ -19,36 +19,6 @@ const CHUNK: usize = 1 << 20;
 
 /// What the address of whatever is bound is a multiple of.
 const BINDING_ALIGNMENT: usize = 16;
-
-/// A launch.
-#[derive(Debug, Clone, Copy)]
-pub struct Job<'a> {
-    /// The kernel.
-    pub code: &'a Code,
-    /// What each of its buffers gets.
-    pub bindings: &'a [Span],
-    /// Workgroups along x, y and z.
-    pub groups: [u32; 3],
-    /// The immediate block.
-    pub immediates: &'a [u8],
-}
-
-impl Job<'_> {
-    /// Number of workgroups; none if it has more than 64 bits.
-    #[must_use]
-    pub fn workgroups(&self) -> Option<u64> {
-        let [x, y, z] = self.groups.map(u64::from);
-        // The first product fits; with a zero among the three so does the whole.
-        (x * y).checked_mul(z)
-    }
-
-    /// Roughly how long all of it takes on one thread; none if that depends on data.
-    #[must_use]
-    pub fn cost(&self) -> Option<Duration> {
-        let total = self.workgroups()?.checked_mul(self.code.cost()?)?;
-        Some(Duration::from_nanos(total))
-    }
-}
 
 /// A few threads that run kernels. They start with the first launch that is large enough for them,
 /// sleep while there is nothing to do, and end with the value.

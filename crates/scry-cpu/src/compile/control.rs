@@ -6,25 +6,11 @@
 //! out of the mask with which that was entered. Where all lanes have left, the machine goes on at
 //! the next place where lanes may be: the other side of an `If`, or the end of a loop or scope.
 
-use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt, Type, Value};
+use scry_ir::kir::{Block, Class, Label, Stmt, Type, Value};
 
-use super::{Emitter, exits};
+use super::analysis::exit_branches;
+use super::emitter::{Construct, Emitter};
 use crate::code::{Side, Step};
-
-/// What can be left, or where lanes wait.
-#[derive(Debug)]
-pub(super) struct Construct {
-    /// Name, if it can be left.
-    label: Option<Label>,
-    /// Depth of the mask with which it was entered, and with which its end goes on.
-    depth: usize,
-    /// Whether lanes may wait at its end: it has a mask of its own within.
-    parts: bool,
-    /// Steps that jump to its end.
-    exits: Vec<usize>,
-    /// Steps that jump to where lanes may wait next, since none is left where they stand.
-    deaths: Vec<usize>,
-}
 
 impl Emitter<'_> {
     /// The whole kernel.
@@ -112,7 +98,7 @@ impl Emitter<'_> {
     }
 
     fn divergent_if(&mut self, condition: Value, accept: &Block, reject: &Block) {
-        if let Some(leaving) = exits::leaving(self.kir, self.facts, [accept, reject]) {
+        if let Some(leaving) = exit_branches::leaving(self.kir, self.facts, [accept, reject]) {
             return self.drop_lanes(condition, &leaving);
         }
         let number = self.number(condition);
@@ -267,63 +253,4 @@ fn parts(block: &Block) -> bool {
         matches!(stmt, Stmt::Let(_) | Stmt::Set(..) | Stmt::Store { .. } | Stmt::Barrier(_))
     };
     !block.iter().all(stays)
-}
-
-/// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands
-/// where lanes have parted.
-pub(super) fn parted(kir: &Kir, facts: &Facts) -> Vec<bool> {
-    let mut search = Search {
-        facts,
-        parted: vec![false; kir.labels as usize],
-        around: Vec::new(),
-        changed: true,
-    };
-    // What is found out about an inner loop may matter to the outer one.
-    while std::mem::take(&mut search.changed) {
-        search.block(&kir.body);
-    }
-    search.parted
-}
-
-struct Search<'a> {
-    facts: &'a Facts,
-    parted: Vec<bool>,
-    /// What is round the statement: a label, or the side of an `If` at which lanes part.
-    around: Vec<Option<Label>>,
-    changed: bool,
-}
-
-impl Search<'_> {
-    fn block(&mut self, block: &Block) {
-        for stmt in block {
-            match stmt {
-                Stmt::If { condition, .. } => {
-                    let parts = self.facts.values[condition.index()] != Class::Uniform;
-                    self.within(stmt, parts.then_some(None));
-                }
-                Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {
-                    self.within(stmt, Some(Some(*label)));
-                }
-                Stmt::Leave(label) => self.leave(*label),
-                _ => {}
-            }
-        }
-    }
-
-    fn within(&mut self, stmt: &Stmt, around: Option<Option<Label>>) {
-        let depth = self.around.len();
-        self.around.extend(around);
-        stmt.blocks().for_each(|block| self.block(block));
-        self.around.truncate(depth);
-    }
-
-    fn leave(&mut self, label: Label) {
-        let inside = self.around.iter().rev().take_while(|around| **around != Some(label));
-        let parts =
-            inside.copied().any(|around| around.is_none_or(|inner| self.parted[inner.0 as usize]));
-        if parts && label != Label::KERNEL && !self.parted[label.0 as usize] {
-            self.parted[label.0 as usize] = true;
-            self.changed = true;
-        }
-    }
 }

@@ -2,8 +2,7 @@
 
 use scry_ir::kir::{BinaryOp, Builtin, Class, Inst, Source, Stmt, SubgroupOp, Type, Value};
 
-use super::Emitter;
-use super::values::{Home, Reg};
+use super::emitter::{Emitter, Home, Reg};
 use crate::SUBGROUP_SIZE;
 use crate::code::{Exchange, Product, Step};
 use crate::lanes::{LaneOp, three_by_tier};

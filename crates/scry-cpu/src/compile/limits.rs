@@ -2,8 +2,8 @@
 
 use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt};
 
-use super::control;
-use super::liveness::for_each_stmt;
+use super::analysis::divergence::parted;
+use super::analysis::liveness::for_each_stmt;
 use crate::code::{Code, Group, Refusal};
 use crate::lanes::BLOCK;
 
@@ -37,7 +37,7 @@ pub(super) struct Together {
 impl Together {
     fn new(kir: &Kir, batch: u32) -> Self {
         let facts = if batch == 1 { kir.facts() } else { kir.facts_of_neighbours() };
-        let parted = control::parted(kir, &facts);
+        let parted = parted(kir, &facts);
         let size = kir.workgroup_size;
         // Each block of lanes belongs to one workgroup where workgroups have memory of their own.
         let interleaved = batch != 1 && size[1..] != [1, 1] && kir.workgroup.is_empty();
@@ -46,7 +46,7 @@ impl Together {
 
     /// The same for another form of the kernel, which has these facts.
     pub(super) fn with(self, kir: &Kir, facts: &Facts) -> Self {
-        Self { facts: facts.clone(), parted: control::parted(kir, facts), ..self }
+        Self { facts: facts.clone(), parted: parted(kir, facts), ..self }
     }
 }
 

@@ -2,8 +2,7 @@
 
 use scry_ir::kir::{AtomicOp, Class, Place, Space, Value};
 
-use super::Emitter;
-use super::values::Home;
+use super::emitter::{Emitter, Home};
 use crate::code::{Access, Area, At, Atomic, Index, Step};
 use crate::lanes::Src;
 

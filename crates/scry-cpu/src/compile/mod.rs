@@ -1,15 +1,14 @@
-//! From the kernel IR to steps.
+//! From the kernel IR to steps: `analysis` finds out what the steps are chosen by, the other files
+//! emit them.
 
 mod affine;
+mod analysis;
 mod conditions;
 mod control;
-mod counters;
-mod demand;
-mod disjoint;
+mod emitter;
 mod exits;
 mod insts;
 mod limits;
-mod liveness;
 mod memory;
 mod promotion;
 mod registers;
@@ -18,22 +17,31 @@ mod values;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use scry_ir::kir::{Class, Facts, Kir, Type};
+use scry_ir::kir::{Kir, Type};
 
-use self::conditions::Conditions;
-use self::control::Construct;
+use self::analysis::conditions::conditions;
+use self::analysis::{counters, demand, disjoint, liveness};
+use self::emitter::Emitter;
 use self::limits::Together;
-use self::liveness::{Life, Lives};
 use self::registers::Registers;
-use self::values::Home;
-use crate::code::{Code, Masks, Refusal, Step};
+use crate::code::{Code, Masks, Refusal};
 use crate::lanes::{BLOCK, Sizes};
 
 /// The number of the next code.
 static NUMBERS: AtomicU64 = AtomicU64::new(1);
 
-/// Compiles a kernel.
-pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
+impl Code {
+    /// Compiles a kernel. This needs stack in proportion to how deep its statements nest:
+    /// `Program::with_kir` has enough for every program.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the kernel needs more memory for each invocation than the machine gives.
+    pub fn compile(kir: &Kir) -> Result<Self, Refusal> {
+        compile(kir)
+    }
+}
+
+fn compile(kir: &Kir) -> Result<Code, Refusal> {
     let together = limits::together(kir)?;
     // Lanes only leave loops at different times where each workgroup is executed by itself.
     let split = counters::split(kir, &together.facts, &together.parted);
@@ -42,7 +50,7 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
         None => (kir, together),
     };
     let lives = liveness::lives(kir, &facts);
-    let conditions = conditions::conditions(kir, &facts, &lives);
+    let conditions = conditions(kir, &facts, &lives);
     let demand = demand::demand(kir, &facts, &lives);
     let blocks = group.lanes().div_ceil(BLOCK) as u32;
     let mut registers = Registers::new(blocks);
@@ -91,86 +99,4 @@ pub(crate) fn compile(kir: &Kir) -> Result<Code, Refusal> {
     emitter.code.conditions = emitter.conditions.count;
     limits::check(&emitter.code)?;
     Ok(emitter.code)
-}
-
-/// What is known while steps are emitted.
-struct Emitter<'a> {
-    kir: &'a Kir,
-    facts: &'a Facts,
-    lives: &'a Lives,
-    /// Values whose lanes somebody needs.
-    demand: Vec<bool>,
-    conditions: Conditions,
-    /// Loops and scopes that lanes may leave while others stay, by label.
-    parted: Vec<bool>,
-    homes: Vec<Option<Home>>,
-    /// Blocks that hold uniform values.
-    splats: Vec<Option<u32>>,
-    vars: Vec<Option<Home>>,
-    code: Code,
-    registers: Registers,
-    /// Elements before each workgroup array.
-    shared: Vec<u32>,
-    /// Number of the present statement, as in [`lives`].
-    position: u32,
-    /// The mask register of each depth of divergence.
-    masks: Vec<u32>,
-    depth: usize,
-    constructs: Vec<Construct>,
-}
-
-impl Emitter<'_> {
-    fn push(&mut self, step: Step) {
-        self.code.steps.push(step);
-    }
-
-    /// The position of the next step.
-    fn here(&self) -> u32 {
-        self.code.steps.len() as u32
-    }
-
-    /// Finds room for workgroup and local memory.
-    fn arrays(&mut self) {
-        for array in &self.kir.workgroup {
-            let sizes = &mut self.code.shared;
-            let size = match array.ty.size() {
-                1 => &mut sizes.bytes,
-                2 => &mut sizes.halves,
-                4 => &mut sizes.words,
-                _ => &mut sizes.doubles,
-            };
-            self.shared.push(*size as u32);
-            // Arrays begin at a block, so that whole blocks of them can be written.
-            *size += (array.len as usize).next_multiple_of(BLOCK);
-        }
-        let blocks = self.code.group.lanes().div_ceil(BLOCK) as u32;
-        for array in &self.kir.locals {
-            let start = self.registers.array(array.ty, array.len);
-            self.code.locals.push((array.ty, start, array.len * blocks));
-        }
-    }
-
-    /// Finds places for variables that are zero at the start.
-    fn vars(&mut self) {
-        for (index, var) in self.lives.vars.iter().enumerate() {
-            if var.zeroed {
-                let ty = self.kir.vars[index];
-                let home = self.place(ty, self.facts.vars[index].class, var.life);
-                self.vars[index] = Some(home);
-                self.zero(ty, home);
-            }
-        }
-    }
-
-    /// A new place for something of this class that lives that long.
-    fn place(&mut self, ty: Type, class: Class, life: Life) -> Home {
-        match class {
-            Class::Uniform => Home::Scalar(self.scalar()),
-            Class::Affine => {
-                let lanes = self.registers.until(life.last, ty);
-                Home::Affine(self.affine(lanes))
-            }
-            Class::Varying => Home::Lanes(self.registers.until(life.last, ty)),
-        }
-    }
 }

@@ -2,8 +2,7 @@
 
 use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
-use super::Emitter;
-use super::values::Reg;
+use super::emitter::{Emitter, Reg};
 use crate::lanes::LaneOp;
 use crate::ops;
 

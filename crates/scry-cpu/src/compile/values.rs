@@ -2,38 +2,13 @@
 
 use scry_ir::kir::{Class, Const, Inst, Stmt, Type, Value, Var};
 
-use super::Emitter;
+use super::emitter::{Emitter, Home, Reg};
 use crate::code::{Affine, AffineOp, AffineSrc, Step};
 use crate::lanes::{Args, LaneOp, Src};
 use crate::ops;
 
 /// Statements within which the assignment of a value is looked for.
 const NEAR: usize = 16;
-
-/// Where a value or a variable is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Home {
-    /// One value for all lanes.
-    Scalar(u32),
-    /// Coefficients, or lanes.
-    Affine(Affine),
-    /// A register.
-    Lanes(u32),
-}
-
-/// An operand or a result of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reg {
-    Scalar(u32),
-    Lanes(Src),
-}
-
-impl Reg {
-    /// A whole register.
-    pub(super) fn lanes(start: u32) -> Self {
-        Self::Lanes(Src { start, step: 1 })
-    }
-}
 
 impl Emitter<'_> {
     pub(super) fn class(&self, value: Value) -> Class {

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::*;
-use crate::Memory;
+use crate::{Code, Memory};
 
 /// Shares made-up workgroups.
 fn share(

@@ -5,7 +5,7 @@
 //! first assignment to its last access in the same way, if that assignment dominates all accesses;
 //! otherwise it lives all the time, and is zero at the start.
 
-use super::{exits, streams};
+use super::{exit_branches, fusion};
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
 
 /// The life of a value or a variable.
@@ -38,7 +38,7 @@ pub(crate) struct Lives {
     /// How often each value is used.
     pub uses: Vec<u32>,
     /// Values that are left to what uses them: products to sums, conditions to exits, and what
-    /// `streams` finds.
+    /// `fusion` finds.
     pub left: Vec<bool>,
     /// Reads of variables that need no copy: the variable does not change while they live.
     pub aliased: Vec<bool>,
@@ -68,7 +68,7 @@ pub(crate) fn lives(kir: &Kir, facts: &Facts) -> Lives {
         ends: Vec::new(),
     };
     fuse(kir, facts, &kir.body, &mut vec![0; kir.values.len()], &mut lives);
-    streams::leave(kir, facts, &mut lives);
+    fusion::leave(kir, facts, &mut lives);
     let mut walk = Walk {
         kir,
         lives,
@@ -111,8 +111,8 @@ fn fuse(kir: &Kir, facts: &Facts, block: &Block, products: &mut [usize], lives: 
         stmt.blocks().for_each(|inner| fuse(kir, facts, inner, products, lives));
         if let Stmt::If { condition, accept, reject } = stmt
             && lives.uses[condition.index()] == 1
-            && let Some(leaving) = exits::leaving(kir, facts, [accept, reject])
-            && exits::parts(kir, facts, &leaving, *condition).is_some()
+            && let Some(leaving) = exit_branches::leaving(kir, facts, [accept, reject])
+            && exit_branches::parts(kir, facts, &leaving, *condition).is_some()
         {
             lives.left[condition.index()] = true;
         }

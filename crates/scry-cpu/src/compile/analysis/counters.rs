@@ -20,7 +20,7 @@ struct Split {
 
 /// The kernel with such variables, and its facts; none if there are none. `parted` are the loops
 /// that lanes may leave while others stay.
-pub(super) fn split(kir: &Kir, facts: &Facts, parted: &[bool]) -> Option<(Kir, Facts)> {
+pub(crate) fn split(kir: &Kir, facts: &Facts, parted: &[bool]) -> Option<(Kir, Facts)> {
     let mut splits = Search { kir, facts, parted }.splits();
     while !splits.is_empty() {
         let kir = apply(kir, &splits);

@@ -5,11 +5,11 @@
 
 use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value};
 
-use super::affine;
+use super::comparison::comparison;
 use super::liveness::{Lives, for_each_stmt};
 
 /// Finds those values.
-pub(super) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {
+pub(crate) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {
     let mut demand = Demand { kir, facts, lives, wanted: vec![false; kir.values.len()] };
     for_each_stmt(&kir.body, &mut |stmt| demand.stmt(stmt));
     demand.wanted
@@ -55,7 +55,7 @@ impl Demand<'_> {
                 self.index(place);
                 value.iter().chain(compare).for_each(|operand| self.want(*operand));
             }
-            _ if varying && affine::comparison(self.kir, self.facts, value).is_none() => {
+            _ if varying && comparison(self.kir, self.facts, value).is_none() => {
                 inst.for_each_operand(|operand| self.want(operand));
             }
             _ => {}

@@ -12,7 +12,7 @@ use super::liveness::for_each_stmt;
 use crate::code::Disjoint;
 
 /// For each buffer, the elements that are disjoint, if they are.
-pub(super) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
+pub(crate) fn disjoint(kir: &Kir) -> Vec<Option<Disjoint>> {
     let mut found: Vec<Option<Option<Disjoint>>> = vec![None; kir.buffers.len()];
     let mut look = |place: &Place, bytes: u32| {
         if let Space::Binding(binding) = place.space {

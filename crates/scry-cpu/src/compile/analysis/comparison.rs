@@ -1,0 +1,30 @@
+//! Comparisons that may be decided from the coefficients of affine values.
+
+use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Type, Value};
+
+use crate::code::Comparison;
+
+/// How two values are compared, if that may be decided from their coefficients: the comparison,
+/// whether it is of signed numbers, and the operands in its order.
+pub(crate) fn comparison(
+    kir: &Kir,
+    facts: &Facts,
+    value: Value,
+) -> Option<(Comparison, bool, [Value; 2])> {
+    let Inst::Binary(op, a, b) = *kir.inst(value) else { return None };
+    let ty = kir.ty(a);
+    let class = |value: Value| facts.values[value.index()];
+    let linear = matches!(ty, Type::I32 | Type::U32)
+        && class(a).max(class(b)) == Class::Affine
+        && class(value) == Class::Varying;
+    let (comparison, operands) = match op {
+        BinaryOp::Lt => (Comparison::Less, [a, b]),
+        BinaryOp::Gt => (Comparison::Less, [b, a]),
+        BinaryOp::Le => (Comparison::LessOrEqual, [a, b]),
+        BinaryOp::Ge => (Comparison::LessOrEqual, [b, a]),
+        BinaryOp::Eq => (Comparison::Equal, [a, b]),
+        BinaryOp::Ne => (Comparison::NotEqual, [a, b]),
+        _ => return None,
+    };
+    linear.then_some((comparison, ty.is_signed(), operands))
+}

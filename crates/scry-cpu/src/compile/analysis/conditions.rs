@@ -1,0 +1,55 @@
+//! Conditions that may come out the same for all lanes: comparisons of affine values, and what they
+//! are joined to.
+
+use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Stmt, Type, Value};
+
+use super::comparison::comparison;
+use super::liveness::{Lives, for_each_stmt};
+
+/// The conditions of a kernel, by value.
+pub(crate) struct Conditions {
+    pub(crate) numbers: Vec<Option<u32>>,
+    /// Uses by those who look whether a condition is the same for all lanes.
+    pub(crate) informed: Vec<u32>,
+    pub(crate) count: usize,
+}
+
+/// Finds the conditions of a kernel.
+pub(crate) fn conditions(kir: &Kir, facts: &Facts, lives: &Lives) -> Conditions {
+    let len = kir.values.len();
+    let mut found = Conditions { numbers: vec![None; len], informed: vec![0; len], count: 0 };
+    for_each_stmt(&kir.body, &mut |stmt| match stmt {
+        Stmt::Let(value) => {
+            let joined = joined(kir, *value).filter(|_| facts.value(*value) == Class::Varying);
+            let joined = joined.filter(|(_, operands)| found.have(operands));
+            if joined.is_some() || comparison(kir, facts, *value).is_some() {
+                found.numbers[value.index()] = Some(found.count as u32);
+                found.count += 1;
+            }
+            let operands = joined.map(|(_, operands)| operands);
+            operands.into_iter().flatten().for_each(|operand| found.informed[operand.index()] += 1);
+        }
+        Stmt::If { condition, .. } if lives.left[condition.index()] => {
+            kir.inst(*condition).for_each_operand(|part| found.informed[part.index()] += 1);
+        }
+        Stmt::If { condition, .. } => found.informed[condition.index()] += 1,
+        _ => {}
+    });
+    found
+}
+
+/// The operands of a conjunction, which is told by `true`, or of a disjunction.
+pub(crate) fn joined(kir: &Kir, value: Value) -> Option<(bool, [Value; 2])> {
+    match *kir.inst(value) {
+        Inst::Binary(op @ (BinaryOp::And | BinaryOp::Or), a, b) if kir.ty(value) == Type::Bool => {
+            Some((op == BinaryOp::And, [a, b]))
+        }
+        _ => None,
+    }
+}
+
+impl Conditions {
+    fn have(&self, values: &[Value]) -> bool {
+        values.iter().all(|value| self.numbers[value.index()].is_some())
+    }
+}

@@ -1,0 +1,62 @@
+//! Loops and scopes that lanes may leave while others stay.
+
+use scry_ir::kir::{Block, Class, Facts, Kir, Label, Stmt};
+
+/// Which loops and scopes lanes may leave while others stay: some statement that leaves it stands
+/// where lanes have parted.
+pub(crate) fn parted(kir: &Kir, facts: &Facts) -> Vec<bool> {
+    let mut search = Search {
+        facts,
+        parted: vec![false; kir.labels as usize],
+        around: Vec::new(),
+        changed: true,
+    };
+    // What is found out about an inner loop may matter to the outer one.
+    while std::mem::take(&mut search.changed) {
+        search.block(&kir.body);
+    }
+    search.parted
+}
+
+struct Search<'a> {
+    facts: &'a Facts,
+    parted: Vec<bool>,
+    /// What is round the statement: a label, or the side of an `If` at which lanes part.
+    around: Vec<Option<Label>>,
+    changed: bool,
+}
+
+impl Search<'_> {
+    fn block(&mut self, block: &Block) {
+        for stmt in block {
+            match stmt {
+                Stmt::If { condition, .. } => {
+                    let parts = self.facts.values[condition.index()] != Class::Uniform;
+                    self.within(stmt, parts.then_some(None));
+                }
+                Stmt::Loop { label, .. } | Stmt::Scope { label, .. } => {
+                    self.within(stmt, Some(Some(*label)));
+                }
+                Stmt::Leave(label) => self.leave(*label),
+                _ => {}
+            }
+        }
+    }
+
+    fn within(&mut self, stmt: &Stmt, around: Option<Option<Label>>) {
+        let depth = self.around.len();
+        self.around.extend(around);
+        stmt.blocks().for_each(|block| self.block(block));
+        self.around.truncate(depth);
+    }
+
+    fn leave(&mut self, label: Label) {
+        let inside = self.around.iter().rev().take_while(|around| **around != Some(label));
+        let parts =
+            inside.copied().any(|around| around.is_none_or(|inner| self.parted[inner.0 as usize]));
+        if parts && label != Label::KERNEL && !self.parted[label.0 as usize] {
+            self.parted[label.0 as usize] = true;
+            self.changed = true;
+        }
+    }
+}

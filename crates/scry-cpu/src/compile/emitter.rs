@@ -1,0 +1,131 @@
+//! What is known while steps are emitted. Other files add how each kind of thing is.
+
+use scry_ir::kir::{Class, Facts, Kir, Label, Type};
+
+use super::analysis::conditions::Conditions;
+use super::analysis::liveness::{Life, Lives};
+use super::registers::Registers;
+use crate::code::{Affine, Code, Step};
+use crate::lanes::{BLOCK, Src};
+
+/// What is known while steps are emitted.
+pub(super) struct Emitter<'a> {
+    pub(super) kir: &'a Kir,
+    pub(super) facts: &'a Facts,
+    pub(super) lives: &'a Lives,
+    /// Values whose lanes somebody needs.
+    pub(super) demand: Vec<bool>,
+    pub(super) conditions: Conditions,
+    /// Loops and scopes that lanes may leave while others stay, by label.
+    pub(super) parted: Vec<bool>,
+    pub(super) homes: Vec<Option<Home>>,
+    /// Blocks that hold uniform values.
+    pub(super) splats: Vec<Option<u32>>,
+    pub(super) vars: Vec<Option<Home>>,
+    pub(super) code: Code,
+    pub(super) registers: Registers,
+    /// Elements before each workgroup array.
+    pub(super) shared: Vec<u32>,
+    /// Number of the present statement, as in [`lives`].
+    pub(super) position: u32,
+    /// The mask register of each depth of divergence.
+    pub(super) masks: Vec<u32>,
+    pub(super) depth: usize,
+    pub(super) constructs: Vec<Construct>,
+}
+
+/// Where a value or a variable is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// One value for all lanes.
+    Scalar(u32),
+    /// Coefficients, or lanes.
+    Affine(Affine),
+    /// A register.
+    Lanes(u32),
+}
+
+/// An operand or a result of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reg {
+    Scalar(u32),
+    Lanes(Src),
+}
+
+impl Reg {
+    /// A whole register.
+    pub(super) fn lanes(start: u32) -> Self {
+        Self::Lanes(Src { start, step: 1 })
+    }
+}
+
+/// What can be left, or where lanes wait.
+#[derive(Debug)]
+pub(super) struct Construct {
+    /// Name, if it can be left.
+    pub(super) label: Option<Label>,
+    /// Depth of the mask with which it was entered, and with which its end goes on.
+    pub(super) depth: usize,
+    /// Whether lanes may wait at its end: it has a mask of its own within.
+    pub(super) parts: bool,
+    /// Steps that jump to its end.
+    pub(super) exits: Vec<usize>,
+    /// Steps that jump to where lanes may wait next, since none is left where they stand.
+    pub(super) deaths: Vec<usize>,
+}
+
+impl Emitter<'_> {
+    pub(super) fn push(&mut self, step: Step) {
+        self.code.steps.push(step);
+    }
+
+    /// The position of the next step.
+    pub(super) fn here(&self) -> u32 {
+        self.code.steps.len() as u32
+    }
+
+    /// Finds room for workgroup and local memory.
+    pub(super) fn arrays(&mut self) {
+        for array in &self.kir.workgroup {
+            let sizes = &mut self.code.shared;
+            let size = match array.ty.size() {
+                1 => &mut sizes.bytes,
+                2 => &mut sizes.halves,
+                4 => &mut sizes.words,
+                _ => &mut sizes.doubles,
+            };
+            self.shared.push(*size as u32);
+            // Arrays begin at a block, so that whole blocks of them can be written.
+            *size += (array.len as usize).next_multiple_of(BLOCK);
+        }
+        let blocks = self.code.group.lanes().div_ceil(BLOCK) as u32;
+        for array in &self.kir.locals {
+            let start = self.registers.array(array.ty, array.len);
+            self.code.locals.push((array.ty, start, array.len * blocks));
+        }
+    }
+
+    /// Finds places for variables that are zero at the start.
+    pub(super) fn vars(&mut self) {
+        for (index, var) in self.lives.vars.iter().enumerate() {
+            if var.zeroed {
+                let ty = self.kir.vars[index];
+                let home = self.place(ty, self.facts.vars[index].class, var.life);
+                self.vars[index] = Some(home);
+                self.zero(ty, home);
+            }
+        }
+    }
+
+    /// A new place for something of this class that lives that long.
+    pub(super) fn place(&mut self, ty: Type, class: Class, life: Life) -> Home {
+        match class {
+            Class::Uniform => Home::Scalar(self.scalar()),
+            Class::Affine => {
+                let lanes = self.registers.until(life.last, ty);
+                Home::Affine(self.affine(lanes))
+            }
+            Class::Varying => Home::Lanes(self.registers.until(life.last, ty)),
+        }
+    }
+}
