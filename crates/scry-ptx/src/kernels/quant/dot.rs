@@ -6,7 +6,7 @@
 use super::activations::{Digits, Image};
 use super::format::SPAN;
 use super::lane_weights::Eighth;
-use super::matvec::MatVec;
+use super::matvec_shape::MatVec;
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel};

@@ -2,7 +2,7 @@
 //! scratch memory, then a product of matrices follows: of halves on tensor cores.
 
 use super::format::BlockFormat;
-use super::matvec::{MOST_COLUMNS, MatVec, refusal};
+use super::matvec_shape::{MOST_COLUMNS, MatVec, refusal};
 use super::unpack::dequantize_plan;
 use crate::kernels::gemm::{Gemm, Order};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};

@@ -23,6 +23,7 @@ mod host_reference;
 mod lane_weights;
 mod matmul;
 mod matvec;
+mod matvec_shape;
 mod pack;
 mod quantize_activations;
 mod scale_search;
@@ -34,7 +35,7 @@ mod unpack;
 pub use format::BlockFormat;
 pub use host_reference::{dequantize, quantize};
 pub use matmul::MatMul;
-pub use matvec::MatVec;
+pub use matvec_shape::MatVec;
 pub use pack::quantize_plan;
 pub use unpack::dequantize_plan;
 

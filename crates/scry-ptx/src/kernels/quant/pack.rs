@@ -7,7 +7,7 @@
 use super::device_scale_search::{Exact, Weights, farthest};
 use super::format::{BlockFormat, SPAN};
 use super::host_reference::LARGEST;
-use super::matvec::refusal;
+use super::matvec_shape::refusal;
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{

@@ -2,7 +2,7 @@
 
 use super::activations::{Digits, Image, Source};
 use super::format::SPAN;
-use super::matvec::{Columns, MatVec};
+use super::matvec_shape::{Columns, MatVec};
 use crate::kernels::name::Name;
 use crate::kernels::{
     BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,

@@ -2,7 +2,7 @@
 
 use super::format::{BlockFormat, SPAN};
 use super::lane_weights::Eighth;
-use super::matvec::refusal;
+use super::matvec_shape::refusal;
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use super::exchange::Exchange;
 use super::format::{Elements, Format};
 use super::fragment::Part;
+use super::op::{Context, RowOp};
 use super::partition::Cut;
+use super::shape::{Rows, argument};
 use super::thread_group::Team;
-use super::{Context, GpuSpec, PlanError, RowOp, Rows, argument};
 use crate::kernels::{
-    BufferAccess, BufferParameter, KernelInterface, LaunchShape, Parameter, PtxKernel,
+    BufferAccess, BufferParameter, GpuSpec, KernelInterface, LaunchShape, Parameter, PlanError,
+    PtxKernel,
 };
 use crate::module::PtxEntry;
 use crate::target::Target;

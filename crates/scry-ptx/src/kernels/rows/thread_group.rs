@@ -1,8 +1,9 @@
 //! How many threads hold a row.
 
 use super::format::Format;
-use super::{PlanError, RowOp, Rows, argument};
-use crate::kernels::GpuSpec;
+use super::op::RowOp;
+use super::shape::{Rows, argument};
+use crate::kernels::{GpuSpec, PlanError};
 
 /// The threads that hold a row together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

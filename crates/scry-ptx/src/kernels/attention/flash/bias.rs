@@ -3,35 +3,10 @@
 use super::softmax::of_row;
 use super::strip::Strip;
 use crate::kernels::attention::scalar::{read, wide};
-use crate::kernels::attention::shape::Attention;
-use crate::kernels::name::Name;
 use crate::typed::{Global, Ptr, Val, bfloats, halves};
 use crate::types::PtxType;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
-
-/// How a bias is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) struct Form {
-    pub element: PtxType,
-    /// Whether neighbours lie together, in pairs that can be read at once.
-    pairs: bool,
-}
-
-impl Form {
-    pub fn of(of: &Attention) -> Option<Self> {
-        let bias = of.bias?;
-        let strides = [bias.strides.batch, bias.strides.head, bias.strides.row];
-        let even = strides.iter().all(|stride| stride.is_multiple_of(2));
-        Some(Self { element: bias.element, pairs: even && bias.column == 1 })
-    }
-
-    /// Appends to the name of a kernel what is in its text.
-    pub fn named(self, name: Name) -> Name {
-        let name = name.with(format_args!("bias{}", self.element.name()));
-        name.with_if(self.pairs, "vec2")
-    }
-}
 
 /// The bias of a tile, as far as it has been read before the scores are there: pairs of halves.
 pub(super) struct Bias<'k>(Option<Vec<Val<'k, u32>>>);

@@ -2,7 +2,8 @@
 
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
-use super::{Engine, Flash, Form, Output, Tile, Variant, bias, sm80};
+use super::variant::BiasForm;
+use super::{Engine, Flash, Form, Output, Tile, Variant, sm80};
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
@@ -93,7 +94,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
         tile,
         form: Form::Overlapped,
         causal: of.causal,
-        bias: bias::Form::of(of),
+        bias: BiasForm::of(of),
         output: Output::Tiles,
     }
 }

@@ -89,7 +89,7 @@ impl PtxKernel for Flash {
     }
 
     fn interface(&self) -> KernelInterface {
-        params::interface(self)
+        tensor_maps::interface(&self.of, &self.variant, &self.schedule)
     }
 }
 

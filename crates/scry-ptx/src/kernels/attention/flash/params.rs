@@ -1,10 +1,7 @@
 //! Parameters of the flash form.
 
 use super::super::scalar::wide;
-use super::super::shape::Strides;
-use super::schedule::Deal;
-use super::{Engine, Flash, Output, Variant, tensor_maps};
-use crate::kernels::{KernelInterface, Parameter};
+use super::variant::{Engine, Output, Variant};
 use crate::typed::{Code, Global, Ptr, Val};
 
 /// Numbers in the order of parameters.
@@ -33,6 +30,17 @@ pub(super) struct Params<'k> {
     pub plan: Deal<'k>,
     /// Factor of scores, times the logarithm that makes powers of 2 of exponentials.
     pub scale: Val<'k, f32>,
+}
+
+/// A schedule as values of a kernel.
+#[derive(Debug)]
+pub(super) struct Deal<'k> {
+    pub pieces: Val<'k, u32>,
+    pub each: Val<'k, u32>,
+    pub section: Val<'k, u32>,
+    /// 1 where two tiles are taken at once, else 0.
+    pub pairs: Val<'k, u32>,
+    pub units: Val<'k, u32>,
 }
 
 /// Where queries, keys and values come from.
@@ -118,25 +126,4 @@ impl<'k> Params<'k> {
             scale,
         }
     }
-}
-
-/// What a launch passes, as data.
-pub(super) fn interface(flash: &Flash) -> KernelInterface {
-    let (of, variant) = (&flash.of, &flash.variant);
-    let (buffers, mut parameters) = tensor_maps::buffers(of, variant, flash.schedule.pieces);
-    if let Some(bias) = of.bias {
-        parameters.push(Parameter::Pointer(3));
-        parameters.extend(strides(bias.strides));
-    }
-    let column = of.bias.map_or(0, |bias| bias.column);
-    let counts = [of.batch, of.heads, of.group(), of.queries, of.keys, of.head_dim, column];
-    parameters.extend(counts.map(Parameter::U32));
-    parameters.extend(flash.schedule.numbers().map(Parameter::U32));
-    parameters.push(Parameter::F32(of.scale * std::f32::consts::LOG2_E));
-    KernelInterface { buffers, parameters }
-}
-
-/// The distances of rows as parameters.
-pub(super) fn strides(of: Strides) -> [Parameter; 3] {
-    [of.batch, of.head, of.row].map(Parameter::U64)
 }

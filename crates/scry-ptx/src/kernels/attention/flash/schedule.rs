@@ -1,7 +1,7 @@
 //! Which block computes what: blocks stay, and deal tasks out among themselves.
 
 use super::Variant;
-use super::params::Params;
+use super::params::{Deal, Params};
 use crate::kernels::attention::shape::{Attention, refusal};
 use crate::kernels::{GpuSpec, PlanError};
 use crate::typed::{Code, Val};
@@ -60,17 +60,6 @@ impl Schedule {
 /// Whether nearly all blocks are busy in the last round too.
 fn balanced(units: u64, slots: u64) -> bool {
     10 * units >= 9 * units.div_ceil(slots) * slots
-}
-
-/// A schedule as values of a kernel.
-#[derive(Debug)]
-pub(super) struct Deal<'k> {
-    pub pieces: Val<'k, u32>,
-    pub each: Val<'k, u32>,
-    pub section: Val<'k, u32>,
-    /// 1 where two tiles are taken at once, else 0.
-    pub pairs: Val<'k, u32>,
-    pub units: Val<'k, u32>,
 }
 
 /// What a block computes at once.

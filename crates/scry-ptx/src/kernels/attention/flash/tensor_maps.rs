@@ -2,13 +2,31 @@
 
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
-use super::{Engine, Output, Variant, params};
-use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapElement, TensorMapSpec};
+use super::schedule::Schedule;
+use super::variant::{Engine, Output, Variant};
+use crate::kernels::{
+    BufferAccess, BufferParameter, KernelInterface, Parameter, TensorMapElement, TensorMapSpec,
+};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
+/// What a launch passes, as data.
+pub(super) fn interface(of: &Attention, variant: &Variant, schedule: &Schedule) -> KernelInterface {
+    let (buffers, mut parameters) = buffers(of, variant, schedule.pieces);
+    if let Some(bias) = of.bias {
+        parameters.push(Parameter::Pointer(3));
+        parameters.extend(strides(bias.strides));
+    }
+    let column = of.bias.map_or(0, |bias| bias.column);
+    let counts = [of.batch, of.heads, of.group(), of.queries, of.keys, of.head_dim, column];
+    parameters.extend(counts.map(Parameter::U32));
+    parameters.extend(schedule.numbers().map(Parameter::U32));
+    parameters.push(Parameter::F32(of.scale * std::f32::consts::LOG2_E));
+    KernelInterface { buffers, parameters }
+}
+
 /// The buffers of a kernel, and the parameters that say where operands and results lie.
-pub(super) fn buffers(
+fn buffers(
     of: &Attention,
     variant: &Variant,
     pieces: u32,
@@ -25,7 +43,7 @@ pub(super) fn buffers(
         Output::Tiles => parameters.push(Parameter::Map(last, out_map(of, variant))),
         Output::Rows => {
             parameters.push(Parameter::Pointer(last));
-            parameters.extend(params::strides(of.out));
+            parameters.extend(strides(of.out));
         }
         Output::Partial => {
             buffers.pop();
@@ -49,8 +67,7 @@ fn operands(of: &Attention, variant: &Variant) -> Vec<Parameter> {
     let maps = match (variant.engine, variant.parts) {
         (Engine::Ampere, _) => {
             let rows = [of.q, of.k, of.v].into_iter().enumerate();
-            let one =
-                |(nth, rows)| [Parameter::Pointer(nth)].into_iter().chain(params::strides(rows));
+            let one = |(nth, rows)| [Parameter::Pointer(nth)].into_iter().chain(strides(rows));
             return rows.flat_map(one).collect();
         }
         (Engine::Hopper, 1) => whole_maps(of, variant),
@@ -133,4 +150,9 @@ fn distance((stride, count): (u64, u32)) -> u64 {
 
 fn tensor_element(element: PtxType) -> TensorMapElement {
     if element == PtxType::F16 { TensorMapElement::F16 } else { TensorMapElement::Bf16 }
+}
+
+/// The distances of rows as parameters.
+fn strides(of: Strides) -> [Parameter; 3] {
+    [of.batch, of.head, of.row].map(Parameter::U64)
 }

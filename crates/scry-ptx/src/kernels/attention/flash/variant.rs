@@ -1,6 +1,6 @@
 //! Which code there is.
 
-use super::bias;
+use crate::kernels::attention::shape::Attention;
 use crate::kernels::name::Name;
 use crate::types::PtxType;
 
@@ -46,6 +46,29 @@ pub(in super::super) enum Engine {
     Ampere,
 }
 
+/// How a bias is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in super::super) struct BiasForm {
+    pub element: PtxType,
+    /// Whether neighbours lie together, in pairs that can be read at once.
+    pub pairs: bool,
+}
+
+impl BiasForm {
+    pub fn of(of: &Attention) -> Option<Self> {
+        let bias = of.bias?;
+        let strides = [bias.strides.batch, bias.strides.head, bias.strides.row];
+        let even = strides.iter().all(|stride| stride.is_multiple_of(2));
+        Some(Self { element: bias.element, pairs: even && bias.column == 1 })
+    }
+
+    /// Appends to the name of a kernel what is in its text.
+    pub fn named(self, name: Name) -> Name {
+        let name = name.with(format_args!("bias{}", self.element.name()));
+        name.with_if(self.pairs, "vec2")
+    }
+}
+
 /// A variant of the code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct Variant {
@@ -59,7 +82,7 @@ pub(in super::super) struct Variant {
     pub tile: Tile,
     pub form: Form,
     pub causal: bool,
-    pub bias: Option<bias::Form>,
+    pub bias: Option<BiasForm>,
     pub output: Output,
 }
 

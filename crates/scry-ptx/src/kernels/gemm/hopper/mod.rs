@@ -35,6 +35,7 @@ pub(super) use choice::Task;
 pub use variant::{Bias, Early, Finish, Major, Once, Store, Tile, Variant};
 
 use pipeline::Ring;
+pub use schedule::Cut;
 use schedule::Schedule;
 use split_k::Inbox;
 use store::Results;
@@ -61,17 +62,6 @@ pub struct HopperGemm {
     pub variant: Variant,
     /// How the work is cut.
     pub cut: Cut,
-}
-
-/// How a product is cut into parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cut {
-    /// Parts of the common dimension: each has results of its own, one after the other.
-    pub splits: u32,
-    /// Clusters of tiles down the rows that are computed near each other in time.
-    pub band: u32,
-    /// Blocks at a time, a multiple of the cluster.
-    pub blocks: u32,
 }
 
 /// Tiles of the result down the rows, in clusters, and along the columns.

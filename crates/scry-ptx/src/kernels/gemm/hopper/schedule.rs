@@ -1,10 +1,20 @@
 //! Which parts of a product a block computes, in which order.
 
-use super::Cut;
 use super::variant::{Store, Tile, Variant};
 use crate::kernels::Parameter;
 use crate::kernels::gemm::memory::wide;
 use crate::typed::{Code, Val};
+
+/// How a product is cut into parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Parts of the common dimension: each has results of its own, one after the other.
+    pub splits: u32,
+    /// Clusters of tiles down the rows that are computed near each other in time.
+    pub band: u32,
+    /// Blocks at a time, a multiple of the cluster.
+    pub blocks: u32,
+}
 
 /// How a product is cut into parts: parameters of the kernel.
 #[derive(Debug, Clone, Copy)]

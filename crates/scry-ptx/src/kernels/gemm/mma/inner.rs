@@ -1,7 +1,7 @@
 //! The loop over the depth: fragments from shared memory into registers, and products of them.
 
-use super::Tile;
 use super::stage::{Copier, Lines};
+use super::tile::Tile;
 use crate::asm::Opcode;
 use crate::kernels::gemm::multistage::Turns;
 use crate::typed::hopper::Factors;

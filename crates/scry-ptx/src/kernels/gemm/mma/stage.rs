@@ -3,7 +3,7 @@
 //! An operand keeps the order that it has in memory. Pieces of 16 bytes are exchanged within a
 //! line, so that neighbours across the lines, which are read at once, are in different banks.
 
-use super::Tile;
+use super::tile::Tile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};

@@ -14,7 +14,7 @@ mod span_mma;
 
 use super::activations::{Digits, Image, Source};
 use super::format::{BlockFormat, SPAN};
-use super::matvec::{Columns, MatVec};
+use super::matvec_shape::{Columns, MatVec};
 use super::wide;
 use crate::kernels::name::Name;
 use crate::kernels::{

@@ -1,0 +1,100 @@
+//! Quantised matrices times few columns: what is computed.
+
+use super::format::BlockFormat;
+use crate::kernels::{BufferAccess, BufferParameter, PlanError};
+use crate::types::PtxType;
+
+/// Most columns of a launch: those of a tensor core's tile.
+pub(super) const MOST_COLUMNS: u32 = 8;
+/// Bytes of activations up to which each block makes their digits for itself.
+const SMALL: u64 = 80 << 10;
+
+/// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
+/// row by row, and `columns` columns of `k` activations, one after the other; `y` is binary32, one
+/// column of `rows` after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct MatVec {
+    /// Format of the weights.
+    pub format: BlockFormat,
+    /// Rows of the matrix.
+    pub rows: u64,
+    /// Columns of the matrix, a multiple of the format's block.
+    pub k: u64,
+    /// Columns of activations, at most 8.
+    pub columns: u32,
+    /// Type of the activations: `F32`, `F16` or `Bf16`.
+    pub activations: PtxType,
+}
+
+impl MatVec {
+    /// Weights, activations, results.
+    pub(super) fn buffers(&self) -> [BufferParameter; 3] {
+        let columns = u64::from(self.columns);
+        let bytes = self.rows * self.k / self.format.block_len() as u64;
+        let weights = bytes * self.format.block_bytes() as u64;
+        let buffer = |name, access, element, len| BufferParameter { name, access, element, len };
+        [
+            buffer("weights", BufferAccess::Read, PtxType::B8, weights),
+            buffer("x", BufferAccess::Read, self.activations, self.k * columns),
+            buffer("y", BufferAccess::Write, PtxType::F32, self.rows * columns),
+        ]
+    }
+
+    pub(super) fn checked(&self) -> Result<(), PlanError> {
+        let block = self.format.block_len() as u64;
+        if !self.k.is_multiple_of(block) {
+            let problem = format!("{}, no multiple of {block}", self.k);
+            return Err(refusal("matvec", "k", problem, "rows are made of whole blocks"));
+        }
+        if self.rows.max(self.k) >= 1 << 31 {
+            let problem = format!("{} by {}", self.rows, self.k);
+            return Err(refusal(
+                "matvec",
+                "size",
+                problem,
+                "each side has to be below 2^31: take parts",
+            ));
+        }
+        if self.k * u64::from(self.columns) > 1 << 30 {
+            let problem = format!("{} columns of {}", self.columns, self.k);
+            return Err(refusal(
+                "matvec",
+                "x",
+                problem,
+                "at most 2^30 activations: take fewer columns",
+            ));
+        }
+        if self.columns > MOST_COLUMNS {
+            let help = "take at most 8 columns, or a product of matrices";
+            return Err(refusal("matvec", "columns", self.columns.to_string(), help));
+        }
+        if !matches!(self.activations, PtxType::F32 | PtxType::F16 | PtxType::Bf16) {
+            let problem = self.activations.name().to_owned();
+            return Err(refusal("matvec", "activations", problem, "they are f32, f16 or bf16"));
+        }
+        Ok(())
+    }
+}
+
+/// The columns of a launch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Columns {
+    pub(super) first: u32,
+    pub(super) count: u32,
+}
+
+impl Columns {
+    /// Whether each block makes the digits of these activations for itself.
+    pub(super) fn are_small(self, product: &MatVec) -> bool {
+        product.k * u64::from(self.count * product.activations.size()) <= SMALL
+    }
+}
+
+pub(super) fn refusal(
+    kernel: &str,
+    argument: &'static str,
+    problem: String,
+    help: &'static str,
+) -> PlanError {
+    PlanError::Argument { kernel: kernel.to_owned(), argument, problem, help }
+}

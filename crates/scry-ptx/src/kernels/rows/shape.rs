@@ -1,0 +1,66 @@
+//! A matrix of rows.
+
+use super::format::Format;
+use super::op::RowOp;
+use crate::kernels::PlanError;
+use crate::types::PtxType;
+
+/// A matrix of rows without gaps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Rows {
+    /// How many there are.
+    pub count: u64,
+    /// Elements of each: 1 to 2^31 - 2^16.
+    pub length: u64,
+    /// Type of the elements: `F32`, `F16` or `Bf16`.
+    pub element: PtxType,
+}
+
+/// No row is longer: places in a row are numbers of 32 bits, and so are a row's parts.
+const LONGEST: u64 = (1 << 31) - (1 << 16);
+
+impl Rows {
+    /// Elements of all rows.
+    pub(super) fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
+        let problem = || format!("{} rows of {} elements", self.count, self.length);
+        let help = "compute several parts of the matrix, of less than 2^60 elements each";
+        let elements = self.count.checked_mul(self.length).filter(|elements| *elements < 1 << 60);
+        elements.ok_or_else(|| argument(op, "count", problem(), help))
+    }
+
+    /// All rows begin at multiples of so many elements: a vector, or a part of it.
+    pub(super) fn unit(&self, format: Format) -> u32 {
+        let vector = format.per_vector();
+        1 << self.length.trailing_zeros().min(vector.ilog2())
+    }
+
+    /// Whether all rows begin where a vector does.
+    pub(super) fn aligned(&self, format: Format) -> bool {
+        self.unit(format) == format.per_vector()
+    }
+
+    pub(super) fn format(&self, op: &dyn RowOp) -> Result<Format, PlanError> {
+        let help = "use F32, F16 or Bf16";
+        let problem = || format!("{:?}", self.element);
+        Format::of(self.element).ok_or_else(|| argument(op, "element", problem(), help))
+    }
+
+    pub(super) fn check(&self, op: &dyn RowOp) -> Result<(), PlanError> {
+        self.format(op)?;
+        self.elements(op)?;
+        if self.length == 0 || self.length > LONGEST {
+            let help = "use rows of 1 to 2^31 - 2^16 elements";
+            return Err(argument(op, "length", self.length.to_string(), help));
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn argument(
+    op: &dyn RowOp,
+    argument: &'static str,
+    problem: String,
+    help: &'static str,
+) -> PlanError {
+    PlanError::Argument { kernel: op.name().to_owned(), argument, problem, help }
+}
