@@ -10,7 +10,7 @@ use naga::{
     VectorSize,
 };
 
-use crate::spirv::naga::integers::Context;
+use crate::spirv::naga::operations::Context;
 use crate::spirv::naga::rebuild::{Lowering, Maker};
 
 type Expr = Handle<Expression>;

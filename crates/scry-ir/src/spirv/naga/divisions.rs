@@ -18,7 +18,7 @@ use naga::{
 };
 
 use crate::SpirvWorkarounds;
-use crate::spirv::naga::integers::{Context, integer};
+use crate::spirv::naga::operations::{Context, integer};
 use crate::spirv::naga::rebuild::{Lowering, Maker};
 
 type Expr = Handle<Expression>;

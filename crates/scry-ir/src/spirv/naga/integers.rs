@@ -1,31 +1,20 @@
 //! Writes operations on numbers, most of them integers, as what has WGSL's result on every driver,
 //! all in one pass. Divisions and bytes are always rewritten; the rest is for defects of drivers.
 
-use naga::valid::{FunctionInfo, ModuleInfo};
-use naga::{
-    Expression, Function, Handle, Literal, MathFunction, Module, Scalar, ScalarKind, TypeInner,
-    VectorSize,
-};
+use naga::valid::ModuleInfo;
+use naga::{Expression, Handle, MathFunction, Module, VectorSize};
 
 use crate::SpirvWorkarounds;
 use crate::spirv::naga::bits::{self, Bits};
 use crate::spirv::naga::bytes::{self, Bytes};
 use crate::spirv::naga::divisions::{self, Division};
 use crate::spirv::naga::numbers::{self, Number};
+use crate::spirv::naga::operations::Context;
 use crate::spirv::naga::rebuild::{Lowering, Maker, rebuild};
 use crate::spirv::naga::shifts::each_function;
 use crate::wgsl::naga::handles;
 
 type Expr = Handle<Expression>;
-
-/// A function whose operations are looked at.
-#[derive(Clone, Copy)]
-pub(crate) struct Context<'a> {
-    pub(crate) module: &'a Module,
-    pub(crate) function: &'a Function,
-    info: &'a FunctionInfo,
-    pub(crate) workarounds: SpirvWorkarounds,
-}
 
 /// How one operation is written.
 enum Change {
@@ -72,28 +61,7 @@ fn contexts<'a>(
     })
 }
 
-/// An integer of a type, the least one for what is too small for it.
-pub(crate) fn integer(scalar: Scalar, value: i64) -> Literal {
-    match (scalar.kind, scalar.width) {
-        (ScalarKind::Sint, 2) => Literal::I16(value.max(i16::MIN.into()) as i16),
-        (ScalarKind::Sint, 4) => Literal::I32(value.max(i32::MIN.into()) as i32),
-        (ScalarKind::Sint, _) => Literal::I64(value),
-        (_, 2) => Literal::U16(value as u16),
-        (_, 4) => Literal::U32(value as u32),
-        _ => Literal::U64(value as u64),
-    }
-}
-
 impl Context<'_> {
-    /// What an expression consists of, and how many of them if it is a vector.
-    pub(crate) fn numbers(&self, at: Expr) -> Option<(Scalar, Option<VectorSize>)> {
-        match *self.info[at].ty.inner_with(&self.module.types) {
-            TypeInner::Scalar(scalar) => Some((scalar, None)),
-            TypeInner::Vector { size, scalar } => Some((scalar, Some(size))),
-            _ => None,
-        }
-    }
-
     fn changes(&self) -> Vec<Option<Change>> {
         let bounded = self.bounded();
         let expressions = self.function.expressions.iter();

@@ -16,6 +16,7 @@ pub(crate) mod loops;
 pub(crate) mod mixes;
 pub(crate) mod nesting;
 pub(crate) mod numbers;
+pub(crate) mod operations;
 pub(crate) mod pointers;
 pub(crate) mod rebuild;
 pub(crate) mod shifts;

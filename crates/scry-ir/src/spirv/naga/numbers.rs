@@ -7,7 +7,7 @@ use naga::{
     UnaryOperator, VectorSize,
 };
 
-use crate::spirv::naga::integers::{Context, integer};
+use crate::spirv::naga::operations::{Context, integer};
 use crate::spirv::naga::rebuild::{Lowering, Maker};
 use crate::wgsl::naga::handles;
 
