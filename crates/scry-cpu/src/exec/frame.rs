@@ -122,17 +122,17 @@ impl<'a> Frame<'a> {
     }
 
     fn fill_masks(&mut self, lanes: usize) {
-        let file = u8::file(self.files());
-        let masks = self.code.masks;
-        for block in 0..self.code.group.lanes().div_ceil(BLOCK) {
-            let used = lanes.saturating_sub(block * BLOCK);
-            let mask = match used {
-                0 => [0; BLOCK],
-                BLOCK.. => [1; BLOCK],
-                _ => std::array::from_fn(|lane| u8::from(lane < used)),
-            };
-            file[masks.alive as usize + block].set(mask);
-            file[masks.outer as usize + block].set(mask);
+        let blocks = self.code.group.lanes().div_ceil(BLOCK);
+        let (whole, part) = (lanes / BLOCK, lanes % BLOCK);
+        for mask in [self.code.masks.alive, self.code.masks.outer] {
+            let mask = &u8::file(self.files())[mask as usize..][..blocks];
+            let (full, rest) = mask.split_at(whole);
+            // Whole blocks apart from the others: each is one vector.
+            full.iter().for_each(|block| block.set([1; BLOCK]));
+            rest.iter().for_each(|block| block.set([0; BLOCK]));
+            if let Some(block) = rest.first() {
+                block.set(std::array::from_fn(|lane| u8::from(lane < part)));
+            }
         }
         self.whole = lanes;
     }

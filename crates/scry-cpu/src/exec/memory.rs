@@ -23,6 +23,13 @@ impl Start {
     /// A binding, which all workgroups share.
     pub(super) const BINDING: Self = Self { first: 0, apart: 0, group: ALL };
 
+    /// How far the memory of one workgroup is from that of the next, if rows of so many blocks, two
+    /// to this power, are those of workgroups; else 0.
+    #[inline(always)]
+    pub(super) fn between(&self, power: u32) -> u64 {
+        if power == self.group { self.apart } else { 0 }
+    }
+
     /// Where it begins for the lanes of a block.
     #[inline(always)]
     pub(super) fn of(&self, block: usize) -> u64 {

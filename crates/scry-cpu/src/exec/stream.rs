@@ -1,5 +1,7 @@
 //! Sums of products whose operands are read, and whose result is written, where they lie.
 
+use std::cmp::Ordering;
+
 use super::frame::{Frame, Lanes};
 use super::indices::{ALL, Rows, line};
 use super::memory::{Start, place};
@@ -162,7 +164,8 @@ impl Frame<'_> {
                 let byte = (start.of(block) + place(at, first)) * unit;
                 let bytes =
                     |step: u32| i64::from(step as i32) * i64::from(at.stride) * *unit as i64;
-                let apart = [bytes(along), bytes(across)];
+                let between = if grid.rows == 1 { 0 } else { start.between(power) * unit };
+                let apart = [bytes(along), bytes(across) + between as i64];
                 let words = memory.words(byte, apart, grid, rows.step == 0)?;
                 Some(if *unit == 1 { words.streaming() } else { words })
             }
@@ -220,7 +223,12 @@ impl Line<'_> {
             Self::Lanes(_) => [ALL; 2],
             Self::Memory { rows, start, .. } => {
                 let [(blocks, _), (rows, _)] = rows.levels();
-                [blocks.min(start.group), rows.min(start.group)]
+                // Rows that are whole workgroups follow each other as their memories do.
+                match blocks.cmp(&start.group) {
+                    Ordering::Less => [blocks, rows.min(start.group)],
+                    Ordering::Equal => [blocks, rows],
+                    Ordering::Greater => [start.group, blocks],
+                }
             }
         }
     }
