@@ -132,6 +132,41 @@ fn borders_as_they_are_usually_written() {
     );
 }
 
+#[test]
+fn masks_that_end_within_a_vector() {
+    for active in [
+        "(id.x + 3 * id.y) % 5 != 0",
+        "id.x > 2 && id.x % 16 < 13",
+        "id.y > 1 && id.x + 1 < w",
+        "index % 7 < 5",
+        "id.x == 0 || id.x >= w - 1",
+    ] {
+        agree(&format!("if {active} {{ out[own / 2] = data[id.x] + id.y; }}"));
+        agree(&format!(
+            "if {active} {{ out[own / 2 + 3] = id.x; }} else {{ out[own / 2 + 3] = 9; }}"
+        ));
+    }
+}
+
+#[test]
+fn indices_that_wrap_in_rows_that_returned() {
+    for (least, most) in [(1, 0), (3, 0), (0, 2), (2, 5)] {
+        let i = "let i = id.y * w + id.x;";
+        let rows = format!("id.y >= {least} && id.y + {most} < h");
+        let sum = format!(
+            "out[own] = data[i - {least} * w] + data[i + {most} * w];
+             out[own + 1] = u32(max(i32(id.y) - {least}, 0)) + select(7u, 9u, id.y > {least});"
+        );
+        agree(&format!("if !({rows}) {{ return; }} {i} {sum}"));
+        agree(&format!("{i} if {rows} {{ {sum} }} out[own] += data[i - {least} * w];"));
+        agree(&format!(
+            "{i} var at = i;
+             if {rows} {{ at = min(i - {least} * w, i); }}
+             out[own] = data[at]; out[own + 1] = at + min(id.y, {least});"
+        ));
+    }
+}
+
 /// A kernel that writes `a * b + c` to an element of each invocation, where all are read from
 /// memory, from places drawn at random.
 fn sum(shape: [u32; 3], random: &mut Random) -> Kir {
