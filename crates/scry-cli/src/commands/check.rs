@@ -112,6 +112,12 @@ fn problem(path: &Path, error: ShaderError) -> Problem {
     Problem::Shader(error.with_label(path.display().to_string()))
 }
 
+/// A text that begins with the file's name. That of an error about the kernel does already.
+fn of_file(path: &Path, text: String) -> String {
+    let file = format!("{}: ", path.display());
+    if text.starts_with(&file) { text } else { file + &text }
+}
+
 fn check_kernel(
     path: &Path,
     source: &str,
@@ -125,7 +131,7 @@ fn check_kernel(
         let options = compile_options(path, options);
         device.compile_with(source, &options).map_err(|error| match error {
             GpuError::Shader(error) => Problem::Shader(*error),
-            other => Problem::Other(format!("{}: {other}", path.display())),
+            other => Problem::Other(of_file(path, other.to_string())),
         })?;
     }
     Ok(program.interface().entry_point.clone())
@@ -169,4 +175,17 @@ fn to_json(path: &Path, checked: &Checked) -> Value {
         "assumed": checked.assumed,
         "problems": problems,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_named_once() {
+        let path = Path::new("k.wgsl");
+        let named = of_file(path, "k.wgsl: kernel `main` needs f64".to_owned());
+        assert_eq!(named, "k.wgsl: kernel `main` needs f64");
+        assert_eq!(of_file(path, "the device is lost".to_owned()), "k.wgsl: the device is lost");
+    }
 }
