@@ -1,0 +1,119 @@
+//! Makes kernels, statement by statement.
+
+mod statements;
+mod values;
+
+use super::{Array, Block, Buffer, Kir, Label, Place, Space, Type, Value, Var};
+
+/// A kernel being made. Statements go to the end of the innermost open block.
+///
+/// ```
+/// use scry_ir::kir::{BinaryOp, Builder, Builtin, Const, Place, Space, Stmt, Type};
+///
+/// // out[i] = 2 * i
+/// let mut b = Builder::new("double", [64, 1, 1]);
+/// let out = b.buffer(true);
+/// let group = b.builtin(Builtin::GroupId(0));
+/// let size = b.constant(Const::u32(64));
+/// let first = b.binary(BinaryOp::Mul, group, size);
+/// let local = b.builtin(Builtin::LocalId(0));
+/// let i = b.binary(BinaryOp::Add, first, local);
+/// let length = b.array_length(out, 0, 4);
+/// let inside = b.binary(BinaryOp::Lt, i, length);
+/// b.if_then(inside, |b| {
+///     let twice = b.binary(BinaryOp::Add, i, i);
+///     b.store(Place::new(Space::Binding(out), Some(i), 4, 0), vec![twice]);
+/// });
+/// let kir = b.finish();
+/// assert_eq!(kir.ty(i), Type::U32);
+/// assert!(matches!(kir.body.last(), Some(Stmt::If { .. })));
+/// ```
+#[derive(Debug)]
+pub struct Builder {
+    kir: Kir,
+    /// Open blocks, the outermost first. Never empty.
+    open: Vec<Block>,
+}
+
+impl Place {
+    /// The place at byte `index * stride + offset` of a space.
+    #[must_use]
+    pub const fn new(space: Space, index: Option<Value>, stride: u32, offset: u32) -> Self {
+        Self { space, index, stride, offset }
+    }
+}
+
+/// What a kernel has.
+impl Builder {
+    /// An empty kernel.
+    #[must_use]
+    pub fn new(name: &str, workgroup_size: [u32; 3]) -> Self {
+        let kir = Kir {
+            name: name.to_owned(),
+            workgroup_size,
+            buffers: Vec::new(),
+            immediates: 0,
+            workgroup: Vec::new(),
+            locals: Vec::new(),
+            vars: Vec::new(),
+            values: Vec::new(),
+            body: Vec::new(),
+            labels: Label::KERNEL.0 + 1,
+        };
+        Self { kir, open: vec![Vec::new()] }
+    }
+
+    /// Adds a buffer, and gives its position.
+    pub fn buffer(&mut self, writable: bool) -> u32 {
+        self.kir.buffers.push(Buffer { writable, size: 0 });
+        self.kir.buffers.len() as u32 - 1
+    }
+
+    /// Says how many bytes a buffer has for certain, whatever is bound; nothing is said at first.
+    pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
+        self.kir.buffers[buffer as usize].size = bytes;
+    }
+
+    /// Sets the size of the immediate block, in bytes.
+    pub fn immediates(&mut self, bytes: u32) {
+        self.kir.immediates = bytes;
+    }
+
+    /// Adds an array that the workgroup shares.
+    pub fn workgroup_array(&mut self, ty: Type, len: u32) -> Space {
+        self.kir.workgroup.push(Array { ty, len });
+        Space::Workgroup(self.kir.workgroup.len() as u32 - 1)
+    }
+
+    /// Adds an array of each invocation.
+    pub fn local_array(&mut self, ty: Type, len: u32) -> Space {
+        self.kir.locals.push(Array { ty, len });
+        Space::Local(self.kir.locals.len() as u32 - 1)
+    }
+
+    /// Adds a variable.
+    pub fn var(&mut self, ty: Type) -> Var {
+        self.kir.vars.push(ty);
+        Var(self.kir.vars.len() as u32 - 1)
+    }
+
+    /// What has been made so far; statements of open blocks are not yet in it.
+    #[must_use]
+    pub fn kir(&self) -> &Kir {
+        &self.kir
+    }
+
+    /// The type of a value.
+    #[must_use]
+    pub fn ty(&self, value: Value) -> Type {
+        self.kir.ty(value)
+    }
+
+    /// The kernel, with all that was added.
+    #[must_use]
+    pub fn finish(mut self) -> Kir {
+        debug_assert_eq!(self.open.len(), 1, "every block that was opened is closed");
+        self.kir.body = self.open.pop().unwrap_or_default();
+        self.kir
+    }
+}
