@@ -40,6 +40,22 @@ impl Batch {
 
     /// Adds a launch of a kernel.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// gpu.batch().run(&add, &[&x], 3)?.run(&add, &[&x], 3)?.submit()?;
+    /// assert_eq!(x.download()?, [2; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::run`](crate::Device::run).
     pub fn run(
@@ -52,6 +68,27 @@ impl Batch {
     }
 
     /// Adds a launch of a kernel that declares `var<immediate>`, with its value.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2])?;
+    /// let mut batch = gpu.batch();
+    /// for factor in [2u32, 5] {
+    ///     batch.run_with_immediates(&scale, &[&x], 2, &factor)?;
+    /// }
+    /// batch.submit()?;
+    /// assert_eq!(x.download()?, [10, 20]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::run`](crate::Device::run).
@@ -67,6 +104,22 @@ impl Batch {
     }
 
     /// Adds a launch with everything spelled out.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(64)?;
+    /// gpu.batch().run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?.submit()?;
+    /// assert_eq!(x.download()?, [1; 64]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::run`](crate::Device::run).
@@ -165,6 +218,16 @@ impl Batch {
     /// assert_eq!(sums.download_bytes()?, [0; 4]);
     /// # Ok(())
     /// # }
+    /// ```
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// gpu.batch().fill(&x, 1)?.fill(x.slice(1..)?, 2)?.submit()?;
+    /// assert_eq!(x.download()?, [1, 2, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
     ///
     /// # Errors

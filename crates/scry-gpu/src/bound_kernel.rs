@@ -143,12 +143,54 @@ impl Kernel {
 impl<'a> BoundKernel<'a> {
     /// Sets a binding to a buffer or slice, or an immediate to a number or an array, by the name in
     /// the kernel's source.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// scale.bind().set("x", &x.slice(..2)?).set("factor", 7u32).run(2)?;
+    /// assert_eq!(x.download()?, [7, 14, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     pub fn set(mut self, name: impl Into<String>, argument: impl KernelArgument<'a>) -> Self {
         self.given.push((name.into(), argument.into_given()));
         self
     }
 
     /// Sets all of the kernel's `var<immediate>` to a value, such as a structure.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Element};
+    ///
+    /// #[derive(Clone, Copy, Element)]
+    /// #[repr(C)]
+    /// struct Line {
+    ///     slope: f32,
+    ///     offset: f32,
+    /// }
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let kernel = gpu.compile(
+    ///     "struct Line { slope: f32, offset: f32 }
+    ///      var<immediate> line: Line;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///      @compute @workgroup_size(1) fn at(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] = line.slope * x[id.x] + line.offset;
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1.0f32, 2.0])?;
+    /// kernel.bind().set("x", &x).immediates(&Line { slope: 2.0, offset: 1.0 }).run(2)?;
+    /// assert_eq!(x.download()?, [3.0, 5.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// The launch fails as [`Device::run_with_immediates`](crate::Device::run_with_immediates).
@@ -160,6 +202,24 @@ impl<'a> BoundKernel<'a> {
 
     /// Runs the kernel on its device: for a number of invocations in one, two or three dimensions,
     /// or as a [`Launch`] says, which may count workgroups. Returns once the work is handed over.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(100)?;
+    /// let bound = add.bind().set("x", &x);
+    /// bound.run(100)?; // invocations
+    /// bound.run(Launch::workgroups([2, 1, 1]))?;
+    /// assert_eq!(x.download()?, [2; 100]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Argument`] if a name is not one of the kernel's, is set twice or not at all, or

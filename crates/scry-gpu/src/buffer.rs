@@ -50,6 +50,15 @@ impl<T> Clone for Buffer<T> {
 impl<T: Element> Buffer<T> {
     /// Uploads a slice to a new buffer; the same as [`Device::upload`].
     ///
+    /// ```
+    /// use scry_gpu::{Buffer, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Buffer::upload(&gpu, &[1u32, 2, 3])?;
+    /// assert_eq!(x.len(), 3);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`Device::upload`].
     pub fn upload(device: &Device, data: &[T]) -> Result<Self> {
@@ -113,6 +122,16 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Gives the buffer a name for errors; clones made before keep theirs.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(4)?.with_label("weights");
+    /// let error = x.slice(3..9).unwrap_err();
+    /// assert!(error.to_string().contains("elements 3..9 of buffer `weights`, which has 4"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.bytes.label = label.into().into();
@@ -137,6 +156,17 @@ impl<T: Element> Buffer<T> {
 
     /// Replaces all elements. Returns once `data` is captured; later work sees it.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// x.write(&[1, 2, 3])?;
+    /// assert_eq!(x.download()?, [1, 2, 3]);
+    /// assert!(x.write(&[1]).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length than the buffer.
     pub fn write(&self, data: &[T]) -> Result<()> {
@@ -144,6 +174,16 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Replaces the elements from `offset` on.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(4)?;
+    /// x.write_at(1, &[5, 6])?;
+    /// assert_eq!(x.download()?, [0, 5, 6, 0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Range`] if `data` reaches beyond the end.
@@ -154,6 +194,16 @@ impl<T: Element> Buffer<T> {
 
     /// Reads all elements, after all work submitted so far that writes them.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.5f32, 2.5])?;
+    /// x.fill(3.0)?;
+    /// assert_eq!(x.download()?, [3.0, 3.0]); // waits for the fill
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
     /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
@@ -163,6 +213,17 @@ impl<T: Element> Buffer<T> {
 
     /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] where
     /// the slice's pages have been touched before.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// let mut out = [0; 3];
+    /// x.download_into(&mut out)?;
+    /// assert_eq!(out, [1, 2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another length.
@@ -204,6 +265,16 @@ impl<T: Element> Buffer<T> {
 
     /// Sets every element to `value`.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<[f32; 2]>(3)?;
+    /// x.fill([1.0, 2.0])?;
+    /// assert_eq!(x.download()?, [[1.0, 2.0]; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn fill(&self, value: T) -> Result<()> {
@@ -211,6 +282,17 @@ impl<T: Element> Buffer<T> {
     }
 
     /// Copies all elements to another buffer, or a slice of one, of the same length and device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (a, b) = (gpu.upload(&[1u32, 2])?, gpu.alloc::<u32>(4)?);
+    /// a.copy_to(b.slice(2..)?)?;
+    /// assert_eq!(b.download()?, [0, 0, 1, 2]);
+    /// assert!(a.copy_to(&b).is_err()); // another length
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
@@ -238,6 +320,17 @@ impl<T: Element> Buffer<T> {
     }
 
     /// A part of the buffer, as a binding or for reading and writing.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(x.slice(1..3)?.download()?, [2, 3]);
+    /// assert_eq!(x.slice(..)?.len(), 4);
+    /// assert!(x.slice(2..5).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.

@@ -38,6 +38,15 @@ impl Device {
     /// `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU that is the processor, which is
     /// always there unless the feature `cpu` is off; a warning in the log says so once.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::auto()?;
+    /// println!("computing on {}", gpu.info());
+    /// assert_eq!(gpu.upload(&[1u32, 2])?.download()?, [1, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
     /// tried, why it has no device, and what would change that, or that `SCRY_DEVICE` matches none.
@@ -57,6 +66,14 @@ impl Device {
 
     /// Opens the best device of one backend.
     ///
+    /// ```
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// let cpu = Device::with_backend(BackendKind::Cpu)?;
+    /// assert_eq!(cpu.backend_kind(), BackendKind::Cpu);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
     pub fn with_backend(kind: BackendKind) -> Result<Self> {
@@ -70,6 +87,16 @@ impl Device {
     ///
     /// If the selector names a backend, the others are not loaded: to open `cpu` costs less than a
     /// millisecond.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?; // or "cuda", "vulkan:1", "4090", …
+    /// assert_eq!(gpu.backend_kind().name(), "cpu");
+    /// let error = Device::open("cpu:99").unwrap_err();
+    /// assert!(error.to_string().starts_with("no device matches `cpu:99`"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
@@ -85,6 +112,20 @@ impl Device {
     }
 
     /// Every device present, in order of preference: [`Device::auto`] opens the first.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let devices = Device::list();
+    /// for info in &devices {
+    ///     println!("{info}");
+    /// }
+    /// // Each can be opened by its place.
+    /// let first = &devices[0];
+    /// let gpu = Device::open(&format!("{}:{}", first.backend, first.index))?;
+    /// assert_eq!(gpu.name(), first.name);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn list() -> Vec<DeviceInfo> {
         let found = Found::everywhere();
@@ -92,18 +133,45 @@ impl Device {
     }
 
     /// For each backend of this build that has no device: why not, and what would change that.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let present = Device::list();
+    /// for absent in Device::absent_backends() {
+    ///     println!("{}: {}; {}", absent.backend(), absent.reason(), absent.help());
+    ///     assert!(present.iter().all(|info| info.backend != absent.backend()));
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn absent_backends() -> Vec<Attempt> {
         Found::everywhere().attempts
     }
 
     /// The backends of this build.
+    ///
+    /// ```
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// assert!(Device::backends().contains(&BackendKind::Cpu));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn backends() -> Vec<BackendKind> {
         backend::BACKENDS.iter().map(|backend| backend.kind).collect()
     }
 
     /// Whether there is any device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// if Device::is_available() {
+    ///     assert!(Device::list().len() >= 1);
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn is_available() -> bool {
         !Found::everywhere().adapters.is_empty()
@@ -117,6 +185,15 @@ impl Device {
     }
 
     /// What the device is and can do.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert!(gpu.info().limits.max_workgroup_invocations >= 256);
+    /// assert_eq!(gpu.info().name, gpu.name());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn info(&self) -> &DeviceInfo {
         &self.context.info
@@ -148,6 +225,16 @@ impl Device {
 
     /// Copies a slice to a new buffer. Returns once `data` is captured.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!((x.len(), x.byte_size()), (3, 12));
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
@@ -157,6 +244,15 @@ impl Device {
 
     /// Makes a buffer of `len` elements, all bytes zero.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<[f32; 4]>(2)?;
+    /// assert_eq!(x.download()?, [[0.0; 4]; 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::upload`].
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
@@ -164,6 +260,23 @@ impl Device {
     }
 
     /// Compiles the only entry point of a WGSL source.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// assert_eq!((add.entry_point(), add.workgroup_size()), ("add", [64, 1, 1]));
+    ///
+    /// let error = gpu.compile("@compute @workgroup_size(1) fn f() { x = 1; }").unwrap_err();
+    /// assert!(error.to_string().contains("wgsl:1:38"), "{error}");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Shader`](crate::GpuError::Shader) with the annotated source line;
@@ -175,6 +288,17 @@ impl Device {
 
     /// Compiles one entry point of a WGSL source.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(8) fn small() {}
+    ///               @compute @workgroup_size(64) fn large() {}";
+    /// assert_eq!(gpu.compile_named(source, "large")?.workgroup_size(), [64, 1, 1]);
+    /// assert!(gpu.compile(source).is_err()); // which one?
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::compile`].
     pub fn compile_named(&self, wgsl: &str, entry: &str) -> Result<Kernel> {
@@ -183,6 +307,16 @@ impl Device {
 
     /// Compiles a WGSL source with overrides.
     ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "override SIZE: u32; @compute @workgroup_size(SIZE) fn main() {}";
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new().set("SIZE", 128))?;
+    /// assert_eq!(kernel.workgroup_size(), [128, 1, 1]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::compile`].
     pub fn compile_with(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
@@ -190,6 +324,22 @@ impl Device {
     }
 
     /// Compiles a WGSL source without bounds checks and loop bounds.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///         x[id.x] += 1u;
+    ///     }";
+    /// // SAFETY: it has no loop, and is launched for the length of its buffer, a multiple of 4.
+    /// let add = unsafe { gpu.compile_unchecked(source, &CompileOptions::new())? };
+    /// let x = gpu.alloc::<u32>(8)?;
+    /// gpu.run(&add, &[&x], x.len())?;
+    /// assert_eq!(x.download()?, [1; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::compile`].
@@ -202,6 +352,20 @@ impl Device {
     }
 
     /// Compiles a WGSL source, or finds it compiled, and runs it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.0f32, 4.0, 9.0])?;
+    /// let source = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///     @compute @workgroup_size(64) fn root(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&x) { x[id.x] = sqrt(x[id.x]); }
+    ///     }";
+    /// gpu.dispatch(source, &[&x], 3)?;
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::compile`] and [`Device::run`].
@@ -216,6 +380,25 @@ impl Device {
 
     /// Runs a kernel for at least as many invocations as asked for: on each axis the next multiple
     /// of the workgroup size. Returns once the work is handed over; what reads its results waits.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// gpu.run(&add, &[&x], 3)?; // 64 invocations: one workgroup
+    /// assert_eq!(x.download()?, [2, 3, 4]);
+    ///
+    /// let error = gpu.run(&add, &[], 3).unwrap_err();
+    /// assert!(error.to_string().contains("`x` at @group(0) @binding(0): array<u32>, read_write"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) if the bindings do not fit the kernel,
@@ -232,6 +415,23 @@ impl Device {
 
     /// Runs a kernel that declares `var<immediate>`, with its value.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// gpu.run_with_immediates(&scale, &[&x], 3, &10u32)?;
+    /// assert_eq!(x.download()?, [10, 20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::run`].
     pub fn run_with_immediates<P: Element>(
@@ -246,6 +446,23 @@ impl Device {
     }
 
     /// Runs a kernel with everything spelled out: invocations or workgroups, and immediates.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32; 128])?;
+    /// gpu.run_configured(&scale, &[&x], Launch::workgroups([2, 1, 1]).immediates(&3u32))?;
+    /// assert_eq!(x.download()?, [3; 128]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::run`].
@@ -262,6 +479,16 @@ impl Device {
     }
 
     /// Starts a batch: several steps, one submission.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (a, b) = (gpu.alloc::<u32>(2)?, gpu.alloc::<u32>(2)?);
+    /// gpu.batch().fill(&a, 7)?.copy(&a, &b)?.submit()?;
+    /// assert_eq!(b.download()?, [7, 7]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     pub fn batch(&self) -> Batch {
         Batch::new(&self.context)
     }
@@ -291,6 +518,17 @@ impl Device {
 
     /// Waits until everything submitted so far is done.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(2)?;
+    /// let ticket = gpu.batch().fill(&x, 1)?.submit_async()?;
+    /// gpu.wait()?;
+    /// assert!(ticket.is_ready()?);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
     /// [`GpuError::Timeout`](crate::GpuError::Timeout),
@@ -317,17 +555,70 @@ impl Device {
     /// with kernels that run long in loops which are not proven to end: these notice; others run
     /// to their end, for which half a second is waited. Vulkan cannot stop a running kernel; there,
     /// and where CUDA's does not end, the device is given up, and later calls fail at once.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use scry_gpu::{Device, GpuError};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// gpu.set_time_limit(Some(Duration::from_millis(20)));
+    /// let flag = gpu.alloc::<u32>(1)?;
+    /// let spin = "@group(0) @binding(0) var<storage, read_write> flag: array<u32>;
+    ///     @compute @workgroup_size(1) fn spin() { loop { if flag[0] == 1u { break; } } }";
+    /// gpu.dispatch(spin, &[&flag], 1)?;
+    /// assert!(matches!(gpu.wait(), Err(GpuError::Timeout(_))));
+    /// gpu.set_time_limit(None); // the CPU device goes on
+    /// assert_eq!(flag.download()?, [0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     pub fn set_time_limit(&self, limit: Option<Duration>) {
         self.context.set_time_limit(limit);
     }
 
     /// Makes every wait in progress, on any thread, fail soon with
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted). The work goes on.
+    ///
+    /// ```
+    /// use std::thread;
+    /// use std::time::Duration;
+    ///
+    /// use scry_gpu::{Device, GpuError};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let flag = gpu.alloc::<u32>(1)?;
+    /// let spin = "@group(0) @binding(0) var<storage, read_write> flag: array<u32>;
+    ///     @compute @workgroup_size(1) fn spin() { loop { if flag[0] == 1u { break; } } }";
+    /// gpu.dispatch(spin, &[&flag], 1)?;
+    /// let waiting = thread::spawn({
+    ///     let gpu = gpu.clone();
+    ///     move || gpu.wait()
+    /// });
+    /// while !waiting.is_finished() {
+    ///     gpu.interrupt(); // only waits in progress are interrupted
+    ///     thread::sleep(Duration::from_millis(1));
+    /// }
+    /// let result = waiting.join().expect("the thread has not panicked");
+    /// assert!(matches!(result, Err(GpuError::Interrupted(_))));
+    /// # gpu.set_time_limit(Some(Duration::from_millis(10)));
+    /// # let _ = gpu.wait(); // ends the kernel
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     pub fn interrupt(&self) {
         self.context.interrupt();
     }
 
     /// How much memory the device's buffers hold, staging included.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let before = gpu.memory_usage();
+    /// let x = gpu.alloc::<u8>(1 << 20)?;
+    /// assert!(format!("{:?}", gpu.memory_usage()) != format!("{before:?}"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn memory_usage(&self) -> MemoryUsage {
         self.context.account.usage()
@@ -335,6 +626,17 @@ impl Device {
 
     /// Bytes of the device's memory that nobody holds at present, this process or another; of
     /// [`DeviceInfo::memory`] in all. None where the backend cannot tell: CUDA can.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// match gpu.free_memory()? {
+    ///     Some(bytes) => println!("{bytes} of {} bytes are free", gpu.info().memory),
+    ///     None => println!("only CUDA reports this"),
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
@@ -344,6 +646,23 @@ impl Device {
     }
 
     /// How many launches the device was handed since it was opened, each replay's included.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// let before = gpu.launch_count();
+    /// gpu.run(&add, &[&x], 3)?;
+    /// assert_eq!(gpu.launch_count() - before, 1);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn launch_count(&self) -> u64 {
         self.context.launches.load(Ordering::Relaxed)

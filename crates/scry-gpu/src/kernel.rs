@@ -86,12 +86,33 @@ pub struct CompileOptions {
 
 impl CompileOptions {
     /// The only entry point, every override at its default.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(1) fn nothing() {}";
+    /// // The same as Device::compile.
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new())?;
+    /// assert_eq!(kernel.entry_point(), "nothing");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Chooses the entry point.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new().entry("b"))?;
+    /// assert_eq!(kernel.entry_point(), "b");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn entry(mut self, name: impl Into<String>) -> Self {
         self.entry = Some(name.into());
@@ -174,6 +195,21 @@ impl Kernel {
     }
 
     /// Everything that the host has to know of the kernel: bindings, immediates, overrides.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let binding = &add.interface().bindings[0];
+    /// assert_eq!((&*binding.name, binding.layout.to_string()), ("x", "array<u32>".to_owned()));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn interface(&self) -> &Interface {
         self.inner.source.interface()

@@ -153,12 +153,44 @@ impl<I: Into<Invocations>> From<I> for Launch {
 
 impl Launch {
     /// A launch of so many invocations, rounded up to whole workgroups on each axis.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(100)?;
+    /// gpu.run_configured(&add, &[&x], Launch::invocations(100))?; // 2 workgroups of 64
+    /// assert_eq!(x.download()?, [1; 100]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn invocations(count: impl Into<Invocations>) -> Self {
         Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
     }
 
     /// A launch of exactly so many workgroups along x, y and z.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(100)?;
+    /// gpu.run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?; // 64 invocations
+    /// assert_eq!(x.download()?.iter().sum::<u32>(), 64);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn workgroups(count: [u32; 3]) -> Self {
         Self::of(LaunchSize::Known(GridSize::Workgroups(count)))
@@ -227,6 +259,23 @@ impl Launch {
     }
 
     /// Gives the value of the kernel's `var<immediate>`.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[2u32, 3])?;
+    /// gpu.run_configured(&scale, &[&x], Launch::invocations(2).immediates(&10u32))?;
+    /// assert_eq!(x.download()?, [20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn immediates<P: Element>(mut self, params: &P) -> Self {
         self.immediates = Some(GivenImmediates::of(params));
@@ -234,6 +283,24 @@ impl Launch {
     }
 
     /// Gives the bytes of the kernel's `var<immediate>`: only their number is checked.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[2u32, 3])?;
+    /// let launch = Launch::invocations(2).immediate_bytes(10u32.to_ne_bytes());
+    /// gpu.run_configured(&scale, &[&x], launch)?;
+    /// assert_eq!(x.download()?, [20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn immediate_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.immediates = Some(GivenImmediates {

@@ -1,5 +1,6 @@
 //! GPU compute for Rust: upload data, run a WGSL kernel, read results back.
 #![doc = include_str!("../README.md")]
+#![doc(test(attr(deny(unused_must_use))))]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 // The derive writes paths that begin with the crate's name.
@@ -49,6 +50,8 @@ mod library;
 mod list;
 mod logging;
 mod memory;
+#[cfg(doctest)]
+mod must_use;
 mod native;
 mod process;
 mod replay;

@@ -41,6 +41,18 @@ impl<'r> ReplayInputs<'r> {
     /// Adds a write of all elements of a buffer, or of a slice of one, or of the bytes of an
     /// untyped buffer; `data` is captured now. Of writes that overlap the last one counts.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (src, dst) = (gpu.alloc::<u32>(2)?, gpu.alloc::<u32>(2)?);
+    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
+    /// copy.replay_with().write(src.slice(1..)?, &[5])?.submit()?.wait()?;
+    /// assert_eq!(dst.download()?, [0, 5]);
+    /// assert!(copy.replay_with().write(&dst, &[1, 2]).is_err()); // the copy overwrites them
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length, or if the data would have no effect: no
     /// command of the recording uses the elements, or one overwrites some of them before they are
@@ -86,6 +98,18 @@ impl<'r> ReplayInputs<'r> {
     /// Submits the writes and, after them, the recorded work, as [`Recording::replay`] does; does
     /// not wait. No other submission comes between the writes and the work. Leaves the inputs
     /// empty, also on failure.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (src, dst) = (gpu.alloc::<u32>(1)?, gpu.alloc::<u32>(1)?);
+    /// let copy = gpu.batch().copy(&src, &dst)?.record()?;
+    /// let ticket = copy.replay_with().write(&src, &[3])?.submit()?;
+    /// ticket.wait()?;
+    /// assert_eq!(dst.download()?, [3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Recording::replay`]; [`GpuError::OutOfMemory`] if there is no memory to capture the

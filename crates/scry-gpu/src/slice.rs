@@ -29,6 +29,7 @@ use crate::transfer::Pages;
 /// assert_eq!(buffer.download()?, [1.0, 0.0, 0.0, 4.0]);
 /// # Ok::<(), scry_gpu::GpuError>(())
 /// ```
+#[must_use = "a slice does nothing by itself"]
 pub struct Slice<'a, T> {
     bytes: &'a DeviceBytes,
     /// First byte, from the start of `bytes`.
@@ -84,6 +85,16 @@ impl<'a, T: Element> Slice<'a, T> {
 
     /// Replaces the elements. Returns once `data` is captured; later work sees it.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(4)?;
+    /// x.slice(2..)?.write(&[8, 9])?;
+    /// assert_eq!(x.download()?, [0, 0, 8, 9]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Range`] if `data` has another length.
     pub fn write(&self, data: &[T]) -> Result<()> {
@@ -98,6 +109,15 @@ impl<'a, T: Element> Slice<'a, T> {
 
     /// Reads the elements, after all work submitted so far that writes them.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(x.slice(..2)?.download()?, [1, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`Buffer::download`].
     pub fn download(&self) -> Result<Vec<T>> {
@@ -107,6 +127,17 @@ impl<'a, T: Element> Slice<'a, T> {
     }
 
     /// Reads the elements into a slice of the same length.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3, 4])?;
+    /// let mut out = [0; 2];
+    /// x.slice(1..3)?.download_into(&mut out)?;
+    /// assert_eq!(out, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Buffer::download_into`].
@@ -125,6 +156,16 @@ impl<'a, T: Element> Slice<'a, T> {
     }
 
     /// Sets every element to `value`.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32; 4])?;
+    /// x.slice(1..3)?.fill(0)?;
+    /// assert_eq!(x.download()?, [1, 0, 0, 1]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Buffer::fill`].

@@ -28,6 +28,18 @@ impl Ticket {
 
     /// Waits until the batch is done.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(2)?;
+    /// let ticket = gpu.batch().fill(&x, 1)?.submit_async()?;
+    /// // … work for the host …
+    /// ticket.wait()?;
+    /// assert!(ticket.is_ready()?);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] after the device's time limit,
     /// [`GpuError::Kernel`] if a launch of the batch did not run to its end,
@@ -38,6 +50,21 @@ impl Ticket {
 
     /// Waits at most `timeout`; true if the batch is done. May be called again.
     ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(2)?;
+    /// let ticket = gpu.batch().fill(&x, 1)?.submit_async()?;
+    /// while !ticket.wait_timeout(Duration::from_millis(100))? {
+    ///     println!("still running");
+    /// }
+    /// assert_eq!(x.download()?, [1, 1]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Ticket::wait`]; a `timeout` that passes is no error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
@@ -45,6 +72,15 @@ impl Ticket {
     }
 
     /// True if the batch is done. Does not wait.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let ticket = gpu.batch().submit_async()?; // nothing to do
+    /// assert!(ticket.is_ready()?);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::DeviceLost`].
@@ -101,6 +137,25 @@ impl Recording {
     /// [`Download`](crate::Download)s give the bytes of the latest replay. Waits while another
     /// thread is in [`Download::get`](crate::Download::get) for the replay before.
     ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// let recording = gpu.batch().run(&add, &[&x], 3)?.record()?;
+    /// for _ in 0..10 {
+    ///     drop(recording.replay()?); // does not wait
+    /// }
+    /// assert_eq!(x.download()?, [10; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn replay(&self) -> Result<Ticket> {
@@ -124,9 +179,9 @@ impl Recording {
     /// let (step, x) = (device.alloc::<f32>(1)?, device.alloc::<f32>(4)?);
     /// let recording = device.batch().run(&add, &[&step, &x], 4)?.record()?;
     /// for value in [1.0, 10.0, 100.0] {
-    ///     recording.replay_with().write(&step, &[value])?.submit()?; // does not wait
+    ///     drop(recording.replay_with().write(&step, &[value])?.submit()?); // does not wait
     /// }
-    /// recording.replay()?; // adds 100 once more
+    /// drop(recording.replay()?); // adds 100 once more
     /// assert_eq!(x.download()?, [211.0; 4]);
     /// # Ok(())
     /// # }
@@ -155,6 +210,7 @@ impl Recording {
 }
 
 /// Elements that a batch reads back.
+#[must_use = "elements are read back only to be received with `get`"]
 pub struct Download<T> {
     context: Arc<Context>,
     /// Absent if there are no elements.
@@ -184,6 +240,22 @@ impl<T: Element> Download<T> {
 
     /// Waits for the batch, or the latest replay of its recording, and gives the elements as they
     /// were at that place in it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2])?;
+    /// let mut batch = gpu.batch();
+    /// let before = batch.download(&x)?;
+    /// batch.fill(&x, 0)?;
+    /// let after = batch.download(&x)?;
+    /// assert!(before.get().is_err()); // not submitted
+    /// let ticket = batch.submit_async()?;
+    /// ticket.wait()?;
+    /// assert_eq!((before.get()?, after.get()?), (vec![1, 2], vec![0, 0]));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].

@@ -117,6 +117,21 @@ impl Program {
     }
 
     /// What the host has to know of the kernel.
+    ///
+    /// ```
+    /// use scry_ir::Program;
+    ///
+    /// let program = Program::parse(
+    ///     "var<immediate> scale: f32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///      @compute @workgroup_size(32) fn main() { x[0] *= scale; }",
+    /// )?;
+    /// let interface = program.interface();
+    /// assert_eq!(interface.workgroup_size, [32, 1, 1]);
+    /// assert_eq!(interface.bindings[0].name, "x");
+    /// assert_eq!(interface.immediates.as_ref().map(|it| &*it.name), Some("scale"));
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
     #[must_use]
     pub fn interface(&self) -> &Interface {
         &self.inner().interface

@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the sources, each breach named by file and line.
 
 mod cycles;
+mod examples;
 mod faults;
 mod imports;
 mod packages;
@@ -75,6 +76,7 @@ pub(crate) fn run() -> Result<()> {
     rules::check(&sources, &mut findings);
     cycles::check(&sources, &mut findings);
     paths::check(&root, &files, &mut findings)?;
+    examples::check(&sources, &mut findings);
     packages::check(&root, &files, &mut findings)?;
     faults::check(&root, &sources, &mut findings)?;
     performance::check(&root, &mut findings)?;

@@ -132,6 +132,17 @@ pub enum GpuError {
 
 impl GpuError {
     /// Returns what is at fault: the caller, the shader, or the device.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, ErrorKind};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let error = gpu.compile("fn").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Shader);
+    /// let error = gpu.alloc::<u8>(2)?.write(&[0; 3]).unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Usage);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {

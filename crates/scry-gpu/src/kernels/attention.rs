@@ -51,6 +51,18 @@ impl Kernels {
     /// Prepares the same in its simplest form, one warp for each row of queries: slow, on every
     /// device. What the other forms are compared with.
     ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, f16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, [q, k, v, out]: [&Buffer<f16>; 4]) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::{Attention, PtxType};
+    ///
+    ///     let attention = Attention::new([1, 8], 100, 100, 64, PtxType::F16);
+    ///     kernels.simple_attention(&attention, &[q, k, v, out])?.run()
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// As [`Kernels::attention`].
     pub fn simple_attention<'a>(

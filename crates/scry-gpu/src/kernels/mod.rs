@@ -71,6 +71,19 @@ struct Compiled {
 impl Kernels {
     /// The kernels of a CUDA device.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # fn example() -> scry_gpu::Result<()> {
+    /// use scry_gpu::cuda::kernels::Kernels;
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// println!("{:?}", kernels.machine());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends.
     pub fn new(device: &Device) -> Result<Self> {
@@ -100,6 +113,26 @@ impl Kernels {
 
     /// Prepares a plan of your own; `name` stands in errors. Buffers are given in the order of its
     /// arguments; they may be longer than it needs.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, bf16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     a: &Buffer<bf16>,
+    ///     b: &Buffer<bf16>,
+    ///     c: &Buffer<bf16>,
+    /// ) -> Result<(), Box<dyn std::error::Error>> {
+    ///     use scry_gpu::cuda::kernels::{Gemm, PtxType};
+    ///
+    ///     let plan = Gemm::new(64, 64, 64, PtxType::Bf16).plan(kernels.machine())?;
+    ///     // SAFETY: a plan of the kernel library keeps to its buffers.
+    ///     let product = unsafe { kernels.prepare("product", &plan, &[a, b, c])? };
+    ///     product.run()?;
+    ///     Ok(())
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) for buffers that are too short, of other

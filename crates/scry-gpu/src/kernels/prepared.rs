@@ -55,6 +55,20 @@ impl<'a> Given<'a> {
 impl<'a> Prepared<'a> {
     /// Computes it now. Returns before it is done; who reads the results waits for them.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let softmax = kernels.softmax(x, y, [1024, 4096])?;
+    ///     softmax.run()?; // does not wait
+    ///     softmax.run()
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::run`](crate::Device::run).
     pub fn run(&self) -> Result<()> {
@@ -64,6 +78,21 @@ impl<'a> Prepared<'a> {
     }
 
     /// Adds it to a batch.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let softmax = kernels.softmax(x, y, [1024, 4096])?;
+    ///     let mut batch = kernels.device().batch();
+    ///     softmax.add_to(&mut batch)?;
+    ///     batch.submit()
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;

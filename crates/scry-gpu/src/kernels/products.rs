@@ -64,6 +64,26 @@ impl Kernels {
 
     /// [`Kernels::matmul`] by an engine of your choice.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::{Buffer, bf16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     a: &Buffer<bf16>,
+    ///     b: &Buffer<bf16>,
+    ///     c: &Buffer<bf16>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::Engine;
+    ///
+    ///     // It writes `c`, 64 × 64, from `a` and `b` of the same size.
+    ///     kernels.matmul_by(Engine::default(), a, b, c, 64, 64, 64)?.run()
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
     #[expect(clippy::too_many_arguments, reason = "they are those of every matrix product")]
@@ -96,6 +116,22 @@ impl Kernels {
     ///
     /// Tensor cores multiply `f16`, `bf16`, and `f32` as [`Precision`] says; what has lines that
     /// the copy engine does not take is copied first, into memory that is kept.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, bf16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     a: &Buffer<bf16>,
+    ///     b: &Buffer<bf16>,
+    ///     c: &Buffer<bf16>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::{Gemm, PtxType};
+    ///
+    ///     kernels.gemm(&Gemm::new(64, 64, 64, PtxType::Bf16), &[a, b, c])?.run()
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no product's,

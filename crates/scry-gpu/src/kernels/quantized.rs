@@ -14,6 +14,25 @@ use crate::native::Factor;
 impl Kernels {
     /// Prepares the quantisation of `count` numbers `x`, which fill whole blocks, to `blocks`.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     x: &Buffer<f32>,
+    ///     blocks: &Buffer<u8>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::BlockFormat;
+    ///
+    ///     // 256 weights are one block of Q4_K, 144 bytes.
+    ///     kernels.quantize(BlockFormat::Q4K, x, blocks, 256)?.run()
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Argument`](crate::GpuError::Argument) for a count that is no whole number of
     /// blocks, and buffers that are too short.
@@ -31,6 +50,24 @@ impl Kernels {
 
     /// Prepares the conversion of `count` weights, of `blocks`, to numbers `y`: `f32`, `f16` or
     /// `bf16`.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     blocks: &Buffer<u8>,
+    ///     y: &Buffer<f32>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::BlockFormat;
+    ///
+    ///     kernels.dequantize(BlockFormat::Q4K, blocks, y, 256)?.run()
+    /// }
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// As [`Kernels::quantize`].

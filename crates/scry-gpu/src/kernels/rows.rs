@@ -47,6 +47,18 @@ impl Kernels {
 
     /// Prepares the logarithm of the softmax of each row, `y = x - max - ln(sum(exp(x - max)))`.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     kernels.log_softmax(x, y, [1024, 4096])?.run() // 1024 rows of 4096
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Kernels::norm`].
     pub fn log_softmax<'a, T: Factor>(
@@ -76,6 +88,23 @@ impl Kernels {
     /// `y = (x - mean) / sqrt(variance + epsilon) * weight + bias`, with `weight` and `bias` of
     /// length elements where they are given.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     x: &Buffer<f32>,
+    ///     weight: &Buffer<f32>,
+    ///     y: &Buffer<f32>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     kernels.layer_norm(x, Some(weight), None, y, [1024, 4096], 1e-5)?.run()
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`GpuError::Argument`] for a bias without a weight; as [`Kernels::norm`].
     pub fn layer_norm<'a, T: Factor>(
@@ -102,6 +131,23 @@ impl Kernels {
     /// Prepares RMS norm of each row, `y = x / sqrt(mean(x²) + epsilon) * weight`, with `weight` of
     /// length elements where it is given.
     ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     x: &Buffer<f32>,
+    ///     weight: &Buffer<f32>,
+    ///     y: &Buffer<f32>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     kernels.rms_norm(x, Some(weight), y, [1024, 4096], 1e-6)?.run()
+    /// }
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// As [`Kernels::norm`].
     pub fn rms_norm<'a, T: Factor>(
@@ -121,6 +167,19 @@ impl Kernels {
 
     /// Prepares a norm of each row, see [`Norm`]. Buffers are `x`, `weight` and `bias` where the
     /// kind has them, and `y`.
+    ///
+    /// ```no_run
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::{Norm, NormKind, PtxType, Rows};
+    ///
+    ///     let norm = Norm { kind: NormKind::Rms, epsilon: 1e-6 };
+    ///     let rows = Rows { count: 1024, length: 4096, element: PtxType::F32 };
+    ///     kernels.norm(norm, rows, &[x, y])?.run()
+    /// }
+    /// ```
     ///
     /// # Errors
     /// [`GpuError::Argument`] for rows of no elements or of more than 2³¹ − 2¹⁶, and buffers that

@@ -128,6 +128,22 @@ impl Device {
 
     /// [`Device::compile_cuda`] for a kernel that has immediates or dynamic shared memory.
     ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// fn twice(gpu: &Device, x: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let source = r#"extern "C" __global__ void twice(float *x) {
+    ///         x[threadIdx.x] *= 2.0f;
+    ///     }"#;
+    ///     let bindings = [NativeBinding::read_write("x", Scalar::F32)];
+    ///     let interface = NativeInterface::new(bindings, [64, 1, 1]);
+    ///     assert!(x.len() >= 64);
+    ///     // SAFETY: each of the 64 threads accesses one element, and the buffer has as many.
+    ///     let kernel = unsafe { gpu.compile_cuda_with(source, "twice", &interface)? };
+    ///     gpu.run(&kernel, &[x], 64)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::compile_cuda`].
     ///

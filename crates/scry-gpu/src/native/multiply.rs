@@ -132,6 +132,17 @@ impl Device {
     /// [`Device::cublas_matmul`] with tensor cores, which look at 10 bits of each factor's fraction
     /// rather than 23 (TF32): faster, and off by about one part in a thousand.
     ///
+    /// ```no_run
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cuda")?;
+    /// let (a, b) = (gpu.upload(&[1.0f32; 6])?, gpu.upload(&[2.0f32; 12])?);
+    /// let c = gpu.alloc::<f32>(8)?;
+    /// gpu.cublas_matmul_tf32(&a, &b, &c, 2, 4, 3)?; // 2 × 3 by 3 × 4
+    /// assert_eq!(c.download()?, [6.0; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Device::cublas_matmul`].
     pub fn cublas_matmul_tf32(
@@ -158,6 +169,17 @@ impl Device {
 impl Batch {
     /// Adds a product of matrices by cuBLAS. Products of a recording are computed one after the
     /// other.
+    ///
+    /// ```no_run
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cuda")?;
+    /// let (a, b) = (gpu.upload(&[1.0f32; 6])?, gpu.upload(&[2.0f32; 12])?);
+    /// let c = gpu.alloc::<f32>(8)?;
+    /// gpu.batch().cublas_matmul(&a, &b, &c, 2, 4, 3)?.submit()?;
+    /// assert_eq!(c.download()?, [6.0; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Device::cublas_matmul`].

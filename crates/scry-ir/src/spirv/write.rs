@@ -125,6 +125,18 @@ pub fn runnable_workgroups(size: [u32; 3], counts: [u32; 3]) -> [u32; 3] {
 impl Program {
     /// Measures the kernel's control flow.
     ///
+    /// ```
+    /// use scry_ir::Program;
+    ///
+    /// let flat = Program::parse("@compute @workgroup_size(1) fn main() {}")?.control_flow()?;
+    /// let nested = Program::parse(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: u32;
+    ///      @compute @workgroup_size(1) fn main() { if x > 1u { if x > 2u { x = 3u; } } }",
+    /// )?;
+    /// assert!(nested.control_flow()?.depth > flat.depth);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if the analysis fails.
     pub fn control_flow(&self) -> Result<ControlFlow, ShaderError> {
@@ -136,6 +148,23 @@ impl Program {
     }
 
     /// Writes the program as SPIR-V words, entry point named as in the source.
+    ///
+    /// ```
+    /// use scry_ir::{Program, SpirvOptions, SpirvWorkarounds};
+    ///
+    /// let options = SpirvOptions {
+    ///     version: (1, 3),
+    ///     checked: true,
+    ///     native_workgroup_zeroing: false,
+    ///     folded: false,
+    ///     workarounds: SpirvWorkarounds::default(),
+    ///     reports_cut_loops: false,
+    /// };
+    /// let program = Program::parse("@compute @workgroup_size(1) fn main() {}")?;
+    /// let words = program.to_spirv(&options)?;
+    /// assert_eq!(words[0], 0x0723_0203); // SPIR-V's magic number
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
     ///
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked

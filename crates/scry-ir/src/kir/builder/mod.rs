@@ -46,6 +46,14 @@ impl Place {
 /// What a kernel has.
 impl Builder {
     /// An empty kernel.
+    ///
+    /// ```
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let kir = Builder::new("nothing", [8, 8, 1]).finish();
+    /// assert_eq!((&*kir.name, kir.workgroup_size), ("nothing", [8, 8, 1]));
+    /// assert!(kir.body.is_empty());
+    /// ```
     #[must_use]
     pub fn new(name: &str, workgroup_size: [u32; 3]) -> Self {
         let kir = Kir {
@@ -64,52 +72,134 @@ impl Builder {
     }
 
     /// Adds a buffer, and gives its position.
+    ///
+    /// ```
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (input, output) = (b.buffer(false), b.buffer(true));
+    /// assert_eq!((input, output), (0, 1));
+    /// assert!(b.kir().buffers[1].writable);
+    /// ```
     pub fn buffer(&mut self, writable: bool) -> u32 {
         self.kir.buffers.push(Buffer { writable, size: 0 });
         self.kir.buffers.len() as u32 - 1
     }
 
     /// Says how many bytes a buffer has for certain, whatever is bound; nothing is said at first.
+    ///
+    /// ```
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let table = b.buffer(false);
+    /// b.buffer_size(table, 1024); // accesses below need no check
+    /// assert_eq!(b.kir().buffers[0].size, 1024);
+    /// ```
     pub fn buffer_size(&mut self, buffer: u32, bytes: u64) {
         self.kir.buffers[buffer as usize].size = bytes;
     }
 
     /// Sets the size of the immediate block, in bytes.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Place, Space, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.immediates(4);
+    /// let factor = b.load(Type::F32, Place::new(Space::Immediate, None, 0, 0), 1)[0];
+    /// assert_eq!((b.kir().immediates, b.ty(factor)), (4, Type::F32));
+    /// ```
     pub fn immediates(&mut self, bytes: u32) {
         self.kir.immediates = bytes;
     }
 
     /// Adds an array that the workgroup shares.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Space, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let tile = b.workgroup_array(Type::F32, 256);
+    /// assert_eq!(tile, Space::Workgroup(0));
+    /// assert_eq!(b.kir().workgroup[0].size(), 1024);
+    /// ```
     pub fn workgroup_array(&mut self, ty: Type, len: u32) -> Space {
         self.kir.workgroup.push(Array { ty, len });
         Space::Workgroup(self.kir.workgroup.len() as u32 - 1)
     }
 
     /// Adds an array of each invocation.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Space, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let stack = b.local_array(Type::U32, 16);
+    /// assert_eq!(stack, Space::Local(0));
+    /// assert_eq!(b.kir().locals[0].len, 16);
+    /// ```
     pub fn local_array(&mut self, ty: Type, len: u32) -> Space {
         self.kir.locals.push(Array { ty, len });
         Space::Local(self.kir.locals.len() as u32 - 1)
     }
 
     /// Adds a variable.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let sum = b.var(Type::F32); // zero at first
+    /// let now = b.get(sum);
+    /// let twice = b.fma(now, now, now);
+    /// b.set(sum, twice);
+    /// assert_eq!(b.kir().vars, [Type::F32]);
+    /// ```
     pub fn var(&mut self, ty: Type) -> Var {
         self.kir.vars.push(ty);
         Var(self.kir.vars.len() as u32 - 1)
     }
 
     /// What has been made so far; statements of open blocks are not yet in it.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Inst};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let seven = b.u32(7);
+    /// assert!(matches!(b.kir().inst(seven), Inst::Const(_)));
+    /// ```
     #[must_use]
     pub fn kir(&self) -> &Kir {
         &self.kir
     }
 
     /// The type of a value.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (one, two) = (b.u32(1), b.u32(2));
+    /// let less = b.binary(BinaryOp::Lt, one, two);
+    /// assert_eq!((b.ty(one), b.ty(less)), (Type::U32, Type::Bool));
+    /// ```
     #[must_use]
     pub fn ty(&self, value: Value) -> Type {
         self.kir.ty(value)
     }
 
     /// The kernel, with all that was added.
+    ///
+    /// ```
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let seven = b.u32(7);
+    /// let kir = b.finish();
+    /// assert_eq!(kir.constant(seven).map(|constant| constant.bits), Some(7));
+    /// ```
     #[must_use]
     pub fn finish(mut self) -> Kir {
         debug_assert_eq!(self.open.len(), 1, "every block that was opened is closed");

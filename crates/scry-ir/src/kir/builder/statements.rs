@@ -6,6 +6,14 @@ use crate::kir::{Barrier, Block, Label, Place, Stmt, Value, Var};
 /// Statements.
 impl Builder {
     /// Adds a statement to the innermost open block, unless that block has been left already.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Barrier, Builder, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.push(Stmt::Barrier(Barrier::Workgroup)); // as `barrier` does
+    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup)]);
+    /// ```
     #[inline(never)]
     pub fn push(&mut self, stmt: Stmt) {
         if let Some(block) = self.open.last_mut()
@@ -16,43 +24,121 @@ impl Builder {
     }
 
     /// Assigns a variable.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (sum, seven) = (b.var(Type::U32), b.u32(7));
+    /// b.set(sum, seven);
+    /// assert_eq!(b.finish().body.last(), Some(&Stmt::Set(sum, seven)));
+    /// ```
     pub fn set(&mut self, var: Var, value: Value) {
         self.push(Stmt::Set(var, value));
     }
 
     /// Writes one to four values, one after the other.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Place, Space, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let data = b.buffer(true);
+    /// let (index, seven) = (b.u32(3), b.u32(7));
+    /// b.store(Place::new(Space::Binding(data), Some(index), 4, 0), vec![seven]); // data[3] = 7
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::Store { .. })));
+    /// ```
     pub fn store(&mut self, place: Place, values: Vec<Value>) {
         self.push(Stmt::Store { place, values });
     }
 
     /// Waits for the others.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Barrier, Builder, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.barrier(Barrier::Workgroup);
+    /// assert_eq!(b.finish().body, [Stmt::Barrier(Barrier::Workgroup)]);
+    /// ```
     pub fn barrier(&mut self, barrier: Barrier) {
         self.push(Stmt::Barrier(barrier));
     }
 
     /// Goes on after an enclosing loop or scope.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Label, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.leave(Label::KERNEL); // return
+    /// b.u32(7); // never executed, and not added
+    /// assert_eq!(b.finish().body, [Stmt::Leave(Label::KERNEL)]);
+    /// ```
     pub fn leave(&mut self, label: Label) {
         self.push(Stmt::Leave(label));
     }
 
     /// Opens a block; statements go there until it is closed.
+    ///
+    /// ```
+    /// use scry_ir::kir::Builder;
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.open();
+    /// let seven = b.u32(7);
+    /// assert!(b.kir().body.is_empty());
+    /// assert_eq!(b.close().len(), 1); // the block with `seven`
+    /// # let _ = seven;
+    /// ```
     pub fn open(&mut self) {
         self.open.push(Vec::new());
     }
 
     /// Closes the innermost block and gives it.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// b.open();
+    /// b.u32(7);
+    /// let body = b.close();
+    /// let label = b.label();
+    /// b.push(Stmt::Scope { label, body });
+    /// assert_eq!(b.finish().body.len(), 1);
+    /// ```
     pub fn close(&mut self) -> Block {
         debug_assert!(self.open.len() > 1, "the kernel's own block is closed by `finish`");
         self.open.pop().unwrap_or_default()
     }
 
     /// A label that names nothing yet.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Label};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (first, second) = (b.label(), b.label());
+    /// assert!(first != second && first != Label::KERNEL);
+    /// ```
     pub fn label(&mut self) -> Label {
         self.kir.labels += 1;
         Label(self.kir.labels - 1)
     }
 
     /// One of two blocks.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let result = b.var(Type::U32);
+    /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
+    /// let low = b.binary(BinaryOp::Lt, x, limit);
+    /// b.if_else(low, |b| b.set(result, x), |b| b.set(result, limit));
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::If { .. })));
+    /// ```
     pub fn if_else(
         &mut self,
         condition: Value,
@@ -65,11 +151,37 @@ impl Builder {
     }
 
     /// A block that is executed if a condition holds.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Label, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
+    /// let beyond = b.binary(BinaryOp::Ge, x, limit);
+    /// b.if_then(beyond, |b| b.leave(Label::KERNEL));
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::If { .. })));
+    /// ```
     pub fn if_then(&mut self, condition: Value, accept: impl FnOnce(&mut Self)) {
         self.if_else(condition, accept, |_| ());
     }
 
     /// A loop; the closure gets its label. Say that it is finite only if that is proven.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Stmt, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let i = b.var(Type::U32);
+    /// let (one, ten) = (b.u32(1), b.u32(10));
+    /// b.repeat(true, |b, end| {
+    ///     let now = b.get(i);
+    ///     let done = b.binary(BinaryOp::Ge, now, ten);
+    ///     b.if_then(done, |b| b.leave(end));
+    ///     let next = b.binary(BinaryOp::Add, now, one);
+    ///     b.set(i, next);
+    /// });
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::Loop { finite: true, .. })));
+    /// ```
     pub fn repeat(&mut self, finite: bool, body: impl FnOnce(&mut Self, Label)) {
         let label = self.label();
         let body = self.block(|b| body(b, label));
@@ -77,6 +189,19 @@ impl Builder {
     }
 
     /// A block that can be left; the closure gets its label.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Builtin, Stmt};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (x, limit) = (b.builtin(Builtin::LocalId(0)), b.u32(32));
+    /// let beyond = b.binary(BinaryOp::Ge, x, limit);
+    /// b.scope(|b, end| {
+    ///     b.if_then(beyond, |b| b.leave(end)); // skips what follows in the scope
+    ///     b.u32(7);
+    /// });
+    /// assert!(matches!(b.finish().body.last(), Some(Stmt::Scope { .. })));
+    /// ```
     pub fn scope(&mut self, body: impl FnOnce(&mut Self, Label)) {
         let label = self.label();
         let body = self.block(|b| body(b, label));

@@ -10,6 +10,15 @@ use crate::kir::{
 /// Values.
 impl Builder {
     /// Computes a value of type `ty` here.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Inst, Type, UnaryOp};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let x = b.u32(7);
+    /// let bits = b.value(Type::U32, Inst::Unary(UnaryOp::CountOnes, x)); // as `unary` does
+    /// assert_eq!(b.ty(bits), Type::U32);
+    /// ```
     #[inline(never)]
     pub fn value(&mut self, ty: Type, inst: Inst) -> Value {
         let value = self.define(ty, inst);
@@ -23,63 +32,173 @@ impl Builder {
     }
 
     /// A constant.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let half = b.constant(Const::f32(0.5));
+    /// assert_eq!(b.ty(half), Type::F32);
+    /// ```
     pub fn constant(&mut self, constant: Const) -> Value {
         self.value(constant.ty, Inst::Const(constant))
     }
 
     /// A `u32` constant.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let seven = b.u32(7);
+    /// assert_eq!(b.kir().constant(seven), Some(Const::u32(7)));
+    /// ```
     pub fn u32(&mut self, value: u32) -> Value {
         self.constant(Const::u32(value))
     }
 
     /// A fact about the invocation, a `u32`.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Builtin, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let x = b.builtin(Builtin::LocalId(0));
+    /// assert_eq!(b.ty(x), Type::U32);
+    /// ```
     pub fn builtin(&mut self, builtin: Builtin) -> Value {
         self.value(Type::U32, Inst::Builtin(builtin))
     }
 
     /// A function of one operand.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, Type, UnaryOp};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let two = b.constant(Const::f32(2.0));
+    /// let root = b.unary(UnaryOp::Sqrt, two);
+    /// assert_eq!(b.ty(root), Type::F32);
+    /// ```
     #[inline(never)]
     pub fn unary(&mut self, op: UnaryOp, a: Value) -> Value {
         self.value(op.result(self.ty(a)), Inst::Unary(op, a))
     }
 
     /// A function of two operands.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (a, c) = (b.u32(6), b.u32(7));
+    /// let product = b.binary(BinaryOp::Mul, a, c);
+    /// let equal = b.binary(BinaryOp::Eq, product, a);
+    /// assert_eq!((b.ty(product), b.ty(equal)), (Type::U32, Type::Bool));
+    /// ```
     #[inline(never)]
     pub fn binary(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         self.value(op.result(self.ty(a)), Inst::Binary(op, a, b))
     }
 
     /// `a * b + c`.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let x = b.constant(Const::f32(3.0));
+    /// let y = b.fma(x, x, x); // 12
+    /// assert_eq!(b.ty(y), Type::F32);
+    /// ```
     pub fn fma(&mut self, a: Value, b: Value, c: Value) -> Value {
         self.value(self.ty(a), Inst::Fma(a, b, c))
     }
 
     /// `accept` where `condition` holds, else `reject`.
+    ///
+    /// ```
+    /// use scry_ir::kir::{BinaryOp, Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let (a, c) = (b.u32(6), b.u32(7));
+    /// let less = b.binary(BinaryOp::Lt, a, c);
+    /// let smaller = b.select(less, a, c);
+    /// assert_eq!(b.ty(smaller), Type::U32);
+    /// ```
     pub fn select(&mut self, condition: Value, accept: Value, reject: Value) -> Value {
         self.value(self.ty(accept), Inst::Select(condition, accept, reject))
     }
 
     /// The same number as a `ty`; the value itself if it is one.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let seven = b.u32(7);
+    /// let float = b.convert(Type::F32, seven);
+    /// assert_eq!(b.ty(float), Type::F32);
+    /// assert_eq!(b.convert(Type::F32, float), float);
+    /// ```
     pub fn convert(&mut self, ty: Type, a: Value) -> Value {
         if self.ty(a) == ty { a } else { self.value(ty, Inst::Convert(a)) }
     }
 
     /// The same bits as a `ty` of the same size; the value itself if it is one.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let one = b.constant(Const::f32(1.0));
+    /// let bits = b.bitcast(Type::U32, one); // 0x3f800000
+    /// assert_eq!(b.ty(bits), Type::U32);
+    /// ```
     pub fn bitcast(&mut self, ty: Type, a: Value) -> Value {
         if self.ty(a) == ty { a } else { self.value(ty, Inst::Bitcast(a)) }
     }
 
     /// Elements of the runtime-sized array that begins at byte `offset` of a buffer.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let data = b.buffer(true);
+    /// let length = b.array_length(data, 0, 4); // of an array<f32>
+    /// assert_eq!(b.ty(length), Type::U32);
+    /// ```
     pub fn array_length(&mut self, binding: u32, offset: u32, stride: u32) -> Value {
         self.value(Type::U32, Inst::ArrayLength { binding, offset, stride })
     }
 
     /// What a variable holds now.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let sum = b.var(Type::F32);
+    /// let now = b.get(sum);
+    /// assert_eq!(b.ty(now), Type::F32);
+    /// ```
     pub fn get(&mut self, var: Var) -> Value {
         self.value(self.kir.vars[var.index()], Inst::Get(var))
     }
 
     /// Reads `count` values (1 to 4) of type `ty`, one after the other.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Place, Space, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let data = b.buffer(false);
+    /// let index = b.u32(3);
+    /// // data[3] of an array<vec4<f32>>
+    /// let vector = b.load(Type::F32, Place::new(Space::Binding(data), Some(index), 16, 0), 4);
+    /// assert_eq!(vector.len(), 4);
+    /// ```
     pub fn load(&mut self, ty: Type, place: Place, count: u8) -> Vec<Value> {
         self.several(ty, Inst::Load { place, count })
     }
@@ -95,11 +214,32 @@ impl Builder {
     }
 
     /// `a * b + c` of matrices; see [`Inst::MultiplyAdd`].
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Const, Inst, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let zero = b.constant(Const::zero(Type::F32));
+    /// let sum = b.multiply_add([zero; 4], [zero; 2], [zero; 4]);
+    /// assert_eq!(sum.len(), 4);
+    /// assert!(matches!(b.kir().inst(sum[0]), Inst::MultiplyAdd { .. }));
+    /// ```
     pub fn multiply_add(&mut self, a: [Value; 4], b: [Value; 2], c: [Value; 4]) -> Vec<Value> {
         self.several(self.ty(c[0]), Inst::MultiplyAdd { a, b, c })
     }
 
     /// Changes memory as one step; gives what was there before.
+    ///
+    /// ```
+    /// use scry_ir::kir::{AtomicOp, Builder, Place, Space, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let counters = b.buffer(true);
+    /// let one = b.u32(1);
+    /// let place = Place::new(Space::Binding(counters), None, 0, 0);
+    /// let before = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
+    /// assert_eq!(b.ty(before), Type::U32);
+    /// ```
     pub fn atomic(
         &mut self,
         ty: Type,
@@ -112,6 +252,16 @@ impl Builder {
     }
 
     /// Exchange within the subgroup.
+    ///
+    /// ```
+    /// use scry_ir::kir::{Builder, Extent, Reduction, SubgroupOp, Type};
+    ///
+    /// let mut b = Builder::new("example", [64, 1, 1]);
+    /// let one = b.u32(1);
+    /// let count =
+    ///     b.subgroup(SubgroupOp::Reduce { op: Reduction::Add, extent: Extent::All, value: one });
+    /// assert_eq!(b.ty(count), Type::U32);
+    /// ```
     pub fn subgroup(&mut self, op: SubgroupOp) -> Value {
         let ty = match op {
             SubgroupOp::Ballot { .. } => Type::U32,

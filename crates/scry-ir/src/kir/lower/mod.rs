@@ -102,6 +102,15 @@ impl Program {
     /// blocks by recursion: it is called on a thread with stack enough for blocks nested as deep as
     /// blocks can be, where the caller's may be too small.
     ///
+    /// ```
+    /// use scry_ir::{Program, kir::KirOptions};
+    ///
+    /// let program = Program::parse("@compute @workgroup_size(8) fn main() {}")?;
+    /// let size = program.with_kir(&KirOptions { checked: true }, |kir| kir.workgroup_size)?;
+    /// assert_eq!(size, [8, 1, 1]);
+    /// # Ok::<(), scry_ir::ShaderError>(())
+    /// ```
+    ///
     /// # Errors
     /// As [`Program::to_kir`], and [`Compiler`](ShaderErrorKind::Compiler) if `work` panics.
     pub fn with_kir<T: Send>(

@@ -1,0 +1,40 @@
+//! Values that do nothing until they are used: dropping one by mistake is a warning.
+
+/// What the examples begin with.
+macro_rules! before {
+    () => {
+        "#![deny(unused_must_use)]\n\
+         use scry_gpu::*;\n\
+         # fn main() {}\n\
+         fn example(gpu: &Device, kernel: &Kernel, x: &Buffer<f32>) -> Result<()> {\n\
+         let mut batch = gpu.batch();\n\
+         let recording = batch.fill(x, 1.0)?.record()?;\n"
+    };
+}
+
+/// For each expression two examples: left alone it is refused, and bound to a name it compiles.
+macro_rules! must_use {
+    ($($name:ident: $value:literal;)*) => {
+        $(
+            #[doc = concat!("```compile_fail\n", before!(), $value, ";\nOk(())\n}\n```\n")]
+            #[doc = concat!("```\n", before!(), "let _used = ", $value, ";\nOk(())\n}\n```\n")]
+            struct $name;
+        )*
+    };
+}
+
+must_use! {
+    Ticket: "batch.submit_async()?";
+    Replayed: "recording.replay()?";
+    Recording: "batch.record()?";
+    Batch: "gpu.batch()";
+    Download: "batch.download(x)?";
+    Inputs: "recording.replay_with()";
+    Launch: "Launch::workgroups([1, 1, 1])";
+    LaunchWithImmediates: "Launch::invocations(4).immediates(&1.0f32)";
+    Bound: "kernel.bind().set(\"x\", x)";
+    Options: "CompileOptions::new().entry(\"a\")";
+    Slice: "x.slice(..)?";
+    Labelled: "x.clone().with_label(\"x\")";
+    Prepared: "cuda::kernels::Kernels::new(gpu)?.softmax(x, x, [1, 1])?";
+}

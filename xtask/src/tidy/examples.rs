@@ -1,0 +1,134 @@
+//! Every main method of the public types has an example in its documentation.
+
+use super::{Finding, Source};
+
+/// The types whose methods need one, with the folder that they are below.
+const TYPES: [(&str, &[&str]); 2] = [
+    (
+        "crates/scry-gpu/src/",
+        &[
+            "Batch",
+            "BoundKernel",
+            "Buffer",
+            "CompileOptions",
+            "Device",
+            "Download",
+            "GpuError",
+            "Kernel",
+            "Kernels",
+            "Launch",
+            "Prepared",
+            "Recording",
+            "ReplayInputs",
+            "Slice",
+            "Ticket",
+            "UntypedBuffer",
+        ],
+    ),
+    ("crates/scry-ir/src/", &["Builder", "Program"]),
+];
+
+/// Finds methods without an example. What only reads a property, `#[must_use]` with no argument
+/// but `&self`, needs none.
+pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
+    for source in sources {
+        let types = TYPES.iter().find(|(folder, _)| source.path.starts_with(folder));
+        let Some((_, types)) = types else { continue };
+        for (line, name) in without_example(&source.text, types) {
+            let what = format!("`{name}` has no example in its documentation");
+            findings.push(Finding::new(&source.path, line, "examples", what));
+        }
+    }
+}
+
+/// Public methods of the types that have no example, each with its line.
+fn without_example<'a>(text: &'a str, types: &[&str]) -> Vec<(usize, &'a str)> {
+    let mut found = Vec::new();
+    let (mut is_wanted, mut has_example, mut is_used) = (false, false, false);
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.starts_with("impl") {
+            is_wanted = types.contains(&implemented(line));
+        }
+        let line = line.trim_start();
+        if line.starts_with("///") {
+            has_example |= line.contains("```");
+            continue;
+        }
+        if line.starts_with("#[") {
+            is_used |= line.starts_with("#[must_use");
+            continue;
+        }
+        let is_property = is_used && line.contains("(&self)");
+        if let Some(name) = public_method(line)
+            && is_wanted
+            && !has_example
+            && !is_property
+        {
+            found.push((number, name));
+        }
+        (has_example, is_used) = (false, false);
+    }
+    found
+}
+
+/// The type of an `impl` block that implements no trait; else what is no name of a type.
+fn implemented(line: &str) -> &str {
+    let Some(line) = line.strip_suffix(" {").filter(|line| !line.contains(" for ")) else {
+        return "";
+    };
+    let name = match line.strip_prefix("impl<").and_then(|rest| rest.split_once("> ")) {
+        Some((_, name)) => name,
+        None => line.trim_start_matches("impl "),
+    };
+    name.split('<').next().unwrap_or_default()
+}
+
+/// The name of a public method that begins on this line.
+fn public_method(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("pub ")?;
+    let rest = rest.strip_prefix("const ").unwrap_or(rest);
+    let rest = rest.strip_prefix("unsafe ").unwrap_or(rest).strip_prefix("fn ")?;
+    rest.split(['(', '<']).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "\
+impl<'a, T: Element> Slice<'a, T> {
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize { 0 }
+    /// Reads.
+    pub fn read(&self) -> Result<()> { Ok(()) }
+    /// Writes.
+    ///
+    /// ```
+    /// ```
+    pub fn write<U>(&self, data: &[U]) {}
+    /// Labels.
+    #[must_use]
+    pub fn label(mut self, label: &str) -> Self { self }
+    pub(crate) fn inner(&self) {}
+}
+impl Clone for Slice<'_, u8> {
+    pub fn clone(&self) -> Self { *self }
+}
+impl Other {
+    pub unsafe fn other(&mut self) {}
+}
+";
+
+    #[test]
+    fn methods_without_example_are_found() {
+        assert_eq!(without_example(TEXT, &["Slice"]), [(6, "read"), (14, "label")]);
+        assert_eq!(without_example(TEXT, &["Other"]), [(21, "other")]);
+    }
+
+    #[test]
+    fn types_of_impl_blocks_are_read() {
+        let lines = ["impl Device {", "impl<T: Element> Buffer<T> {", "impl From<A> for Device {"];
+        assert_eq!(lines.map(implemented), ["Device", "Buffer", ""]);
+    }
+}
