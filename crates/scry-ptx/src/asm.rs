@@ -185,7 +185,7 @@ impl From<&str> for Arg {
 /// The condition of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guard {
-    /// A truth value.
+    /// A bool.
     pub pred: Reg,
     /// Whether the instruction is executed if it holds, or if it does not.
     pub holds: bool,

@@ -186,8 +186,8 @@ impl Body {
     }
 
     /// Reads `count` values (1, 2 or 4) that lie one after the other, at an address that is a
-    /// multiple of their size together. `cached` loads come through the cache for what nobody
-    /// writes while the kernel runs; global memory only.
+    /// multiple of their size together. `cached` loads come through the cache for what is not
+    /// written while the kernel runs; global memory only.
     pub fn load(
         &mut self,
         space: Space,

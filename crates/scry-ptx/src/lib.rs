@@ -24,7 +24,7 @@
 //! Beneath it, [`PtxEntry`] writes kernels by hand, instruction by instruction: registers are
 //! allocated, operands are typed, and loops leave as the assembler wants it.
 //!
-//! With the feature `kernels` there are ready-made kernels (`kernels`), and what they are written
+//! With the feature `kernels` there is a library of kernels (`kernels`), and what they are written
 //! with (`typed`).
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

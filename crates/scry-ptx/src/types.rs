@@ -3,7 +3,7 @@
 /// The type that an instruction gives its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PtxType {
-    /// Truth value.
+    /// Bool.
     Pred,
     /// 8 bits, in memory only.
     B8,
@@ -15,9 +15,9 @@ pub enum PtxType {
     U16,
     /// 16-bit signed integer.
     S16,
-    /// IEEE 754 binary16.
+    /// 16-bit IEEE 754 float.
     F16,
-    /// The upper half of a binary32.
+    /// The upper half of an f32.
     Bf16,
     /// 32 bits.
     B32,
@@ -25,11 +25,11 @@ pub enum PtxType {
     U32,
     /// 32-bit signed integer.
     S32,
-    /// Two binary16, the first in the low half.
+    /// Two f16, the first in the low half.
     F16x2,
     /// Two bfloat16, the first in the low half.
     Bf16x2,
-    /// IEEE 754 binary32.
+    /// 32-bit IEEE 754 float.
     F32,
     /// 64 bits.
     B64,
@@ -37,7 +37,7 @@ pub enum PtxType {
     U64,
     /// 64-bit signed integer.
     S64,
-    /// IEEE 754 binary64.
+    /// 64-bit IEEE 754 float.
     F64,
 }
 
@@ -82,7 +82,7 @@ impl PtxType {
         }
     }
 
-    /// Bytes in memory; a truth value takes one.
+    /// Bytes in memory; a bool takes one.
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
@@ -104,7 +104,7 @@ impl PtxType {
 /// A kind of register. Registers are untyped: instructions say what is in them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Class {
-    /// A truth value.
+    /// A bool.
     Pred,
     /// 16 bits.
     B16,
@@ -140,7 +140,7 @@ impl Class {
         }
     }
 
-    /// Bits of a register; 1 for truth values.
+    /// Bits of a register; 1 for bools.
     #[must_use]
     pub const fn bits(self) -> u32 {
         match self {

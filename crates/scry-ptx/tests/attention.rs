@@ -159,7 +159,7 @@ fn schedule(of: Attention) -> (u32, u32, u32) {
 fn long_tiles_and_short_ones_are_dealt_out_evenly() {
     let of = Attention::new([4, 16], 4096, 4096, 128, PtxType::F16);
     assert_eq!(schedule(of), (4 * 16 * 32, 132, 0));
-    // 1024 pairs are 7.8 rounds: nobody waits for long.
+    // 1024 pairs are 7.8 rounds: no block waits for long.
     assert_eq!(schedule(of.causal()), (4 * 16 * 16, 132, 1));
     // 192 pairs would be 1.5 rounds.
     let short = Attention::new([8, 12], 512, 512, 128, PtxType::F16);

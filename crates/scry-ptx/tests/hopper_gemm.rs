@@ -21,8 +21,8 @@ const H200: GpuSpec =
     GpuSpec { target: Target::SM_90A, multiprocessors: 132, shared_memory: 227 << 10 };
 const ORDERS: [Order; 2] = [Order::Rows, Order::Columns];
 
-/// Warpgroups, columns and blocks of teams: that are sent sums into memory of their own or where
-/// stages were, and that have all sums themselves, few or many.
+/// Warpgroups, columns and blocks of split-K clusters: that are sent sums into memory of their own
+/// or where stages were, and that have all sums themselves, few or many.
 const TEAMS: [(u32, u32, u32); 5] = [(1, 16, 8), (2, 32, 8), (3, 192, 2), (1, 16, 1), (1, 128, 1)];
 
 fn names(plan: &Plan) -> Vec<String> {
@@ -39,7 +39,8 @@ fn finished(gemm: Gemm) -> Gemm {
     Gemm { epilogue, ..gemm }
 }
 
-/// Every kind of kernel: of many tiles, of sizes that end within one, of teams, in parts.
+/// Every kind of kernel: of many tiles, of sizes that end within one, of split-K clusters, in
+/// parts.
 fn all() -> Vec<Plan> {
     let mut plans = Vec::new();
     let sizes = [[4096, 4096, 4096], [4097, 4095, 1023], [16, 4096, 4096], [64, 64, 65536]];

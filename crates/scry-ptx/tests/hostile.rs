@@ -1,4 +1,4 @@
-//! Sizes that nobody means: every plan is refused with words, or keeps to the limits of launches,
+//! Implausible sizes: every plan is refused with words, or keeps to the limits of launches,
 //! to those of tensor maps, and to its buffers.
 
 #[path = "support/steps.rs"]

@@ -272,7 +272,7 @@ fn sizes_beyond_every_device_are_planned_or_refused_without_overflow() {
         for element in [PtxType::F32, PtxType::F16] {
             for (a, b) in ORDERS.into_iter().flat_map(|a| ORDERS.map(|b| (a, b))) {
                 let mut gemm = Gemm::new(m, n, k, element).with_orders(a, b);
-                // Of one line and one matrix nobody asks where the next one is.
+                // Of one line and one matrix nothing asks where the next one is.
                 (gemm.a.stride, gemm.b.stride) = (u64::MAX, u64::MAX);
                 if m == 1 && a == Order::Rows {
                     gemm.a.leading = u64::MAX;

@@ -49,7 +49,7 @@ fn text(plan: &Plan) -> String {
     plan.steps[0].kernel.emit_ptx_for(HOPPER.target).unwrap()
 }
 
-/// Lengths of rows that take every kind of team, aligned and not.
+/// Lengths of rows that take every kind of thread group, aligned and not.
 fn lengths(element: PtxType) -> Vec<u64> {
     let vector = u64::from(16 / element.size());
     let warps = [1, 6, 33, 230].map(|vectors| vectors * vector);
@@ -75,13 +75,13 @@ fn all() -> Vec<Plan> {
     plans
 }
 
-/// Numbers of vectors at which another team may be chosen, and those behind.
+/// Numbers of vectors at which another thread group may be chosen, and those behind.
 fn turning_points() -> impl Iterator<Item = u64> {
-    // Small teams are as large as they must; others have multiples of 64 threads.
+    // Small thread groups are as large as they must; others have multiples of 64 threads.
     (0..64).chain((1..=1025).flat_map(|nth| [64 * nth, 64 * nth + 1]))
 }
 
-/// What teams are chosen by, beside the length of rows: how many of them there are for each
+/// What thread groups are chosen by, beside the length of rows: how many of them there are for each
 /// multiprocessor, and whether there are clusters.
 fn choices() -> [(u64, GpuSpec); 5] {
     let processors = u64::from(HOPPER.multiprocessors);

@@ -88,11 +88,11 @@ pub struct KernelInterface {
 pub enum TensorMapElement {
     /// Bytes.
     U8,
-    /// Binary16.
+    /// f16.
     F16,
     /// Bfloat16.
     Bf16,
-    /// Binary32.
+    /// f32.
     F32,
 }
 

@@ -1,4 +1,4 @@
-//! Ready-made kernels for what no portable kernel can say.
+//! The kernel library: kernels that portable languages cannot express.
 //!
 //! A [`PtxKernel`] is code for one variant together with the sizes that it is launched for; making
 //! its text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory

@@ -3,7 +3,7 @@
 //! `x / sqrt(mean(x^2) + epsilon) * weight`.
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, `weight` and `bias` have
-//! `length` elements, all in binary32, binary16 or bfloat16; arithmetic is binary32. The variance
+//! `length` elements, all in f32, f16 or bfloat16; arithmetic is f32. The variance
 //! is that of the row (divided by `length`), summed around its mean. All of it is computed relative
 //! to the first element, so that rows far from zero lose nothing.
 //! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
@@ -54,10 +54,10 @@ pub fn plan(norm: Norm, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError>
     super::rows::plan(Arc::new(norm), rows, machine)
 }
 
-/// The same, by one launch of teams of this size.
+/// The same, by one launch of thread groups of this size.
 ///
 /// # Errors
-/// As [`plan`], and if the team cannot hold a row.
+/// As [`plan`], and if the thread group cannot hold a row.
 pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan_for(Arc::new(norm), rows, team, machine)
 }

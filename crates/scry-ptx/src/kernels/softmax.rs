@@ -1,8 +1,8 @@
 //! Softmax and its logarithm, of each row of a matrix:
 //! `exp(x - max) / sum(exp(x - max))` and `x - max - ln(sum(exp(x - max)))`.
 //!
-//! `x` and `y` are `count` rows of `length` elements without gaps, in binary32, binary16 or
-//! bfloat16; arithmetic is binary32. A row that is -inf only, or has +inf or NaN, gives NaN.
+//! `x` and `y` are `count` rows of `length` elements without gaps, in f32, f16 or
+//! bfloat16; arithmetic is f32. A row that is -inf only, or has +inf or NaN, gives NaN.
 //! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
 
 use std::f32::consts::{LN_2, LOG2_E};
@@ -31,10 +31,10 @@ pub fn plan(softmax: Softmax, rows: Rows, machine: GpuSpec) -> Result<Plan, Plan
     super::rows::plan(Arc::new(softmax), rows, machine)
 }
 
-/// The same, by one launch of teams of this size.
+/// The same, by one launch of thread groups of this size.
 ///
 /// # Errors
-/// As [`plan`], and if the team cannot hold a row.
+/// As [`plan`], and if the thread group cannot hold a row.
 pub fn plan_for(
     softmax: Softmax,
     rows: Rows,

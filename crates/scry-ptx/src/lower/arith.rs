@@ -204,7 +204,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The nearest binary16 number, with 32 bits.
+    /// The nearest f16 number, with 32 bits.
     fn quantized(&mut self, a: Value) -> Reg {
         let a = self.value(a);
         let half = self.b.convert("rn", PtxType::F16, PtxType::F32, a);

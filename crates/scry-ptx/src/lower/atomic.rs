@@ -17,7 +17,7 @@ struct Cell {
 }
 
 impl Lowering<'_> {
-    /// Changes memory as one step; gives what was there before. Nobody reads what a store gives.
+    /// Changes memory as one step; gives what was there before. Nothing reads what a store gives.
     pub(super) fn atomic(
         &mut self,
         value: Value,
@@ -56,7 +56,7 @@ impl Lowering<'_> {
         self.b.emit(opcode, cell.args(None, &[operand]));
     }
 
-    /// Reads, computes and writes. Where nobody reads what was there before, it is not fetched.
+    /// Reads, computes and writes. Where nothing reads what was there before, it is not fetched.
     fn change(&mut self, value: Value, old: Reg, cell: &Cell, op: AtomicOp, operand: Operand) {
         let fetched = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
         let opcode = cell.opcode(if fetched { "atom" } else { "red" });

@@ -9,7 +9,7 @@ use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// The complement of bits, or of a truth value.
+    /// The complement of bits, or of a bool.
     pub(super) fn complement(&mut self, a: Value) -> Reg {
         let ty = ptx_type(self.ty(a)).to_bits();
         let a = self.value(a);

@@ -19,7 +19,7 @@ impl Lowering<'_> {
         self.b.compare(name, ty, a.into(), b)
     }
 
-    /// Whether two truth values are equal, or differ.
+    /// Whether two bools are equal, or differ.
     fn same(&mut self, a: Value, b: Value, equal: bool) -> Reg {
         let (a, b) = (self.value(a), self.value(b));
         let differ = self.b.typed("xor", PtxType::Pred, &[a, b]);

@@ -10,7 +10,7 @@ use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value};
 /// The statements at which all threads of a block arrive, or none.
 #[derive(Default)]
 pub(super) struct Convergence {
-    /// By value: whether its statement is one. Empty if nobody is going to ask.
+    /// By value: whether its statement is one. Empty if no thread is going to ask.
     values: Vec<bool>,
     /// The barriers that are, by where the kernel has them.
     barriers: Vec<*const Stmt>,

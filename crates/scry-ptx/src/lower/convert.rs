@@ -48,7 +48,7 @@ impl Lowering<'_> {
         self.b.convert(rounding, ptx_type(ty), ptx_type(from), a)
     }
 
-    /// To binary16 by way of 32 bits: an integer that those do not hold is far above all of its
+    /// To f16 by way of 32 bits: an integer that those do not hold is far above all of its
     /// numbers, so nothing is rounded twice.
     fn integer_to_float(&mut self, from: Type, ty: Type, a: Value) -> Reg {
         let a = self.value(a);
@@ -110,7 +110,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The integer that a float is first converted to: all binary16 numbers fit 32 bits.
+/// The integer that a float is first converted to: all f16 numbers fit 32 bits.
 fn wide_integer(from: Type, ty: Type) -> Type {
     match (ty.is_signed(), ty.bits() == 64 && from != Type::F16) {
         (true, false) => Type::I32,
@@ -130,7 +130,7 @@ fn range(ty: Type) -> (i128, i128) {
 
 /// The least and the greatest integer that a float type and an integer type have in common.
 fn common_range(float: Type, integer: Type) -> (i128, i128) {
-    /// The greatest binary16 number.
+    /// The greatest f16 number.
     const GREATEST: i128 = 65504;
     let (low, high) = range(integer);
     let precision = match float {

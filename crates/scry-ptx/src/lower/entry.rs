@@ -369,7 +369,7 @@ impl Used {
     }
 }
 
-/// The type of a value in memory: truth values take a byte.
+/// The type of a value in memory: bools take a byte.
 pub(super) const fn memory_type(ty: Type) -> PtxType {
     match ty {
         Type::Bool => PtxType::U8,

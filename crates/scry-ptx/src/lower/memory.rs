@@ -16,7 +16,7 @@ pub(super) struct Target {
     pub(super) address: Address,
     /// What the address is a multiple of, as far as is known, at most [`WIDEST`].
     align: u32,
-    /// Whether nobody writes there while the kernel runs.
+    /// Whether nothing writes there while the kernel runs.
     constant: bool,
 }
 

@@ -12,7 +12,7 @@ use super::{Lowering, ptx_type};
 use crate::asm::{Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// The architecture that brought products of twice the common dimension.
+/// The architecture that brought products of twice K.
 const DOUBLE: u16 = 80;
 
 /// The operands of `a * b + c`.

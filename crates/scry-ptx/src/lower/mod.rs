@@ -2,7 +2,7 @@
 //!
 //! `entry` writes what every thread does first and lays the kernel's memory out; `control` goes
 //! through the statements; the other files compute values, a topic each. Whatever the kernel IR
-//! leaves open is decided here for speed: sums of products may be fused, and what nobody writes is
+//! leaves open is decided here for speed: sums of products may be fused, and what is not written is
 //! read through the cache for that.
 
 mod arith;
@@ -88,7 +88,7 @@ pub enum Param {
     /// The address of three `u32`, the workgroups along x, y and z, constant while the kernel
     /// runs; 8 bytes.
     Counts,
-    /// The block of immediates, of so many bytes.
+    /// The block of immediates, of this many bytes.
     Immediates(u32),
     /// The address of a `u64`, the number of the work being executed; 8 bytes.
     Epoch,
@@ -97,7 +97,7 @@ pub enum Param {
 }
 
 impl Param {
-    /// The elements that a buffer of so many bytes has, where this is a length.
+    /// The elements that a buffer of this many bytes has, where this is a length.
     #[must_use]
     pub fn elements(self, bytes: u64) -> u32 {
         let Self::Length { offset, stride, .. } = self else { return 0 };
@@ -252,7 +252,7 @@ impl<'k> Lowering<'k> {
         }
     }
 
-    /// Numbers stand in instructions, but for truth values and 16-bit floats.
+    /// Numbers stand in instructions, but for bools and 16-bit floats.
     fn constant(&mut self, constant: Const) -> Operand {
         let ty = ptx_type(constant.ty);
         let operand = Operand::Imm { bits: constant.bits, ty };

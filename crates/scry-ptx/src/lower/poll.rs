@@ -123,7 +123,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// Goes on at `top` until so many ticks have passed since the last look, then looks once more.
+    /// Goes on at `top` until this many ticks have passed since the last look, then looks once
+    /// more.
     fn look(&mut self, (looked, ticks): (Reg, Operand), (epoch, stop): (Reg, Reg), top: Label) {
         let now = self.clock();
         let passed = self.b.typed("sub", PtxType::U32, &[now.into(), looked.into()]);

@@ -1,6 +1,6 @@
 //! Reductions over a subgroup's active invocations, and scans.
 //!
-//! Truth values are voted on. Integers of up to 32 bits are reduced by one instruction where there
+//! Bools are voted on. Integers of up to 32 bits are reduced by one instruction where there
 //! is one. Else a whole warp takes five steps, each of which doubles what a lane has summed up; any
 //! other set of lanes is gone through one by one.
 
@@ -62,7 +62,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Combines truth values: by how many of those that count hold.
+    /// Combines bools: by how many of those that count hold.
     fn elect(&mut self, op: Reduction, extent: Extent, value: Reg, mask: Operand) -> Reg {
         let votes = self.vote(value, mask);
         let votes = self.within(extent, votes.into());

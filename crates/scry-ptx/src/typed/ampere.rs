@@ -12,7 +12,7 @@ use crate::types::Operand;
 /// ("misaligned address"), which ends the context. When a copy is done only
 /// [`Code::wait_copies`] tells; until then neither side of it may be touched.
 impl Code {
-    /// Copies so many bytes.
+    /// Copies this many bytes.
     pub fn copy_async<T: Element>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -58,14 +58,14 @@ impl Code {
         self.emit(Opcode::new("cp.async.commit_group"), []);
     }
 
-    /// Waits until at most so many groups of this thread's copies, the last ones, are pending; 0
+    /// Waits until at most this many groups of this thread's copies, the last ones, are pending; 0
     /// waits for all. The other threads see them after a barrier of the block.
     pub fn wait_copies(&self, pending: u32) {
         self.emit(Opcode::new("cp.async.wait_group"), [Operand::u32(pending).into()]);
     }
 }
 
-/// Only copies of 16 bytes can leave the first cache alone.
+/// Only copies of 16 bytes can leave L1 alone.
 fn copy(bytes: u32) -> Opcode {
     Opcode::new(if bytes == 16 { "cp.async.cg.shared.global" } else { "cp.async.ca.shared.global" })
 }
@@ -100,7 +100,7 @@ impl Code {
     /// Adds the product of 16 rows and 8 columns, of the depth of one instruction, to sums.
     ///
     /// A lane holds of the sums row `lane / 4`, columns `2 * (lane % 4)` and the next one, then the
-    /// same 8 rows further down. Of the left factor it holds 4 bytes (two halves, or one binary32)
+    /// same 8 rows further down. Of the left factor it holds 4 bytes (two halves, or one f32)
     /// of that row, at depth `lane % 4` of such, of the row 8 further down, then both of the second
     /// half of the depth; of the right one the same of column `lane / 4`.
     pub fn multiply_add(

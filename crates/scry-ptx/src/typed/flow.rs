@@ -90,7 +90,7 @@ impl Code {
         self.emit(Opcode::new("bar.sync"), [Operand::u32(0).into()]);
     }
 
-    /// Waits until so many threads, a multiple of 32, have come to barrier `id` (1 to 15).
+    /// Waits until this many threads, a multiple of 32, have come to barrier `id` (1 to 15).
     pub fn sync_some(&self, id: impl Arg<u32>, threads: u32) {
         let args = [id.operand().into(), Operand::u32(threads).into()];
         self.emit(Opcode::new("bar.sync"), args);

@@ -33,7 +33,7 @@ impl<'k> Barrier<'k> {
         self.at.address()
     }
 
-    /// Prepares it: so many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this,
+    /// Prepares it: this many arrivals, 1 to 2^20 - 1, complete a phase. One thread does this,
     /// followed by [`Code::fence_barriers`] and a barrier of the block or cluster.
     pub fn init(self, arrivals: u32) {
         let args = [self.at.address().into(), Operand::u32(arrivals).into()];
@@ -75,7 +75,7 @@ impl<'k> Barrier<'k> {
     }
 
     /// Waits until the phase of this parity (0 for the first one) is complete: the present one, or
-    /// the one before it, which is complete. A thread that falls two phases behind waits for ever.
+    /// the one before it, which is complete. A thread that falls two phases behind waits forever.
     pub fn wait(self, parity: impl Arg<u32>) {
         let done = self.k().edit(|body| body.reg(PtxType::Pred));
         self.k().repeat(|exit| {
@@ -112,15 +112,15 @@ impl Code {
         self.special("%cluster_ctarank")
     }
 
-    /// Gives registers up, so that each thread of the warpgroup has so many left: a multiple of 8
+    /// Gives registers up, so that each thread of the warpgroup has this many left: a multiple of 8
     /// from 24 to 256, at most what it has. All four warps come here.
     pub fn release_registers(&self, left: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(left).into()]);
     }
 
-    /// Waits for registers, so that each thread of the warpgroup has so many: a multiple of 8 from
-    /// 24 to 256, at least what it has. For ever, if other warps do not give up enough.
+    /// Waits for registers, so that each thread of the warpgroup has this many: a multiple of 8
+    /// from 24 to 256, at least what it has. Forever, if other warps do not give up enough.
     pub fn claim_registers(&self, wanted: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(wanted).into()]);
@@ -149,7 +149,7 @@ impl Code {
         self.emit(tile_fetch(N), [to.address().into(), tile(map, at), done.at.address().into()]);
     }
 
-    /// The same for what the second cache keeps as `policy` says.
+    /// The same for what L2 keeps as `policy` says.
     pub fn fetch_tile_by<T: Element, const N: usize>(
         &self,
         policy: Policy<'_>,
@@ -201,14 +201,14 @@ impl Code {
         self.emit(Opcode::new("cp.async.bulk.commit_group"), []);
     }
 
-    /// Waits until at most so many groups of this thread are still being read from shared memory.
+    /// Waits until at most this many groups of this thread are still being read from shared memory.
     pub fn wait_tiles(&self, pending: u32) {
         let opcode = Opcode::new("cp.async.bulk.wait_group.read");
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
 }
 
-/// The copy of a tile of so many dimensions into shared memory.
+/// The copy of a tile of this many dimensions into shared memory.
 fn tile_fetch(dimensions: usize) -> Opcode {
     Opcode::long(match dimensions {
         2 => "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes",
@@ -223,7 +223,7 @@ fn tile<const N: usize>(map: Val<'_, u64>, at: [Val<'_, u32>; N]) -> asm::Arg {
 }
 
 /// How 16-byte pieces of a tile are exchanged in shared memory, so that columns are read without
-/// waiting: within so many bytes. Tiles begin at multiples of eight times that.
+/// waiting: within this many bytes. Tiles begin at multiples of eight times that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Swizzle {
     /// Not at all.
@@ -285,7 +285,7 @@ impl<'k> Matrix<'k> {
         Self { low: address | (leading >> 4) << 16, high }
     }
 
-    /// The descriptor of what begins so many bytes further on, a multiple of 16.
+    /// The descriptor of what begins this many bytes further on, a multiple of 16.
     #[must_use]
     pub fn at(self, bytes: u32) -> Val<'k, u64> {
         let k = self.low.code();
@@ -308,16 +308,16 @@ pub struct Sums<'k> {
 /// What tensor cores multiply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Factors {
-    /// Binary16.
+    /// f16.
     F16,
     /// Bfloat16.
     Bf16,
-    /// Binary32, of which the upper 19 bits count.
+    /// f32, of which the upper 19 bits count.
     Tf32,
 }
 
 impl Factors {
-    /// The common dimension of one instruction.
+    /// K of one instruction.
     #[must_use]
     pub const fn depth(self) -> u32 {
         match self {
@@ -344,7 +344,7 @@ pub enum Left<'k> {
     Registers([Val<'k, u32>; 4]),
 }
 
-/// Which of two factors in shared memory lie with the common dimension not innermost; only halves
+/// Which of two factors in shared memory lie with K not innermost; only halves
 /// can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
@@ -435,7 +435,7 @@ impl Code {
         self.emit(Opcode::new("wgmma.commit_group.sync.aligned"), []);
     }
 
-    /// Waits until at most so many groups of products are pending.
+    /// Waits until at most this many groups of products are pending.
     pub fn wait_products(&self, pending: u32) {
         let opcode = Opcode::new("wgmma.wait_group.sync.aligned");
         self.emit(opcode, [Operand::u32(pending).into()]);

@@ -48,7 +48,7 @@ use crate::module::{KernelParam, PtxEntry};
 use crate::target::Target;
 use crate::types::{Operand, PtxType, Reg, Space};
 
-/// Writes a kernel that is launched in blocks of so many threads along x, y and z.
+/// Writes a kernel that is launched in blocks of this many threads along x, y and z.
 #[must_use]
 pub fn kernel(name: &str, target: Target, block: [u32; 3], write: impl FnOnce(&Code)) -> PtxEntry {
     let code = Code { body: RefCell::new(Body::new(target)), params: RefCell::default() };
@@ -152,17 +152,17 @@ impl Code {
         self.op(Opcode::new("cvta.param.u64"), &[address.into()])
     }
 
-    /// Memory that the threads of a block share: so many elements, from a multiple of so many bytes
-    /// on: a power of two, at least the size of an element, for copies of tiles 128. All that a
-    /// kernel declares so is 48 KiB at most; the assembler refuses more.
+    /// Memory that the threads of a block share: this many elements, from a multiple of this many
+    /// bytes on: a power of two, at least the size of an element, for copies of tiles 128. All that
+    /// a kernel declares so is 48 KiB at most; the assembler refuses more.
     #[must_use]
     pub fn shared<T: Element>(&self, count: u32, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(count * T::TYPE.size(), align)
     }
 
     /// Memory that the threads of a block share, as much as the launch says (227 KiB at most, with
-    /// what is declared, on compute capability 9.0), from a multiple of so many bytes on, as above.
-    /// There is one such memory: asked for twice, it is the same.
+    /// what is declared, on compute capability 9.0), from a multiple of this many bytes on, as
+    /// above. There is one such memory: asked for twice, it is the same.
     #[must_use]
     pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(0, align)

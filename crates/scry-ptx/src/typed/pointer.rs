@@ -55,7 +55,7 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         self.k
     }
 
-    /// So many elements further on.
+    /// This many elements further on.
     #[must_use]
     pub fn at(self, index: impl Arg<u32>) -> Self {
         let size = T::TYPE.size();
@@ -65,20 +65,20 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         }
     }
 
-    /// So many elements further on, where that takes 64 bits.
+    /// This many elements further on, where that takes 64 bits.
     #[must_use]
     pub fn at_wide(self, index: impl Arg<u64>) -> Self {
         let size = Operand::u64(T::TYPE.size().into());
         self.moved("mad.lo.u64", "mad.lo.u64", &[index.operand(), size])
     }
 
-    /// So many bytes further on, known when the kernel is written.
+    /// This many bytes further on, known when the kernel is written.
     #[must_use]
     pub fn offset(self, bytes: i64) -> Self {
         Self { bytes: self.bytes + bytes, ..self }
     }
 
-    /// So many bytes further on.
+    /// This many bytes further on.
     #[must_use]
     pub fn plus_bytes(self, bytes: impl Arg<u32>) -> Self {
         self.moved("mad.wide.u32", "mad.lo.u32", &[bytes.operand(), Operand::u32(1)])
@@ -134,14 +134,14 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
 }
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Reads an element that nobody writes while the kernel runs.
+    /// Reads an element that is not written while the kernel runs.
     #[must_use]
     pub fn load_constant(self) -> Val<'k, T> {
         let [value] = self.load_through(true);
         value
     }
 
-    /// Reads 1, 2 or 4 elements that nobody writes while the kernel runs.
+    /// Reads 1, 2 or 4 elements that is not written while the kernel runs.
     #[must_use]
     pub fn load_constant_vector<const N: usize>(self) -> [Val<'k, T>; N] {
         self.load_through(true)

@@ -6,7 +6,7 @@ use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
 impl<'k, T: Element> Ptr<'k, Global, T> {
-    /// Reads 1, 2 or 4 elements that nobody writes while the kernel runs. Where `only` does not
+    /// Reads 1, 2 or 4 elements that is not written while the kernel runs. Where `only` does not
     /// hold nothing is read, and each is `otherwise`.
     #[must_use]
     pub fn load_where<const N: usize>(
@@ -27,7 +27,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global"), None, only, otherwise)
     }
 
-    /// Reads an element past the first cache, which may hold what was there before a launch that
+    /// Reads an element past L1, which may hold what was there before a launch that
     /// this one has not waited for.
     #[must_use]
     pub fn load_early(self) -> Val<'k, T> {
@@ -37,7 +37,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap(value)
     }
 
-    /// As [`Ptr::load_where`], for what is not read again: the first cache does not keep it, and
+    /// As [`Ptr::load_where`], for what is not read again: L1 does not keep it, and
     /// the second one as `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
@@ -81,7 +81,7 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     }
 }
 
-/// What the second cache keeps, as loads take it.
+/// What L2 keeps, as loads take it.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy<'k>(Val<'k, u64>);
 
@@ -100,7 +100,7 @@ impl Code {
         Policy(self.op(opcode, &[Operand::f32(1.0)]))
     }
 
-    /// Has the second cache fetch memory from this address on: so many bytes, a multiple of 16, as
+    /// Has L2 fetch memory from this address on: this many bytes, a multiple of 16, as
     /// is the address (`sm_90`). One thread asks.
     pub fn prefetch<T: Element>(&self, from: Ptr<'_, Global, T>, bytes: impl Arg<u32>) {
         self.edit(|body| body.require(8, 0));
@@ -109,7 +109,7 @@ impl Code {
     }
 }
 
-/// Two binary16 in one register, each as a binary32, the low one first.
+/// Two f16 in one register, each as an f32, the low one first.
 #[must_use]
 pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     let k = pair.code();
@@ -119,7 +119,7 @@ pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     [low, high].map(|half| k.wrap::<F16>(half).convert(""))
 }
 
-/// Two bfloat16 in one register, each as a binary32, the low one first.
+/// Two bfloat16 in one register, each as an f32, the low one first.
 #[must_use]
 pub fn bfloats(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     [(pair << 16).cast(), (pair & 0xffff_0000).cast()]

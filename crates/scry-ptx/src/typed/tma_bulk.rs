@@ -1,4 +1,4 @@
-//! Copies of any number of bytes by Hopper's copy engine (`sm_90`), without a tensor map.
+//! Copies of any number of bytes by Hopper's TMA (`sm_90`), without a tensor map.
 
 use super::hopper::Barrier;
 use super::value::{Arg, Element};
@@ -6,7 +6,7 @@ use super::{Code, Global, Ptr, Shared};
 use crate::asm::Opcode;
 
 impl Code {
-    /// Copies so many bytes, a multiple of 16, into shared memory; both addresses are multiples
+    /// Copies this many bytes, a multiple of 16, into shared memory; both addresses are multiples
     /// of 16, or the launch ends in an error. One thread asks for it. The barrier is told of the
     /// bytes as they arrive: a thread has to announce them, see
     /// [`Barrier::arrive_expecting`], or its phase may be complete too early.

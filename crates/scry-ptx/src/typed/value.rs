@@ -13,13 +13,13 @@ pub trait Element: Copy {
     const TYPE: PtxType;
 }
 
-/// IEEE 754 binary16.
+/// 16-bit IEEE 754 float.
 #[derive(Debug, Clone, Copy)]
 pub struct F16;
-/// The upper half of a binary32.
+/// The upper half of an f32.
 #[derive(Debug, Clone, Copy)]
 pub struct Bf16;
-/// Two binary16, the first in the low half.
+/// Two f16, the first in the low half.
 #[derive(Debug, Clone, Copy)]
 pub struct F16x2;
 /// Two bfloat16, the first in the low half.

@@ -13,11 +13,11 @@ pub enum Type {
     Pred,
     /// Untyped bits: their number.
     Bits(u32),
-    /// An unsigned integer of so many bits.
+    /// An unsigned integer of this many bits.
     Unsigned(u32),
-    /// A signed integer of so many bits.
+    /// A signed integer of this many bits.
     Signed(u32),
-    /// A float of so many bits.
+    /// A float of this many bits.
     Float(u32),
 }
 

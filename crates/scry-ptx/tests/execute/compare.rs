@@ -6,7 +6,7 @@ use scry_ir::{Scalar, ScalarKind, TypeLayout};
 use super::memory::word;
 
 /// The first number that differs, and where it is; padding is not looked at. The two zeros are the
-/// same, all NaNs, and floats that differ by so many units in the last place.
+/// same, all NaNs, and floats that differ by this many units in the last place.
 pub fn difference(layout: &TypeLayout, expected: &[u8], found: &[u8], ulps: u64) -> Option<String> {
     let both = |at: usize, scalar: Scalar| {
         let range = at..at + usize::from(scalar.width);

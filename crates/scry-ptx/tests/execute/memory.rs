@@ -20,7 +20,7 @@ impl Region {
 
     /// Memory in which anything may be.
     pub fn undefined(name: &str, address: u64, size: u32) -> Self {
-        // What nobody expects.
+        // An unexpected value.
         let bytes = vec![0xa5; size as usize];
         let known = Some(vec![false; size as usize]);
         Self { name: name.to_owned(), address, bytes, writable: true, known }
@@ -31,7 +31,7 @@ impl Region {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     Read,
-    /// Through the cache for what nobody writes while the kernel runs.
+    /// Through the cache for what is not written while the kernel runs.
     ReadConstant,
     Write,
     /// Reads and writes.

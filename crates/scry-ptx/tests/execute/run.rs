@@ -279,7 +279,7 @@ fn on_cpu(work: &Work, groups: [u32; 3], kir: &Kir) -> Result<Vec<Vec<u8>>, Stri
         // SAFETY: the memory is alive, as long as the bytes, and no kernel uses it yet.
         unsafe { binding.write(bytes) };
     }
-    // SAFETY: the memory of all bindings is alive, used by nobody else, and the IR comes from a
+    // SAFETY: the memory of all bindings is alive, used by no other thread, and the IR comes from a
     // program.
     let ran = unsafe { Machine::new(1).run(&job, &stop) };
     timer.end();

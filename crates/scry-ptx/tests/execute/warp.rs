@@ -84,7 +84,7 @@ impl<'m> Warp<'m> {
         !self.are(State::Ended)
     }
 
-    /// Executes instructions until no thread is ready, or so many have been executed.
+    /// Executes instructions until no thread is ready, or this many have been executed.
     pub fn run(&mut self, shared: &mut Shared<'_>, slice: u32) -> Result<(), Stray> {
         let mut left = slice;
         while left > 0 {

@@ -1,4 +1,4 @@
-//! Binary32 taken apart: each number as the sum of three bfloat16, which have 24 bits together.
+//! f32 taken apart: each number as the sum of three bfloat16, which have 24 bits together.
 
 use super::scalar::{Rounding, wide};
 use super::shape::{Attention, Strides, refusal};
@@ -32,7 +32,7 @@ pub(super) struct Split {
 /// The kernels for queries, keys and values.
 pub(super) fn all(of: &Attention) -> Result<[Split; 3], PlanError> {
     let buffers = of.buffers()?;
-    // Coordinates of the copy engine are signed, and a part follows the last batch of another.
+    // Coordinates of TMA are signed, and a part follows the last batch of another.
     if u64::from(PARTS) * u64::from(of.batch) >= 1 << 31 {
         let problem = format!("{} in {PARTS} parts", of.batch);
         return Err(refusal("batch", problem, "compute attention in parts"));

@@ -1,7 +1,7 @@
 //! Attention: `out = softmax(scale * q * k^T + bias) * v` for each head of a batch.
 //!
 //! Queries are `queries` rows of `head_dim` columns, keys and values `keys` such rows. `heads`
-//! heads of queries share `kv_heads` heads of keys and values, so many neighbours each. Causal
+//! heads of queries share `kv_heads` heads of keys and values, this many neighbours each. Causal
 //! attention lets row `i` see the keys `0 ..= i` (aligned at the top left). A row that sees no key,
 //! or none whose bias is above minus infinity, is 0.
 //!
@@ -9,7 +9,7 @@
 //! | --- | --- | --- |
 //! | `flash` on Hopper | halves, in rows of multiples of 16 bytes | tensor cores, exponentials |
 //! | the same, split, and `combine` | few queries, many keys: decoding | memory |
-//! | the same, after `split` | binary32: six products of bfloat16 | tensor cores |
+//! | the same, after `split` | f32: six products of bfloat16 | tensor cores |
 //! | `flash` on Ampere | halves, as above | tensor cores |
 //! | `naive` | everything else: a warp computes a row from memory | loads |
 

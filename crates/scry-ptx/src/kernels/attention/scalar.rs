@@ -3,7 +3,7 @@
 use crate::typed::{Bf16, Bf16x2, F16, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;
 
-/// Reads a number that nobody writes while the kernel runs, `index` elements behind a pointer.
+/// Reads a number that is not written while the kernel runs, `index` elements behind a pointer.
 pub(super) fn read<'k>(
     ty: PtxType,
     from: Ptr<'k, Global, u8>,
@@ -16,7 +16,7 @@ pub(super) fn read<'k>(
     }
 }
 
-/// A bfloat16 in the low half of a word as binary32.
+/// A bfloat16 in the low half of a word as f32.
 fn widened(bits: Val<'_, u32>) -> Val<'_, f32> {
     (bits << 16).cast()
 }
@@ -58,7 +58,7 @@ impl Rounding {
     }
 
     /// Two numbers, what is left of them, and so on: words whose sum is closer with each one. Only
-    /// the first one may be of binary16.
+    /// the first one may be of f16.
     pub(super) fn words<'k>(self, pair: [Val<'k, f32>; 2], count: u32) -> Vec<Val<'k, u32>> {
         let mut rest = pair;
         let mut words = vec![self.word(rest)];

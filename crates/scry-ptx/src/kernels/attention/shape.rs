@@ -115,7 +115,7 @@ impl Attention {
         }
     }
 
-    /// The same with so many heads of keys and values, without gaps.
+    /// The same with this many heads of keys and values, without gaps.
     #[must_use]
     pub const fn grouped(mut self, kv_heads: u32) -> Self {
         self.kv_heads = kv_heads;

@@ -1,14 +1,14 @@
-//! Products of a few rows with many columns, both of which lie along the common dimension: a warp
+//! Products of a few rows with many columns, both of which lie along K: a warp
 //! computes the results of one or two columns, which it reads once.
 //!
 //! Memory limits it: the rows stay in the caches, so that each element of the columns comes from
 //! memory once, 16 bytes for a lane at a time. This is what decoding with a model's weights asks
 //! for, one line of weights for each result.
 //!
-//! Lines that begin anywhere are read number by number, and so are rows that lie across the common
-//! dimension. If there are few columns then, the warps of a block share them, each a part of the
-//! depth; and of deep products the blocks of a cluster do, where there are clusters. Columns that
-//! lie across the common dimension are read by neighbouring lanes ([`across`]).
+//! Lines that begin anywhere are read number by number, and so are rows that lie across K. If there
+//! are few columns then, the warps of a block share them, each a part of the depth; and of deep
+//! products the blocks of a cluster do, where there are clusters. Columns that lie across K are
+//! read by neighbouring lanes ([`across`]).
 
 mod cluster_reduce;
 mod strided_columns;
@@ -99,12 +99,12 @@ impl Dot {
         u64::from(lanes * WARPS * self.loads())
     }
 
-    /// Whether columns lie across the common dimension.
+    /// Whether columns lie across K.
     fn has_columns_across(&self) -> bool {
         self.gemm.b.order == Order::Rows
     }
 
-    /// Whether rows lie across the common dimension.
+    /// Whether rows lie across K.
     fn is_across(&self) -> bool {
         self.gemm.a.order == Order::Columns
     }
@@ -428,7 +428,7 @@ fn unpacked(word: Val<'_, u32>, element: PtxType) -> Vec<Val<'_, f32>> {
     }
 }
 
-/// The binary16 in the low bits of a word.
+/// The f16 in the low bits of a word.
 fn half(word: Val<'_, u32>) -> Val<'_, f32> {
     word.convert::<u16>("").cast::<F16>().convert("")
 }

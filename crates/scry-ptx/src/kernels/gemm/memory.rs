@@ -1,9 +1,9 @@
-//! Numbers of any type in memory, as binary32 in registers.
+//! Numbers of any type in memory, as f32 in registers.
 
 use crate::typed::{Bf16, F16, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Reads a number; `constant` says that nobody writes it while the kernel runs.
+/// Reads a number; `constant` says that is not written it while the kernel runs.
 pub(crate) fn load_number<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,
@@ -19,7 +19,7 @@ pub(crate) fn load_number<'k>(
     }
 }
 
-/// Reads a number that nobody writes while the kernel runs, where a condition holds; 0 elsewhere.
+/// Reads a number that is not written while the kernel runs, where a condition holds; 0 elsewhere.
 pub(crate) fn load_number_where<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,

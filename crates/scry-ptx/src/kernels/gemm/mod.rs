@@ -87,17 +87,17 @@ impl Layout {
     }
 }
 
-/// How exactly operands in binary32 are multiplied. Others are always multiplied exactly; sums
-/// are binary32.
+/// How exactly operands in f32 are multiplied. Others are always multiplied exactly; sums
+/// are f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
-    /// As binary32.
+    /// As f32.
     #[default]
     Full,
     /// Cut or rounded to 11 significant bits before.
     Tf32,
     /// Each as a sum of two numbers of 11 significant bits, of which the product of the small
-    /// ones is left out: about as exact as binary32.
+    /// ones is left out: about as exact as f32.
     Tf32x3,
 }
 
@@ -119,7 +119,7 @@ pub struct Gemm {
     pub element: PtxType,
     /// Type of `out` and `bias`: that of the operands, or `F32`.
     pub output: PtxType,
-    /// How exactly binary32 is multiplied.
+    /// How exactly f32 is multiplied.
     pub precision: Precision,
     /// Where `a` lies, `m` rows of `k` columns.
     pub a: Layout,

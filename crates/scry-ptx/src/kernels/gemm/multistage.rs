@@ -15,7 +15,7 @@ pub(super) struct Turns<'k> {
 }
 
 impl<'k> Turns<'k> {
-    /// The first turn of so many stages.
+    /// The first turn of this many stages.
     pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
         let (multiplied, copied) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
         Self { k, stages, stage_bytes, multiplied, copied }

@@ -82,8 +82,8 @@ impl<'k> Terms<'k> {
         }
     }
 
-    /// The task of this block, which ends if it has none; for tiles of so many rows and columns,
-    /// and elements of so many bytes.
+    /// The task of this block, which ends if it has none; for tiles of this many rows and columns,
+    /// and elements of this many bytes.
     pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
         let at = tile_of(k, &self.order, tile);
         let begin = at.part * self.order.part_depth;

@@ -102,7 +102,7 @@ impl Product {
         }
     }
 
-    /// Has operands copied that tensor cores or the copy engine do not take as they lie.
+    /// Has operands copied that tensor cores or TMA do not take as they lie.
     fn align(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_halves(plan) }
     }
@@ -131,7 +131,7 @@ impl Product {
         Ok(())
     }
 
-    /// Binary32 is read along the common dimension only; and in parts, if it is to be exact.
+    /// f32 is read along K only; and in parts, if it is to be exact.
     fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, .. } = self.gemm;
         let parts = self.parts();
@@ -214,7 +214,7 @@ impl Product {
         finish(plan, &self.asked, reduce, Some(scratch))
     }
 
-    /// Whether the copy engine can write the results: it writes 16 bytes of a line at a time.
+    /// Whether TMA can write the results: it writes 16 bytes of a line at a time.
     fn by_tiles(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
@@ -255,8 +255,8 @@ impl Product {
     }
 }
 
-/// The same product: a single row or column whose elements lie next to each other lies along the
-/// common dimension, whatever it was said to.
+/// The same product: a single row or column whose elements lie next to each other lies along K,
+/// whatever it was said to.
 fn straightened(asked: &Gemm) -> Gemm {
     let along = |layout: Layout, lines: u64, order: Order| match layout {
         Layout { leading: 1, stride, .. } if lines == 1 && layout.order != order => {

@@ -22,7 +22,8 @@ pub(in crate::kernels) struct Division {
 }
 
 impl Division {
-    /// Of a product into tiles of this size, with about so many parts, each a multiple of `depth`.
+    /// Of a product into tiles of this size, with about this many parts, each a multiple of
+    /// `depth`.
     pub(super) fn new(gemm: &Gemm, tile: [u32; 2], depth: u32, parts: u32) -> Self {
         let steps = gemm.k.div_ceil(depth.into()).max(1);
         let part_steps = steps.div_ceil(parts.into());
@@ -85,7 +86,7 @@ pub(super) fn tile_of<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) ->
     tile_of_team(k, order, size, 1)
 }
 
-/// The same for so many blocks, a power of two, that share a tile.
+/// The same for this many blocks, a power of two, that share a tile.
 pub(super) fn tile_of_team<'k>(
     k: &'k Code,
     order: &TileOrder<'k>,

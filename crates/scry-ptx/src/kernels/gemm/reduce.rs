@@ -1,4 +1,4 @@
-//! Sums of the results of parts of the common dimension, always in the same order, and what becomes
+//! Sums of the results of parts of K, always in the same order, and what becomes
 //! of them.
 
 use super::epilogue::Factors;
@@ -24,7 +24,7 @@ const MOST: u64 = 1 << 30;
 pub(super) struct Reduce {
     /// The product.
     pub gemm: Gemm,
-    /// Parts of the common dimension.
+    /// Parts of K.
     pub splits: u32,
     /// Elements from one partial result to the next.
     pub partial: u64,

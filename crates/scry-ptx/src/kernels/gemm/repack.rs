@@ -1,4 +1,4 @@
-//! Copies of operands to where lines begin at multiples of 16 bytes, as the copy engine needs them.
+//! Copies of operands to where lines begin at multiples of 16 bytes, as TMA needs them.
 //!
 //! Halves are moved in words of 32 bits: a line that begins in the middle of a word is put together
 //! from the halves of neighbouring words. One launch copies one or two operands.
@@ -192,7 +192,7 @@ impl<'k> Side<'k> {
         let (k, lane) = (start.code(), start.code().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
-        // Halves from the begin of the first word to the end of the buffer, or so many that it
+        // Halves from the begin of the first word to the end of the buffer, or as many as it
         // makes no difference.
         let left = (self.len - (start & !1)).min(u64::from(2 * PIECE)).convert::<u32>("");
         let whole = count.ge(PIECE) & left.ge(PIECE + 2);
@@ -238,13 +238,13 @@ fn load_word<'k>(
     value.get()
 }
 
-/// The low word of two, moved down by so many bits.
+/// The low word of two, moved down by this many bits.
 fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
     let opcode = Opcode::new("shf.r.wrap.b32");
     low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
 }
 
-/// Whether the copy engine takes an operand or result as it lies.
+/// Whether TMA takes an operand or result as it lies.
 pub(super) fn fits(layout: &Layout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
     let (_, lines) = layout.lines(rows, columns);
     let whole = |distance: u64| (distance * size).is_multiple_of(16) && distance * size < 1 << 40;

@@ -41,7 +41,7 @@ pub struct GemmKernel {
 }
 
 impl GemmKernel {
-    /// `out = a * b` in binary32: `m` rows of `k` columns by `k` rows of `n` columns, all row by
+    /// `out = a * b` in f32: `m` rows of `k` columns by `k` rows of `n` columns, all row by
     /// row, each result by a thread of its own.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl GemmKernel {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
     }
 
-    /// Any product, naive or with tiles of a size. Precisions below binary32 are not used.
+    /// Any product, naive or with tiles of a size. Precisions below f32 are not used.
     ///
     /// # Errors
     /// As [`GemmKernel::tiled`], and as [`Gemm::buffers`].

@@ -140,7 +140,7 @@ pub(super) struct Row<'a, 'k> {
 }
 
 impl<'k> Writer<'_, 'k> {
-    /// Writes the row so many behind the first one, if the product has it.
+    /// Writes the row this many behind the first one, if the product has it.
     pub(super) fn row(&self, offset: u32, write: impl FnOnce(&Row<'_, 'k>)) {
         let (k, row) = (self.results.k, self.first[0] + offset);
         k.when(row.lt(self.ends[0]), || {
@@ -152,8 +152,8 @@ impl<'k> Writer<'_, 'k> {
 }
 
 impl<'k> Row<'_, 'k> {
-    /// Writes 1, 2 or 4 neighbours, so many columns behind the first one, as far as the product has
-    /// them.
+    /// Writes 1, 2 or 4 neighbours, this many columns behind the first one, as far as the product
+    /// has them.
     pub(super) fn write<const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
         match self.writer.results.sink.output {
             PtxType::F16 => self.write_as::<F16, N>(offset, sums),
@@ -203,7 +203,7 @@ impl<'k> Row<'_, 'k> {
     }
 }
 
-/// As binary32. Of bfloat16 it is the upper half, for which Ampere has no conversion.
+/// As f32. Of bfloat16 it is the upper half, for which Ampere has no conversion.
 fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
     match T::TYPE {
         PtxType::F32 => value.cast(),

@@ -1,4 +1,4 @@
-//! Operands in binary32 as tensor cores take them: along the common dimension, and of numbers with
+//! Operands in f32 as tensor cores take them: along K, and of numbers with
 //! 11 significant bits, or each as the sum of two of those.
 
 use super::memory::wide;
@@ -20,14 +20,14 @@ const AT_ONCE: u32 = 8;
 /// Distance of rows in shared memory, so that columns are read without waiting.
 const PADDED: u32 = SIDE + 1;
 
-/// Rounds an operand, or takes its numbers apart, so that the common dimension is the dense one.
+/// Rounds an operand, or takes its numbers apart, so that K is the dense one.
 #[derive(Debug, Clone)]
 pub(super) struct Split {
     /// Where it lies.
     pub layout: Layout,
-    /// Whether the common dimension is the dense one.
+    /// Whether K is the dense one.
     pub inner: bool,
-    /// Elements along the common dimension.
+    /// Elements along K.
     pub depth: u64,
     /// Elements along the other one.
     pub outer: u64,
@@ -95,7 +95,7 @@ struct Move<'k> {
     to_part: Val<'k, u64>,
     depth: Val<'k, u32>,
     outer: Val<'k, u32>,
-    /// First element along the common dimension.
+    /// First element along K.
     first_depth: Val<'k, u32>,
     /// First element along the other one.
     first_outer: Val<'k, u32>,

@@ -13,7 +13,7 @@ use crate::types::PtxType;
 const NEGLIGIBLE: f32 = f32::from_bits((127 - 120) << 23);
 /// 1.5 * 2^23: numbers of less than 2^22 are rounded to integers by being added.
 const ROUNDER: f32 = 12_582_912.0;
-/// Sums of digits are kept as two bytes, of which the upper one counts so many times.
+/// Sums of digits are kept as two bytes, of which the upper one counts this many times.
 pub(super) const UPPER: i32 = 64;
 /// Bytes of the sums of 256 digits.
 const SUMS: u32 = 32;
@@ -21,9 +21,9 @@ const SUMS: u32 = 32;
 /// How digits lie in memory. A *line* is one digit of one column:
 ///
 /// - `q`: for each 32 values, for each line, 32 bytes;
-/// - `sums`, unless nobody wants them: for each 256 values, for each line, 32 bytes: the lower
+/// - `sums`, unless no thread wants them: for each 256 values, for each line, 32 bytes: the lower
 ///   bytes of 4 sums, their upper bytes, and so on;
-/// - `d`: for each 256 values, for each column, a binary32.
+/// - `d`: for each 256 values, for each column, an f32.
 ///
 /// There is room for more columns than there may be: for 1, 2, 4 or 8, so that all distances are
 /// known when a kernel is written.
@@ -67,7 +67,7 @@ impl Digits {
         self.room * self.digits
     }
 
-    /// Bytes of so many values of each column, a multiple of 16.
+    /// Bytes of this many values of each column, a multiple of 16.
     pub(super) fn bytes(self, k: u64) -> u64 {
         let spans = k.div_ceil(SPAN.into());
         let sums = if self.summed.is_some() { SUMS } else { 0 };
@@ -94,7 +94,7 @@ struct Held<'k> {
 }
 
 impl<'k, S: Memory> Image<'k, S> {
-    /// The digits of so many times 256 values, at an address.
+    /// The digits of this many times 256 values, at an address.
     pub(super) fn new(
         k: &'k Code,
         layout: Digits,

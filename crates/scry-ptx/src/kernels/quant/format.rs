@@ -9,7 +9,7 @@
 /// | `Q6K` | `d * scale * (q - 32)` | 6 | 128 low bits, 64 high bits, 16 scales, 2 `d` |
 /// | `Q8_0` | `d * q` | 8 | 2 `d`, 32 `q` |
 ///
-/// `d` and `dmin` are binary16. Scales, and offsets with them, are for 32 weights each (6 bits),
+/// `d` and `dmin` are f16. Scales, and offsets with them, are for 32 weights each (6 bits),
 /// of `Q6K` for 16 (8 bits, signed). Numbers of several bytes are little-endian, blocks have no
 /// gaps between them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

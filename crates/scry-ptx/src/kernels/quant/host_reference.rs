@@ -6,11 +6,11 @@ use super::format::BlockFormat;
 use super::scale_search::{self, Affine, inverse, rounded};
 use crate::kernels::PlanError;
 
-/// The largest binary16.
+/// The largest f16.
 pub(super) const LARGEST: f32 = 65504.0;
 
 /// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to what
-/// blocks hold, then the nearest integers. What is too large for binary16 scales is cut off.
+/// blocks hold, then the nearest integers. What is too large for f16 scales is cut off.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if the weights do not fill whole blocks.

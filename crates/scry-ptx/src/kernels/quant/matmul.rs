@@ -10,9 +10,9 @@ use crate::types::PtxType;
 
 /// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
 /// row by row, and `columns` columns of `k` activations, one after the other; so is `y`, with
-/// `rows` results for each column. Sums are binary32.
+/// `rows` results for each column. Sums are f32.
 ///
-/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is binary32. More columns take the
+/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is f32. More columns take the
 /// weights rounded to the type of the activations, in scratch memory of their size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatMul {

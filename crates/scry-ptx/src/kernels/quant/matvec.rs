@@ -8,7 +8,7 @@ use super::stream::Stream;
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 
-/// Up to so many activations of a column, one digit each is told from two: what one large value
+/// Up to this many activations of a column, one digit each is told from two: what one large value
 /// costs the precision of its neighbours, others do not make up for.
 const SHORT: u64 = 2048;
 

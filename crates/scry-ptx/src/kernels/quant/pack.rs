@@ -29,7 +29,7 @@ pub(super) struct Pack {
     count: u64,
 }
 
-/// Quantises `count` numbers, binary32, to blocks: the same bytes as [`super::quantize`] gives.
+/// Quantises `count` numbers, f32, to blocks: the same bytes as [`super::quantize`] gives.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if the numbers do not fill whole blocks, or are too many for a launch.

@@ -14,7 +14,7 @@ pub(super) struct Exchange<'k, 'a> {
 }
 
 impl<'k> Exchange<'k, '_> {
-    /// The numbers of all that the team holds, from those of each warp.
+    /// The numbers of all that the thread group holds, from those of each warp.
     pub fn team(&self, warp: &Stats<'k>) -> Stats<'k> {
         let (k, team) = (self.context.k, self.team);
         if team.size() <= 32 {
@@ -50,7 +50,7 @@ impl<'k> Exchange<'k, '_> {
         k.sync_cluster();
     }
 
-    /// Leaves the numbers of the team in memory of the device.
+    /// Leaves the numbers of the thread group in memory of the device.
     pub fn leave(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
         let k = self.context.k;
         k.when(k.thread_id().equals(0), || self.put(at, stats));

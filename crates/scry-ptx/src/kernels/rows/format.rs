@@ -71,7 +71,7 @@ impl Format {
         }
     }
 
-    /// So many elements further on.
+    /// This many elements further on.
     pub(super) fn at<'k>(self, base: Elements<'k>, index: Val<'k, u32>) -> Elements<'k> {
         match self {
             Self::F32 => base.at(index),
@@ -79,7 +79,7 @@ impl Format {
         }
     }
 
-    /// So many elements further on, where that takes 64 bits.
+    /// This many elements further on, where that takes 64 bits.
     pub(super) fn at_wide<'k>(self, base: Elements<'k>, index: Val<'k, u64>) -> Elements<'k> {
         match self {
             Self::F32 => base.at_wide(index),
@@ -87,7 +87,7 @@ impl Format {
         }
     }
 
-    /// So many bytes for elements.
+    /// This many bytes for elements.
     pub(super) const fn bytes(self, elements: u32) -> i64 {
         (elements * 4 / self.per_word()) as i64
     }

@@ -22,7 +22,7 @@ use crate::types::PtxType;
 /// What a launch does with rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// Everything; a team holds a row.
+    /// Everything; a thread group holds a row.
     Whole,
     /// The first half, for rows in parts: numbers of each part.
     Gather,
@@ -38,7 +38,7 @@ pub(super) struct RowKernel {
     format: Format,
     team: Team,
     role: Role,
-    /// Teams that share a row.
+    /// Thread groups that share a row.
     parts: u32,
     /// Blocks.
     grid: u32,
@@ -232,7 +232,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         }
     }
 
-    /// The row of this thread's team, and which part of it.
+    /// The row of this thread's thread group, and which part of it.
     fn place(&self) -> (Val<'k, u32>, Val<'k, u32>) {
         let (k, team) = (self.k, self.kernel.team);
         let block = k.block_id(0);
@@ -249,7 +249,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         (row, block - row * parts)
     }
 
-    /// Has the second cache fetch a row that some later block reads, so that memory is not idle
+    /// Has L2 fetch a row that some later block reads, so that memory is not idle
     /// while this block computes.
     fn prefetch(&self, row: Val<'k, u32>, ahead: Val<'k, u32>) {
         let k = self.k;
@@ -278,7 +278,7 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn context(&self, cut: &Cut<'k>) -> Context<'k> {
         let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
         let lanes = self.kernel.team.lanes();
-        // Halves are better unpacked twice than held as binary32.
+        // Halves are better unpacked twice than held as f32.
         let replaces = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
         Context { k: self.k, lanes, length: self.length, first, replaces, number: self.number }
     }

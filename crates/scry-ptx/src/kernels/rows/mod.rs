@@ -1,17 +1,17 @@
 //! Functions of rows, read once and written once: what softmax and norms share.
 //!
-//! A *team* of threads holds a row in registers: some lanes of a warp, a block, or a cluster of
-//! blocks on `sm_90`; each thread has some elements, in vectors of 16 bytes. The lanes of a
-//! warp combine what they know of their elements by shuffles, and warps by shared memory, that of
-//! all blocks of a cluster, in one exchange. Then each thread computes and writes its results.
+//! A *thread group* of threads holds a row in registers: some lanes of a warp, a block, or a
+//! cluster of blocks on `sm_90`; each thread has some elements, in vectors of 16 bytes. The lanes
+//! of a warp combine what they know of their elements by shuffles, and warps by shared memory, that
+//! of all blocks of a cluster, in one exchange. Then each thread computes and writes its results.
 //!
 //! Rows need not begin at a multiple of 16 bytes. What lies between two such places is held in
 //! vectors anyway; the few elements before and behind are the *edges*, one for each of the first
-//! threads. Rows that are too long for a team are *split*: a first launch leaves numbers of each
-//! part in memory, a second one reads the row once more.
+//! threads. Rows that are too long for a thread group are *split*: a first launch leaves numbers of
+//! each part in memory, a second one reads the row once more.
 //!
 //! The roof is memory: blocks wait for what they read, and compute nothing until all is there. To
-//! keep memory at work meanwhile, a block has the second cache fetch the row that is read when it
+//! keep memory at work meanwhile, a block has L2 fetch the row that is read when it
 //! ends (`sm_90`); what was read is the first that this cache gives up.
 
 mod exchange;
@@ -41,7 +41,7 @@ pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<P
     }
 }
 
-/// One launch of teams of this size.
+/// One launch of thread groups of this size.
 pub(crate) fn plan_for(
     op: Arc<dyn RowOp>,
     rows: Rows,

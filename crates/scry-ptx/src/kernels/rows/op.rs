@@ -41,12 +41,12 @@ pub(crate) struct Context<'k> {
 }
 
 impl<'k> Context<'k> {
-    /// The sum over groups of so many neighbours among the lanes.
+    /// The sum over groups of this many neighbours among the lanes.
     pub fn sum(&self, value: Val<'k, f32>, lanes: u32) -> Val<'k, f32> {
         self.k.reduce_warp(value, lanes, |a, b| a + b)
     }
 
-    /// The maximum over groups of so many neighbours among the lanes.
+    /// The maximum over groups of this many neighbours among the lanes.
     pub fn max(&self, value: Val<'k, f32>, lanes: u32) -> Val<'k, f32> {
         self.k.reduce_warp(value, lanes, |a, b| a.max(b))
     }

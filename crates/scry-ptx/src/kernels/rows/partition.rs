@@ -5,14 +5,14 @@ use super::thread_group::Team;
 use crate::typed::{Code, Val};
 
 /// Which elements of a row a thread has. The row's vectors are dealt out one by one to the threads
-/// of the team, round by round.
+/// of the thread group, round by round.
 pub(super) struct Cut<'k> {
     pub k: &'k Code,
     pub format: Format,
     pub team: Team,
-    /// Rows begin at multiples of so many elements: a vector, or less.
+    /// Rows begin at multiples of this many elements: a vector, or less.
     pub unit: u32,
-    /// Whether a row is more than the team holds.
+    /// Whether a row is more than the thread group holds.
     pub split: bool,
     /// Whether there is such a row at all, unless that is certain; if not it is the last one, of
     /// which nothing is written.
@@ -77,8 +77,8 @@ impl<'k> Cut<'k> {
         if self.split { self.nth.mul_add(team.capacity(), start) } else { start }
     }
 
-    /// Whether the thread has a vector in a round: certain in all but the last one, if a team has
-    /// as many rounds as a row takes.
+    /// Whether the thread has a vector in a round: certain in all but the last one, if a thread
+    /// group has as many rounds as a row takes.
     pub fn present(
         &self,
         middle: Middle<'k>,
@@ -109,7 +109,7 @@ impl<'k> Cut<'k> {
         (column, nth.lt(self.length - inside))
     }
 
-    /// Has the second cache fetch the row, all but its edges.
+    /// Has L2 fetch the row, all but its edges.
     pub fn prefetch(&self, x: Elements<'k>) {
         let (middle, row) = (self.middle(), self.row_of(x));
         let vectors = middle.head.map_or(row, |head| self.format.at(row, head));

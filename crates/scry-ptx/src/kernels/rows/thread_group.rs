@@ -9,7 +9,7 @@ use crate::kernels::{GpuSpec, PlanError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Team {
     /// Threads in each block: a power of two, 1 to 1024, or to 512 with operands for columns.
-    /// Several teams share a block if there are at most 32.
+    /// Several thread groups share a block if there are at most 32.
     pub threads: u32,
     /// Blocks of a cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
     pub blocks: u32,
@@ -29,7 +29,7 @@ const DEEP_ELEMENTS: u32 = 64;
 const DEEP_BLOCK: u32 = 256;
 /// Blocks that a cluster can have on every device.
 const MOST_BLOCKS: u32 = 8;
-/// Threads of a block, if teams are smaller.
+/// Threads of a block, if thread groups are smaller.
 const SMALL_BLOCK: u32 = 128;
 
 impl Team {
@@ -82,8 +82,8 @@ impl Team {
         if op.columns().is_empty() { 1024 } else { 512 }
     }
 
-    /// Blocks that share a multiprocessor at least: a bound on registers. A team within a warp gets
-    /// as many of them as it likes.
+    /// Blocks that share a multiprocessor at least: a bound on registers. a thread group within a
+    /// warp gets as many of them as it likes.
     pub(super) fn residents(self, op: &dyn RowOp, rows: Rows, format: Format) -> Option<u32> {
         let pieces = Self::pieces(op, rows, format);
         let many = pieces && self.vectors > Self::few_vectors(format);
@@ -105,8 +105,8 @@ impl Team {
     }
 
     /// How many rows further on a block begins when one of these ends: about as many as are
-    /// computed at once. None for blocks of a cluster, which begin together, and for small teams,
-    /// of which so many are at work that memory is never idle.
+    /// computed at once. None for blocks of a cluster, which begin together, and for small thread
+    /// groups, of which this many are at work that memory is never idle.
     pub(super) fn ahead(self, format: Format, machine: GpuSpec) -> Option<u32> {
         let threads = if self.vectors > Self::few_vectors(format) { 1024 } else { 1280 };
         let wanted = self.blocks == 1 && self.threads > 32;
@@ -149,12 +149,13 @@ impl Team {
         (2 * format.per_vector() - 2).div_ceil(self.size())
     }
 
-    /// The team with so many threads that holds so many vectors, and no thread more than it must.
+    /// The thread group of this many threads that holds this many vectors, and no thread more than
+    /// it must.
     fn tight(threads: u32, blocks: u32, vectors: u32) -> Self {
         Self { threads, blocks, vectors: vectors.div_ceil(threads * blocks).max(1) }
     }
 
-    /// The team for these rows; none if they are too long for any.
+    /// The thread group for these rows; none if they are too long for any.
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: GpuSpec) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
@@ -169,8 +170,8 @@ impl Team {
         spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
     }
 
-    /// Teams for rows of so many vectors, the better ones first. Clusters of 8 large blocks leave
-    /// some multiprocessors without work, since each is within one group of them.
+    /// Thread groups for rows of this many vectors, the better ones first. Clusters of 8 large
+    /// blocks leave some multiprocessors without work, since each is within one group of them.
     fn by_size(deep: bool, format: Format, most: u32, vectors: u32) -> [Self; 5] {
         let large = |blocks| Self::tight(512, blocks, vectors);
         let one = Self::within(512, 1, Self::few_vectors(format), vectors);
@@ -178,7 +179,8 @@ impl Team {
         [one, large(2), large(4), eight, Self::tight(1024, most, vectors)]
     }
 
-    /// The team of at most so many threads in a block that hold so many vectors, if that will do.
+    /// The thread group of at most this many threads in a block that hold this many vectors, if
+    /// that will do.
     fn within(threads: u32, blocks: u32, each: u32, vectors: u32) -> Self {
         let wanted = vectors.div_ceil(blocks * each).next_power_of_two();
         Self::tight(wanted.clamp(64, threads), blocks, vectors)

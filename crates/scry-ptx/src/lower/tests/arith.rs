@@ -1,4 +1,4 @@
-//! Every function of integers and truth values, and those of floats that are no approximation.
+//! Every function of integers and bools, and those of floats that are no approximation.
 
 use scry_ir::kir::{BinaryOp, Builder, Const, Inst, Type, UnaryOp, Value};
 

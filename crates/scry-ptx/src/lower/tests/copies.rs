@@ -15,7 +15,7 @@ fn kernel(ty: Type) -> Kir {
 
 #[test]
 fn values_of_every_type_are_copied() {
-    // Buffers hold no truth values.
+    // Buffers hold no bools.
     for ty in Type::ALL.into_iter().filter(|ty| *ty != Type::Bool) {
         support::assembles(&kernel(ty));
     }

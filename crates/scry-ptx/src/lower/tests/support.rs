@@ -36,7 +36,7 @@ pub(crate) enum Source {
 pub(crate) const RESULT: u32 = 64;
 
 /// A kernel that computes one thing: operand `n` is at byte `8 * n` of its buffer, the result at
-/// [`RESULT`]. In memory truth values are words.
+/// [`RESULT`]. In memory bools are words.
 pub(crate) fn kernel(sources: &[Source], make: &dyn Fn(&mut Builder, &[Value]) -> Value) -> Kir {
     let mut b = Builder::new("one", [32, 1, 1]);
     b.buffer(true);

@@ -15,7 +15,7 @@ use crate::types::{Operand, PtxType, Reg};
 /// Bytes of a buffer.
 pub(super) const BUFFER: usize = 4096;
 
-/// What nobody expects.
+/// An unexpected value.
 const POISON: u64 = 0xdead_beef;
 
 /// The threads of a block of at most one warp.

@@ -99,7 +99,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
     }
 }
 
-/// The tile for binary32, as much as shared memory holds.
+/// The tile for f32, as much as shared memory holds.
 fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
     let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
@@ -112,7 +112,7 @@ fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
     Tile { consumers, keys, stages, resident: 1 }
 }
 
-/// A variant for binary32, as sums of three bfloat16.
+/// A variant for f32, as sums of three bfloat16.
 fn in_parts(of: &Attention, tile: Tile) -> Variant {
     Variant {
         element: PtxType::Bf16,
@@ -141,7 +141,7 @@ fn for_warps(of: &Attention) -> Variant {
     }
 }
 
-/// A plan that sees all keys in one kernel, after binary32 has been taken apart.
+/// A plan that sees all keys in one kernel, after f32 has been taken apart.
 fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
     let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
     let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
@@ -160,7 +160,7 @@ fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, Pla
     Ok(plan)
 }
 
-/// Whether there are so few queries that those which share keys fit one tile, and so many keys that
+/// Whether there are so few queries that those which share keys fit one tile, and enough keys that
 /// these are better split.
 fn decodes(of: &Attention) -> bool {
     let rows = u64::from(of.queries) * u64::from(of.group());

@@ -204,7 +204,7 @@ fn first_turn(k: &Code, variant: &Variant, number: Val<'_, u32>) {
     }
 }
 
-/// Consumers start their products in turns.
+/// Consumers start their products alternately.
 impl Consumer<'_, '_> {
     fn takes_turns(&self) -> bool {
         self.strip.variant.tile.consumers > 1

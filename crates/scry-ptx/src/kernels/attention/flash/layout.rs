@@ -217,12 +217,12 @@ impl<'k> Walk<'k> {
         self.stage.set(around.select::<u32>(0, next));
     }
 
-    /// The tile here as the right factor of scores: the common dimension innermost.
+    /// The tile here as the right factor of scores: K innermost.
     pub fn as_keys(&self) -> Matrix<'k> {
         Matrix::new(self.tile(), 16, 8 * ROW, Swizzle::B128)
     }
 
-    /// The tile here as the right factor of results: the common dimension is that of rows.
+    /// The tile here as the right factor of results: K is that of rows.
     pub fn as_values(&self) -> Matrix<'k> {
         Matrix::new(self.tile(), self.ring.layout.chunk, 8 * ROW, Swizzle::B128)
     }

@@ -76,7 +76,7 @@ impl<'k> Rows<'k> {
         Self { at, strides }
     }
 
-    /// A row of a head of elements of so many bytes.
+    /// A row of a head of elements of this many bytes.
     pub fn row(&self, size: u32, at: [Val<'k, u32>; 3]) -> Ptr<'k, Global, u8> {
         let [batch, head, row] = [0, 1, 2].map(|axis| wide(at[axis]) * self.strides[axis]);
         self.at.at_wide((batch + head + row) * u64::from(size))

@@ -18,7 +18,7 @@ pub(super) struct Schedule {
     pub pieces: u32,
     /// Tiles of keys of a part.
     each: u32,
-    /// Heads whose tiles are dealt out in turns.
+    /// Heads whose tiles are dealt out alternately.
     section: u32,
     /// Whether two tiles are taken at once.
     pairs: bool,
@@ -149,7 +149,7 @@ fn divided<'k>(a: Val<'k, u32>, b: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>)
     (quotient, a - quotient * b)
 }
 
-/// Tiles that so many keys take.
+/// Tiles that this many keys take.
 fn tiles<'k>(keys: Val<'k, u32>, variant: &Variant) -> Val<'k, u32> {
     (keys + (variant.tile.keys - 1)) / variant.tile.keys
 }

@@ -104,7 +104,7 @@ fn out_map(of: &Attention, variant: &Variant) -> TensorMapSpec {
     operand(of.head_dim, variant.element, of.out, counts(of)[0], 64)
 }
 
-/// Tiles of so many rows and 64 columns of a head.
+/// Tiles of this many rows and 64 columns of a head.
 fn operand(
     columns: u32,
     element: PtxType,

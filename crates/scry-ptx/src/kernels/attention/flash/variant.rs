@@ -22,7 +22,7 @@ pub struct Tile {
 pub(in super::super) enum Output {
     /// They are copied tile by tile: halves.
     Tiles,
-    /// They are written row by row: binary32.
+    /// They are written row by row: f32.
     Rows,
     /// A part of the keys only has been seen: sums, maxima and totals are kept for another kernel.
     Partial,
@@ -40,7 +40,7 @@ pub(in super::super) enum Form {
 /// What multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Engine {
-    /// Tensor cores that read shared memory, which the copy engine fills.
+    /// Tensor cores that read shared memory, which TMA fills.
     Hopper,
     /// Tensor cores of a warp, which read registers.
     Ampere,
@@ -75,7 +75,7 @@ pub(in super::super) struct Variant {
     pub engine: Engine,
     /// Type of operands in shared memory: `F16` or `Bf16`.
     pub element: PtxType,
-    /// Numbers whose sum an element is: 1, or 3 for binary32.
+    /// Numbers whose sum an element is: 1, or 3 for f32.
     pub parts: u32,
     /// Columns of a row in shared memory: a multiple of 64.
     pub width: u32,

@@ -1,4 +1,4 @@
-//! Columns that lie across the common dimension, in lines that begin anywhere: the lanes of a warp
+//! Columns that lie across K, in lines that begin anywhere: the lanes of a warp
 //! read neighbours of a line, and warps and blocks take turns with lines.
 
 use super::cluster_reduce::Inbox;

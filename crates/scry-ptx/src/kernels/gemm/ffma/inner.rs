@@ -19,7 +19,7 @@ pub(super) struct Reading<'k> {
     sides: [Side<'k>; 2],
 }
 
-/// What a thread reads of an operand: quads, so many lanes side by side.
+/// What a thread reads of an operand: quads, this many lanes side by side.
 struct Side<'k> {
     quads: u32,
     lanes: u32,
@@ -65,7 +65,7 @@ fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
 }
 
 impl<'k> Side<'k> {
-    /// What is multiplied at a depth of the stage that is so many bytes behind the first one.
+    /// What is multiplied at a depth of the stage that is this many bytes behind the first one.
     fn read(&self, stage: Val<'k, u32>, depth: u32) -> Vec<Val<'k, f32>> {
         let first = self.first.plus_bytes(stage).at(depth * self.pitch);
         let quad = |nth: u32| first.at(nth * 4 * self.lanes).load_vector::<4>();

@@ -1,4 +1,4 @@
-//! Products in true binary32, by the multipliers of ordinary arithmetic (`sm_80`).
+//! Products in true f32, by the multipliers of ordinary arithmetic (`sm_80`).
 //!
 //! A block computes a tile of the result. Its operands pass through stages in shared memory, some
 //! steps ahead of what is multiplied; each thread has its sums in registers as quads of neighbours,

@@ -14,7 +14,7 @@ use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 pub(super) enum Copying {
     /// Its lines lie along the depth.
     Along,
-    /// Its lines lie across the depth; so many elements are copied at once.
+    /// Its lines lie across the depth; this many elements are copied at once.
     Across(u32),
 }
 
@@ -107,8 +107,8 @@ pub(super) struct Copier<'k> {
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand, so many bytes behind the begin of a stage, for a thread of a
-    /// tile.
+    /// `side` elements of an operand, this many bytes behind the begin of a stage, for a thread of
+    /// a tile.
     pub(super) fn new(
         k: &'k Code,
         copying: Copying,
@@ -175,7 +175,7 @@ impl<'k> Copier<'k> {
         }
     }
 
-    /// Goes on by so many depths.
+    /// Goes on by this many depths.
     pub(super) fn advance(&self, depth: Val<'k, u32>) {
         self.from.set(self.from.get() + depth.convert::<u64>("") * self.pitch);
     }

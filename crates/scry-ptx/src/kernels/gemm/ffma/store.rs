@@ -69,7 +69,7 @@ impl Ffma {
         }
     }
 
-    /// A row of the warp, so many rows behind its first one.
+    /// A row of the warp, this many rows behind its first one.
     fn store_line<'k>(
         &self,
         k: &'k Code,
@@ -97,7 +97,7 @@ impl Tile {
         self.columns / self.warps[1]
     }
 
-    /// Where a thread's `nth` row, or column, is from its first one, with so many lanes side by
+    /// Where a thread's `nth` row, or column, is from its first one, with this many lanes side by
     /// side that hold four each.
     const fn place(nth: u32, lanes: u32) -> u32 {
         nth / 4 * 4 * lanes + nth % 4

@@ -10,8 +10,8 @@ use crate::kernels::gemm::{Gemm, Layout};
 pub struct Choice {
     /// What a block computes at a time.
     pub tile: Tile,
-    /// Parts of the common dimension, each with results of its own in memory that are added up
-    /// later. 1 for a team, which adds up what it has itself.
+    /// Parts of K, each with results of its own in memory that are added up
+    /// later. 1 for a split-K cluster, which adds up what it has itself.
     pub splits: u32,
     /// Whether the transposed product is computed, so that what is long lies along the rows, of
     /// which instructions have at least 64.
@@ -19,7 +19,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Whether a team writes the results: it can write them in any order, and has one tile only.
+    /// Whether a split-K cluster writes the results: it can write them in any order, and has one
+    /// tile only.
     #[must_use]
     pub const fn is_team(&self) -> bool {
         self.splits == 1 && (self.tile.team > 1 || self.flipped)
@@ -53,11 +54,12 @@ const STAGE: u64 = 50;
 const SHORTEST: u64 = 280;
 /// Cycles that the results of a tile take at least.
 const RESULTS: u64 = 600;
-/// Bytes of results that a block hands to the copy engine in a cycle.
+/// Bytes of results that a block hands to TMA in a cycle.
 const TILE_BYTES: u64 = 27;
 /// Bytes of results that a block writes itself in a cycle.
 const LANE_BYTES: u64 = 12;
-/// Cycles in which the blocks of a team meet and read each other's memory for the first time.
+/// Cycles in which the blocks of a split-K cluster meet and read each other's memory for the first
+/// time.
 const TEAM: u64 = 2500;
 
 /// What of a product the choice depends on.
@@ -67,7 +69,7 @@ pub(in crate::kernels::gemm) struct Task {
     pub gemm: Gemm,
     /// Whether `a` lies along the rows, and `b` along the columns.
     pub outer: (bool, bool),
-    /// Whether the copy engine can write the results.
+    /// Whether TMA can write the results.
     pub by_tiles: bool,
     /// Parts that numbers are taken apart into.
     pub parts: u32,
@@ -103,14 +105,14 @@ impl Task {
         self.gemm.k.div_ceil((LINE / self.gemm.element.size()).into())
     }
 
-    /// Stages of each of so many parts of the common dimension, if none is empty.
+    /// Stages of each of this many parts of K, if none is empty.
     fn part_depth(&self, pieces: u32) -> Option<u64> {
         let (stages, pieces) = (self.stages(), u64::from(pieces));
         let each = stages.div_ceil(pieces.max(1)).max(1);
         (stages.div_ceil(each) == pieces).then_some(each)
     }
 
-    /// Whether parts of the common dimension are not so short that they are not worth it.
+    /// Whether parts of K are not so short that they are not worth it.
     fn is_worth_it(&self, choice: &Choice) -> bool {
         let pieces = choice.splits * choice.tile.team;
         self.part_depth(pieces).is_some_and(|each| pieces == 1 || each >= 4)

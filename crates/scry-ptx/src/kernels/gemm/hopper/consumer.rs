@@ -15,7 +15,7 @@ const ATOM: u32 = 8 * LINE;
 struct Tiles<'k> {
     variant: Variant,
     sums: Sums<'k>,
-    /// Of numbers in parts the sums of a stage, which are added to the others as binary32: what
+    /// Of numbers in parts the sums of a stage, which are added to the others as f32: what
     /// tensor cores add up is cut off rather than rounded, and that would add up too.
     stage_sums: Option<Sums<'k>>,
     a: Val<'k, u64>,
@@ -146,7 +146,7 @@ impl<'k> Tiles<'k> {
     }
 }
 
-/// A matrix of lines of 128 bytes: along the common dimension, or of 64 elements along the other
+/// A matrix of lines of 128 bytes: along K, or of 64 elements along the other
 /// one, of which there are slabs one after the other.
 fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     let slab = match major {

@@ -1,6 +1,6 @@
-//! Products on Hopper's tensor cores (`sm_90a`): halves, and binary32 as TF32 or in two parts.
+//! Products on Hopper's tensor cores (`sm_90a`): halves, and f32 as TF32 or in two parts.
 //!
-//! A block has a warpgroup of which a thread for each operand has the copy engine bring tiles of it
+//! A block has a warpgroup of which a thread for each operand has TMA bring tiles of it
 //! into a ring of stages in shared memory, and one to three warpgroups that multiply 64 rows each
 //! and write the results. Blocks stay, and compute one part of the product after the other: the
 //! operands of the next part arrive while results are written. They begin while the launch before
@@ -10,13 +10,13 @@
 //! | --- | --- |
 //! | large tiles, up to 128 × 256 and 192 × 192 | many results: tensor cores are the roof |
 //! | clusters of two, in which each reads half of `b` for both | long products: the cache is busy |
-//! | teams of 2 to 8 blocks for a tile, each a part of its depth | few tiles: memory is the roof |
+//! | split-K clusters of 2 to 8 blocks for a tile | few tiles: memory is the roof |
 //! | parts of the depth with sums in memory, which a second kernel adds up | fewer still |
 //! | the transposed product | few rows, since instructions have 64 of them |
 //!
-//! Which of them takes the fewest cycles a model says ([`Choice`]). Results leave through the copy
-//! engine where lines begin and end at multiples of 16 bytes, else as words of two halves, or one
-//! by one where what was there is read.
+//! Which of them takes the fewest cycles a model says ([`Choice`]). Results leave through TMA where
+//! lines begin and end at multiples of 16 bytes, else as words of two halves, or one by one where
+//! what was there is read.
 
 mod choice;
 mod consumer;
@@ -71,7 +71,7 @@ fn tiles(gemm: &Gemm, tile: &Tile) -> (u32, u32) {
 }
 
 impl HopperGemm {
-    /// A product in so many parts of the common dimension.
+    /// A product in this many parts of K.
     ///
     /// # Errors
     /// [`PlanError::Argument`] if there are too many tiles to count.
@@ -195,7 +195,7 @@ fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
 }
 
 /// Has one thread prepare barriers, for which all wait that use them; but who prepared them goes
-/// on, if nobody in another block uses them.
+/// on, if no other block uses them.
 fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
     let first = k.warp().equals(4 * variant.tile.groups);
     let prepare = || {

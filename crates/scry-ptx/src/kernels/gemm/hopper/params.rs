@@ -43,8 +43,8 @@ impl HopperGemm {
         ]
     }
 
-    /// Elements of a line of results. The copy engine writes 16 bytes at a time: of partial results
-    /// it writes what is behind the last column too, where nobody reads.
+    /// Elements of a line of results. TMA writes 16 bytes at a time: of partial results
+    /// it writes what is behind the last column too, where nothing reads.
     fn line(&self) -> u64 {
         let piece = u64::from(16 / self.variant.output.size());
         match self.variant.store {
@@ -121,7 +121,7 @@ impl HopperGemm {
     }
 }
 
-/// Elements of `count` matrices of so many lines.
+/// Elements of `count` matrices of this many lines.
 fn extent(layout: &Layout, lines: u64, line: u64, count: u64) -> u64 {
     let layout = Layout { order: Order::Rows, ..*layout };
     layout.extent(lines, line, count).expect("the product's buffers were checked")

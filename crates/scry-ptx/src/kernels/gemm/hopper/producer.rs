@@ -102,7 +102,7 @@ impl<'k> Producer<'k> {
     }
 
     /// Writes what is done for each stage of each part: of a matrix, if there is one for each of
-    /// the batch, from some element along the common dimension on.
+    /// the batch, from some element along K on.
     fn each(
         &self,
         batched: Val<'k, u32>,

@@ -25,7 +25,7 @@ pub(super) struct Schedule<'k> {
     parts: Val<'k, u32>,
     /// Tiles of a result.
     tiles: Divisor<'k>,
-    /// Parts of the common dimension.
+    /// Parts of K.
     splits: Divisor<'k>,
     /// Clusters of tiles down the rows that are computed near each other in time, and tiles of
     /// them.
@@ -34,7 +34,7 @@ pub(super) struct Schedule<'k> {
     /// Bands of that many, and what is left below them.
     bands: Val<'k, u32>,
     last_band: Divisor<'k>,
-    /// Stages of the common dimension.
+    /// Stages of K.
     depth: Val<'k, u32>,
     /// Stages of each part of it.
     split_depth: Val<'k, u32>,
@@ -94,9 +94,9 @@ pub(super) struct Part<'k> {
     pub column: Val<'k, u32>,
     /// Which product of the batch.
     pub batch: Val<'k, u32>,
-    /// Which result: that of the batch, or of a part of the common dimension.
+    /// Which result: that of the batch, or of a part of K.
     pub result: Val<'k, u32>,
-    /// First stage of the common dimension.
+    /// First stage of K.
     pub begin: Val<'k, u32>,
     /// Behind the last stage.
     pub end: Val<'k, u32>,
@@ -121,8 +121,8 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// What [`Schedule::new`] declares, of so many tiles down the rows and along the columns, and
-    /// of stages of the common dimension and of each part of it.
+    /// What [`Schedule::new`] declares, of this many tiles down the rows and along the columns, and
+    /// of stages of K and of each part of it.
     pub(super) fn parameters(
         cut: &Cut,
         [rows, columns]: [u32; 2],
@@ -147,7 +147,7 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// Writes what is done for each part of the block. A team has one only.
+    /// Writes what is done for each part of the block. a split-K cluster has one only.
     pub(super) fn each(&self, write: impl FnOnce(Part<'_>)) {
         if let Store::Team(_) = self.variant.store {
             return write(self.of_team());
@@ -157,7 +157,7 @@ impl<'k> Schedule<'k> {
         self.k.for_range(first, self.parts, step, |nth| write(self.part(nth)));
     }
 
-    /// What a block of a team computes.
+    /// What a block of a split-K cluster computes.
     pub(super) fn of_team(&self) -> Part<'_> {
         let Tile { team, .. } = self.variant.tile;
         let part = self.part(self.k.block_id(0) / team);

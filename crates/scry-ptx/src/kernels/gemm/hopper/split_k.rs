@@ -1,10 +1,10 @@
-//! Blocks of a cluster that have multiplied a part of the common dimension each, and add up what
+//! Blocks of a cluster that have multiplied a part of K each, and add up what
 //! they have, always in the same order.
 //!
 //! Of small tiles every thread sends each block its share of the sums, straight from registers into
-//! memory whose barrier counts their bytes, and the thread of the same number adds them up: nobody
-//! waits for memory to be in order, as at a barrier of the cluster. Of large ones blocks leave
-//! their sums in shared memory, and each reads a share of them all.
+//! memory whose barrier counts their bytes, and the thread of the same number adds them up: no
+//! block waits for memory to be in order, as at a barrier of the cluster. Of large ones blocks
+//! leave their sums in shared memory, and each reads a share of them all.
 
 use super::schedule::{Part, Schedule};
 use super::store::{Place, Results};
@@ -170,7 +170,7 @@ fn write_sent<'k>(
     });
 }
 
-/// Leaves the sums where the stages were, once nobody multiplies any more.
+/// Leaves the sums where the stages were, once no thread multiplies any more.
 fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_>) {
     k.sync_some(BARRIER, variant.tile.groups * WARPGROUP);
     let row = first_row(k);
@@ -227,7 +227,7 @@ fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     }
 }
 
-/// The sum over the blocks of the team.
+/// The sum over the blocks of the split-K cluster.
 fn total<'k>(at: Ptr<'k, Shared, f32>, team: u32) -> Val<'k, f32> {
     if team == 1 {
         return at.load();

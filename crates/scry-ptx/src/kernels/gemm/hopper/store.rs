@@ -92,7 +92,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Results go through the copy engine, slab by slab; one is arranged while another is read.
+    /// Results go through TMA, slab by slab; one is arranged while another is read.
     fn write_tiles<'a>(&'a self, map: Val<'a, u64>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let (leader, slabs) = (k.lane().equals(0), sums.columns() / columns);

@@ -1,4 +1,4 @@
-//! Halves that no copy engine can write, because lines begin anywhere: words of two, which are
+//! Halves that TMA cannot write, because lines begin anywhere: words of two, which are
 //! aligned, and the single ones at both ends of a line.
 
 use super::store::{Lines, Results, Warp};
@@ -32,7 +32,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Writes what is arranged, so many rows and columns of it.
+    /// Writes what is arranged, this many rows and columns of it.
     fn write_slab<'a>(
         &'a self,
         staging: Ptr<'a, Shared, u8>,
@@ -69,7 +69,7 @@ impl<'k> Results<'k> {
     }
 }
 
-/// How a lane writes its part of a row of so many columns. If the row begins within a word, lanes
+/// How a lane writes its part of a row of this many columns. If the row begins within a word, lanes
 /// write the second of their columns and the first of the next lane; the last lane then has the
 /// first column of all, and writes it by itself.
 struct Ends<'k> {

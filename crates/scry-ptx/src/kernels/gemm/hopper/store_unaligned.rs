@@ -1,4 +1,4 @@
-//! Results that no copy engine can write, because lines begin anywhere, or because what was there
+//! Results that TMA cannot write, because lines begin anywhere, or because what was there
 //! is read: a warp writes neighbours, row by row.
 
 use super::store::{Lines, Results, Warp, put_floats};

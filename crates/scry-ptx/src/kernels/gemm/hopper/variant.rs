@@ -28,7 +28,7 @@ pub(super) const STAGINGS: u32 = 2;
 /// How an operand lies in memory: which of its neighbours are next to each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Major {
-    /// Those along the common dimension.
+    /// Those along K.
     Inner,
     /// Those along the rows or columns of the result; only halves can be read so.
     Outer,
@@ -43,7 +43,7 @@ pub struct Tile {
     pub columns: u32,
     /// Neighbours down the rows that share what they read of `b`: 1 or 2.
     pub cluster: u32,
-    /// Blocks that share the work on a tile, each on a part of the common dimension, and add up
+    /// Blocks that share the work on a tile, each on a part of K, and add up
     /// what they have: 1, 2, 4 or 8, if the cluster is 1.
     pub team: u32,
 }
@@ -76,12 +76,12 @@ impl Tile {
 /// How results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// As tiles, by the copy engine: lines begin at multiples of 16 bytes.
+    /// As tiles, by TMA: lines begin at multiples of 16 bytes.
     Tiles,
     /// By each lane: lines begin anywhere, and what was there may be read.
     Lanes,
-    /// By all threads, after the blocks of a team have added up what they have; the results lie in
-    /// this order.
+    /// By all threads, after the blocks of a split-K cluster have added up what they have; the
+    /// results lie in this order.
     Team(Order),
 }
 
@@ -216,7 +216,7 @@ impl Variant {
         }
     }
 
-    /// Elements of the common dimension in a stage.
+    /// Elements of K in a stage.
     #[must_use]
     pub const fn depth(&self) -> u32 {
         LINE / self.element.size()
@@ -256,17 +256,18 @@ impl Variant {
         }
     }
 
-    /// Bytes of the sums that a block of a team gets.
+    /// Bytes of the sums that a block of a split-K cluster gets.
     pub(super) const fn inbox_bytes(&self) -> u32 {
         self.tile.rows() * self.tile.columns * 4
     }
 
-    /// Whether threads write the few sums that they have: nobody else adds to them.
+    /// Whether threads write the few sums that they have: no other thread adds to them.
     pub(super) const fn is_alone(&self) -> bool {
         self.tile.team == 1 && self.tile.columns <= ALONE
     }
 
-    /// Whether the blocks of a team send each other sums, each into memory of its own for them.
+    /// Whether the blocks of a split-K cluster send each other sums, each into memory of its own
+    /// for them.
     pub(super) const fn has_inbox(&self) -> bool {
         self.tile.team > 1 && self.inbox_bytes() <= INBOX
     }
@@ -287,7 +288,7 @@ impl Variant {
         self.staging_at() + self.staging_bytes()
     }
 
-    /// Where the barrier lies that tells a block of a team that it has got sums.
+    /// Where the barrier lies that tells a block of a split-K cluster that it has got sums.
     pub(super) const fn inbox_barrier_at(&self) -> u32 {
         self.barriers_at() + 16 * self.stages()
     }

@@ -23,7 +23,7 @@ const fn tile(
     Tile { rows, columns, stages, warps, blocks, rate }
 }
 
-/// Depth of a stage of elements of so many bytes.
+/// Depth of a stage of elements of this many bytes.
 pub(in crate::kernels::gemm) const fn depth(size: u32) -> u32 {
     Lines { along: true, size }.depth()
 }

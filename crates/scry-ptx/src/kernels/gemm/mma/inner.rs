@@ -29,7 +29,7 @@ pub(super) struct Side<'k> {
 type Fragment<'k> = [Val<'k, u32>; 4];
 
 impl<'k> Side<'k> {
-    /// Fragments at a step of the depth of a stage, so many bytes behind the first one.
+    /// Fragments at a step of the depth of a stage, this many bytes behind the first one.
     fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
         let stage = self.first.plus_bytes(stage);
         let by_words = !self.lines.along && self.lines.size == 4;
@@ -168,7 +168,7 @@ impl<'k> Block<'k> {
     }
 }
 
-/// Binary32 with as many bits as tensor cores take, rounded to the nearest.
+/// f32 with as many bits as tensor cores take, rounded to the nearest.
 fn rounded(value: Val<'_, u32>) -> Val<'_, u32> {
     value.code().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
 }

@@ -60,7 +60,7 @@ impl Lines {
         self.line(side) + if self.exchanged() { 0 } else { 2 * PIECE }
     }
 
-    /// Bytes of an operand in a stage, of so many elements on its side.
+    /// Bytes of an operand in a stage, of this many elements on its side.
     pub(super) const fn bytes_of(self, side: u32) -> u32 {
         self.pitch(side) * if self.along { side } else { self.depth() }
     }
@@ -91,8 +91,8 @@ pub(super) struct Copier<'k> {
 
 /// Where a thread's pieces are in memory.
 enum Pieces<'k> {
-    /// In lines along the depth: so many elements from the begin of the tile. Lines beyond the end
-    /// are replaced by what is there: results of them are dropped.
+    /// In lines along the depth: this many elements from the begin of the tile. Lines beyond the
+    /// end are replaced by what is there: results of them are dropped.
     Along(Vec<Val<'k, u32>>),
     /// In lines across the depth: how many, lines and bytes from one to the next, and bytes of each
     /// that are there.
@@ -100,8 +100,8 @@ enum Pieces<'k> {
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand, so many bytes behind the begin of a stage, for a thread of a
-    /// tile.
+    /// `side` elements of an operand, this many bytes behind the begin of a stage, for a thread of
+    /// a tile.
     pub(super) fn new(
         k: &'k Code,
         lines: Lines,
@@ -187,7 +187,7 @@ impl Lines {
         }
     }
 
-    /// So many elements further on.
+    /// This many elements further on.
     fn element<'k>(self, from: Ptr<'k, Global, u8>, nth: Val<'k, u32>) -> Ptr<'k, Global, u8> {
         match self.size {
             2 => from.cast::<u16>().at(nth).cast(),
@@ -197,7 +197,7 @@ impl Lines {
 }
 
 impl Lines {
-    /// Bytes of a piece, of which and behind which there are so many elements.
+    /// Bytes of a piece, of which and behind which there are this many elements.
     fn bytes(self, elements: Val<'_, i32>) -> Val<'_, u32> {
         (elements.max(0).min(self.piece() as i32) * self.size as i32).cast()
     }

@@ -1,4 +1,4 @@
-//! Products without Hopper's tensor cores: in true binary32 everywhere, and on Ampere's tensor
+//! Products without Hopper's tensor cores: in true f32 everywhere, and on Ampere's tensor
 //! cores elsewhere.
 
 use super::{Product, finish, moved, too_many_lines};
@@ -20,7 +20,7 @@ use crate::types::PtxType;
 /// What computes the sums of a tile.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unit {
-    /// CUDA cores, in binary32.
+    /// CUDA cores, in f32.
     Ffma(&'static ffma::Tile),
     /// Ampere's tensor cores.
     Mma(&'static mma::Tile),
@@ -30,7 +30,7 @@ pub(super) enum Unit {
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     unit: Unit,
-    /// Parts of the common dimension, whose sums are added up later.
+    /// Parts of K, whose sums are added up later.
     parts: u32,
 }
 
@@ -62,7 +62,7 @@ fn is_small(gemm: &Gemm) -> bool {
     results <= SMALL.0 && gemm.k <= SMALL.1
 }
 
-/// Parts of numbers, as Hopper multiplies them, are no more exact than binary32.
+/// Parts of numbers, as Hopper multiplies them, are no more exact than f32.
 fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
     let hopper = machine.is_hopper();
     gemm.element == PtxType::F32

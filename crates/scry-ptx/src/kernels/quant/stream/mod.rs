@@ -1,6 +1,6 @@
 //! Quantised matrices times few columns, on Hopper: weights stream through shared memory.
 //!
-//! A block has one warp that has the copy engine fill a ring of stages, and 16 warps that empty
+//! A block has one warp that has TMA fill a ring of stages, and 16 warps that empty
 //! it. A stage is 8 times 256 weights of 16 rows, one of these for each of 8 warps, which take
 //! turns with the 8 others. They multiply by tensor cores of 8-bit integers, whose tile has room
 //! for 8 columns: a product with 8 takes no longer than one with 1, and up to 4 columns of
@@ -166,7 +166,7 @@ struct Block<'k> {
     ring: Ring<'k>,
     /// Told of the bytes of the digits, where those are there.
     arrived: Barrier<'k>,
-    /// Sums of all warps, of tiles in turns.
+    /// Sums of all warps, of tiles alternately.
     partial: Ptr<'k, Shared, f32>,
 }
 

@@ -104,7 +104,7 @@ impl<'k> Turn<'k> {
         self.full().wait(self.parity.get());
     }
 
-    /// Goes on by so many stages, at most as many as there are.
+    /// Goes on by this many stages, at most as many as there are.
     pub(super) fn advance(&self, by: u32) {
         let next = self.place.get() + by;
         let all = self.ring.stages * 2;
@@ -126,7 +126,7 @@ pub(super) struct Matrix<'k> {
 }
 
 impl<'k> Turn<'k> {
-    /// Has the copy engine bring a chunk of the rows of a tile, one lane of some warp for each row.
+    /// Has TMA bring a chunk of the rows of a tile, one lane of some warp for each row.
     pub(super) fn fetch(
         &self,
         matrix: &Matrix<'k>,

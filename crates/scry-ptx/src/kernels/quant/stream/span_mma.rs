@@ -7,7 +7,7 @@ use super::super::activations::{Image, UPPER};
 use super::super::format::BlockFormat;
 use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, halves};
 
-/// An integer to which numbers below 2^22 can be added so that, taken as the bits of a binary32,
+/// An integer to which numbers below 2^22 can be added so that, taken as the bits of an f32,
 /// it is [`MAGIC`] plus them.
 const MAGIC_BITS: i32 = 0x4b40_0000;
 /// 1.5 * 2^23.
@@ -30,7 +30,7 @@ pub(super) struct Fold<'k> {
 }
 
 impl<'k> Fold<'k> {
-    /// The fold for so many lines.
+    /// The fold for this many lines.
     pub(super) fn new(lines: u32, lane: Val<'k, u32>) -> Self {
         let column = (lane & 3) * 2;
         let shift = lines.ilog2();
