@@ -10,7 +10,7 @@ pub(super) const MOST_COLUMNS: u32 = 8;
 const SMALL: u64 = 80 << 10;
 
 /// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
-/// row by row, and `columns` columns of `k` activations, one after the other; `y` is binary32, one
+/// row by row, and `columns` columns of `k` activations, one after the other; `y` is f32, one
 /// column of `rows` after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatVec {

@@ -28,7 +28,7 @@ impl Rows {
         elements.ok_or_else(|| argument(op, "count", problem(), help))
     }
 
-    /// All rows begin at multiples of so many elements: a vector, or a part of it.
+    /// All rows begin at multiples of this many elements: a vector, or a part of it.
     pub(super) fn unit(&self, format: Format) -> u32 {
         let vector = format.per_vector();
         1 << self.length.trailing_zeros().min(vector.ilog2())

@@ -8,7 +8,7 @@ use crate::typed::{Code, Val};
 /// How a product is cut into parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Parts of the common dimension: each has results of its own, one after the other.
+    /// Parts of K: each has results of its own, one after the other.
     pub splits: u32,
     /// Clusters of tiles down the rows that are computed near each other in time.
     pub band: u32,
