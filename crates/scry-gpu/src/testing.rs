@@ -3,14 +3,14 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::api::device::Device;
+use crate::api::device_selection::Found;
+use crate::api::error::Result;
+use crate::api::info::{BackendKind, DeviceInfo};
 use crate::backend::fault::FaultDriver;
 pub use crate::backend::fault::{Fault, Plan};
 use crate::backend::null::{Log, NullDriver};
-use crate::command::{Command, Step};
-use crate::device::Device;
-use crate::error::Result;
-use crate::info::{BackendKind, DeviceInfo};
-use crate::select::Found;
+use crate::core::command::{Command, Step};
 
 /// What the null device claims to be.
 #[must_use]

@@ -22,7 +22,9 @@ fn each(test: impl Fn(&Device)) {
         for by_kernel in [true, false] {
             let device = Device::open(&selector).expect("a device that is listed opens");
             // Where this failed the driver would copy, and nothing of the kernel be tested.
-            device.compile(include_str!("../src/copy.wgsl")).expect("every device compiles it");
+            device
+                .compile(include_str!("../src/core/copy.wgsl"))
+                .expect("every device compiles it");
             testing::copy_with_kernel(&device, by_kernel);
             test(&device);
         }

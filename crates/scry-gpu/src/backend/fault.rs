@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::command::Step;
-use crate::driver::{
+use crate::api::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
+use crate::api::info::DeviceInfo;
+use crate::core::command::Step;
+use crate::core::driver::{
     CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
     Work,
 };
-use crate::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
-use crate::info::DeviceInfo;
-use crate::report::Meaning;
+use crate::core::report::Meaning;
 
 /// What a failing call says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

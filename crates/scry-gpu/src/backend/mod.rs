@@ -18,9 +18,9 @@ mod tests;
 #[cfg(feature = "vulkan")]
 mod vulkan;
 
-use crate::driver::Adapter;
-use crate::info::BackendKind;
-use crate::library::LibraryStatus;
+use crate::api::info::BackendKind;
+use crate::api::library::LibraryStatus;
+use crate::core::driver::Adapter;
 
 /// A buffer as errors name it: by its label, if it has one.
 #[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]

@@ -1,7 +1,7 @@
 //! Whether what commands name is there, and fits, before a GPU's driver sees it.
 
-use crate::command::{Dispatch, Span};
-use crate::driver::{KernelId, MemoryId};
+use crate::core::command::{Dispatch, Span};
+use crate::core::driver::{KernelId, MemoryId};
 
 /// What to say of an allocation that is none.
 pub(super) fn no_allocation(memory: MemoryId) -> String {

@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use super::folder::{self, Place};
 use super::format::{self, MAX_FILE};
-use super::{DeviceIdentity, KernelKey, Kind, Variant, shelf};
-use crate::logging;
+use super::location::{self, Place};
+use super::{DeviceIdentity, KernelKey, Kind, Variant, entries};
+use crate::core::logging;
 
 /// All files together are kept below this many bytes, give or take what was stored since the last
 /// look.
@@ -39,12 +39,12 @@ impl DiskCache {
     /// Opens the cache for a device, where the environment says. None if there is to be none, or
     /// if it cannot be trusted or made; the latter is logged.
     pub(crate) fn open(identity: &DeviceIdentity) -> Option<Self> {
-        match folder::place_of_process() {
+        match location::place_of_process() {
             Place::Off => None,
             Place::In(base) => Self::open_in(&base, identity, LIMIT),
             Place::Nowhere => {
                 let problem = io::Error::other("the user has no home folder");
-                folder::warn_once(Path::new("the user's cache folder"), &problem);
+                location::warn_once(Path::new("the user's cache folder"), &problem);
                 None
             }
         }
@@ -53,7 +53,7 @@ impl DiskCache {
     /// Opens the cache for a device in a folder, where it is to keep so many bytes at most.
     pub(crate) fn open_in(base: &Path, identity: &DeviceIdentity, limit: u64) -> Option<Self> {
         let device = identity.folder_name();
-        match folder::prepare(base, &device) {
+        match location::prepare(base, &device) {
             Ok(folder) => Some(Self {
                 base: base.to_owned(),
                 device,
@@ -64,7 +64,7 @@ impl DiskCache {
                 unswept: AtomicU64::new(limit),
             }),
             Err(problem) => {
-                folder::warn_once(&folder::root_in(base).join(device), &problem);
+                location::warn_once(&location::root_in(base).join(device), &problem);
                 None
             }
         }
@@ -94,7 +94,7 @@ impl DiskCache {
         let written = match replace(&path, &file) {
             // Somebody cleared the cache while it was in use.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                folder::prepare(&self.base, &self.device).and_then(|_| replace(&path, &file))
+                location::prepare(&self.base, &self.device).and_then(|_| replace(&path, &file))
             }
             written => written,
         };
@@ -104,7 +104,7 @@ impl DiskCache {
                 logging::stored_on_disk(&self.device, kind, payload.len());
                 self.sweep_if_due(file.len() as u64);
             }
-            Err(problem) => folder::warn_once(&self.folder, &problem),
+            Err(problem) => location::warn_once(&self.folder, &problem),
         }
     }
 
@@ -120,14 +120,14 @@ impl DiskCache {
         let unswept = self.unswept.fetch_add(stored, Ordering::Relaxed);
         if unswept.saturating_add(stored) > self.limit / 8 {
             self.unswept.store(0, Ordering::Relaxed);
-            shelf::sweep(&folder::root_in(&self.base), self.limit);
+            entries::sweep(&location::root_in(&self.base), self.limit);
         }
     }
 }
 
 /// The payload of a file, if it is a sound entry under this key.
 fn read(path: &Path, key: &[u8]) -> Option<Vec<u8>> {
-    let (file, mut bytes) = folder::read_private(path, MAX_FILE)?;
+    let (file, mut bytes) = location::read_private(path, MAX_FILE)?;
     let Some(payload) = format::payload(&bytes, key) else {
         log::debug!("{}: not a sound entry, passed over", path.display());
         return None;

@@ -8,7 +8,7 @@
 //! Numbers are little-endian. The key is stored whole and compared whole. The checksum, 128 bits
 //! of SipHash-1-3 over everything before it, is there for corruption: torn writes, bad disks,
 //! mixed-up files. It is no proof of origin, since its key is public; who may write the file at all
-//! is what [`folder`](super::folder) looks at.
+//! is what [`folder`](super::location) looks at.
 
 use std::hash::Hasher as _;
 use std::ops::Range;
@@ -16,8 +16,8 @@ use std::ops::Range;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{Digest, KernelKey, Variant};
-use crate::driver::GridSource;
-use crate::native::NativeSpec;
+use crate::api::native::NativeSpec;
+use crate::core::driver::GridSource;
 
 /// Largest file that is ever written or read, in bytes.
 pub(super) const MAX_FILE: u64 = 64 << 20;

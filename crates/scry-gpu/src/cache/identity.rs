@@ -1,6 +1,6 @@
 //! What makes compiled code fit one device and one driver only.
 
-use crate::info::{DeviceInfo, DeviceKind};
+use crate::api::info::{DeviceInfo, DeviceKind};
 
 use super::format::{Writer, hash};
 

@@ -4,26 +4,27 @@
 //! hashes are equal are still two kernels.
 
 mod disk;
-mod folder;
+pub mod disk_cache;
+mod entries;
 mod format;
 mod identity;
+mod location;
 mod memory;
-mod shelf;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use disk::DiskCache;
-pub(crate) use folder::root;
+pub(crate) use entries::{Kind, clear, list};
 #[cfg(feature = "cuda")]
 pub(crate) use format::{Reader, Writer};
 pub(crate) use identity::DeviceIdentity;
+pub(crate) use location::root;
 pub(crate) use memory::MemoryCache;
-pub(crate) use shelf::{Kind, clear, list};
 
 use scry_ir::OverrideValue;
 
-use crate::driver::GridSource;
-use crate::native::NativeSpec;
+use crate::api::native::NativeSpec;
+use crate::core::driver::GridSource;
 
 /// What a compiled kernel depends on, apart from the device and the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use scry_ir::ShaderErrorKind;
 
-use crate::error::{DriverError, GpuError, UnsupportedError};
+use crate::api::error::{DriverError, GpuError, UnsupportedError};
 
 /// True if two errors come from the same place for the same reason, as far as they tell: the same
 /// call of the driver, the same features that a device lacks, or the same kind of error.

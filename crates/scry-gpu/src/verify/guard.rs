@@ -1,11 +1,11 @@
 //! Kernels run among guard bytes, which show writes out of bounds.
 
-use crate::binding::Binding;
-use crate::device::Device;
-use crate::error::{GpuError, Result};
-use crate::kernel::CompileOptions;
-use crate::launch::Launch;
-use crate::untyped::UntypedBuffer;
+use crate::api::binding::Binding;
+use crate::api::device::Device;
+use crate::api::error::{GpuError, Result};
+use crate::api::kernel::CompileOptions;
+use crate::api::launch::Launch;
+use crate::api::untyped_buffer::UntypedBuffer;
 use scry_ir::{Interface, TypeLayout};
 
 use super::Output;

@@ -23,14 +23,14 @@ mod guard;
 mod tolerance;
 mod ulps;
 
-use crate::binding::Binding;
-use crate::device::Device;
-use crate::element::Element;
-use crate::error::{GpuError, Result};
-use crate::info::{BackendKind, DeviceInfo};
-use crate::kernel::CompileOptions;
-use crate::launch::{Invocations, Launch};
-use crate::untyped::UntypedBuffer;
+use crate::api::binding::Binding;
+use crate::api::device::Device;
+use crate::api::element::Element;
+use crate::api::error::{GpuError, Result};
+use crate::api::info::{BackendKind, DeviceInfo};
+use crate::api::kernel::CompileOptions;
+use crate::api::launch::{Invocations, Launch};
+use crate::api::untyped_buffer::UntypedBuffer;
 use scry_ir::TypeLayout;
 
 pub use compare::{Comparison, Difference, compare};

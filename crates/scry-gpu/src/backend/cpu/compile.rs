@@ -8,9 +8,9 @@ use scry_cpu::{Code, Refusal};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, mutation};
 
-use crate::driver::{CompileJob, GridSource};
-use crate::error::{DriverError, GpuError, Result, TooLargeError};
-use crate::info::DeviceInfo;
+use crate::api::error::{DriverError, GpuError, Result, TooLargeError};
+use crate::api::info::DeviceInfo;
+use crate::core::driver::{CompileJob, GridSource};
 
 /// A compiled kernel.
 pub(super) struct Kernel {

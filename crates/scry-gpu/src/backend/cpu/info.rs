@@ -7,7 +7,7 @@ use std::thread;
 
 use scry_ir::Features;
 
-use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
 /// Bytes of memory where the system does not tell.
 const UNKNOWN_MEMORY: u64 = 4 << 30;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use scry_cpu::{Memory, Span};
 
 use super::info;
+use crate::api::error::{GpuError, OutOfMemoryError, Result};
+use crate::api::info::DeviceInfo;
 use crate::backend::named_buffer;
-use crate::error::{GpuError, OutOfMemoryError, Result};
-use crate::info::DeviceInfo;
 
 /// Bytes from which an allocation is compared with what the system has left. To ask takes longer
 /// than small allocations do.

@@ -24,15 +24,15 @@ use self::steps::{Operations, Tables};
 use self::submit::Queue;
 use super::Absence;
 use super::locks::{lock, read, write};
-use crate::command::Step;
-use crate::driver::{
+use crate::api::error::{DriverError, GpuError, Result};
+use crate::api::info::DeviceInfo;
+use crate::core::command::Step;
+use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
     MemoryMark, Point, RecordingId, RecordingMark, Work,
 };
-use crate::error::{DriverError, GpuError, Result};
-use crate::id::Slots;
-use crate::info::DeviceInfo;
-use crate::process::Process;
+use crate::core::id::Slots;
+use crate::lifecycle::fork_guard::Process;
 
 /// The processor is always there.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {

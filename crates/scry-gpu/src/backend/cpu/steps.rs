@@ -8,9 +8,9 @@ use scry_ir::runnable_workgroups;
 
 use super::compile::Kernel;
 use super::memory::Block;
-use crate::command::{Bound, Command, Dispatch, Groups, Span as Range, Step};
-use crate::driver::{KernelMark, MemoryMark};
-use crate::id::Slots;
+use crate::core::command::{Bound, Command, Dispatch, Groups, Span as Range, Step};
+use crate::core::driver::{KernelMark, MemoryMark};
+use crate::core::id::Slots;
 
 /// Bytes that are filled or copied in a nanosecond, roughly.
 const BYTES_PER_NANOSECOND: u64 = 8;

@@ -14,8 +14,8 @@ use scry_cpu::{Machine, Stop};
 
 use super::steps::Operations;
 use super::{lock, panic_text};
-use crate::error::{DeviceLostError, DriverError, GpuError, Result};
-use crate::info::DeviceInfo;
+use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
+use crate::api::info::DeviceInfo;
 
 /// Longest work that the thread that submits does itself.
 const SMALL: Duration = Duration::from_micros(30);

@@ -11,9 +11,9 @@ use scry_ir::kir::{Builder, Kir};
 
 use super::compile::Kernel;
 use super::{CpuDriver, info, write};
-use crate::command::{Bound, Command, Dispatch, Groups, Role, Span, Step};
-use crate::driver::{Driver, KernelId, MemoryId, MemoryKind, Point, Work};
-use crate::error::{GpuError, Result};
+use crate::api::error::{GpuError, Result};
+use crate::core::command::{Bound, Command, Dispatch, Groups, Role, Span, Step};
+use crate::core::driver::{Driver, KernelId, MemoryId, MemoryKind, Point, Work};
 
 const LONG: Duration = Duration::from_secs(60);
 

@@ -11,10 +11,10 @@ use super::api::Cuda;
 use super::gpu::Gpu;
 use super::types::{Code, Device, attribute};
 use super::{CudaDriver, error};
+use crate::api::error::Result;
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 use crate::backend::Absence;
-use crate::driver::{Adapter, Driver};
-use crate::error::Result;
-use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+use crate::core::driver::{Adapter, Driver};
 
 /// PCI vendor number of NVIDIA.
 const NVIDIA: u32 = 0x10de;

@@ -12,7 +12,7 @@ use super::types::{
     LaunchConfig, LinkState, MemcpyNode, MemoryPool, MemsetNode, Module, PoolProperties, Stream,
 };
 use crate::backend::Absence;
-use crate::process::Process;
+use crate::lifecycle::fork_guard::Process;
 
 /// Where the driver's library is looked for.
 #[cfg(not(windows))]

@@ -11,9 +11,9 @@ use super::jit;
 use super::native::Native;
 use super::translation::{self, Translation};
 use super::types::{Function, Module, attribute, function_attribute};
+use crate::api::error::Result;
 use crate::cache::{Part, Variant};
-use crate::driver::{CompileJob, GridSource};
-use crate::error::Result;
+use crate::core::driver::{CompileJob, GridSource};
 
 /// A compiled kernel.
 pub(super) struct Kernel {

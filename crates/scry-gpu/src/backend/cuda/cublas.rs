@@ -12,8 +12,8 @@ use super::library::functions;
 use super::params::Range;
 use super::toolkit::Wanted;
 use super::types::{DevicePtr, Handle, Stream};
-use crate::error::{GpuError, OutOfMemoryError, Result};
-use crate::native::Routine;
+use crate::api::error::{GpuError, OutOfMemoryError, Result};
+use crate::api::native::Routine;
 
 /// What cuBLAS is called.
 const CUBLAS: Wanted = Wanted {

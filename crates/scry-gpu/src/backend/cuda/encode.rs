@@ -13,11 +13,11 @@ use super::native::{Native, Packed};
 use super::params::{Given, Parameters, Polled, Range};
 use super::plan;
 use super::types::{DevicePtr, Function};
+use crate::api::error::Result;
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
-use crate::command::{Command, Dispatch, Groups, Span};
-use crate::driver::{KernelMark, MemoryMark};
-use crate::error::Result;
-use crate::id::Slots;
+use crate::core::command::{Command, Dispatch, Groups, Span};
+use crate::core::driver::{KernelMark, MemoryMark};
+use crate::core::id::Slots;
 
 /// The driver's allocations.
 pub(super) type Blocks = Slots<MemoryMark, Arc<Block>>;

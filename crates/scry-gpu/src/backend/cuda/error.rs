@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::types::Code;
-use crate::error::{DeviceLostError, DriverError, GpuError, OutOfMemoryError};
+use crate::api::error::{DeviceLostError, DriverError, GpuError, OutOfMemoryError};
 
 /// After these the context is gone, whatever comes next.
 const STICKY: [u32; 18] = [
@@ -97,7 +97,7 @@ fn advice(code: Code) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
+    use crate::api::error::ErrorKind;
 
     fn of(code: u32) -> GpuError {
         classified("GPU", "cuCall", Code(code), format!("NAME ({code}): meaning"))

@@ -12,9 +12,9 @@ use super::api::Api;
 use super::calls::Call;
 use super::error;
 use super::types::{Code, Context, Device};
-use crate::error::{DeviceLostError, GpuError, Result};
-use crate::info::DeviceInfo;
-use crate::process::{FORKED, Process};
+use crate::api::error::{DeviceLostError, GpuError, Result};
+use crate::api::info::DeviceInfo;
+use crate::lifecycle::fork_guard::{FORKED, Process};
 
 /// An open device. Everything made from it holds an `Arc` of it.
 pub(super) struct Gpu {

@@ -16,8 +16,8 @@ use super::stream::Stream;
 use super::types::{
     self, Code, Context, CopySide, DevicePtr, Edge, GraphNode, KernelNode, MemcpyNode, MemsetNode,
 };
-use crate::command::{Command, Step};
-use crate::error::Result;
+use crate::api::error::Result;
+use crate::core::command::{Command, Step};
 
 /// Most bytes that one node copies: rows are not longer than 2 GiB.
 const COPIED: usize = 1 << 30;

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_void};
 
 use super::gpu::Gpu;
 use super::types::{Code, LinkState, Module, jit};
-use crate::error::{DriverError, GpuError, Result};
+use crate::api::error::{DriverError, GpuError, Result};
 
 /// Bytes of what the compiler may say.
 const LOG: usize = 16 << 10;

@@ -5,8 +5,8 @@ use std::ffi::c_int;
 use super::api::Cuda;
 use super::cublas;
 use super::nvrtc::Nvrtc;
-use crate::error::{GpuError, LibraryError, Result};
-use crate::library::{LibraryState, LibraryStatus};
+use crate::api::error::{GpuError, LibraryError, Result};
+use crate::api::library::{LibraryState, LibraryStatus};
 
 /// Opens each library as the first call that needs it would.
 pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {

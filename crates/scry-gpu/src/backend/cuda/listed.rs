@@ -5,9 +5,11 @@ use std::ffi::{c_int, c_uint};
 use super::gpu::Gpu;
 use super::params::{Parameters, Range};
 use super::types::{Code, DevicePtr};
-use crate::error::{ArgumentError, GpuError, LibraryError, Result};
-use crate::native::parameters::given;
-use crate::native::{NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle};
+use crate::api::error::{ArgumentError, GpuError, LibraryError, Result};
+use crate::api::native::parameters::given;
+use crate::api::native::{
+    NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
+};
 
 /// `cuTensorMapEncodeTiled`: the map, what its elements are, how many dimensions it has, the
 /// address, elements along each, strides, elements of a tile, from one to the next of them, how

@@ -9,9 +9,9 @@ use super::gpu::Gpu;
 use super::lock;
 use super::pinned::{self, Place, Shelves};
 use super::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
+use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
 use crate::backend::named_buffer;
-use crate::driver::MemoryKind;
-use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
+use crate::core::driver::MemoryKind;
 
 /// Memory is allocated in multiples of this many bytes: kernels and fills of words reach the end.
 const UNIT: u64 = 16;

@@ -53,14 +53,14 @@ use self::submit::Queue;
 use super::Absence;
 use super::locks::{lock, read, write};
 use super::named::no_allocation;
-use crate::command::Step;
-use crate::driver::{
+use crate::api::error::Result;
+use crate::api::info::DeviceInfo;
+use crate::core::command::Step;
+use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
     RecordingId, RecordingMark, Work,
 };
-use crate::error::Result;
-use crate::id::Slots;
-use crate::info::DeviceInfo;
+use crate::core::id::Slots;
 
 /// Longest time that the drop of a device waits for its work.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -12,10 +12,10 @@ use super::nvrtc::{Built, Device, Failure, Nvrtc};
 use super::params::{self, Range};
 use super::types::{Code, Function, attribute, function_attribute};
 
+use crate::api::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
+use crate::api::native::{Language, NativeInterface, Routine};
 use crate::cache::{Part, Variant};
-use crate::driver::{GridSource, NativeJob};
-use crate::error::{ArgumentError, DriverError, GpuError, Result, SourceError, TooLargeError};
-use crate::native::{Language, NativeInterface, Routine};
+use crate::core::driver::{GridSource, NativeJob};
 
 /// How a kernel is launched that is not WGSL.
 pub(super) enum Native {
@@ -341,7 +341,7 @@ mod tests {
     use scry_ir::Scalar;
 
     use super::*;
-    use crate::native::NativeBinding;
+    use crate::api::native::NativeBinding;
 
     #[test]
     fn kernels_in_ptx_are_found_by_name() {

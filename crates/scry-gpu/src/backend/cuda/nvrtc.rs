@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use super::library::functions;
 use super::toolkit::Wanted;
 use super::types::Handle;
-use crate::error::GpuError;
+use crate::api::error::GpuError;
 
 /// What NVRTC is called.
 const NVRTC: Wanted = Wanted {

@@ -3,7 +3,7 @@
 //! Barriers cut steps into segments. What is in one segment may overlap: it can be spread over
 //! several streams, which are forked off the main one by an event and joined to it by events.
 
-use crate::command::{Command, Dispatch, Groups, Span, Step};
+use crate::core::command::{Command, Dispatch, Groups, Span, Step};
 
 /// Streams that share the commands of a segment that is spread: the main one, and those at its
 /// side.
@@ -116,9 +116,9 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{Barrier, Bound, Role, Stages};
-    use crate::driver::{KernelId, MemoryId};
-    use crate::id::Slots;
+    use crate::core::command::{Barrier, Bound, Role, Stages};
+    use crate::core::driver::{KernelId, MemoryId};
+    use crate::core::id::Slots;
 
     const PLAN: Plan = Plan { threads: 1024 };
     const BARRIER: Step =

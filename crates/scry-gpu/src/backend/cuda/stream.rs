@@ -9,7 +9,7 @@ use super::cublas::{Blas, Product};
 use super::encode::{Launch, Op};
 use super::gpu::Gpu;
 use super::types::{self, Code, DevicePtr, LaunchAttribute, LaunchConfig};
-use crate::error::Result;
+use crate::api::error::Result;
 
 /// A stream of its own: it waits for no other unless told to.
 pub(super) struct Stream {

@@ -12,8 +12,8 @@ use super::stream::Sides;
 use super::timing::{Pool, Timer};
 use super::types::attribute;
 use super::wait::Timeline;
-use crate::command::{Command, Dispatch, Step};
-use crate::error::{GpuError, Result};
+use crate::api::error::{GpuError, Result};
+use crate::core::command::{Command, Dispatch, Step};
 
 /// Timed submissions that are kept for a caller who may yet ask for the times.
 const TIMERS_KEPT: usize = 64;

@@ -18,8 +18,8 @@ use crate::backend::tests::{
     Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, order as bodies, run,
     span,
 };
-use crate::command::{Command, Span, Step};
-use crate::driver::{Adapter, Driver, GridSource, Point, Work};
+use crate::core::command::{Command, Span, Step};
+use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
 
 /// All drivers of a process share the device's context, where calls such as those that load code
 /// wait for kernels, and all others for them. So no test runs beside one whose kernels do not end.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::gpu::Gpu;
 use super::stream::{Event, Stream};
-use crate::error::Result;
+use crate::api::error::Result;
 
 /// Events that are not in use.
 pub(super) type Pool = Vec<Event>;

@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::path::{Path, PathBuf};
 
 use super::library::{Library, Missing};
-use crate::error::{GpuError, LibraryError};
+use crate::api::error::{GpuError, LibraryError};
 
 /// Where a toolkit is without further word.
 #[cfg(not(windows))]

@@ -11,9 +11,9 @@ use scry_ir::kir::{KirOptions, mutation};
 use scry_ptx::{Param, Ptx, PtxOptions, translate};
 
 use super::gpu::Gpu;
+use crate::api::error::Result;
 use crate::cache::{Digest, DiskCache, Part, Reader, Variant, Writer};
-use crate::driver::CompileJob;
-use crate::error::Result;
+use crate::core::driver::CompileJob;
 
 /// A program in PTX.
 #[derive(Debug, Clone, PartialEq)]
@@ -174,7 +174,7 @@ mod tests {
     use scry_ptx::Target;
 
     use super::*;
-    use crate::driver::GridSource;
+    use crate::core::driver::GridSource;
 
     const DOUBLE: &str = "
         var<immediate> factor: u32;

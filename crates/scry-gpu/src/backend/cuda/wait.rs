@@ -16,8 +16,8 @@ use super::lock;
 use super::params::Polled;
 use super::stream::{Event, Stream};
 use super::types::{self, DevicePtr};
+use crate::api::error::Result;
 use crate::backend::poll::Wait;
-use crate::error::Result;
 
 /// How long the first of the submissions that are to end may take to notice, and each one after it.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -1,6 +1,6 @@
 //! The rules that every submission must obey, checked naively and independently of the core.
 
-use crate::command::{Barrier, Command, Groups, Span, Stages, Step};
+use crate::core::command::{Barrier, Command, Groups, Span, Stages, Step};
 
 /// What was executed and may still be running, for each stage that could wait for it.
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use scry_ir::Features;
 
-use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 
 /// A device with generous limits and every feature.
 pub(crate) fn null_info() -> DeviceInfo {

@@ -15,15 +15,15 @@ use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
 use super::Absence;
-use crate::command::{Command, Groups, Span, Step};
-use crate::driver::{
+use crate::api::error::{DriverError, GpuError, OutOfMemoryError, Result};
+use crate::api::info::DeviceInfo;
+use crate::core::command::{Command, Groups, Span, Step};
+use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
     MemoryMark, NativeJob, Point, RecordingId, RecordingMark, Work,
 };
-use crate::error::{DriverError, GpuError, OutOfMemoryError, Result};
-use crate::id::Slots;
-use crate::info::DeviceInfo;
-use crate::report::Meaning;
+use crate::core::id::Slots;
+use crate::core::report::Meaning;
 
 /// The null device is always there.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {

@@ -1,8 +1,8 @@
 //! The rules for kernels that are not WGSL: what a driver may count on.
 
-use crate::driver::NativeJob;
-use crate::info::DeviceInfo;
-use crate::native::{Language, NativeParameter, Routine};
+use crate::api::info::DeviceInfo;
+use crate::api::native::{Language, NativeParameter, Routine};
+use crate::core::driver::NativeJob;
 
 /// Checks that a kernel is one that a driver could compile. An error, in words, if it is not.
 pub(super) fn check(info: &DeviceInfo, job: &NativeJob<'_>) -> Result<(), String> {

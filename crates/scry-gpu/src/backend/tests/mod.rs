@@ -7,8 +7,10 @@ use std::time::Duration;
 use scry_ir::Program;
 
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind};
-use crate::command::{Barrier, Bound, Command, Dispatch, Groups, Role, Span, Stages, Step};
-use crate::driver::{CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work};
+use crate::core::command::{Barrier, Bound, Command, Dispatch, Groups, Role, Span, Stages, Step};
+use crate::core::driver::{
+    CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, Work,
+};
 
 /// Longer than anything takes that a test waits for.
 pub(super) const LONG: Duration = Duration::from_secs(60);

@@ -5,9 +5,9 @@
 use std::time::Instant;
 
 use super::*;
-use crate::error::GpuError;
-use crate::info::DeviceKind;
-use crate::report;
+use crate::api::error::GpuError;
+use crate::api::info::DeviceKind;
+use crate::core::report;
 
 /// A kernel that adds one to each word.
 pub(in crate::backend) const INCREMENT: &str = "

@@ -11,10 +11,10 @@ use super::gpu::Gpu;
 use super::instance::{self, Instance, version_text};
 use super::workarounds::{Fix, Workarounds};
 use super::{VulkanDriver, error};
+use crate::api::error::Result;
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 use crate::backend::Absence;
-use crate::driver::{Adapter, Driver};
-use crate::error::Result;
-use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
+use crate::core::driver::{Adapter, Driver};
 
 /// A physical device that can be opened.
 pub(super) struct VulkanAdapter {

@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::compile::Kernel;
 use super::gpu::Gpu;
-use crate::error::Result;
+use crate::api::error::Result;
 
 /// A command buffer with a pool of its own, and the descriptor sets that it uses.
 pub(super) struct Commands {

@@ -9,11 +9,11 @@ use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
 use super::adapter::CacheIdentity;
 use super::gpu::Gpu;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
+use crate::api::element;
+use crate::api::error::{GpuError, KernelError, Result};
 use crate::cache::{DiskCache, Part, Variant};
-use crate::driver::{CompileJob, GridSource};
-use crate::element;
-use crate::error::{GpuError, KernelError, Result};
-use crate::report::Meaning;
+use crate::core::driver::{CompileJob, GridSource};
+use crate::core::report::Meaning;
 
 /// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
 const CACHE_HEADER: usize = 32;

@@ -10,11 +10,11 @@ use super::compile::Kernel;
 use super::gpu::Gpu;
 use super::memory::Block;
 use super::timing::Timer;
+use crate::api::error::Result;
 use crate::backend::named::{check_fit, check_span, no_allocation, no_kernel};
-use crate::command::{Barrier, Bound, Command, Dispatch, Groups, Span, Stages, Step};
-use crate::driver::{KernelMark, MemoryMark};
-use crate::error::Result;
-use crate::id::Slots;
+use crate::core::command::{Barrier, Bound, Command, Dispatch, Groups, Span, Stages, Step};
+use crate::core::driver::{KernelMark, MemoryMark};
+use crate::core::id::Slots;
 
 /// The driver's allocations.
 pub(super) type Blocks = Slots<MemoryMark, Arc<Block>>;

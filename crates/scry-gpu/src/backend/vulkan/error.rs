@@ -2,7 +2,7 @@
 
 use ash::vk;
 
-use crate::error::{DeviceLostError, DriverError, GpuError};
+use crate::api::error::{DeviceLostError, DriverError, GpuError};
 
 /// The error for a Vulkan call on `device` that returned `code`.
 pub(super) fn failed(device: &str, call: &'static str, code: vk::Result) -> GpuError {

@@ -10,10 +10,11 @@ use super::adapter::{self, CacheIdentity, Probe, Timestamps};
 use super::features::{Extensions, FeatureChain};
 use super::instance::Instance;
 use super::workarounds::{Fix, Workarounds};
-use super::{error, lock, resident};
-use crate::error::{DeviceLostError, GpuError, Result};
-use crate::info::{DeviceInfo, DeviceKind};
-use crate::process::{FORKED, Process};
+use super::{error, lock};
+use crate::api::error::{DeviceLostError, GpuError, Result};
+use crate::api::info::{DeviceInfo, DeviceKind};
+use crate::lifecycle::fork_guard::{FORKED, Process};
+use crate::lifecycle::pinned_libraries;
 
 /// A logical device. Everything made from it holds an `Arc` of it.
 pub(super) struct Gpu {
@@ -53,7 +54,7 @@ impl Gpu {
             None => create(instance, probe, &mut features)?,
         };
         if probe.workarounds.has(Fix::PinLibraries) {
-            resident::hold_nvidias();
+            pinned_libraries::hold_nvidias();
         }
         let push = extensions
             .push_descriptor

@@ -8,7 +8,7 @@ use ash::{ext, khr, vk};
 
 use super::{error, lock, validation};
 use crate::backend::Absence;
-use crate::process::Process;
+use crate::lifecycle::fork_guard::Process;
 
 /// The oldest Vulkan that is enough.
 pub(super) const OLDEST: u32 = vk::API_VERSION_1_2;

@@ -9,10 +9,10 @@ use super::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
 use super::gpu::Gpu;
 use super::idle::Idle;
 use super::lock;
+use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
+use crate::api::info::DeviceKind;
 use crate::backend::named_buffer;
-use crate::driver::MemoryKind;
-use crate::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
-use crate::info::DeviceKind;
+use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
 

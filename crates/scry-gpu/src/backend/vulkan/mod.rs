@@ -15,7 +15,6 @@ mod gpu;
 mod idle;
 mod instance;
 mod memory;
-mod resident;
 mod spans;
 mod submit;
 #[cfg(test)]
@@ -39,14 +38,14 @@ use super::Absence;
 use super::locks::{lock, read, write};
 use super::named::no_allocation;
 use crate::DeviceInfo;
-use crate::command::Step;
-use crate::driver::{
+use crate::api::error::Result;
+use crate::core::command::Step;
+use crate::core::driver::{
     Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, RecordingId,
     RecordingMark, Work,
 };
-use crate::error::Result;
-use crate::id::Slots;
-use crate::report::Meaning;
+use crate::core::id::Slots;
+use crate::core::report::Meaning;
 
 /// Longest time that the drop of a device waits for its work.
 const PATIENCE: Duration = Duration::from_secs(5);

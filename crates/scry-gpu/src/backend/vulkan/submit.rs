@@ -12,9 +12,9 @@ use super::gpu::Gpu;
 use super::lock;
 use super::timing::Timer;
 use super::wait::Timeline;
-use crate::command::{Command, Step};
-use crate::error::{GpuError, Result};
-use crate::info::DeviceKind;
+use crate::api::error::{GpuError, Result};
+use crate::api::info::DeviceKind;
+use crate::core::command::{Command, Step};
 
 /// Steps of one submission, the first one at least: encoding so many takes the host about as long
 /// as a submission costs it ten times over.

@@ -15,8 +15,8 @@ use crate::backend::tests::{
     DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
     order as bodies, run, span,
 };
-use crate::command::{Command, Span, Stages, Step};
-use crate::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
+use crate::core::command::{Command, Span, Stages, Step};
+use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
 
 /// The first device; `None`, said aloud, where there is no Vulkan and none is required.
 fn driver() -> Option<VulkanDriver> {

@@ -7,7 +7,7 @@ use ash::vk;
 
 use super::adapter::Timestamps;
 use super::gpu::Gpu;
-use crate::error::Result;
+use crate::api::error::Result;
 
 /// Two timestamps for each dispatch of a submission.
 pub(super) struct Timer {

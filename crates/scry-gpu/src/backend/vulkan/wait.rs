@@ -7,9 +7,9 @@ use std::time::Duration;
 use ash::vk;
 
 use super::gpu::Gpu;
+use crate::api::error::Result;
+use crate::api::info::DeviceKind;
 use crate::backend::poll::Wait;
-use crate::error::Result;
-use crate::info::DeviceKind;
 
 /// Longest sleep in the driver at a time, so that a device that is given up is noticed.
 const SLICE: Duration = Duration::from_millis(100);

@@ -8,7 +8,7 @@
 use ash::vk::DriverId;
 use scry_ir::SpirvWorkarounds;
 
-use crate::info::Workaround;
+use crate::api::info::Workaround;
 
 /// NVIDIA's own driver.
 const NVIDIA: DriverId = DriverId::NVIDIA_PROPRIETARY;
@@ -164,7 +164,7 @@ const ROWS: [Row; 10] = [
         name: "pin-libraries",
         reason: "the driver's threads outlive its libraries, and crash once these are unloaded",
         test: (
-            "crates/scry-gpu/src/backend/vulkan/resident.rs",
+            "crates/scry-gpu/src/lifecycle/pinned_libraries.rs",
             "what_is_held_stays_loaded_when_its_owner_lets_go",
         ),
     },

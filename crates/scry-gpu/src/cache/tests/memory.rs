@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::Random;
+use crate::api::native::Language;
 use crate::cache::{KeyRef, MemoryCache};
-use crate::native::Language;
 
 fn key(source: &str) -> KeyRef<'_> {
     KeyRef { source, entry: None, overrides: &[], checked: true, native: None }

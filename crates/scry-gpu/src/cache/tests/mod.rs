@@ -1,14 +1,14 @@
 //! What a cache must survive: corruption, kills, crowds, strangers.
 
+mod concurrency;
 mod corruption;
-mod crowd;
 mod debug_log;
 mod identity;
+mod location;
 mod memory;
-mod place;
 mod size;
 #[cfg(unix)]
-mod strangers;
+mod untrusted;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -17,9 +17,9 @@ use scry_ir::Features;
 use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, Part, ValueBits, Variant, format};
-use crate::driver::GridSource;
-use crate::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
-use crate::native::{Language, NativeInterface, NativeSpec};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
+use crate::api::native::{Language, NativeInterface, NativeSpec};
+use crate::core::driver::GridSource;
 
 fn device() -> DeviceInfo {
     DeviceInfo {
@@ -197,14 +197,14 @@ fn child_process() {
     };
     let folder = PathBuf::from(std::env::var_os(CHILD_FOLDER).unwrap());
     match task.to_str().unwrap() {
-        "write for ever" => crowd::write_for_ever(&folder),
-        "read and write" => crowd::read_and_write(&folder),
+        "write for ever" => concurrency::write_for_ever(&folder),
+        "read and write" => concurrency::read_and_write(&folder),
         "debug log" => debug_log::load_and_store(&folder),
-        "list" => place::list_and_print(),
+        "list" => location::list_and_print(),
         #[cfg(unix)]
-        "log" => strangers::use_and_log(&folder),
+        "log" => untrusted::use_and_log(&folder),
         #[cfg(unix)]
-        "no descriptors" => strangers::use_without_descriptors(&folder),
+        "no descriptors" => untrusted::use_without_descriptors(&folder),
         other => panic!("no task {other}"),
     }
 }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
 use super::*;
-use crate::cache::{Kind, folder, shelf};
+use crate::cache::{Kind, entries, location};
 
 fn set_age(path: &Path, age: Duration) {
     let file = File::options().append(true).open(path).unwrap();
@@ -25,7 +25,7 @@ fn the_entries_not_used_for_longest_make_room() {
         cache.store(&numbered(index), PLAIN, &payload);
         let age = Duration::from_secs(1000 - index);
         set_age(&path_of(&cache, &numbered(index), PLAIN), age);
-        let files = shelf::list(&folder::root_in(folder.path()));
+        let files = entries::list(&location::root_in(folder.path()));
         let sum: u64 = files.iter().map(|file| file.bytes).sum();
         assert!(sum <= limit + limit / 4, "{sum} bytes are kept");
     }
@@ -46,7 +46,7 @@ fn an_entry_in_use_is_not_the_first_to_go() {
     }
     cache.load(&numbered(0), PLAIN).unwrap();
     // Room for two, by the least that an entry counts, then down to one and a half.
-    shelf::sweep(&folder::root_in(folder.path()), 2 * (16 << 10));
+    entries::sweep(&location::root_in(folder.path()), 2 * (16 << 10));
     assert!(cache.load(&numbered(0), PLAIN).is_some());
     assert_eq!(cache.load(&numbered(1), PLAIN), None);
 }
@@ -78,14 +78,14 @@ fn fault_44_times_in_the_future_do_no_harm() {
     let file = File::options().append(true).open(&path).unwrap();
     file.set_modified(SystemTime::now() + Duration::from_secs(1 << 30)).unwrap();
     assert!(cache.load(&numbered(0), PLAIN).is_some());
-    shelf::sweep(&folder::root_in(folder.path()), 1 << 20);
+    entries::sweep(&location::root_in(folder.path()), 1 << 20);
     assert!(path.exists());
 }
 
 #[test]
 fn the_listing_names_entries_and_clearing_removes_only_them() {
     let folder = temporary_folder();
-    let root = folder::root_in(folder.path());
+    let root = location::root_in(folder.path());
     assert_eq!(crate::cache::clear(&root).unwrap(), 0, "there is nothing yet");
     let cache = open(folder.path());
     let mut unnamed = numbered(1);
@@ -102,14 +102,14 @@ fn the_listing_names_entries_and_clearing_removes_only_them() {
     for path in &others {
         fs::write(path, "mine").unwrap();
     }
-    let listed = shelf::list(&root);
+    let listed = entries::list(&root);
     assert!(listed.iter().all(|file| file.kind == Kind::Entry));
     let mut entry_points: Vec<_> = listed.iter().map(|file| file.entry_point()).collect();
     entry_points.sort();
     assert_eq!(entry_points, [None, Some("main".to_owned())]);
     assert_eq!(crate::cache::clear(&root).unwrap(), 2);
     assert!(others.iter().all(|path| path.exists()));
-    assert!(shelf::list(&root).is_empty());
+    assert!(entries::list(&root).is_empty());
     for path in &others {
         fs::remove_file(path).unwrap();
     }

@@ -3,7 +3,7 @@
 
 use scry_ir::Scalar;
 
-use crate::native::{NativeBinding, NativeInterface};
+use crate::api::native::{NativeBinding, NativeInterface};
 
 pub use super::elementwise::{SCALE, binary};
 

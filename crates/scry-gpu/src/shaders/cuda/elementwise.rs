@@ -5,7 +5,7 @@
 
 use scry_ir::Scalar;
 
-use crate::native::{NativeBinding, NativeInterface};
+use crate::api::native::{NativeBinding, NativeInterface};
 
 /// The interface of the unary kernels, for one with so many parameters, each an `f32`: bindings `x`
 /// and `y` (written).

@@ -4,7 +4,7 @@
 
 use scry_ir::Scalar;
 
-use crate::native::{NativeBinding, NativeInterface};
+use crate::api::native::{NativeBinding, NativeInterface};
 
 /// The interface of all three: bindings `a`, `b` and `c` (written); parameters, three `u32`: m, n,
 /// k.

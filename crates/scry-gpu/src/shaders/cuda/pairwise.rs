@@ -2,7 +2,7 @@
 
 use scry_ir::Scalar;
 
-use crate::native::{NativeBinding, NativeInterface};
+use crate::api::native::{NativeBinding, NativeInterface};
 
 /// The interface: bindings `queries`, `points` and `distances` (written); parameters, three `u32`:
 /// n_q, n_t, d.

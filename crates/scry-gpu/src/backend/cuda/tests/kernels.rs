@@ -10,7 +10,7 @@ use crate::backend::cuda::compile::{self, Kernel};
 use crate::backend::cuda::translation::Translation;
 use crate::backend::tests::{DOUBLE, bytes};
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind, Part, Variant};
-use crate::driver::CompileJob;
+use crate::core::driver::CompileJob;
 use crate::shaders;
 
 fn key(source: &str) -> KernelKey {

@@ -5,9 +5,9 @@ use std::time::Instant;
 use scry_ir::Program;
 
 use super::*;
+use crate::api::error::{GpuError, Result};
 use crate::cache::KernelKey;
-use crate::driver::{CompileJob, KernelId, MemoryKind};
-use crate::error::{GpuError, Result};
+use crate::core::driver::{CompileJob, KernelId, MemoryKind};
 
 /// A kernel that, unchecked, writes 16 GB behind its buffer.
 const STRAY: &str = "

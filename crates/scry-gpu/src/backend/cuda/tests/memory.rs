@@ -1,9 +1,9 @@
 //! Allocations: what is asked of them, and what becomes of them.
 
 use super::*;
+use crate::api::error::GpuError;
 use crate::backend::cuda::memory::Heap;
-use crate::driver::MemoryKind;
-use crate::error::GpuError;
+use crate::core::driver::MemoryKind;
 
 #[test]
 fn an_odd_copy_moves_exactly_its_bytes() {

@@ -1,7 +1,7 @@
 //! Kernels: bindings of every kind, immediates, folded grids, the features reported.
 
 use super::*;
-use crate::error::GpuError;
+use crate::api::error::GpuError;
 use scry_ir::{Features, FoldParams};
 
 #[test]

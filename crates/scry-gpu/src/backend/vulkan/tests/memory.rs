@@ -1,7 +1,7 @@
 //! Allocations, writes, reads, fills, copies.
 
 use super::*;
-use crate::error::GpuError;
+use crate::api::error::GpuError;
 
 #[test]
 fn bytes_survive_the_way_there_and_back() {

@@ -1,0 +1,453 @@
+//! Several steps, one submission.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::api::binding::Binding;
+use crate::api::bound_kernel::BoundKernel;
+use crate::api::element::{self, Element};
+use crate::api::elements::Elements;
+use crate::api::error::Result;
+use crate::api::kernel::Kernel;
+use crate::api::launch::{Invocations, Launch};
+use crate::api::ticket::{Download, HostCopy, Latest, Recording, Ticket};
+use crate::api::untyped_buffer;
+use crate::core::command::{Command, Span};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::driver::MemoryKind;
+use crate::core::encode;
+
+/// Steps that are submitted together, in one call to the driver.
+///
+/// The steps behave as if they ran one after the other; those that touch different bytes may
+/// overlap. No barriers are needed. A step that fails to be added leaves the batch as it was.
+///
+/// The methods that add a step return the batch, and those that submit it leave it empty: calls
+/// can be chained, and a batch that was submitted can be filled again.
+#[must_use = "a batch does nothing until it is submitted"]
+pub struct Batch {
+    context: Arc<Context>,
+    list: CommandList,
+    latest: Latest,
+}
+
+impl Batch {
+    pub(crate) fn new(context: &Arc<Context>) -> Self {
+        let list = CommandList::default();
+        Self { context: context.clone(), list, latest: Latest::default() }
+    }
+
+    /// Adds a launch of a kernel.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// gpu.batch().run(&add, &[&x], 3)?.run(&add, &[&x], 3)?.submit()?;
+    /// assert_eq!(x.download()?, [2; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<&mut Self> {
+        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+    }
+
+    /// Adds a launch of a kernel that declares `var<immediate>`, with its value.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2])?;
+    /// let mut batch = gpu.batch();
+    /// for factor in [2u32, 5] {
+    ///     batch.run_with_immediates(&scale, &[&x], 2, &factor)?;
+    /// }
+    /// batch.submit()?;
+    /// assert_eq!(x.download()?, [10, 20]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run_with_immediates<P: Element>(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+        params: &P,
+    ) -> Result<&mut Self> {
+        let launch = Launch::invocations(invocations).immediates(params);
+        self.run_configured(kernel, bindings, launch)
+    }
+
+    /// Adds a launch with everything spelled out.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(64)?;
+    /// gpu.batch().run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?.submit()?;
+    /// assert_eq!(x.download()?, [1; 64]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run_configured(
+        &mut self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: Launch,
+    ) -> Result<&mut Self> {
+        self.add(|context, list| {
+            encode::dispatch(context, list, "Batch::run", kernel, bindings, &launch)
+        })
+    }
+
+    /// Adds a launch of a kernel whose arguments are set by name.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let scale = device.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(4) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] *= factor;
+    ///      }",
+    /// )?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// let bound = scale.bind().set("x", &x).set("factor", 3u32);
+    /// device.batch().run_bound(&bound, 4)?.run_bound(&bound, 4)?.submit()?;
+    /// assert_eq!(x.download()?, [9, 18, 27, 36]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`BoundKernel::run`].
+    pub fn run_bound(
+        &mut self,
+        bound: &BoundKernel<'_>,
+        launch: impl Into<Launch>,
+    ) -> Result<&mut Self> {
+        bound.with_arguments(launch.into(), |bindings, launch| {
+            self.add(|context, list| {
+                encode::dispatch(
+                    context,
+                    list,
+                    "Batch::run_bound",
+                    bound.kernel(),
+                    bindings,
+                    launch,
+                )
+            })
+        })
+    }
+
+    /// Adds a copy from one buffer, or slice of one, to another of the same length: both typed, or
+    /// both untyped.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1u32, 2, 3, 4])?, device.alloc::<u32>(2)?);
+    /// device.batch().copy(a.slice(2..)?, &b)?.fill(a.slice(..2)?, 7)?.submit()?;
+    /// assert_eq!(a.download()?, [7, 7, 3, 4]);
+    /// assert_eq!(b.download()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Slice::copy_to`](crate::Slice::copy_to); [`GpuError::Range`](crate::GpuError::Range) if
+    /// the elements of two untyped buffers are of different types.
+    pub fn copy<S: Elements, D: Elements<Kind = S::Kind>>(
+        &mut self,
+        src: S,
+        dst: D,
+    ) -> Result<&mut Self> {
+        const NAME: &str = "Batch::copy";
+        let (from, to) = (src.bytes(), dst.bytes());
+        untyped_buffer::same_elements(
+            NAME,
+            (from.label, &src.element()),
+            (to.label, &dst.element()),
+        )?;
+        self.add(|context, list| encode::copy(context, list, NAME, from, to))
+    }
+
+    /// Adds a fill of a buffer, or a slice of one, with one value; of an untyped buffer, of each of
+    /// its bytes.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = Device::open("cpu")?;
+    /// let x = device.alloc::<f32>(2)?;
+    /// let sums = device.upload(&[1u16, 2])?.untyped();
+    /// device.batch().fill(&x, 0.5)?.fill(&sums, 0)?.submit()?;
+    /// assert_eq!(x.download()?, [0.5, 0.5]);
+    /// assert_eq!(sums.download_bytes()?, [0; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// gpu.batch().fill(&x, 1)?.fill(x.slice(1..)?, 2)?.submit()?;
+    /// assert_eq!(x.download()?, [1, 2, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::fill`](crate::Buffer::fill).
+    pub fn fill<D: Elements>(&mut self, dst: D, value: D::Item) -> Result<&mut Self> {
+        let view = dst.bytes();
+        let pattern = element::bytes_of(std::slice::from_ref(&value));
+        self.add(|context, list| {
+            let role = || "the destination".to_owned();
+            encode::same_device(context, (view.context, view.label), "Batch::fill", role)?;
+            encode::fill(context, list, view, pattern)
+        })
+    }
+
+    /// Adds a write of all elements of a buffer, or of a slice of one; `data` is captured now. Of
+    /// an untyped buffer these are its bytes.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let x = device.alloc::<f32>(4)?;
+    /// device.batch().write(&x, &[1.0; 4])?.write(x.slice(1..3)?, &[2.0, 3.0])?.submit()?;
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`](crate::GpuError::Range) if `data` has another length,
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice).
+    pub fn write<D: Elements>(&mut self, dst: D, data: &[D::Item]) -> Result<&mut Self> {
+        const NAME: &str = "Batch::write";
+        dst.check_len(NAME, data.len())?;
+        self.add(|context, list| {
+            let (view, role) = (dst.bytes(), || "the destination".to_owned());
+            encode::same_device(context, (view.context, view.label), NAME, role)?;
+            match view.bytes() {
+                Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
+                None => Ok(()),
+            }
+        })
+    }
+
+    /// Adds a read of all elements of a buffer, or of a slice of one, as they are at this place in
+    /// the batch. Of an untyped buffer these are its bytes.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let x = device.upload(&[1u32, 2, 3, 4])?;
+    /// let mut batch = device.batch();
+    /// let before = batch.download(x.slice(2..)?)?;
+    /// batch.fill(&x, 0)?.submit()?;
+    /// assert_eq!(before.get()?, [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
+    pub fn download<S: Elements>(&mut self, src: S) -> Result<Download<S::Item>> {
+        let (view, role) = (src.bytes(), || "the source".to_owned());
+        let owner = (view.context, view.label);
+        encode::same_device(&self.context, owner, "Batch::download", role)?;
+        let copy = match view.bytes() {
+            None => None,
+            Some((source, span)) => {
+                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back")?;
+                let dst = Span { size: span.size, ..memory.whole() };
+                self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
+                self.list.read_by_host = true;
+                Some(HostCopy { memory, source: span.memory })
+            }
+        };
+        let latest = self.latest.clone();
+        let len = view.size as usize / size_of::<S::Item>();
+        Ok(Download::new(&self.context, copy, len, latest))
+    }
+
+    /// Submits the batch and waits until it is done. Leaves the batch empty, also on failure, so
+    /// that it can be filled again.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1.0f32, 2.0])?, device.alloc::<f32>(2)?);
+    /// device.batch().copy(&a, &b)?.fill(&a, 0.0)?.submit()?;
+    /// assert_eq!(a.download()?, [0.0, 0.0]);
+    /// assert_eq!(b.download()?, [1.0, 2.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn submit(&mut self) -> Result<()> {
+        self.submit_async()?.wait()
+    }
+
+    /// Submits the batch; does not wait. Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let a = device.alloc::<u32>(3)?;
+    /// let mut batch = device.batch();
+    /// let first = batch.fill(&a, 1)?.submit_async()?;
+    /// let second = batch.fill(&a, 2)?.submit_async()?; // the same batch, filled again
+    /// first.wait()?;
+    /// second.wait()?;
+    /// assert_eq!(a.download()?, [2, 2, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing has run then.
+    pub fn submit_async(&mut self) -> Result<Ticket> {
+        let (list, latest) = self.take();
+        let point = latest.submit(|| self.context.submit_list(list, false))?;
+        Ok(Ticket::new(&self.context, point))
+    }
+
+    /// Submits the batch, waits, and returns the time that each launch took on the device, in
+    /// order; launches without invocations do not count. Empty if the device has no timestamps.
+    /// Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let kernel = device.compile("@compute @workgroup_size(64) fn nothing() {}")?;
+    /// let times = device.batch().run(&kernel, &[], 64)?.run(&kernel, &[], 64)?.submit_timed()?;
+    /// assert_eq!(times.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Ticket::wait`].
+    pub fn submit_timed(&mut self) -> Result<Vec<Duration>> {
+        let (list, latest) = self.take();
+        // The core adds launches of its own, for copies and for indirect launches.
+        let asked_for = |command: &Command| match command {
+            Command::Dispatch(dispatch) => Some(dispatch.is_launch()),
+            _ => None,
+        };
+        let asked_for: Vec<bool> = list.commands.iter().filter_map(asked_for).collect();
+        let Some(point) = latest.submit(|| self.context.submit_list(list, true))? else {
+            return Ok(Vec::new());
+        };
+        self.context.wait(point)?;
+        let times = self.context.note_loss(self.context.driver.timings(point))?;
+        let launches = times.into_iter().zip(asked_for).filter(|(_, asked_for)| *asked_for);
+        Ok(launches.map(|(time, _)| time).collect())
+    }
+
+    /// Prepares the batch for repeated execution. Data given to [`Batch::write`] is written anew
+    /// with each replay. Leaves the batch empty, also on failure.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let add = device.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          x[id.x] += 1u;
+    ///      }",
+    /// )?;
+    /// let x = device.alloc::<u32>(4)?;
+    /// let recording = device.batch().run(&add, &[&x], 4)?.record()?;
+    /// recording.replay()?.wait()?;
+    /// recording.replay()?.wait()?;
+    /// assert_eq!(x.download()?, [2; 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost),
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory).
+    pub fn record(&mut self) -> Result<Recording> {
+        let (list, latest) = self.take();
+        let recorded = match list.commands.is_empty() {
+            true => None,
+            false => Some(self.context.record(list)?),
+        };
+        Ok(Recording::new(&self.context, recorded, latest))
+    }
+
+    /// What the batch holds; it is empty afterwards. Downloads keep to the submission that they
+    /// were added for.
+    fn take(&mut self) -> (CommandList, Latest) {
+        (std::mem::take(&mut self.list), std::mem::take(&mut self.latest))
+    }
+
+    /// Adds to the list; on failure the list is as it was.
+    pub(crate) fn add(
+        &mut self,
+        encode: impl FnOnce(&Arc<Context>, &mut CommandList) -> Result<()>,
+    ) -> Result<&mut Self> {
+        let lengths = self.list.lengths();
+        if let Err(error) = encode(&self.context, &mut self.list) {
+            self.list.truncate(lengths);
+            return Err(error);
+        }
+        Ok(self)
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("device", &self.context.info.name)
+            .field("steps", &self.list.commands.len())
+            .finish()
+    }
+}

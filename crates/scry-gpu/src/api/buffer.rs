@@ -1,0 +1,428 @@
+//! Typed device memory.
+
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::sync::Arc;
+
+use crate::Device;
+use crate::api::binding::{Binding, Sealed, View};
+use crate::api::dtype::ElementType;
+use crate::api::element::{self, Element};
+use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::slice::Slice;
+use crate::api::untyped_buffer::UntypedBuffer;
+use crate::core::context::Context;
+use crate::core::device_bytes::{DeviceBytes, resolve};
+use crate::core::encode;
+
+/// `len` elements of type `T` in the memory of one device.
+///
+/// Reading and writing methods work on the whole; [`Buffer::slice`] gives the same methods on a
+/// part. Dropping a buffer is always safe: work in flight keeps what it uses.
+///
+/// A buffer is a handle: [`Clone`] is cheap and copies no elements, as with `Arc`. All clones name
+/// the same memory, so do [`Buffer::owned_slice`] and [`Buffer::view_as`], and the memory is freed
+/// with the last of them. [`Buffer::duplicate`] copies the elements.
+///
+/// ```
+/// use scry_gpu::Device;
+///
+/// let gpu = Device::open("cpu")?;
+/// let buffer = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+/// let shared = buffer.clone();
+/// let copy = buffer.duplicate()?;
+/// buffer.write_at(1, &[9.0])?;
+/// assert_eq!(shared.download()?, [1.0, 9.0, 3.0]);
+/// assert_eq!(copy.download()?, [1.0, 2.0, 3.0]);
+/// # Ok::<(), scry_gpu::GpuError>(())
+/// ```
+pub struct Buffer<T> {
+    pub(crate) bytes: DeviceBytes,
+    element: PhantomData<T>,
+}
+
+impl<T> Clone for Buffer<T> {
+    /// Returns another handle to the same memory; no element is copied.
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes.clone(), element: PhantomData }
+    }
+}
+
+impl<T: Element> Buffer<T> {
+    /// Uploads a slice to a new buffer; the same as [`Device::upload`].
+    ///
+    /// ```
+    /// use scry_gpu::{Buffer, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = Buffer::upload(&gpu, &[1u32, 2, 3])?;
+    /// assert_eq!(x.len(), 3);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Device::upload`].
+    pub fn upload(device: &Device, data: &[T]) -> Result<Self> {
+        device.upload(data)
+    }
+
+    /// Uploads `len` elements, each computed from its index.
+    ///
+    /// ```
+    /// use scry_gpu::{Buffer, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let squares = Buffer::from_fn(&gpu, 4, |i| (i * i) as u32)?;
+    /// assert_eq!(squares.download()?, [0, 1, 4, 9]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// See [`Device::upload`].
+    pub fn from_fn(device: &Device, len: usize, value: impl FnMut(usize) -> T) -> Result<Self> {
+        device.upload(&(0..len).map(value).collect::<Vec<T>>())
+    }
+
+    pub(crate) fn allocate(context: &Arc<Context>, len: usize, label: &str) -> Result<Self> {
+        let bytes = DeviceBytes::allocate(context, len, &ElementType::of::<T>(), label)?;
+        Ok(Self::over(bytes))
+    }
+
+    pub(crate) fn uploaded(context: &Arc<Context>, data: &[T]) -> Result<Self> {
+        let (element, bytes) = (ElementType::of::<T>(), element::bytes_of(data));
+        Ok(Self::over(DeviceBytes::upload(context, data.len(), &element, bytes)?))
+    }
+
+    /// Bytes that are known to be elements.
+    pub(crate) fn over(bytes: DeviceBytes) -> Self {
+        Self { bytes, element: PhantomData }
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.bytes.size as usize / size_of::<T>()
+    }
+
+    /// True if there are no elements.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.size == 0
+    }
+
+    /// Size in bytes.
+    #[must_use]
+    pub fn byte_size(&self) -> u64 {
+        self.bytes.size
+    }
+
+    /// The name that errors and tools show.
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.bytes.label
+    }
+
+    /// Gives the buffer a name for errors; clones made before keep theirs.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(4)?.with_label("weights");
+    /// let error = x.slice(3..9).unwrap_err();
+    /// assert!(error.to_string().contains("elements 3..9 of buffer `weights`, which has 4"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn with_label(mut self, label: impl Into<String>) -> Self {
+        self.bytes.label = label.into().into();
+        self
+    }
+
+    /// Returns the device whose memory it is.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let a = gpu.upload(&[1u32, 2])?;
+    /// let b = a.device().alloc::<u32>(a.len())?; // on the same device
+    /// a.copy_to(&b)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        Device { context: self.bytes.context.clone() }
+    }
+
+    /// Replaces all elements. Returns once `data` is captured; later work sees it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(3)?;
+    /// x.write(&[1, 2, 3])?;
+    /// assert_eq!(x.download()?, [1, 2, 3]);
+    /// assert!(x.write(&[1]).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `data` has another length than the buffer.
+    pub fn write(&self, data: &[T]) -> Result<()> {
+        Slice::from(self).write_for("Buffer::write", data)
+    }
+
+    /// Replaces the elements from `offset` on.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<u32>(4)?;
+    /// x.write_at(1, &[5, 6])?;
+    /// assert_eq!(x.download()?, [0, 5, 6, 0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `data` reaches beyond the end.
+    pub fn write_at(&self, offset: usize, data: &[T]) -> Result<()> {
+        let range = offset..offset.saturating_add(data.len());
+        self.slice_for("Buffer::write_at", range)?.write(data)
+    }
+
+    /// Reads all elements, after all work submitted so far that writes them.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.5f32, 2.5])?;
+    /// x.fill(3.0)?;
+    /// assert_eq!(x.download()?, [3.0, 3.0]); // waits for the fill
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
+    /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
+    pub fn download(&self) -> Result<Vec<T>> {
+        Slice::from(self).download()
+    }
+
+    /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] where
+    /// the slice's pages have been touched before.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// let mut out = [0; 3];
+    /// x.download_into(&mut out)?;
+    /// assert_eq!(out, [1, 2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another length.
+    pub fn download_into(&self, out: &mut [T]) -> Result<()> {
+        Slice::from(self).download_into_for("Buffer::download_into", out)
+    }
+
+    /// Reads one element, after all work submitted so far that writes it. Each call waits for the
+    /// device: read several at once with [`Buffer::download`] or [`Slice::download`].
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let sums = gpu.upload(&[10u64, 20, 30])?;
+    /// assert_eq!(sums.get(2)?, 30);
+    /// assert!(sums.get(3).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::download`]; [`GpuError::Range`] if there is no element of that index.
+    pub fn get(&self, index: usize) -> Result<T> {
+        if index >= self.len() {
+            let (name, len) = (encode::quoted(self.label()), self.len());
+            return Err(GpuError::Range(RangeError {
+                operation: "Buffer::get",
+                problem: format!("element {index} of {name}, which has {len}"),
+                help: match len {
+                    0 => "read a buffer that has elements".to_owned(),
+                    len => format!("give an index from 0 to {}", len - 1),
+                },
+            }));
+        }
+        let mut element = element::zeroed(1);
+        Slice::new(self, index, 1).download_into(&mut element)?;
+        Ok(element[0])
+    }
+
+    /// Sets every element to `value`.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<[f32; 2]>(3)?;
+    /// x.fill([1.0, 2.0])?;
+    /// assert_eq!(x.download()?, [[1.0, 2.0]; 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] and other failures of the device.
+    pub fn fill(&self, value: T) -> Result<()> {
+        Slice::from(self).fill(value)
+    }
+
+    /// Copies all elements to another buffer, or a slice of one, of the same length and device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (a, b) = (gpu.upload(&[1u32, 2])?, gpu.alloc::<u32>(4)?);
+    /// a.copy_to(b.slice(2..)?)?;
+    /// assert_eq!(b.download()?, [0, 0, 1, 2]);
+    /// assert!(a.copy_to(&b).is_err()); // another length
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
+    pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
+        encode::copy_now(&self.bytes.context, "Buffer::copy_to", self.view(), dst.into().view())
+    }
+
+    /// Copies all elements to a new buffer, on the device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let weights = gpu.upload(&[0.5f32; 8])?;
+    /// let backup = weights.duplicate()?;
+    /// weights.fill(0.0)?;
+    /// assert_eq!(backup.download()?, [0.5; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] and other failures of the device.
+    pub fn duplicate(&self) -> Result<Self> {
+        Ok(Self::over(self.bytes.duplicate("Buffer::duplicate", &ElementType::of::<T>())?))
+    }
+
+    /// A part of the buffer, as a binding or for reading and writing.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1u32, 2, 3, 4])?;
+    /// assert_eq!(x.slice(1..3)?.download()?, [2, 3]);
+    /// assert_eq!(x.slice(..)?.len(), 4);
+    /// assert!(x.slice(2..5).is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Slice<'_, T>> {
+        self.slice_for("Buffer::slice", range)
+    }
+
+    /// A part of the buffer as a buffer of its own, which shares the memory and keeps it alive:
+    /// what [`Buffer::slice`] borrows, for structures and other threads. Bound to a kernel, it has
+    /// to begin where a [`Slice`] has to.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let all = gpu.upload(&[0u32, 1, 2, 3])?;
+    /// let tail = all.owned_slice(2..)?;
+    /// drop(all);
+    /// assert_eq!(tail.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::slice`].
+    pub fn owned_slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        Ok(self.slice_for("Buffer::owned_slice", range)?.to_owned_slice())
+    }
+
+    /// The same bytes as elements of another type: a buffer that shares the memory.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let floats = gpu.upload(&[1.0f32, -2.0])?;
+    /// let bits = floats.view_as::<u32>()?;
+    /// assert_eq!(bits.download()?, [0x3f80_0000, 0xc000_0000]);
+    /// bits.write_at(0, &[0])?;
+    /// assert_eq!(floats.get(0)?, 0.0);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
+    /// a multiple of their alignment, as those of an [`Buffer::owned_slice`] may.
+    pub fn view_as<U: Element>(&self) -> Result<Buffer<U>> {
+        let whole = (0, self.bytes.size);
+        self.bytes.check_view("Buffer::view_as", whole, &ElementType::of::<U>())?;
+        Ok(Buffer::over(self.bytes.clone()))
+    }
+
+    /// The same elements with their type as a value: a buffer that shares the memory.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let untyped = gpu.upload(&[1.0f32, 2.0])?.untyped();
+    /// assert_eq!((untyped.dtype(), untyped.len()), (Some(DType::F32), 2));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn untyped(&self) -> UntypedBuffer {
+        UntypedBuffer::over(self.bytes.clone(), ElementType::of::<T>())
+    }
+
+    fn slice_for(
+        &self,
+        operation: &'static str,
+        range: impl RangeBounds<usize>,
+    ) -> Result<Slice<'_, T>> {
+        let (start, end) = resolve(operation, range, self.len(), self.label())?;
+        Ok(Slice::new(self, start, end - start))
+    }
+}
+
+impl<T: Element> Sealed for Buffer<T> {
+    fn view(&self) -> View<'_> {
+        self.bytes.whole(&ElementType::of::<T>())
+    }
+}
+
+impl<T: Element> Binding for Buffer<T> {}
+
+impl<T: Element> std::fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer")
+            .field("label", &self.label())
+            .field("len", &self.len())
+            .field("element", &std::any::type_name::<T>())
+            .field("device", &self.bytes.context.info.name)
+            .finish()
+    }
+}

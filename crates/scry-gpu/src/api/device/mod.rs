@@ -1,0 +1,536 @@
+//! A device: where everything begins.
+
+mod waiting;
+
+use std::sync::{Arc, Once};
+use std::time::Instant;
+
+use scry_ir::Features;
+
+use crate::api::batch::Batch;
+use crate::api::binding::{Binding, Sealed as _};
+use crate::api::buffer::Buffer;
+use crate::api::device_selection::{self, Found};
+use crate::api::element::Element;
+use crate::api::error::{Attempt, Result};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
+use crate::api::kernel::{CompileOptions, Kernel};
+use crate::api::launch::{Invocations, Launch};
+use crate::api::slice::Slice;
+use crate::backend;
+use crate::cache::{DeviceIdentity, DiskCache};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::driver::Driver;
+use crate::core::encode;
+use crate::core::logging;
+
+/// A device that computes: a GPU, or software that stands in for one.
+///
+/// Cheap to clone; clones are the same device. May be used from any number of threads at once.
+#[derive(Clone)]
+pub struct Device {
+    pub(crate) context: Arc<Context>,
+}
+
+impl Device {
+    /// Opens the fastest kind of device that works, or the one that the environment variable
+    /// `SCRY_DEVICE` selects (see [`Device::open`]). Without a GPU that is the processor, which is
+    /// always there unless the feature `cpu` is off; a warning in the log says so once.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::auto()?;
+    /// println!("computing on {}", gpu.info());
+    /// assert_eq!(gpu.upload(&[1u32, 2])?.download()?, [1, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which tells for each backend what was
+    /// tried, why it has no device, and what would change that, or that `SCRY_DEVICE` matches none.
+    pub fn auto() -> Result<Self> {
+        let selector = std::env::var_os(device_selection::VARIABLE).unwrap_or_default();
+        let selector = selector.to_string_lossy();
+        if !selector.trim().is_empty() {
+            return Self::open(&selector).map_err(device_selection::from_variable);
+        }
+        let device = Self::opened_by(|| Found::everywhere().open_first(None))?;
+        if device.info().kind == DeviceKind::Software {
+            static SAID: Once = Once::new();
+            SAID.call_once(|| log::warn!("no GPU was found: kernels run on {}", device.name()));
+        }
+        Ok(device)
+    }
+
+    /// Opens the best device of one backend.
+    ///
+    /// ```
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// let cpu = Device::with_backend(BackendKind::Cpu)?;
+    /// assert_eq!(cpu.backend_kind(), BackendKind::Cpu);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice).
+    pub fn with_backend(kind: BackendKind) -> Result<Self> {
+        let found = || Found::of(&|wanted| wanted == kind);
+        Self::opened_by(|| found().open_first(Some(kind.name())))
+    }
+
+    /// Opens the device that a selector names: a backend (`vulkan`, `cpu`), a device of a backend
+    /// (`vulkan:1`), a position in [`Device::list`], a UUID, a PCI address (`0000:65:00.0`), or
+    /// part of a name. Of several the first in the list.
+    ///
+    /// If the selector names a backend, the others are not loaded: to open `cpu` costs less than a
+    /// millisecond.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?; // or "cuda", "vulkan:1", "4090", …
+    /// assert_eq!(gpu.backend_kind().name(), "cpu");
+    /// let error = Device::open("cpu:99").unwrap_err();
+    /// assert!(error.to_string().starts_with("no device matches `cpu:99`"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::NoDevice`](crate::GpuError::NoDevice), which lists the devices present.
+    pub fn open(selector: &str) -> Result<Self> {
+        Self::opened_by(|| device_selection::open(selector))
+    }
+
+    fn opened_by(open: impl FnOnce() -> Result<Box<dyn Driver>>) -> Result<Self> {
+        let start = Instant::now();
+        let device = open().map(Self::from_driver)?;
+        logging::opened(device.info(), start.elapsed());
+        Ok(device)
+    }
+
+    /// Every device present, in order of preference: [`Device::auto`] opens the first.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let devices = Device::list();
+    /// for info in &devices {
+    ///     println!("{info}");
+    /// }
+    /// // Each can be opened by its place.
+    /// let first = &devices[0];
+    /// let gpu = Device::open(&format!("{}:{}", first.backend, first.index))?;
+    /// assert_eq!(gpu.name(), first.name);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn list() -> Vec<DeviceInfo> {
+        let found = Found::everywhere();
+        found.adapters.iter().map(|adapter| adapter.info().clone()).collect()
+    }
+
+    /// For each backend of this build that has no device: why not, and what would change that.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let present = Device::list();
+    /// for absent in Device::absent_backends() {
+    ///     println!("{}: {}; {}", absent.backend(), absent.reason(), absent.help());
+    ///     assert!(present.iter().all(|info| info.backend != absent.backend()));
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn absent_backends() -> Vec<Attempt> {
+        Found::everywhere().attempts
+    }
+
+    /// The backends of this build.
+    ///
+    /// ```
+    /// use scry_gpu::{BackendKind, Device};
+    ///
+    /// assert!(Device::backends().contains(&BackendKind::Cpu));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn backends() -> Vec<BackendKind> {
+        backend::BACKENDS.iter().map(|backend| backend.kind).collect()
+    }
+
+    /// Whether there is any device.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// if Device::is_available() {
+    ///     assert!(Device::list().len() >= 1);
+    /// }
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn is_available() -> bool {
+        !Found::everywhere().adapters.is_empty()
+    }
+
+    pub(crate) fn from_driver(driver: Box<dyn Driver>) -> Self {
+        let driver: Arc<dyn Driver> = driver.into();
+        let disk =
+            DeviceIdentity::of(driver.info()).and_then(|identity| DiskCache::open(&identity));
+        Self { context: Context::new(driver, disk) }
+    }
+
+    /// What the device is and can do.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert!(gpu.info().limits.max_workgroup_invocations >= 256);
+    /// assert_eq!(gpu.info().name, gpu.name());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn info(&self) -> &DeviceInfo {
+        &self.context.info
+    }
+
+    /// The name that its driver gives it.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.context.info.name
+    }
+
+    /// Bytes of its memory.
+    #[must_use]
+    pub fn memory(&self) -> u64 {
+        self.context.info.memory
+    }
+
+    /// Invocations of a subgroup.
+    #[must_use]
+    pub fn subgroup_size(&self) -> u32 {
+        self.context.info.subgroup_size
+    }
+
+    /// The backend that drives it.
+    #[must_use]
+    pub fn backend_kind(&self) -> BackendKind {
+        self.context.info.backend
+    }
+
+    /// Copies a slice to a new buffer. Returns once `data` is captured.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+    /// assert_eq!((x.len(), x.byte_size()), (3, 12));
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        Buffer::uploaded(&self.context, data)
+    }
+
+    /// Makes a buffer of `len` elements, all bytes zero.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.alloc::<[f32; 4]>(2)?;
+    /// assert_eq!(x.download()?, [[0.0; 4]; 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::upload`].
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::allocate(&self.context, len, "")
+    }
+
+    /// Compiles the only entry point of a WGSL source.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// assert_eq!((add.entry_point(), add.workgroup_size()), ("add", [64, 1, 1]));
+    ///
+    /// let error = gpu.compile("@compute @workgroup_size(1) fn f() { x = 1; }").unwrap_err();
+    /// assert!(error.to_string().contains("wgsl:1:38"), "{error}");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Shader`](crate::GpuError::Shader) with the annotated source line;
+    /// [`GpuError::Unsupported`](crate::GpuError::Unsupported) and
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
+    pub fn compile(&self, wgsl: &str) -> Result<Kernel> {
+        self.compile_with(wgsl, &CompileOptions::default())
+    }
+
+    /// Compiles one entry point of a WGSL source.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(8) fn small() {}
+    ///               @compute @workgroup_size(64) fn large() {}";
+    /// assert_eq!(gpu.compile_named(source, "large")?.workgroup_size(), [64, 1, 1]);
+    /// assert!(gpu.compile(source).is_err()); // which one?
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub fn compile_named(&self, wgsl: &str, entry: &str) -> Result<Kernel> {
+        self.compile_with(wgsl, &CompileOptions::new().entry(entry))
+    }
+
+    /// Compiles a WGSL source with overrides.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "override SIZE: u32; @compute @workgroup_size(SIZE) fn main() {}";
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new().set("SIZE", 128))?;
+    /// assert_eq!(kernel.workgroup_size(), [128, 1, 1]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    pub fn compile_with(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
+        Kernel::compile(&self.context, wgsl, options, true)
+    }
+
+    /// Compiles a WGSL source without bounds checks and loop bounds.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///         x[id.x] += 1u;
+    ///     }";
+    /// // SAFETY: it has no loop, and is launched for the length of its buffer, a multiple of 4.
+    /// let add = unsafe { gpu.compile_unchecked(source, &CompileOptions::new())? };
+    /// let x = gpu.alloc::<u32>(8)?;
+    /// gpu.run(&add, &[&x], x.len())?;
+    /// assert_eq!(x.download()?, [1; 8]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`].
+    ///
+    /// # Safety
+    /// Whatever it is given, no invocation of the kernel may access a buffer, array, vector or
+    /// matrix out of its bounds, and each of its loops must end.
+    pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
+        Kernel::compile(&self.context, wgsl, options, false)
+    }
+
+    /// Compiles a WGSL source, or finds it compiled, and runs it.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let x = gpu.upload(&[1.0f32, 4.0, 9.0])?;
+    /// let source = "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///     @compute @workgroup_size(64) fn root(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&x) { x[id.x] = sqrt(x[id.x]); }
+    ///     }";
+    /// gpu.dispatch(source, &[&x], 3)?;
+    /// assert_eq!(x.download()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile`] and [`Device::run`].
+    pub fn dispatch(
+        &self,
+        wgsl: &str,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<()> {
+        self.run(&self.compile(wgsl)?, bindings, invocations)
+    }
+
+    /// Runs a kernel for at least as many invocations as asked for: on each axis the next multiple
+    /// of the workgroup size. Returns once the work is handed over; what reads its results waits.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// gpu.run(&add, &[&x], 3)?; // 64 invocations: one workgroup
+    /// assert_eq!(x.download()?, [2, 3, 4]);
+    ///
+    /// let error = gpu.run(&add, &[], 3).unwrap_err();
+    /// assert!(error.to_string().contains("`x` at @group(0) @binding(0): array<u32>, read_write"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) if the bindings do not fit the kernel,
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if there are too many invocations. Nothing
+    /// has run then.
+    pub fn run(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+    ) -> Result<()> {
+        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+    }
+
+    /// Runs a kernel that declares `var<immediate>`, with its value.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32, 2, 3])?;
+    /// gpu.run_with_immediates(&scale, &[&x], 3, &10u32)?;
+    /// assert_eq!(x.download()?, [10, 20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_with_immediates<P: Element>(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        invocations: impl Into<Invocations>,
+        params: &P,
+    ) -> Result<()> {
+        let launch = Launch::invocations(invocations).immediates(params);
+        self.run_configured(kernel, bindings, launch)
+    }
+
+    /// Runs a kernel with everything spelled out: invocations or workgroups, and immediates.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[1u32; 128])?;
+    /// gpu.run_configured(&scale, &[&x], Launch::workgroups([2, 1, 1]).immediates(&3u32))?;
+    /// assert_eq!(x.download()?, [3; 128]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`].
+    pub fn run_configured(
+        &self,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: Launch,
+    ) -> Result<()> {
+        let mut list = CommandList::default();
+        let operation = "Device::run";
+        encode::dispatch(&self.context, &mut list, operation, kernel, bindings, &launch)?;
+        self.context.submit_unless_empty(list)
+    }
+
+    /// Starts a batch: several steps, one submission.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let (a, b) = (gpu.alloc::<u32>(2)?, gpu.alloc::<u32>(2)?);
+    /// gpu.batch().fill(&a, 7)?.copy(&a, &b)?.submit()?;
+    /// assert_eq!(b.download()?, [7, 7]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    pub fn batch(&self) -> Batch {
+        Batch::new(&self.context)
+    }
+
+    /// Copies one buffer, or a slice of one, to another of the same length.
+    ///
+    /// ```
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = scry_gpu::Device::open("cpu")?;
+    /// let (a, b) = (device.upload(&[1u32, 2])?, device.alloc::<u32>(4)?);
+    /// device.copy_buffer(&a, b.slice(2..)?)?;
+    /// assert_eq!(b.download()?, [0, 0, 1, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::copy_to`].
+    pub fn copy_buffer<'s, 'd, T: Element>(
+        &self,
+        src: impl Into<Slice<'s, T>>,
+        dst: impl Into<Slice<'d, T>>,
+    ) -> Result<()> {
+        let (src, dst) = (src.into(), dst.into());
+        encode::copy_now(&self.context, "Device::copy_buffer", src.view(), dst.view())
+    }
+}
+
+impl std::fmt::Debug for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Device({})", self.info().title())
+    }
+}
+
+/// What to do about features that a device lacks: which devices present have them.
+pub(crate) fn who_has(features: Features) -> String {
+    let found = Found::everywhere();
+    let infos = found.adapters.iter().map(|adapter| adapter.info());
+    let able: Vec<String> =
+        infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
+    match able.as_slice() {
+        [] => "no device present has it; write the kernel without it".to_owned(),
+        able => format!("open a device that has it: {}", able.join(", ")),
+    }
+}

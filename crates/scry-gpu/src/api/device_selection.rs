@@ -1,0 +1,267 @@
+//! Finding devices and choosing one.
+
+use crate::api::error::{Attempt, GpuError, NoDevice, Result};
+use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
+use crate::backend::{Absence, BACKENDS, LEFT_OUT};
+use crate::core::driver::{Adapter, Driver};
+use crate::lifecycle::exit_guard::{self, ENDING};
+
+/// The environment variable that selects the device of [`Device::auto`](crate::Device::auto).
+pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
+
+/// Opens the device that a selector names. If it names a backend, no other one is asked, unless
+/// it has no such device: then the error lists those of the others.
+pub(crate) fn open(selector: &str) -> Result<Box<dyn Driver>> {
+    let Some(backend) = backend_of(selector) else {
+        return Found::everywhere().open_selected(selector);
+    };
+    let opened = Found::of(&|kind| kind == backend).open_selected(selector);
+    opened.map_err(|error| match error {
+        GpuError::NoDevice(mut error) => {
+            let others = Found::of(&|kind| kind != backend && kind != BackendKind::Null);
+            error.present.extend(others.titles());
+            GpuError::NoDevice(error)
+        }
+        other => other,
+    })
+}
+
+/// The error for a selector that is the value of [`VARIABLE`].
+pub(crate) fn from_variable(error: GpuError) -> GpuError {
+    match error {
+        GpuError::NoDevice(error) => {
+            GpuError::NoDevice(NoDevice { variable: Some(VARIABLE), ..error })
+        }
+        other => other,
+    }
+}
+
+/// The backend that a selector names, alone (`vulkan`) or with a device of it (`vulkan:1`).
+fn backend_of(selector: &str) -> Option<BackendKind> {
+    use BackendKind::{Cpu, Cuda, Null, Vulkan};
+    let selector = selector.trim().to_ascii_lowercase();
+    let names = |kind: &BackendKind| match selector.strip_prefix(kind.name()) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix(':').is_some_and(|nth| nth.parse::<usize>().is_ok()),
+        None => false,
+    };
+    [Vulkan, Cuda, Cpu, Null].into_iter().find(names)
+}
+
+/// Every device present, the one to prefer first, and what became of backends without any.
+pub(crate) struct Found {
+    pub adapters: Vec<Box<dyn Adapter>>,
+    pub attempts: Vec<Attempt>,
+}
+
+impl Found {
+    /// Asks every backend but the null one, which computes nothing and has to be asked for.
+    pub(crate) fn everywhere() -> Self {
+        Self::of(&|kind| kind != BackendKind::Null)
+    }
+
+    /// Asks some backends.
+    pub(crate) fn of(wanted: &dyn Fn(BackendKind) -> bool) -> Self {
+        let left_out = LEFT_OUT.iter().filter(|(kind, _)| wanted(*kind));
+        let attempts = left_out.map(|(kind, feature)| left_out_attempt(*kind, feature)).collect();
+        let mut found = Self { adapters: Vec::new(), attempts };
+        for backend in BACKENDS.iter().filter(|backend| wanted(backend.kind)) {
+            let found_devices = match exit_guard::call() {
+                Some(_call) => (backend.find)(),
+                None => Err(ended()),
+            };
+            match found_devices {
+                Ok(adapters) => found.adapters.extend(adapters),
+                Err(absence) => found.attempts.push(Attempt {
+                    backend: backend.kind,
+                    reason: absence.reason,
+                    help: absence.help,
+                }),
+            }
+        }
+        found.adapters.sort_by_key(|adapter| rank(adapter.info()));
+        found
+    }
+
+    fn titles(&self) -> impl Iterator<Item = String> {
+        self.adapters.iter().map(|adapter| adapter.info().title())
+    }
+
+    /// Opens the first device that opens.
+    pub(crate) fn open_first(self, selector: Option<&str>) -> Result<Box<dyn Driver>> {
+        let everything = 0..self.adapters.len();
+        self.open_one_of(everything.collect(), selector)
+    }
+
+    /// Opens the first that opens of the devices that a selector names.
+    pub(crate) fn open_selected(self, selector: &str) -> Result<Box<dyn Driver>> {
+        let selected = (0..self.adapters.len())
+            .filter(|&position| matches(selector, position, self.adapters[position].info()));
+        let selected = selected.collect();
+        self.open_one_of(selected, Some(selector))
+    }
+
+    fn open_one_of(
+        mut self,
+        candidates: Vec<usize>,
+        selector: Option<&str>,
+    ) -> Result<Box<dyn Driver>> {
+        for &candidate in &candidates {
+            let adapter = &self.adapters[candidate];
+            match exit_guard::open(&**adapter) {
+                Ok(driver) => return Ok(driver),
+                Err(error) => self.attempts.push(Attempt {
+                    backend: adapter.info().backend,
+                    reason: format!("{} did not open: {error}", adapter.info().name),
+                    help: "update the driver, or choose another device with SCRY_DEVICE".to_owned(),
+                }),
+            }
+        }
+        Err(GpuError::NoDevice(NoDevice {
+            selector: selector.map(str::to_owned),
+            variable: None,
+            present: self.titles().collect(),
+            attempts: self.attempts,
+        }))
+    }
+}
+
+/// Why there is no device of any backend any more.
+fn ended() -> Absence {
+    Absence { reason: ENDING.to_owned(), help: "use devices before that".to_owned() }
+}
+
+/// Why there is no device of a backend that the build leaves out.
+fn left_out_attempt(backend: BackendKind, feature: &str) -> Attempt {
+    Attempt {
+        backend,
+        reason: "this build leaves it out".to_owned(),
+        help: format!("build with the feature: cargo add scry-gpu --features {feature}"),
+    }
+}
+
+/// The order in which devices are preferred: CUDA, then discrete, integrated and virtual GPUs, our
+/// own CPU backend, and last other software. Equal ones stay in their backend's order.
+fn rank(info: &DeviceInfo) -> u32 {
+    match (info.backend, info.kind) {
+        (BackendKind::Cuda, _) => 0,
+        (BackendKind::Cpu, _) => 4,
+        (BackendKind::Null, _) => 7,
+        (_, DeviceKind::Discrete) => 1,
+        (_, DeviceKind::Integrated) => 2,
+        (_, DeviceKind::Virtual) => 3,
+        (_, DeviceKind::Other) => 5,
+        (_, DeviceKind::Software) => 6,
+    }
+}
+
+/// Whether a selector names the device at `position` of the list: `vulkan`, `vulkan:1`, the
+/// position, a UUID, a PCI address, or part of the name.
+fn matches(selector: &str, position: usize, info: &DeviceInfo) -> bool {
+    let selector = selector.trim().to_ascii_lowercase();
+    if selector.is_empty() {
+        return false;
+    }
+    if let Ok(index) = selector.parse::<usize>() {
+        return index == position;
+    }
+    let backend = info.backend.name();
+    if let Some(rest) = selector.strip_prefix(backend) {
+        let nth = rest.strip_prefix(':').map(str::parse::<usize>);
+        if rest.is_empty() || nth == Some(Ok(info.index)) {
+            return true;
+        }
+    }
+    is_uuid(&selector, info)
+        || is_pci(&selector, info)
+        || info.name.to_ascii_lowercase().contains(&selector)
+}
+
+fn is_uuid(selector: &str, info: &DeviceInfo) -> bool {
+    let Some(uuid) = info.uuid else { return false };
+    let mut digits = selector.strip_prefix("gpu-").unwrap_or(selector).to_owned();
+    digits.retain(|digit| digit != '-');
+    digits == format!("{:032x}", u128::from_be_bytes(uuid))
+}
+
+fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
+    let Some(pci) = info.pci else { return false };
+    let full = pci.to_string();
+    // nvidia-smi writes the domain with eight digits; lspci leaves it out.
+    let short = full.split_once(':').map_or("", |(_, rest)| rest);
+    selector == full || selector == short || selector == format!("0000{full}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::info::PciAddress;
+    use crate::testing;
+
+    fn device() -> DeviceInfo {
+        let mut info = testing::null_info();
+        info.backend = BackendKind::Vulkan;
+        info.index = 1;
+        info.name = "Testium RX 9000".to_owned();
+        info.uuid = Some(*b"\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef");
+        info.pci = Some(PciAddress { domain: 0, bus: 0x65, device: 0, function: 0 });
+        info
+    }
+
+    #[test]
+    fn a_backend_that_is_left_out_says_how_to_have_it() {
+        let text = left_out_attempt(BackendKind::Cuda, "cuda").help;
+        assert_eq!(text, "build with the feature: cargo add scry-gpu --features cuda");
+        let kinds = |kind: &BackendKind| LEFT_OUT.iter().any(|(left_out, _)| left_out == kind);
+        assert!(!BACKENDS.iter().any(|backend| kinds(&backend.kind)), "in the build, or left out");
+        assert_eq!(BACKENDS.len() + LEFT_OUT.len(), 4);
+    }
+
+    #[test]
+    fn selectors_name_devices_in_every_documented_way() {
+        for selector in [
+            "vulkan",
+            "Vulkan:1",
+            "3",
+            "01234567-89ab-cdef-0123-456789abcdef",
+            "GPU-01234567-89ab-cdef-0123-456789abcdef",
+            "0000:65:00.0",
+            "65:00.0",
+            "00000000:65:00.0",
+            "rx 9000",
+        ] {
+            assert!(matches(selector, 3, &device()), "{selector}");
+        }
+    }
+
+    #[test]
+    fn selectors_of_a_backend_ask_it_alone() {
+        let known = ["cpu", " CPU:0 ", "vulkan:12", "cuda", "null"].map(backend_of);
+        use BackendKind::{Cpu, Cuda, Null, Vulkan};
+        assert_eq!(known, [Cpu, Cpu, Vulkan, Cuda, Null].map(Some));
+        for selector in ["", "0", "cpu:", "cpu:x", "cpux", "NVIDIA", "65:00.0"] {
+            assert_eq!(backend_of(selector), None, "{selector}");
+        }
+    }
+
+    #[test]
+    fn selectors_do_not_name_other_devices() {
+        for selector in ["", "cuda", "vulkan:0", "vulkan:x", "2", "65:00.1", "rx 9001", "0123"] {
+            assert!(!matches(selector, 3, &device()), "{selector}");
+        }
+    }
+
+    #[test]
+    fn hardware_is_preferred_to_software() {
+        let of = |kind| DeviceInfo { kind, ..device() };
+        let order = [
+            DeviceInfo { backend: BackendKind::Cuda, ..of(DeviceKind::Discrete) },
+            of(DeviceKind::Discrete),
+            of(DeviceKind::Integrated),
+            of(DeviceKind::Virtual),
+            DeviceInfo { backend: BackendKind::Cpu, ..of(DeviceKind::Software) },
+            of(DeviceKind::Software),
+        ];
+        assert!(order.windows(2).all(|pair| rank(&pair[0]) < rank(&pair[1])));
+    }
+}

@@ -1,0 +1,118 @@
+//! What transfers of a batch accept: buffers and slices, typed or not.
+
+use crate::api::binding::{Sealed as _, View};
+use crate::api::buffer::Buffer;
+use crate::api::dtype::ElementType;
+use crate::api::element::Element;
+use crate::api::error::Result;
+use crate::api::slice::Slice;
+use crate::api::untyped_buffer::UntypedBuffer;
+
+/// Elements in the memory of a device, as [`Batch`](crate::Batch) copies, writes and reads them:
+/// `&Buffer<T>`, [`Slice<T>`](Slice) or `&UntypedBuffer`.
+///
+/// Of an [`UntypedBuffer`] the host sees bytes: [`Elements::Item`] is `u8`.
+pub trait Elements: sealed::Sealed {
+    /// What the host reads and writes.
+    type Item: Element;
+
+    /// `T` if the type of the elements is known at compile time, else [`Untyped`].
+    type Kind;
+}
+
+/// Elements whose type is known at run time; see [`Elements::Kind`].
+#[derive(Debug, Clone, Copy)]
+pub enum Untyped {}
+
+pub(crate) mod sealed {
+    use super::{ElementType, Result, View};
+
+    /// Keeps [`Elements`](super::Elements) closed.
+    pub trait Sealed {
+        #[doc(hidden)]
+        fn bytes(&self) -> View<'_>;
+
+        #[doc(hidden)]
+        fn element(&self) -> ElementType;
+
+        /// Refuses host data of another length, on behalf of the function that the error names.
+        #[doc(hidden)]
+        fn check_len(&self, operation: &'static str, given: usize) -> Result<()>;
+    }
+}
+
+impl<T: Element> Elements for Slice<'_, T> {
+    type Item = T;
+    type Kind = T;
+}
+
+impl<T: Element> sealed::Sealed for Slice<'_, T> {
+    fn bytes(&self) -> View<'_> {
+        self.view()
+    }
+
+    fn element(&self) -> ElementType {
+        ElementType::of::<T>()
+    }
+
+    fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
+        self.same_length(operation, given)
+    }
+}
+
+impl<T: Element> Elements for &Slice<'_, T> {
+    type Item = T;
+    type Kind = T;
+}
+
+impl<T: Element> sealed::Sealed for &Slice<'_, T> {
+    fn bytes(&self) -> View<'_> {
+        self.view()
+    }
+
+    fn element(&self) -> ElementType {
+        ElementType::of::<T>()
+    }
+
+    fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
+        self.same_length(operation, given)
+    }
+}
+
+impl<T: Element> Elements for &Buffer<T> {
+    type Item = T;
+    type Kind = T;
+}
+
+impl<T: Element> sealed::Sealed for &Buffer<T> {
+    fn bytes(&self) -> View<'_> {
+        self.view()
+    }
+
+    fn element(&self) -> ElementType {
+        ElementType::of::<T>()
+    }
+
+    fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
+        Slice::from(*self).same_length(operation, given)
+    }
+}
+
+impl Elements for &UntypedBuffer {
+    type Item = u8;
+    type Kind = Untyped;
+}
+
+impl sealed::Sealed for &UntypedBuffer {
+    fn bytes(&self) -> View<'_> {
+        self.view()
+    }
+
+    fn element(&self) -> ElementType {
+        self.element_type()
+    }
+
+    fn check_len(&self, operation: &'static str, given: usize) -> Result<()> {
+        self.same_size(operation, given)
+    }
+}

@@ -1,0 +1,105 @@
+//! Errors whose cause is a kernel, or that a device cannot run it.
+
+use scry_ir::Features;
+
+use super::Label;
+use crate::api::native::Language;
+
+type StaticStr = &'static str;
+
+error_structs! {
+    /// The kernel uses features that the device lacks.
+    #[error(
+        "{}kernel `{kernel}` needs {features}, which {device} does not have; help: {help}",
+        labelled(.label)
+    )]
+    UnsupportedError {
+        /// Returns the name of the kernel's source, if
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns the features that the kernel uses and the device lacks.
+        features: Features,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns which of the devices present have the features, or that none has.
+        help: String,
+    }
+
+    /// A kernel of the kernel library uses instructions that the device lacks.
+    #[error("{} needs {needed}, but {device} has {present}; help: {help}", who(.kernel))]
+    CapabilityError {
+        /// Returns the name of the kernel, or the function that was called, such as
+        /// `Kernels::matmul`.
+        kernel: String,
+        /// Returns what it needs, such as `compute capability 9.0`.
+        needed: String,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns what the device has.
+        present: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// The kernel is not WGSL, and the device runs nothing else.
+    #[error(
+        "{} written in {language}, but this backend runs WGSL only: {device}; help: {help}",
+        whose(.kernel)
+    )]
+    LanguageError {
+        /// Returns the entry point of the kernel, or the function that was called, such as
+        /// `Kernels::new`.
+        kernel: String,
+        /// Returns the language of the kernel.
+        language: Language,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A kernel that is not WGSL was refused by its compiler.
+    #[error("kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}")]
+    SourceError {
+        /// Returns the entry point of the kernel.
+        kernel: String,
+        /// Returns the language of the kernel.
+        language: Language,
+        /// Returns the name of the device.
+        device: String,
+        /// Returns the compiler's messages.
+        log: String,
+        /// Returns what to do.
+        help: String,
+    }
+
+    /// A library that the call needs cannot be opened or is too old.
+    #[error("{library} is not available: {problem}; help: {help}")]
+    LibraryError {
+        /// Returns the name of the library.
+        library: StaticStr,
+        /// Returns what was tried, and with which result.
+        problem: String,
+        /// Returns how to install it.
+        help: String,
+    }
+}
+
+/// The name of a kernel's source, as it stands before the kernel.
+pub(super) fn labelled(label: &Label) -> String {
+    label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
+}
+
+/// A function as Rust code names it, or a kernel. No entry point has a `::` in its name.
+pub(super) fn who(kernel: &str) -> String {
+    if kernel.contains("::") { kernel.to_owned() } else { format!("kernel `{kernel}`") }
+}
+
+fn whose(kernel: &str) -> String {
+    match kernel.contains("::") {
+        true => format!("{kernel}: its kernels are"),
+        false => format!("kernel `{kernel}` is"),
+    }
+}

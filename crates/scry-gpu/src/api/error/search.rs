@@ -1,0 +1,77 @@
+//! The error for a device that was not found.
+
+use std::fmt;
+
+use crate::api::info::BackendKind;
+
+error_structs! {
+    /// One backend in the search for a device: why it has none.
+    #[error("{backend}: {reason}\n    help: {help}")]
+    Attempt {
+        /// Returns the backend.
+        backend: BackendKind,
+        /// Returns why it has no device.
+        reason: String,
+        /// Returns what would change that.
+        help: String,
+    }
+}
+
+/// No device was found: what was asked for, and the result of each backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoDevice {
+    pub(crate) selector: Option<String>,
+    pub(crate) variable: Option<&'static str>,
+    pub(crate) attempts: Vec<Attempt>,
+    pub(crate) present: Vec<String>,
+}
+
+impl NoDevice {
+    /// Returns the selector, where one was given.
+    #[must_use]
+    pub fn selector(&self) -> Option<&str> {
+        self.selector.as_deref()
+    }
+
+    /// Returns the environment variable that the selector is the value of, if it is one's.
+    #[must_use]
+    pub fn variable(&self) -> Option<&'static str> {
+        self.variable
+    }
+
+    /// Returns what was tried, in order.
+    #[must_use]
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// Returns the devices that are present but were not selected, as `backend:index name`.
+    #[must_use]
+    pub fn present(&self) -> &[String] {
+        &self.present
+    }
+}
+
+impl std::error::Error for NoDevice {}
+
+impl fmt::Display for NoDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.selector, self.variable) {
+            (Some(selector), Some(variable)) => {
+                write!(f, "{variable}={selector} matches no device")?;
+            }
+            (Some(selector), None) => write!(f, "no device matches `{selector}`")?,
+            (None, _) => write!(f, "no device to compute on was found")?,
+        }
+        for attempt in &self.attempts {
+            write!(f, "\n  {attempt}")?;
+        }
+        if !self.present.is_empty() {
+            write!(f, "\n  present: {}", self.present.join(", "))?;
+        }
+        if let Some(variable) = self.variable {
+            write!(f, "\n  help: set {variable} to a device that is present, or unset it")?;
+        }
+        Ok(())
+    }
+}

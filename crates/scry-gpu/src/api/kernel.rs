@@ -1,0 +1,449 @@
+//! A compiled kernel.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use scry_ir::{Interface, OverrideValue, Program};
+
+use crate::api::binding::Binding;
+use crate::api::device::{self, Device};
+use crate::api::error::{GpuError, Result, WrongDeviceError};
+use crate::api::launch::{self, Grid};
+use crate::api::native::{self, NativeSpec};
+use crate::cache::{KernelKey, KeyRef};
+use crate::core::check;
+use crate::core::context::Context;
+use crate::core::driver::{CompileJob, Driver, GridSource, KernelId, NativeJob};
+use crate::core::logging;
+use crate::core::report::Meaning;
+
+/// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
+#[derive(Clone)]
+pub struct Kernel {
+    context: Arc<Context>,
+    inner: Arc<KernelInner>,
+    /// The name of its source, for errors. Kernels of other names share the rest.
+    label: Option<Arc<str>>,
+}
+
+/// What the clones of a kernel and the cache share.
+pub(crate) struct KernelInner {
+    driver: Arc<dyn Driver>,
+    source: Source,
+    key: KernelKey,
+    native: Arc<Compiled>,
+    /// The variants for other grids, compiled when first needed.
+    folded: Mutex<Option<Arc<Compiled>>>,
+    counts: Mutex<Option<Arc<Compiled>>>,
+}
+
+/// What a kernel is, apart from its key.
+enum Source {
+    /// WGSL, read.
+    Wgsl(Program),
+    /// Anything else, with the interface that was declared for it.
+    Native(Interface),
+}
+
+/// One variant of a kernel in a driver.
+pub(crate) struct Compiled {
+    driver: Arc<dyn Driver>,
+    id: KernelId,
+    report: Option<Arc<Meaning>>,
+}
+
+impl Compiled {
+    fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
+        Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
+    }
+
+    pub(crate) fn id(&self) -> KernelId {
+        self.id
+    }
+
+    /// What launches report, if they do.
+    pub(crate) fn report(&self) -> Option<&Arc<Meaning>> {
+        self.report.as_ref()
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        self.driver.release(self.id);
+    }
+}
+
+/// How to compile a kernel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CompileOptions {
+    /// The entry point; `None` takes the only one.
+    pub entry: Option<String>,
+    /// Values of `override`s, by name or by decimal `@id`.
+    pub overrides: Vec<(String, OverrideValue)>,
+    /// Name of the source, such as its file, for errors.
+    pub label: Option<String>,
+}
+
+impl CompileOptions {
+    /// The only entry point, every override at its default.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(1) fn nothing() {}";
+    /// // The same as Device::compile.
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new())?;
+    /// assert_eq!(kernel.entry_point(), "nothing");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Chooses the entry point.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let source = "@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}";
+    /// let kernel = gpu.compile_with(source, &CompileOptions::new().entry("b"))?;
+    /// assert_eq!(kernel.entry_point(), "b");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn entry(mut self, name: impl Into<String>) -> Self {
+        self.entry = Some(name.into());
+        self
+    }
+
+    /// Sets an override, by name or by decimal `@id`, to a `bool`, `i32`, `u32`, `f32` or `f64`.
+    /// Compilation refuses a value that the override's type cannot hold, and a name that the
+    /// source does not declare.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let device = Device::open("cpu")?;
+    /// let source = "
+    ///     override SIZE: u32 = 64;
+    ///     override SCALE: f32;
+    ///     override CLAMP: bool = false;
+    ///     @compute @workgroup_size(SIZE) fn scale() { _ = SCALE; _ = CLAMP; }";
+    /// let options = CompileOptions::new().set("SIZE", 32).set("SCALE", 0.5).set("CLAMP", true);
+    /// assert_eq!(device.compile_with(source, &options)?.workgroup_size(), [32, 1, 1]);
+    ///
+    /// let half = device.compile_with(source, &options.set("SIZE", 0.5)).unwrap_err();
+    /// assert!(half.to_string().contains("`SIZE` of type u32 cannot be 0.5"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<OverrideValue>) -> Self {
+        self.overrides.push((name.into(), value.into()));
+        self
+    }
+
+    /// Names the source, such as its file: errors about it say `blur.wgsl:5:5` instead of
+    /// `wgsl:5:5`, and errors about the kernel and its launches begin with `blur.wgsl:`. Kernels
+    /// that differ only in it are compiled once.
+    ///
+    /// ```
+    /// use scry_gpu::{CompileOptions, Device};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let options = CompileOptions::new().label("blur.wgsl");
+    /// let device = Device::open("cpu")?;
+    /// let error = device.compile_with("fn f() { let x = y; }", &options).unwrap_err();
+    /// assert!(error.to_string().contains("blur.wgsl:1:18"));
+    ///
+    /// let source = "@group(0) @binding(0) var<storage> x: array<f32>;
+    ///     @compute @workgroup_size(64) fn blur() { _ = x[0]; }";
+    /// let blur = device.compile_with(source, &options)?;
+    /// let error = device.run(&blur, &[], 64).unwrap_err();
+    /// assert!(error.to_string().starts_with("blur.wgsl: kernel `blur`, buffers: "));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+}
+
+impl Kernel {
+    /// Number of buffers that the kernel takes.
+    #[must_use]
+    pub fn binding_count(&self) -> usize {
+        self.interface().bindings.len()
+    }
+
+    /// Name of the entry point.
+    #[must_use]
+    pub fn entry_point(&self) -> &str {
+        &self.interface().entry_point
+    }
+
+    /// Invocations of a workgroup along x, y and z.
+    #[must_use]
+    pub fn workgroup_size(&self) -> [u32; 3] {
+        self.interface().workgroup_size
+    }
+
+    /// Everything that the host has to know of the kernel: bindings, immediates, overrides.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let binding = &add.interface().bindings[0];
+    /// assert_eq!((&*binding.name, binding.layout.to_string()), ("x", "array<u32>".to_owned()));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn interface(&self) -> &Interface {
+        self.inner.source.interface()
+    }
+
+    /// Returns the device that it was compiled for.
+    ///
+    /// ```
+    /// use scry_gpu::Device;
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let kernel = gpu.compile("@compute @workgroup_size(1) fn nothing() {}")?;
+    /// kernel.device().run(&kernel, &[], 1)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        Device { context: self.context.clone() }
+    }
+
+    /// The name of its source, where it has one.
+    pub(crate) fn label(&self) -> Option<&Arc<str>> {
+        self.label.as_ref()
+    }
+
+    /// What the device's own parts keep: with the device it would never be dropped.
+    pub(crate) fn without_device(self) -> Arc<KernelInner> {
+        self.inner
+    }
+
+    /// A kernel that was kept without its device.
+    pub(crate) fn of_device(inner: &Arc<KernelInner>, context: &Arc<Context>) -> Self {
+        Self { context: context.clone(), inner: inner.clone(), label: None }
+    }
+
+    /// Compiles a source, or finds it compiled.
+    pub(crate) fn compile(
+        context: &Arc<Context>,
+        source: &str,
+        options: &CompileOptions,
+        checked: bool,
+    ) -> Result<Self> {
+        context.check_alive()?;
+        let CompileOptions { entry, overrides, label } = options;
+        let entry = entry.as_deref();
+        let key = KeyRef { source, entry, overrides, checked, native: None };
+        let build = |key: &KernelKey| KernelInner::compile(context, key.clone());
+        let kernel = Self::find_or_compile(context, key, build)
+            .map_err(|error| error.with_label(label.as_deref()))?;
+        Ok(Self { label: label.as_deref().map(Arc::from), ..kernel })
+    }
+
+    /// Compiles a source that is not WGSL, or finds it compiled.
+    pub(crate) fn compile_native(
+        context: &Arc<Context>,
+        source: &str,
+        entry: &str,
+        spec: &NativeSpec,
+    ) -> Result<Self> {
+        context.check_alive()?;
+        native::validate(source, entry, spec)?;
+        let key = KeyRef {
+            source,
+            entry: Some(entry),
+            overrides: &[],
+            checked: false,
+            native: Some(spec),
+        };
+        let build = |key: &KernelKey| KernelInner::compile_native(context, key.clone(), spec);
+        Self::find_or_compile(context, key, build)
+    }
+
+    /// Finds a kernel in the memory cache, or compiles it.
+    fn find_or_compile(
+        context: &Arc<Context>,
+        key: KeyRef<'_>,
+        compile: impl FnOnce(&KernelKey) -> Result<KernelInner>,
+    ) -> Result<Self> {
+        let mut took = None;
+        let timed = |key: &KernelKey| {
+            let start = Instant::now();
+            let kernel = compile(key);
+            took = Some(start.elapsed());
+            kernel
+        };
+        let inner = context.kernels.get_or_build(key, timed)?;
+        let kernel = Self { context: context.clone(), inner, label: None };
+        match took {
+            Some(took) => logging::compiled(&context.info, kernel.entry_point(), took),
+            None => logging::found_in_memory(&context.info, kernel.entry_point()),
+        }
+        Ok(kernel)
+    }
+
+    /// Refuses a grid that would have to be folded, if the kernel cannot be.
+    pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
+        match self.inner.source {
+            Source::Native(_) if grid.fold.is_some() => {
+                Err(launch::too_many_natively(self.interface(), &context.info, grid.groups))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses indirect launches, if the kernel is not WGSL.
+    pub(crate) fn check_indirect(&self) -> Result<()> {
+        match self.inner.source {
+            Source::Native(_) => Err(launch::native_indirectly(self.interface())),
+            Source::Wgsl(_) => Ok(()),
+        }
+    }
+
+    /// Refuses tensor maps among the immediates that reach beyond their buffers.
+    pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
+        match &self.inner.key.native {
+            Some(spec) if spec.interface.listed().is_some() => {
+                let declared = self.interface().bindings.iter().zip(bindings);
+                let size = |(binding, given): (&_, &&dyn Binding)| {
+                    check::bound_size(binding, given.view().size)
+                };
+                let sizes: Vec<u64> = declared.map(size).collect();
+                native::parameters::check_maps(
+                    self.entry_point(),
+                    &spec.interface,
+                    immediates,
+                    &sizes,
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
+        if Arc::ptr_eq(&self.inner.driver, &context.driver) {
+            return Ok(());
+        }
+        let of = self.label.as_ref().map(|label| format!(" of {label}")).unwrap_or_default();
+        Err(GpuError::WrongDevice(WrongDeviceError {
+            operation: operation.to_owned(),
+            what: format!("kernel `{}`{of}", self.entry_point()),
+            owner: self.inner.driver.info().name.clone(),
+            user: context.info.name.clone(),
+            help: "compile it for the device that it is to run on".to_owned(),
+        }))
+    }
+
+    /// Whether it is not WGSL.
+    pub(crate) fn is_native(&self) -> bool {
+        matches!(self.inner.source, Source::Native(_))
+    }
+
+    /// The variant for a source of its grid.
+    pub(crate) fn variant(&self, context: &Context, grid: GridSource) -> Result<Arc<Compiled>> {
+        let slot = match grid {
+            GridSource::Native => return Ok(self.inner.native.clone()),
+            GridSource::Folded => &self.inner.folded,
+            GridSource::Counts => &self.inner.counts,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = &*slot {
+            return Ok(compiled.clone());
+        }
+        let KernelInner { source, key, .. } = &*self.inner;
+        let Source::Wgsl(program) = source else {
+            return Ok(self.inner.native.clone());
+        };
+        Ok(slot.insert(compile_variant(context, program, key, grid)?).clone())
+    }
+}
+
+impl KernelInner {
+    fn compile(context: &Context, key: KernelKey) -> Result<Self> {
+        let options = scry_ir::Options {
+            entry: key.entry.clone(),
+            overrides: key.overrides.iter().map(|(name, it)| (name.clone(), it.value())).collect(),
+            ..Default::default()
+        };
+        let program = Program::with_options(&key.source, &options)?;
+        let interface = program.interface();
+        check::kernel_limits(interface, &context.info, device::who_has)?;
+        let native = compile_variant(context, &program, &key, GridSource::Native)?;
+        Ok(Self::new(context, Source::Wgsl(program), key, native))
+    }
+
+    fn compile_native(context: &Context, key: KernelKey, spec: &NativeSpec) -> Result<Self> {
+        let entry = key.entry.as_deref().unwrap_or_default();
+        let interface = spec.interface.reflect(entry);
+        let limited = match spec.interface.listed() {
+            // Their parameters have a limit of their own.
+            Some(_) => &Interface { immediates: None, ..interface.clone() },
+            None => &interface,
+        };
+        check::kernel_limits(limited, &context.info, device::who_has)?;
+        let cache = context.disk.as_ref();
+        let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
+        let id = context.note_loss(context.driver.compile_native(&job))?;
+        let native = Compiled::new(&context.driver, id);
+        Ok(Self::new(context, Source::Native(interface), key, native))
+    }
+
+    fn new(context: &Context, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
+        let driver = context.driver.clone();
+        let (folded, counts) = (Mutex::new(None), Mutex::new(None));
+        Self { driver, source, key, native, folded, counts }
+    }
+}
+
+impl Source {
+    fn interface(&self) -> &Interface {
+        match self {
+            Self::Wgsl(program) => program.interface(),
+            Self::Native(interface) => interface,
+        }
+    }
+}
+
+fn compile_variant(
+    context: &Context,
+    program: &Program,
+    key: &KernelKey,
+    grid: GridSource,
+) -> Result<Arc<Compiled>> {
+    let cache = context.disk.as_ref();
+    let job = CompileJob { program, grid, checked: key.checked, key, cache };
+    let id = context.note_loss(context.driver.compile(&job))?;
+    Ok(Compiled::new(&context.driver, id))
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("entry_point", &self.entry_point())
+            .field("workgroup_size", &self.workgroup_size())
+            .field("bindings", &self.binding_count())
+            .finish()
+    }
+}

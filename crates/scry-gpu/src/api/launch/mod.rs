@@ -1,0 +1,498 @@
+//! How much work a launch is: invocations or workgroups, and the grid that runs them.
+
+use scry_ir::{FoldParams, Interface};
+
+use crate::api::binding::Binding;
+use crate::api::element::{Element, ElementLayout};
+use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
+use crate::api::info::DeviceInfo;
+use crate::core::indirect::CountBuffer;
+
+/// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
+const MOST: u128 = u32::MAX as u128;
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// A number of invocations along x, y and z.
+///
+/// Made from a number, an array or a tuple; axes not given count 1. Where the number is not a
+/// multiple of the kernel's workgroup size the last workgroup is run in full: kernels compare
+/// `global_invocation_id` with the length of their data.
+///
+/// Numbers that no launch can have (negative, or beyond 2³² − 1) are refused by the launch, with
+/// their value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Invocations([i128; 3]);
+
+/// A number that can count invocations: `i32`, `u32`, `i64`, `u64` or `usize`.
+pub trait Count: Copy + sealed::Sealed {
+    /// The number, whatever its value.
+    #[doc(hidden)]
+    fn count(self) -> i128;
+}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for i32 {}
+    impl Sealed for u32 {}
+    impl Sealed for i64 {}
+    impl Sealed for u64 {}
+    impl Sealed for usize {}
+}
+
+impl Count for i32 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for u32 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for i64 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for u64 {
+    fn count(self) -> i128 {
+        self.into()
+    }
+}
+
+impl Count for usize {
+    fn count(self) -> i128 {
+        // No platform has pointers of more than 64 bits.
+        self as i128
+    }
+}
+
+impl<T: Count> From<T> for Invocations {
+    fn from(x: T) -> Self {
+        Self([x.count(), 1, 1])
+    }
+}
+
+impl<T: Count> From<[T; 1]> for Invocations {
+    fn from([x]: [T; 1]) -> Self {
+        Self([x.count(), 1, 1])
+    }
+}
+
+impl<T: Count> From<[T; 2]> for Invocations {
+    fn from([x, y]: [T; 2]) -> Self {
+        Self([x.count(), y.count(), 1])
+    }
+}
+
+impl<T: Count> From<[T; 3]> for Invocations {
+    fn from(axes: [T; 3]) -> Self {
+        Self(axes.map(T::count))
+    }
+}
+
+impl<X: Count, Y: Count> From<(X, Y)> for Invocations {
+    fn from((x, y): (X, Y)) -> Self {
+        Self([x.count(), y.count(), 1])
+    }
+}
+
+impl<X: Count, Y: Count, Z: Count> From<(X, Y, Z)> for Invocations {
+    fn from((x, y, z): (X, Y, Z)) -> Self {
+        Self([x.count(), y.count(), z.count()])
+    }
+}
+
+/// How much work a launch is.
+#[derive(Debug, Clone)]
+pub(crate) enum LaunchSize {
+    /// Given by the caller.
+    Known(GridSize),
+    /// The device reads the number of workgroups from memory. Boxed, so that launches of a known
+    /// size stay small.
+    Indirect(Box<CountBuffer>),
+}
+
+/// What a launch asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum GridSize {
+    /// At least so many invocations.
+    Invocations(Invocations),
+    /// Exactly so many workgroups along x, y and z.
+    Workgroups([u32; 3]),
+}
+
+/// A value for the immediates of a launch, for a kernel's `var<immediate>`.
+#[derive(Debug, Clone)]
+pub(crate) struct GivenImmediates {
+    /// The bytes, as the host has them.
+    pub bytes: Vec<u8>,
+    /// What they are.
+    pub layout: ElementLayout,
+    /// Name of the Rust type, for errors.
+    pub type_name: &'static str,
+}
+
+/// A launch of a kernel, in full: how many invocations or workgroups, and with which parameters.
+///
+/// A number of invocations, as a number, an array or a tuple, is a launch too.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    pub(crate) size: LaunchSize,
+    pub(crate) immediates: Option<GivenImmediates>,
+}
+
+impl<I: Into<Invocations>> From<I> for Launch {
+    fn from(count: I) -> Self {
+        Self::invocations(count)
+    }
+}
+
+impl Launch {
+    /// A launch of so many invocations, rounded up to whole workgroups on each axis.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(100)?;
+    /// gpu.run_configured(&add, &[&x], Launch::invocations(100))?; // 2 workgroups of 64
+    /// assert_eq!(x.download()?, [1; 100]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn invocations(count: impl Into<Invocations>) -> Self {
+        Self::of(LaunchSize::Known(GridSize::Invocations(count.into())))
+    }
+
+    /// A launch of exactly so many workgroups along x, y and z.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let add = gpu.compile(
+    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.alloc::<u32>(100)?;
+    /// gpu.run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?; // 64 invocations
+    /// assert_eq!(x.download()?.iter().sum::<u32>(), 64);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn workgroups(count: [u32; 3]) -> Self {
+        Self::of(LaunchSize::Known(GridSize::Workgroups(count)))
+    }
+
+    /// An indirect launch: the device reads the number of workgroups from a buffer when it executes
+    /// the launch.
+    ///
+    /// `counts` is a buffer or slice of `u32` (or of elements made of `u32`) that begins with the
+    /// workgroups along x, y and z. The host never waits for them: an earlier launch may compute
+    /// them, in the same [`Batch`](crate::Batch) or [`Recording`](crate::Recording) or before.
+    ///
+    /// Nothing runs if a count is 0, if an axis has more than 2³² − 1 invocations, or if there are
+    /// more than 2³² − 1 workgroups in all; there is no error then. All other counts run in full:
+    /// where they are above the device's limits, the grid is folded.
+    ///
+    /// The counts are ordered like a binding that the kernel reads: the launch waits for earlier
+    /// work that writes them, and later work that writes them waits for the launch. The launch
+    /// keeps their memory alive. The kernel may also read them through a binding, but a binding
+    /// that it writes must not overlap them.
+    ///
+    /// ```
+    /// # use scry_gpu::{Device, Launch};
+    /// # fn main() -> Result<(), scry_gpu::GpuError> {
+    /// let gpu = Device::open("cpu")?;
+    /// // Decides on the device how much there is to do.
+    /// let plan = gpu.compile("
+    ///     @group(0) @binding(0) var<storage, read> items: array<u32>;
+    ///     @group(0) @binding(1) var<storage, read_write> counts: array<u32, 3>;
+    ///
+    ///     @compute @workgroup_size(1)
+    ///     fn plan() {
+    ///         counts = array((items[0] + 63u) / 64u, 1u, 1u);
+    ///     }
+    /// ")?;
+    /// let work = gpu.compile("
+    ///     @group(0) @binding(0) var<storage, read_write> done: atomic<u32>;
+    ///
+    ///     @compute @workgroup_size(64)
+    ///     fn work() { atomicAdd(&done, 1u); }
+    /// ")?;
+    /// let items = gpu.upload(&[100u32])?;
+    /// let counts = gpu.alloc::<u32>(3)?;
+    /// let done = gpu.alloc::<u32>(1)?;
+    /// let mut batch = gpu.batch();
+    /// batch.run(&plan, &[&items, &counts], 1)?;
+    /// batch.run_configured(&work, &[&done], Launch::indirect(&counts))?;
+    /// batch.submit()?;
+    /// assert_eq!(done.download()?, [128]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// The call that runs the launch fails: with [`GpuError::WrongDevice`] if the counts are on
+    /// another device; with [`GpuError::Argument`] if there are fewer than three, if they are of
+    /// another type, if their offset is not a multiple of 4 bytes, if the kernel writes them, or if
+    /// it is not WGSL.
+    #[must_use]
+    pub fn indirect(counts: &dyn Binding) -> Self {
+        Self::of(LaunchSize::Indirect(Box::new(CountBuffer::new(counts.view()))))
+    }
+
+    fn of(size: LaunchSize) -> Self {
+        Self { size, immediates: None }
+    }
+
+    /// Gives the value of the kernel's `var<immediate>`.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[2u32, 3])?;
+    /// gpu.run_configured(&scale, &[&x], Launch::invocations(2).immediates(&10u32))?;
+    /// assert_eq!(x.download()?, [20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn immediates<P: Element>(mut self, params: &P) -> Self {
+        self.immediates = Some(GivenImmediates::of(params));
+        self
+    }
+
+    /// Gives the bytes of the kernel's `var<immediate>`: only their number is checked.
+    ///
+    /// ```
+    /// use scry_gpu::{Device, Launch};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let scale = gpu.compile(
+    ///     "var<immediate> factor: u32;
+    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
+    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
+    ///      }",
+    /// )?;
+    /// let x = gpu.upload(&[2u32, 3])?;
+    /// let launch = Launch::invocations(2).immediate_bytes(10u32.to_ne_bytes());
+    /// gpu.run_configured(&scale, &[&x], launch)?;
+    /// assert_eq!(x.download()?, [20, 30]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn immediate_bytes(mut self, bytes: impl Into<Vec<u8>>) -> Self {
+        self.immediates = Some(GivenImmediates {
+            bytes: bytes.into(),
+            layout: ElementLayout::Opaque,
+            type_name: "bytes",
+        });
+        self
+    }
+}
+
+/// The grid of a launch on a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Grid {
+    /// Workgroups as the kernel sees them.
+    pub groups: [u32; 3],
+    /// Workgroups as the device runs them.
+    pub native: [u32; 3],
+    /// How the two relate, if they differ.
+    pub fold: Option<FoldParams>,
+    /// True if there is nothing to do: no workgroup on some axis.
+    pub empty: bool,
+}
+
+/// The grid of a launch of `interface`'s kernel on a device.
+///
+/// # Errors
+/// Negative sizes; more than 2³² − 1 invocations on an axis, rounding up included; more than
+/// 2³² − 1 workgroups in all where the grid must be folded.
+pub(crate) fn grid(interface: &Interface, info: &DeviceInfo, size: GridSize) -> Result<Grid> {
+    let groups = match size {
+        GridSize::Invocations(Invocations(count)) => whole_workgroups(interface, count)?,
+        GridSize::Workgroups(groups) => groups.map(u128::from),
+    };
+    if groups.contains(&0) {
+        return Ok(Grid { groups: [0; 3], native: [0; 3], fold: None, empty: true });
+    }
+    check_axes(interface, info, size, groups)?;
+    let groups = groups.map(|n| u32::try_from(n).expect("no more workgroups than invocations"));
+    let most = info.limits.max_native_workgroups.map(|n| n.max(1));
+    if groups.iter().zip(most).all(|(n, most)| *n <= most) {
+        return Ok(Grid { groups, native: groups, fold: None, empty: false });
+    }
+    let Some((native, fold)) = fold(groups, most) else {
+        return Err(too_many_to_fold(interface, info, groups));
+    };
+    Ok(Grid { groups, native, fold: Some(fold), empty: false })
+}
+
+/// Workgroups that cover `count` invocations on each axis.
+fn whole_workgroups(interface: &Interface, count: [i128; 3]) -> Result<[u128; 3]> {
+    let mut groups = [0; 3];
+    for axis in 0..3 {
+        let count = u128::try_from(count[axis]).map_err(|_| {
+            GpuError::Argument(ArgumentError {
+                label: None,
+                kernel: interface.entry_point.clone(),
+                argument: "size of the launch".into(),
+                problem: format!("{} invocations along {}", count[axis], AXES[axis]),
+                help: "give a number from 0 to 4294967295".into(),
+            })
+        })?;
+        groups[axis] = count.div_ceil(u128::from(interface.workgroup_size[axis].max(1)));
+    }
+    Ok(groups)
+}
+
+/// Refuses launches whose invocations a `vec3<u32>` cannot number.
+fn check_axes(
+    interface: &Interface,
+    info: &DeviceInfo,
+    size: GridSize,
+    groups: [u128; 3],
+) -> Result<()> {
+    for axis in 0..3 {
+        let width = u128::from(interface.workgroup_size[axis].max(1));
+        let invocations = groups[axis].saturating_mul(width);
+        if invocations <= MOST {
+            continue;
+        }
+        let counted = match size {
+            GridSize::Invocations(Invocations(count))
+                if count[axis].unsigned_abs() != invocations =>
+            {
+                format!("{} invocations, {invocations} in whole workgroups of {width}", count[axis])
+            }
+            _ => format!("{invocations} invocations, {} workgroups of {width}", groups[axis]),
+        };
+        return Err(GpuError::TooLarge(TooLargeError {
+            what: format!("the launch of kernel `{}` along {}", interface.entry_point, AXES[axis]),
+            requested: counted,
+            device: info.name.clone(),
+            limit: MOST.to_string(),
+            limit_name: "invocations on an axis",
+            help: format!(
+                "launch at most {} workgroups along {} and let each invocation do several \
+                 elements, or use another axis",
+                MOST / width,
+                AXES[axis]
+            ),
+        }));
+    }
+    Ok(())
+}
+
+/// Lays a grid out as rows of physical workgroups within the device's limits, all at least 1.
+/// `None` if there are too many workgroups to be numbered in 32 bits, or to fit at all.
+fn fold(groups: [u32; 3], most: [u32; 3]) -> Option<([u32; 3], FoldParams)> {
+    let [x, y, z] = groups.map(u64::from);
+    let total = x.checked_mul(y)?.checked_mul(z)?;
+    if total > u64::from(u32::MAX) {
+        return None;
+    }
+    let [most_width, most_height, most_depth] = most.map(u64::from);
+    // As few rows as will do, in as few layers as will do, evened out: then fewer than one
+    // workgroup a row is in excess.
+    let fewest_rows = total.div_ceil(most_width);
+    let depth = fewest_rows.div_ceil(most_height);
+    if depth > most_depth {
+        return None;
+    }
+    let height = fewest_rows.div_ceil(depth);
+    // The kernel numbers rows in 32 bits, those in excess included.
+    u32::try_from(height * depth).ok()?;
+    let width = total.div_ceil(height * depth);
+    let rows = total.div_ceil(width);
+    let last_row = total - (rows - 1) * width;
+    let narrow = |n: u64| u32::try_from(n).expect("at most the total, which fits");
+    let native = [narrow(width), narrow(height), narrow(depth)];
+    let params = FoldParams {
+        groups,
+        width: native[0],
+        height: native[1],
+        rows: narrow(rows),
+        last_row: narrow(last_row),
+        padding: 0,
+    };
+    Some((native, params))
+}
+
+/// The error for a launch of a kernel that cannot be folded, on a grid that would have to be.
+pub(crate) fn too_many_natively(
+    interface: &Interface,
+    info: &DeviceInfo,
+    groups: [u32; 3],
+) -> GpuError {
+    let [x, y, z] = groups;
+    let [most_x, most_y, most_z] = info.limits.max_native_workgroups;
+    GpuError::TooLarge(TooLargeError {
+        what: format!("the launch of kernel `{}`", interface.entry_point),
+        requested: format!("{x} × {y} × {z} workgroups"),
+        device: info.name.clone(),
+        limit: format!("{most_x} × {most_y} × {most_z} of a kernel that is not WGSL"),
+        limit_name: "max_native_workgroups",
+        help: "spread the launch over another axis, let each invocation do several elements, \
+                 or launch parts of the data one after the other"
+            .into(),
+    })
+}
+
+/// The error for an indirect launch of a kernel that is not WGSL.
+pub(crate) fn native_indirectly(interface: &Interface) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        argument: "size of the launch".into(),
+        problem: "an indirect launch needs a WGSL kernel".into(),
+        help: "launch it with Launch::workgroups, and return from the workgroups that have no \
+               work"
+            .into(),
+    })
+}
+
+fn too_many_to_fold(interface: &Interface, info: &DeviceInfo, groups: [u32; 3]) -> GpuError {
+    let [x, y, z] = groups;
+    let total = groups.iter().map(|n| u128::from(*n)).product::<u128>();
+    let most = info.limits.max_native_workgroups;
+    let room = most.iter().map(|n| u128::from(*n)).product::<u128>().min(MOST);
+    GpuError::TooLarge(TooLargeError {
+        what: format!("the launch of kernel `{}`", interface.entry_point),
+        requested: format!("{x} × {y} × {z} = {total} workgroups"),
+        device: info.name.clone(),
+        limit: format!(
+            "{room} workgroups in all, once an axis has more than the device's {} × {} × {}",
+            most[0], most[1], most[2]
+        ),
+        limit_name: "max_native_workgroups",
+        help: "use larger workgroups, let each invocation do several elements, or launch parts \
+                 of the data one after the other"
+            .into(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

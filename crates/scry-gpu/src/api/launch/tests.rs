@@ -1,0 +1,210 @@
+//! Grids: what is refused, what runs natively, and that a folded grid hits each workgroup once.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::core::check::tests::{device, kernel};
+
+fn size(workgroup: [u32; 3], count: impl Into<Invocations>) -> Result<Grid> {
+    let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
+    grid(&interface, &device(), GridSize::Invocations(count.into()))
+}
+
+fn workgroups(workgroup: [u32; 3], groups: [u32; 3]) -> Result<Grid> {
+    let interface = Interface { workgroup_size: workgroup, ..kernel(Vec::new()) };
+    grid(&interface, &device(), GridSize::Workgroups(groups))
+}
+
+/// The workgroup that a physical workgroup stands for, as a folded kernel computes it.
+fn unfold(fold: &FoldParams, [x, y, z]: [u32; 3]) -> Option<[u32; 3]> {
+    let row = y.checked_add(z.checked_mul(fold.height)?).expect("rows are numbered in 32 bits");
+    if row >= fold.rows || (row == fold.rows - 1 && x >= fold.last_row) {
+        return None;
+    }
+    let flat = row.checked_mul(fold.width).and_then(|it| it.checked_add(x));
+    let flat = flat.expect("workgroups are numbered in 32 bits");
+    let [width, height, _] = fold.groups;
+    Some([flat % width, flat / width % height, flat / width / height])
+}
+
+#[test]
+fn every_form_of_a_count_is_taken() {
+    for count in [
+        Invocations::from(7),
+        7u32.into(),
+        7i64.into(),
+        7u64.into(),
+        7usize.into(),
+        [7].into(),
+        [7, 1].into(),
+        [7usize, 1, 1].into(),
+        (7, 1).into(),
+        (7u32, 1u64).into(),
+        (7usize, 1, 1).into(),
+    ] {
+        assert_eq!(count, Invocations([7, 1, 1]));
+    }
+    assert_eq!(Invocations::from((1, 2, 3)), [1u32, 2, 3].into());
+}
+
+#[test]
+fn invocations_are_rounded_up_to_workgroups() {
+    let grid = size([64, 1, 1], 65).unwrap();
+    assert_eq!(grid, Grid { groups: [2, 1, 1], native: [2, 1, 1], fold: None, empty: false });
+    assert_eq!(size([8, 8, 1], (17, 8)).unwrap().native, [3, 1, 1]);
+    assert_eq!(size([64, 1, 1], (10, 20, 30)).unwrap().native, [1, 20, 30]);
+    assert_eq!(size([4, 4, 4], 1).unwrap().native, [1, 1, 1]);
+}
+
+#[test]
+fn zero_on_any_axis_is_nothing_to_do() {
+    for count in [Invocations::from(0), (0, 5, 5).into(), (5, 0).into(), (1u64 << 40, 0).into()] {
+        assert!(size([64, 1, 1], count).unwrap().empty);
+    }
+    assert!(workgroups([1, 1, 1], [0, 5, 5]).unwrap().empty);
+}
+
+#[test]
+fn negative_counts_are_refused_with_their_value() {
+    let error = size([64, 1, 1], (0, -4)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "kernel `main`, size of the launch: -4 invocations along y; help: give a number from 0 to \
+         4294967295"
+    );
+}
+
+#[test]
+fn an_axis_takes_what_32_bits_can_number_rounding_included() {
+    let most = u32::MAX;
+    assert_eq!(size([1, 1, 1], most).unwrap().groups, [most, 1, 1]);
+    assert_eq!(size([64, 1, 1], most - 63).unwrap().groups, [(1 << 26) - 1, 1, 1]);
+    let error = size([64, 1, 1], most).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the launch of kernel `main` along x is 4294967295 invocations, 4294967296 in whole \
+         workgroups of 64, but Test GPU takes at most 4294967295 (invocations on an axis); help: \
+         launch at most 67108863 workgroups along x and let each invocation do several elements, \
+         or use another axis"
+    );
+    let error = workgroups([256, 2, 1], [1, u32::MAX, 1]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the launch of kernel `main` along y is 8589934590 invocations, 4294967295 workgroups of \
+         2, but Test GPU takes at most 4294967295 (invocations on an axis); help: launch at most \
+         2147483647 workgroups along y and let each invocation do several elements, or use \
+         another axis"
+    );
+    assert!(size([64, 1, 1], u64::MAX).is_err());
+    assert!(size([64, 1, 1], usize::MAX).is_err());
+}
+
+#[test]
+fn the_largest_native_grid_is_not_folded() {
+    let grid = workgroups([1, 1, 1], [65535, 65535, 65535]).unwrap();
+    assert_eq!((grid.native, grid.fold), ([65535; 3], None));
+}
+
+#[test]
+fn one_workgroup_more_folds() {
+    let grid = size([1, 1, 1], 65536).unwrap();
+    assert_eq!((grid.groups, grid.native), ([65536, 1, 1], [32768, 2, 1]));
+    let fold = grid.fold.unwrap();
+    assert_eq!((fold.groups, fold.width, fold.rows), ([65536, 1, 1], 32768, 2));
+    assert_eq!((fold.height, fold.last_row), (2, 32768));
+}
+
+#[test]
+fn too_many_workgroups_to_number_are_refused() {
+    let error = workgroups([1, 1, 1], [65536, 65536, 1]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the launch of kernel `main` is 65536 × 65536 × 1 = 4294967296 workgroups, but Test GPU \
+         takes at most 4294967295 workgroups in all, once an axis has more than the device's \
+         65535 × 65535 × 65535 (max_native_workgroups); help: use larger workgroups, let each \
+         invocation do several elements, or launch parts of the data one after the other"
+    );
+}
+
+#[test]
+fn a_fold_too_large_for_the_device_is_refused() {
+    assert_eq!(fold([9, 1, 1], [2, 2, 2]), None);
+    assert!(fold([8, 1, 1], [2, 2, 2]).is_some());
+    assert_eq!(fold([u32::MAX, 1, 1], [1, u32::MAX, 1]).unwrap().0, [1, u32::MAX, 1]);
+}
+
+#[test]
+fn immediates_keep_their_bytes_and_type() {
+    let launch = Launch::workgroups([1, 2, 3]).immediates(&[1u32, 2]);
+    let given = launch.immediates.unwrap();
+    assert_eq!(given.bytes, [1, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(given.layout, <[u32; 2] as Element>::LAYOUT);
+    let raw = Launch::invocations(1).immediate_bytes([1u8, 2]).immediates.unwrap();
+    assert_eq!((raw.bytes, raw.layout), (vec![1, 2], ElementLayout::Opaque));
+}
+
+proptest! {
+    /// Each workgroup is run by exactly one physical one, and few are in excess.
+    #[test]
+    fn a_fold_covers_each_workgroup_once(
+        groups in prop::array::uniform3(1u32..40),
+        most in prop::array::uniform3(1u32..24),
+    ) {
+        let total = groups.iter().product::<u32>() as usize;
+        let room = most.iter().product::<u32>() as usize;
+        let Some((native, params)) = fold(groups, most) else {
+            // Rows are of one width: some room may be lost, but never a whole row.
+            prop_assert!(total.div_ceil(most[0] as usize) > (most[1] * most[2]) as usize);
+            return Ok(());
+        };
+        prop_assert!(total <= room);
+        prop_assert!(native.iter().zip(most).all(|(n, most)| *n >= 1 && *n <= most));
+        let mut hits = vec![0u32; total];
+        for z in 0..native[2] {
+            for y in 0..native[1] {
+                for x in 0..native[0] {
+                    if let Some([gx, gy, gz]) = unfold(&params, [x, y, z]) {
+                        hits[((gz * groups[1] + gy) * groups[0] + gx) as usize] += 1;
+                    }
+                }
+            }
+        }
+        prop_assert!(hits.iter().all(|n| *n == 1));
+        let physical = native.iter().product::<u32>() as usize;
+        prop_assert!(physical - total < (native[1] * native[2]) as usize);
+    }
+
+    /// The same without enumeration: the first, the last and the one after the last workgroup
+    /// stand where they should, and no number overflows.
+    #[test]
+    fn large_folds_end_where_they_should(
+        total in prop_oneof![65536u32..=u32::MAX, u32::MAX - 70000..=u32::MAX, Just(u32::MAX)],
+        axis in 0usize..3,
+        most in prop_oneof![
+            Just([65535; 3]), Just([i32::MAX as u32, 65535, 65535]), Just([u32::MAX; 3]),
+            prop::array::uniform3(2000u32..100_000),
+        ],
+    ) {
+        let mut groups = [1; 3];
+        groups[axis] = total;
+        let (native, params) = fold(groups, most).expect("there is room for 8·10⁹");
+        prop_assert!(native.iter().zip(most).all(|(n, most)| *n >= 1 && *n <= most));
+        prop_assert_eq!([params.width, params.height], [native[0], native[1]]);
+        let place = |flat: u32| {
+            let row = flat / params.width;
+            [flat % params.width, row % params.height, row / params.height]
+        };
+        for flat in [0, params.width - 1, total / 2, total - 1] {
+            prop_assert!(place(flat)[2] < native[2]);
+            prop_assert_eq!(unfold(&params, place(flat)).map(|it| it[axis]), Some(flat));
+        }
+        // Nothing is covered twice: rows are full but the last, which ends with the last workgroup.
+        let full = u64::from(params.rows - 1) * u64::from(params.width);
+        prop_assert_eq!(full + u64::from(params.last_row), u64::from(total));
+        prop_assert!(params.last_row >= 1 && params.last_row <= params.width);
+        let rows = u64::from(native[1]) * u64::from(native[2]);
+        prop_assert!(u64::from(params.rows) <= rows && rows <= u64::from(u32::MAX));
+        prop_assert_eq!(unfold(&params, [native[0] - 1, native[1] - 1, native[2] - 1]).is_some(),
+            rows == u64::from(params.rows) && params.last_row == params.width);
+    }
+}

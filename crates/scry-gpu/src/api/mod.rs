@@ -1,0 +1,21 @@
+//! What a program can call. Its types are thin and generic; what they share is in `core`.
+
+pub(crate) mod batch;
+pub(crate) mod binding;
+pub(crate) mod bound_kernel;
+pub(crate) mod buffer;
+pub(crate) mod device;
+pub(crate) mod device_selection;
+pub(crate) mod dtype;
+pub(crate) mod element;
+pub(crate) mod elements;
+pub(crate) mod error;
+pub(crate) mod info;
+pub(crate) mod kernel;
+pub(crate) mod launch;
+pub(crate) mod library;
+pub(crate) mod native;
+pub(crate) mod recording;
+pub(crate) mod slice;
+pub(crate) mod ticket;
+pub(crate) mod untyped_buffer;

@@ -1,0 +1,170 @@
+//! The calls that compile kernels other than WGSL.
+
+use super::{Language, NativeBindings, NativeInterface, NativeSpec};
+use crate::api::device::Device;
+use crate::api::error::Result;
+use crate::api::kernel::Kernel;
+
+/// Kernels that are not WGSL.
+impl Device {
+    /// Compiles a kernel written in PTX, with the interface that it is declared to have: on CUDA
+    /// devices. The driver's assembler does the work, nothing needs to be installed.
+    ///
+    /// Whatever runs WGSL kernels runs the result: arguments are checked against the declaration,
+    /// and the order of commands follows from it. Launches are not folded: one of more workgroups
+    /// than the device takes ([`Limits::max_native_workgroups`](crate::Limits)) is refused. Such
+    /// kernels cannot be ended from outside: where one is still running after the time limit, the
+    /// device is given up.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{BackendKind, Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// # fn main() -> Result<(), scry_gpu::GpuError> {
+    /// let ptx = "
+    ///     .version 7.0
+    ///     .target sm_70
+    ///     .address_size 64
+    ///     .visible .entry twice(.param .u64 x, .param .u64 n)
+    ///     {
+    ///         .reg .pred %out;
+    ///         .reg .b32 %i, %b, %w;
+    ///         .reg .f32 %v;
+    ///         .reg .b64 %x, %n, %at, %to;
+    ///         ld.param.u64 %x, [x];
+    ///         ld.param.u64 %n, [n];
+    ///         mov.u32 %i, %tid.x;
+    ///         mov.u32 %b, %ctaid.x;
+    ///         mov.u32 %w, %ntid.x;
+    ///         mad.lo.u32 %i, %b, %w, %i;
+    ///         cvt.u64.u32 %at, %i;
+    ///         setp.ge.u64 %out, %at, %n;
+    ///         @%out bra END;
+    ///         cvta.to.global.u64 %x, %x;
+    ///         shl.b64 %at, %at, 2;
+    ///         add.u64 %to, %x, %at;
+    ///         ld.global.f32 %v, [%to];
+    ///         add.f32 %v, %v, %v;
+    ///         st.global.f32 [%to], %v;
+    ///     END:
+    ///         ret;
+    ///     }";
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+    /// let binding = NativeBinding::read_write("x", Scalar::F32).with_length();
+    /// let interface = NativeInterface::new([binding], [64, 1, 1]);
+    /// // SAFETY: each thread touches one element, below the length that it is given.
+    /// let twice = unsafe { gpu.compile_ptx(ptx, "twice", &interface)? };
+    /// gpu.run(&twice, &[&x], 3)?;
+    /// assert_eq!(x.download()?, [2.0, 4.0, 6.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Language`](crate::GpuError::Language) on devices of other backends;
+    /// [`GpuError::Source`](crate::GpuError::Source) with what the assembler said;
+    /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
+    ///
+    /// # Safety
+    /// The kernel takes the parameters that `interface` declares. Whatever it is given, it accesses
+    /// nothing but the buffers bound, within their sizes, writes only those declared to be written,
+    /// and ends. If it begins early, it waits as [`NativeInterface::begins_early`] says.
+    pub unsafe fn compile_ptx(
+        &self,
+        source: &str,
+        entry: &str,
+        interface: &NativeInterface,
+    ) -> Result<Kernel> {
+        self.compile_native(Language::Ptx, source, entry, interface.clone())
+    }
+
+    /// Compiles a kernel written in CUDA C, declared `extern "C" __global__`: on CUDA devices, with
+    /// NVIDIA's compiler library NVRTC, which is opened when it is first needed.
+    ///
+    /// `bindings` are the kernel's buffers, or only their number; `block` is the number of threads
+    /// of a block. Parameters stand as [`NativeInterface`] says; for kernels with immediates or
+    /// dynamic shared memory there is [`Device::compile_cuda_with`].
+    ///
+    /// ```no_run
+    /// use scry_gpu::{BackendKind, Device, NativeBinding, Scalar};
+    ///
+    /// # fn main() -> Result<(), scry_gpu::GpuError> {
+    /// let source = r#"
+    ///     extern "C" __global__ void square(const float *x, float *y, unsigned long long n) {
+    ///         unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+    ///         if (i < n) y[i] = x[i] * x[i];
+    ///     }"#;
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let x = gpu.upload(&[1.0f32, 2.0, 3.0])?;
+    /// let y = gpu.alloc::<f32>(3)?;
+    /// let bindings = [
+    ///     NativeBinding::read("x", Scalar::F32),
+    ///     NativeBinding::read_write("y", Scalar::F32).with_length(),
+    /// ];
+    /// // SAFETY: each thread touches one element of both, below the length that it is given.
+    /// let square = unsafe { gpu.compile_cuda(source, "square", bindings, [64, 1, 1])? };
+    /// gpu.run(&square, &[&x, &y], 3)?;
+    /// assert_eq!(y.download()?, [1.0, 4.0, 9.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile_ptx`], with what the compiler said;
+    /// [`GpuError::Library`](crate::GpuError::Library) without NVRTC, and how to get it.
+    ///
+    /// # Safety
+    /// As [`Device::compile_ptx`].
+    pub unsafe fn compile_cuda(
+        &self,
+        source: &str,
+        entry: &str,
+        bindings: impl Into<NativeBindings>,
+        block: [u32; 3],
+    ) -> Result<Kernel> {
+        let interface = NativeInterface::new(bindings, block);
+        self.compile_native(Language::CudaC, source, entry, interface)
+    }
+
+    /// [`Device::compile_cuda`] for a kernel that has immediates or dynamic shared memory.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, Device, NativeBinding, NativeInterface, Scalar};
+    ///
+    /// fn twice(gpu: &Device, x: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let source = r#"extern "C" __global__ void twice(float *x) {
+    ///         x[threadIdx.x] *= 2.0f;
+    ///     }"#;
+    ///     let bindings = [NativeBinding::read_write("x", Scalar::F32)];
+    ///     let interface = NativeInterface::new(bindings, [64, 1, 1]);
+    ///     assert!(x.len() >= 64);
+    ///     // SAFETY: each of the 64 threads accesses one element, and the buffer has as many.
+    ///     let kernel = unsafe { gpu.compile_cuda_with(source, "twice", &interface)? };
+    ///     gpu.run(&kernel, &[x], 64)
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::compile_cuda`].
+    ///
+    /// # Safety
+    /// As [`Device::compile_ptx`].
+    pub unsafe fn compile_cuda_with(
+        &self,
+        source: &str,
+        entry: &str,
+        interface: &NativeInterface,
+    ) -> Result<Kernel> {
+        self.compile_native(Language::CudaC, source, entry, interface.clone())
+    }
+
+    fn compile_native(
+        &self,
+        language: Language,
+        source: &str,
+        entry: &str,
+        interface: NativeInterface,
+    ) -> Result<Kernel> {
+        Kernel::compile_native(&self.context, source, entry, &NativeSpec { language, interface })
+    }
+}

@@ -1,0 +1,397 @@
+//! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
+
+mod compile;
+pub(crate) mod multiply;
+pub(crate) mod parameters;
+mod tensor_map;
+#[cfg(test)]
+mod tests;
+
+use scry_ir::{
+    Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
+};
+
+pub use multiply::Factor;
+pub(crate) use multiply::Routine;
+pub use parameters::NativeParameter;
+pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
+
+use crate::api::error::{ArgumentError, GpuError, LanguageError, Result};
+
+/// What a kernel that is not WGSL is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// NVIDIA's PTX, as text.
+    Ptx,
+    /// CUDA C, compiled by NVRTC.
+    CudaC,
+    /// A routine of cuBLAS.
+    Cublas,
+}
+
+impl Language {
+    /// The name as errors spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ptx => "PTX",
+            Self::CudaC => "CUDA C",
+            Self::Cublas => "cuBLAS",
+        }
+    }
+}
+
+impl std::fmt::Display for Language {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A buffer that a native kernel takes: a pointer among its parameters.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NativeBinding {
+    name: String,
+    writes: bool,
+    /// `None` for bytes whose meaning only the kernel knows.
+    element: Option<Scalar>,
+    length: bool,
+}
+
+impl NativeBinding {
+    /// A buffer of scalars that the kernel only reads: `const float *x` for [`Scalar::F32`].
+    #[must_use]
+    pub fn read(name: impl Into<String>, element: Scalar) -> Self {
+        Self { name: name.into(), writes: false, element: Some(element), length: false }
+    }
+
+    /// A buffer of scalars that the kernel writes, or reads and writes: `float *y`.
+    #[must_use]
+    pub fn read_write(name: impl Into<String>, element: Scalar) -> Self {
+        Self { writes: true, ..Self::read(name, element) }
+    }
+
+    /// A buffer of anything that the kernel only reads; element types are not checked.
+    #[must_use]
+    pub fn read_bytes(name: impl Into<String>) -> Self {
+        Self { name: name.into(), writes: false, element: None, length: false }
+    }
+
+    /// A buffer of anything that the kernel writes, or reads and writes; element types are not
+    /// checked.
+    #[must_use]
+    pub fn read_write_bytes(name: impl Into<String>) -> Self {
+        Self { writes: true, ..Self::read_bytes(name) }
+    }
+
+    /// The kernel takes the number of elements as well (of bytes where the element is not
+    /// declared): an `unsigned long long`, behind all pointers.
+    #[must_use]
+    pub fn with_length(mut self) -> Self {
+        self.length = true;
+        self
+    }
+
+    /// Bytes of an element.
+    fn stride(&self) -> u32 {
+        self.element.map_or(1, |scalar| scalar.width.into())
+    }
+
+    fn reflect(&self, index: u32) -> Binding {
+        let element = self.element.map_or_else(|| opaque("byte", 1), TypeLayout::Scalar);
+        let stride = self.stride();
+        Binding {
+            group: 0,
+            binding: index,
+            name: self.name.clone(),
+            space: Space::Storage,
+            access: if self.writes { Access::ReadWrite } else { Access::Read },
+            layout: TypeLayout::Array { element: Box::new(element), len: None, stride },
+        }
+    }
+}
+
+/// The buffers of a native kernel, in the order of its parameters. Made from a list of
+/// [`NativeBinding`]s, or from a number: so many buffers of anything, all of them written.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct NativeBindings(Vec<NativeBinding>);
+
+impl From<usize> for NativeBindings {
+    fn from(count: usize) -> Self {
+        let name = |index| format!("parameter {index}");
+        Self((0..count).map(|index| NativeBinding::read_write_bytes(name(index))).collect())
+    }
+}
+
+impl From<Vec<NativeBinding>> for NativeBindings {
+    fn from(bindings: Vec<NativeBinding>) -> Self {
+        Self(bindings)
+    }
+}
+
+impl From<&[NativeBinding]> for NativeBindings {
+    fn from(bindings: &[NativeBinding]) -> Self {
+        Self(bindings.to_vec())
+    }
+}
+
+impl<const N: usize> From<[NativeBinding; N]> for NativeBindings {
+    fn from(bindings: [NativeBinding; N]) -> Self {
+        Self(bindings.into())
+    }
+}
+
+/// What a native kernel takes, as declared by the program that brings it.
+///
+/// # Parameters
+///
+/// A kernel's parameters are, in this order:
+///
+/// 1. for each binding, a 64-bit address in global memory;
+/// 2. for each binding that asks for it ([`NativeBinding::with_length`]), in the same order, a
+///    64-bit number of elements;
+/// 3. the immediates: the value given with [`Launch::immediates`](crate::Launch), as one
+///    structure or as parameters of its own for each field. The fields stand where C would put
+///    them if none had an alignment of more than 8 bytes.
+///
+/// Kernels with other parameters, or with tensor maps, list them one by one:
+/// [`NativeInterface::with_parameters`].
+///
+/// ```
+/// use scry_gpu::{NativeBinding, NativeInterface, Scalar};
+///
+/// // extern "C" __global__ void saxpy(const float *x, float *y, unsigned long long n, float a)
+/// let saxpy = NativeInterface::new(
+///     [NativeBinding::read("x", Scalar::F32),
+///      NativeBinding::read_write("y", Scalar::F32).with_length()],
+///     [256, 1, 1],
+/// ).immediates(4);
+/// # let _ = saxpy;
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct NativeInterface {
+    bindings: NativeBindings,
+    block: [u32; 3],
+    immediates: u32,
+    dynamic_shared: u32,
+    /// The parameters, where they are listed.
+    listed: Option<Vec<NativeParameter>>,
+    /// The bindings that are read early, where the kernel waits itself.
+    early: Option<Vec<usize>>,
+}
+
+impl NativeInterface {
+    /// A kernel with these buffers, launched in blocks of so many threads along x, y and z.
+    #[must_use]
+    pub fn new(bindings: impl Into<NativeBindings>, block: [u32; 3]) -> Self {
+        let bindings = bindings.into();
+        Self { bindings, block, immediates: 0, dynamic_shared: 0, listed: None, early: None }
+    }
+
+    /// The kernel takes so many bytes of immediates, a multiple of 4.
+    #[must_use]
+    pub fn immediates(mut self, bytes: u32) -> Self {
+        self.immediates = bytes;
+        self
+    }
+
+    /// Each block gets so many bytes of shared memory beside what the kernel declares itself.
+    #[must_use]
+    pub fn dynamic_shared(mut self, bytes: u32) -> Self {
+        self.dynamic_shared = bytes;
+        self
+    }
+
+    /// The kernel waits itself for what was launched before it, so that it may begin while the
+    /// launch before it still runs: on devices of compute capability 9.0 and newer. Before it waits
+    /// (`griddepcontrol.wait`) it writes nothing, and reads nothing but the bindings `reads`, by
+    /// their places. Each block waits before it ends, and before it lets the next launch begin
+    /// (`griddepcontrol.launch_dependents`), if it does.
+    ///
+    /// Whether it does begin early is decided for each launch: not if the launch before it writes
+    /// what is read early, and not behind anything that is no launch.
+    #[must_use]
+    pub fn begins_early(mut self, reads: impl Into<Vec<usize>>) -> Self {
+        self.early = Some(reads.into());
+        self
+    }
+
+    /// The interface as the core checks launches against it.
+    pub(crate) fn reflect(&self, entry: &str) -> Interface {
+        let immediates = (self.immediates > 0).then(|| Immediates {
+            name: "immediates".to_owned(),
+            layout: opaque("parameters", self.immediates),
+        });
+        Interface {
+            entry_point: entry.to_owned(),
+            workgroup_size: self.block,
+            workgroup_memory: self.dynamic_shared,
+            bindings: self
+                .bindings
+                .0
+                .iter()
+                .zip(0..)
+                .map(|(it, index)| it.reflect(index))
+                .collect(),
+            immediates,
+            overrides: Vec::new(),
+            features: Features::empty(),
+        }
+    }
+}
+
+/// What the driver has to know.
+impl NativeInterface {
+    /// Threads of a block along x, y and z.
+    pub(crate) fn block(&self) -> [u32; 3] {
+        self.block
+    }
+
+    /// The bindings that the kernel reads before it waits for the launch before it; none if it
+    /// does not wait itself.
+    pub(crate) fn early(&self) -> Option<&[usize]> {
+        self.early.as_deref()
+    }
+
+    /// Bytes of shared memory that a launch has to ask for.
+    pub(crate) fn shared_bytes(&self) -> u32 {
+        self.dynamic_shared
+    }
+
+    /// Bytes of the immediate block.
+    pub(crate) fn immediate_bytes(&self) -> u32 {
+        self.immediates
+    }
+
+    /// Bytes of all parameters.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        if let Some(listed) = &self.listed {
+            return parameters::size(listed);
+        }
+        let bindings = &self.bindings.0;
+        let lengths = bindings.iter().filter(|binding| binding.length).count();
+        8 * (bindings.len() + lengths) + self.immediates as usize
+    }
+
+    /// Number of buffers.
+    pub(crate) fn binding_count(&self) -> usize {
+        self.bindings.0.len()
+    }
+
+    /// The parameters of a launch, as they lie in memory: `buffers` are an address and a number of
+    /// bytes for each binding.
+    pub(crate) fn parameters(&self, buffers: &[(u64, u64)], immediates: &[u8]) -> Vec<u8> {
+        let mut block = Vec::with_capacity(16 * buffers.len() + immediates.len());
+        for (address, _) in buffers {
+            block.extend_from_slice(&address.to_ne_bytes());
+        }
+        for (binding, (_, size)) in self.bindings.0.iter().zip(buffers) {
+            if binding.length {
+                block.extend_from_slice(&(size / u64::from(binding.stride())).to_ne_bytes());
+            }
+        }
+        block.extend_from_slice(immediates);
+        block
+    }
+}
+
+/// A structure of which nothing is known but its size. WGSL has none without members.
+fn opaque(name: &str, size: u32) -> TypeLayout {
+    TypeLayout::Struct { name: name.to_owned(), members: Vec::<Member>::new(), size }
+}
+
+/// True for the layouts of which nothing is known: every host type fits.
+pub(crate) fn is_opaque(layout: &TypeLayout) -> bool {
+    match layout {
+        TypeLayout::Struct { members, .. } => members.is_empty(),
+        TypeLayout::Array { element, .. } => is_opaque(element),
+        _ => false,
+    }
+}
+
+/// What makes a native kernel another one than that of the same source and entry point.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct NativeSpec {
+    pub language: Language,
+    pub interface: NativeInterface,
+}
+
+impl NativeSpec {
+    /// Everything, as part of a key: different specifications never give the same bytes.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let NativeInterface { bindings, block, immediates, dynamic_shared, listed, early } =
+            &self.interface;
+        let numbers = [*immediates, *dynamic_shared, bindings.0.len() as u32];
+        for number in block.iter().chain(&numbers) {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        text(&mut out, self.language.name());
+        for NativeBinding { name, writes, element, length } in &bindings.0 {
+            text(&mut out, name);
+            text(&mut out, &element.map_or_else(String::new, |scalar| scalar.to_string()));
+            out.push(u8::from(*writes) | u8::from(*length) << 1);
+        }
+        for parameter in listed.iter().flatten() {
+            text(&mut out, &format!("{parameter:?}"));
+        }
+        out.push(u8::from(listed.is_some()));
+        if let Some(early) = early {
+            text(&mut out, &format!("{early:?}"));
+        }
+        out
+    }
+}
+
+/// Appends a text and its length.
+fn text(out: &mut Vec<u8>, text: &str) {
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// Refuses what no driver could be given.
+pub(crate) fn validate(source: &str, entry: &str, spec: &NativeSpec) -> Result<()> {
+    let refuse = |argument: &str, problem: String, help: &str| {
+        Err(GpuError::Argument(ArgumentError {
+            label: None,
+            kernel: entry.to_owned(),
+            argument: argument.to_owned(),
+            problem,
+            help: help.to_owned(),
+        }))
+    };
+    if entry.is_empty() || entry.contains(|c: char| c.is_control() || c.is_whitespace()) {
+        let help = "give the name of a kernel as the source spells it (in CUDA C, one that is \
+                      declared extern \"C\")";
+        return refuse("entry point", format!("{entry:?} is no name"), help);
+    }
+    if let Some(at) = source.find('\0') {
+        let problem = format!("byte {at} of the source is 0, where it would be cut off");
+        return refuse("source", problem, "give text without zero bytes");
+    }
+    parameters::validate(entry, &spec.interface)?;
+    let bindings = &spec.interface.bindings.0;
+    let mut early = spec.interface.early().unwrap_or_default().iter();
+    if let Some(at) = early.find(|at| bindings.get(**at).is_none_or(|binding| binding.writes)) {
+        let problem = format!("{at} is none that is only read, of {} bindings", bindings.len());
+        return refuse("bindings read early", problem, "name bindings that are only read, from 0");
+    }
+    let bytes = spec.interface.immediates;
+    if !bytes.is_multiple_of(4) {
+        let problem = format!("{bytes} bytes, which is no multiple of 4");
+        return refuse("immediates", problem, "pad the structure of parameters");
+    }
+    Ok(())
+}
+
+/// The refusal of a driver that runs WGSL alone.
+pub(crate) fn refusal(kernel: &str, language: Language, device: &str) -> GpuError {
+    GpuError::Language(LanguageError {
+        kernel: kernel.to_owned(),
+        language,
+        device: device.to_owned(),
+        help: "open a CUDA device (Device::with_backend(BackendKind::Cuda)), or write the kernel \
+                 in WGSL, which runs on every device"
+            .to_owned(),
+    })
+}

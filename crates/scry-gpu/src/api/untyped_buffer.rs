@@ -1,0 +1,453 @@
+//! Device memory whose element type is known at run time.
+
+use std::ops::RangeBounds;
+
+use crate::api::binding::{Binding, Sealed, View};
+use crate::api::buffer::Buffer;
+use crate::api::device::Device;
+use crate::api::dtype::{DType, ElementType};
+use crate::api::element::Element;
+use crate::api::error::{GpuError, RangeError, Result};
+use crate::core::device_bytes::{self, DeviceBytes, resolve};
+use crate::core::encode;
+use crate::core::transfer::Pages;
+
+/// Elements in the memory of one device whose type is a value: for tensors, file formats and tools,
+/// which learn it at run time.
+///
+/// A handle as [`Buffer`] is: clones, slices and views share the memory. As an argument of a kernel
+/// it is checked as the [`Buffer`] of the same elements is. A buffer without a [`DType`] holds
+/// bytes of unknown meaning: of these only the number is checked, and they fit every binding.
+///
+/// ```
+/// use scry_gpu::{DType, Device};
+///
+/// let gpu = Device::open("cpu")?;
+/// // As read from a file: the name of a type, and bytes.
+/// let (name, bytes) = ("f32", [1.0f32, 2.0].map(f32::to_le_bytes).concat());
+/// let dtype: DType = name.parse()?;
+/// let data = gpu.upload_bytes(dtype, &bytes)?;
+/// let doubled = gpu.alloc_untyped(dtype, data.len())?;
+/// let shader = format!("
+///     @group(0) @binding(0) var<storage, read> x: array<{dtype}>;
+///     @group(0) @binding(1) var<storage, read_write> y: array<{dtype}>;
+///     @compute @workgroup_size(64)
+///     fn double(@builtin(global_invocation_id) id: vec3u) {{
+///         if id.x < arrayLength(&x) {{ y[id.x] = x[id.x] + x[id.x]; }}
+///     }}");
+/// gpu.dispatch(&shader, &[&data, &doubled], data.len())?;
+/// assert_eq!(doubled.typed::<f32>()?.download()?, [2.0, 4.0]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct UntypedBuffer {
+    bytes: DeviceBytes,
+    element: ElementType,
+}
+
+/// Buffers whose element type is a value.
+impl Device {
+    /// Makes a buffer of `len` elements, all bytes zero. Without a type (`None`) the elements are
+    /// bytes.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// assert_eq!(gpu.alloc_untyped(DType::F16, 3)?.byte_size(), 6);
+    /// assert_eq!(gpu.alloc_untyped(None, 3)?.byte_size(), 3);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::alloc`].
+    pub fn alloc_untyped(
+        &self,
+        dtype: impl Into<Option<DType>>,
+        len: usize,
+    ) -> Result<UntypedBuffer> {
+        let element = dtype.into().into();
+        let bytes = DeviceBytes::allocate(&self.context, len, &element, "")?;
+        Ok(UntypedBuffer { bytes, element })
+    }
+
+    /// Copies bytes to a new buffer of elements of a type, in the byte order of the host, or of
+    /// bytes without a type (`None`). Returns once they are captured.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// let buffer = gpu.upload_bytes(DType::U16, &[1, 0, 2, 0])?;
+    /// assert_eq!(buffer.len(), 2);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the bytes are not a whole number of elements; as [`Device::upload`].
+    pub fn upload_bytes(
+        &self,
+        dtype: impl Into<Option<DType>>,
+        data: &[u8],
+    ) -> Result<UntypedBuffer> {
+        let dtype = dtype.into();
+        let each = dtype.map_or(1, DType::size);
+        if let Some(dtype) = dtype.filter(|_| !data.len().is_multiple_of(each)) {
+            let (given, rest) = (data.len(), data.len() % each);
+            return Err(GpuError::Range(RangeError {
+                operation: "Device::upload_bytes",
+                problem: format!("{given} bytes are not a whole number of {dtype} of {each} bytes"),
+                help: format!("give {} or {} bytes", given - rest, given - rest + each),
+            }));
+        }
+        let element = dtype.into();
+        let bytes = DeviceBytes::upload(&self.context, data.len() / each, &element, data)?;
+        Ok(UntypedBuffer { bytes, element })
+    }
+}
+
+impl UntypedBuffer {
+    pub(crate) fn over(bytes: DeviceBytes, element: ElementType) -> Self {
+        Self { bytes, element }
+    }
+
+    /// Returns the number of elements; of bytes where the type is not known.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// assert_eq!(gpu.upload(&[1u16, 2, 3])?.untyped().len(), 3);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn len(&self) -> usize {
+        (self.bytes.size / self.element.size) as usize
+    }
+
+    /// Returns whether there are no elements.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// assert!(gpu.alloc_untyped(scry_gpu::DType::F32, 0)?.is_empty());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.size == 0
+    }
+
+    /// Returns the type of the elements; `None` for bytes of unknown meaning, and for elements that
+    /// are no scalars.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// assert_eq!(gpu.alloc::<f32>(4)?.untyped().dtype(), Some(DType::F32));
+    /// assert_eq!(gpu.alloc::<[f32; 4]>(1)?.untyped().dtype(), None);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn dtype(&self) -> Option<DType> {
+        DType::of_layout(&self.element.layout)
+    }
+
+    /// Returns the size in bytes.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// assert_eq!(gpu.alloc_untyped(DType::F64, 2)?.byte_size(), 16);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn byte_size(&self) -> u64 {
+        self.bytes.size
+    }
+
+    /// Returns the name that errors and tools show.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let bias = gpu.alloc_untyped(DType::F32, 8)?.with_label("bias");
+    /// assert_eq!(bias.label(), "bias");
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn label(&self) -> &str {
+        &self.bytes.label
+    }
+
+    /// Gives the buffer a name for errors; clones made before keep theirs.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let bias = gpu.alloc_untyped(DType::F32, 8)?.with_label("bias");
+    /// assert!(bias.typed::<u32>().unwrap_err().to_string().contains("`bias`"));
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn with_label(mut self, label: impl Into<String>) -> Self {
+        self.bytes.label = label.into().into();
+        self
+    }
+
+    /// Returns the device whose memory it is.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let a = gpu.alloc_untyped(DType::I32, 8)?;
+    /// let b = a.device().alloc_untyped(a.dtype(), a.len())?;
+    /// a.copy_to(&b)?;
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    #[must_use]
+    pub fn device(&self) -> Device {
+        Device { context: self.bytes.context.clone() }
+    }
+
+    /// Replaces all bytes. Returns once `data` is captured; later work sees it.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let buffer = gpu.alloc_untyped(DType::U16, 2)?;
+    /// buffer.write_bytes(&[1, 0, 2, 0])?;
+    /// assert_eq!(buffer.typed::<u16>()?.download()?, [1, 2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `data` has another number of bytes than the buffer.
+    pub fn write_bytes(&self, data: &[u8]) -> Result<()> {
+        self.same_size("UntypedBuffer::write_bytes", data.len())?;
+        device_bytes::write(self.view(), data)
+    }
+
+    /// Reads all bytes, after all work submitted so far that writes them.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let buffer = gpu.upload(&[0x0102u16, 0x0304])?.untyped();
+    /// assert_eq!(buffer.download_bytes()?, [2, 1, 4, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::download`].
+    pub fn download_bytes(&self) -> Result<Vec<u8>> {
+        Buffer::<u8>::over(self.bytes.clone()).download()
+    }
+
+    /// Reads all bytes into a slice of the same size.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let mut out = [0; 4];
+    /// gpu.upload(&[1.0f32])?.untyped().download_bytes_into(&mut out)?;
+    /// assert_eq!(f32::from_le_bytes(out), 1.0);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another size.
+    pub fn download_bytes_into(&self, out: &mut [u8]) -> Result<()> {
+        self.same_size("UntypedBuffer::download_bytes_into", out.len())?;
+        device_bytes::read(self.view(), out, Pages::Present)
+    }
+
+    /// Sets every byte to zero.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let sums = gpu.upload(&[1.5f64, 2.5])?;
+    /// sums.untyped().fill_zero()?;
+    /// assert_eq!(sums.download()?, [0.0, 0.0]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::DeviceLost`] and other failures of the device.
+    pub fn fill_zero(&self) -> Result<()> {
+        device_bytes::fill(self.view(), &[0])
+    }
+
+    /// Copies all elements to another buffer of the same type, length and device.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let src = gpu.upload(&[1i8, -2])?.untyped();
+    /// let dst = gpu.alloc_untyped(src.dtype(), src.len())?;
+    /// src.copy_to(&dst)?;
+    /// assert_eq!(dst.typed::<i8>()?.download()?, [1, -2]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if types or lengths differ, or both share memory;
+    /// [`GpuError::WrongDevice`].
+    pub fn copy_to(&self, dst: &Self) -> Result<()> {
+        const NAME: &str = "UntypedBuffer::copy_to";
+        same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
+        encode::copy_now(&self.bytes.context, NAME, self.view(), dst.view())
+    }
+
+    /// Copies all elements to a new buffer, on the device.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let weights = gpu.upload(&[1.0f32; 4])?.untyped();
+    /// let backup = weights.duplicate()?;
+    /// weights.fill_zero()?;
+    /// assert_eq!(backup.typed::<f32>()?.download()?, [1.0; 4]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::OutOfMemory`] and other failures of the device.
+    pub fn duplicate(&self) -> Result<Self> {
+        let bytes = self.bytes.duplicate("UntypedBuffer::duplicate", &self.element)?;
+        Ok(Self { bytes, element: self.element })
+    }
+
+    /// A part of the buffer, in elements: a buffer that shares the memory and keeps it alive. Bound
+    /// to a kernel, it has to begin where a [`Slice`](crate::Slice) has to.
+    ///
+    /// ```
+    /// # let gpu = scry_gpu::Device::open("cpu")?;
+    /// let all = gpu.upload(&[1u32, 2, 3, 4])?.untyped();
+    /// let middle = all.slice(1..3)?;
+    /// assert_eq!(middle.typed::<u32>()?.download()?, [2, 3]);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the range reaches beyond the end or ends before it begins.
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<Self> {
+        let (start, end) = resolve("UntypedBuffer::slice", range, self.len(), self.label())?;
+        let [start, size] = [start, end - start].map(|len| len as u64 * self.element.size);
+        Ok(Self { bytes: self.bytes.part(start, size), element: self.element })
+    }
+
+    /// The same bytes as elements of another type, or as bytes without a type (`None`): a buffer
+    /// that shares the memory.
+    ///
+    /// ```
+    /// use scry_gpu::{DType, Device};
+    ///
+    /// let gpu = Device::open("cpu")?;
+    /// // A file in memory: 8 bytes of header, then f32.
+    /// let file = gpu.alloc_untyped(None, 8 + 4 * 100)?;
+    /// let weights = file.slice(8..)?.view_as(DType::F32)?;
+    /// assert_eq!(weights.len(), 100);
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if the bytes are not a whole number of the elements, or do not begin at
+    /// a multiple of their size.
+    pub fn view_as(&self, dtype: impl Into<Option<DType>>) -> Result<Self> {
+        let element = dtype.into().into();
+        self.bytes.check_view("UntypedBuffer::view_as", (0, self.bytes.size), &element)?;
+        Ok(Self { bytes: self.bytes.clone(), element })
+    }
+
+    /// The same elements as a typed buffer, which shares the memory. Bytes of unknown meaning are
+    /// taken for elements of any type.
+    ///
+    /// ```
+    /// # use scry_gpu::{DType, Device};
+    /// # let gpu = Device::open("cpu")?;
+    /// let buffer = gpu.alloc_untyped(DType::F32, 4)?;
+    /// buffer.typed::<f32>()?.fill(0.5)?;
+    /// assert!(buffer.typed::<u32>().is_err());
+    /// # Ok::<(), scry_gpu::GpuError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Range`] if `T` is not the type of the elements; for bytes of unknown meaning as
+    /// [`UntypedBuffer::view_as`].
+    pub fn typed<T: Element>(&self) -> Result<Buffer<T>> {
+        const NAME: &str = "UntypedBuffer::typed";
+        let wanted = ElementType::of::<T>();
+        if self.element.is(&None.into()) {
+            self.bytes.check_view(NAME, (0, self.bytes.size), &wanted)?;
+        } else if !self.element.is(&wanted) {
+            let (holds, wanted) = (self.element.rust_name(), wanted.rust_name());
+            return Err(GpuError::Range(RangeError {
+                operation: NAME,
+                problem: format!("{} holds {holds}, not {wanted}", encode::quoted(self.label())),
+                help: format!(
+                    "ask for {holds}, or reinterpret the bytes: view_as(None), then typed"
+                ),
+            }));
+        }
+        Ok(Buffer::over(self.bytes.clone()))
+    }
+
+    pub(crate) fn element_type(&self) -> ElementType {
+        self.element
+    }
+
+    /// Refuses data of another number of bytes, on behalf of the public function that the error
+    /// names.
+    pub(crate) fn same_size(&self, operation: &'static str, given: usize) -> Result<()> {
+        if given as u64 == self.bytes.size {
+            return Ok(());
+        }
+        let (name, size) = (encode::quoted(self.label()), self.bytes.size);
+        Err(GpuError::Range(RangeError {
+            operation,
+            problem: format!("{given} bytes were given for the {size} bytes of {name}"),
+            help: format!("give {size} bytes, or take a slice of the buffer"),
+        }))
+    }
+}
+
+/// Refuses a copy between elements of two types, on behalf of the public function that the error
+/// names.
+pub(crate) fn same_elements(
+    operation: &'static str,
+    (from, from_type): (&str, &ElementType),
+    (to, to_type): (&str, &ElementType),
+) -> Result<()> {
+    if from_type.is(to_type) {
+        return Ok(());
+    }
+    let (from, to) = (encode::quoted(from), encode::quoted(to));
+    Err(GpuError::Range(RangeError {
+        operation,
+        problem: format!(
+            "{from} holds {}, but {to} holds {}",
+            from_type.rust_name(),
+            to_type.rust_name()
+        ),
+        help: "view one as the other's type (UntypedBuffer::view_as)".to_owned(),
+    }))
+}
+
+impl<T: Element> From<Buffer<T>> for UntypedBuffer {
+    fn from(buffer: Buffer<T>) -> Self {
+        buffer.untyped()
+    }
+}
+
+impl Sealed for UntypedBuffer {
+    fn view(&self) -> View<'_> {
+        self.bytes.whole(&self.element)
+    }
+}
+
+impl Binding for UntypedBuffer {}
+
+impl std::fmt::Debug for UntypedBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("UntypedBuffer")
+            .field("label", &self.label())
+            .field("len", &self.len())
+            .field("element", &self.element.rust_name())
+            .field("device", &self.bytes.context.info.name)
+            .finish()
+    }
+}

@@ -1,0 +1,201 @@
+//! The files of the cache as a whole: listing, clearing, and bounding the sum of their sizes.
+
+use std::fs::{self, DirEntry, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::format::{self, MAX_FILE};
+use super::location;
+use crate::core::logging;
+
+/// Longer than any write takes: an older temporary file has lost its writer.
+const ABANDONED: Duration = Duration::from_secs(3600);
+/// An entry counts at least this much, so that their number is bounded too.
+const SMALLEST: u64 = 16 << 10;
+
+/// What a file of the cache is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A compiled kernel.
+    Entry,
+    /// What a generator said of the code that it made of a kernel.
+    Translation,
+    /// A file that is being written, or that its writer left behind.
+    Temporary,
+}
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Entry, Self::Translation, Self::Temporary];
+
+    /// Extension of the names of such files.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Entry => "kernel",
+            Self::Translation => "translation",
+            Self::Temporary => "tmp",
+        }
+    }
+}
+
+/// A file of the cache.
+#[derive(Debug, Clone)]
+pub(crate) struct Stored {
+    pub path: PathBuf,
+    pub kind: Kind,
+    pub bytes: u64,
+    pub modified: SystemTime,
+}
+
+impl Stored {
+    /// The entry point that was asked for by name, if one was.
+    pub(crate) fn entry_point(&self) -> Option<String> {
+        let mut beginning = Vec::new();
+        let file = File::open(&self.path).ok()?;
+        (&file).take(4096).read_to_end(&mut beginning).ok()?;
+        format::entry_point(&beginning)
+    }
+
+    fn weight(&self) -> u64 {
+        self.bytes.max(SMALLEST)
+    }
+}
+
+/// Every file of ours below `root`, oldest first. Other files are passed over, and so are links
+/// and folders that could be somebody else's.
+pub(crate) fn list(root: &Path) -> Vec<Stored> {
+    let mut found = Vec::new();
+    device_folders(root).iter().for_each(|folder| found.append(&mut files(folder)));
+    found.sort_by(|a, b| (a.modified, &a.path).cmp(&(b.modified, &b.path)));
+    found
+}
+
+/// Removes every file of ours below `root`, and the folders that are empty then. The number of
+/// entries removed.
+pub(crate) fn clear(root: &Path) -> io::Result<usize> {
+    match location::check_private(root) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        checked => checked?,
+    }
+    let mut removed = 0;
+    for file in list(root) {
+        match fs::remove_file(&file.path) {
+            Ok(()) => removed += usize::from(file.kind == Kind::Entry),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => {
+                let problem = format!("{}: {error}", file.path.display());
+                return Err(io::Error::new(error.kind(), problem));
+            }
+        }
+    }
+    for folder in device_folders(root) {
+        // Fails if something else is inside, which then stays.
+        let _ = fs::remove_dir(folder);
+    }
+    Ok(removed)
+}
+
+/// Removes what dead writers left, and the entries that were not used for longest, until all
+/// together are three quarters of `limit` if they were more than `limit`.
+pub(super) fn sweep(root: &Path, limit: u64) {
+    let mut entries = Vec::new();
+    for file in list(root) {
+        let abandoned = || {
+            let age = SystemTime::now().duration_since(file.modified);
+            age.is_ok_and(|age| age > ABANDONED)
+        };
+        match file.kind {
+            Kind::Temporary if abandoned() => remove(&file.path),
+            Kind::Temporary => {}
+            _ if file.bytes > MAX_FILE => remove(&file.path),
+            Kind::Entry | Kind::Translation => entries.push(file),
+        }
+    }
+    let mut sum: u64 = entries.iter().map(Stored::weight).sum();
+    if sum <= limit {
+        return;
+    }
+    let (mut evicted, mut bytes) = (0, 0);
+    for entry in entries {
+        if sum <= limit / 4 * 3 {
+            break;
+        }
+        sum -= entry.weight();
+        remove(&entry.path);
+        evicted += 1;
+        bytes += entry.bytes;
+    }
+    logging::evicted_from_disk(evicted, bytes);
+}
+
+/// Removes a file. Another process may have been faster, and a file that stays does no harm.
+fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        log::debug!("{}: {error}", path.display());
+    }
+}
+
+fn device_folders(root: &Path) -> Vec<PathBuf> {
+    if location::check_private(root).is_err() {
+        return Vec::new();
+    }
+    let mut folders = Vec::new();
+    for_each_item(root, &mut |item| {
+        if is_device_folder(&item.file_name().to_string_lossy()) {
+            folders.push(item.path());
+        }
+    });
+    folders.retain(|path| location::check_private(path).is_ok());
+    folders
+}
+
+fn files(folder: &Path) -> Vec<Stored> {
+    let mut files = Vec::new();
+    for_each_item(folder, &mut |item| files.extend(stored(item)));
+    files
+}
+
+/// Looks at all in a folder that can be looked at.
+fn for_each_item(folder: &Path, look: &mut dyn FnMut(&DirEntry)) {
+    let Ok(items) = fs::read_dir(folder) else { return };
+    items.flatten().for_each(|item| look(&item));
+}
+
+/// What is known of a file, if it is one of ours.
+fn stored(item: &DirEntry) -> Option<Stored> {
+    let kind = kind_of(&item.file_name().to_string_lossy())?;
+    // Of the link, if it is one.
+    let metadata = item.metadata().ok().filter(fs::Metadata::is_file)?;
+    let (path, bytes) = (item.path(), metadata.len());
+    Some(Stored { path, kind, bytes, modified: metadata.modified().ok()? })
+}
+
+/// Whether a name is one that [`DeviceIdentity`](super::DeviceIdentity) gives.
+fn is_device_folder(name: &str) -> bool {
+    let parts: Vec<&str> = name.split('-').collect();
+    let [vendor, device, driver] = parts[..] else {
+        return false;
+    };
+    is_hex(vendor) && is_hex(device) && is_hex(driver) && driver.len() == 16
+}
+
+/// What a file is, by its name.
+fn kind_of(name: &str) -> Option<Kind> {
+    let parts: Vec<&str> = name.split('.').collect();
+    let (hash, writer, extension) = match parts[..] {
+        [hash, extension] => (hash, None, extension),
+        [hash, writer, extension] => (hash, Some(writer), extension),
+        _ => return None,
+    };
+    let kind = Kind::ALL.into_iter().find(|kind| kind.extension() == extension)?;
+    let written = writer.is_some_and(|writer| writer.split('-').all(is_hex));
+    let fits = match kind {
+        Kind::Temporary => written,
+        Kind::Entry | Kind::Translation => writer.is_none(),
+    };
+    (fits && is_hex(hash) && hash.len() == 32).then_some(kind)
+}
+
+fn is_hex(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,118 @@
+//! Many writers at once, and writers that are killed.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+
+/// Kernels that the processes of a test share.
+const SHARED: u64 = 8;
+
+fn shared_key(index: u64) -> KernelKey {
+    key(&format!("@compute fn main() {{ x = {index}; }}"))
+}
+
+/// Stores ever new versions of the shared kernels. Ends by being killed.
+pub(super) fn write_for_ever(base: &Path) {
+    let cache = open(base);
+    let mut random = Random(u64::from(std::process::id()));
+    println!();
+    println!("ready");
+    std::io::stdout().flush().unwrap();
+    loop {
+        let index = random.below(SHARED);
+        let version = random.below(1 << 32);
+        cache.store(&shared_key(index), PLAIN, &payload(index, version));
+    }
+}
+
+#[test]
+fn fault_38_a_killed_writer_leaves_the_old_entry_or_the_new_one() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    for index in 0..SHARED {
+        cache.store(&shared_key(index), PLAIN, &payload(index, 0));
+    }
+    let mut random = Random(38);
+    let mut replaced = false;
+    for _ in 0..if soak() { 10_000 } else { 25 } {
+        let mut command = child("write for ever", folder.path(), "");
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = output.lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.ends_with("ready")), "the writer does not start");
+        thread::sleep(Duration::from_micros(random.below(5000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for index in 0..SHARED {
+            // A kill loses no write that was made before, so there must be some entry.
+            let found = cache.load(&shared_key(index), PLAIN).expect("the entry is gone");
+            replaced |= version_of(&found, index) != 0;
+        }
+    }
+    assert!(replaced, "no writer came as far as its first store");
+}
+
+/// Threads that store and load shared kernels and some of their own.
+pub(super) fn read_and_write(base: &Path) {
+    let cache = open(base);
+    let process = u64::from(std::process::id());
+    let turns = if soak() { 2000 } else { 40 };
+    thread::scope(|scope| {
+        for thread in 0..4 {
+            let cache = &cache;
+            scope.spawn(move || take_turns(cache, process * 16 + thread, turns));
+        }
+    });
+}
+
+fn take_turns(cache: &DiskCache, writer: u64, turns: u64) {
+    let mut random = Random(writer);
+    let own = SHARED + writer;
+    for turn in 0..turns {
+        let index = random.below(SHARED);
+        let version = writer << 12 | turn;
+        cache.store(&shared_key(index), PLAIN, &payload(index, version));
+        let found = cache.load(&shared_key(index), PLAIN).expect("nobody removes entries");
+        version_of(&found, index);
+        cache.store(&shared_key(own), PLAIN, &payload(own, version));
+        let found = cache.load(&shared_key(own), PLAIN).expect("nobody removes entries");
+        assert_eq!(version_of(&found, own), version);
+    }
+}
+
+#[test]
+fn fault_39_processes_that_write_the_same_and_different_keys_read_no_mix() {
+    let folder = temporary_folder();
+    let base = folder.path();
+    let count = if soak() { 16 } else { 3 };
+    thread::scope(|scope| {
+        for _ in 0..count {
+            scope.spawn(|| run_child(&mut child("read and write", base, "")));
+        }
+    });
+    let cache = open(base);
+    for index in 0..SHARED {
+        if let Some(found) = cache.load(&shared_key(index), PLAIN) {
+            version_of(&found, index);
+        }
+    }
+    let entries = crate::cache::list(&crate::cache::location::root_in(base));
+    let expected = count * 4 + 1..=count * 4 + SHARED as usize;
+    assert!(expected.contains(&entries.len()), "{} entries", entries.len());
+    let temporary = entries.iter().find(|file| file.kind != crate::cache::Kind::Entry);
+    assert!(temporary.is_none(), "left behind: {temporary:?}");
+}
+
+#[test]
+fn fault_39_threads_that_write_the_same_and_different_keys_read_no_mix() {
+    let folder = temporary_folder();
+    let cache = open(folder.path());
+    thread::scope(|scope| {
+        for writer in 0..16 {
+            let cache = &cache;
+            scope.spawn(move || take_turns(cache, writer, if soak() { 2000 } else { 20 }));
+        }
+    });
+}

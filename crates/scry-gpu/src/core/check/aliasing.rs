@@ -1,0 +1,91 @@
+//! Two bindings of the same bytes, one of them written: what the other reads is then up to chance.
+
+use scry_ir::{Binding, Interface};
+
+use super::arguments::{bound_size, given};
+use super::{Argument, place};
+use crate::api::error::{ArgumentError, GpuError, Result};
+use crate::core::command::Span;
+
+/// Refuses bindings that overlap where at least one is written.
+pub(super) fn overlaps(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+    // A few bindings at most, and no allocation on the way of every launch.
+    let pairs = || interface.bindings.iter().zip(arguments);
+    for (index, (binding, argument)) in pairs().enumerate() {
+        for (other_binding, other) in pairs().take(index) {
+            let written = binding.access.writes() || other_binding.access.writes();
+            if written && argument.memory == other.memory {
+                let (begin, end) = common(binding, argument, other_binding, other);
+                if begin < end {
+                    return Err(refuse(interface, [other_binding, binding], argument, begin, end));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses bindings that are written and overlap the workgroup counts of an indirect launch.
+pub(crate) fn overwritten_counts(
+    interface: &Interface,
+    arguments: &[Argument<'_>],
+    counts: Span,
+) -> Result<()> {
+    let pairs = interface.bindings.iter().zip(arguments);
+    for (binding, argument) in pairs.filter(|(binding, _)| binding.access.writes()) {
+        let end = argument.offset.saturating_add(bound_size(binding, argument.size));
+        let (begin, end) = (argument.offset.max(counts.offset), end.min(counts.end()));
+        if argument.memory == Some(counts.memory) && begin < end {
+            return Err(GpuError::Argument(ArgumentError {
+                label: None,
+                kernel: interface.entry_point.clone(),
+                argument: given(binding, argument),
+                problem: format!(
+                    "it shares bytes {begin} to {} of its buffer with the counts of \
+                     Launch::indirect, and the kernel writes it",
+                    end - 1
+                ),
+                help: "give buffers or slices that do not overlap, or copy the counts first".into(),
+            }));
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of the allocation that both touch; empty if the begin is not before the end.
+fn common(
+    a: &Binding,
+    a_argument: &Argument<'_>,
+    b: &Binding,
+    b_argument: &Argument<'_>,
+) -> (u64, u64) {
+    let end = |binding, argument: &Argument<'_>| {
+        argument.offset.saturating_add(bound_size(binding, argument.size))
+    };
+    (a_argument.offset.max(b_argument.offset), end(a, a_argument).min(end(b, b_argument)))
+}
+
+fn refuse(
+    interface: &Interface,
+    [first, second]: [&Binding; 2],
+    argument: &Argument<'_>,
+    begin: u64,
+    end: u64,
+) -> GpuError {
+    let who = match (first.access.writes(), second.access.writes()) {
+        (true, true) => "the kernel writes both".to_owned(),
+        (true, false) => format!("the kernel writes `{}`", first.name),
+        _ => format!("the kernel writes `{}`", second.name),
+    };
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        argument: given(second, argument),
+        problem: format!(
+            "it shares bytes {begin} to {} of its buffer with {}, and {who}",
+            end - 1,
+            place(first)
+        ),
+        help: "give buffers or slices that do not overlap, or declare one binding for both".into(),
+    })
+}

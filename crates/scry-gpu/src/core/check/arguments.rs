@@ -1,0 +1,233 @@
+//! The buffers of a launch against the bindings of a kernel.
+
+use std::fmt::Write as _;
+
+use scry_ir::{Access, Binding, Interface, Space};
+
+use super::limits::binding_limit;
+use super::{Argument, aliasing, place, types};
+use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
+use crate::api::info::DeviceInfo;
+
+/// Checks the arguments of a launch that does something: number, types, sizes, offsets, limits,
+/// overlaps.
+///
+/// # Errors
+/// [`GpuError::Argument`] that names the WGSL variable; [`GpuError::TooLarge`].
+pub(crate) fn arguments(
+    interface: &Interface,
+    info: &DeviceInfo,
+    arguments: &[Argument<'_>],
+) -> Result<()> {
+    signature(interface, arguments)?;
+    for (binding, argument) in interface.bindings.iter().zip(arguments) {
+        extent(interface, info, binding, argument)?;
+        limit(interface, info, binding, argument)?;
+    }
+    aliasing::overlaps(interface, arguments)
+}
+
+/// [`arguments`] of a kernel that is not WGSL: its addresses have 64 bits, and a whole buffer can
+/// be bound however large it is.
+///
+/// # Errors
+/// As [`arguments`], without limits.
+pub(crate) fn native_arguments(
+    interface: &Interface,
+    info: &DeviceInfo,
+    arguments: &[Argument<'_>],
+) -> Result<()> {
+    signature(interface, arguments)?;
+    for (binding, argument) in interface.bindings.iter().zip(arguments) {
+        extent(interface, info, binding, argument)?;
+    }
+    aliasing::overlaps(interface, arguments)
+}
+
+/// Checks number and types alone: what a launch without any workgroup, perhaps on empty buffers,
+/// has to have right as well.
+pub(crate) fn signature(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+    count(interface, arguments)?;
+    for (index, (binding, argument)) in interface.bindings.iter().zip(arguments).enumerate() {
+        let Err(mismatch) = fits(binding, argument) else {
+            continue;
+        };
+        let help = match swapped_with(interface, arguments, index) {
+            Some(other) => format!(
+                "it fits `{}`: buffers are given in the order of the bindings",
+                interface.bindings[other].name
+            ),
+            None => mismatch.help,
+        };
+        return Err(refuse(interface, binding, argument, mismatch.problem, help));
+    }
+    Ok(())
+}
+
+/// Bytes of an argument that a kernel can touch: the whole elements of a runtime-sized array, else
+/// as many as the type has. A driver is given these alone, so that `arrayLength` is rounded down
+/// alike on every backend and the bytes after the last element are out of reach.
+pub(crate) fn bound_size(binding: &Binding, size: u64) -> u64 {
+    let fixed = binding.layout.fixed_size();
+    match binding.layout.runtime_array() {
+        Some((head, stride)) => {
+            let elements = size.saturating_sub(head) / stride.max(1);
+            (head + elements * stride).max(fixed).min(size)
+        }
+        None => size.min(fixed),
+    }
+}
+
+fn count(interface: &Interface, arguments: &[Argument<'_>]) -> Result<()> {
+    let expected = interface.bindings.len();
+    if arguments.len() == expected {
+        return Ok(());
+    }
+    let mut help = String::from(if expected == 0 { "give none" } else { "in order, give" });
+    for (index, binding) in interface.bindings.iter().enumerate() {
+        let how = match (binding.space, binding.access) {
+            (Space::Uniform, _) => "uniform",
+            (Space::Storage, Access::Read) => "read",
+            (Space::Storage, Access::ReadWrite) => "read_write",
+        };
+        let separator = if index == 0 { "" } else { ";" };
+        write!(help, "{separator} {}: {}, {how}", place(binding), binding.layout)
+            .expect("a string takes whatever is written");
+    }
+    Err(GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        argument: "buffers".into(),
+        problem: format!("the kernel uses {expected}, but {} given", were(arguments.len())),
+        help,
+    }))
+}
+
+fn were(count: usize) -> String {
+    match count {
+        0 => "none was".into(),
+        1 => "1 was".into(),
+        n => format!("{n} were"),
+    }
+}
+
+fn fits(binding: &Binding, argument: &Argument<'_>) -> Result<(), types::Mismatch> {
+    let host = types::Host {
+        layout: &argument.layout,
+        size: argument.element_size,
+        type_name: argument.type_name,
+    };
+    types::buffer(&host, &binding.layout)
+}
+
+/// Whether the elements of an argument are what a binding is made of.
+#[cfg(feature = "kernels")]
+pub(crate) fn has_elements_of(binding: &Binding, argument: &Argument<'_>) -> bool {
+    fits(binding, argument).is_ok()
+}
+
+/// Another binding that argument `index` fits, and whose argument fits here.
+fn swapped_with(interface: &Interface, arguments: &[Argument<'_>], index: usize) -> Option<usize> {
+    let bindings = &interface.bindings;
+    (0..bindings.len()).filter(|other| *other != index).find(|other| {
+        fits(&bindings[*other], &arguments[index]).is_ok()
+            && fits(&bindings[index], &arguments[*other]).is_ok()
+    })
+}
+
+/// Checks offset and size.
+fn extent(
+    interface: &Interface,
+    info: &DeviceInfo,
+    binding: &Binding,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let refuse =
+        |problem: String, help: String| Err(refuse(interface, binding, argument, problem, help));
+    if argument.size == 0 {
+        return refuse(
+            "the buffer is empty, and a kernel cannot be given nothing".into(),
+            "leave the launch out when there is no data, or launch 0 invocations".into(),
+        );
+    }
+    if !argument.offset.is_multiple_of(info.binding_alignment.max(1)) {
+        return refuse(
+            format!("the slice begins at byte {}", argument.offset),
+            format!(
+                "on {} bindings begin at multiples of {} bytes; copy the slice to a buffer of \
+                 its own, or pad the data",
+                info.name, info.binding_alignment
+            ),
+        );
+    }
+    size(argument, binding, refuse)
+}
+
+fn size(
+    argument: &Argument<'_>,
+    binding: &Binding,
+    refuse: impl Fn(String, String) -> Result<()>,
+) -> Result<()> {
+    let given = argument.size;
+    let needed = binding.layout.min_binding_size();
+    if given >= needed {
+        return Ok(());
+    }
+    let elements = needed.div_ceil(argument.element_size.max(1));
+    refuse(
+        format!("{given} bytes were given, but {} needs at least {needed}", binding.layout),
+        format!("give at least {elements} elements of {}", argument.element_name()),
+    )
+}
+
+fn limit(
+    interface: &Interface,
+    info: &DeviceInfo,
+    binding: &Binding,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let (limit, limit_name) = binding_limit(&info.limits, binding.space);
+    // What is bound is never more than what is given, and needs a division.
+    if argument.size <= limit {
+        return Ok(());
+    }
+    let bound = bound_size(binding, argument.size);
+    if bound <= limit {
+        return Ok(());
+    }
+    Err(GpuError::TooLarge(TooLargeError {
+        what: format!("kernel `{}`, {}", interface.entry_point, given(binding, argument)),
+        requested: format!("{bound} bytes"),
+        device: info.name.clone(),
+        limit: format!("{limit} bytes"),
+        limit_name,
+        help: match binding.space {
+            Space::Uniform => "declare it as var<storage, read>".into(),
+            Space::Storage => "launch on slices of the buffer, one after the other".into(),
+        },
+    }))
+}
+
+/// A binding and what was given for it, as errors name them.
+pub(super) fn given(binding: &Binding, argument: &Argument<'_>) -> String {
+    if argument.label.is_empty() {
+        return place(binding);
+    }
+    format!("{} (given buffer `{}`)", place(binding), argument.label)
+}
+
+fn refuse(
+    interface: &Interface,
+    binding: &Binding,
+    argument: &Argument<'_>,
+    problem: String,
+    help: String,
+) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        argument: given(binding, argument),
+        problem,
+        help,
+    })
+}

@@ -1,0 +1,61 @@
+//! The workgroup counts of an indirect launch.
+
+use scry_ir::{Interface, Scalar, TypeLayout};
+
+use super::{Argument, types};
+use crate::api::error::{ArgumentError, GpuError, Result};
+use crate::core::command::{Groups, Span};
+
+/// Checks that a range of a buffer begins with three `u32`, and gives their bytes.
+///
+/// # Errors
+/// [`GpuError::Argument`] if the elements are of another type, if there are too few, or if their
+/// offset is no multiple of 4 bytes.
+pub(crate) fn counts(interface: &Interface, argument: &Argument<'_>) -> Result<Span> {
+    let refuse = |problem: String, help: String| {
+        Err(GpuError::Argument(ArgumentError {
+            label: None,
+            kernel: interface.entry_point.clone(),
+            argument: named(argument),
+            problem,
+            help,
+        }))
+    };
+    let host = types::Host {
+        layout: &argument.layout,
+        size: argument.element_size,
+        type_name: argument.type_name,
+    };
+    let count = Box::new(TypeLayout::Scalar(Scalar::U32));
+    let wanted = TypeLayout::Array { element: count, len: Some(3), stride: 4 };
+    if types::buffer(&host, &wanted).is_err() {
+        return refuse(
+            format!("it has elements of {}", argument.element_name()),
+            "give three u32: the workgroups along x, y and z".into(),
+        );
+    }
+    let memory = match argument.memory {
+        Some(memory) if argument.size >= Groups::SIZE => memory,
+        _ => {
+            return refuse(
+                format!("it has {} bytes, and three u32 have {}", argument.size, Groups::SIZE),
+                "give the workgroups along x, y and z".into(),
+            );
+        }
+    };
+    if !argument.offset.is_multiple_of(4) {
+        return refuse(
+            format!("the slice begins at byte {}", argument.offset),
+            "begin it at a multiple of 4 bytes".into(),
+        );
+    }
+    Ok(Span { memory, offset: argument.offset, size: Groups::SIZE })
+}
+
+/// The counts as errors name them.
+fn named(argument: &Argument<'_>) -> String {
+    match argument.label {
+        "" => "counts of Launch::indirect".into(),
+        label => format!("counts of Launch::indirect (given buffer `{label}`)"),
+    }
+}

@@ -1,0 +1,114 @@
+//! Immediates of a launch against the kernel's `var<immediate>`.
+
+use scry_ir::{Immediates, Interface, TypeLayout};
+
+use super::describe;
+use super::types::{self, Host, Mismatch};
+use crate::api::element::ElementLayout;
+use crate::api::error::{ArgumentError, GpuError, Result};
+use crate::api::native::is_opaque;
+
+/// The immediates of a launch: layout, name of the Rust type, bytes.
+type Given<'a> = (&'a ElementLayout, &'static str, &'a [u8]);
+
+/// Checks the immediates of a launch. Returns the block as the interface has it: as long as
+/// its type, padding at the end zero; empty without one.
+///
+/// # Errors
+/// [`GpuError::Argument`] if a required block is missing, or one is given to a kernel without, or
+/// if size or fields differ.
+pub(crate) fn immediates(interface: &Interface, given: Option<Given<'_>>) -> Result<Vec<u8>> {
+    let block = match (&interface.immediates, given) {
+        (None, None) => Ok(Vec::new()),
+        (None, Some((_, _, bytes))) => Err(unwanted(bytes.len())),
+        (Some(declared), None) => Err(missing(declared)),
+        (Some(declared), Some(given)) => block(declared, given),
+    };
+    block.map_err(|refusal| refuse(interface, refusal))
+}
+
+/// Checks the value of one member of the immediates. Returns its bytes.
+///
+/// # Errors
+/// As [`immediates`].
+pub(crate) fn immediate(
+    interface: &Interface,
+    member: &Immediates,
+    given: Given<'_>,
+) -> Result<Vec<u8>> {
+    block(member, given).map_err(|refusal| refuse(interface, refusal))
+}
+
+fn refuse(interface: &Interface, (argument, mismatch): Refusal) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: interface.entry_point.clone(),
+        argument,
+        problem: mismatch.problem,
+        help: mismatch.help,
+    })
+}
+
+/// The argument refused, and why.
+type Refusal = (String, Mismatch);
+
+fn unwanted(len: usize) -> Refusal {
+    let mismatch = Mismatch {
+        problem: format!("{len} bytes were given, but the kernel uses no var<immediate>"),
+        help: "declare `var<immediate> params: Params;` and use it, or launch without".into(),
+    };
+    ("immediates".into(), mismatch)
+}
+
+fn missing(declared: &Immediates) -> Refusal {
+    let mismatch = Mismatch {
+        problem: format!("the kernel needs a value of its var<immediate>, {}", declared.layout),
+        help: "launch with run_with_immediates, or set them on the Launch".into(),
+    };
+    (format!("`{}`", declared.name), mismatch)
+}
+
+/// Checks and pads the bytes for a declared block.
+fn block(declared: &Immediates, (layout, type_name, bytes): Given<'_>) -> Result<Vec<u8>, Refusal> {
+    let wgsl = &declared.layout;
+    let refused = |mismatch| (format!("`{}` (var<immediate>)", declared.name), mismatch);
+    let host = Host { layout, size: bytes.len() as u64, type_name };
+    types::value(&host, wgsl).map_err(refused)?;
+    let (whole, used) = (wgsl.fixed_size(), used(wgsl));
+    if host.size != whole && host.size != used {
+        return Err(refused(size(host.size, declared, whole, used)));
+    }
+    let mut block = bytes.to_vec();
+    block.resize(usize::try_from(whole).expect("types are smaller than 4 GiB"), 0);
+    Ok(block)
+}
+
+fn size(given: u64, declared: &Immediates, whole: u64, used: u64) -> Mismatch {
+    let without = match used == whole {
+        true => String::new(),
+        false => format!(", or {used} without the unused bytes at its end"),
+    };
+    let help = match describe::host_type(&declared.layout) {
+        Some(host_type) => format!("give data of type {host_type}"),
+        None => "give a #[repr(C)] struct with the same fields".into(),
+    };
+    let problem = format!("{given} bytes were given, but {} has {whole}{without}", declared.layout);
+    Mismatch { problem, help }
+}
+
+/// Bytes up to the end of the last scalar.
+fn used(layout: &TypeLayout) -> u64 {
+    match layout {
+        _ if is_opaque(layout) => layout.fixed_size(),
+        TypeLayout::Struct { members, .. } => {
+            members.last().map_or(0, |member| u64::from(member.offset) + used(&member.layout))
+        }
+        TypeLayout::Array { element, len: Some(len), stride } if *len > 0 => {
+            u64::from(len - 1) * u64::from(*stride) + used(element)
+        }
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
+            u64::from(columns - 1) * u64::from(*stride) + u64::from(rows * scalar.width)
+        }
+        _ => layout.fixed_size(),
+    }
+}

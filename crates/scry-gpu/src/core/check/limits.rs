@@ -1,0 +1,163 @@
+//! What a kernel needs, whatever it is launched on, against what the device has.
+
+use scry_ir::{Binding, Features, Interface, Space};
+
+use super::place;
+use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
+use crate::api::info::{DeviceInfo, Limits};
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// Checks that a device can run a kernel at all. `help` says, for features that the device
+/// lacks, which devices present have them, or that none has.
+///
+/// # Errors
+/// [`GpuError::Unsupported`] for features, [`GpuError::TooLarge`] for limits,
+/// [`GpuError::Argument`] for a workgroup without invocations.
+pub(crate) fn kernel_limits(
+    interface: &Interface,
+    info: &DeviceInfo,
+    help: impl FnOnce(Features) -> String,
+) -> Result<()> {
+    let missing = interface.features.difference(info.features);
+    if !missing.is_empty() {
+        return Err(GpuError::Unsupported(UnsupportedError {
+            label: None,
+            kernel: interface.entry_point.clone(),
+            features: missing,
+            device: info.name.clone(),
+            help: help(missing),
+        }));
+    }
+    let check = Check { interface, info };
+    check.workgroup_size()?;
+    check.workgroup_memory()?;
+    check.bindings()?;
+    check.immediates()
+}
+
+/// Bytes of the largest binding of a WGSL kernel, and the limit's name.
+pub(super) fn binding_limit(limits: &Limits, space: Space) -> (u64, &'static str) {
+    let (limit, name) = match space {
+        Space::Uniform => (limits.max_uniform_binding_size, "max_uniform_binding_size"),
+        Space::Storage => (limits.max_storage_binding_size, "max_storage_binding_size"),
+    };
+    (limit.min(Limits::MAX_WGSL_BINDING), name)
+}
+
+struct Check<'a> {
+    interface: &'a Interface,
+    info: &'a DeviceInfo,
+}
+
+impl Check<'_> {
+    fn workgroup_size(&self) -> Result<()> {
+        let size = self.interface.workgroup_size;
+        let limits = &self.info.limits;
+        for axis in 0..3 {
+            if size[axis] == 0 {
+                return Err(GpuError::Argument(ArgumentError {
+                    label: None,
+                    kernel: self.interface.entry_point.clone(),
+                    argument: "@workgroup_size".into(),
+                    problem: format!("0 invocations along {}", AXES[axis]),
+                    help: "give each axis at least 1".into(),
+                }));
+            }
+            self.at_most(
+                &|| format!("@workgroup_size along {}", AXES[axis]),
+                size[axis].into(),
+                "",
+                (limits.max_workgroup_size[axis].into(), "max_workgroup_size"),
+                "use smaller workgroups",
+            )?;
+        }
+        self.at_most(
+            &|| format!("@workgroup_size({}, {}, {})", size[0], size[1], size[2]),
+            // Each is at most 2³²: their product fits.
+            size.iter().map(|n| u128::from(*n)).product(),
+            " invocations",
+            (limits.max_workgroup_invocations.into(), "max_workgroup_invocations"),
+            "use smaller workgroups",
+        )
+    }
+
+    fn workgroup_memory(&self) -> Result<()> {
+        self.at_most(
+            &|| "workgroup memory".into(),
+            self.interface.workgroup_memory.into(),
+            " bytes",
+            (self.info.limits.max_workgroup_memory.into(), "max_workgroup_memory"),
+            "make its var<workgroup> arrays smaller",
+        )
+    }
+
+    fn bindings(&self) -> Result<()> {
+        let limits = &self.info.limits;
+        let count = |space| self.interface.bindings.iter().filter(|b| b.space == space).count();
+        self.at_most(
+            &|| "number of var<storage> bindings".into(),
+            count(Space::Storage) as u128,
+            "",
+            (limits.max_storage_bindings.into(), "max_storage_bindings"),
+            "put several arrays into one buffer",
+        )?;
+        self.at_most(
+            &|| "number of var<uniform> bindings".into(),
+            count(Space::Uniform) as u128,
+            "",
+            (limits.max_uniform_bindings.into(), "max_uniform_bindings"),
+            "put several values into one struct",
+        )?;
+        self.interface.bindings.iter().try_for_each(|binding| self.binding_size(binding))
+    }
+
+    fn binding_size(&self, binding: &Binding) -> Result<()> {
+        let (limit, name) = binding_limit(&self.info.limits, binding.space);
+        let help = match binding.space {
+            Space::Uniform => "declare it as var<storage, read>",
+            Space::Storage => "declare a smaller type",
+        };
+        self.at_most(
+            &|| place(binding),
+            binding.layout.min_binding_size().into(),
+            " bytes",
+            (limit.into(), name),
+            help,
+        )
+    }
+
+    fn immediates(&self) -> Result<()> {
+        let Some(immediates) = &self.interface.immediates else {
+            return Ok(());
+        };
+        self.at_most(
+            &|| format!("`{}` (var<immediate>)", immediates.name),
+            immediates.layout.fixed_size().into(),
+            " bytes",
+            (self.info.limits.max_immediates.into(), "max_immediates"),
+            "move parameters to a var<uniform> buffer",
+        )
+    }
+
+    fn at_most(
+        &self,
+        what: &dyn Fn() -> String,
+        requested: u128,
+        unit: &str,
+        (limit, limit_name): (u128, &'static str),
+        help: &str,
+    ) -> Result<()> {
+        if requested <= limit {
+            return Ok(());
+        }
+        Err(GpuError::TooLarge(TooLargeError {
+            what: format!("kernel `{}`, {}", self.interface.entry_point, what()),
+            requested: format!("{requested}{unit}"),
+            device: self.info.name.clone(),
+            limit: format!("{limit}{unit}"),
+            limit_name,
+            help: help.into(),
+        }))
+    }
+}

@@ -1,0 +1,229 @@
+//! Errors about the buffers of a launch, word for word.
+
+use scry_ir::{Access, Interface};
+
+use super::*;
+use crate::core::check::{arguments as check, bound_size, native_arguments, signature};
+
+/// Doubles `input` into `output`.
+fn doubling() -> Interface {
+    kernel(vec![
+        binding(0, "input", Access::Read, f32s()),
+        binding(1, "output", Access::ReadWrite, f32s()),
+    ])
+}
+
+fn refusal(interface: &Interface, arguments: &[Argument<'_>]) -> String {
+    check(interface, &device(), arguments).unwrap_err().to_string()
+}
+
+#[test]
+fn arguments_that_fit_are_taken() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, 100), buffer::<[f32; 4]>(b, 25)];
+    check(&doubling(), &device(), &arguments).unwrap();
+}
+
+/// Fault 16.
+#[test]
+fn too_few_and_too_many_are_refused_with_what_is_expected() {
+    let [a, b, c] = memories();
+    assert_eq!(
+        refusal(&doubling(), &[buffer::<f32>(a, 4)]),
+        "kernel `main`, buffers: the kernel uses 2, but 1 was given; help: in order, give `input` \
+         at @group(0) @binding(0): array<f32>, read; `output` at @group(0) @binding(1): \
+         array<f32>, read_write"
+    );
+    let three = [a, b, c].map(|memory| buffer::<f32>(memory, 4));
+    assert!(refusal(&doubling(), &three).contains("the kernel uses 2, but 3 were given"));
+    assert_eq!(
+        refusal(&kernel(Vec::new()), &three[..1]),
+        "kernel `main`, buffers: the kernel uses 0, but 1 was given; help: give none"
+    );
+}
+
+/// Fault 16.
+#[test]
+fn another_element_type_is_refused_by_name() {
+    let [a] = memories();
+    let interface = kernel(vec![binding(3, "keys", Access::Read, u32s())]);
+    let argument = Argument { label: "data", ..buffer::<f32>(a, 4) };
+    assert_eq!(
+        refusal(&interface, &[argument]),
+        "kernel `main`, `keys` at @group(0) @binding(3) (given buffer `data`): the data is f32, \
+         but array<u32> is made of u32; help: give data of type u32, or change the declaration"
+    );
+}
+
+/// Fault 16.
+#[test]
+fn buffers_in_the_wrong_order_are_told_apart() {
+    let [a, b] = memories();
+    let interface = kernel(vec![
+        binding(0, "keys", Access::Read, u32s()),
+        binding(1, "values", Access::Read, f32s()),
+    ]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<f32>(a, 4), buffer::<u32>(b, 4)]),
+        "kernel `main`, `keys` at @group(0) @binding(0): the data is f32, but array<u32> is made \
+         of u32; help: it fits `values`: buffers are given in the order of the bindings"
+    );
+}
+
+/// Fault 17.
+#[test]
+fn a_buffer_smaller_than_its_type_is_refused() {
+    let [a] = memories();
+    let interface = kernel(vec![uniform(0, "m", mat(4, 4))]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<[f32; 4]>(a, 3)]),
+        "kernel `main`, `m` at @group(0) @binding(0): 48 bytes were given, but mat4x4<f32> needs \
+         at least 64; help: give at least 4 elements of [f32; 4]"
+    );
+    check(&interface, &device(), &[buffer::<[f32; 4]>(a, 4)]).unwrap();
+    check(&interface, &device(), &[buffer::<[f32; 4]>(a, 5)]).unwrap();
+}
+
+/// Fault 17.
+#[test]
+fn runtime_sized_arrays_are_rounded_down() {
+    let [a] = memories();
+    let pixels = binding(0, "pixels", Access::Read, array(vec(4), 16));
+    let interface = kernel(vec![pixels.clone()]);
+    check(&interface, &device(), &[buffer::<f32>(a, 6)]).unwrap();
+    assert_eq!([16, 24, 31, 32, 47].map(|size| bound_size(&pixels, size)), [16, 16, 16, 32, 32]);
+    assert_eq!(
+        refusal(&interface, &[buffer::<f32>(a, 3)]),
+        "kernel `main`, `pixels` at @group(0) @binding(0): 12 bytes were given, but \
+         array<vec4<f32>> needs at least 16; help: give at least 4 elements of f32"
+    );
+    // A header of 16 bytes, then elements of 12; the structure's own size is rounded up to 32.
+    let list = structure("List", 32, &[("head", 0, vec(4)), ("items", 16, array(vec(3), 12))]);
+    let list = binding(0, "list", Access::Read, list);
+    assert_eq!([32, 39, 40, 51, 52].map(|size| bound_size(&list, size)), [32, 32, 40, 40, 52]);
+    let packed = kernel(vec![binding(0, "words", Access::Read, u32s())]);
+    check(&packed, &device(), &[buffer::<u8>(a, 7)]).unwrap();
+    assert!(refusal(&packed, &[buffer::<u8>(a, 3)]).contains("needs at least 4"));
+}
+
+/// Bytes that no kernel touches are shared by no two bindings.
+#[test]
+fn bytes_after_the_last_element_overlap_nothing() {
+    let [a] = memories();
+    let interface = kernel(vec![
+        binding(0, "first", Access::ReadWrite, array(vec(4), 16)),
+        binding(1, "second", Access::ReadWrite, array(vec(4), 16)),
+    ]);
+    let second = Argument { offset: 32, ..buffer::<f32>(a, 4) };
+    check(&interface, &device(), &[buffer::<f32>(a, 11), second.clone()]).unwrap();
+    let text = refusal(&interface, &[buffer::<f32>(a, 12), second]);
+    assert!(text.contains("it shares bytes 32 to 47"), "{text}");
+}
+
+/// Fault 17.
+#[test]
+fn a_slice_off_the_alignment_is_refused() {
+    let [a, b] = memories();
+    let odd = Argument { offset: 8, ..buffer::<f32>(a, 4) };
+    assert_eq!(
+        refusal(&doubling(), &[odd, buffer::<f32>(b, 4)]),
+        "kernel `main`, `input` at @group(0) @binding(0): the slice begins at byte 8; help: on \
+         Test GPU bindings begin at multiples of 16 bytes; copy the slice to a buffer of its own, \
+         or pad the data"
+    );
+    let even = Argument { offset: 32, ..buffer::<f32>(a, 4) };
+    check(&doubling(), &device(), &[even, buffer::<f32>(b, 4)]).unwrap();
+}
+
+#[test]
+fn an_empty_buffer_is_refused_where_there_is_work() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, 0), buffer::<f32>(b, 4)];
+    assert_eq!(
+        refusal(&doubling(), &arguments),
+        "kernel `main`, `input` at @group(0) @binding(0): the buffer is empty, and a kernel cannot \
+         be given nothing; help: leave the launch out when there is no data, or launch 0 \
+         invocations"
+    );
+    signature(&doubling(), &arguments).unwrap();
+}
+
+/// Whatever a device says that it takes.
+#[test]
+fn bindings_of_4_gib_are_for_kernels_that_are_not_wgsl() {
+    const BOUNDARY: usize = 1 << 30;
+    let mut boundless = device();
+    boundless.limits.max_storage_binding_size = u64::MAX;
+    boundless.limits.max_uniform_binding_size = u64::MAX;
+    let [a, b] = memories();
+    let arguments = |len| [buffer::<f32>(a, len), buffer::<f32>(b, 4)];
+    check(&doubling(), &boundless, &arguments(BOUNDARY - 1)).unwrap();
+    let whole = arguments(BOUNDARY);
+    assert_eq!(
+        check(&doubling(), &boundless, &whole).unwrap_err().to_string(),
+        "kernel `main`, `input` at @group(0) @binding(0) is 4294967296 bytes, but Test GPU takes \
+         at most 4294967295 bytes (max_storage_binding_size); help: launch on slices of the \
+         buffer, one after the other"
+    );
+    native_arguments(&doubling(), &boundless, &whole).unwrap();
+    native_arguments(&doubling(), &device(), &whole).unwrap();
+    let types = [(f32s(), true), (array(fixed(f32s(), 3, 4), 12), true), (vec(4), false)];
+    for (layout, refused) in types {
+        let all = kernel(vec![binding(0, "all", Access::ReadWrite, layout)]);
+        let given = [buffer::<f32>(a, 3 * BOUNDARY)];
+        assert_eq!(check(&all, &boundless, &given).is_err(), refused);
+    }
+}
+
+#[test]
+fn bindings_beyond_the_limits_are_refused() {
+    let [a, b] = memories();
+    let arguments = [buffer::<f32>(a, (1 << 18) + 1), buffer::<f32>(b, 4)];
+    assert_eq!(
+        refusal(&doubling(), &arguments),
+        "kernel `main`, `input` at @group(0) @binding(0) is 1048580 bytes, but Test GPU takes at \
+         most 1048576 bytes (max_storage_binding_size); help: launch on slices of the buffer, one \
+         after the other"
+    );
+    let table = kernel(vec![uniform(0, "table", fixed(vec(4), 5000, 16))]);
+    let error = refusal(&table, &[buffer::<[f32; 4]>(a, 5000)]);
+    assert!(
+        error.ends_with("(max_uniform_binding_size); help: declare it as var<storage, read>"),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_what_a_fixed_type_can_touch_is_bound() {
+    let [a] = memories();
+    let params = uniform(0, "params", vec(4));
+    assert_eq!(bound_size(&params, 1 << 20), 16);
+    assert_eq!(bound_size(&binding(0, "x", Access::Read, f32s()), 400), 400);
+    check(&kernel(vec![params]), &device(), &[buffer::<f32>(a, 1 << 18)]).unwrap();
+}
+
+/// Fault 18.
+#[test]
+fn one_buffer_bound_twice_is_refused_if_written() {
+    let [a] = memories();
+    assert_eq!(
+        refusal(&doubling(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]),
+        "kernel `main`, `output` at @group(0) @binding(1): it shares bytes 0 to 15 of its buffer \
+         with `input` at @group(0) @binding(0), and the kernel writes `output`; help: give buffers \
+         or slices that do not overlap, or declare one binding for both"
+    );
+    let reading =
+        kernel(vec![binding(0, "a", Access::Read, f32s()), binding(1, "b", Access::Read, f32s())]);
+    check(&reading, &device(), &[buffer::<f32>(a, 4), buffer::<f32>(a, 4)]).unwrap();
+}
+
+/// Fault 18.
+#[test]
+fn slices_may_touch_but_not_overlap() {
+    let [a] = memories();
+    let part = |offset, len| Argument { offset, ..buffer::<f32>(a, len) };
+    check(&doubling(), &device(), &[part(0, 16), part(64, 16)]).unwrap();
+    check(&doubling(), &device(), &[part(64, 16), part(0, 16)]).unwrap();
+    let error = refusal(&doubling(), &[part(64, 16), part(48, 5)]);
+    assert!(error.contains("shares bytes 64 to 67 of its buffer with `input`"), "{error}");
+}

@@ -1,0 +1,428 @@
+//! Rust types against WGSL types: the same scalar at the same byte.
+//!
+//! A buffer is a Rust element over and over. The WGSL type is walked once, down to its scalars,
+//! and each is looked up at its byte of the buffer; where WGSL leaves bytes unused, no value of
+//! the buffer may begin and reach out of them. What differs is told by
+//! [`describe`](super::describe).
+
+use scry_ir::{Member, Scalar, TypeLayout};
+
+use super::describe;
+use crate::api::element::ElementLayout;
+use crate::api::native::is_opaque;
+
+/// Why a Rust type does not fit, and what to do.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mismatch {
+    pub problem: String,
+    pub help: String,
+}
+
+/// A Rust type, to be compared with a WGSL type.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Host<'a> {
+    /// What stands where in a value.
+    pub layout: &'a ElementLayout,
+    /// Bytes of a value.
+    pub size: u64,
+    /// Name of the type, used where the layout is unknown.
+    pub type_name: &'a str,
+}
+
+/// Checks a buffer of `host` elements against the type of its binding.
+pub(super) fn buffer(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
+    if is_same_scalar(host, wgsl) || is_opaque(wgsl) {
+        return Ok(());
+    }
+    let period = period(wgsl);
+    let has_struct = holds_struct(host.layout);
+    let divides = host.size > 0 && period.is_multiple_of(host.size) && !has_struct;
+    let is_multiple = host.size > 0 && host.size.is_multiple_of(period);
+    // A value alone, unlike one of many, may be followed by anything.
+    let fits = divides || is_multiple || (is_single(wgsl) && host.size > period);
+    if host.size > 0 && !matches!(host.layout, ElementLayout::Opaque) && (fits || has_struct) {
+        // The first field out of place says more than the sizes that differ because of it.
+        let part = Part {
+            layout: host.layout,
+            size: host.size,
+            period: host.size,
+            base: 0,
+            field: None,
+            is_element: host.size < period,
+            named: false,
+        };
+        compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))?;
+    }
+    if fits { Ok(()) } else { Err(describe::sizes(host, wgsl)) }
+}
+
+/// True for an array of exactly the element, if that is a scalar: what most launches are given, so
+/// that they are spared the walk.
+fn is_same_scalar(host: &Host<'_>, wgsl: &TypeLayout) -> bool {
+    let (ElementLayout::Scalar(of), TypeLayout::Array { element, stride, .. }) =
+        (host.layout, wgsl)
+    else {
+        return false;
+    };
+    matches!(**element, TypeLayout::Scalar(scalar) if scalar == *of)
+        && u64::from(*stride) == host.size
+}
+
+/// Checks the fields of one value; their sizes may differ by unused bytes at the end.
+pub(super) fn value(host: &Host<'_>, wgsl: &TypeLayout) -> Result<(), Mismatch> {
+    if matches!(host.layout, ElementLayout::Opaque) || host.size == 0 || is_opaque(wgsl) {
+        return Ok(());
+    }
+    let part = Part {
+        layout: host.layout,
+        size: host.size,
+        period: host.size.max(wgsl.fixed_size()),
+        base: 0,
+        field: None,
+        is_element: false,
+        named: false,
+    };
+    compare(part, 0, wgsl, None).map_err(|it| describe::difference(&it, host, wgsl))
+}
+
+/// Bytes after which a binding of this type repeats itself: the stride of an array, else the size.
+pub(super) fn period(wgsl: &TypeLayout) -> u64 {
+    let bytes = match (wgsl.runtime_array(), wgsl) {
+        (Some((_, stride)), _) => stride,
+        (None, TypeLayout::Array { stride, .. }) => u64::from(*stride),
+        (None, _) => wgsl.fixed_size(),
+    };
+    bytes.max(1)
+}
+
+/// True if a binding of this type is one value rather than many.
+pub(super) fn is_single(wgsl: &TypeLayout) -> bool {
+    wgsl.runtime_array().is_none() && !matches!(wgsl, TypeLayout::Array { .. })
+}
+
+/// True if a structure is the element, or what its arrays are made of.
+pub(super) fn holds_struct(layout: &ElementLayout) -> bool {
+    match layout {
+        ElementLayout::Struct { .. } => true,
+        ElementLayout::Array { element, .. } => holds_struct(element),
+        ElementLayout::Scalar(_) | ElementLayout::Opaque => false,
+    }
+}
+
+/// A part of a Rust type, repeated.
+#[derive(Debug, Clone, Copy)]
+struct Part<'a> {
+    layout: &'a ElementLayout,
+    /// Bytes of the part.
+    size: u64,
+    /// Bytes from one repetition to the next.
+    period: u64,
+    /// Where the first one begins, in bytes from the start of the element.
+    base: u64,
+    /// The innermost field that it belongs to, and where that begins.
+    field: Option<(&'static str, u64)>,
+    /// True for the whole element of a buffer, if smaller than the WGSL type's period.
+    is_element: bool,
+    /// Whether the names of its fields were compared with those of a WGSL structure.
+    named: bool,
+}
+
+impl Part<'_> {
+    /// The smallest part within which the bytes from `at` to `at + len` lie, and where in it.
+    fn narrow(mut self, mut at: u64, len: u64) -> (Self, u64) {
+        while let Some((child, offset)) = self.child(at, len) {
+            (self, at) = (child, offset);
+        }
+        (self, at)
+    }
+
+    /// What an array larger than a stride is made of, over and over: for a WGSL type without end,
+    /// which no field holds.
+    fn element(mut self, stride: u64) -> Self {
+        while self.size > stride && matches!(self.layout, ElementLayout::Array { .. }) {
+            let Some((child, _)) = self.child(0, 1) else {
+                break;
+            };
+            self = child;
+        }
+        self
+    }
+
+    /// The field, or the elements, within which some bytes lie; `None` if they lie in several
+    /// fields, or the part has none.
+    fn child(&self, at: u64, len: u64) -> Option<(Self, u64)> {
+        let inside = at % self.period;
+        let base = self.base + (at - inside);
+        match *self.layout {
+            ElementLayout::Struct { fields, .. } => {
+                let field = fields.iter().find(|field| {
+                    let begin = field.offset as u64;
+                    begin <= inside && inside + len <= begin + field.size as u64
+                })?;
+                let (size, offset) = (field.size as u64, field.offset as u64);
+                let child = Self {
+                    layout: field.layout,
+                    size,
+                    period: size,
+                    base: base + offset,
+                    field: Some((field.name, base + offset)),
+                    is_element: false,
+                    named: false,
+                };
+                Some((child, inside - offset))
+            }
+            ElementLayout::Array { element, len: count } if inside + len <= self.size => {
+                let size = self.size / (count as u64).max(1);
+                let child = Self {
+                    layout: element,
+                    size,
+                    period: size,
+                    base,
+                    is_element: false,
+                    named: false,
+                    ..*self
+                };
+                Some((child, inside))
+            }
+            _ => None,
+        }
+    }
+
+    /// The scalar that a byte belongs to; `None` past the end, or where the layout is unknown.
+    fn scalar_at(self, at: u64) -> Option<Scalar> {
+        let (part, at) = self.narrow(at, 1);
+        match part.layout {
+            ElementLayout::Scalar(scalar) if at % part.period < part.size => Some(*scalar),
+            _ => None,
+        }
+    }
+
+    /// True if the four bytes from `at` are all of scalars narrower than four bytes.
+    fn is_packed(self, at: u64) -> bool {
+        (at..at + 4).all(|byte| self.scalar_at(byte).is_some_and(|scalar| scalar.width < 4))
+    }
+}
+
+/// The first place where two types differ.
+#[derive(Debug)]
+pub(super) struct Difference<'w> {
+    pub kind: Kind<'w>,
+    /// The field of the Rust type, and where it begins.
+    pub field: Option<(&'static str, u64)>,
+    /// The member of the WGSL type.
+    pub member: Option<&'w Member>,
+    /// Where the member stands, in bytes from the start of the WGSL type.
+    pub member_at: u64,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind<'w> {
+    /// Other scalars at a byte; in Rust none may begin there.
+    Scalar { rust: Option<Scalar>, wgsl: Scalar, at: u64 },
+    /// A value that begins in bytes that WGSL leaves unused, and reaches out of them; or a whole
+    /// element that begins there.
+    Unused { value_at: u64, begin: u64, end: u64, is_element: bool },
+    /// A field that stands elsewhere than the member of its name.
+    Moved { name: &'w str, rust: u64, wgsl: u64 },
+}
+
+/// A member of a WGSL type, and where it stands.
+type Context<'w> = Option<(&'w Member, u64)>;
+
+/// Compares a WGSL type with the bytes from `at` on.
+fn compare<'w>(
+    part: Part<'_>,
+    at: u64,
+    wgsl: &'w TypeLayout,
+    context: Context<'w>,
+) -> Result<(), Difference<'w>> {
+    let outer = (part, at);
+    let (mut part, at) = match wgsl.runtime_array() {
+        None => part.narrow(at, wgsl.fixed_size()),
+        Some((_, stride)) => (part.element(stride), at),
+    };
+    if matches!(part.layout, ElementLayout::Opaque) {
+        return Ok(());
+    }
+    match wgsl {
+        TypeLayout::Scalar(scalar) | TypeLayout::Atomic(scalar) => {
+            compare_scalar(part, at, *scalar, context)
+        }
+        TypeLayout::Vector { len, scalar } => (0..u64::from(*len)).try_for_each(|i| {
+            compare_scalar(part, at + i * u64::from(scalar.width), *scalar, context)
+        }),
+        TypeLayout::Matrix { columns, rows, scalar, stride } => {
+            let width = u64::from(scalar.width);
+            let repeat = Repeat {
+                len: Some((*columns).into()),
+                stride: *stride,
+                used: u64::from(*rows) * width,
+            };
+            repeat.try_each(part, at, context, |at| {
+                (0..u64::from(*rows))
+                    .try_for_each(|i| compare_scalar(part, at + i * width, *scalar, context))
+            })
+        }
+        TypeLayout::Array { element, len, stride } => {
+            let repeat = Repeat { len: *len, stride: *stride, used: element.fixed_size() };
+            repeat.try_each(part, at, context, |at| compare(part, at, element, context))
+        }
+        TypeLayout::Struct { members, size, .. } => {
+            let named = std::mem::replace(&mut part.named, true);
+            let mut end = at;
+            for member in members {
+                let begin = at + u64::from(member.offset);
+                let context = Some((member, part.base + begin));
+                unused(part, end, begin, context)?;
+                compare(part, begin, &member.layout, context)?;
+                end = begin + member.layout.fixed_size();
+            }
+            if wgsl.runtime_array().is_some() {
+                return names((Part { named, ..part }, at), members, part.size + 1);
+            }
+            unused(part, end, at + u64::from(*size), None)?;
+            names(outer, members, wgsl.fixed_size())
+        }
+    }
+}
+
+/// Compares the names of a WGSL structure's members with those of the fields of the Rust structure
+/// that begins at the same byte. Of several, one within the other, it is one whose names agree;
+/// those that have no room for `len` bytes are not looked into.
+fn names<'w>(
+    (mut part, mut at): (Part<'_>, u64),
+    members: &'w [Member],
+    len: u64,
+) -> Result<(), Difference<'w>> {
+    let mut moved = None;
+    loop {
+        let begins = at.is_multiple_of(part.period) && !part.named;
+        if let (ElementLayout::Struct { fields, .. }, true) = (part.layout, begins) {
+            let mut shared = fields.iter().filter_map(|field| {
+                let is_it = |member: &&Member| member.name == field.name;
+                let member = members.iter().find(is_it).filter(|_| !field.name.starts_with('_'))?;
+                Some((field.offset as u64, member))
+            });
+            let agree = |(offset, member): (u64, &Member)| offset == u64::from(member.offset);
+            if shared.clone().next().is_some() && shared.clone().all(agree) {
+                return Ok(());
+            }
+            let other = shared.find(|it| !agree(*it));
+            moved = moved.or(other.map(|(offset, member)| (part.base + at, offset, member)));
+        }
+        match part.child(at, len) {
+            Some(inner) => (part, at) = inner,
+            None => break,
+        }
+    }
+    let Some((start, offset, member)) = moved else { return Ok(()) };
+    let (rust, wgsl) = (start + offset, start + u64::from(member.offset));
+    let kind = Kind::Moved { name: &member.name, rust, wgsl };
+    Err(Difference { kind, field: None, member: None, member_at: 0 })
+}
+
+/// An array, or the columns of a matrix.
+struct Repeat {
+    len: Option<u32>,
+    stride: u32,
+    /// Bytes of each element; the rest of the stride is unused.
+    used: u64,
+}
+
+impl Repeat {
+    /// Compares as many elements as there are before both types repeat.
+    fn try_each<'w>(
+        &self,
+        part: Part<'_>,
+        at: u64,
+        context: Context<'w>,
+        mut compare: impl FnMut(u64) -> Result<(), Difference<'w>>,
+    ) -> Result<(), Difference<'w>> {
+        let stride = u64::from(self.stride).max(1);
+        let count = part.period / gcd(part.period, stride);
+        for index in 0..self.len.map_or(count, |len| count.min(len.into())) {
+            let begin = at + index * stride;
+            compare(begin)?;
+            unused(part, begin + self.used, begin + stride, context)?;
+        }
+        Ok(())
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn compare_scalar<'w>(
+    part: Part<'_>,
+    at: u64,
+    wgsl: Scalar,
+    context: Context<'w>,
+) -> Result<(), Difference<'w>> {
+    let (place, inside) = part.narrow(at, wgsl.width.into());
+    let starts = inside % place.period == 0;
+    match place.layout {
+        ElementLayout::Opaque => return Ok(()),
+        ElementLayout::Scalar(rust) if *rust == wgsl && starts => return Ok(()),
+        _ if wgsl == Scalar::U32 && place.is_packed(inside) => return Ok(()),
+        _ => {}
+    }
+    let (found, _) = place.narrow(inside, 1);
+    Err(Difference {
+        kind: Kind::Scalar { rust: place.scalar_at(inside), wgsl, at: place.base + inside },
+        field: found.field,
+        member: context.map(|(member, _)| member),
+        member_at: context.map_or(0, |(_, at)| at),
+    })
+}
+
+/// Checks the bytes from `begin` to `end`, which WGSL leaves unused.
+fn unused<'w>(
+    part: Part<'_>,
+    begin: u64,
+    end: u64,
+    context: Context<'w>,
+) -> Result<(), Difference<'w>> {
+    if begin >= end {
+        return Ok(());
+    }
+    let elements_begin = part.is_element && begin.next_multiple_of(part.period) < end;
+    let found = match elements_begin {
+        true => Some((part, begin.next_multiple_of(part.period))),
+        false => reaching_out(part, begin, end),
+    };
+    let Some((value, value_at)) = found else {
+        return Ok(());
+    };
+    Err(Difference {
+        kind: Kind::Unused {
+            value_at,
+            begin: part.base + begin,
+            end: part.base + end,
+            is_element: value.field.is_none() && !matches!(value.layout, ElementLayout::Scalar(_))
+                || elements_begin,
+        },
+        field: value.field,
+        member: context.map(|(member, _)| member),
+        member_at: context.map_or(0, |(_, at)| at),
+    })
+}
+
+/// The outermost value that begins at `begin` or later and reaches beyond `end`, and where it
+/// begins, in bytes from the start of the element. Only values that hold the last byte before
+/// `end` can.
+fn reaching_out<'a>(part: Part<'a>, begin: u64, end: u64) -> Option<(Part<'a>, u64)> {
+    let (mut part, mut last) = (part, end - 1);
+    let (begin, end) = (part.base + begin, part.base + end);
+    loop {
+        let inside = last % part.period;
+        let value_at = part.base + (last - inside);
+        if inside >= part.size || value_at + part.size <= end {
+            return None;
+        }
+        if value_at >= begin {
+            return Some((part, value_at));
+        }
+        (part, last) = part.child(last, 1)?;
+    }
+}

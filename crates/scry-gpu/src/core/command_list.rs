@@ -1,0 +1,158 @@
+//! A list of commands under construction, and all that it must keep alive.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::core::command::{Command, Span};
+use crate::core::memory::Memory;
+use crate::core::report::Reports;
+
+/// Something that a submission keeps alive until it is done.
+pub(crate) type Retained = Arc<dyn Any + Send + Sync>;
+
+/// What becomes first of bytes that are written before a list of commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FirstUse {
+    /// No command touches them.
+    None,
+    /// Commands read some of them, and overwrite none that were not read before. A launch that
+    /// writes may read.
+    Read,
+    /// A command overwrites some of them before they are read.
+    Overwrite,
+}
+
+/// Commands in order, with what they use.
+#[derive(Default)]
+pub(crate) struct CommandList {
+    pub commands: Vec<Command>,
+    /// Each allocation that the commands name.
+    pub memories: Vec<Arc<Memory>>,
+    /// Everything else that must outlive the execution.
+    pub retained: Vec<Retained>,
+    /// Whether the host reads what the commands wrote into `Readback` memory.
+    pub read_by_host: bool,
+    /// What launches report.
+    pub reports: Reports,
+}
+
+impl CommandList {
+    /// Appends a command that uses `memories`.
+    pub(crate) fn push<'a>(
+        &mut self,
+        command: Command,
+        memories: impl IntoIterator<Item = &'a Arc<Memory>>,
+    ) {
+        self.commands.push(command);
+        memories.into_iter().for_each(|memory| self.keep(memory));
+    }
+
+    /// Keeps an allocation alive. A chain of launches over one names it only once.
+    pub(crate) fn keep(&mut self, memory: &Arc<Memory>) {
+        let is_latest = |latest| Arc::ptr_eq(latest, memory);
+        if !self.memories.last().is_some_and(is_latest) {
+            self.memories.push(memory.clone());
+        }
+    }
+
+    /// Keeps something else alive.
+    pub(crate) fn retain(&mut self, what: Retained) {
+        let is_latest = |latest| Arc::ptr_eq(latest, &what);
+        if !self.retained.last().is_some_and(is_latest) {
+            self.retained.push(what);
+        }
+    }
+
+    /// How many launches the list has that the caller asked for.
+    pub(crate) fn launches(&self) -> u64 {
+        let is_launch = |command: &&Command| match command {
+            Command::Dispatch(dispatch) => dispatch.is_launch(),
+            _ => false,
+        };
+        self.commands.iter().filter(is_launch).count() as u64
+    }
+
+    /// How much the list holds, for [`CommandList::truncate`].
+    pub(crate) fn lengths(&self) -> [usize; 4] {
+        [self.commands.len(), self.memories.len(), self.retained.len(), self.reports.len()]
+    }
+
+    /// Takes back all that was appended since.
+    pub(crate) fn truncate(&mut self, lengths: [usize; 4]) {
+        let [commands, memories, retained, reports] = lengths;
+        self.commands.truncate(commands);
+        self.memories.truncate(memories);
+        self.retained.truncate(retained);
+        self.reports.truncate(reports);
+    }
+
+    /// The fills that give a defined content to the allocations that have none, unless the first
+    /// commands that touch them overwrite all of it anyway.
+    pub(crate) fn zero_fills(&self) -> Vec<Command> {
+        let mut fills: Vec<Command> = Vec::new();
+        for memory in self.memories.iter().filter(|memory| !memory.is_defined()) {
+            let dst = memory.whole();
+            let fill = Command::Fill { dst, pattern: 0 };
+            if !fills.contains(&fill) && !self.first_use_overwrites(dst) {
+                fills.push(fill);
+            }
+        }
+        fills
+    }
+
+    /// Says that every allocation named has a defined content from now on.
+    pub(crate) fn set_defined(&self) {
+        self.memories.iter().for_each(|memory| memory.set_defined());
+    }
+
+    /// How the list uses bytes that are written before it.
+    pub(crate) fn first_use(&self, span: Span) -> FirstUse {
+        // The parts that no command has touched so far.
+        let mut untouched = vec![(span.offset, span.end())];
+        let mut found = FirstUse::None;
+        for command in &self.commands {
+            let overwritten = command.overwrites();
+            command.for_each_access(|access, writes| {
+                let touches = |(begin, end): &(u64, u64)| {
+                    access.memory == span.memory && access.offset < *end && *begin < access.end()
+                };
+                if found == FirstUse::Overwrite || !untouched.iter().any(touches) {
+                    return;
+                }
+                found = match writes && overwritten == Some(access) {
+                    true => FirstUse::Overwrite,
+                    false => FirstUse::Read,
+                };
+                let rest = |(begin, end): (u64, u64)| {
+                    [(begin, end.min(access.offset)), (begin.max(access.end()), end)]
+                };
+                untouched = untouched.drain(..).flat_map(rest).filter(|(a, b)| a < b).collect();
+            });
+            if found == FirstUse::Overwrite || untouched.is_empty() {
+                break;
+            }
+        }
+        found
+    }
+
+    /// Whether the first commands that touch an allocation overwrite it from end to end.
+    fn first_use_overwrites(&self, whole: Span) -> bool {
+        let mut covered = whole.offset;
+        for command in &self.commands {
+            let (mut used, mut read) = (false, false);
+            command.for_each_access(|span, writes| {
+                used |= span.memory == whole.memory;
+                read |= span.memory == whole.memory && !writes;
+            });
+            match command.overwrites() {
+                _ if !used => continue,
+                Some(dst) if !read && dst.offset == covered => covered = dst.end(),
+                _ => return false,
+            }
+            if covered == whole.end() {
+                return true;
+            }
+        }
+        false
+    }
+}

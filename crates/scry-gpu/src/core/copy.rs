@@ -1,0 +1,199 @@
+//! Copies on the device: large ones on GPUs go through a kernel of our own.
+//!
+//! A driver may give a copy command to a part of the GPU that is far slower than its memory. On an
+//! NVIDIA H200 `vkCmdCopyBuffer` moves 820 GB/s, 211 GB/s for odd sizes, where a kernel that loads
+//! and stores 16 bytes an invocation moves 4200 GB/s. So the kernel copies what it can: whole
+//! vectors at offsets that can be bound. The last bytes, small copies, and all copies of other
+//! devices are copy commands. The launches are ordinary ones: hazards, folding and retention see no
+//! difference.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::api::binding::{Binding, Sealed, View};
+use crate::api::element::ElementLayout;
+use crate::api::error::Result;
+use crate::api::info::{DeviceInfo, DeviceKind};
+use crate::api::kernel::{CompileOptions, Kernel, KernelInner};
+use crate::api::launch::Launch;
+use crate::core::command::{Command, Role};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::encode;
+
+const SOURCE: &str = include_str!("copy.wgsl");
+
+/// Bytes that an invocation copies.
+const VECTOR: u64 = 16;
+
+/// Bytes that a workgroup copies.
+const GROUP: u64 = 256 * VECTOR;
+
+/// Most workgroups along x: fewer than every GPU takes, so that no launch is folded.
+const ROW: u64 = 32768;
+
+/// Bytes of the smallest copy that is worth a launch. Even at 820 GB/s less takes hardly more than
+/// a microsecond, no longer than a launch takes to begin, and needs no kernel to be compiled.
+const LEAST: u64 = 1 << 20;
+
+/// Whether and how a device copies with a kernel.
+pub(crate) struct Copier {
+    enabled: AtomicBool,
+    /// Compiled for the first copy that it suits; `None` if that failed.
+    kernel: OnceLock<Option<Arc<KernelInner>>>,
+}
+
+impl Copier {
+    /// What is best for a device: on processors a copy command is the fastest there is.
+    pub(crate) fn new(info: &DeviceInfo) -> Self {
+        use DeviceKind::{Discrete, Integrated, Virtual};
+        let is_gpu = matches!(info.kind, Discrete | Integrated | Virtual);
+        Self { enabled: AtomicBool::new(is_gpu), kernel: OnceLock::new() }
+    }
+
+    /// Decides otherwise.
+    pub(crate) fn enable(&self, enabled: bool) {
+        self.enabled.store(enabled, Ordering::Relaxed);
+    }
+
+    /// The kernel for this copy, and the most bytes for one launch; `None` if the copy is the
+    /// driver's.
+    fn suits(
+        &self,
+        context: &Arc<Context>,
+        src: &View<'_>,
+        dst: &View<'_>,
+    ) -> Option<(Kernel, u64)> {
+        if !self.enabled.load(Ordering::Relaxed) {
+            return None;
+        }
+        let most = most_at_once(&context.info, [src.offset, dst.offset], src.size)?;
+        let compile = || {
+            let compiled = Kernel::compile(context, SOURCE, &CompileOptions::default(), true);
+            let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
+            compiled.inspect_err(warn).ok().map(Kernel::without_device)
+        };
+        let kernel = self.kernel.get_or_init(compile).as_ref()?;
+        Some((Kernel::of_device(kernel, context), most))
+    }
+}
+
+/// Appends a copy between two ranges of one size that do not overlap, neither of them empty.
+pub(crate) fn append(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    ranges: [View<'_>; 2],
+) -> Result<()> {
+    let [src, dst] = ranges;
+    let mut done = 0;
+    if let Some((kernel, most)) = context.copier.suits(context, &src, &dst) {
+        let vectors = src.size / VECTOR * VECTOR;
+        while done < vectors {
+            let size = most.min(vectors - done);
+            launch(context, list, &kernel, ranges.map(|view| Vectors(part(view, done, size))))?;
+            done += size;
+        }
+    }
+    let rest = src.size - done;
+    let (src, dst) = (part(src, done, rest), part(dst, done, rest));
+    if let (Some((from, src)), Some((to, dst))) = (src.bytes(), dst.bytes()) {
+        list.push(Command::Copy { src, dst }, [from, to]);
+    }
+    Ok(())
+}
+
+/// A part of a range, in bytes.
+fn part(view: View<'_>, start: u64, size: u64) -> View<'_> {
+    View { offset: view.offset + start, size, ..view }
+}
+
+/// The most bytes that one launch can copy between ranges of `size` bytes at these offsets; `None`
+/// if a launch is not worth it or cannot be.
+fn most_at_once(info: &DeviceInfo, offsets: [u64; 2], size: u64) -> Option<u64> {
+    let unit = info.binding_alignment.max(VECTOR);
+    // Less than 4 GiB, so that shaders can number the bytes.
+    let bound = info.limits.max_storage_binding_size.min(u64::from(u32::MAX));
+    let most = bound / unit * unit;
+    let can_bind = offsets.iter().all(|offset| offset.is_multiple_of(unit));
+    (size >= LEAST && can_bind && most > 0).then_some(most)
+}
+
+/// Appends the launch that copies one range of vectors.
+fn launch(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    kernel: &Kernel,
+    [src, dst]: [Vectors<'_>; 2],
+) -> Result<()> {
+    let launch = Launch::workgroups(grid(src.0.size));
+    encode::dispatch(context, list, "Slice::copy_to", kernel, &[&src, &dst], &launch)?;
+    if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
+        dispatch.role = Role::Copy;
+    }
+    Ok(())
+}
+
+/// Workgroups for so many bytes: rows of one length, with fewer than one workgroup a row in excess.
+fn grid(size: u64) -> [u32; 3] {
+    let groups = size.div_ceil(GROUP);
+    let rows = groups.div_ceil(ROW);
+    let narrow = |n: u64| u32::try_from(n).expect("less than 4 GiB are copied at once");
+    [narrow(groups.div_ceil(rows)), narrow(rows), 1]
+}
+
+/// Bytes of a buffer as the kernel's vectors, whatever the buffer holds.
+struct Vectors<'a>(View<'a>);
+
+impl Sealed for Vectors<'_> {
+    fn view(&self) -> View<'_> {
+        let layout = ElementLayout::Opaque;
+        View { element_size: VECTOR, layout, type_name: "16 bytes", ..self.0 }
+    }
+}
+
+impl Binding for Vectors<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::null::null_info;
+
+    #[test]
+    fn gpus_alone_copy_with_kernels() {
+        use DeviceKind::{Discrete, Integrated, Other, Software, Virtual};
+        let copies = |kind| {
+            let copier = Copier::new(&DeviceInfo { kind, ..null_info() });
+            copier.enabled.into_inner()
+        };
+        assert_eq!([Discrete, Integrated, Virtual].map(copies), [true; 3]);
+        assert_eq!([Software, Other].map(copies), [false; 2]);
+        assert!(!Copier::new(&null_info()).enabled.into_inner());
+    }
+
+    #[test]
+    fn launches_need_large_ranges_that_can_be_bound() {
+        let mut info = null_info();
+        info.binding_alignment = 64;
+        info.limits.max_storage_binding_size = (128 << 20) + 63;
+        let most = |offsets, size| most_at_once(&info, offsets, size);
+        assert_eq!(most([0, 64], LEAST), Some(128 << 20));
+        assert_eq!(most([0, 64], LEAST - 1), None);
+        assert_eq!(most([32, 64], LEAST), None);
+        assert_eq!(most([0, 65], LEAST), None);
+        info.binding_alignment = 4;
+        assert_eq!(most_at_once(&info, [0, 4], LEAST), None, "no address of a vector");
+        info.limits.max_storage_binding_size = u64::MAX;
+        assert_eq!(most_at_once(&info, [0, 0], LEAST), Some((1 << 32) - 16));
+    }
+
+    #[test]
+    fn grids_cover_every_vector_with_little_in_excess() {
+        let sizes = [16, GROUP, GROUP + 16, ROW * GROUP, ROW * GROUP + 16, (1 << 32) - 16];
+        for size in sizes {
+            let [x, y, z] = grid(size).map(u64::from);
+            let excess = (x * y * z).checked_sub(size.div_ceil(GROUP));
+            assert!(excess.is_some_and(|excess| excess < y), "{size}: {x} {y} {z}");
+            assert!(x <= ROW && y <= ROW);
+        }
+    }
+}

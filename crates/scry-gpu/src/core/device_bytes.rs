@@ -1,0 +1,202 @@
+//! Bytes in the memory of a device: what buffers of every type are handles of.
+
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use crate::api::binding::View;
+use crate::api::dtype::ElementType;
+use crate::api::error::{GpuError, RangeError, Result, TooLargeError};
+use crate::core::command::Span;
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::driver::MemoryKind;
+use crate::core::encode;
+use crate::core::memory::Memory;
+use crate::core::transfer::{self, Pages};
+
+/// A range of bytes of an allocation, and the name that errors show. Clones share the memory, which
+/// is freed with the last of them.
+#[derive(Clone)]
+pub(crate) struct DeviceBytes {
+    pub context: Arc<Context>,
+    /// Absent if nothing was allocated.
+    memory: Option<Arc<Memory>>,
+    /// First byte in the allocation.
+    offset: u64,
+    /// Number of bytes.
+    pub size: u64,
+    pub label: Arc<str>,
+}
+
+impl DeviceBytes {
+    /// Allocates `len` elements, all bytes zero.
+    pub(crate) fn allocate(
+        context: &Arc<Context>,
+        len: usize,
+        element: &ElementType,
+        label: &str,
+    ) -> Result<Self> {
+        context.check_alive()?;
+        let size = byte_size(context, len, element)?;
+        let memory = match size {
+            0 => None,
+            size => Some(context.allocate(MemoryKind::Device, size, label)?),
+        };
+        Ok(Self { context: context.clone(), memory, offset: 0, size, label: label.into() })
+    }
+
+    /// Copies the bytes of `len` elements to a new allocation. As it has no other handle before all
+    /// of it is written, it needs no zeros.
+    pub(crate) fn upload(
+        context: &Arc<Context>,
+        len: usize,
+        element: &ElementType,
+        data: &[u8],
+    ) -> Result<Self> {
+        let bytes = Self::allocate(context, len, element, "")?;
+        if let Some(memory) = bytes.memory.as_ref().filter(|it| it.whole().size == bytes.size) {
+            memory.set_defined();
+        }
+        write(bytes.whole(element), data)?;
+        Ok(bytes)
+    }
+
+    /// The `size` bytes from `start` on, shared.
+    pub(crate) fn part(&self, start: u64, size: u64) -> Self {
+        Self { offset: self.offset + start, size, ..self.clone() }
+    }
+
+    /// Copies the bytes to a new allocation, on the device.
+    pub(crate) fn duplicate(&self, operation: &'static str, element: &ElementType) -> Result<Self> {
+        let len = self.size / element.size;
+        let copy = Self::allocate(&self.context, len as usize, element, &self.label)?;
+        encode::copy_now(&self.context, operation, self.whole(element), copy.whole(element))?;
+        Ok(copy)
+    }
+
+    /// All of the bytes, as elements.
+    pub(crate) fn whole(&self, element: &ElementType) -> View<'_> {
+        self.view(0, self.size, element)
+    }
+
+    /// The `size` bytes from `start` on, as elements.
+    pub(crate) fn view(&self, start: u64, size: u64, element: &ElementType) -> View<'_> {
+        View {
+            context: &self.context,
+            memory: self.memory.as_ref(),
+            label: &self.label,
+            offset: self.offset + start,
+            size,
+            element_size: element.size,
+            layout: element.layout,
+            type_name: element.name,
+        }
+    }
+
+    /// Refuses an element type that the `size` bytes from `start` on cannot be read as.
+    pub(crate) fn check_view(
+        &self,
+        operation: &'static str,
+        (start, size): (u64, u64),
+        element: &ElementType,
+    ) -> Result<()> {
+        let refuse = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
+        let (name, of) = (element.rust_name(), encode::quoted(&self.label));
+        let (align, offset) = (element.align, self.offset + start);
+        if !offset.is_multiple_of(align) {
+            return refuse(
+                format!(
+                    "{name} begins at multiples of {align} bytes, but the view of {of} would begin \
+                     at byte {offset}"
+                ),
+                format!("begin the view at a multiple of {align} bytes, or copy the bytes"),
+            );
+        }
+        let rest = size % element.size;
+        if rest != 0 {
+            let each = element.size;
+            return refuse(
+                format!("{size} bytes of {of} are not a whole number of {name} of {each} bytes"),
+                format!("view the first {} of them", size - rest),
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of `len` elements; an error if a buffer of the device cannot have that size.
+fn byte_size(context: &Context, len: usize, element: &ElementType) -> Result<u64> {
+    let limit = context.info.limits.max_buffer_size;
+    let size = len as u128 * u128::from(element.size);
+    match u64::try_from(size) {
+        Ok(size) if size <= limit => Ok(size),
+        _ => Err(GpuError::TooLarge(TooLargeError {
+            what: format!("a buffer of {len} elements of {} bytes", element.size),
+            requested: format!("{size} bytes"),
+            device: context.info.name.clone(),
+            limit: format!("{limit} bytes"),
+            limit_name: "max_buffer_size",
+            help: "split the data over several buffers".to_owned(),
+        })),
+    }
+}
+
+/// Start and end of a range of `len` elements; an error if it is not within them.
+pub(crate) fn resolve(
+    operation: &'static str,
+    range: impl RangeBounds<usize>,
+    len: usize,
+    label: &str,
+) -> Result<(usize, usize)> {
+    let start = match range.start_bound() {
+        Bound::Included(&start) => start,
+        Bound::Excluded(&start) => start.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.end_bound() {
+        Bound::Included(&end) => end.saturating_add(1),
+        Bound::Excluded(&end) => end,
+        Bound::Unbounded => len,
+    };
+    if start <= end && end <= len {
+        return Ok((start, end));
+    }
+    Err(GpuError::Range(RangeError {
+        operation,
+        problem: format!("elements {start}..{end} of {}, which has {len}", encode::quoted(label)),
+        help: format!("stay within 0..{len}, the end not before the start"),
+    }))
+}
+
+/// Replaces the bytes. Returns once `data`, which is as long, is captured.
+pub(crate) fn write(dst: View<'_>, data: &[u8]) -> Result<()> {
+    dst.context.check_alive()?;
+    match dst.bytes() {
+        Some(bytes) => transfer::upload(dst.context, bytes, data),
+        None => Ok(()),
+    }
+}
+
+/// Reads the bytes into `out`, which is as long, after all work submitted so far.
+pub(crate) fn read(src: View<'_>, out: &mut [u8], pages: Pages) -> Result<()> {
+    src.context.check_alive()?;
+    match src.bytes() {
+        Some(bytes) => transfer::download(src.context, bytes, out, pages),
+        None => Ok(()),
+    }
+}
+
+/// Repeats the bytes of one element over a range.
+pub(crate) fn fill(dst: View<'_>, pattern: &[u8]) -> Result<()> {
+    let mut list = CommandList::default();
+    encode::fill(dst.context, &mut list, dst, pattern)?;
+    dst.context.submit_unless_empty(list)
+}
+
+impl<'a> View<'a> {
+    /// The allocation and the bytes in it; `None` if there are no bytes.
+    pub(crate) fn bytes(&self) -> Option<(&'a Arc<Memory>, Span)> {
+        let memory = self.memory.filter(|_| self.size > 0)?;
+        Some((memory, Span { memory: memory.id(), offset: self.offset, size: self.size }))
+    }
+}

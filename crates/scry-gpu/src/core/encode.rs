@@ -1,0 +1,333 @@
+//! From calls to commands: everything is checked here, before any driver sees it.
+
+use std::sync::Arc;
+
+use scry_ir::Interface;
+
+use crate::api::binding::{Binding, View};
+use crate::api::error::{GpuError, RangeError, Result, WrongDeviceError};
+use crate::api::kernel::Kernel;
+use crate::api::launch::{self, Grid, Launch, LaunchSize};
+use crate::core::check::{self, Argument};
+use crate::core::command::{Bound, Command, Dispatch, Groups, Role, Span};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::copy;
+use crate::core::driver::{GridSource, MemoryKind};
+use crate::core::indirect::{self, Prepared};
+use crate::core::memory::Memory;
+
+/// Bytes of a repeated pattern that come from the host; the rest is copied on the device.
+const PATTERN_SEED: u64 = 64 << 10;
+
+/// `name` in backquotes for an error, or a description if it is empty.
+pub(crate) fn quoted(label: &str) -> String {
+    if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
+}
+
+/// Refuses a buffer of another device, on behalf of the public function that the error names;
+/// `role` is the argument that it was given for.
+pub(crate) fn same_device(
+    user: &Arc<Context>,
+    (owner, label): (&Arc<Context>, &str),
+    operation: &str,
+    role: impl FnOnce() -> String,
+) -> Result<()> {
+    if Arc::ptr_eq(user, owner) {
+        return Ok(());
+    }
+    Err(GpuError::WrongDevice(WrongDeviceError {
+        operation: operation.to_owned(),
+        what: format!("{} ({})", quoted(label), role()),
+        owner: owner.info.name.clone(),
+        user: user.info.name.clone(),
+        help: "use it with the Device that made it (two opens of one device are two Devices; \
+                 clone the Device instead), or download and upload it"
+            .to_owned(),
+    }))
+}
+
+/// Submits a copy by itself, on behalf of the public function that errors name.
+pub(crate) fn copy_now(
+    context: &Arc<Context>,
+    operation: &'static str,
+    src: View<'_>,
+    dst: View<'_>,
+) -> Result<()> {
+    let mut list = CommandList::default();
+    copy(context, &mut list, operation, src, dst)?;
+    context.submit_unless_empty(list)
+}
+
+/// Appends a copy, on behalf of the public function that errors name.
+pub(crate) fn copy(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    operation: &'static str,
+    src: View<'_>,
+    dst: View<'_>,
+) -> Result<()> {
+    same_device(context, (src.context, src.label), operation, || "the source".to_owned())?;
+    same_device(context, (dst.context, dst.label), operation, || "the destination".to_owned())?;
+    if src.size != dst.size {
+        let count = |view: &View<'_>| view.size / view.element_size.max(1);
+        return Err(GpuError::Range(RangeError {
+            operation,
+            problem: format!(
+                "{} elements of {} do not fit the {} elements of {}",
+                count(&src),
+                quoted(src.label),
+                count(&dst),
+                quoted(dst.label)
+            ),
+            help: "copy between slices of one length".to_owned(),
+        }));
+    }
+    let (Some((_, a)), Some((_, b))) = (src.bytes(), dst.bytes()) else {
+        return Ok(());
+    };
+    if a.memory == b.memory && a.offset < b.end() && b.offset < a.end() {
+        return Err(GpuError::Range(RangeError {
+            operation,
+            problem: format!(
+                "source bytes {}..{} and destination bytes {}..{} of {} overlap",
+                a.offset,
+                a.end(),
+                b.offset,
+                b.end(),
+                quoted(src.label)
+            ),
+            help: "copy through another buffer".to_owned(),
+        }));
+    }
+    copy::append(context, list, [src, dst])
+}
+
+/// Appends what repeats `pattern`, the bytes of one element, over `dst` of the same device.
+pub(crate) fn fill(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    dst: View<'_>,
+    pattern: &[u8],
+) -> Result<()> {
+    let Some((memory, span)) = dst.bytes() else {
+        return Ok(());
+    };
+    if let Some(word) = as_word(pattern).filter(|_| span.offset % 4 == 0 && span.size % 4 == 0) {
+        list.push(Command::Fill { dst: span, pattern: word }, [memory]);
+        return Ok(());
+    }
+    // The host writes the beginning; the device doubles it until all is covered.
+    let element = pattern.len() as u64;
+    let seed = span.size.min(PATTERN_SEED / element.max(1) * element).max(element);
+    let bytes: Vec<u8> = pattern.iter().copied().cycle().take(seed as usize).collect();
+    let part = |offset: u64, size: u64| Span { offset: span.offset + offset, size, ..span };
+    write_bytes(context, list, (memory, part(0, seed)), &bytes)?;
+    let mut done = seed;
+    while done < span.size {
+        let size = done.min(span.size - done);
+        list.push(Command::Copy { src: part(0, size), dst: part(done, size) }, [memory]);
+        done += size;
+    }
+    Ok(())
+}
+
+/// The 32-bit word that, repeated, gives the pattern repeated; if there is one.
+fn as_word(pattern: &[u8]) -> Option<u32> {
+    let word: [u8; 4] = match pattern {
+        [a] => [*a; 4],
+        [a, b] => [*a, *b, *a, *b],
+        _ => pattern.first_chunk().copied()?,
+    };
+    let whole = pattern.len() <= 2 || pattern.len().is_multiple_of(4);
+    let repeats = pattern.iter().zip(word.iter().cycle()).all(|(a, b)| a == b);
+    (whole && repeats).then(|| u32::from_ne_bytes(word))
+}
+
+/// Appends the copy of host bytes, captured now, to device memory.
+pub(crate) fn write_bytes(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    dst: (&Arc<Memory>, Span),
+    bytes: &[u8],
+) -> Result<()> {
+    let source = captured(context, bytes, "captured host data")?;
+    let src = Span { size: dst.1.size, ..source.whole() };
+    list.push(Command::Copy { src, dst: dst.1 }, [&source, dst.0]);
+    Ok(())
+}
+
+/// Host bytes in memory that the device can read.
+fn captured(context: &Arc<Context>, bytes: &[u8], label: &str) -> Result<Arc<Memory>> {
+    let memory = context.allocate(MemoryKind::Upload, bytes.len() as u64, label)?;
+    context.note_loss(context.driver.write(memory.id(), 0, bytes))?;
+    Ok(memory)
+}
+
+/// Appends a launch, on behalf of the public function that errors name. Nothing is appended if
+/// there are no invocations.
+pub(crate) fn dispatch(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    operation: &str,
+    kernel: &Kernel,
+    bindings: &[&dyn Binding],
+    launch: &Launch,
+) -> Result<()> {
+    append(context, list, operation, kernel, bindings, launch)
+        .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
+}
+
+fn append(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    operation: &str,
+    kernel: &Kernel,
+    bindings: &[&dyn Binding],
+    launch: &Launch,
+) -> Result<()> {
+    let interface = kernel.interface();
+    kernel.check_device(context, operation)?;
+    for (nth, binding) in bindings.iter().enumerate() {
+        let view = binding.view();
+        same_device(context, (view.context, view.label), operation, || role(kernel, nth))?;
+    }
+    let given = launch.immediates.as_ref();
+    let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
+    let immediates = check::immediates(interface, given)?;
+    let size = size(context, operation, kernel, launch)?;
+    let arguments: Vec<Argument<'_>> =
+        bindings.iter().map(|given| argument(given.view())).collect();
+    let Some(size) = size else {
+        return check::signature(interface, &arguments);
+    };
+    match kernel.is_native() {
+        true => check::native_arguments(interface, &context.info, &arguments)?,
+        false => check::arguments(interface, &context.info, &arguments)?,
+    }
+    if let Size::Indirect(_, counts) = &size {
+        check::overwritten_counts(interface, &arguments, *counts)?;
+    }
+    kernel.check_maps(bindings, &immediates)?;
+    let Sized { groups, source, fold } = sized(context, list, interface, size)?;
+    let compiled = kernel.variant(context, source)?;
+    let reports = compiled.report();
+    // No more than needed: recording many launches is bound by memory.
+    let hidden = usize::from(fold.is_some()) + usize::from(reports.is_some());
+    let mut bound = Vec::with_capacity(bindings.len() + hidden);
+    for (given, binding) in bindings.iter().zip(&interface.bindings) {
+        let (memory, whole) = given.view().bytes().expect("the check refuses empty arguments");
+        let span = Span { size: check::bound_size(binding, whole.size), ..whole };
+        list.keep(memory);
+        bound.push(Bound { span, writes: binding.access.writes() });
+    }
+    bound.extend(fold.map(|span| Bound { span, writes: false }));
+    if let Some(meaning) = reports {
+        let at = list.commands.len();
+        let (words, span) = list.reports.add(context, kernel, meaning, at)?;
+        bound.push(Bound { span, writes: true });
+        list.keep(&words);
+    }
+    list.commands.push(Command::Dispatch(Dispatch {
+        kernel: compiled.id(),
+        bindings: bound,
+        groups,
+        immediates,
+        role: Role::Launch,
+    }));
+    list.retain(compiled);
+    Ok(())
+}
+
+/// The binding that a buffer of a launch was given for.
+fn role(kernel: &Kernel, nth: usize) -> String {
+    let interface = kernel.interface();
+    match interface.bindings.get(nth) {
+        Some(binding) => format!("{} of kernel `{}`", check::place(binding), interface.entry_point),
+        None => format!("buffer {nth} of kernel `{}`, from 0", interface.entry_point),
+    }
+}
+
+/// The checked size of a launch: known, or in memory at these bytes.
+enum Size<'a> {
+    Direct(Grid),
+    Indirect(&'a Arc<Memory>, Span),
+}
+
+/// Checks the size of a launch. None if there is nothing to do.
+fn size<'a>(
+    context: &Arc<Context>,
+    operation: &str,
+    kernel: &Kernel,
+    launch: &'a Launch,
+) -> Result<Option<Size<'a>>> {
+    let interface = kernel.interface();
+    match &launch.size {
+        LaunchSize::Known(size) => {
+            let grid = launch::grid(interface, &context.info, *size)?;
+            kernel.check_grid(context, &grid)?;
+            Ok((!grid.empty).then_some(Size::Direct(grid)))
+        }
+        LaunchSize::Indirect(counts) => {
+            kernel.check_indirect()?;
+            let (memory, span) = counts.check(context, operation, interface)?;
+            Ok(Some(Size::Indirect(memory, span)))
+        }
+    }
+}
+
+/// How a launch gets its grid.
+struct Sized {
+    groups: Groups,
+    /// The variant of the kernel.
+    source: GridSource,
+    /// The fold parameters of that variant, if it has them.
+    fold: Option<Span>,
+}
+
+/// Decides how a launch gets its grid, and appends the work that prepares it.
+fn sized(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    interface: &Interface,
+    size: Size<'_>,
+) -> Result<Sized> {
+    match size {
+        Size::Direct(Grid { native, fold: None, .. }) => {
+            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Native, fold: None })
+        }
+        Size::Direct(Grid { native, fold: Some(fold), .. }) => {
+            let params = captured(context, &fold.to_bytes(), "grid of a folded launch")?;
+            let fold = Some(params.whole());
+            list.memories.push(params);
+            Ok(Sized { groups: Groups::Direct(native), source: GridSource::Folded, fold })
+        }
+        Size::Indirect(memory, counts) => {
+            list.keep(memory);
+            let source = context.driver.indirect();
+            if source != GridSource::Folded {
+                return Ok(Sized {
+                    groups: Groups::Indirect(Box::new(counts)),
+                    source,
+                    fold: None,
+                });
+            }
+            let Prepared { native, fold } =
+                indirect::prepare(context, list, interface, (memory, counts))?;
+            Ok(Sized { groups: Groups::Indirect(Box::new(native)), source, fold: Some(fold) })
+        }
+    }
+}
+
+/// Bytes of a buffer as an argument.
+pub(crate) fn argument(view: View<'_>) -> Argument<'_> {
+    Argument {
+        label: view.label,
+        element_size: view.element_size,
+        layout: view.layout,
+        type_name: view.type_name,
+        memory: view.memory.map(|memory| memory.id()),
+        offset: view.offset,
+        size: view.size,
+    }
+}

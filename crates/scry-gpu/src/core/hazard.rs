@@ -1,0 +1,247 @@
+//! Which commands must wait for which: once, for all drivers.
+//!
+//! For each stage S that a command can run in, [`Hazards`] knows every access that is not yet
+//! ordered before later commands in S. A command that conflicts with one of them gets a barrier
+//! first, and because a barrier orders *everything* before it, the whole set of its stage is
+//! forgotten then. Two accesses conflict if they share a byte and one of them writes.
+//!
+//! The sets outlive submissions, so ordering holds from one batch to the next on the same queue.
+
+use crate::core::command::{Barrier, Command, Span, Stages, Step};
+use crate::core::driver::MemoryId;
+
+/// The stages that execute commands.
+const EXECUTING: [Stages; 2] = [Stages::COMPUTE, Stages::TRANSFER];
+
+/// The accesses that later commands may have to wait for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hazards {
+    /// For each stage in [`EXECUTING`], what is not yet ordered before later commands there.
+    unordered: [Unordered; 2],
+}
+
+/// Accesses that one stage has not yet waited for.
+#[derive(Debug, Clone, Default)]
+struct Unordered {
+    reads: Ranges,
+    writes: Ranges,
+    /// The stages that made them.
+    made_by: Option<Stages>,
+}
+
+impl Hazards {
+    /// Takes note of a command that follows all earlier ones. If it has to wait for some of them,
+    /// returns the barrier to put before it.
+    pub(crate) fn admit(&mut self, command: &Command) -> Option<Barrier> {
+        let stage = command.stage();
+        let barrier = self.barrier_before(command, stage);
+        let [compute, transfer] = &mut self.unordered;
+        command.for_each_access(|span, writes| {
+            compute.note(span, writes, stage);
+            transfer.note(span, writes, stage);
+        });
+        barrier
+    }
+
+    /// The barrier that makes everything so far wait-for-able by every command after it.
+    pub(crate) fn order_all(&mut self) -> Barrier {
+        self.unordered.iter_mut().for_each(Unordered::clear);
+        let all = Stages::COMPUTE | Stages::TRANSFER;
+        Barrier { before: all, after: all }
+    }
+
+    /// Appends commands to a list of steps, each after the barrier that it needs.
+    pub(crate) fn schedule(&mut self, commands: impl IntoIterator<Item = Command>) -> Vec<Step> {
+        let commands = commands.into_iter();
+        // At most one barrier before each.
+        let mut steps = Vec::with_capacity(2 * commands.size_hint().0);
+        for command in commands {
+            steps.extend(self.admit(&command).map(Step::Barrier));
+            steps.push(Step::Run(command));
+        }
+        steps
+    }
+
+    fn barrier_before(&mut self, command: &Command, stage: Stages) -> Option<Barrier> {
+        let index = EXECUTING.iter().position(|s| *s == stage).expect("commands execute in one");
+        let unordered = &mut self.unordered[index];
+        let before = unordered.made_by?;
+        let mut conflict = false;
+        command.for_each_access(|span, writes| conflict |= unordered.conflicts(span, writes));
+        if !conflict {
+            return None;
+        }
+        unordered.clear();
+        Some(Barrier { before, after: stage })
+    }
+}
+
+impl Unordered {
+    fn clear(&mut self) {
+        self.reads.clear();
+        self.writes.clear();
+        self.made_by = None;
+    }
+
+    fn conflicts(&self, span: Span, writes: bool) -> bool {
+        self.writes.overlap(span) || (writes && self.reads.overlap(span))
+    }
+
+    fn note(&mut self, span: Span, writes: bool, stage: Stages) {
+        self.made_by = Some(self.made_by.map_or(stage, |made_by| made_by | stage));
+        if writes { self.writes.insert(span) } else { self.reads.insert(span) }
+    }
+}
+
+/// Lists that [`Ranges`] are spread over, by memory, so that each stays short.
+const LISTS: usize = 16;
+
+/// A set of bytes of allocations, as disjoint ranges that do not touch, sorted.
+#[derive(Debug, Clone, Default)]
+struct Ranges([Vec<Range>; LISTS]);
+
+#[derive(Debug, Clone, Copy)]
+struct Range {
+    memory: MemoryId,
+    start: u64,
+    end: u64,
+}
+
+impl Ranges {
+    fn clear(&mut self) {
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+
+    fn overlap(&self, span: Span) -> bool {
+        let list = &self.0[span.memory.index() % LISTS];
+        let above = list.partition_point(|range| range.key() < (span.memory, span.end()));
+        let last = above.checked_sub(1).map(|last| list[last]);
+        last.is_some_and(|last| last.memory == span.memory && last.end > span.offset)
+    }
+
+    /// Adds a range, merged with those that it overlaps or touches.
+    fn insert(&mut self, span: Span) {
+        let list = &mut self.0[span.memory.index() % LISTS];
+        let (memory, mut start, mut end) = (span.memory, span.offset, span.end());
+        let above = list.partition_point(|range| range.key() <= (memory, end));
+        let touches = |range: &&Range| range.memory == memory && range.end >= start;
+        let count = list[..above].iter().rev().take_while(touches).count();
+        let merged = &mut list[above - count..above];
+        let Some(last) = merged.last() else {
+            return list.insert(above, Range { memory, start, end });
+        };
+        end = end.max(last.end);
+        start = start.min(merged[0].start);
+        merged[0] = Range { memory, start, end };
+        if count > 1 {
+            list.drain(above - count + 1..above);
+        }
+    }
+}
+
+impl Range {
+    fn key(&self) -> (MemoryId, u64) {
+        (self.memory, self.start)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::core::command::{Bound, Groups, Role};
+    use crate::core::driver::MemoryMark;
+    use crate::core::id::Slots;
+
+    fn memories(count: usize) -> Vec<MemoryId> {
+        let mut slots = Slots::<MemoryMark, ()>::default();
+        (0..count).map(|_| slots.insert(())).collect()
+    }
+
+    fn copy(from: Span, to: Span) -> Command {
+        Command::Copy { src: from, dst: to }
+    }
+
+    #[test]
+    fn a_read_after_a_write_waits_and_the_next_read_does_not() {
+        let m = memories(3);
+        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
+        let steps = Hazards::default().schedule([
+            copy(span(0), span(1)),
+            copy(span(1), span(2)),
+            copy(span(1), Span { memory: m[0], offset: 32, size: 16 }),
+        ]);
+        let barriers: Vec<_> = steps.iter().map(|s| matches!(s, Step::Barrier(_))).collect();
+        assert_eq!(barriers, [false, true, false, false]);
+    }
+
+    #[test]
+    fn a_barrier_for_one_stage_does_not_order_another() {
+        let m = memories(2);
+        let span = |i: usize| Span { memory: m[i], offset: 0, size: 16 };
+        let mut kernels = Slots::default();
+        let dispatch = |kernel, span| {
+            Command::Dispatch(crate::core::command::Dispatch {
+                kernel,
+                bindings: vec![Bound { span, writes: true }],
+                groups: Groups::Direct([1; 3]),
+                immediates: Vec::new(),
+                role: Role::Launch,
+            })
+        };
+        let kernel = kernels.insert(());
+        let mut hazards = Hazards::default();
+        assert_eq!(hazards.admit(&Command::Fill { dst: span(0), pattern: 0 }), None);
+        let transfer_to_compute = Barrier { before: Stages::TRANSFER, after: Stages::COMPUTE };
+        assert_eq!(hazards.admit(&dispatch(kernel, span(0))), Some(transfer_to_compute));
+        // The copy reads what both the fill and the dispatch wrote.
+        let both_to_transfer =
+            Barrier { before: Stages::COMPUTE | Stages::TRANSFER, after: Stages::TRANSFER };
+        assert_eq!(hazards.admit(&copy(span(0), span(1))), Some(both_to_transfer));
+    }
+
+    /// (memory, offset, size, written)
+    type Access = (usize, u64, u64, bool);
+
+    fn conflict(a: &Access, b: &Access) -> bool {
+        a.0 == b.0 && a.1 < b.1 + b.2 && b.1 < a.1 + a.2 && (a.3 || b.3)
+    }
+
+    proptest! {
+        /// Against the definition: between any two conflicting commands there is a barrier, and
+        /// each barrier is there for a conflict with a command after the last one.
+        #[test]
+        fn barriers_stand_exactly_where_accesses_conflict(
+            commands in prop::collection::vec(
+                prop::collection::vec((0usize..3, 0u64..40, 1u64..12, any::<bool>()), 1..4),
+                1..40,
+            )
+        ) {
+            let m = memories(3);
+            let mut kernels = Slots::default();
+            let kernel = kernels.insert(());
+            let mut hazards = Hazards::default();
+            let mut since_barrier: Vec<Access> = Vec::new();
+            for accesses in &commands {
+                let bindings = accesses.iter().map(|&(i, offset, size, writes)| {
+                    Bound { span: Span { memory: m[i], offset, size }, writes }
+                });
+                let command = Command::Dispatch(crate::core::command::Dispatch {
+                    kernel,
+                    bindings: bindings.collect(),
+                    groups: Groups::Direct([1; 3]),
+                    immediates: Vec::new(),
+                    role: Role::Launch,
+                });
+                let needed =
+                    accesses.iter().any(|a| since_barrier.iter().any(|b| conflict(a, b)));
+                prop_assert_eq!(hazards.admit(&command).is_some(), needed);
+                if needed {
+                    since_barrier.clear();
+                }
+                since_barrier.extend(accesses);
+            }
+        }
+    }
+}

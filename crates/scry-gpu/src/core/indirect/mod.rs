@@ -1,0 +1,182 @@
+//! Indirect launches: the number of workgroups is in memory.
+//!
+//! What reads the counts depends on the driver ([`Driver::indirect`]). Where a device would execute
+//! a native grid above its limits with undefined behaviour, a small launch is put before: it reads
+//! the counts once, and computes from them both the native grid and the parameters of the folded
+//! kernel. So these two always agree, and the grid is within the limits.
+//!
+//! [`Driver::indirect`]: crate::core::driver::Driver::indirect
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use scry_ir::{FoldParams, Interface};
+
+use crate::api::binding::{Binding, Sealed, View};
+use crate::api::element::ElementLayout;
+use crate::api::error::Result;
+use crate::api::kernel::{CompileOptions, Kernel};
+use crate::api::launch::Launch;
+use crate::core::check::{self, Argument};
+use crate::core::command::{Command, Groups, Role, Span};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::driver::MemoryKind;
+use crate::core::encode;
+use crate::core::memory::Memory;
+
+/// Computes a [`FoldParams`] and, after it, the native grid.
+const SOURCE: &str = include_str!("indirect.wgsl");
+
+/// Bytes of what the kernel computes.
+const GRID: u64 = 48;
+
+/// A reference to workgroup counts, which keeps their memory alive.
+#[derive(Clone)]
+pub(crate) struct CountBuffer {
+    context: Arc<Context>,
+    /// Absent if the buffer is empty.
+    memory: Option<Arc<Memory>>,
+    label: String,
+    offset: u64,
+    size: u64,
+    element_size: u64,
+    layout: ElementLayout,
+    type_name: &'static str,
+}
+
+impl CountBuffer {
+    /// Refers to the start of a buffer or slice.
+    pub(crate) fn new(view: View<'_>) -> Self {
+        Self {
+            context: view.context.clone(),
+            memory: view.memory.cloned(),
+            label: view.label.to_owned(),
+            offset: view.offset,
+            size: view.size,
+            element_size: view.element_size,
+            layout: view.layout,
+            type_name: view.type_name,
+        }
+    }
+
+    /// Checks the counts for a launch; returns their memory and their bytes.
+    pub(crate) fn check(
+        &self,
+        context: &Arc<Context>,
+        operation: &str,
+        interface: &Interface,
+    ) -> Result<(&Arc<Memory>, Span)> {
+        let role = || "the counts of Launch::indirect".to_owned();
+        encode::same_device(context, (&self.context, &self.label), operation, role)?;
+        let argument = Argument {
+            label: &self.label,
+            element_size: self.element_size,
+            layout: self.layout,
+            type_name: self.type_name,
+            memory: self.memory.as_ref().map(|memory| memory.id()),
+            offset: self.offset,
+            size: self.size,
+        };
+        let counts = check::counts(interface, &argument)?;
+        let memory = self.memory.as_ref().expect("the check refuses empty buffers");
+        Ok((memory, counts))
+    }
+}
+
+impl fmt::Debug for CountBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { label, offset, size, .. } = self;
+        write!(f, "CountBuffer({label:?}, {size} bytes at {offset})")
+    }
+}
+
+/// The kernel that prepares indirect launches, compiled for the first one.
+#[derive(Default)]
+pub(crate) struct Preparer(OnceLock<Kernel>);
+
+impl Preparer {
+    fn kernel(&self, context: &Arc<Context>) -> Result<&Kernel> {
+        if let Some(kernel) = self.0.get() {
+            return Ok(kernel);
+        }
+        let kernel = Kernel::compile(context, SOURCE, &CompileOptions::default(), true)?;
+        Ok(self.0.get_or_init(|| kernel))
+    }
+}
+
+/// The prepared grid of an indirect launch.
+pub(crate) struct Prepared {
+    /// Three `u32`: workgroups within the device's limits.
+    pub native: Span,
+    /// A [`FoldParams`].
+    pub fold: Span,
+}
+
+/// Appends the launch that prepares an indirect launch of a kernel.
+pub(crate) fn prepare(
+    context: &Arc<Context>,
+    list: &mut CommandList,
+    interface: &Interface,
+    (memory, counts): (&Arc<Memory>, Span),
+) -> Result<Prepared> {
+    let grid = context.allocate(MemoryKind::Device, GRID, "grid of an indirect launch")?;
+    // The launch writes all of it.
+    grid.set_defined();
+    // Bindings have to be aligned, counts need not be.
+    let alignment = context.info.binding_alignment.max(4);
+    let offset = counts.offset / alignment * alignment;
+    let first = (counts.offset - offset) / 4;
+    let source = Words { context, memory, offset, size: counts.end() - offset };
+    let target = Words { context, memory: &grid, offset: 0, size: GRID };
+    let first = u32::try_from(first).expect("less than the alignment");
+    let launch = Launch::workgroups([1; 3]).immediate_bytes(parameters(
+        context.info.limits.max_native_workgroups,
+        first,
+        interface,
+    ));
+    let kernel = context.preparer.kernel(context)?;
+    encode::dispatch(context, list, "Launch::indirect", kernel, &[&source, &target], &launch)?;
+    if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
+        dispatch.role = Role::Preparation;
+    }
+    let fold = size_of::<FoldParams>() as u64;
+    let part = |offset, size| Span { memory: grid.id(), offset, size };
+    Ok(Prepared { native: part(fold, Groups::SIZE), fold: part(0, fold) })
+}
+
+/// The immediates of the kernel.
+fn parameters(most: [u32; 3], first: u32, interface: &Interface) -> Vec<u8> {
+    let [x, y, z] = most.map(|count| count.max(1));
+    let [width, height, depth] = interface.workgroup_size;
+    let words = [x, y, z, first, width, height, depth];
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+/// Bytes of an allocation as words.
+struct Words<'a> {
+    context: &'a Arc<Context>,
+    memory: &'a Arc<Memory>,
+    offset: u64,
+    size: u64,
+}
+
+impl Sealed for Words<'_> {
+    fn view(&self) -> View<'_> {
+        View {
+            context: self.context,
+            memory: Some(self.memory),
+            label: "",
+            offset: self.offset,
+            size: self.size,
+            element_size: 4,
+            layout: ElementLayout::Opaque,
+            type_name: "u32",
+        }
+    }
+}
+
+impl Binding for Words<'_> {}
+
+#[cfg(test)]
+mod tests;

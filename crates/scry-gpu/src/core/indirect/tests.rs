@@ -1,0 +1,121 @@
+//! The kernel that prepares indirect launches, against the host's own arithmetic.
+
+use proptest::prelude::*;
+use scry_ir::{Program, runnable_workgroups};
+
+use super::*;
+use crate::api::device::Device;
+use crate::api::info::DeviceInfo;
+use crate::api::launch::{GridSize, grid};
+use crate::backend::null::null_info;
+
+/// What the kernel computes, on the CPU.
+struct OnCpu {
+    gpu: Device,
+    kernel: Kernel,
+}
+
+impl OnCpu {
+    fn new() -> Self {
+        let gpu = Device::open("cpu").unwrap();
+        let kernel = gpu.compile(SOURCE).unwrap();
+        Self { gpu, kernel }
+    }
+
+    /// The words of the fold parameters, and the native grid, for the last three of some words.
+    fn prepare(
+        &self,
+        interface: &Interface,
+        most: [u32; 3],
+        words: &[u32],
+    ) -> ([u32; 8], [u32; 3]) {
+        let counts = self.gpu.upload(words).unwrap();
+        let out = self.gpu.upload(&[u32::MAX; 12]).unwrap();
+        let immediates = parameters(most, words.len() as u32 - 3, interface);
+        let launch = Launch::workgroups([1; 3]).immediate_bytes(immediates);
+        self.gpu.run_configured(&self.kernel, &[&counts, &out], launch).unwrap();
+        let found = out.download().unwrap();
+        (found[..8].try_into().unwrap(), found[8..11].try_into().unwrap())
+    }
+}
+
+/// A kernel with workgroups of a size.
+fn interface(size: [u32; 3]) -> Interface {
+    let [x, y, z] = size;
+    let source = format!("@compute @workgroup_size({x}, {y}, {z}) fn main() {{}}");
+    Program::parse(&source).unwrap().interface().clone()
+}
+
+/// What the host would have the kernel and the device told.
+fn expected(interface: &Interface, most: [u32; 3], counts: [u32; 3]) -> ([u32; 8], [u32; 3]) {
+    let mut info: DeviceInfo = null_info();
+    info.limits.max_native_workgroups = most;
+    let groups = runnable_workgroups(interface.workgroup_size, counts);
+    let grid = grid(interface, &info, GridSize::Workgroups(groups));
+    let Some(grid) = grid.ok().filter(|grid| !grid.empty) else {
+        return ([0; 8], [0; 3]);
+    };
+    let [x, y, z] = grid.groups;
+    let plain = FoldParams {
+        groups: grid.groups,
+        width: x,
+        height: y,
+        rows: y.wrapping_mul(z),
+        last_row: x,
+        padding: 0,
+    };
+    let FoldParams { groups: [x, y, z], width, height, rows, last_row, padding } =
+        grid.fold.unwrap_or(plain);
+    ([x, y, z, width, height, rows, last_row, padding], grid.native)
+}
+
+const SIZES: [[u32; 3]; 4] = [[1, 1, 1], [64, 1, 1], [8, 8, 4], [3, 1, 1]];
+const LIMITS: [[u32; 3]; 5] =
+    [[65535; 3], [i32::MAX as u32, 65535, 65535], [4, 4, 4], [1, 1, 1], [u32::MAX, 1, 1]];
+
+#[test]
+fn the_prepared_grid_is_that_of_a_direct_launch() {
+    let on_cpu = OnCpu::new();
+    let axis = [0, 1, 2, 3, 5, 64, 65535, 65536, 70000, 1 << 26, 1 << 31, u32::MAX];
+    for size in SIZES {
+        let interface = interface(size);
+        for most in LIMITS {
+            for x in axis {
+                for (y, z) in [(1, 1), (0, 1), (1, 0), (2, 1), (1, 7), (65536, 1), (65535, 65537)] {
+                    for counts in [[x, y, z], [z, x, y], [y, z, x]] {
+                        let found = on_cpu.prepare(&interface, most, &counts);
+                        let what = (size, most, counts);
+                        assert_eq!(found, expected(&interface, most, counts), "{what:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+    #[test]
+    fn any_counts_are_prepared_as_by_the_host(
+        size in 0..SIZES.len(),
+        most in prop_oneof![
+            (0..LIMITS.len()).prop_map(|nth| LIMITS[nth]),
+            prop::array::uniform3(1u32..100),
+            any::<[u32; 3]>().prop_map(|most| most.map(|n| n.max(1))),
+        ],
+        counts in prop_oneof![
+            prop::array::uniform3(0u32..100),
+            prop::array::uniform3(0u32..5000),
+            any::<[u32; 3]>(),
+            (any::<u32>(), 0u32..4, 0u32..4).prop_map(|(x, y, z)| [x, y, z]),
+        ],
+        before in 0usize..4,
+    ) {
+        thread_local!(static ON_CPU: OnCpu = OnCpu::new());
+        let interface = interface(SIZES[size]);
+        let mut words = vec![u32::MAX; before];
+        words.extend(counts);
+        let found = ON_CPU.with(|on_cpu| on_cpu.prepare(&interface, most, &words));
+        prop_assert_eq!(found, expected(&interface, most, counts));
+    }
+}

@@ -1,0 +1,98 @@
+//! The lines that the library logs at level `debug`, shown by the filter `scry=debug`.
+//!
+//! Their targets are documented for users: `scry::device`, `scry::kernel`, `scry::cache`,
+//! `scry::memory` and `scry::submit`. With the filter off a call is one comparison of the level;
+//! nothing is formatted.
+
+use std::time::Duration;
+
+use crate::api::info::DeviceInfo;
+use crate::core::driver::{MemoryKind, Point};
+
+fn milliseconds(time: Duration) -> f64 {
+    1e3 * time.as_secs_f64()
+}
+
+/// A device was opened; `took` includes the search for it.
+pub(crate) fn opened(info: &DeviceInfo, took: Duration) {
+    log::debug!(target: "scry::device", "opened {info} in {:.2} ms", milliseconds(took));
+}
+
+/// A kernel was compiled, or its compiled form read from the disk cache.
+pub(crate) fn compiled(info: &DeviceInfo, kernel: &str, took: Duration) {
+    log::debug!(
+        target: "scry::kernel",
+        "{}: compiled kernel `{kernel}` in {:.2} ms",
+        info.selector(),
+        milliseconds(took)
+    );
+}
+
+/// A kernel was found among those that the device has compiled before.
+pub(crate) fn found_in_memory(info: &DeviceInfo, kernel: &str) {
+    log::debug!(
+        target: "scry::kernel",
+        "{}: found kernel `{kernel}` in the memory cache",
+        info.selector()
+    );
+}
+
+/// The disk cache was asked for an entry of a kernel; `entry` is `None` if there is none.
+pub(crate) fn read_from_disk(folder: &str, kind: &str, entry: Option<&[u8]>) {
+    match entry {
+        Some(bytes) => log::debug!(
+            target: "scry::cache",
+            "disk cache hit: a {kind} of {} bytes in {folder}",
+            bytes.len()
+        ),
+        None => log::debug!(target: "scry::cache", "disk cache miss: no {kind} in {folder}"),
+    }
+}
+
+/// An entry of a kernel was stored in the disk cache.
+pub(crate) fn stored_on_disk(folder: &str, kind: &str, bytes: usize) {
+    log::debug!(target: "scry::cache", "disk cache: stored a {kind} of {bytes} bytes in {folder}");
+}
+
+/// Entries were evicted from the disk cache, which had exceeded its size limit.
+pub(crate) fn evicted_from_disk(entries: usize, bytes: u64) {
+    log::debug!(
+        target: "scry::cache",
+        "disk cache: evicted least recently used entries: {entries}, {bytes} bytes"
+    );
+}
+
+/// Memory was allocated, of the driver or of what the core keeps for staging.
+pub(crate) fn allocated(info: &DeviceInfo, kind: MemoryKind, size: u64, label: &str) {
+    let purpose = match kind {
+        MemoryKind::Device => "device",
+        MemoryKind::Upload => "upload",
+        MemoryKind::Readback => "readback",
+    };
+    log::debug!(
+        target: "scry::memory",
+        "{}: allocated {size} bytes of {purpose} memory{}{label}",
+        info.selector(),
+        if label.is_empty() { "" } else { " for " }
+    );
+}
+
+/// Steps were submitted: launches, copies, fills, and the barriers among them.
+pub(crate) fn submitted(info: &DeviceInfo, point: Point, launches: u64, steps: usize) {
+    log::debug!(
+        target: "scry::submit",
+        "{}: submission {}, launches: {launches}, steps: {steps}",
+        info.selector(),
+        point.0
+    );
+}
+
+/// A recording was submitted once more.
+pub(crate) fn replayed(info: &DeviceInfo, point: Point, launches: u64, steps: usize) {
+    log::debug!(
+        target: "scry::submit",
+        "{}: submission {}, a replay, launches: {launches}, steps: {steps}",
+        info.selector(),
+        point.0
+    );
+}

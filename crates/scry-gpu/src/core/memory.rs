@@ -1,0 +1,112 @@
+//! Allocations that free themselves, and the account of how much is in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use crate::api::error::Result;
+use crate::core::command::Span;
+use crate::core::driver::{Driver, MemoryId, MemoryKind};
+
+/// An allocation of a driver. In flight it is kept alive by the submission; it holds the driver but
+/// not the [`Context`](crate::core::context::Context), so that submissions never keep a device
+/// alive.
+pub(crate) struct Memory {
+    driver: Arc<dyn Driver>,
+    account: Arc<Account>,
+    id: MemoryId,
+    size: u64,
+    /// Whether the content is defined. `Device` memory starts undefined, and is zeroed inside the
+    /// first submission that uses it, unless that overwrites it anyway.
+    defined: AtomicBool,
+}
+
+impl Memory {
+    /// Allocates at least `size` > 0 bytes.
+    pub(crate) fn allocate(
+        driver: &Arc<dyn Driver>,
+        account: &Arc<Account>,
+        kind: MemoryKind,
+        size: u64,
+        label: &str,
+    ) -> Result<Arc<Self>> {
+        // Whole words, so that any buffer can be zeroed by a fill.
+        let size = size.checked_next_multiple_of(4).unwrap_or(u64::MAX);
+        let id = driver.allocate(kind, size, label)?;
+        account.add(size);
+        Ok(Arc::new(Self {
+            driver: driver.clone(),
+            account: account.clone(),
+            id,
+            size,
+            defined: AtomicBool::new(kind != MemoryKind::Device),
+        }))
+    }
+
+    /// The driver's name for it.
+    pub(crate) fn id(&self) -> MemoryId {
+        self.id
+    }
+
+    /// All of it.
+    pub(crate) fn whole(&self) -> Span {
+        Span { memory: self.id, offset: 0, size: self.size }
+    }
+
+    /// Whether the content is defined.
+    pub(crate) fn is_defined(&self) -> bool {
+        self.defined.load(Ordering::Acquire)
+    }
+
+    /// Says that the content is defined from the latest submission on.
+    pub(crate) fn set_defined(&self) {
+        self.defined.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.driver.free(self.id);
+        self.account.remove(self.size);
+    }
+}
+
+/// How much memory a device's allocations hold.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    allocations: AtomicUsize,
+    bytes: AtomicU64,
+    peak: AtomicU64,
+}
+
+/// How much device and staging memory a device's buffers hold at present.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUsage {
+    /// Number of allocations.
+    pub allocations: usize,
+    /// Bytes in all.
+    pub bytes: u64,
+    /// The most bytes that there ever were at once.
+    pub peak_bytes: u64,
+}
+
+impl Account {
+    fn add(&self, bytes: u64) {
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        let now = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(now, Ordering::Relaxed);
+    }
+
+    fn remove(&self, bytes: u64) {
+        self.allocations.fetch_sub(1, Ordering::Relaxed);
+        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// The account as it stands.
+    pub(crate) fn usage(&self) -> MemoryUsage {
+        MemoryUsage {
+            allocations: self.allocations.load(Ordering::Relaxed),
+            bytes: self.bytes.load(Ordering::Relaxed),
+            peak_bytes: self.peak.load(Ordering::Relaxed),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! What is decided once for all backends: checks, hazards, submissions, memory and transfers.
+
+pub(crate) mod check;
+pub(crate) mod command;
+pub(crate) mod command_list;
+pub(crate) mod context;
+pub(crate) mod copy;
+pub(crate) mod device_bytes;
+pub(crate) mod driver;
+pub(crate) mod encode;
+pub(crate) mod hazard;
+pub(crate) mod huge_pages;
+pub(crate) mod id;
+pub(crate) mod indirect;
+pub(crate) mod logging;
+pub(crate) mod memory;
+pub(crate) mod report;
+pub(crate) mod staging;
+pub(crate) mod transfer;

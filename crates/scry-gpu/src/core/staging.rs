@@ -1,0 +1,245 @@
+//! Rings of mapped memory, through which data goes between the host and the device.
+//!
+//! A ring's memory is allocated when first needed, and kept. A chunk leases room in a slot; a slot
+//! is used again once nobody leases it and the device is done with it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::api::error::Result;
+use crate::core::command::Span;
+use crate::core::context::Context;
+use crate::core::driver::{MemoryKind, Point};
+use crate::core::memory::Memory;
+
+/// Bytes of one slot of a ring, and the most bytes of one chunk.
+pub(crate) const SLOT: usize = 2 << 20;
+
+/// Slots of a ring. All together stay in the host's last-level cache.
+const SLOTS: usize = 24;
+
+/// The two rings of a device.
+pub(crate) struct Staging {
+    pub up: Ring,
+    pub down: Ring,
+}
+
+impl Default for Staging {
+    fn default() -> Self {
+        Self { up: Ring::new(MemoryKind::Upload), down: Ring::new(MemoryKind::Readback) }
+    }
+}
+
+/// Slots of mapped memory of one kind.
+pub(crate) struct Ring {
+    kind: MemoryKind,
+    slots: Mutex<Slots>,
+    /// Told whenever a lease ends and somebody waits for that.
+    returned: Condvar,
+}
+
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Slot>,
+    /// The slot that small transfers fill up.
+    current: usize,
+    /// Threads that wait for a lease to end. To tell nobody costs a call to the system as well.
+    waiting: usize,
+}
+
+struct Slot {
+    memory: Arc<Memory>,
+    used: usize,
+    leases: usize,
+    /// Once this is reached the device is done with the slot.
+    busy: Option<Point>,
+}
+
+/// A part of a slot, for one chunk.
+pub(crate) struct Lease<'a> {
+    ring: &'a Ring,
+    slot: usize,
+    pub memory: Arc<Memory>,
+    pub span: Span,
+    /// The submission that uses the chunk, as long as it may be doing so.
+    pub point: Option<Point>,
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        let mut slots = self.ring.lock();
+        let slot = &mut slots.slots[self.slot];
+        slot.leases -= 1;
+        slot.busy = slot.busy.max(self.point);
+        if slots.waiting > 0 {
+            self.ring.returned.notify_all();
+        }
+    }
+}
+
+/// What a search for room in a ring found.
+enum Room {
+    Found(usize),
+    /// The device is still using the slot that comes next.
+    Busy(Point),
+    /// Every slot is leased.
+    Leased,
+}
+
+impl Ring {
+    fn new(kind: MemoryKind) -> Self {
+        Self { kind, slots: Mutex::default(), returned: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slots> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leases room for `size` ≤ [`SLOT`] bytes, waiting where all slots are in use. Before it waits
+    /// for leases, rather than for the device, it calls `give_way`: whoever waits for others to end
+    /// theirs must not hold any, or all could wait for each other.
+    pub(crate) fn lease(
+        &self,
+        context: &Context,
+        size: usize,
+        give_way: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Lease<'_>> {
+        let mut gave_way = false;
+        loop {
+            let mut slots = self.lock();
+            match slots.find(context, self.kind, size)? {
+                Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
+                Room::Busy(point) => {
+                    drop(slots);
+                    context.wait_for_memory(point)?;
+                    self.lock().release(point);
+                }
+                Room::Leased if !gave_way => {
+                    drop(slots);
+                    give_way()?;
+                    gave_way = true;
+                }
+                Room::Leased => {
+                    // A lease ends within one chunk's time; the re-check bounds a lost wake-up.
+                    let patience = Duration::from_millis(10);
+                    slots.waiting += 1;
+                    let woken = self.returned.wait_timeout(slots, patience);
+                    woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
+                    gave_way = false;
+                    context.check_alive()?;
+                }
+            }
+        }
+    }
+
+    /// Leases room if there is any now.
+    pub(crate) fn try_lease(&self, context: &Context, size: usize) -> Result<Option<Lease<'_>>> {
+        let mut slots = self.lock();
+        match slots.find(context, self.kind, size)? {
+            Room::Found(index) => Ok(Some(self.take(&mut slots, index, size))),
+            Room::Busy(_) | Room::Leased => Ok(None),
+        }
+    }
+
+    fn take(&self, slots: &mut Slots, index: usize, size: usize) -> Lease<'_> {
+        slots.current = index;
+        let slot = &mut slots.slots[index];
+        let offset = slot.used as u64;
+        // Chunks start at multiples of 16 bytes: the host copies fastest that way.
+        slot.used = (slot.used + size).next_multiple_of(16).min(SLOT);
+        slot.leases += 1;
+        let span = Span { memory: slot.memory.id(), offset, size: size as u64 };
+        Lease { ring: self, slot: index, memory: slot.memory.clone(), span, point: None }
+    }
+}
+
+impl Slots {
+    fn find(&mut self, context: &Context, kind: MemoryKind, size: usize) -> Result<Room> {
+        if self.is_current_idle(context)? {
+            // From its start again: what was touched before has its pages, and lies in caches.
+            self.slots[self.current].used = 0;
+        }
+        if let Some(slot) = self.slots.get(self.current)
+            && slot.used + size <= SLOT
+        {
+            return Ok(Room::Found(self.current));
+        }
+        if let Some(oldest) = self.oldest()
+            && context.note_loss(context.driver.wait(oldest, Duration::ZERO))?
+        {
+            self.release(oldest);
+        }
+        let idle = self.slots.iter().position(|slot| slot.leases == 0 && slot.busy.is_none());
+        if let Some(index) = idle {
+            self.slots[index].used = 0;
+            return Ok(Room::Found(index));
+        }
+        if self.slots.len() < SLOTS {
+            let memory = context.allocate(kind, SLOT as u64, "staging")?;
+            self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
+            return Ok(Room::Found(self.slots.len() - 1));
+        }
+        Ok(self.oldest().map_or(Room::Leased, Room::Busy))
+    }
+
+    /// True if neither the host nor the device uses the current slot.
+    fn is_current_idle(&mut self, context: &Context) -> Result<bool> {
+        let Some(slot) = self.slots.get(self.current).filter(|slot| slot.leases == 0) else {
+            return Ok(false);
+        };
+        let Some(busy) = slot.busy else {
+            return Ok(true);
+        };
+        let is_done = context.note_loss(context.driver.wait(busy, Duration::ZERO))?;
+        if is_done {
+            self.release(busy);
+        }
+        Ok(is_done)
+    }
+
+    /// Where the device is done with the slot that it took first.
+    fn oldest(&self) -> Option<Point> {
+        let mut oldest: Option<Point> = None;
+        for slot in &self.slots {
+            if slot.leases == 0
+                && let Some(busy) = slot.busy
+            {
+                oldest = Some(oldest.map_or(busy, |oldest| oldest.min(busy)));
+            }
+        }
+        oldest
+    }
+
+    /// The device reached `point`: slots that it was using until then are idle.
+    fn release(&mut self, point: Point) {
+        for slot in &mut self.slots {
+            slot.busy = slot.busy.filter(|busy| *busy > point);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{null_info, observed};
+
+    #[test]
+    fn a_slot_that_nobody_uses_starts_again() {
+        let (device, _) = observed(null_info());
+        let context = &device.context;
+        let lease = || context.staging.up.try_lease(context, 100).unwrap().unwrap();
+        for _ in 0..3 {
+            let (first, second) = (lease(), lease());
+            assert_eq!((first.span.offset, second.span.offset), (0, 112));
+            drop(first);
+            let third = lease();
+            assert_eq!((third.slot, third.span.offset), (second.slot, 224));
+        }
+        let mut last = lease();
+        assert_eq!(last.span.offset, 0);
+        // Never reached: the device is not done with the slot.
+        last.point = Some(Point(u64::MAX));
+        drop(last);
+        assert_eq!(lease().span.offset, 112);
+    }
+}

@@ -1,0 +1,320 @@
+//! Transfers between host slices and device memory.
+//!
+//! A transfer goes chunk by chunk through a ring of mapped memory: the host copies some chunks
+//! while the device copies others. One host thread cannot keep up with the bus, so large transfers
+//! use several. And because the device pauses for a moment between submissions, several chunks
+//! share one.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Builder};
+
+use crate::api::error::Result;
+use crate::api::info::DeviceKind;
+use crate::core::command::{Command, Span};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::driver::Point;
+use crate::core::memory::Memory;
+use crate::core::staging::{Lease, SLOT};
+
+/// Host bytes for which one more thread is worth its start.
+const BYTES_PER_THREAD: usize = 4 << 20;
+
+/// Chunks that share a submission.
+const GROUP: usize = 4;
+
+/// Submissions of a download that the device may be working on at once.
+const AHEAD: usize = 3;
+
+/// A part of an allocation, and the allocation.
+pub(crate) type Place<'a> = (&'a Arc<Memory>, Span);
+
+/// Copies `data` into device memory; returns once it is captured, maybe before it arrived.
+pub(crate) fn upload(context: &Context, dst: Place<'_>, data: &[u8]) -> Result<()> {
+    let threads = host_threads(context, data.len(), Pages::Present);
+    let upload = Upload { context, dst, captured: Mutex::default() };
+    let chunks = Mutex::new(data.chunks(SLOT).zip(0u64..));
+    let next = || chunks.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let work = || -> Result<()> {
+        while let Some((chunk, index)) = next() {
+            upload.capture(chunk, index)?;
+        }
+        Ok(())
+    };
+    with_helpers(threads - 1, &work, |_| work())?;
+    upload.submit(1)
+}
+
+/// An upload under way.
+struct Upload<'a> {
+    context: &'a Context,
+    dst: Place<'a>,
+    /// Chunks that are in the ring and not yet submitted, and the spans that they are for.
+    captured: Mutex<Vec<(Lease<'a>, Span)>>,
+}
+
+impl Upload<'_> {
+    /// Copies a chunk into the ring, and submits if there are enough of them.
+    fn capture(&self, chunk: &[u8], index: u64) -> Result<()> {
+        let context = self.context;
+        let lease = context.staging.up.lease(context, chunk.len(), &mut || self.submit(1))?;
+        let (memory, span) = (lease.memory.id(), lease.span);
+        context.note_loss(context.driver.write(memory, span.offset, chunk))?;
+        let to = part(self.dst, index * SLOT as u64, chunk.len()).1;
+        self.captured.lock().unwrap_or_else(PoisonError::into_inner).push((lease, to));
+        self.submit(GROUP)
+    }
+
+    /// Submits what is captured, if that is at least `least` chunks.
+    fn submit(&self, least: usize) -> Result<()> {
+        let mut captured = self.captured.lock().unwrap_or_else(PoisonError::into_inner);
+        if captured.len() < least {
+            return Ok(());
+        }
+        let mut group = std::mem::take(&mut *captured);
+        drop(captured);
+        let mut list = CommandList::default();
+        for (lease, to) in &group {
+            let command = Command::Copy { src: lease.span, dst: *to };
+            list.push(command, [&lease.memory, self.dst.0]);
+        }
+        let point = self.context.submit(list, false)?;
+        group.iter_mut().for_each(|(lease, _)| lease.point = Some(point));
+        Ok(())
+    }
+}
+
+/// A chunk that the device has copied into the ring, and where it belongs.
+struct Arrival<'a> {
+    lease: Lease<'a>,
+    out: &'a mut [u8],
+}
+
+/// Whether the pages behind host memory are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pages {
+    /// They are, or may be.
+    Present,
+    /// Each has to be made by the system, and filled with zeros, when it is first accessed.
+    Fresh,
+}
+
+/// Copies device memory into `out`, after what was submitted before.
+pub(crate) fn download<'a>(
+    context: &'a Context,
+    src: Place<'_>,
+    out: &'a mut [u8],
+    pages: Pages,
+) -> Result<()> {
+    let others = host_threads(context, out.len(), pages) - 1;
+    let arrivals = Arrivals::default();
+    with_helpers(others, &|| copy_arrivals(context, &arrivals), |helpers| {
+        // Ends the others' work, however this ends.
+        let _end = End(&arrivals);
+        fetch(context, src, out, &mut |arrival| match helpers {
+            0 => arrival.copy(context),
+            _ => {
+                arrivals.lock().0.push_back(arrival);
+                arrivals.changed.notify_one();
+                Ok(())
+            }
+        })
+    })
+}
+
+/// Chunks that wait to be copied out of the ring, and whether more may come.
+#[derive(Default)]
+struct Arrivals<'a> {
+    waiting: Mutex<(VecDeque<Arrival<'a>>, bool)>,
+    changed: Condvar,
+}
+
+/// Says at its drop that no more chunks come.
+struct End<'e, 'a>(&'e Arrivals<'a>);
+
+impl Drop for End<'_, '_> {
+    fn drop(&mut self) {
+        self.0.lock().1 = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl<'a> Arrivals<'a> {
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<Arrival<'a>>, bool)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next chunk, waited for; none if no more come.
+    fn next(&self) -> Option<Arrival<'a>> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(arrival) = waiting.0.pop_front() {
+                return Some(arrival);
+            }
+            if waiting.1 {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Chunks that one submission copies into the ring.
+struct Group<'a> {
+    point: Point,
+    chunks: Vec<Arrival<'a>>,
+}
+
+/// Has the device copy group after group of chunks into the ring, and hands each chunk on once it
+/// is there.
+fn fetch<'a>(
+    context: &'a Context,
+    src: Place<'_>,
+    out: &'a mut [u8],
+    hand_on: &mut dyn FnMut(Arrival<'a>) -> Result<()>,
+) -> Result<()> {
+    let mut ahead: Vec<Group<'a>> = Vec::with_capacity(AHEAD);
+    let mut settle = |group: Group<'a>| -> Result<()> {
+        context.wait_for_reading(group.point, src.1.memory)?;
+        group.chunks.into_iter().try_for_each(|mut arrival| {
+            arrival.lease.point = None;
+            hand_on(arrival)
+        })
+    };
+    let mut chunks = aligned_chunks(out).peekable();
+    while chunks.peek().is_some() {
+        if ahead.len() == AHEAD {
+            settle(ahead.remove(0))?;
+        }
+        let mut group = Vec::with_capacity(GROUP);
+        while let Some((out, _)) = chunks.peek().filter(|_| group.len() < GROUP) {
+            let lease = match context.staging.down.try_lease(context, out.len())? {
+                Some(lease) => lease,
+                None if !ahead.is_empty() => {
+                    settle(ahead.remove(0))?;
+                    continue;
+                }
+                None if !group.is_empty() => break,
+                None => context.staging.down.lease(context, out.len(), &mut || Ok(()))?,
+            };
+            group.extend(chunks.next().map(|(out, offset)| (Arrival { lease, out }, offset)));
+        }
+        ahead.push(submit_fetch(context, src, group)?);
+    }
+    ahead.into_iter().try_for_each(settle)
+}
+
+fn submit_fetch<'a>(
+    context: &Context,
+    src: Place<'_>,
+    group: Vec<(Arrival<'a>, u64)>,
+) -> Result<Group<'a>> {
+    let mut list = CommandList { read_by_host: true, ..Default::default() };
+    for (Arrival { lease, out }, offset) in &group {
+        let command = Command::Copy { src: part(src, *offset, out.len()).1, dst: lease.span };
+        list.push(command, [src.0, &lease.memory]);
+    }
+    let point = context.submit(list, false)?;
+    let mut chunks: Vec<_> = group.into_iter().map(|(arrival, _)| arrival).collect();
+    chunks.iter_mut().for_each(|arrival| arrival.lease.point = Some(point));
+    Ok(Group { point, chunks })
+}
+
+impl Arrival<'_> {
+    fn copy(self, context: &Context) -> Result<()> {
+        let Self { lease, out } = self;
+        context.note_loss(context.driver.read(lease.memory.id(), lease.span.offset, out))
+    }
+}
+
+/// Copies what arrives until there is no more. After a failure the rest is only taken off the
+/// ring, so that nobody waits for it.
+fn copy_arrivals(context: &Context, arrivals: &Arrivals<'_>) -> Result<()> {
+    let mut result = Ok(());
+    while let Some(arrival) = arrivals.next() {
+        if result.is_ok() {
+            result = arrival.copy(context);
+        }
+    }
+    result
+}
+
+/// Does `mine`, which is told how many threads meanwhile do `theirs`; the first error of all.
+fn with_helpers(
+    threads: usize,
+    theirs: &(dyn Fn() -> Result<()> + Sync),
+    mine: impl FnOnce(usize) -> Result<()>,
+) -> Result<()> {
+    thread::scope(|scope| {
+        let mut helpers = Vec::new();
+        for _ in 0..threads {
+            // A thread that the system refuses is one less: the caller's own always works.
+            helpers.extend(Builder::new().spawn_scoped(scope, theirs).ok());
+        }
+        let mut result = mine(helpers.len());
+        for helper in helpers {
+            let outcome = helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            result = result.and(outcome);
+        }
+        result
+    })
+}
+
+/// Chunks of at most [`SLOT`] bytes with their offsets. Those of a large transfer end at multiples
+/// of that size in memory, so that no two threads wait for the same large page.
+fn aligned_chunks(out: &mut [u8]) -> impl Iterator<Item = (&mut [u8], u64)> {
+    let first = match out.len() {
+        ..=SLOT => 0,
+        _ => out.as_ptr().align_offset(SLOT).min(out.len()),
+    };
+    let (first, rest) = out.split_at_mut(first);
+    let rest_at = first.len() as u64;
+    let rest = rest.chunks_mut(SLOT).zip((rest_at..).step_by(SLOT));
+    Some((first, 0)).into_iter().filter(|(first, _)| !first.is_empty()).chain(rest)
+}
+
+/// The part of a place that a chunk of a transfer is copied to or from.
+fn part(whole: Place<'_>, offset: u64, size: usize) -> Place<'_> {
+    let (memory, span) = whole;
+    let offset = span.offset + offset;
+    (memory, Span { memory: span.memory, offset, size: size as u64 })
+}
+
+/// Host threads worth using for a transfer: most of the cores, at most 12; all of them, at most 16,
+/// where the system has to provide the pages, which costs more than the copy. A software device
+/// needs the cores itself.
+fn host_threads(context: &Context, size: usize, pages: Pages) -> usize {
+    if context.info.kind == DeviceKind::Software {
+        return 1;
+    }
+    let cores = thread::available_parallelism().map_or(1, |cores| cores.get());
+    let threads = match pages {
+        Pages::Present => (cores * 5 / 8).clamp(1, 12),
+        Pages::Fresh => cores.clamp(1, 16),
+    };
+    threads.min(size / BYTES_PER_THREAD + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chunks_cover_all_and_end_at_page_boundaries() {
+        let mut memory = vec![0u8; 5 * SLOT + 999];
+        for (start, end) in [(0, 5 * SLOT + 999), (7, 3 * SLOT), (1, SLOT), (0, 0), (3, SLOT + 4)] {
+            let out = &mut memory[start..end];
+            let (base, length) = (out.as_ptr().addr(), out.len());
+            let mut next = 0;
+            for (chunk, offset) in aligned_chunks(out) {
+                assert_eq!((offset as usize, chunk.as_ptr().addr()), (next, base + next));
+                assert!((1..=SLOT).contains(&chunk.len()));
+                next += chunk.len();
+                let is_last = next == length;
+                assert!(is_last || length <= SLOT || (base + next).is_multiple_of(SLOT));
+            }
+            assert_eq!(next, length);
+        }
+    }
+}

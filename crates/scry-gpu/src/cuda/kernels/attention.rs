@@ -1,0 +1,89 @@
+//! Attention.
+
+pub use scry_ptx::kernels::attention::{Attention, Bias as AttentionBias, Strides};
+
+use super::check::Call;
+use super::{Kernels, Prepared};
+use crate::api::binding::Binding;
+use crate::api::error::Result;
+
+/// Attention.
+impl Kernels {
+    /// Prepares `out = softmax(scale * q * kᵀ + bias) * v` for each head of a batch, see
+    /// [`Attention`]: of `f16`, `bf16` or `f32`, causal or not, heads of queries in groups that
+    /// share keys and values. Buffers are `q`, `k`, `v`, the bias if there is one, and `out`; they
+    /// may be longer than the operands.
+    ///
+    /// The flash form never has the scores in memory; with few queries and many keys, as when
+    /// decoding, keys are shared out over the whole device.
+    ///
+    /// ```no_run
+    /// use scry_gpu::cuda::kernels::{Attention, Kernels, PtxType};
+    /// use scry_gpu::{BackendKind, Device, f16};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let (batch, heads, length, head_dim) = (2, 8, 1000, 64);
+    /// let data = vec![f16::ONE; (batch * heads * length * head_dim) as usize];
+    /// let (q, k, v) = (gpu.upload(&data)?, gpu.upload(&data)?, gpu.upload(&data)?);
+    /// let out = gpu.alloc::<f16>(data.len())?;
+    /// let all = Attention::new([batch, heads], length, length, head_dim, PtxType::F16);
+    /// kernels.attention(&all.causal(), &[&q, &k, &v, &out])?.run()?;
+    /// assert_eq!(out.download()?, data);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no
+    /// attention's, and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
+    pub fn attention<'a>(
+        &self,
+        attention: &Attention,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let call = Call { function: "Kernels::attention", sizes: &sizes(attention) };
+        self.planned(call, attention.plan(self.machine()), buffers)
+    }
+
+    /// Prepares the same in its simplest form, one warp for each row of queries: slow, on every
+    /// device. What the other forms are compared with.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, f16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, [q, k, v, out]: [&Buffer<f16>; 4]) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::{Attention, PtxType};
+    ///
+    ///     let attention = Attention::new([1, 8], 100, 100, 64, PtxType::F16);
+    ///     kernels.simple_attention(&attention, &[q, k, v, out])?.run()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::attention`].
+    pub fn simple_attention<'a>(
+        &self,
+        attention: &Attention,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let call = Call { function: "Kernels::simple_attention", sizes: &sizes(attention) };
+        self.planned(call, attention.naive(), buffers)
+    }
+}
+
+/// The sizes of attention, as errors name them.
+fn sizes(of: &Attention) -> [(&'static str, u64); 6] {
+    [
+        ("batch", of.batch),
+        ("heads", of.heads),
+        ("kv_heads", of.kv_heads),
+        ("queries", of.queries),
+        ("keys", of.keys),
+        ("head_dim", of.head_dim),
+    ]
+    .map(|(name, size)| (name, u64::from(size)))
+}

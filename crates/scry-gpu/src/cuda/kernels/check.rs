@@ -1,0 +1,211 @@
+//! Buffers against what a plan declares, before anything is compiled or allocated.
+
+use scry_ir::Scalar;
+use scry_ptx::PtxType;
+use scry_ptx::kernels::{BufferAccess, BufferParameter, Plan};
+
+use crate::api::binding::Binding;
+use crate::api::device::Device;
+use crate::api::error::{
+    ArgumentError, CapabilityError, GpuError, Result, TooLargeError, WrongDeviceError,
+};
+use crate::api::native::{NativeBinding, NativeInterface};
+use crate::core::check::{self, Argument};
+use crate::core::encode;
+
+/// The function that the program called, and the sizes that it passed, as errors name them.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'c> {
+    pub(super) function: &'c str,
+    pub(super) sizes: &'c [(&'static str, u64)],
+}
+
+impl Call<'_> {
+    /// The error for an argument of the call; `problem` is the predicate of the sentence.
+    pub(super) fn refuse(self, argument: String, problem: String, help: &str) -> GpuError {
+        GpuError::Argument(ArgumentError {
+            label: None,
+            kernel: self.function.to_owned(),
+            argument,
+            problem,
+            help: help.to_owned(),
+        })
+    }
+
+    /// The error for a kernel of the library, on behalf of the function that chose it.
+    pub(super) fn named(self, error: GpuError) -> GpuError {
+        match error {
+            GpuError::Capability(error) => {
+                let kernel = self.function.to_owned();
+                GpuError::Capability(CapabilityError { kernel, ..error })
+            }
+            GpuError::TooLarge(error) => {
+                let what = format!("{}: {}", self.function, error.what);
+                GpuError::TooLarge(TooLargeError { what, ..error })
+            }
+            other => other,
+        }
+    }
+
+    /// The sizes, as in `m=3, n=5`.
+    fn sizes(self) -> String {
+        let sizes: Vec<_> =
+            self.sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+        if sizes.is_empty() { "the plan".to_owned() } else { sizes.join(", ") }
+    }
+}
+
+/// Checks number, devices, types, lengths, alignment and overlaps of the buffers of a plan.
+pub(super) fn arguments(
+    device: &Device,
+    call: Call<'_>,
+    plan: &Plan,
+    buffers: &[&dyn Binding],
+) -> Result<()> {
+    count(call, plan, buffers.len())?;
+    let views: Vec<_> = buffers.iter().map(|buffer| buffer.view()).collect();
+    let owners: Vec<_> = views.iter().map(|view| view.context).collect();
+    let declared: Vec<_> = plan.arguments.iter().map(binding).collect();
+    let interface = NativeInterface::new(declared, [1; 3]).reflect(call.function);
+    let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
+    for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
+        let what = named(declared, argument);
+        encode::same_device(&device.context, (owners[nth], ""), call.function, String::new)
+            .map_err(|error| foreign(what, error))?;
+        elements(call, declared, &interface.bindings[nth], argument)?;
+        length(call, declared, argument)?;
+        alignment(call, device, declared, argument)?;
+    }
+    overlaps(call, plan, &arguments)
+}
+
+/// The error for a buffer of another device.
+fn foreign(what: String, error: GpuError) -> GpuError {
+    match error {
+        GpuError::WrongDevice(error) => GpuError::WrongDevice(WrongDeviceError { what, ..error }),
+        other => other,
+    }
+}
+
+/// Refuses a slice whose address the device cannot bind. An empty one is never bound.
+fn alignment(
+    call: Call<'_>,
+    device: &Device,
+    declared: &BufferParameter,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    let multiple = device.info().binding_alignment.max(1);
+    if argument.size == 0 || argument.offset.is_multiple_of(multiple) {
+        return Ok(());
+    }
+    let problem = format!(
+        "begins at byte {} of its memory, but slices must begin at multiples of {multiple} bytes",
+        argument.offset
+    );
+    let help = "copy the slice to a buffer of its own, or pad the data";
+    Err(call.refuse(named(declared, argument), problem, help))
+}
+
+fn count(call: Call<'_>, plan: &Plan, given: usize) -> Result<()> {
+    let needed = plan.arguments.len();
+    if given == needed {
+        return Ok(());
+    }
+    let list = plan.arguments.iter().map(|buffer| match (scalar(buffer.element), buffer.access) {
+        (Some(element), BufferAccess::Read) => format!("`{}` ({element})", buffer.name),
+        (Some(element), BufferAccess::Write) => format!("`{}` ({element}, written)", buffer.name),
+        (None, BufferAccess::Read) => format!("`{}` (bytes)", buffer.name),
+        (None, BufferAccess::Write) => format!("`{}` (bytes, written)", buffer.name),
+    });
+    let list = list.collect::<Vec<_>>().join(", ");
+    let problem = format!("has length {given}, but needs {needed}");
+    Err(call.refuse(
+        "the list of buffers".to_owned(),
+        problem,
+        &format!("pass {list} in this order"),
+    ))
+}
+
+/// A buffer as errors name it: by its parameter, and its label if it has one.
+fn named(declared: &BufferParameter, argument: &Argument<'_>) -> String {
+    match argument.label {
+        "" => format!("buffer `{}`", declared.name),
+        label if label == declared.name => format!("buffer `{label}`"),
+        label => format!("buffer `{}` (labelled `{label}`)", declared.name),
+    }
+}
+
+fn elements(
+    call: Call<'_>,
+    declared: &BufferParameter,
+    binding: &scry_ir::Binding,
+    argument: &Argument<'_>,
+) -> Result<()> {
+    if check::has_elements_of(binding, argument) {
+        return Ok(());
+    }
+    let needed = scalar(declared.element).map_or_else(|| "u8".to_owned(), |it| it.to_string());
+    let problem = format!("has elements of {}, but {needed} is needed", argument.element_name());
+    Err(call.refuse(named(declared, argument), problem, &format!("pass a buffer of {needed}")))
+}
+
+/// Refuses a buffer that is written and shares bytes with another one.
+fn overlaps(call: Call<'_>, plan: &Plan, arguments: &[Argument<'_>]) -> Result<()> {
+    let all: Vec<_> = plan.arguments.iter().zip(arguments).collect();
+    let pairs = all.iter().enumerate().flat_map(|(nth, b)| all[..nth].iter().map(move |a| (a, b)));
+    for ((first, a), (second, b)) in pairs {
+        let begin = a.offset.max(b.offset);
+        let end = (a.offset + a.size).min(b.offset + b.size);
+        let is_written =
+            first.access == BufferAccess::Write || second.access == BufferAccess::Write;
+        if a.memory.is_none() || a.memory != b.memory || begin >= end || !is_written {
+            continue;
+        }
+        let [(written, argument), (other, _)] = match second.access {
+            BufferAccess::Write => [(second, b), (first, a)],
+            BufferAccess::Read => [(first, a), (second, b)],
+        };
+        let problem = format!(
+            "is written, but shares bytes {begin}..{end} of its memory with buffer `{}`",
+            other.name
+        );
+        let help = "pass buffers or slices that do not overlap";
+        return Err(call.refuse(named(written, argument), problem, help));
+    }
+    Ok(())
+}
+
+/// A buffer of a plan as the core knows it.
+fn binding(buffer: &BufferParameter) -> NativeBinding {
+    match (scalar(buffer.element), buffer.access) {
+        (Some(scalar), BufferAccess::Read) => NativeBinding::read(buffer.name, scalar),
+        (Some(scalar), BufferAccess::Write) => NativeBinding::read_write(buffer.name, scalar),
+        (None, BufferAccess::Read) => NativeBinding::read_bytes(buffer.name),
+        (None, BufferAccess::Write) => NativeBinding::read_write_bytes(buffer.name),
+    }
+}
+
+/// The element's type; none for blocks of bytes.
+fn scalar(element: PtxType) -> Option<Scalar> {
+    match element {
+        PtxType::F16 => Some(Scalar::F16),
+        PtxType::Bf16 => Some(Scalar::BF16),
+        PtxType::F32 => Some(Scalar::F32),
+        PtxType::F64 => Some(Scalar::F64),
+        PtxType::U32 | PtxType::B32 => Some(Scalar::U32),
+        PtxType::S32 => Some(Scalar::I32),
+        _ => None,
+    }
+}
+
+fn length(call: Call<'_>, declared: &BufferParameter, argument: &Argument<'_>) -> Result<()> {
+    let size = u64::from(declared.element.size());
+    if declared.len.saturating_mul(size) <= argument.size {
+        return Ok(());
+    }
+    let unit = if scalar(declared.element).is_some() { "elements" } else { "bytes" };
+    let sizes = call.sizes();
+    let problem =
+        format!("has {} {unit}, but {sizes} needs at least {}", argument.size / size, declared.len);
+    Err(call.refuse(named(declared, argument), problem, "pass a longer buffer, or smaller sizes"))
+}

@@ -1,0 +1,92 @@
+//! What scry-ptx refuses, as errors of a device.
+
+use scry_ptx::Target;
+use scry_ptx::kernels::{Place, PlanError, PtxKernel};
+
+use super::check::Call;
+use crate::api::error::{ArgumentError, CapabilityError, GpuError, TooLargeError};
+use crate::api::info::DeviceInfo;
+
+/// The error for what scry-ptx has no kernel for, on behalf of the function that was called.
+pub(super) fn refused(info: &DeviceInfo, call: Call<'_>, error: PlanError) -> GpuError {
+    match error {
+        PlanError::Target { kernel, needed, .. } => call.named(lacking(info, kernel, needed)),
+        PlanError::Argument { argument, problem, help, .. } => {
+            call.refuse(argument.to_owned(), format!("is {problem}"), help)
+        }
+        // There are no others at present.
+        other => call.refuse("the request".to_owned(), format!("is refused: {other}"), "change it"),
+    }
+}
+
+/// The error for a device that lacks what a kernel uses.
+pub(super) fn lacking(info: &DeviceInfo, kernel: String, needed: Target) -> GpuError {
+    let (major, minor) = (needed.sm() / 10, needed.sm() % 10);
+    let (rest, help) = match needed.is_specific() {
+        true => (
+            format!(", no other ({needed})"),
+            "run it on such a GPU (Device::list shows those present), or ask for a variant for \
+             older ones",
+        ),
+        false => (
+            format!(" or newer ({needed})"),
+            "run it on such a GPU (Device::list shows those present)",
+        ),
+    };
+    GpuError::Capability(CapabilityError {
+        kernel,
+        needed: format!("compute capability {major}.{minor}{rest}"),
+        device: info.title(),
+        present: info.compute_capability.map_or_else(
+            || "none".to_owned(),
+            |[major, minor]| format!("compute capability {major}.{minor}"),
+        ),
+        help: help.to_owned(),
+    })
+}
+
+/// What passes between the steps of plans, as errors call it.
+pub(super) const SCRATCH: &str = "memory between the launches of one computation";
+
+/// The error for memory between steps that is beyond a device: nobody gave it, to be divided.
+pub(super) fn without_scratch(error: GpuError) -> GpuError {
+    match error {
+        GpuError::TooLarge(TooLargeError { requested, device, limit, limit_name, .. }) => {
+            GpuError::TooLarge(TooLargeError {
+                what: SCRATCH.to_owned(),
+                requested,
+                device,
+                limit,
+                limit_name,
+                help: "compute it in parts".to_owned(),
+            })
+        }
+        other => other,
+    }
+}
+
+/// The error for a step that takes a buffer which its plan does not have.
+pub(super) fn misplaced(place: Place) -> GpuError {
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: "plan".to_owned(),
+        argument: "steps".to_owned(),
+        problem: format!("one of them takes {place:?}, which the plan does not have"),
+        help: "count arguments and pieces of scratch memory from 0".to_owned(),
+    })
+}
+
+/// The error for a launch that is no whole number of clusters, or has no blocks.
+pub(super) fn misshapen(kernel: &dyn PtxKernel, cluster: [u32; 3]) -> GpuError {
+    let [x, y, z] = kernel.launch().grid;
+    let [a, b, c] = cluster;
+    GpuError::Argument(ArgumentError {
+        label: None,
+        kernel: kernel.name(),
+        argument: "grid".to_owned(),
+        problem: format!(
+            "{x} x {y} x {z} blocks, which are no whole clusters of {a} x {b} x {c} blocks"
+        ),
+        help: "launch at least one block on each axis, and a multiple of the cluster".to_owned(),
+    })
+}

@@ -1,0 +1,322 @@
+//! A plan with its buffers, compiled: ready to be run.
+
+use std::fmt;
+use std::sync::Arc;
+
+use scry_ptx::kernels::{BufferAccess, Parameter, Place, Plan, PtxKernel, Step};
+use scry_ptx::typed::hopper::Swizzle;
+use scry_ptx::{PtxModule, Target};
+
+use super::{Compiled, Kernels, Origin, error, lock};
+use crate::api::batch::Batch;
+use crate::api::binding::Binding;
+use crate::api::buffer::Buffer;
+use crate::api::device::Device;
+use crate::api::error::{GpuError, Result, WrongDeviceError};
+use crate::api::launch::Launch;
+use crate::api::native::{
+    NativeBinding, NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
+};
+use crate::core::command_list::CommandList;
+use crate::core::context::Context;
+use crate::core::encode;
+
+/// A computation by ready-made kernels, checked and compiled: run it as often as you like.
+#[must_use = "nothing is computed until it is run or added to a batch"]
+pub struct Prepared<'a> {
+    context: Arc<Context>,
+    /// The function that prepared it.
+    function: String,
+    launches: Vec<Launched<'a>>,
+}
+
+/// A launch of one kernel.
+struct Launched<'a> {
+    kernel: crate::Kernel,
+    buffers: Vec<Given<'a>>,
+    launch: Launch,
+}
+
+/// What a kernel is given.
+enum Given<'a> {
+    Argument(&'a dyn Binding),
+    Scratch(Arc<Buffer<u8>>),
+}
+
+impl<'a> Given<'a> {
+    fn binding(&self) -> &dyn Binding {
+        match self {
+            Self::Argument(binding) => *binding,
+            Self::Scratch(buffer) => &**buffer,
+        }
+    }
+}
+
+impl<'a> Prepared<'a> {
+    /// Computes it now. Returns before it is done; who reads the results waits for them.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let softmax = kernels.softmax(x, y, [1024, 4096])?;
+    ///     softmax.run()?; // does not wait
+    ///     softmax.run()
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Device::run`](crate::Device::run).
+    pub fn run(&self) -> Result<()> {
+        let mut list = CommandList::default();
+        self.append(&self.context, &mut list, "Prepared::run")?;
+        self.context.submit_unless_empty(list)
+    }
+
+    /// Adds it to a batch.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::Buffer;
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(kernels: &Kernels, x: &Buffer<f32>, y: &Buffer<f32>) -> scry_gpu::Result<()> {
+    ///     let softmax = kernels.softmax(x, y, [1024, 4096])?;
+    ///     let mut batch = kernels.device().batch();
+    ///     softmax.add_to(&mut batch)?;
+    ///     batch.submit()
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::WrongDevice`](crate::GpuError::WrongDevice) if the batch is of another device;
+    /// as [`Device::run`](crate::Device::run).
+    pub fn add_to(&self, batch: &mut Batch) -> Result<()> {
+        batch.add(|context, list| self.append(context, list, "Prepared::add_to")).map(|_| ())
+    }
+
+    /// Names of the kernels, in the order of their launches; none if there is nothing to compute.
+    #[must_use]
+    pub fn kernels(&self) -> Vec<&str> {
+        self.launches.iter().map(|launched| launched.kernel.entry_point()).collect()
+    }
+
+    /// A launch of one kernel, which the core checks.
+    pub(super) fn of_one(
+        device: &Device,
+        function: &str,
+        kernel: crate::Kernel,
+        buffers: &[&'a dyn Binding],
+        launch: Launch,
+    ) -> Self {
+        let buffers = buffers.iter().map(|buffer| Given::Argument(*buffer)).collect();
+        let launches = vec![Launched { kernel, buffers, launch }];
+        Self { context: Arc::clone(&device.context), function: function.to_owned(), launches }
+    }
+
+    fn append(
+        &self,
+        context: &Arc<Context>,
+        list: &mut CommandList,
+        operation: &str,
+    ) -> Result<()> {
+        self.check_device(context, operation)?;
+        self.launches.iter().try_for_each(|launched| {
+            let bindings: Vec<_> = launched.buffers.iter().map(Given::binding).collect();
+            encode::dispatch(
+                context,
+                list,
+                operation,
+                &launched.kernel,
+                &bindings,
+                &launched.launch,
+            )
+        })
+    }
+
+    /// Refuses a batch of another device.
+    fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
+        if Arc::ptr_eq(context, &self.context) {
+            return Ok(());
+        }
+        Err(GpuError::WrongDevice(WrongDeviceError {
+            operation: operation.to_owned(),
+            what: format!("what {} prepared", self.function),
+            owner: self.context.info.name.clone(),
+            user: context.info.name.clone(),
+            help: "add it to a batch of the Device that it was prepared for".to_owned(),
+        }))
+    }
+
+    /// Compiles the kernels of a plan whose buffers were checked.
+    ///
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    pub(super) unsafe fn new(
+        kernels: &Kernels,
+        function: &str,
+        plan: &Plan,
+        origin: Origin,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Self> {
+        let sizes = plan.scratch.iter().enumerate();
+        let scratch = sizes.map(|(nth, bytes)| kernels.scratch(nth, *bytes));
+        let scratch = scratch.collect::<Result<_>>()?;
+        let room = Room { kernels, origin, buffers, scratch };
+        // SAFETY: the caller's.
+        let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
+        let context = Arc::clone(&kernels.shared.device.context);
+        let function = function.to_owned();
+        Ok(Self { context, function, launches: launches.collect::<Result<_>>()? })
+    }
+}
+
+/// What the steps of a plan find their buffers in.
+struct Room<'r, 'a> {
+    kernels: &'r Kernels,
+    origin: Origin,
+    buffers: &'r [&'a dyn Binding],
+    scratch: Vec<Arc<Buffer<u8>>>,
+}
+
+impl<'a> Room<'_, 'a> {
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    unsafe fn launched(&self, step: &Step) -> Result<Launched<'a>> {
+        let kernel = &*step.kernel;
+        // SAFETY: the caller's.
+        let compiled = unsafe { self.kernels.compiled(kernel, self.origin) };
+        let Compiled { kernel: compiled, cluster } = compiled?;
+        let grid = kernel.launch().grid;
+        let whole = grid.iter().zip(cluster).all(|(n, of)| *n > 0 && n.is_multiple_of(of));
+        if !whole {
+            return Err(error::misshapen(kernel, cluster));
+        }
+        let buffers = step.buffers.iter().map(|place| self.given(*place));
+        let launch = Launch::workgroups(grid).immediate_bytes(values(kernel));
+        Ok(Launched { kernel: compiled, buffers: buffers.collect::<Result<_>>()?, launch })
+    }
+
+    fn given(&self, place: Place) -> Result<Given<'a>> {
+        match place {
+            Place::Scratch(nth) => {
+                let scratch = self.scratch.get(nth).ok_or_else(|| error::misplaced(place));
+                scratch.map(|scratch| Given::Scratch(Arc::clone(scratch)))
+            }
+            Place::Argument(nth) => match self.buffers.get(nth) {
+                None => Err(error::misplaced(place)),
+                // A kernel that takes nothing of a buffer is given another address all the same.
+                Some(buffer) if buffer.view().size == 0 => {
+                    let nothing = self.kernels.shared.device.alloc(16)?;
+                    Ok(Given::Scratch(Arc::new(nothing)))
+                }
+                Some(buffer) => Ok(Given::Argument(*buffer)),
+            },
+        }
+    }
+}
+
+impl Kernels {
+    /// A kernel for the device, compiled when it is first asked for. A program's own is found by
+    /// its text, as all kernels are: under the name of another it would be taken for that one.
+    ///
+    /// # Safety
+    /// As [`Kernels::prepare`].
+    unsafe fn compiled(&self, kernel: &dyn PtxKernel, origin: Origin) -> Result<Compiled> {
+        let key = (kernel.name(), kernel.launch().dynamic_shared);
+        let known = lock(&self.shared.compiled).get(&key).cloned();
+        if let Some(known) = known.filter(|_| origin == Origin::Crate) {
+            return Ok(known);
+        }
+        let (device, target) = (&self.shared.device, self.machine().target);
+        let needed = kernel.default_target();
+        if !target.runs(needed) {
+            return Err(error::lacking(device.info(), key.0, needed));
+        }
+        let written = kernel.write(target);
+        let cluster = written.cluster.unwrap_or([1; 3]);
+        let text = PtxModule::new(target).with(written).to_string();
+        // SAFETY: the caller's.
+        let compiled = unsafe { device.compile_ptx(&text, &key.0, &interface(kernel, target))? };
+        let compiled = Compiled { kernel: compiled, cluster };
+        if origin == Origin::Crate {
+            lock(&self.shared.compiled).insert(key, compiled.clone());
+        }
+        Ok(compiled)
+    }
+}
+
+/// A kernel's interface as the core knows it. What the buffers hold was checked with the plan.
+fn interface(kernel: &dyn PtxKernel, target: Target) -> NativeInterface {
+    let (launch, interface) = (kernel.launch(), kernel.interface());
+    let bindings: Vec<_> = interface
+        .buffers
+        .iter()
+        .map(|buffer| match buffer.access {
+            BufferAccess::Read => NativeBinding::read_bytes(buffer.name),
+            BufferAccess::Write => NativeBinding::read_write_bytes(buffer.name),
+        })
+        .collect();
+    let parameters: Vec<_> = interface.parameters.iter().map(parameter).collect();
+    let interface = NativeInterface::new(bindings, launch.block)
+        .dynamic_shared(launch.dynamic_shared)
+        .with_parameters(parameters);
+    match kernel.reads_early() {
+        Some(early) if target.has(90) => interface.begins_early(early),
+        _ => interface,
+    }
+}
+
+fn parameter(parameter: &Parameter) -> NativeParameter {
+    match parameter {
+        Parameter::Pointer(buffer) => NativeParameter::Pointer(*buffer),
+        Parameter::U32(_) | Parameter::F32(_) => NativeParameter::Word,
+        Parameter::U64(_) => NativeParameter::Long,
+        Parameter::Map(buffer, _) => NativeParameter::Map(*buffer),
+    }
+}
+
+/// The values of a kernel's parameters, as its launch gives them.
+fn values(kernel: &dyn PtxKernel) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for parameter in kernel.interface().parameters {
+        match parameter {
+            Parameter::Pointer(_) => {}
+            Parameter::U32(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::F32(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::U64(number) => bytes.extend(number.to_ne_bytes()),
+            Parameter::Map(_, map) => bytes.extend(tensor_map(map).to_bytes()),
+        }
+    }
+    bytes
+}
+
+fn tensor_map(map: scry_ptx::kernels::TensorMapSpec) -> TensorMap {
+    use scry_ptx::kernels::TensorMapElement as From;
+    let scry_ptx::kernels::TensorMapSpec { element, offset, dims, strides, tile, swizzle } = map;
+    let element = match element {
+        From::U8 => TensorElement::U8,
+        From::F16 => TensorElement::F16,
+        From::Bf16 => TensorElement::Bf16,
+        From::F32 => TensorElement::F32,
+    };
+    let swizzle = match swizzle {
+        Swizzle::None => TensorSwizzle::None,
+        Swizzle::B32 => TensorSwizzle::B32,
+        Swizzle::B64 => TensorSwizzle::B64,
+        Swizzle::B128 => TensorSwizzle::B128,
+    };
+    TensorMap { element, offset, dims, strides, tile, swizzle }
+}
+
+impl fmt::Debug for Prepared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Prepared").field("kernels", &self.kernels()).finish()
+    }
+}

@@ -1,0 +1,179 @@
+//! Products of matrices.
+
+use scry_ptx::PtxType;
+pub use scry_ptx::kernels::gemm::{Activation, Epilogue, Gemm, Layout, Order, Precision};
+
+use super::check::Call;
+use super::error::refused;
+use super::{Kernels, Plan, Prepared, check, element, sizes};
+use crate::api::binding::Binding;
+use crate::api::buffer::Buffer;
+use crate::api::error::Result;
+use crate::api::launch::Count;
+use crate::api::native::{Factor, Routine, multiply};
+
+/// Who multiplies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Engine {
+    /// The kernels of this crate.
+    #[default]
+    Scry,
+    /// NVIDIA's cuBLAS, where it is installed.
+    Cublas,
+}
+
+/// Products of matrices.
+impl Kernels {
+    /// Prepares `out = a × b`, with `a` of m × k, `b` of k × n and `out` of m × n elements, row
+    /// after row without gaps, of `f32`, `f16` or `bf16`. Sums are `f32`, rounded once at the end;
+    /// `f32` is multiplied as `f32`.
+    ///
+    /// ```no_run
+    /// use scry_gpu::cuda::kernels::Kernels;
+    /// use scry_gpu::{BackendKind, Device, bf16};
+    ///
+    /// # fn main() -> scry_gpu::Result<()> {
+    /// let gpu = Device::with_backend(BackendKind::Cuda)?;
+    /// let kernels = Kernels::new(&gpu)?;
+    /// let a = gpu.upload(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0].map(bf16::from_f32))?; // 2 × 3
+    /// let b = gpu.upload(&[1.0, 0.0, 0.0, 1.0, 1.0, 1.0].map(bf16::from_f32))?; // 3 × 2
+    /// let out = gpu.alloc::<bf16>(4)?;
+    /// kernels.matmul(&a, &b, &out, 2, 2, 3)?.run()?;
+    /// assert_eq!(out.download()?, [4.0, 5.0, 10.0, 11.0].map(bf16::from_f32));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::gemm`].
+    pub fn matmul<'a, T: Factor>(
+        &self,
+        a: &'a Buffer<T>,
+        b: &'a Buffer<T>,
+        out: &'a Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("Kernels::matmul", sides)?;
+        let gemm = Gemm::new(m, n, k, element::<T>());
+        self.gemm_for("Kernels::matmul", &gemm, &[a, b, out])
+    }
+
+    /// [`Kernels::matmul`] by an engine of your choice.
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "kernels")]
+    /// # mod example {
+    /// use scry_gpu::{Buffer, bf16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     a: &Buffer<bf16>,
+    ///     b: &Buffer<bf16>,
+    ///     c: &Buffer<bf16>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::Engine;
+    ///
+    ///     // It writes `c`, 64 × 64, from `a` and `b` of the same size.
+    ///     kernels.matmul_by(Engine::default(), a, b, c, 64, 64, 64)?.run()
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernels::gemm`]; for cuBLAS as [`Device::cublas_matmul`](crate::Device::cublas_matmul).
+    #[expect(clippy::too_many_arguments, reason = "they are those of every matrix product")]
+    pub fn matmul_by<'a, T: Factor>(
+        &self,
+        engine: Engine,
+        a: &'a Buffer<T>,
+        b: &'a Buffer<T>,
+        out: &'a Buffer<T>,
+        m: impl Count,
+        n: impl Count,
+        k: impl Count,
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", m.count()), ("n", n.count()), ("k", k.count())];
+        let [m, n, k] = sizes("Kernels::matmul_by", sides)?;
+        let buffers: [&'a dyn Binding; 3] = [a, b, out];
+        let gemm = Gemm::new(m, n, k, element::<T>());
+        match engine {
+            // Where nothing is added up there is nothing for cuBLAS to do.
+            Engine::Cublas if !gemm.is_empty() && k > 0 => {
+                self.by_cublas(&gemm, buffers, [m, n, k])
+            }
+            _ => self.gemm_for("Kernels::matmul_by", &gemm, &buffers),
+        }
+    }
+
+    /// Prepares a product in full: batched and strided, operands by rows or by columns, with
+    /// factors, a bias and an activation, see [`Gemm`]. Buffers are `a`, `b`, the bias if there is
+    /// one, and `out`; they may be longer than the matrices.
+    ///
+    /// Tensor cores multiply `f16`, `bf16`, and `f32` as [`Precision`] says; what has lines that
+    /// the copy engine does not take is copied first, into memory that is kept.
+    ///
+    /// ```no_run
+    /// use scry_gpu::{Buffer, bf16};
+    /// use scry_gpu::cuda::kernels::Kernels;
+    ///
+    /// fn example(
+    ///     kernels: &Kernels,
+    ///     a: &Buffer<bf16>,
+    ///     b: &Buffer<bf16>,
+    ///     c: &Buffer<bf16>,
+    /// ) -> scry_gpu::Result<()> {
+    ///     use scry_gpu::cuda::kernels::{Gemm, PtxType};
+    ///
+    ///     kernels.gemm(&Gemm::new(64, 64, 64, PtxType::Bf16), &[a, b, c])?.run()
+    /// }
+    /// ```
+    ///
+    /// # Errors
+    /// [`GpuError::Argument`](crate::GpuError::Argument) for sizes or types that are no product's,
+    /// and buffers that are too short, of another type, or that overlap with `out`;
+    /// [`GpuError::Capability`](crate::GpuError::Capability) if the device lacks the instructions.
+    pub fn gemm<'a>(&self, gemm: &Gemm, buffers: &[&'a dyn Binding]) -> Result<Prepared<'a>> {
+        self.gemm_for("Kernels::gemm", gemm, buffers)
+    }
+
+    /// [`Kernels::gemm`] on behalf of the function that errors name.
+    fn gemm_for<'a>(
+        &self,
+        function: &str,
+        gemm: &Gemm,
+        buffers: &[&'a dyn Binding],
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k), ("batch", gemm.batch)];
+        // A single product has no batch to speak of.
+        let sizes = if gemm.batch == 1 { &sides[..3] } else { &sides[..] };
+        self.planned(Call { function, sizes }, gemm.plan(self.machine()), buffers)
+    }
+
+    fn by_cublas<'a>(
+        &self,
+        gemm: &Gemm,
+        buffers: [&'a dyn Binding; 3],
+        sizes: [u64; 3],
+    ) -> Result<Prepared<'a>> {
+        let sides = [("m", gemm.m), ("n", gemm.n), ("k", gemm.k)];
+        let call = Call { function: "Kernels::matmul_by", sizes: &sides };
+        let device = &self.shared.device;
+        let arguments = gemm.buffers().map_err(|error| refused(device.info(), call, error))?;
+        let plan = Plan { arguments, ..Plan::default() };
+        check::arguments(device, call, &plan, &buffers)?;
+        let routine = match gemm.element {
+            PtxType::F16 => Routine::F16,
+            PtxType::Bf16 => Routine::Bf16,
+            _ => Routine::F32,
+        };
+        // What has buffers has sides of less than 2^31.
+        let sizes = sizes.map(|side| side as u32);
+        let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
+        Ok(Prepared::of_one(device, call.function, kernel, &buffers, launch))
+    }
+}

@@ -1,0 +1,4 @@
+//! What only CUDA devices have.
+
+#[cfg(feature = "kernels")]
+pub mod kernels;

@@ -1,0 +1,7 @@
+//! The end of a process, its forks, and work that is ended early.
+
+pub(crate) mod cancellation;
+pub(crate) mod exit_guard;
+pub(crate) mod fork_guard;
+#[cfg(feature = "vulkan")]
+pub(crate) mod pinned_libraries;
