@@ -5,13 +5,9 @@ mod cpu;
 #[cfg(feature = "cuda")]
 mod cuda;
 pub(crate) mod fault;
-#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
-mod locks;
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
-mod named;
 pub(crate) mod null;
-#[cfg(any(feature = "cuda", feature = "vulkan"))]
-mod poll;
+#[cfg(any(feature = "cpu", feature = "cuda", feature = "vulkan"))]
+mod shared;
 #[cfg(test)]
 #[cfg(any(feature = "cuda", feature = "vulkan"))]
 mod tests;

@@ -5,9 +5,9 @@
 //! run one after the other, so barriers mean nothing here.
 
 mod compile;
+mod encode;
 mod info;
 mod memory;
-mod steps;
 mod submit;
 #[cfg(test)]
 mod tests;
@@ -19,11 +19,11 @@ use std::time::Duration;
 use scry_cpu::{Machine, Span};
 
 use self::compile::Kernel;
+use self::encode::{Operations, Tables};
 use self::memory::{Block, Heap};
-use self::steps::{Operations, Tables};
 use self::submit::Queue;
 use super::Absence;
-use super::locks::{lock, read, write};
+use super::shared::locks::{lock, read, write};
 use crate::api::error::{DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
@@ -102,7 +102,7 @@ impl CpuDriver {
     fn resolve(&self, call: &'static str, steps: &[Step]) -> Result<Operations> {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         let tables = Tables { blocks: &blocks, kernels: &kernels };
-        steps::resolve(tables, steps).map_err(|why| self.refuse(call, why))
+        encode::resolve(tables, steps).map_err(|why| self.refuse(call, why))
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use scry_cpu::{Machine, Stop};
 
-use super::steps::Operations;
+use super::encode::Operations;
 use super::{lock, panic_text};
 use crate::api::error::{DeviceLostError, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;

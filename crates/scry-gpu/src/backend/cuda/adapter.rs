@@ -7,10 +7,11 @@ use std::sync::Arc;
 use scry_ir::Features;
 use scry_ptx::Target;
 
-use super::api::Cuda;
-use super::gpu::Gpu;
-use super::types::{Code, Device, attribute};
-use super::{CudaDriver, error};
+use super::CudaDriver;
+use super::device::Gpu;
+use super::ffi::driver_api::Cuda;
+use super::ffi::error;
+use super::ffi::types::{Code, Device, attribute};
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 use crate::backend::Absence;
@@ -89,7 +90,7 @@ fn why_none(unusable: &[String]) -> Absence {
     if unusable.is_empty() {
         return Absence {
             reason: "NVIDIA's driver is there, but has no device".to_owned(),
-            help: super::api::no_device_help(),
+            help: super::ffi::driver_api::no_device_help(),
         };
     }
     Absence {

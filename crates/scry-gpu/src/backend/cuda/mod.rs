@@ -1,58 +1,41 @@
 //! CUDA 12.0 and newer, with nothing but NVIDIA's driver, opened at run time.
 //!
-//! `library` opens libraries, `api` has the driver's functions and `types` their types, `adapter`
-//! finds devices, `gpu` opens one. `memory` allocates, with `pinned` for the host's side; `compile`
-//! makes kernels of programs, through `jit` and the disk cache.
-//! `native` makes kernels of all else, those with tensor maps through `listed`; `toolkit` opens the
-//! libraries that it takes, `nvrtc` compiles CUDA C, and `cublas` multiplies; `libraries` tells
-//! which of them are there.
+//! `adapter` finds devices, `device` opens one. `ffi` has the driver's functions (`driver_api`),
+//! their types and errors, and opens libraries: the driver, and on demand those of the toolkit;
+//! `library_status` reports which of these are installed. `memory` allocates, with `pinned` for the
+//! host's side.
 //!
-//! `submit` executes steps: `plan` spreads them over the streams of `stream` and says which of them
-//! begin early, `encode` and `params` say what each means to the driver, `graph` records them,
-//! `wait` follows the timeline that orders all submissions, `timing` measures.
+//! `compile` makes kernels of programs, through `jit` and the disk cache, and by `native` of PTX
+//! and of CUDA C, which `nvrtc` compiles.
+//!
+//! `queue::submit` executes steps: `overlap` spreads them over the streams of `stream` and decides
+//! which of them use programmatic dependent launch, `encode`, `params` and `declared_params` say
+//! what each means to the driver, `cublas` multiplies, `graph` records them, `timeline` orders all
+//! submissions, `timing` measures.
 
 mod adapter;
-mod api;
-mod calls;
 mod compile;
-mod cublas;
-mod encode;
-mod error;
-mod gpu;
-mod graph;
-mod jit;
-mod libraries;
-mod library;
-mod listed;
+mod device;
+mod ffi;
 mod memory;
-mod native;
-mod nvrtc;
-mod params;
-mod pinned;
-mod plan;
-mod stream;
-mod submit;
+mod queue;
 #[cfg(test)]
 mod tests;
-mod timing;
-mod toolkit;
-mod translation;
-mod types;
-mod wait;
 
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use self::api::Cuda;
-use self::encode::{Blocks, Kernels, Tables};
-use self::gpu::Gpu;
-use self::graph::Graph;
-pub(super) use self::libraries::libraries;
+use self::device::Gpu;
+use self::ffi::driver_api::Cuda;
+pub(super) use self::ffi::library_status::libraries;
 use self::memory::{Block, Heap};
-use self::submit::Queue;
+use self::queue::cublas;
+use self::queue::encode::{Blocks, Kernels, Tables};
+use self::queue::graph::Graph;
+use self::queue::submit::Queue;
 use super::Absence;
-use super::locks::{lock, read, write};
-use super::named::no_allocation;
+use super::shared::command_checks::no_allocation;
+use super::shared::locks::{lock, read, write};
 use crate::api::error::Result;
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
@@ -147,7 +130,7 @@ impl Driver for CudaDriver {
     fn compile_native(&self, job: &NativeJob<'_>) -> Result<KernelId> {
         self.gpu.check_alive()?;
         let cuda = Cuda::shared().map_err(|absence| self.gpu.refused("compile", absence.reason))?;
-        let kernel = native::compile(&self.gpu, &self.blas, cuda.version, job)?;
+        let kernel = compile::native::compile(&self.gpu, &self.blas, cuda.version, job)?;
         Ok(write(&self.kernels).insert(kernel))
     }
 

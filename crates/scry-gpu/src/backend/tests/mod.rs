@@ -1,6 +1,6 @@
 //! Drivers, driven directly: what tests of several backends have in common.
 
-pub(super) mod order;
+pub(super) mod submissions;
 
 use std::time::Duration;
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use ash::vk;
 use scry_ir::Features;
 
-use super::features::{Extensions, FeatureChain};
-use super::gpu::Gpu;
-use super::instance::{self, Instance, version_text};
+use super::VulkanDriver;
+use super::device::Gpu;
+use super::ffi::error;
+use super::ffi::features::{Extensions, FeatureChain};
+use super::ffi::instance::{self, Instance, version_text};
 use super::workarounds::{Fix, Workarounds};
-use super::{VulkanDriver, error};
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 use crate::backend::Absence;

@@ -1,42 +1,33 @@
 //! Vulkan 1.2 and newer, through a loader opened at run time.
 //!
-//! `instance` finds the loader, `adapter` the devices, `gpu` opens one. `memory`, `compile` and
-//! `submit` do what the driver's methods ask, `encode` writes command buffers, `wait` follows the
-//! one timeline that orders all submissions. `workarounds` lists the defects of drivers.
+//! `ffi::instance` finds the loader, `adapter` the devices, `device` opens one. `memory`, `compile`
+//! and `queue::submit` do what the driver's methods ask, `queue::encode` writes command buffers,
+//! `queue::timeline` follows the one timeline that orders all submissions. `workarounds` lists the
+//! defects of drivers.
 
 mod adapter;
-mod allocator;
-mod commands;
 mod compile;
-mod encode;
-mod error;
-mod features;
-mod gpu;
-mod idle;
-mod instance;
+mod device;
+mod ffi;
 mod memory;
-mod spans;
-mod submit;
+mod queue;
 #[cfg(test)]
 mod tests;
-mod timing;
-mod validation;
-mod wait;
 mod workarounds;
 
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
-use self::commands::Commands;
-use self::encode::{Blocks, Kernels, Tables};
-use self::gpu::Gpu;
-use self::instance::Instance;
+use self::device::Gpu;
+use self::ffi::instance::Instance;
 use self::memory::{Block, Heap};
-use self::submit::Queue;
-use self::wait::Timeline;
+use self::queue::command_buffers::Commands;
+use self::queue::encode::{Blocks, Kernels, Tables};
+use self::queue::submit::Queue;
+use self::queue::timeline::Timeline;
 use super::Absence;
-use super::locks::{lock, read, write};
-use super::named::no_allocation;
+use super::shared::command_checks::no_allocation;
+use super::shared::locks::{lock, read, write};
 use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::core::command::Step;
@@ -145,7 +136,8 @@ impl Driver for VulkanDriver {
 
     fn record(&self, steps: &[Step]) -> Result<RecordingId> {
         self.gpu.check_alive()?;
-        let recording = self.with_tables(|tables| submit::record(&self.gpu, tables, steps))?;
+        let recording =
+            self.with_tables(|tables| queue::submit::record(&self.gpu, tables, steps))?;
         Ok(write(&self.recordings).insert(recording))
     }
 

@@ -152,7 +152,7 @@ const ROWS: [Row; 10] = [
         name: "reuse-devices",
         reason: "vkDestroyDevice deadlocks if a thread that used Vulkan ends meanwhile",
         test: (
-            "crates/scry-gpu/src/backend/vulkan/tests/order.rs",
+            "crates/scry-gpu/src/backend/vulkan/tests/submissions.rs",
             "devices_close_while_other_threads_end",
         ),
     },

@@ -6,8 +6,8 @@ use std::time::Instant;
 use scry_ir::Program;
 
 use super::*;
+use crate::backend::cuda::compile::translation::Translation;
 use crate::backend::cuda::compile::{self, Kernel};
-use crate::backend::cuda::translation::Translation;
 use crate::backend::tests::{DOUBLE, bytes};
 use crate::cache::{DeviceIdentity, DiskCache, KernelKey, Kind, Part, Variant};
 use crate::core::driver::CompileJob;

@@ -92,7 +92,7 @@ fn the_context_that_was_current_is_put_back() {
     let _turn = Turn::shared();
     let Some(gpu) = gpu() else { return };
     let current = || {
-        let mut context = crate::backend::cuda::types::Context::NULL;
+        let mut context = crate::backend::cuda::ffi::types::Context::NULL;
         // SAFETY: the driver writes a handle.
         let code = unsafe { (gpu.api.ctx_get_current)(&raw mut context) };
         assert_eq!(code.ok(), Ok(()));

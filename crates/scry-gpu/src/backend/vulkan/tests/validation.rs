@@ -2,7 +2,7 @@
 //! the wrong, so that the messages are not this process's.
 
 use super::*;
-use crate::backend::vulkan::validation::{message_count, wanted};
+use crate::backend::vulkan::ffi::validation::{message_count, wanted};
 
 /// Not a test of its own: what the child process does.
 #[test]

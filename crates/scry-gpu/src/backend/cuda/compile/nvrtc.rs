@@ -1,0 +1,352 @@
+//! CUDA C as PTX: NVIDIA's compiler library NVRTC, opened when it is first needed.
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::sync::OnceLock;
+
+use crate::api::error::GpuError;
+use crate::backend::cuda::ffi::library::functions;
+use crate::backend::cuda::ffi::toolkit::Wanted;
+use crate::backend::cuda::ffi::types::Handle;
+
+/// What NVRTC is called.
+const NVRTC: Wanted = Wanted {
+    name: "NVRTC",
+    #[cfg(not(windows))]
+    files: &[
+        (13, "libnvrtc.so.13"),
+        (12, "libnvrtc.so.12"),
+        (11, "libnvrtc.so.11.2"),
+        (11, "libnvrtc.so"),
+    ],
+    #[cfg(windows)]
+    files: &[(13, "nvrtc64_130_0.dll"), (12, "nvrtc64_120_0.dll"), (11, "nvrtc64_112_0.dll")],
+    help: "install NVIDIA's CUDA toolkit, or its NVRTC alone (packages cuda-nvrtc-12-x of \
+             NVIDIA's repositories, nvidia-cuda-nvrtc-cu12 of pip with its folder on \
+             LD_LIBRARY_PATH), and set CUDA_HOME if the toolkit is not in a usual place; kernels \
+             in WGSL and PTX need nothing of that",
+};
+
+/// What a call of NVRTC returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Status(c_int);
+
+impl Status {
+    const SUCCESS: Self = Self(0);
+    /// The source was refused: the log says why.
+    const COMPILATION: Self = Self(6);
+
+    /// NVRTC's name for it.
+    fn name(self) -> String {
+        let name = match self.0 {
+            1 => "NVRTC_ERROR_OUT_OF_MEMORY",
+            2 => "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+            3 => "NVRTC_ERROR_INVALID_INPUT",
+            4 => "NVRTC_ERROR_INVALID_PROGRAM",
+            5 => "NVRTC_ERROR_INVALID_OPTION",
+            6 => "NVRTC_ERROR_COMPILATION",
+            7 => "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+            11 => "NVRTC_ERROR_INTERNAL_ERROR",
+            code => return format!("code {code}"),
+        };
+        name.to_owned()
+    }
+}
+
+pub(crate) enum ProgramMark {}
+pub(crate) type Program = Handle<ProgramMark>;
+
+functions! {
+    /// The functions of NVRTC 11.2 and newer, without `nvrtc`.
+    Api -> Status {
+        version = c"nvrtcVersion" (*mut c_int, *mut c_int);
+        get_num_supported_archs = c"nvrtcGetNumSupportedArchs" (*mut c_int);
+        get_supported_archs = c"nvrtcGetSupportedArchs" (*mut c_int);
+        create_program = c"nvrtcCreateProgram" (
+            *mut Program, *const c_char, *const c_char, c_int, *const *const c_char,
+            *const *const c_char
+        );
+        destroy_program = c"nvrtcDestroyProgram" (*mut Program);
+        compile_program = c"nvrtcCompileProgram" (Program, c_int, *const *const c_char);
+        get_log_size = c"nvrtcGetProgramLogSize" (Program, *mut usize);
+        get_log = c"nvrtcGetProgramLog" (Program, *mut c_char);
+        get_ptx_size = c"nvrtcGetPTXSize" (Program, *mut usize);
+        get_ptx = c"nvrtcGetPTX" (Program, *mut c_char);
+        get_cubin_size = c"nvrtcGetCUBINSize" (Program, *mut usize);
+        get_cubin = c"nvrtcGetCUBIN" (Program, *mut c_char);
+    }
+}
+
+/// NVRTC, opened.
+pub(crate) struct Nvrtc {
+    api: Api,
+    /// As the driver's: 12080 is CUDA 12.8.
+    version: c_int,
+    /// The architectures that it compiles for, such as 90.
+    archs: Vec<c_int>,
+}
+
+/// A GPU and the driver in front of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Device {
+    /// Ten times the major number of its compute capability, plus the minor one.
+    pub(crate) capability: c_int,
+    /// The newest CUDA that the driver knows.
+    pub(crate) driver: c_int,
+}
+
+/// What NVRTC made of a source.
+#[derive(Debug)]
+pub(crate) enum Built {
+    /// For the driver's assembler.
+    Ptx(String),
+    /// For the device as it is.
+    Cubin(Vec<u8>),
+}
+
+/// Why NVRTC made nothing of a source.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The source is wrong; what the compiler says of it.
+    Rejected(String),
+    /// Something else; a call and what it returned.
+    Failed(&'static str, String),
+}
+
+impl Nvrtc {
+    /// NVRTC, opened at the first call that succeeds, and kept. The newest CUDA that the driver
+    /// knows decides which of several is taken.
+    pub(crate) fn shared(driver: c_int) -> Result<&'static Self, GpuError> {
+        static SHARED: OnceLock<Nvrtc> = OnceLock::new();
+        if let Some(nvrtc) = SHARED.get() {
+            return Ok(nvrtc);
+        }
+        let nvrtc = Self::open(driver)?;
+        Ok(SHARED.get_or_init(|| nvrtc))
+    }
+
+    fn open(driver: c_int) -> Result<Self, GpuError> {
+        let library = NVRTC.open(driver)?;
+        let name = library.name().to_owned();
+        let api = Api::of(library).map_err(|missing| NVRTC.lacks(&name, missing))?;
+        log::debug!("cuda: NVRTC is {}", api.library.name());
+        let (mut major, mut minor, mut count) = (0, 0, 0);
+        // SAFETY: NVRTC writes numbers there.
+        let (version, counted) = unsafe {
+            let version = (api.version)(&raw mut major, &raw mut minor);
+            (version, (api.get_num_supported_archs)(&raw mut count))
+        };
+        let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
+        // SAFETY: there is room for as many numbers as NVRTC said.
+        let listed = unsafe { (api.get_supported_archs)(archs.as_mut_ptr()) };
+        match [version, counted, listed].into_iter().find(|status| *status != Status::SUCCESS) {
+            Some(status) => Err(NVRTC.broken(format!("{name} failed with {}", status.name()))),
+            None => Ok(Self { api, version: major * 1000 + minor * 10, archs }),
+        }
+    }
+
+    /// The file that was opened.
+    pub(crate) fn file(&self) -> &str {
+        self.api.library.name()
+    }
+
+    /// The version as people write it: `12.8`.
+    pub(crate) fn version_text(&self) -> String {
+        format!("{}.{}", self.version / 1000, self.version % 1000 / 10)
+    }
+
+    /// The architecture to compile for: PTX for the newest one that is not newer than the device.
+    /// PTX of a compiler newer than the driver would be refused by it, so that there it is the
+    /// device's own code, if the compiler knows the device.
+    fn architecture(&self, device: Device) -> (&'static str, c_int) {
+        let known = self.archs.iter().copied();
+        if self.version > device.driver && self.archs.contains(&device.capability) {
+            return ("sm", device.capability);
+        }
+        let best = known.clone().filter(|arch| *arch <= device.capability).max();
+        ("compute", best.or(known.min()).unwrap_or(device.capability))
+    }
+
+    /// Compiles a source without zero bytes, for a device.
+    pub(crate) fn compile(
+        &self,
+        source: &str,
+        entry: &str,
+        device: Device,
+    ) -> Result<Built, Failure> {
+        let (kind, arch) = self.architecture(device);
+        let options = [
+            format!("--gpu-architecture={kind}_{arch}"),
+            "--std=c++17".to_owned(),
+            "-default-device".to_owned(),
+        ];
+        let program = Compiled::new(&self.api, source, entry)?;
+        let compiled = program.compile(&options)?;
+        if compiled == Status::COMPILATION {
+            return Err(Failure::Rejected(program.log()?));
+        }
+        check("nvrtcCompileProgram", compiled)?;
+        match kind {
+            "sm" => Ok(Built::Cubin(program.cubin()?)),
+            _ => Ok(Built::Ptx(text(program.ptx()?))),
+        }
+    }
+}
+
+/// A program of NVRTC's.
+struct Compiled<'a> {
+    api: &'a Api,
+    raw: Program,
+}
+
+impl<'a> Compiled<'a> {
+    fn new(api: &'a Api, source: &str, entry: &str) -> Result<Self, Failure> {
+        let source = c_text("the source", source)?;
+        let name = c_text("the name of the kernel", &format!("{entry}.cu"))?;
+        let mut raw = Program::NULL;
+        // SAFETY: both texts end with a zero, there are no headers, and NVRTC writes a handle.
+        let status = unsafe {
+            (api.create_program)(
+                &raw mut raw,
+                source.as_ptr(),
+                name.as_ptr(),
+                0,
+                std::ptr::null(),
+                std::ptr::null(),
+            )
+        };
+        check("nvrtcCreateProgram", status)?;
+        Ok(Self { api, raw })
+    }
+
+    fn compile(&self, options: &[String]) -> Result<Status, Failure> {
+        let options: Vec<CString> =
+            options.iter().map(|it| c_text("an option", it)).collect::<Result<_, _>>()?;
+        let pointers: Vec<*const c_char> = options.iter().map(|it| it.as_ptr()).collect();
+        let count = pointers.len() as c_int;
+        // SAFETY: the program is alive, and there are as many texts that end with a zero.
+        Ok(unsafe { (self.api.compile_program)(self.raw, count, pointers.as_ptr()) })
+    }
+
+    fn log(&self) -> Result<String, Failure> {
+        let Api { get_log_size, get_log, .. } = *self.api;
+        Ok(text(self.bytes("nvrtcGetProgramLog", get_log_size, get_log)?))
+    }
+
+    fn ptx(&self) -> Result<Vec<u8>, Failure> {
+        let Api { get_ptx_size, get_ptx, .. } = *self.api;
+        self.bytes("nvrtcGetPTX", get_ptx_size, get_ptx)
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>, Failure> {
+        let Api { get_cubin_size, get_cubin, .. } = *self.api;
+        self.bytes("nvrtcGetCUBIN", get_cubin_size, get_cubin)
+    }
+
+    /// What a pair of functions gives: one says how long it is, the other writes it.
+    fn bytes(
+        &self,
+        call: &'static str,
+        size: unsafe extern "C" fn(Program, *mut usize) -> Status,
+        write: unsafe extern "C" fn(Program, *mut c_char) -> Status,
+    ) -> Result<Vec<u8>, Failure> {
+        let mut length = 0;
+        // SAFETY: the program is alive; NVRTC writes a number.
+        check(call, unsafe { size(self.raw, &raw mut length) })?;
+        let mut bytes = vec![0u8; length];
+        // SAFETY: as above; there is room for as many bytes as NVRTC said.
+        check(call, unsafe { write(self.raw, bytes.as_mut_ptr().cast()) })?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Compiled<'_> {
+    fn drop(&mut self) {
+        // SAFETY: the program is alive, and nobody else has it.
+        let status = unsafe { (self.api.destroy_program)(&raw mut self.raw) };
+        if status != Status::SUCCESS {
+            log::debug!("cuda: nvrtcDestroyProgram failed with {}", status.name());
+        }
+    }
+}
+
+fn check(call: &'static str, status: Status) -> Result<(), Failure> {
+    match status {
+        Status::SUCCESS => Ok(()),
+        _ => Err(Failure::Failed(call, status.name())),
+    }
+}
+
+fn c_text(what: &str, text: &str) -> Result<CString, Failure> {
+    let refused = |_| Failure::Failed("nvrtcCreateProgram", format!("{what} has a zero byte"));
+    CString::new(text).map_err(refused)
+}
+
+/// The text before the first zero.
+fn text(bytes: Vec<u8>) -> String {
+    let text = CStr::from_bytes_until_nul(&bytes).map_or(&*bytes, CStr::to_bytes);
+    String::from_utf8_lossy(text).trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H100: Device = Device { capability: 90, driver: 12080 };
+    const TWICE: &str = r#"
+        extern "C" __global__ void twice(float *x, unsigned long long n) {
+            unsigned long long i = blockIdx.x * (unsigned long long)blockDim.x + threadIdx.x;
+            if (i < n) x[i] = 2.0f * x[i];
+        }"#;
+
+    /// NVRTC, or the reason why it is not there.
+    fn nvrtc() -> Option<&'static Nvrtc> {
+        match Nvrtc::shared(H100.driver) {
+            Ok(nvrtc) => Some(nvrtc),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.contains("NVRTC is not available: "), "{text}");
+                assert!(text.contains("install NVIDIA's CUDA toolkit"), "{text}");
+                eprintln!("skipped: {text}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn cuda_c_becomes_ptx_with_the_kernel_in_it() {
+        let Some(nvrtc) = nvrtc() else { return };
+        match nvrtc.compile(TWICE, "twice", Device { driver: nvrtc.version, ..H100 }).unwrap() {
+            Built::Ptx(ptx) => {
+                assert!(ptx.contains(".visible .entry twice("), "{ptx}");
+                assert!(!ptx.ends_with('\0'));
+            }
+            Built::Cubin(_) => panic!("the driver is as new as the compiler"),
+        }
+    }
+
+    #[test]
+    fn code_of_a_compiler_newer_than_the_driver_is_the_devices_own() {
+        let Some(nvrtc) = nvrtc() else { return };
+        let capability = nvrtc.archs[0];
+        match nvrtc.compile(TWICE, "twice", Device { capability, driver: 11000 }).unwrap() {
+            Built::Cubin(cubin) => assert!(cubin.starts_with(b"\x7fELF")),
+            Built::Ptx(ptx) => panic!("{ptx}"),
+        }
+        // A device that the compiler has never heard of takes PTX for an older one.
+        let (kind, arch) = nvrtc.architecture(Device { capability: 999, driver: 11000 });
+        assert_eq!((kind, Some(arch)), ("compute", nvrtc.archs.iter().copied().max()));
+    }
+
+    #[test]
+    fn what_the_compiler_says_is_told() {
+        let Some(nvrtc) = nvrtc() else { return };
+        let wrong = "extern \"C\" __global__ void k() {\n  no_such_thing = 1;\n}";
+        match nvrtc.compile(wrong, "k", H100) {
+            Err(Failure::Rejected(log)) => {
+                assert!(log.contains("k.cu(2)") && log.contains("no_such_thing"), "{log}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! What becomes of a WGSL program: PTX, and how the kernel is launched.
+//!
+//! The disk cache keeps what was compiled by a digest of the PTX, and beside it what the generator
+//! said of the program. A process whose generator is the same one need not translate at all, which
+//! takes longer than to load what was compiled; any other generator finds nothing there.
+
+use std::thread;
+
+use scry_ir::Program;
+use scry_ir::kir::{KirOptions, mutation};
+use scry_ptx::{Param, Ptx, PtxOptions, translate};
+
+use crate::api::error::Result;
+use crate::backend::cuda::device::Gpu;
+use crate::cache::{Digest, DiskCache, Part, Reader, Variant, Writer};
+use crate::core::driver::CompileJob;
+
+/// A program in PTX.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Translation {
+    /// The kernel's name in the code.
+    pub(crate) entry: String,
+    /// What a launch passes, in order.
+    pub(crate) params: Vec<Param>,
+    /// Bytes of shared memory that a launch asks for.
+    pub(crate) dynamic_shared: u32,
+    /// Length and hash of the PTX.
+    pub(crate) digest: Digest,
+    /// The PTX, unless the translation was found on disk.
+    text: Option<String>,
+}
+
+impl Translation {
+    /// The translation that the disk cache has from a generator like ours, or a new one. `bounded`
+    /// as in [`PtxOptions`].
+    pub(crate) fn find_or_make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+        let found = disk(job).and_then(|disk| disk.load(job.key, variant(job, &tag(bounded))));
+        match found.and_then(|bytes| Self::from_bytes(&bytes)) {
+            Some(translation) => Ok(translation),
+            None => Self::make(gpu, job, bounded),
+        }
+    }
+
+    /// Translates the program for the device.
+    pub(crate) fn make(gpu: &Gpu, job: &CompileJob<'_>, bounded: bool) -> Result<Self> {
+        let options = PtxOptions {
+            grid: job.grid,
+            polled: job.checked,
+            bounded,
+            ..PtxOptions::new(gpu.target)
+        };
+        Ok(ptx(job.program, job.checked, &options)?.into())
+    }
+
+    /// The PTX, made again if this translation was found on disk. It is that of `digest`, unless
+    /// the file was not what it should have been.
+    pub(crate) fn with_text(
+        self,
+        gpu: &Gpu,
+        job: &CompileJob<'_>,
+        bounded: bool,
+    ) -> Result<(Self, String)> {
+        let mut whole = match self.text {
+            Some(_) => self,
+            None => Self::make(gpu, job, bounded)?,
+        };
+        let text = whole.text.take().unwrap_or_default();
+        Ok((whole, text))
+    }
+
+    /// Whether it was made now, rather than found on disk.
+    pub(crate) fn is_new(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Keeps what there is to know of the PTX, for processes with the same generator.
+    pub(crate) fn store(&self, job: &CompileJob<'_>, bounded: bool) {
+        if let Some(disk) = disk(job) {
+            disk.store(job.key, variant(job, &tag(bounded)), &self.to_bytes());
+        }
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        let Self { entry, params, dynamic_shared, digest, text: _ } = self;
+        let mut out = Writer::default();
+        out.bytes(entry.as_bytes());
+        out.number((*dynamic_shared).into());
+        out.number(digest.length);
+        out.bytes(&digest.hash.to_le_bytes());
+        out.number(params.len() as u64);
+        for param in params {
+            words_of(*param).into_iter().for_each(|word| out.number(word.into()));
+        }
+        out.finish()
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let mut from = Reader::new(bytes);
+        let entry = str::from_utf8(from.bytes()?).ok()?.to_owned();
+        let dynamic_shared = u32::try_from(from.number()?).ok()?;
+        let length = from.number()?;
+        let hash = u128::from_le_bytes(from.bytes()?.try_into().ok()?);
+        let params = (0..from.number()?).map(|_| param(&mut from)).collect::<Option<_>>()?;
+        let digest = Digest { length, hash };
+        from.is_empty().then_some(Self { entry, params, dynamic_shared, digest, text: None })
+    }
+}
+
+impl From<Ptx> for Translation {
+    fn from(ptx: Ptx) -> Self {
+        let digest = Digest::of(ptx.text.as_bytes());
+        let Ptx { text, entry, params, dynamic_shared, .. } = ptx;
+        Self { entry, params, dynamic_shared, digest, text: Some(text) }
+    }
+}
+
+/// The disk cache of a job. What is wrong on purpose has no place among what is right.
+pub(crate) fn disk<'a>(job: &CompileJob<'a>) -> Option<&'a DiskCache> {
+    job.cache.filter(|_| !mutation::is_requested())
+}
+
+fn variant<'a>(job: &CompileJob<'_>, tag: &'a [u8]) -> Variant<'a> {
+    Variant { grid: job.grid, part: Part::Translation(tag) }
+}
+
+/// Identifies the generator and its options, apart from those that the device and the key decide.
+fn tag(bounded: bool) -> [u8; 9] {
+    let mut tag = [u8::from(bounded); 9];
+    tag[1..].copy_from_slice(&scry_ptx::build_id().to_le_bytes());
+    tag
+}
+
+/// A parameter as a number for its kind, and its own numbers.
+fn words_of(param: Param) -> [u32; 4] {
+    match param {
+        Param::Buffer(buffer) => [0, buffer, 0, 0],
+        Param::Length { buffer, offset, stride } => [1, buffer, offset, stride],
+        Param::Fold => [2, 0, 0, 0],
+        Param::Immediates(size) => [3, size, 0, 0],
+        Param::Epoch => [4, 0, 0, 0],
+        Param::Stop => [5, 0, 0, 0],
+        Param::Counts => [6, 0, 0, 0],
+    }
+}
+
+fn param(from: &mut Reader<'_>) -> Option<Param> {
+    let mut word = || u32::try_from(from.number()?).ok();
+    match [word()?, word()?, word()?, word()?] {
+        [0, buffer, 0, 0] => Some(Param::Buffer(buffer)),
+        // The host divides by the stride.
+        [1, buffer, offset, stride] if stride > 0 => Some(Param::Length { buffer, offset, stride }),
+        [2, 0, 0, 0] => Some(Param::Fold),
+        [3, size, 0, 0] => Some(Param::Immediates(size)),
+        [4, 0, 0, 0] => Some(Param::Epoch),
+        [5, 0, 0, 0] => Some(Param::Stop),
+        [6, 0, 0, 0] => Some(Param::Counts),
+        _ => None,
+    }
+}
+
+/// All is done where there is stack enough for it, and a panic is an error: a defect, but no reason
+/// to end the program.
+fn ptx(program: &Program, checked: bool, options: &PtxOptions) -> Result<Ptx> {
+    let caller = thread::current();
+    let ptx = program.with_kir(&KirOptions { checked }, |mut kir| {
+        mutation::mutate_as_requested(&mut kir, &caller);
+        translate(&kir, options)
+    });
+    Ok(ptx?)
+}
+
+#[cfg(test)]
+mod tests {
+    use scry_ptx::Target;
+
+    use super::*;
+    use crate::core::driver::GridSource;
+
+    const DOUBLE: &str = "
+        var<immediate> factor: u32;
+        @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+        @compute @workgroup_size(64)
+        fn double(@builtin(global_invocation_id) id: vec3<u32>) {
+            if id.x < arrayLength(&data) { data[id.x] *= factor; }
+            while data[0] > 9u { data[0] += data[1]; }
+        }";
+
+    fn translation(grid: GridSource) -> Translation {
+        let program = Program::parse(DOUBLE).unwrap();
+        let options = PtxOptions { grid, polled: true, ..PtxOptions::new(Target::SM_80) };
+        ptx(&program, true, &options).unwrap().into()
+    }
+
+    #[test]
+    fn a_program_becomes_ptx_and_says_what_a_launch_passes() {
+        let Translation { entry, params, text, .. } = translation(GridSource::Folded);
+        let text = text.unwrap();
+        assert_eq!(entry, "double");
+        assert!(text.contains(".entry double("), "{text}");
+        let length = Param::Length { buffer: 0, offset: 0, stride: 4 };
+        let expected = [
+            Param::Buffer(0),
+            length,
+            Param::Fold,
+            Param::Immediates(4),
+            Param::Epoch,
+            Param::Stop,
+        ];
+        assert!(expected.iter().all(|param| params.contains(param)), "{params:?}");
+    }
+
+    #[test]
+    fn what_is_stored_is_read_back_without_the_text() {
+        for grid in [GridSource::Native, GridSource::Folded, GridSource::Counts] {
+            let translation = translation(grid);
+            assert_eq!(translation.params.contains(&Param::Counts), grid == GridSource::Counts);
+            let read = Translation::from_bytes(&translation.to_bytes()).unwrap();
+            assert_eq!(read, Translation { text: None, ..translation });
+        }
+    }
+
+    #[test]
+    fn damaged_bytes_are_no_translation() {
+        let bytes = translation(GridSource::Folded).to_bytes();
+        for length in 0..bytes.len() {
+            assert_eq!(Translation::from_bytes(&bytes[..length]), None, "{length} bytes");
+        }
+        assert_eq!(Translation::from_bytes(&[&bytes[..], &[0]].concat()), None, "a byte more");
+        // The last parameter's words stand at the end.
+        let mut unknown = bytes.clone();
+        let kind = bytes.len() - 32;
+        unknown[kind] = 99;
+        assert_eq!(Translation::from_bytes(&unknown), None, "a kind that there is not");
+        let mut divided_by_zero = bytes;
+        divided_by_zero[kind] = 1;
+        divided_by_zero[kind + 8..].fill(0);
+        assert_eq!(Translation::from_bytes(&divided_by_zero), None, "a stride of zero");
+    }
+
+    #[test]
+    fn generators_and_options_have_tags_of_their_own() {
+        assert_ne!(tag(false), tag(true));
+        assert_eq!(tag(true)[1..], scry_ptx::build_id().to_le_bytes());
+    }
+}

@@ -1,0 +1,217 @@
+//! An open device: what everything else shares, and whether it still lives.
+
+use std::ffi::c_int;
+use std::marker::PhantomData;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use scry_ptx::Target;
+
+use super::adapter::Probe;
+use super::ffi::calls::Call;
+use super::ffi::driver_api::Api;
+use super::ffi::error;
+use super::ffi::types::{Code, Context, Device};
+use crate::api::error::{DeviceLostError, GpuError, Result};
+use crate::api::info::DeviceInfo;
+use crate::lifecycle::fork_guard::{FORKED, Process};
+
+/// An open device. Everything made from it holds an `Arc` of it.
+pub(super) struct Gpu {
+    pub(super) api: &'static Api,
+    pub(super) device: Device,
+    /// The primary context, which other libraries of the process share.
+    pub(super) context: Context,
+    pub(super) info: DeviceInfo,
+    pub(super) target: Target,
+    /// Whether memory can be allocated in the order of a stream.
+    pub(super) has_pools: bool,
+    /// Whether a stream can write a `u64`.
+    pub(super) writes_values: bool,
+    /// Where the device was opened.
+    process: Process,
+    /// Set once nothing may be waited for, nor freed, any more.
+    given_up: AtomicBool,
+    /// Why the context is gone, once it is.
+    lost: OnceLock<String>,
+}
+
+impl Gpu {
+    /// Opens a device.
+    pub(super) fn open(probe: &Probe) -> Result<Self> {
+        let api = &probe.cuda.api;
+        let name = &probe.info.name;
+        let process = Process::current();
+        let mut context = Context::NULL;
+        // SAFETY: the device is one of the driver's, which writes a handle.
+        let code = unsafe { (api.device_primary_ctx_retain)(&raw mut context, probe.device) };
+        code.ok().map_err(|code| error::failed(api, name, "cuDevicePrimaryCtxRetain", code))?;
+        let mut gpu = Self {
+            api,
+            device: probe.device,
+            context,
+            info: probe.info.clone(),
+            target: probe.target,
+            has_pools: probe.has_pools,
+            writes_values: probe.writes_values,
+            process,
+            given_up: AtomicBool::new(false),
+            lost: OnceLock::new(),
+        };
+        let (free, _) = gpu.memory()?;
+        gpu.info.memory_budget = Some(free);
+        Ok(gpu)
+    }
+
+    /// Makes the context current on this thread, until the guard is dropped. A device that is lost
+    /// or given up has none any more.
+    #[inline(never)]
+    pub(super) fn current(&self) -> Result<Current<'_>> {
+        self.check_alive()?;
+        self.current_for(Call::enter())
+    }
+
+    /// [`Gpu::current`] where something is freed: none if there is no context any more, with which
+    /// all went that was made in it.
+    pub(super) fn current_to_free(&self) -> Option<Current<'_>> {
+        self.current().ok()
+    }
+
+    /// [`Gpu::current`] for a question; none if the answer might have to wait for somebody else.
+    pub(super) fn current_for_question(&self) -> Result<Option<Current<'_>>> {
+        self.check_alive()?;
+        Call::alone().map(|call| self.current_for(call)).transpose()
+    }
+
+    fn current_for(&self, call: Call) -> Result<Current<'_>> {
+        let mut before = Context::NULL;
+        // SAFETY: the driver writes a handle.
+        self.check("cuCtxGetCurrent", unsafe { (self.api.ctx_get_current)(&raw mut before) })?;
+        let pushed = before != self.context;
+        if pushed {
+            // SAFETY: the context is alive as long as `self` is.
+            let code = unsafe { (self.api.ctx_push_current)(self.context) };
+            self.check("cuCtxPushCurrent", code)?;
+        }
+        Ok(Current { gpu: self, pushed, _call: call, thread: PhantomData })
+    }
+
+    /// An error unless the call succeeded; remembers the loss of the device.
+    // Kept a call, as are others here that are called everywhere: copies take long to build.
+    #[inline(never)]
+    pub(super) fn check(&self, call: &'static str, code: Code) -> Result<()> {
+        code.ok().map_err(|code| self.failed(call, code))
+    }
+
+    /// Reports a call that failed where nothing is left to be done about it.
+    pub(super) fn note(&self, call: &'static str, code: Code) {
+        if let Err(error) = self.check(call, code) {
+            log::warn!("cuda: something was not freed: {error}");
+        }
+    }
+
+    /// The error for a call that returned `code`; remembers the loss of the device.
+    pub(super) fn failed(&self, call: &'static str, code: Code) -> GpuError {
+        let error = error::failed(self.api, &self.info.name, call, code);
+        match error {
+            GpuError::DeviceLost(DeviceLostError { reason, .. }) => {
+                error::lost(&self.info.name, self.lost.get_or_init(|| reason).clone())
+            }
+            other => other,
+        }
+    }
+
+    /// The error for work that cannot be done as asked.
+    pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
+        error::refused(&self.info.name, call, why)
+    }
+
+    /// Gives the device up, which may hang, and gives the error that says so.
+    pub(super) fn hangs(&self, reason: String) -> GpuError {
+        self.give_up();
+        error::lost(&self.info.name, reason)
+    }
+
+    /// A number that the driver knows of the device.
+    pub(super) fn attribute(&self, attribute: c_int) -> Result<u32> {
+        let mut value = 0;
+        // SAFETY: the driver writes a number.
+        let code =
+            unsafe { (self.api.device_get_attribute)(&raw mut value, attribute, self.device) };
+        self.check("cuDeviceGetAttribute", code)?;
+        Ok(u32::try_from(value).unwrap_or(0))
+    }
+
+    /// An error if the device is lost or was given up.
+    pub(super) fn check_alive(&self) -> Result<()> {
+        if !self.is_given_up() {
+            return Ok(());
+        }
+        let reason = match self.lost.get() {
+            _ if self.process.was_left() => FORKED.to_owned(),
+            Some(reason) => reason.clone(),
+            None => "it was given up earlier".to_owned(),
+        };
+        Err(error::lost(&self.info.name, reason))
+    }
+
+    /// From now on nothing waits for the device, and nothing that it may be using is freed.
+    pub(super) fn give_up(&self) {
+        self.given_up.store(true, Ordering::Release);
+    }
+
+    /// True if objects are to be leaked rather than destroyed: those of a context that is gone go
+    /// with it, and in a forked child they are the parent's.
+    pub(super) fn is_given_up(&self) -> bool {
+        let gone = self.lost.get().is_some() || self.given_up.load(Ordering::Acquire);
+        gone || self.process.was_left()
+    }
+
+    /// Bytes of the device's memory that are free, and of all of it.
+    pub(super) fn memory(&self) -> Result<(u64, u64)> {
+        let _current = self.current()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: the context is current; the driver writes two numbers.
+        let code = unsafe { (self.api.mem_get_info)(&raw mut free, &raw mut total) };
+        self.check("cuMemGetInfo", code)?;
+        Ok((free as u64, total as u64))
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        let hangs = self.given_up.load(Ordering::Acquire) && self.lost.get().is_none();
+        if hangs || self.process.was_left() {
+            return;
+        }
+        // A context that an error has ended is released all the same: if nobody else holds it, the
+        // next who opens the device gets a new one.
+        // SAFETY: it was retained once, and everything made in it holds an `Arc` of this.
+        let code = unsafe { (self.api.device_primary_ctx_release)(self.device) };
+        if let Err(code) = code.ok() {
+            log::debug!("cuda: the context was not released: {}", error::explain(self.api, code));
+        }
+    }
+}
+
+/// For as long as it lives, the device's context is current on this thread.
+pub(super) struct Current<'a> {
+    gpu: &'a Gpu,
+    pushed: bool,
+    /// Over when the guard is dropped.
+    _call: Call,
+    /// What is current is a matter of the thread.
+    thread: PhantomData<*const ()>,
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        if self.pushed {
+            let mut popped = Context::NULL;
+            // SAFETY: the context was pushed on this very thread; the driver writes a handle.
+            let code = unsafe { (self.gpu.api.ctx_pop_current)(&raw mut popped) };
+            // If it fails the context is gone, and says so at the next call.
+            let _ = code.ok();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! The driver's codes as errors that say what happened and what to do.
+
+use super::driver_api::Api;
+use super::types::Code;
+use crate::api::error::{DeviceLostError, DriverError, GpuError, OutOfMemoryError};
+
+/// After these the context is gone, whatever comes next.
+const STICKY: [u32; 18] = [
+    4,   // DEINITIALIZED
+    214, // ECC_UNCORRECTABLE
+    220, // NVLINK_UNCORRECTABLE
+    226, // CONTAINED
+    700, // ILLEGAL_ADDRESS
+    702, // LAUNCH_TIMEOUT
+    709, // CONTEXT_IS_DESTROYED
+    710, // ASSERT
+    714, // HARDWARE_STACK_ERROR
+    715, // ILLEGAL_INSTRUCTION
+    716, // MISALIGNED_ADDRESS
+    717, // INVALID_ADDRESS_SPACE
+    718, // INVALID_PC
+    719, // LAUNCH_FAILED
+    721, // TENSOR_MEMORY_LEAK
+    809, // MPS_CLIENT_TERMINATED
+    911, // EXTERNAL_DEVICE
+    999, // UNKNOWN
+];
+
+/// Whether the context is gone after this code.
+pub(crate) fn is_sticky(code: Code) -> bool {
+    STICKY.contains(&code.0)
+}
+
+/// The error for a call on `device` that returned `code`.
+pub(crate) fn failed(api: &Api, device: &str, call: &'static str, code: Code) -> GpuError {
+    classified(device, call, code, explain(api, code))
+}
+
+fn classified(device: &str, call: &'static str, code: Code, text: String) -> GpuError {
+    if is_sticky(code) {
+        return lost(device, format!("{call} reported {text}"));
+    }
+    if code == Code::OUT_OF_MEMORY {
+        return GpuError::OutOfMemory(OutOfMemoryError {
+            device: device.to_owned(),
+            requested: 0,
+            label: format!("the driver's own use in {call}"),
+            detail: text,
+            help: "drop buffers and devices that are no longer used".to_owned(),
+        });
+    }
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code: text })
+}
+
+/// The error for a device that is gone.
+pub(crate) fn lost(device: &str, reason: String) -> GpuError {
+    GpuError::DeviceLost(DeviceLostError { device: device.to_owned(), reason })
+}
+
+/// The error for work that the driver cannot take, whatever CUDA would say of it.
+pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
+    GpuError::Driver(DriverError { device: device.to_owned(), call, code })
+}
+
+/// A code by its name, with what the driver says of it, and what to do.
+pub(crate) fn explain(api: &Api, code: Code) -> String {
+    let text = match api.describe(code) {
+        Some((name, meaning)) => format!("{name} ({}): {meaning}", code.0),
+        None => format!("code {}, which the driver has no name for", code.0),
+    };
+    text + advice(code)
+}
+
+/// What to do, where that can be said.
+fn advice(code: Code) -> &'static str {
+    match code.0 {
+        3 => "; open the device after a fork, not before",
+        46 => "; another process has the device for itself: end it, or wait for it",
+        222 => "; update NVIDIA's driver",
+        221 | 223 => {
+            "; the driver cannot compile: install libnvidia-ptxjitcompiler, and unset \
+             CUDA_DISABLE_PTX_JIT"
+        }
+        304 => {
+            "; check that this process may open more files (ulimit -n) and more threads \
+             (ulimit -u), and that this user may use /dev/nvidia*"
+        }
+        700 | 716..=718 => "; a kernel touched memory that is not its own: compile it checked",
+        701 => "; use smaller workgroups",
+        702 => "; the system ends kernels that take long: divide the work among several launches",
+        802 => "; the machine's fabric manager is not ready: start nvidia-fabricmanager",
+        803 | 804 => "; the driver's library and its kernel module differ: restart the machine",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::error::ErrorKind;
+
+    fn of(code: u32) -> GpuError {
+        classified("GPU", "cuCall", Code(code), format!("NAME ({code}): meaning"))
+    }
+
+    #[test]
+    fn codes_that_end_the_context_are_the_loss_of_the_device() {
+        for code in [4, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719] {
+            let error = of(code);
+            assert!(matches!(error, GpuError::DeviceLost(_)), "{code}: {error}");
+            let expected = format!("GPU is lost: cuCall reported NAME ({code}): meaning");
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_codes_leave_the_device() {
+        for code in [1, 3, 34, 100, 200, 209, 218, 222, 400, 500, 600, 701, 801] {
+            let error = of(code);
+            assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Device);
+        }
+    }
+
+    #[test]
+    fn what_the_system_refuses_is_told_with_the_limits_to_look_at() {
+        assert!(advice(Code(304)).contains("ulimit -n"));
+        assert!(matches!(of(304), GpuError::Driver(_)));
+    }
+
+    #[test]
+    fn memory_that_runs_out_is_its_own_error() {
+        assert!(matches!(of(2), GpuError::OutOfMemory(_)));
+        assert!(of(2).to_string().contains("drop buffers"));
+    }
+}

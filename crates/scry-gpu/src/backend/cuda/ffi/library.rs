@@ -1,0 +1,135 @@
+//! Libraries that may not be there, opened at run time.
+
+use std::ffi::{CStr, c_void};
+use std::mem::ManuallyDrop;
+
+/// A library that was opened. It stays loaded, also when it is dropped: its threads may be anywhere
+/// in it.
+pub(crate) struct Library {
+    raw: ManuallyDrop<libloading::Library>,
+    /// The name under which it was found.
+    name: String,
+}
+
+impl Library {
+    /// Opens the first of these that is there.
+    ///
+    /// # Errors
+    /// What the system says of each.
+    pub(crate) fn open(names: &[&str]) -> Result<Self, String> {
+        let mut said = Vec::new();
+        for name in names {
+            // SAFETY: the names are those of libraries of NVIDIA's driver and toolkit, whose
+            // initialisers ask nothing of us.
+            match unsafe { libloading::Library::new(name) } {
+                Ok(raw) => {
+                    let raw = ManuallyDrop::new(raw);
+                    return Ok(Self { raw, name: (*name).to_owned() });
+                }
+                Err(error) => said.push(error.to_string()),
+            }
+        }
+        said.dedup();
+        Err(said.join("; "))
+    }
+
+    /// The name under which it was found.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where a function begins.
+    ///
+    /// # Errors
+    /// The name of the function that the library does not have.
+    pub(crate) fn function(&self, symbol: &'static CStr) -> Result<*const c_void, Missing> {
+        // SAFETY: the address is not used here, and any symbol has one.
+        let found = unsafe { self.raw.get::<*const c_void>(symbol.to_bytes_with_nul()) };
+        found.map(|address| *address).map_err(|_| Missing(symbol))
+    }
+}
+
+/// A function that a library does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Missing(pub(crate) &'static CStr);
+
+impl Missing {
+    /// Its name.
+    pub(crate) fn name(self) -> String {
+        self.0.to_string_lossy().into_owned()
+    }
+}
+
+/// A table of a library's functions, filled when the library is opened: a line for each, with the
+/// field, the symbol, and the types of the parameters. All give a code of type `$code`.
+macro_rules! functions {
+    (
+        $(#[$doc:meta])*
+        $table:ident -> $code:ty {
+            $($field:ident = $symbol:literal ($($parameter:ty),*);)*
+        }
+    ) => {
+        $(#[$doc])*
+        pub(crate) struct $table {
+            $(pub(crate) $field: unsafe extern "C" fn($($parameter),*) -> $code,)*
+            /// Keeps the functions loaded.
+            library: $crate::backend::cuda::ffi::library::Library,
+        }
+
+        impl $table {
+            /// Looks every function up.
+            fn of(
+                library: $crate::backend::cuda::ffi::library::Library,
+            ) -> Result<Self, $crate::backend::cuda::ffi::library::Missing> {
+                Ok(Self {
+                    // SAFETY: the library's header declares the function with these types, and
+                    // the table keeps the library loaded.
+                    $($field: unsafe {
+                        std::mem::transmute::<
+                            *const std::ffi::c_void,
+                            unsafe extern "C" fn($($parameter),*) -> $code,
+                        >(library.function($symbol)?)
+                    },)*
+                    library,
+                })
+            }
+        }
+    };
+}
+
+pub(crate) use functions;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_says_of_each_name_is_told() {
+        let names = ["libscry-is-not-here.so.1", "libscry-is-not-here.so"];
+        let said = Library::open(&names).err().unwrap();
+        assert!(names.iter().all(|name| said.contains(name)), "{said}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_was_opened_stays_loaded_when_it_is_dropped() {
+        let maps = || std::fs::read_to_string("/proc/self/maps").unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let copy = folder.path().join("libscry-stays.so").to_str().unwrap().to_owned();
+        let maps_now = maps();
+        let mut files = maps_now.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+        std::fs::copy(files.find(|path| path.contains("libgcc_s")).unwrap(), &copy).unwrap();
+        assert!(!maps().contains(&copy));
+        drop(Library::open(&[&copy]).unwrap());
+        assert!(maps().contains(&copy));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn functions_are_found_by_name() {
+        let library = Library::open(&["libscry-is-not-here.so", "libc.so.6"]).unwrap();
+        assert_eq!(library.name(), "libc.so.6");
+        assert!(library.function(c"getpid").is_ok());
+        assert_eq!(library.function(c"cuInit").unwrap_err().name(), "cuInit");
+    }
+}

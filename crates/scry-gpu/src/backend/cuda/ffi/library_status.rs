@@ -1,0 +1,95 @@
+//! Which of the toolkit's libraries are there, for those who ask before they need one.
+
+use std::ffi::c_int;
+
+use super::driver_api::Cuda;
+use crate::api::error::{GpuError, LibraryError, Result};
+use crate::api::library::{LibraryState, LibraryStatus};
+use crate::backend::cuda::compile::nvrtc::Nvrtc;
+use crate::backend::cuda::queue::cublas;
+
+/// Opens each library as the first call that needs it would.
+pub(in crate::backend) fn libraries() -> Vec<LibraryStatus> {
+    vec![
+        LibraryStatus {
+            name: "NVRTC",
+            needed_by: "Device::compile_cuda, for kernels in CUDA C",
+            state: state(nvrtc()),
+        },
+        LibraryStatus {
+            name: "cuBLAS",
+            needed_by: "Device::cublas_matmul, for matrix products",
+            state: state(cublas()),
+        },
+    ]
+}
+
+fn nvrtc() -> Result<(String, String)> {
+    let nvrtc = Nvrtc::shared(driver())?;
+    Ok((nvrtc.file().to_owned(), nvrtc.version_text()))
+}
+
+fn cublas() -> Result<(String, String)> {
+    cublas::file_and_version(driver())
+}
+
+/// The newest CUDA that the driver knows. Without a driver there is no version to prefer: the
+/// newest library goes first.
+fn driver() -> c_int {
+    Cuda::shared().map_or(c_int::MAX, |cuda| cuda.version)
+}
+
+/// What became of the opening, which gives file and version.
+fn state(opened: Result<(String, String)>) -> LibraryState {
+    match opened {
+        Ok((file, version)) => LibraryState::Found { file, version },
+        Err(GpuError::Library(LibraryError { problem, help, .. })) => {
+            LibraryState::Absent { reason: problem, help }
+        }
+        Err(other) => LibraryState::Absent {
+            reason: other.to_string(),
+            help: "install another version of the library".to_owned(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_library_is_found_with_its_version_or_absent_with_what_was_tried() {
+        let found = libraries();
+        let names: Vec<_> = found.iter().map(|library| library.name).collect();
+        assert_eq!(names, ["NVRTC", "cuBLAS"]);
+        for (library, tried) in found.into_iter().zip(["libnvrtc", "libcublas"]) {
+            match library.state {
+                LibraryState::Found { file, version } => {
+                    assert!(file.contains(&library.name.to_lowercase()), "{file}");
+                    let (major, minor) = version.split_once('.').unwrap();
+                    assert!(major.parse::<u32>().unwrap() >= 11, "{version}");
+                    assert!(minor.split('.').all(|part| part.parse::<u32>().is_ok()), "{version}");
+                }
+                LibraryState::Absent { reason, help } => {
+                    let told = format!("{reason}; {help}");
+                    let words = [tried, "install NVIDIA's CUDA toolkit"];
+                    assert!(words.iter().all(|word| told.contains(word)), "{words:?}: {told}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn an_absence_is_told_apart_from_other_errors() {
+        let absent = GpuError::Library(LibraryError {
+            library: "NVRTC",
+            problem: "none was found".to_owned(),
+            help: "get one".to_owned(),
+        });
+        let expected =
+            LibraryState::Absent { reason: "none was found".into(), help: "get one".into() };
+        assert_eq!(state(Err(absent)), expected);
+        let found = LibraryState::Found { file: "libnvrtc.so.12".into(), version: "12.8".into() };
+        assert_eq!(state(Ok(("libnvrtc.so.12".into(), "12.8".into()))), found);
+    }
+}

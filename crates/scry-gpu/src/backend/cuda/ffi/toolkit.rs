@@ -1,0 +1,173 @@
+//! Libraries of NVIDIA's toolkit, which nothing but a call that needs them looks for.
+
+use std::ffi::c_int;
+use std::path::{Path, PathBuf};
+
+use super::library::{Library, Missing};
+use crate::api::error::{GpuError, LibraryError};
+
+/// Where a toolkit is without further word.
+#[cfg(not(windows))]
+const USUAL: [&str; 1] = ["/usr/local/cuda"];
+#[cfg(windows)]
+const USUAL: [&str; 0] = [];
+
+/// Variables that say where the toolkit is.
+const VARIABLES: [&str; 2] = ["CUDA_PATH", "CUDA_HOME"];
+
+/// Where in a toolkit its libraries are.
+#[cfg(not(windows))]
+const FOLDERS: [&str; 2] = ["lib64", "lib"];
+#[cfg(windows)]
+const FOLDERS: [&str; 2] = ["bin", "bin/x64"];
+
+/// A library of the toolkit.
+pub(crate) struct Wanted {
+    /// As people call it.
+    pub(crate) name: &'static str,
+    /// What its files are called, newest first, each with the CUDA that it is of: 12 is CUDA 12.
+    pub(crate) files: &'static [(c_int, &'static str)],
+    /// How to get it.
+    pub(crate) help: &'static str,
+}
+
+impl Wanted {
+    /// Opens the library: first in the versions that a driver for CUDA `driver` (12080 is 12.8)
+    /// knows, newest first.
+    pub(crate) fn open(&self, driver: c_int) -> Result<Library, GpuError> {
+        self.open_from(driver, &roots())
+    }
+
+    fn open_from(&self, driver: c_int, roots: &[PathBuf]) -> Result<Library, GpuError> {
+        let mut remarks = Vec::new();
+        for file in self.in_order(driver) {
+            for place in places(file, roots) {
+                match Library::open(&[&place]) {
+                    Ok(library) => return Ok(library),
+                    Err(said) if is_there(&said, &place) => remarks.push(said),
+                    Err(_) => {}
+                }
+            }
+        }
+        Err(self.absent(roots, &remarks))
+    }
+
+    /// The files in the order in which they are tried.
+    fn in_order(&self, driver: c_int) -> impl Iterator<Item = &'static str> {
+        let known = move |version: c_int| version * 1000 <= driver;
+        let first = self.files.iter().filter(move |(version, _)| known(*version));
+        let then = self.files.iter().filter(move |(version, _)| !known(*version));
+        first.chain(then).map(|(_, file)| *file)
+    }
+
+    fn absent(&self, roots: &[PathBuf], remarks: &[String]) -> GpuError {
+        let files: Vec<&str> = self.files.iter().map(|(_, file)| *file).collect();
+        let mut problem = format!("none of {} was found by the system", files.join(", "));
+        if !roots.is_empty() {
+            let roots: Vec<String> = roots.iter().map(|root| root.display().to_string()).collect();
+            problem = format!("{problem}, nor in {}", roots.join(", "));
+        }
+        if !remarks.is_empty() {
+            problem = format!("{problem}; what was found did not open: {}", remarks.join("; "));
+        }
+        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
+    }
+
+    /// The error for a library that lacks a function.
+    pub(crate) fn lacks(&self, file: &str, missing: Missing) -> GpuError {
+        GpuError::Library(LibraryError {
+            library: self.name,
+            problem: format!("{file} has no function {}, and so is too old", missing.name()),
+            help: self.help.to_owned(),
+        })
+    }
+
+    /// The error for a library that is there and does not work.
+    pub(crate) fn broken(&self, problem: String) -> GpuError {
+        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
+    }
+}
+
+/// Whether what the system said of a file is more than that there is none.
+fn is_there(said: &str, place: &str) -> bool {
+    let path = Path::new(place);
+    let missing = ["No such file", "cannot find", "could not be found", "(os error 126)"];
+    path.is_absolute() && path.exists() || !missing.iter().any(|words| said.contains(words))
+}
+
+/// The folders of toolkits.
+fn roots() -> Vec<PathBuf> {
+    let named = VARIABLES.iter().filter_map(std::env::var_os).filter(|it| !it.is_empty());
+    let mut roots: Vec<PathBuf> = named.map(PathBuf::from).collect();
+    roots.extend(USUAL.iter().map(PathBuf::from));
+    roots.dedup();
+    roots
+}
+
+/// Where a file may be: where the system looks, and in toolkits.
+fn places(file: &str, roots: &[PathBuf]) -> impl Iterator<Item = String> {
+    let in_root = |root: &PathBuf| FOLDERS.map(|folder| root.join(folder).join(file));
+    let in_roots: Vec<PathBuf> = roots.iter().flat_map(in_root).collect();
+    let in_roots = in_roots.into_iter().map(|path| path.to_string_lossy().into_owned());
+    std::iter::once(file.to_owned()).chain(in_roots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Wanted = Wanted {
+        name: "Nothing",
+        files: &[
+            (13, "libscry-none.so.13"),
+            (12, "libscry-none.so.12"),
+            (11, "libscry-none.so.11"),
+        ],
+        help: "make it",
+    };
+
+    #[test]
+    fn an_absence_tells_what_was_looked_for_and_where_and_what_to_do() {
+        let error = NOTHING.open_from(12000, &[PathBuf::from("/scry/none")]).err().unwrap();
+        let text = error.to_string();
+        assert!(text.starts_with("Nothing is not available: none of libscry-none.so.13"), "{text}");
+        assert!(text.contains("nor in /scry/none; help: make it"), "{text}");
+    }
+
+    #[test]
+    fn versions_that_the_driver_knows_come_first() {
+        let order = |driver| NOTHING.in_order(driver).map(|it| &it[16..]).collect::<Vec<_>>();
+        assert_eq!(order(13000), ["13", "12", "11"]);
+        assert_eq!(order(12080), ["12", "11", "13"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_that_is_no_library_is_told_of() {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("lib64")).unwrap();
+        std::fs::write(root.path().join("lib64/libscry-none.so.12"), "text").unwrap();
+        let error = NOTHING.open_from(12000, &[root.path().to_owned()]).err().unwrap();
+        let text = error.to_string();
+        assert!(text.contains("did not open: ") && text.contains("lib64/libscry-none"), "{text}");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_library_is_found_in_the_folder_of_a_toolkit() {
+        let found = ["/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6"];
+        let Some(libc) = found.iter().find(|path| Path::new(path).exists()) else {
+            eprintln!("skipped: the C library is elsewhere");
+            return;
+        };
+        let root = tempfile::tempdir().unwrap();
+        std::fs::create_dir(root.path().join("lib64")).unwrap();
+        let copy = root.path().join("lib64/libscry-none.so.12");
+        std::os::unix::fs::symlink(libc, &copy).unwrap();
+        let library = NOTHING.open_from(12000, &[root.path().to_owned()]).unwrap();
+        assert_eq!(Path::new(library.name()), copy);
+        let missing = library.function(c"nvrtcVersion").unwrap_err();
+        let text = NOTHING.lacks(library.name(), missing).to_string();
+        assert!(text.contains("has no function nvrtcVersion"), "{text}");
+    }
+}

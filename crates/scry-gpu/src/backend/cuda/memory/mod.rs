@@ -1,0 +1,337 @@
+//! Allocations: device memory from a pool, and pinned memory of the host.
+
+mod pinned;
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use self::pinned::{Place, Shelves};
+use super::device::Gpu;
+use super::ffi::types::{self, Code, DevicePtr, MemoryPool, PoolProperties, Stream};
+use super::lock;
+use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
+use crate::backend::named_buffer;
+use crate::core::driver::MemoryKind;
+
+/// Memory is allocated in multiples of this many bytes: kernels and fills of words reach the end.
+const UNIT: u64 = 16;
+
+/// The device's memory.
+pub(super) struct Heap {
+    /// What memory is allocated from; null if the device has no pools.
+    pool: MemoryPool,
+    /// Orders allocations and frees, and nothing else: it never waits for work. What was freed is
+    /// not in use, so that it may be used again at once, by every stream.
+    stream: Stream,
+    pinned: Mutex<Shelves>,
+    /// Bytes of device memory that allocations hold.
+    held: AtomicU64,
+    gpu: Arc<Gpu>,
+}
+
+/// Memory that kernels and the host can name by address.
+pub(super) struct Block {
+    /// Its address on the device; a multiple of 256.
+    pub(super) address: DevicePtr,
+    /// Bytes asked for.
+    pub(super) size: u64,
+    /// Bytes that there are.
+    capacity: u64,
+    kind: MemoryKind,
+    /// Where the host has it, if it does.
+    host: Option<Place>,
+    heap: Arc<Heap>,
+}
+
+impl Heap {
+    /// An empty heap.
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Result<Arc<Self>> {
+        let _current = gpu.current()?;
+        // From here on the drop cleans up.
+        let mut heap = Self {
+            pool: MemoryPool::NULL,
+            stream: Stream::NULL,
+            pinned: Mutex::default(),
+            held: AtomicU64::new(0),
+            gpu: Arc::clone(gpu),
+        };
+        if gpu.has_pools {
+            heap.make_pool()?;
+        }
+        Ok(Arc::new(heap))
+    }
+
+    /// Bytes of device memory that allocations hold.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    fn make_pool(&mut self) -> Result<()> {
+        let (api, gpu) = (self.gpu.api, &self.gpu);
+        let properties = PoolProperties::on(gpu.device);
+        // SAFETY: the context is current; the driver reads the properties and writes a handle.
+        let code = unsafe { (api.mem_pool_create)(&raw mut self.pool, &raw const properties) };
+        gpu.check("cuMemPoolCreate", code)?;
+        let mut threshold = u64::MAX;
+        // SAFETY: this attribute is a number of 64 bits.
+        let code = unsafe {
+            let (attribute, value) = (types::POOL_RELEASE_THRESHOLD, &raw mut threshold);
+            (api.mem_pool_set_attribute)(self.pool, attribute, value.cast::<c_void>())
+        };
+        gpu.check("cuMemPoolSetAttribute", code)?;
+        // SAFETY: the driver writes a handle.
+        let code = unsafe { (api.stream_create)(&raw mut self.stream, types::STREAM_NON_BLOCKING) };
+        gpu.check("cuStreamCreate", code)
+    }
+
+    /// Allocates memory.
+    pub(super) fn allocate(
+        self: &Arc<Self>,
+        kind: MemoryKind,
+        size: u64,
+        label: &str,
+    ) -> Result<Block> {
+        let limit = self.gpu.info.limits.max_buffer_size;
+        if kind == MemoryKind::Device && size > limit {
+            return Err(self.too_large(size, limit, label));
+        }
+        let _current = self.gpu.current()?;
+        let (address, capacity, host) = match kind {
+            MemoryKind::Device => {
+                let capacity = size.next_multiple_of(UNIT);
+                (self.device_memory(capacity, size, label)?, capacity, None)
+            }
+            MemoryKind::Upload | MemoryKind::Readback => {
+                let capacity = pinned::capacity(size);
+                let place = self.host_memory(capacity, size, label)?;
+                (place.address, capacity, Some(place))
+            }
+        };
+        Ok(Block { address, size, capacity, kind, host, heap: Arc::clone(self) })
+    }
+
+    fn device_memory(&self, capacity: u64, size: u64, label: &str) -> Result<DevicePtr> {
+        let mut taken = self.take(capacity);
+        if taken == Err(Code::OUT_OF_MEMORY) && self.trim() {
+            taken = self.take(capacity);
+        }
+        let address = taken.map_err(|code| match code {
+            Code::OUT_OF_MEMORY => self.out_of_memory(size, label),
+            code => self.gpu.failed("cuMemAllocFromPoolAsync", code),
+        })?;
+        self.held.fetch_add(capacity, Ordering::Relaxed);
+        Ok(address)
+    }
+
+    /// Takes memory that every stream may use at once.
+    fn take(&self, capacity: u64) -> Result<DevicePtr, Code> {
+        let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let api = self.gpu.api;
+        let mut address = 0;
+        if self.pool.is_null() {
+            // SAFETY: the context is current; the driver writes an address.
+            unsafe { (api.mem_alloc)(&raw mut address, bytes) }.ok()?;
+            return Ok(address);
+        }
+        // SAFETY: as above; pool and stream are alive.
+        unsafe {
+            (api.mem_alloc_from_pool_async)(&raw mut address, bytes, self.pool, self.stream)
+                .ok()?;
+            // Nothing is ever waited for on this stream, so this takes no time.
+            (api.stream_synchronize)(self.stream).ok()?;
+        }
+        Ok(address)
+    }
+
+    /// Gives what the pool keeps back to the system; false if there is no pool.
+    fn trim(&self) -> bool {
+        if self.pool.is_null() {
+            return false;
+        }
+        // SAFETY: the pool is alive. What is freed but not yet known to be is waited for first.
+        unsafe {
+            let _ = (self.gpu.api.stream_synchronize)(self.stream).ok();
+            (self.gpu.api.mem_pool_trim_to)(self.pool, 0).ok().is_ok()
+        }
+    }
+
+    /// Gives back memory that no unfinished submission uses.
+    fn give(&self, address: DevicePtr, capacity: u64) {
+        self.held.fetch_sub(capacity, Ordering::Relaxed);
+        let api = self.gpu.api;
+        // SAFETY: the address is that of an allocation, whose owner gave it away.
+        let code = unsafe {
+            match self.pool.is_null() {
+                true => (api.mem_free)(address),
+                false => (api.mem_free_async)(address, self.stream),
+            }
+        };
+        self.gpu.note("cuMemFreeAsync", code);
+    }
+
+    fn host_memory(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
+        if let Some(place) = lock(&self.pinned).take(capacity) {
+            return Ok(place);
+        }
+        if capacity > pinned::SMALL {
+            return self.pin(capacity, size, label);
+        }
+        let slab = self.pin(pinned::SLAB, size, label)?;
+        Ok(lock(&self.pinned).cut(slab, capacity))
+    }
+
+    /// Has the driver pin memory.
+    fn pin(&self, capacity: u64, size: u64, label: &str) -> Result<Place> {
+        let mut pinned = self.pin_now(capacity);
+        if pinned == Err(Code::OUT_OF_MEMORY) {
+            let idle = lock(&self.pinned).empty();
+            idle.into_iter().for_each(|place| self.unpin(place));
+            pinned = self.pin_now(capacity);
+        }
+        pinned.map_err(|code| match code {
+            Code::OUT_OF_MEMORY => self.not_pinned(size, label),
+            code => self.gpu.failed("cuMemHostAlloc", code),
+        })
+    }
+
+    fn pin_now(&self, capacity: u64) -> Result<Place, Code> {
+        let bytes = usize::try_from(capacity).map_err(|_| Code::OUT_OF_MEMORY)?;
+        let api = self.gpu.api;
+        let (mut host, mut address) = (std::ptr::null_mut(), 0);
+        // SAFETY: the context is current; the driver writes an address.
+        unsafe { (api.mem_host_alloc)(&raw mut host, bytes, types::HOST_MEMORY) }.ok()?;
+        // SAFETY: the memory was allocated for kernels too; the driver writes an address.
+        let code = unsafe { (api.mem_host_get_device_pointer)(&raw mut address, host, 0) };
+        let place = NonNull::new(host.cast::<u8>()).map(|host| Place { host, address });
+        let place = place.ok_or(Code::OUT_OF_MEMORY)?;
+        code.ok().inspect_err(|_| self.unpin(place))?;
+        Ok(place)
+    }
+
+    fn unpin(&self, place: Place) {
+        // SAFETY: nobody uses the memory, which was allocated by `pin_now`.
+        let code = unsafe { (self.gpu.api.mem_free_host)(place.host.as_ptr().cast()) };
+        self.gpu.note("cuMemFreeHost", code);
+    }
+
+    fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
+        GpuError::TooLarge(TooLargeError {
+            what: format!("{} of memory", named_buffer(label)),
+            requested: format!("{size} bytes"),
+            device: self.gpu.info.name.clone(),
+            limit: format!("{limit} bytes"),
+            limit_name: "max_buffer_size",
+            help: "divide the data among several buffers".to_owned(),
+        })
+    }
+
+    /// The error for memory that ran out: how much there is, and how much of it is held here.
+    fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
+        let memory = match self.gpu.memory() {
+            Ok((free, total)) => format!("{free} of the device's {total} bytes are free"),
+            Err(_) => format!("the device has {} bytes", self.gpu.info.memory),
+        };
+        let held = self.held.load(Ordering::Relaxed);
+        self.ran_out(
+            size,
+            label,
+            format!("{memory}, and this Device's buffers hold {held}"),
+            "drop buffers that are no longer used, end other programs that use the GPU, or work in \
+             parts",
+        )
+    }
+
+    fn not_pinned(&self, size: u64, label: &str) -> GpuError {
+        let detail = "the system pins no more of the host's memory".to_owned();
+        let help = "drop pending transfers, raise the process's memory limit, or work in parts";
+        self.ran_out(size, label, detail, help)
+    }
+
+    fn ran_out(&self, size: u64, label: &str, detail: String, help: &str) -> GpuError {
+        let device = self.gpu.info.name.clone();
+        GpuError::OutOfMemory(OutOfMemoryError {
+            device,
+            requested: size,
+            label: named_buffer(label),
+            detail,
+            help: help.to_owned(),
+        })
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        let Some(_current) = self.gpu.current_to_free() else { return };
+        let pinned = lock(&self.pinned).take_down();
+        pinned.into_iter().for_each(|place| self.unpin(place));
+        let api = self.gpu.api;
+        if !self.stream.is_null() {
+            // SAFETY: every block holds an `Arc` of this, so that nobody uses the stream any more.
+            let code = unsafe { (api.stream_destroy)(self.stream) };
+            self.gpu.note("cuStreamDestroy", code);
+        }
+        if !self.pool.is_null() {
+            // SAFETY: all memory from the pool was given back, for the same reason.
+            let code = unsafe { (api.mem_pool_destroy)(self.pool) };
+            self.gpu.note("cuMemPoolDestroy", code);
+        }
+    }
+}
+
+impl Block {
+    /// Copies bytes in.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
+        // SAFETY: `mapped` checked that the range lies in the block, which lives as long as
+        // `self`; by the driver's contract nothing else touches the range meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes out.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Readback, "read", offset, out.len())?;
+        // SAFETY: as in `write`; the device's writes were made visible to the host.
+        unsafe { std::ptr::copy_nonoverlapping(start, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// The host's address of a range, which must lie within the allocation.
+    fn mapped(
+        &self,
+        kind: MemoryKind,
+        call: &'static str,
+        offset: u64,
+        len: usize,
+    ) -> Result<*mut u8> {
+        let end = offset.checked_add(len as u64);
+        match (self.host, end) {
+            (Some(place), Some(end)) if end <= self.size && self.kind == kind => {
+                // SAFETY: the offset is within the allocation, so within the address space.
+                Ok(unsafe { place.host.add(offset as usize) }.as_ptr())
+            }
+            _ => {
+                let (of, whole) = (self.kind, self.size);
+                let why = format!("{len} bytes at {offset} are not in {of:?} memory of {whole}");
+                Err(self.heap.gpu.refused(call, why))
+            }
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let heap = &self.heap;
+        let Some(_current) = heap.gpu.current_to_free() else { return };
+        match self.host {
+            None => heap.give(self.address, self.capacity),
+            Some(place) => {
+                let unkept = lock(&heap.pinned).put(self.capacity, place);
+                unkept.into_iter().for_each(|place| heap.unpin(place));
+            }
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Matrix products by cuBLAS, NVIDIA's library, opened when it is first needed.
+//!
+//! A handle of cuBLAS belongs to one device, and so does the workspace of its kernels: all products
+//! are issued to the main stream, one after the other, and so are recordings that have some.
+
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::graph::{self, Captured};
+use super::params::Range;
+use crate::api::error::{GpuError, OutOfMemoryError, Result};
+use crate::api::native::Routine;
+use crate::backend::cuda::device::Gpu;
+use crate::backend::cuda::ffi::library::functions;
+use crate::backend::cuda::ffi::toolkit::Wanted;
+use crate::backend::cuda::ffi::types::{DevicePtr, Handle, Stream};
+
+/// What cuBLAS is called.
+const CUBLAS: Wanted = Wanted {
+    name: "cuBLAS",
+    #[cfg(not(windows))]
+    files: &[
+        (13, "libcublas.so.13"),
+        (12, "libcublas.so.12"),
+        (11, "libcublas.so.11"),
+        (11, "libcublas.so"),
+    ],
+    #[cfg(windows)]
+    files: &[(13, "cublas64_13.dll"), (12, "cublas64_12.dll"), (11, "cublas64_11.dll")],
+    help: "install NVIDIA's CUDA toolkit, or its cuBLAS alone (packages libcublas-12-x of \
+             NVIDIA's repositories, nvidia-cublas-cu12 of pip with its folder on \
+             LD_LIBRARY_PATH), and set CUDA_HOME if the toolkit is not in a usual place; \
+             scry_gpu::shaders::matmul needs nothing of that",
+};
+
+/// Bytes of the workspace: as much as NVIDIA recommends for Hopper, more than for those before it.
+const WORKSPACE: usize = 32 << 20;
+
+/// `CUBLAS_OP_N`: a matrix as it is.
+const AS_IT_IS: c_int = 0;
+/// `CUBLAS_GEMM_DEFAULT`: cuBLAS chooses the algorithm.
+const ANY_ALGORITHM: c_int = -1;
+
+/// `cudaDataType`.
+mod data {
+    use std::ffi::c_int;
+
+    pub(super) const F32: c_int = 0;
+    pub(super) const F16: c_int = 2;
+    pub(super) const BF16: c_int = 14;
+}
+
+/// `cublasComputeType_t`.
+mod compute {
+    use std::ffi::c_int;
+
+    pub(super) const F32: c_int = 68;
+    /// Every step in 32 bits, whatever the environment asks for.
+    pub(super) const F32_PEDANTIC: c_int = 69;
+    pub(super) const TF32: c_int = 77;
+}
+
+/// What a call of cuBLAS returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub(crate) struct Status(c_int);
+
+impl Status {
+    const SUCCESS: Self = Self(0);
+    const ALLOC_FAILED: Self = Self(3);
+
+    /// cuBLAS's name for it, with advice where there is some.
+    fn name(self) -> String {
+        let name = match self.0 {
+            1 => "CUBLAS_STATUS_NOT_INITIALIZED: the library does not work with this driver",
+            3 => "CUBLAS_STATUS_ALLOC_FAILED",
+            7 => "CUBLAS_STATUS_INVALID_VALUE",
+            8 => "CUBLAS_STATUS_ARCH_MISMATCH: the GPU is too old for this element type",
+            11 => "CUBLAS_STATUS_MAPPING_ERROR",
+            13 => "CUBLAS_STATUS_EXECUTION_FAILED",
+            14 => "CUBLAS_STATUS_INTERNAL_ERROR",
+            15 => "CUBLAS_STATUS_NOT_SUPPORTED: this GPU or library lacks it",
+            16 => "CUBLAS_STATUS_LICENSE_ERROR",
+            code => return format!("code {code}"),
+        };
+        name.to_owned()
+    }
+}
+
+pub(crate) enum BlasMark {}
+pub(crate) type BlasHandle = Handle<BlasMark>;
+
+functions! {
+    /// The functions of cuBLAS 11.4 and newer, without `cublas` and the version.
+    Api -> Status {
+        create = c"cublasCreate_v2" (*mut BlasHandle);
+        destroy = c"cublasDestroy_v2" (BlasHandle);
+        get_property = c"cublasGetProperty" (c_int, *mut c_int);
+        set_stream = c"cublasSetStream_v2" (BlasHandle, Stream);
+        set_workspace = c"cublasSetWorkspace_v2" (BlasHandle, *mut c_void, usize);
+        gemm_ex = c"cublasGemmEx" (
+            BlasHandle, c_int, c_int, c_int, c_int, c_int, *const c_void, *const c_void, c_int,
+            c_int, *const c_void, c_int, c_int, *const c_void, *mut c_void, c_int, c_int, c_int,
+            c_int
+        );
+    }
+}
+
+/// The library of the process, opened at the first call that succeeds, and kept.
+fn shared(driver: c_int) -> Result<&'static Api> {
+    static SHARED: OnceLock<Api> = OnceLock::new();
+    if let Some(api) = SHARED.get() {
+        return Ok(api);
+    }
+    let library = CUBLAS.open(driver)?;
+    let name = library.name().to_owned();
+    let api = Api::of(library).map_err(|missing| CUBLAS.lacks(&name, missing))?;
+    log::debug!("cuda: cuBLAS is {}", api.library.name());
+    Ok(SHARED.get_or_init(|| api))
+}
+
+/// The file of the library, opened if it is not yet, and its version as people write it: `12.8.4`.
+pub(crate) fn file_and_version(driver: c_int) -> Result<(String, String)> {
+    let api = shared(driver)?;
+    let file = api.library.name();
+    // Major number, minor number and patch are properties 0, 1 and 2.
+    let mut version = [0; 3];
+    for (property, value) in (0..).zip(&mut version) {
+        // SAFETY: cuBLAS writes a number.
+        let status = unsafe { (api.get_property)(property, value) };
+        if status != Status::SUCCESS {
+            let why = format!("cublasGetProperty of {file} failed with {}", status.name());
+            return Err(CUBLAS.broken(why));
+        }
+    }
+    Ok((file.to_owned(), version.map(|number| number.to_string()).join(".")))
+}
+
+/// cuBLAS on one device, made when it is first needed.
+#[derive(Default)]
+pub(crate) struct Slot(Mutex<Option<Arc<Blas>>>);
+
+impl Slot {
+    /// cuBLAS, for a device whose driver knows CUDA `driver`.
+    pub(crate) fn get(&self, gpu: &Arc<Gpu>, driver: c_int) -> Result<Arc<Blas>> {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blas) = &*slot {
+            return Ok(Arc::clone(blas));
+        }
+        let blas = Arc::new(Blas::new(gpu, shared(driver)?)?);
+        *slot = Some(Arc::clone(&blas));
+        Ok(blas)
+    }
+}
+
+/// A handle of cuBLAS, and memory for its own use.
+pub(crate) struct Blas {
+    api: &'static Api,
+    raw: BlasHandle,
+    workspace: DevicePtr,
+    /// The stream that products go to. Whoever issues one keeps it meanwhile.
+    stream: Mutex<Stream>,
+    gpu: Arc<Gpu>,
+}
+
+/// A product of row-major matrices, C = A × B. Addresses are those of live blocks with room for
+/// m × k, k × n and m × n elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Product {
+    pub(crate) routine: Routine,
+    pub(crate) a: DevicePtr,
+    pub(crate) b: DevicePtr,
+    pub(crate) c: DevicePtr,
+    pub(crate) m: c_int,
+    pub(crate) n: c_int,
+    pub(crate) k: c_int,
+}
+
+impl Product {
+    /// The product with these bindings and immediates. `None` unless there are three of each, and
+    /// the matrices fit their bindings.
+    pub(crate) fn new(routine: Routine, bindings: &[Range], immediates: &[u8]) -> Option<Self> {
+        let (words, []) = immediates.as_chunks::<4>() else { return None };
+        let size = |word: &[u8; 4]| {
+            c_int::try_from(u32::from_ne_bytes(*word)).ok().filter(|size| *size > 0)
+        };
+        let (&[m, n, k], &[a, b, c]) = (words, bindings) else { return None };
+        let [m, n, k] = [size(&m)?, size(&n)?, size(&k)?];
+        let fits = |range: Range, rows: c_int, columns: c_int| {
+            // Both are positive, and the product of two 31-bit numbers and a small one fits.
+            rows as u64 * columns as u64 * element_size(routine) <= range.size
+        };
+        let all_fit = fits(a, m, k) && fits(b, k, n) && fits(c, m, n);
+        all_fit.then_some(Self { routine, a: a.address, b: b.address, c: c.address, m, n, k })
+    }
+}
+
+impl Blas {
+    fn new(gpu: &Arc<Gpu>, api: &'static Api) -> Result<Self> {
+        let _current = gpu.current()?;
+        let mut raw = BlasHandle::NULL;
+        // SAFETY: the context is current; cuBLAS writes a handle.
+        let status = unsafe { (api.create)(&raw mut raw) };
+        if status != Status::SUCCESS {
+            return Err(failed(gpu, "cublasCreate", status));
+        }
+        let stream = Mutex::new(Stream::NULL);
+        // From here on the drop tidies up.
+        let mut blas = Self { api, raw, workspace: 0, stream, gpu: Arc::clone(gpu) };
+        // SAFETY: the context is current; the driver writes an address.
+        let code = unsafe { (gpu.api.mem_alloc)(&raw mut blas.workspace, WORKSPACE) };
+        gpu.check("cuMemAlloc", code)?;
+        Ok(blas)
+    }
+
+    /// Has products go to a stream. cuBLAS forgets the workspace whenever the stream is set.
+    fn bind(&self, bound: &mut Stream, stream: Stream) -> Result<()> {
+        if *bound == stream {
+            return Ok(());
+        }
+        *bound = Stream::NULL;
+        // SAFETY: handle and stream are alive, and of the context that is current.
+        let status = unsafe { (self.api.set_stream)(self.raw, stream) };
+        self.check("cublasSetStream", status)?;
+        let workspace = self.workspace as usize as *mut c_void;
+        // SAFETY: the workspace lives as long as the handle, and no two products use it at a time.
+        let status = unsafe { (self.api.set_workspace)(self.raw, workspace, WORKSPACE) };
+        self.check("cublasSetWorkspace", status)?;
+        *bound = stream;
+        Ok(())
+    }
+
+    /// What a product does, to be recorded. The context is current.
+    pub(crate) fn captured(&self, product: &Product) -> Result<Captured<'_>> {
+        let captured = graph::captured(&self.gpu, |stream| self.multiply(stream, product));
+        // The stream is gone, and the next one may have its name.
+        *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Stream::NULL;
+        captured
+    }
+
+    /// Issues a product to the main stream, or to one that is captured. The context is current.
+    pub(crate) fn multiply(&self, stream: Stream, product: &Product) -> Result<()> {
+        let mut bound = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        self.bind(&mut bound, stream)?;
+        let Product { routine, a, b, c, m, n, k } = *product;
+        let (element, compute) = types(routine);
+        let pointer = |address: DevicePtr| address as usize as *mut c_void;
+        let (one, zero) = (1.0f32, 0.0f32);
+        // cuBLAS counts along columns first. Seen that way a row-major matrix is its transpose, and
+        // the transpose of C is that of B times that of A.
+        // SAFETY: the handle is alive, and the scales are read before the call returns. The
+        // matrices have room for as many elements as their sizes say, and live until the work is
+        // done.
+        let status = unsafe {
+            (self.api.gemm_ex)(
+                self.raw,
+                AS_IT_IS,
+                AS_IT_IS,
+                n,
+                m,
+                k,
+                (&raw const one).cast(),
+                pointer(b),
+                element,
+                n,
+                pointer(a),
+                element,
+                k,
+                (&raw const zero).cast(),
+                pointer(c),
+                element,
+                n,
+                compute,
+                ANY_ALGORITHM,
+            )
+        };
+        self.check("cublasGemmEx", status)
+    }
+
+    fn check(&self, call: &'static str, status: Status) -> Result<()> {
+        match status {
+            Status::SUCCESS => Ok(()),
+            _ => Err(failed(&self.gpu, call, status)),
+        }
+    }
+}
+
+/// Bytes of an element.
+fn element_size(routine: Routine) -> u64 {
+    match routine {
+        Routine::F32 | Routine::Tf32 => 4,
+        Routine::F16 | Routine::Bf16 => 2,
+    }
+}
+
+/// Type of the elements, and how products are computed.
+fn types(routine: Routine) -> (c_int, c_int) {
+    match routine {
+        Routine::F32 => (data::F32, compute::F32_PEDANTIC),
+        Routine::Tf32 => (data::F32, compute::TF32),
+        Routine::F16 => (data::F16, compute::F32),
+        Routine::Bf16 => (data::BF16, compute::F32),
+    }
+}
+
+fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
+    if status == Status::ALLOC_FAILED {
+        return GpuError::OutOfMemory(OutOfMemoryError {
+            device: gpu.info.name.clone(),
+            requested: WORKSPACE as u64,
+            label: "cuBLAS".to_owned(),
+            detail: format!("{call} failed with {}", status.name()),
+            help: "drop buffers".to_owned(),
+        });
+    }
+    gpu.refused(call, status.name())
+}
+
+impl Drop for Blas {
+    fn drop(&mut self) {
+        let Some(_current) = self.gpu.current_to_free() else { return };
+        // SAFETY: nobody uses the handle any more, and all products are done.
+        let status = unsafe { (self.api.destroy)(self.raw) };
+        if status != Status::SUCCESS {
+            log::debug!("cuda: cublasDestroy failed with {}", status.name());
+        }
+        if self.workspace != 0 {
+            // SAFETY: it was allocated so, and no product uses it any more.
+            let code = unsafe { (self.gpu.api.mem_free)(self.workspace) };
+            if let Err(error) = self.gpu.check("cuMemFree", code) {
+                log::debug!("cuda: {error}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(sizes: [u32; 3]) -> Vec<u8> {
+        sizes.iter().flat_map(|size| size.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn products_are_taken_only_if_the_matrices_fit() {
+        let of = |sizes, bytes: [u64; 3]| {
+            let range = |nth: usize| Range { address: 0x100 * (nth as u64 + 1), size: bytes[nth] };
+            let bindings = [0, 1, 2].map(range);
+            Product::new(Routine::F32, &bindings, &words(sizes))
+        };
+        let product = of([2, 3, 5], [40, 60, 24]).unwrap();
+        assert_eq!((product.m, product.n, product.k), (2, 3, 5));
+        assert_eq!((product.a, product.b, product.c), (0x100, 0x200, 0x300));
+        assert_eq!(of([2, 3, 5], [39, 60, 24]), None);
+        assert_eq!(of([2, 3, 5], [40, 59, 24]), None);
+        assert_eq!(of([2, 3, 5], [40, 60, 23]), None);
+        assert_eq!(of([0, 3, 5], [40, 60, 24]), None);
+        assert_eq!(of([1 << 31, 1, 1], [u64::MAX; 3]), None);
+        let most = i32::MAX as u32;
+        assert!(of([most, most, most], [u64::MAX; 3]).is_some());
+        let bindings = [Range { address: 0, size: 9 }; 3];
+        assert_eq!(Product::new(Routine::F16, &bindings, &words([1, 1, 1])[..8]), None);
+        assert_eq!(Product::new(Routine::F16, &bindings[..2], &words([1, 1, 1])), None);
+    }
+
+    #[test]
+    fn single_precision_is_never_less_unless_by_name() {
+        assert_eq!(types(Routine::F32), (0, 69));
+        assert_eq!(types(Routine::Tf32), (0, 77));
+        assert_eq!(types(Routine::F16), (2, 68));
+        assert_eq!(types(Routine::Bf16), (14, 68));
+    }
+
+    #[test]
+    fn without_the_library_the_error_says_how_to_get_it() {
+        match shared(12080) {
+            Ok(api) => eprintln!("cuBLAS is present: {}", api.library.name()),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(text.starts_with("cuBLAS is not available: none of libcublas"), "{text}");
+                assert!(text.contains("install NVIDIA's CUDA toolkit"), "{text}");
+                assert!(text.contains("scry_gpu::shaders::matmul"), "{text}");
+            }
+        }
+    }
+}

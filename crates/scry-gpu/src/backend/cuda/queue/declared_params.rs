@@ -1,0 +1,223 @@
+//! Parameters that a kernel lists one by one, tensor maps among them.
+
+use std::ffi::{c_int, c_uint};
+
+use super::params::{Parameters, Range};
+use crate::api::error::{ArgumentError, GpuError, LibraryError, Result};
+use crate::api::native::parameters::given;
+use crate::api::native::{
+    NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
+};
+use crate::backend::cuda::device::Gpu;
+use crate::backend::cuda::ffi::types::{Code, DevicePtr};
+
+/// `cuTensorMapEncodeTiled`: the map, what its elements are, how many dimensions it has, the
+/// address, elements along each, strides, elements of a tile, from one to the next of them, how
+/// channels lie, the swizzle, how much the second-level cache fetches, what lies outside.
+type Encode = unsafe extern "C" fn(
+    *mut Encoded,
+    c_uint,
+    u32,
+    DevicePtr,
+    *const u64,
+    *const u64,
+    *const u32,
+    *const u32,
+    c_uint,
+    c_uint,
+    c_uint,
+    c_uint,
+) -> Code;
+
+/// A tensor map as the device reads it.
+#[repr(C, align(64))]
+struct Encoded([u64; 16]);
+
+/// How a kernel with listed parameters is launched.
+pub(crate) struct Listed {
+    pub(crate) interface: NativeInterface,
+    /// There if tensor maps are among the parameters.
+    encode: Option<Encode>,
+}
+
+impl Listed {
+    /// For a kernel of this interface; an error if the driver is too old for its parameters.
+    pub(crate) fn new(gpu: &Gpu, driver: c_int, interface: &NativeInterface) -> Result<Self> {
+        let parameters = interface.listed().unwrap_or_default();
+        let has_maps = parameters.iter().any(|it| matches!(it, NativeParameter::Map(_)));
+        let encode = if has_maps { Some(find_encode(gpu, driver)?) } else { None };
+        Ok(Self { interface: interface.clone(), encode })
+    }
+
+    /// Puts the parameters of a launch in the place of those before.
+    pub(crate) fn pack(
+        &self,
+        gpu: &Gpu,
+        parameters: &mut Parameters,
+        bindings: &[Range],
+        immediates: &[u8],
+    ) -> Result<()> {
+        parameters.clear();
+        for (_, parameter, bytes) in given(&self.interface, immediates) {
+            match parameter {
+                NativeParameter::Pointer(binding) => parameters.push(&[bindings[binding].address]),
+                NativeParameter::Word | NativeParameter::Long => parameters.push(&[word(bytes)]),
+                NativeParameter::Map(binding) => {
+                    parameters.push(&self.map(gpu, bindings[binding], bytes)?.0);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn map(&self, gpu: &Gpu, buffer: Range, bytes: &[u8]) -> Result<Encoded> {
+        let refused = |why: String| gpu.refused("cuTensorMapEncodeTiled", why);
+        let map = TensorMap::from_bytes(bytes);
+        let (Some(map), Some(encode)) = (map, self.encode) else {
+            return Err(refused("there is no description of the tensor map".to_owned()));
+        };
+        encoded(gpu, encode, buffer.address + map.offset, &map)
+    }
+}
+
+/// Refuses a kernel that takes other parameters than are listed; the driver tells offset and bytes
+/// of each, where it does. It knows best where they stand.
+pub(crate) fn check(
+    entry: &str,
+    interface: &NativeInterface,
+    taken: Option<&[(usize, usize)]>,
+) -> Result<()> {
+    let listed = interface.listed().unwrap_or_default();
+    let sizes = |taken: &[(usize, usize)]| taken.iter().map(|(_, size)| *size).collect::<Vec<_>>();
+    let declared: Vec<usize> = listed.iter().map(|parameter| parameter.size()).collect();
+    match taken.map(sizes) {
+        Some(taken) if taken != declared => Err(GpuError::Argument(ArgumentError {
+            label: None,
+            kernel: entry.to_owned(),
+            argument: "parameters".to_owned(),
+            problem: format!(
+                "the kernel takes parameters of {taken:?} bytes, but those of {declared:?} are \
+                 listed: {listed:?}"
+            ),
+            help: "list the parameters as the kernel declares them, in order".to_owned(),
+        })),
+        _ => Ok(()),
+    }
+}
+
+/// A number of 4 or 8 bytes as a word, which begins with it.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}
+
+fn encoded(gpu: &Gpu, encode: Encode, address: DevicePtr, map: &TensorMap) -> Result<Encoded> {
+    /// From one element of a tile to the next, along each dimension.
+    const STEPS: [u32; 5] = [1; 5];
+    /// `CU_TENSOR_MAP_INTERLEAVE_NONE`.
+    const PLAIN: c_uint = 0;
+    /// `CU_TENSOR_MAP_L2_PROMOTION_L2_128B`.
+    const FETCHED: c_uint = 2;
+    /// `CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE`: zeros.
+    const OUTSIDE: c_uint = 0;
+    let mut out = Encoded([0; 16]);
+    let (element, swizzle) = (element_code(map.element), swizzle_code(map.swizzle));
+    let TensorMap { dims, strides, tile, .. } = map;
+    // SAFETY: the driver's header declares the function so; it reads as many numbers as there are
+    // dimensions, of strides one less, and writes the map, which is aligned as it wants.
+    let code = unsafe {
+        encode(
+            &raw mut out,
+            element,
+            dims.len() as u32,
+            address,
+            dims.as_ptr(),
+            strides.as_ptr(),
+            tile.as_ptr(),
+            STEPS.as_ptr(),
+            PLAIN,
+            swizzle,
+            FETCHED,
+            OUTSIDE,
+        )
+    };
+    gpu.check("cuTensorMapEncodeTiled", code)?;
+    Ok(out)
+}
+
+/// `CUtensorMapDataType`.
+fn element_code(element: TensorElement) -> c_uint {
+    match element {
+        TensorElement::U8 => 0,
+        TensorElement::F16 => 6,
+        TensorElement::F32 => 7,
+        TensorElement::Bf16 => 9,
+    }
+}
+
+/// `CUtensorMapSwizzle`.
+fn swizzle_code(swizzle: TensorSwizzle) -> c_uint {
+    match swizzle {
+        TensorSwizzle::None => 0,
+        TensorSwizzle::B32 => 1,
+        TensorSwizzle::B64 => 2,
+        TensorSwizzle::B128 => 3,
+    }
+}
+
+/// The driver's function, which came with Hopper.
+fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
+    let Some(symbol) = gpu.api.newer(c"cuTensorMapEncodeTiled") else {
+        return Err(too_old(gpu.api.library_name(), driver));
+    };
+    // SAFETY: the driver's header declares the function so.
+    Ok(unsafe { std::mem::transmute::<*const std::ffi::c_void, Encode>(symbol) })
+}
+
+fn too_old(library: &str, driver: c_int) -> GpuError {
+    GpuError::Library(LibraryError {
+        library: "cuTensorMapEncodeTiled",
+        problem: format!(
+            "{library}, for CUDA {}.{}, has no such function, which kernels with tensor maps need",
+            driver / 1000,
+            driver % 1000 / 10
+        ),
+        help: "update NVIDIA's driver to 525 or newer, or use a kernel without tensor maps"
+            .to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_driver_is_told_by_the_function_that_it_lacks() {
+        let text = too_old("libcuda.so.1", 12000).to_string();
+        let expected = "cuTensorMapEncodeTiled is not available: libcuda.so.1, for CUDA 12.0, has";
+        assert!(text.starts_with(expected), "{text}");
+        assert!(text.contains("update NVIDIA's driver"), "{text}");
+    }
+
+    #[test]
+    fn parameters_other_than_those_listed_are_told_of() {
+        let list = [NativeParameter::Word, NativeParameter::Map(0), NativeParameter::Pointer(0)];
+        let interface = NativeInterface::new(1, [1; 3]).with_parameters(list);
+        let told = |taken| check("k", &interface, taken);
+        assert_eq!(told(Some(&[(0, 4), (48, 128), (176, 8)])), Ok(()));
+        assert_eq!(told(None), Ok(()));
+        let text = told(Some(&[(0, 8), (48, 128)])).unwrap_err().to_string();
+        let expected = "kernel `k`, parameters: the kernel takes parameters of [8, 128] bytes, but \
+                        those of [4, 128, 8] are listed: [Word, Map(0), Pointer(0)]; help: list";
+        assert!(text.starts_with(expected), "{text}");
+    }
+
+    #[test]
+    fn numbers_begin_their_word() {
+        let read = |bytes: &[u8]| word(bytes).to_ne_bytes();
+        assert_eq!(read(&[1, 2, 3, 4]), [1, 2, 3, 4, 0, 0, 0, 0]);
+        assert_eq!(read(&[1, 2, 3, 4, 5, 6, 7, 8]), [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(align_of::<Encoded>(), 64);
+    }
+}

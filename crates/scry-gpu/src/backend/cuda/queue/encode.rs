@@ -1,0 +1,258 @@
+//! What commands mean in terms of the driver: addresses, sizes and parameters.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use scry_ptx::Param;
+
+use super::cublas::{Blas, Product};
+use super::overlap;
+use super::params::{Given, Parameters, Polled, Range};
+use crate::api::error::Result;
+use crate::backend::cuda::compile::Kernel;
+use crate::backend::cuda::compile::native::{Native, Packed};
+use crate::backend::cuda::device::Gpu;
+use crate::backend::cuda::ffi::types::{DevicePtr, Function};
+use crate::backend::cuda::memory::Block;
+use crate::backend::shared::command_checks::{check_fit, check_span, no_allocation, no_kernel};
+use crate::core::command::{Command, Dispatch, Groups, Span};
+use crate::core::driver::{KernelMark, MemoryMark};
+use crate::core::id::Slots;
+
+/// The driver's allocations.
+pub(crate) type Blocks = Slots<MemoryMark, Arc<Block>>;
+/// The driver's kernels.
+pub(crate) type Kernels = Slots<KernelMark, Kernel>;
+
+/// What the ids in steps mean.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables<'a> {
+    pub(crate) blocks: &'a Blocks,
+    pub(crate) kernels: &'a Kernels,
+}
+
+impl Tables<'_> {
+    /// Whether a dispatch is of a kernel that polls.
+    pub(crate) fn polls(&self, dispatch: &Dispatch) -> bool {
+        let kernel = self.kernels.get(dispatch.kernel);
+        kernel.is_some_and(|kernel| kernel.params.contains(&Param::Epoch))
+    }
+
+    /// Whether a command has to be on the main stream: what must not overlap its like. Products
+    /// share a workspace. The blocks of an indirect launch may wait for each other, so that all of
+    /// them have to become resident.
+    pub(crate) fn is_for_main(&self, command: &Command) -> bool {
+        match command {
+            Command::Dispatch(dispatch) => dispatch.is_indirect() || self.is_product(dispatch),
+            Command::Fill { .. } | Command::Copy { .. } => false,
+        }
+    }
+
+    /// Whether a dispatch is cuBLAS's affair, of which nobody knows what kernels it is.
+    fn is_product(&self, dispatch: &Dispatch) -> bool {
+        let kernel = self.kernels.get(dispatch.kernel);
+        kernel.is_some_and(|kernel| matches!(kernel.native, Some(Native::Product(..))))
+    }
+
+    /// Whether a dispatch may begin while the one just before it still runs.
+    pub(crate) fn begins_early(&self, dispatch: &Dispatch, before: Option<&Dispatch>) -> bool {
+        let kernel = self.kernels.get(dispatch.kernel);
+        let early = kernel.and_then(|kernel| kernel.native.as_ref()?.early());
+        let (Some(early), Some(before)) = (early, before) else { return false };
+        !self.is_product(before) && overlap::begins_early(early, dispatch, before)
+    }
+
+    /// Threads of a workgroup of a dispatch.
+    pub(crate) fn workgroup(&self, dispatch: &Dispatch) -> u64 {
+        let size = self.kernels.get(dispatch.kernel).map_or([0; 3], |kernel| kernel.block);
+        size.iter().map(|n| u64::from(*n)).product()
+    }
+}
+
+/// A command that the driver can be told.
+pub(crate) enum Op<'s> {
+    /// Writes a pattern `count` times.
+    Fill { dst: DevicePtr, pattern: u32, count: usize },
+    /// Copies so many bytes.
+    Copy { src: DevicePtr, dst: DevicePtr, size: usize },
+    /// Launches a kernel.
+    Launch(Launch<'s>),
+    /// Multiplies matrices with cuBLAS.
+    Product(&'s Blas, Product),
+}
+
+/// A launch.
+pub(crate) struct Launch<'s> {
+    /// Whether it must not overlap others of which this holds.
+    pub(crate) indirect: bool,
+    pub(crate) function: Function,
+    pub(crate) groups: [u32; 3],
+    pub(crate) workgroup: [u32; 3],
+    pub(crate) dynamic_shared: u32,
+    pub(crate) passed: Passed<'s>,
+}
+
+/// Where the parameters of a launch are.
+pub(crate) enum Passed<'s> {
+    /// Each by its address.
+    List(&'s mut [*mut c_void]),
+    /// All in one block.
+    Block(&'s mut Packed),
+}
+
+impl Passed<'_> {
+    /// The list and the block, as the driver takes them: one of the two is null.
+    pub(crate) fn pointers(self) -> [*mut *mut c_void; 2] {
+        let none = std::ptr::null_mut();
+        match self {
+            Self::List(params) => [params.as_mut_ptr(), none],
+            Self::Block(packed) => [none, packed.extra()],
+        }
+    }
+}
+
+/// Room for one command, kept from one to the next.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    bindings: Vec<Range>,
+    parameters: Parameters,
+    packed: Packed,
+}
+
+/// Turns commands into what the driver can be told.
+pub(crate) struct Encoder<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) tables: Tables<'a>,
+    pub(crate) polled: Polled,
+    pub(crate) scratch: &'a mut Scratch,
+}
+
+impl<'a> Encoder<'a> {
+    /// What a command means.
+    pub(crate) fn encode(&mut self, command: &Command) -> Result<Op<'_>> {
+        match command {
+            Command::Fill { dst, pattern } => self.fill(*dst, *pattern),
+            Command::Copy { src, dst } => self.copy(*src, *dst),
+            Command::Dispatch(dispatch) => self.dispatch(dispatch),
+        }
+    }
+
+    fn fill(&self, dst: Span, pattern: u32) -> Result<Op<'static>> {
+        let Range { address, size } = self.range("cuMemsetD32Async", dst)?;
+        if !(address.is_multiple_of(4) && size.is_multiple_of(4)) {
+            let why = format!("{size} bytes at {} are not whole words", dst.offset);
+            return Err(self.gpu.refused("cuMemsetD32Async", why));
+        }
+        Ok(Op::Fill { dst: address, pattern, count: self.bytes("cuMemsetD32Async", size / 4)? })
+    }
+
+    fn copy(&self, src: Span, dst: Span) -> Result<Op<'static>> {
+        let from = self.range("cuMemcpyAsync", src)?;
+        let to = self.range("cuMemcpyAsync", dst)?;
+        let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
+        if src.size != dst.size || !apart {
+            let why = format!("{src:?} and {dst:?} differ in size or overlap");
+            return Err(self.gpu.refused("cuMemcpyAsync", why));
+        }
+        let size = self.bytes("cuMemcpyAsync", src.size)?;
+        Ok(Op::Copy { src: from.address, dst: to.address, size })
+    }
+
+    /// A count that the driver takes.
+    fn bytes(&self, call: &'static str, count: u64) -> Result<usize> {
+        let refused = |_| self.gpu.refused(call, format!("{count} are more than there can be"));
+        usize::try_from(count).map_err(refused)
+    }
+
+    /// The addresses of a span that lies within its allocation.
+    fn range(&self, call: &'static str, span: Span) -> Result<Range> {
+        let Some(block) = self.tables.blocks.get(span.memory) else {
+            return Err(self.gpu.refused(call, no_allocation(span.memory)));
+        };
+        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        Ok(Range { address: block.address + span.offset, size: span.size })
+    }
+
+    fn dispatch(&mut self, dispatch: &Dispatch) -> Result<Op<'_>> {
+        let kernel = self.kernel(dispatch)?;
+        self.scratch.bindings.clear();
+        for bound in &dispatch.bindings {
+            let range = self.range("cuLaunchKernel", bound.span)?;
+            self.scratch.bindings.push(range);
+        }
+        let (polled, immediates) = (self.polled, dispatch.immediates.as_slice());
+        let (groups, counts) = self.groups(kernel, dispatch)?;
+        let Scratch { bindings, parameters, packed } = &mut *self.scratch;
+        let passed = match &kernel.native {
+            Some(Native::Product(blas, routine)) => {
+                let product = Product::new(*routine, bindings, immediates);
+                let misfit = || self.gpu.refused("cublasGemmEx", misfit(dispatch, bindings));
+                return Ok(Op::Product(blas, product.ok_or_else(misfit)?));
+            }
+            Some(Native::Packed(interface, size)) => {
+                packed.pack(interface, *size, bindings, immediates);
+                Passed::Block(packed)
+            }
+            Some(Native::Listed(listed)) => {
+                listed.pack(self.gpu, parameters, bindings, immediates)?;
+                Passed::List(parameters.pointers())
+            }
+            None => {
+                let given = Given { bindings, immediates, counts, polled };
+                if parameters.pack(&kernel.params, given).is_none() {
+                    let why = misfit(dispatch, bindings);
+                    return Err(self.gpu.refused("cuLaunchKernel", why));
+                }
+                Passed::List(parameters.pointers())
+            }
+        };
+        Ok(Op::Launch(Launch {
+            indirect: dispatch.is_indirect(),
+            function: kernel.function,
+            groups,
+            workgroup: kernel.block,
+            dynamic_shared: kernel.dynamic_shared,
+            passed,
+        }))
+    }
+
+    /// The grid of a launch, and for an indirect one the address of its workgroup counts, which the
+    /// kernel reads; the grid does not depend on them.
+    fn groups(&self, kernel: &Kernel, dispatch: &Dispatch) -> Result<([u32; 3], Option<u64>)> {
+        let refused = |why: String| Err(self.gpu.refused("cuLaunchKernel", why));
+        match (&dispatch.groups, kernel.resident) {
+            (Groups::Direct(groups), _) => Ok((*groups, None)),
+            (Groups::Indirect(counts), Some(resident)) => {
+                let Range { address, size } = self.range("cuLaunchKernel", **counts)?;
+                if size != Groups::SIZE || !address.is_multiple_of(4) {
+                    return refused(format!(
+                        "{size} bytes at {} are not workgroup counts",
+                        counts.offset
+                    ));
+                }
+                Ok(([resident, 1, 1], Some(address)))
+            }
+            (Groups::Indirect(_), None) => {
+                refused(format!("kernel {:?} reads no workgroup counts", dispatch.kernel))
+            }
+        }
+    }
+
+    /// The kernel of a dispatch, whose bindings and immediates fit it.
+    fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
+        let refused = |why: String| self.gpu.refused("cuLaunchKernel", why);
+        let id = dispatch.kernel;
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
+        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        Ok(kernel)
+    }
+}
+
+/// What to say of a dispatch that does not fit its kernel.
+fn misfit(dispatch: &Dispatch, bindings: &[Range]) -> String {
+    format!(
+        "kernel {:?} does not take the bindings {bindings:?} and {} bytes of immediates",
+        dispatch.kernel,
+        dispatch.immediates.len()
+    )
+}

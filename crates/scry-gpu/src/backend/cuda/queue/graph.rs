@@ -1,0 +1,474 @@
+//! Recordings: graphs that the driver launches as a whole.
+//!
+//! All commands of a segment wait for all of the one before. A product by cuBLAS also waits for the
+//! product before it, since they share a workspace, and an indirect launch for the one before it,
+//! since all blocks of one have to become resident. A product's kernels are cuBLAS's own affair:
+//! they are captured from a stream.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use super::encode::{Encoder, Launch, Op};
+use super::overlap;
+use super::stream::Stream;
+use crate::api::error::Result;
+use crate::backend::cuda::device::Gpu;
+use crate::backend::cuda::ffi::driver_api::Api;
+use crate::backend::cuda::ffi::types::{
+    self, Code, Context, CopySide, DevicePtr, Edge, GraphNode, KernelNode, MemcpyNode, MemsetNode,
+};
+use crate::core::command::{Command, Step};
+
+/// Most bytes that one node copies: rows are not longer than 2 GiB.
+const COPIED: usize = 1 << 30;
+
+/// Steps prepared for repeated execution.
+pub(crate) struct Graph {
+    /// None if there is nothing to do.
+    exec: Option<types::GraphExec>,
+    /// Whether a kernel in it polls.
+    pub(crate) polls: bool,
+    gpu: Arc<Gpu>,
+}
+
+impl Graph {
+    /// Starts it.
+    pub(crate) fn launch(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: it lives, with what it uses, for as long as work of it is unfinished: so the
+        // driver's contract is.
+        self.exec.map_or(Ok(()), |exec| unsafe { stream.launch(exec) })
+    }
+}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        let Some(_current) = self.gpu.current_to_free() else { return };
+        if let Some(exec) = self.exec {
+            // SAFETY: no unfinished work uses it.
+            let code = unsafe { (self.gpu.api.graph_exec_destroy)(exec) };
+            self.gpu.note("cuGraphExecDestroy", code);
+        }
+    }
+}
+
+/// Prepares steps; the context is current. The stream brings the graph to the device.
+pub(crate) fn record(
+    gpu: &Arc<Gpu>,
+    stream: &Stream,
+    encoder: &mut Encoder<'_>,
+    steps: &[Step],
+) -> Result<Graph> {
+    let mut graph = Graph { exec: None, polls: false, gpu: Arc::clone(gpu) };
+    graph.polls = overlap::dispatches(steps).any(|dispatch| encoder.tables.polls(dispatch));
+    let mut builder = Builder::new(gpu)?;
+    let mut before = None;
+    for segment in overlap::segments(steps) {
+        builder.begin_segment(segment.len())?;
+        for command in overlap::commands(segment) {
+            builder.early = match command {
+                Command::Dispatch(dispatch) => encoder.tables.begins_early(dispatch, before),
+                _ => false,
+            };
+            builder.add(encoder.encode(command)?)?;
+        }
+        before = overlap::lone_dispatch(segment);
+    }
+    if builder.is_empty() {
+        return Ok(graph);
+    }
+    let exec = *graph.exec.insert(builder.instantiate()?);
+    // SAFETY: graph and stream are alive.
+    let code = unsafe { (gpu.api.graph_upload)(exec, stream.raw) };
+    gpu.check("cuGraphUpload", code)?;
+    Ok(graph)
+}
+
+/// A graph that grows segment by segment.
+struct Builder<'a> {
+    raw: types::Graph,
+    layers: Layers<GraphNode>,
+    /// The last product by cuBLAS.
+    product: Option<GraphNode>,
+    /// The last indirect launch.
+    indirect: Option<GraphNode>,
+    /// Whether the next launch may begin while the one before it still runs.
+    early: bool,
+    connect: Option<Connect>,
+    gpu: &'a Gpu,
+}
+
+impl<'a> Builder<'a> {
+    fn new(gpu: &'a Gpu) -> Result<Self> {
+        let mut raw = types::Graph::NULL;
+        // SAFETY: the driver writes a handle.
+        let code = unsafe { (gpu.api.graph_create)(&raw mut raw, 0) };
+        gpu.check("cuGraphCreate", code)?;
+        Ok(Self {
+            raw,
+            layers: Layers::default(),
+            product: None,
+            indirect: None,
+            early: false,
+            connect: find_connect(gpu.api),
+            gpu,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.layers.present.is_empty()
+    }
+
+    /// What is added from here on waits for all that was added before. There will be about so many
+    /// nodes.
+    fn begin_segment(&mut self, nodes: usize) -> Result<()> {
+        if self.layers.next(nodes) {
+            let junction = self.node("cuGraphAddEmptyNode", |api, node, graph, before| {
+                // SAFETY: as `node` says.
+                unsafe { (api.graph_add_empty_node)(node, graph, before.as_ptr(), before.len()) }
+            })?;
+            self.layers.join(junction);
+        }
+        Ok(())
+    }
+
+    /// Adds a command to the segment.
+    fn add(&mut self, op: Op<'_>) -> Result<()> {
+        match op {
+            Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
+            Op::Copy { src, dst, size } => pieces(size).try_for_each(|(offset, size)| {
+                self.copy(src + offset as DevicePtr, dst + offset as DevicePtr, size)
+            }),
+            Op::Launch(launch) if launch.indirect => self.start_indirect(&launch_node(launch)),
+            Op::Launch(launch) => self.start(&launch_node(launch)),
+            Op::Product(blas, product) => self.multiply(&blas.captured(&product)?),
+        }
+    }
+
+    /// Adds what cuBLAS does for a product.
+    fn multiply(&mut self, captured: &Captured<'_>) -> Result<()> {
+        let waits_for = self.layers.before_and(self.product);
+        let node = self.node("cuGraphAddChildGraphNode", |api, node, graph, _| {
+            let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
+            // SAFETY: as `node` says; the driver copies the graph that was captured.
+            unsafe { (api.graph_add_child_graph_node)(node, graph, waits_for, count, captured.raw) }
+        })?;
+        self.product = Some(node);
+        self.layers.present.push(node);
+        Ok(())
+    }
+
+    fn start(&mut self, params: &KernelNode) -> Result<()> {
+        let connect = self.connect.filter(|_| self.early);
+        let node = self.node("cuGraphAddKernelNode", |api, node, graph, before| {
+            let count = if connect.is_some() { 0 } else { before.len() };
+            let waits_for = before.as_ptr();
+            // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
+            // as far as the kernel says.
+            unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
+        })?;
+        self.layers.present.push(node);
+        connect.map_or(Ok(()), |connect| self.follow_early(connect, node))
+    }
+
+    /// Adds an indirect launch, behind the one before it.
+    fn start_indirect(&mut self, params: &KernelNode) -> Result<()> {
+        let waits_for = self.layers.before_and(self.indirect);
+        let node = self.node("cuGraphAddKernelNode", |api, node, graph, _| {
+            let (waits_for, count) = (waits_for.as_ptr(), waits_for.len());
+            // SAFETY: as `node` says; the driver copies the parameters, each of which can be read
+            // as far as the kernel says.
+            unsafe { (api.graph_add_kernel_node)(node, graph, waits_for, count, params) }
+        })?;
+        self.indirect = Some(node);
+        self.layers.present.push(node);
+        Ok(())
+    }
+
+    /// Has a launch follow the one before it as soon as that one lets it.
+    fn follow_early(&self, connect: Connect, node: GraphNode) -> Result<()> {
+        /// `CU_GRAPH_KERNEL_NODE_PORT_PROGRAMMATIC`, `CU_GRAPH_DEPENDENCY_TYPE_PROGRAMMATIC`.
+        const EDGE: Edge = Edge { from_port: 1, to_port: 0, kind: 1, reserved: [0; 5] };
+        let before = self.layers.before.as_ptr();
+        // SAFETY: the driver's header declares the function so; the graph is alive, and both nodes
+        // are launches of it.
+        let code = unsafe { connect(self.raw, before, &raw const node, &EDGE, 1) };
+        self.gpu.check("cuGraphAddDependencies", code)
+    }
+
+    fn fill(&mut self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
+        let (element_size, width) = (size_of::<u32>() as u32, count);
+        let params = MemsetNode { dst, pitch: 0, value: pattern, element_size, width, height: 1 };
+        let context = self.gpu.context;
+        let node = self.node("cuGraphAddMemsetNode", |api, node, graph, before| {
+            let (waits_for, count) = (before.as_ptr(), before.len());
+            // SAFETY: as `node` says; whoever made the command checked that the range lies in a
+            // live block.
+            unsafe {
+                (api.graph_add_memset_node)(
+                    node,
+                    graph,
+                    waits_for,
+                    count,
+                    &raw const params,
+                    context,
+                )
+            }
+        })?;
+        self.layers.present.push(node);
+        Ok(())
+    }
+
+    fn copy(&mut self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
+        let (src, dst) = (side(src, size), side(dst, size));
+        let params = MemcpyNode { src, dst, width: size, height: 1, depth: 1 };
+        let context = self.gpu.context;
+        let node = self.node("cuGraphAddMemcpyNode", |api, node, graph, before| {
+            let (waits_for, count) = (before.as_ptr(), before.len());
+            // SAFETY: as `node` says; whoever made the command checked that both ranges lie in
+            // live blocks.
+            unsafe {
+                (api.graph_add_memcpy_node)(
+                    node,
+                    graph,
+                    waits_for,
+                    count,
+                    &raw const params,
+                    context,
+                )
+            }
+        })?;
+        self.layers.present.push(node);
+        Ok(())
+    }
+
+    /// Has `add` put a node into the graph, which is alive, behind others of it. The driver writes
+    /// the node's handle.
+    fn node(
+        &self,
+        call: &'static str,
+        add: impl FnOnce(&Api, *mut GraphNode, types::Graph, &[GraphNode]) -> Code,
+    ) -> Result<GraphNode> {
+        let mut node = GraphNode::NULL;
+        let code = add(self.gpu.api, &raw mut node, self.raw, &self.layers.before);
+        self.gpu.check(call, code)?;
+        Ok(node)
+    }
+
+    fn instantiate(&self) -> Result<types::GraphExec> {
+        let mut exec = types::GraphExec::NULL;
+        // SAFETY: the graph is alive; the driver writes a handle.
+        let code = unsafe { (self.gpu.api.graph_instantiate)(&raw mut exec, self.raw, 0) };
+        self.gpu.check("cuGraphInstantiate", code)?;
+        Ok(exec)
+    }
+}
+
+impl Drop for Builder<'_> {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: what is launched is made of a copy.
+        let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
+        self.gpu.note("cuGraphDestroy", code);
+    }
+}
+
+/// What was captured from a stream.
+pub(crate) struct Captured<'a> {
+    raw: types::Graph,
+    gpu: &'a Gpu,
+}
+
+/// Has `issue` put work into a stream of its own, and gives that work without doing it. The context
+/// is current.
+pub(crate) fn captured<'a>(
+    gpu: &'a Arc<Gpu>,
+    issue: impl FnOnce(types::Stream) -> Result<()>,
+) -> Result<Captured<'a>> {
+    /// `CU_STREAM_CAPTURE_MODE_RELAXED`: libraries load code at their first call, also now.
+    const RELAXED: u32 = 2;
+    let stream = Stream::new(gpu)?;
+    // SAFETY: the stream is alive, and nobody else has it.
+    let code = unsafe { (gpu.api.stream_begin_capture)(stream.raw, RELAXED) };
+    gpu.check("cuStreamBeginCapture", code)?;
+    let issued = issue(stream.raw);
+    let mut captured = Captured { raw: types::Graph::NULL, gpu };
+    // SAFETY: as above; the driver writes a handle, also a null one.
+    let code = unsafe { (gpu.api.stream_end_capture)(stream.raw, &raw mut captured.raw) };
+    issued.and_then(|()| gpu.check("cuStreamEndCapture", code))?;
+    Ok(captured)
+}
+
+impl Drop for Captured<'_> {
+    fn drop(&mut self) {
+        if self.raw.is_null() || self.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: whoever took it over made a copy.
+        let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
+        self.gpu.note("cuGraphDestroy", code);
+    }
+}
+
+/// `cuGraphAddDependencies_v2`: from these nodes, to those, by such edges, so many.
+type Connect = unsafe extern "C" fn(
+    types::Graph,
+    *const GraphNode,
+    *const GraphNode,
+    *const Edge,
+    usize,
+) -> Code;
+
+/// The function by which edges are more than order: it came with CUDA 12.3.
+fn find_connect(api: &Api) -> Option<Connect> {
+    let symbol = api.newer(c"cuGraphAddDependencies_v2")?;
+    // SAFETY: the driver's header declares the function so.
+    Some(unsafe { std::mem::transmute::<*const c_void, Connect>(symbol) })
+}
+
+/// Nodes of the present segment, and what they wait for.
+struct Layers<N> {
+    before: Vec<N>,
+    present: Vec<N>,
+}
+
+impl<N> Default for Layers<N> {
+    fn default() -> Self {
+        Self { before: Vec::new(), present: Vec::new() }
+    }
+}
+
+impl<N> Layers<N> {
+    /// Begins a segment of so many nodes. True if it should wait for one node in which those before
+    /// come together: otherwise there would be an edge for each pair.
+    fn next(&mut self, nodes: usize) -> bool {
+        if !self.present.is_empty() {
+            std::mem::swap(&mut self.before, &mut self.present);
+            self.present.clear();
+        }
+        self.before.len() > 1 && nodes > 1
+    }
+
+    /// What a node of the present segment waits for, and one more node if it is not among that.
+    fn before_and(&self, earlier: Option<N>) -> Vec<N>
+    where
+        N: Copy + PartialEq,
+    {
+        let earlier = earlier.filter(|earlier| !self.before.contains(earlier));
+        self.before.iter().copied().chain(earlier).collect()
+    }
+
+    /// Has the segment wait for this node alone.
+    fn join(&mut self, junction: N) {
+        self.before.clear();
+        self.before.push(junction);
+    }
+}
+
+/// Bytes to be copied, in pieces that a node can copy: offsets and sizes.
+fn pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..size).step_by(COPIED).map(move |offset| (offset, COPIED.min(size - offset)))
+}
+
+/// One row of bytes, wherever its address says that it is.
+fn side(device: DevicePtr, size: usize) -> CopySide {
+    CopySide {
+        x: 0,
+        y: 0,
+        z: 0,
+        lod: 0,
+        memory_type: types::MEMORY_UNIFIED,
+        host: 0,
+        device,
+        array: 0,
+        reserved: 0,
+        pitch: size,
+        height: 1,
+    }
+}
+
+fn launch_node(launch: Launch<'_>) -> KernelNode {
+    let [params, extra] = launch.passed.pointers();
+    KernelNode {
+        function: launch.function,
+        grid: launch.groups,
+        block: launch.workgroup,
+        shared_bytes: launch.dynamic_shared,
+        params,
+        extra,
+        kernel: 0,
+        context: Context::NULL,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The edges of a graph of segments of so many nodes, and how many nodes it has.
+    fn edges(segments: &[usize]) -> (Vec<(usize, usize)>, usize) {
+        let (mut layers, mut edges, mut nodes) = (Layers::default(), Vec::new(), 0);
+        let mut add = |before: &[usize]| {
+            edges.extend(before.iter().map(|from| (*from, nodes)));
+            nodes += 1;
+            nodes - 1
+        };
+        for count in segments {
+            if layers.next(*count) {
+                let junction = add(&layers.before);
+                layers.join(junction);
+            }
+            for _ in 0..*count {
+                let node = add(&layers.before);
+                layers.present.push(node);
+            }
+        }
+        (edges, nodes)
+    }
+
+    #[test]
+    fn a_chain_has_one_edge_a_node() {
+        assert_eq!(edges(&[1, 1, 1]), (vec![(0, 1), (1, 2)], 3));
+        assert_eq!(edges(&[3]), (vec![], 3));
+    }
+
+    #[test]
+    fn one_node_and_several_need_no_node_between_them() {
+        assert_eq!(edges(&[1, 2, 1]), (vec![(0, 1), (0, 2), (1, 3), (2, 3)], 4));
+    }
+
+    #[test]
+    fn several_come_together_before_several() {
+        let (edges, nodes) = edges(&[2, 3]);
+        assert_eq!(edges, [(0, 2), (1, 2), (2, 3), (2, 4), (2, 5)]);
+        assert_eq!(nodes, 6);
+    }
+
+    #[test]
+    fn all_of_a_segment_wait_for_all_of_the_one_before() {
+        let (edges, nodes) = edges(&[100, 100, 1, 7, 7]);
+        assert_eq!(nodes, 217);
+        assert_eq!(edges.len(), 200 + 100 + 7 + 7 + 7);
+    }
+
+    #[test]
+    fn what_must_not_overlap_waits_for_the_one_before_once() {
+        let mut layers = Layers::default();
+        assert_eq!(layers.before_and(None), [0; 0]);
+        layers.present.push(1);
+        assert_eq!(layers.before_and(Some(1)), [1], "in one segment");
+        layers.next(1);
+        assert_eq!(layers.before_and(Some(1)), [1], "from one segment to the next");
+        assert_eq!(layers.before_and(Some(0)), [1, 0], "from an earlier one");
+    }
+
+    #[test]
+    fn long_copies_go_in_pieces_that_leave_nothing_out() {
+        let all = |size| pieces(size).collect::<Vec<_>>();
+        assert_eq!(all(4), [(0, 4)]);
+        assert_eq!(all(COPIED), [(0, COPIED)]);
+        let large = 2 * COPIED + 5;
+        assert_eq!(all(large), [(0, COPIED), (COPIED, COPIED), (2 * COPIED, 5)]);
+    }
+}

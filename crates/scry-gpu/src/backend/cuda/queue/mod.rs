@@ -1,0 +1,12 @@
+//! The queue: from steps to launches, copies and graphs, and the timeline that orders them.
+
+pub(super) mod cublas;
+pub(super) mod declared_params;
+pub(super) mod encode;
+pub(super) mod graph;
+pub(super) mod overlap;
+pub(super) mod params;
+pub(super) mod stream;
+pub(super) mod submit;
+pub(super) mod timeline;
+pub(super) mod timing;

@@ -1,0 +1,218 @@
+//! The parameters of a launch, as the driver reads them.
+
+use std::ffi::c_void;
+
+use scry_ptx::Param;
+
+/// Bytes in the device's memory, by address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Range {
+    pub(crate) address: u64,
+    pub(crate) size: u64,
+}
+
+/// What every launch is given alike: where the numbers are that kernels poll.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Polled {
+    /// Address of the number of the work being executed.
+    pub(crate) epoch: u64,
+    /// Address of the number of the last work that has to end.
+    pub(crate) stop: u64,
+}
+
+/// What one launch is given.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Given<'a> {
+    /// The bindings, in the order of the interface; a folded kernel has its fold parameters last.
+    pub(crate) bindings: &'a [Range],
+    pub(crate) immediates: &'a [u8],
+    /// Address of the workgroup counts of an indirect launch.
+    pub(crate) counts: Option<u64>,
+    pub(crate) polled: Polled,
+}
+
+/// The parameters of one launch. Used for one after the other, it allocates no more.
+#[derive(Default)]
+pub(crate) struct Parameters {
+    /// Their values, each from a word on.
+    words: Vec<u64>,
+    /// At which word each begins.
+    starts: Vec<usize>,
+    /// Where each is, once somebody has asked.
+    pointers: Vec<*mut c_void>,
+}
+
+impl Parameters {
+    /// Puts the parameters of a launch in the place of those before. `None` if the kernel asks for
+    /// a binding that it is not given, or for fewer immediates.
+    pub(crate) fn pack(&mut self, params: &[Param], given: Given<'_>) -> Option<()> {
+        self.clear();
+        for param in params {
+            self.starts.push(self.words.len());
+            match *param {
+                Param::Immediates(bytes) => self.push_block(bytes, given.immediates)?,
+                _ => self.words.push(word(*param, given)?),
+            }
+        }
+        Some(())
+    }
+
+    /// Forgets the parameters of the launch before.
+    pub(crate) fn clear(&mut self) {
+        self.words.clear();
+        self.starts.clear();
+    }
+
+    /// Adds a parameter of so many words.
+    pub(crate) fn push(&mut self, words: &[u64]) {
+        self.starts.push(self.words.len());
+        self.words.extend_from_slice(words);
+    }
+
+    /// A pointer to each parameter, for the driver to read.
+    pub(crate) fn pointers(&mut self) -> &mut [*mut c_void] {
+        self.pointers.clear();
+        let words = self.words.as_mut_ptr();
+        let starts = self.starts.iter();
+        self.pointers.extend(starts.map(|start| words.wrapping_add(*start).cast::<c_void>()));
+        &mut self.pointers
+    }
+
+    /// Adds a block of immediates, with zeros behind them.
+    fn push_block(&mut self, bytes: u32, immediates: &[u8]) -> Option<()> {
+        let start = self.words.len();
+        // A parameter has a place of its own, even one of no bytes.
+        let words = (bytes as usize).div_ceil(size_of::<u64>()).max(1);
+        if immediates.len() > bytes as usize {
+            return None;
+        }
+        extend(&mut self.words, immediates);
+        self.words.resize(start + words, 0);
+        Some(())
+    }
+}
+
+/// Adds bytes as they lie in memory; what is left of the last word is zeros.
+pub(crate) fn extend(words: &mut Vec<u64>, bytes: &[u8]) {
+    let (whole, rest) = bytes.as_chunks();
+    words.extend(whole.iter().map(|word| u64::from_ne_bytes(*word)));
+    if !rest.is_empty() {
+        let mut word = [0; 8];
+        word[..rest.len()].copy_from_slice(rest);
+        words.push(u64::from_ne_bytes(word));
+    }
+}
+
+// SAFETY: the pointers are made afresh from the words whenever somebody asks for them, and lead
+// nowhere else.
+unsafe impl Send for Parameters {}
+
+/// The value of a parameter of one word, or of half a word: the device is little-endian, and so is
+/// every host that it works with.
+fn word(param: Param, given: Given<'_>) -> Option<u64> {
+    let binding = |nth: u32| given.bindings.get(nth as usize);
+    match param {
+        Param::Buffer(nth) => binding(nth).map(|range| range.address),
+        Param::Length { buffer, .. } => {
+            binding(buffer).map(|range| u64::from(param.elements(range.size)))
+        }
+        Param::Fold => given.bindings.last().map(|range| range.address),
+        Param::Counts => given.counts,
+        Param::Epoch => Some(given.polled.epoch),
+        Param::Stop => Some(given.polled.stop),
+        Param::Immediates(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POLLED: Polled = Polled { epoch: 0xe0, stop: 0x50 };
+    const BINDINGS: [Range; 3] = [
+        Range { address: 0x1000, size: 64 },
+        Range { address: 0x2_0000_0000, size: 5 << 30 },
+        Range { address: 0x3000, size: 12 },
+    ];
+
+    /// What the driver would read of each parameter: so many bytes.
+    fn read(parameters: &mut Parameters, sizes: &[usize]) -> Vec<Vec<u8>> {
+        assert_eq!(parameters.starts.len(), sizes.len());
+        let pointers = parameters.pointers();
+        let nth = |n: usize, size: usize| {
+            // SAFETY: each pointer is to so many bytes at least.
+            unsafe { std::slice::from_raw_parts(pointers[n].cast::<u8>(), size).to_vec() }
+        };
+        sizes.iter().enumerate().map(|(n, size)| nth(n, *size)).collect()
+    }
+
+    fn word(value: u64) -> Vec<u8> {
+        value.to_ne_bytes().to_vec()
+    }
+
+    #[test]
+    fn parameters_come_in_the_order_that_the_kernel_names() {
+        let mut parameters = Parameters::default();
+        let immediates = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
+        let given = Given {
+            bindings: &BINDINGS,
+            immediates: &immediates,
+            counts: Some(0x700),
+            polled: POLLED,
+        };
+        let params = [
+            Param::Buffer(1),
+            Param::Length { buffer: 1, offset: 16, stride: 8 },
+            Param::Immediates(12),
+            Param::Fold,
+            Param::Counts,
+            Param::Buffer(0),
+            Param::Epoch,
+            Param::Stop,
+        ];
+        parameters.pack(&params, given).unwrap();
+        let got = read(&mut parameters, &[8, 4, 12, 8, 8, 8, 8, 8]);
+        let expected = [
+            word(0x2_0000_0000),
+            (5 * (1u32 << 27) - 2).to_ne_bytes().to_vec(),
+            immediates.to_vec(),
+            word(0x3000),
+            word(0x700),
+            word(0x1000),
+            word(0xe0),
+            word(0x50),
+        ];
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn what_is_left_of_a_block_of_immediates_is_zero_even_after_other_launches() {
+        let mut parameters = Parameters::default();
+        let given = |immediates| Given { bindings: &[], immediates, counts: None, polled: POLLED };
+        parameters.pack(&[Param::Immediates(16)], given(&[0xff; 16])).unwrap();
+        parameters.pack(&[Param::Immediates(16)], given(&[7; 5])).unwrap();
+        let got = read(&mut parameters, &[16]);
+        assert_eq!(got[0], [7, 7, 7, 7, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        parameters.pack(&[Param::Immediates(0)], given(&[])).unwrap();
+        assert_eq!(read(&mut parameters, &[0]), [[0; 0]]);
+        parameters.pack(&[], given(&[])).unwrap();
+        assert_eq!(read(&mut parameters, &[]), [[0; 0]; 0]);
+    }
+
+    #[test]
+    fn what_the_kernel_is_not_given_is_noticed() {
+        let mut parameters = Parameters::default();
+        let given =
+            Given { bindings: &BINDINGS, immediates: &[0; 5], counts: None, polled: POLLED };
+        assert_eq!(parameters.pack(&[Param::Buffer(3)], given), None);
+        assert_eq!(
+            parameters.pack(&[Param::Length { buffer: 3, offset: 0, stride: 4 }], given),
+            None
+        );
+        assert_eq!(parameters.pack(&[Param::Immediates(4)], given), None);
+        assert_eq!(parameters.pack(&[Param::Counts], given), None);
+        let nothing = Given { bindings: &[], ..given };
+        assert_eq!(parameters.pack(&[Param::Fold], nothing), None);
+        assert_eq!(parameters.pack(&[Param::Immediates(5)], nothing), Some(()));
+    }
+}

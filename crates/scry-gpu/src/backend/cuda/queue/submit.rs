@@ -1,0 +1,284 @@
+//! The queue: one submission a call, each with the next number of the timeline.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::encode::{Encoder, Scratch, Tables};
+use super::graph::{self, Graph};
+use super::overlap::{self, LANES, Plan};
+use super::stream::Sides;
+use super::timeline::Timeline;
+use super::timing::{Pool, Timer};
+use crate::api::error::{GpuError, Result};
+use crate::backend::cuda::device::{Current, Gpu};
+use crate::backend::cuda::ffi::types::attribute;
+use crate::backend::cuda::lock;
+use crate::core::command::{Command, Dispatch, Step};
+
+/// Timed submissions that are kept for a caller who may yet ask for the times.
+const TIMERS_KEPT: usize = 64;
+
+/// How long work of a submission that was broken off may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Executes what is submitted, in order.
+pub(crate) struct Queue {
+    state: Mutex<State>,
+    plan: Plan,
+    timeline: Timeline,
+    gpu: Arc<Gpu>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The number of the last submission.
+    last: u64,
+    /// Made when first needed.
+    sides: Option<Sides>,
+    timers: Vec<(u64, Timer)>,
+    /// Events for timers.
+    pool: Pool,
+    scratch: Scratch,
+}
+
+impl Queue {
+    /// A queue with nothing in it.
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        Ok(Self {
+            state: Mutex::default(),
+            plan: Plan { threads: resident_threads(gpu)? },
+            timeline: Timeline::new(gpu)?,
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// The number of the last submission.
+    pub(crate) fn last(&self) -> u64 {
+        lock(&self.state).last
+    }
+
+    /// Submits steps; gives the number that is reached once they are done.
+    pub(crate) fn submit(&self, tables: Tables<'_>, steps: &[Step], timed: bool) -> Result<u64> {
+        let current = self.gpu.current()?;
+        let state = &mut *lock(&self.state);
+        let timer = timed.then(Timer::default);
+        let (begun, announced, last) = (false, false, None);
+        let mut run = Run { queue: self, tables, state, timer, begun, announced, last };
+        let issued = run.segments(steps);
+        let Run { begun, timer, .. } = run;
+        let number = self.close(current, state, begun, issued)?;
+        if let Some(timer) = timer {
+            state.keep_timer(number, timer, self.timeline.known());
+        }
+        Ok(number)
+    }
+
+    /// Submits a graph; gives the number that is reached once it is done.
+    pub(crate) fn replay(&self, graph: &Graph) -> Result<u64> {
+        let current = self.gpu.current()?;
+        let state = &mut *lock(&self.state);
+        if graph.polls {
+            self.timeline.announce(state.last + 1)?;
+        }
+        let issued = graph.launch(&self.timeline.main);
+        let begun = issued.is_ok();
+        self.close(current, state, begun, issued)
+    }
+
+    /// Prepares steps for repeated execution.
+    pub(crate) fn record(&self, tables: Tables<'_>, steps: &[Step]) -> Result<Graph> {
+        let _current = self.gpu.current()?;
+        // Not the queue's room, whose owner may be a while.
+        let mut scratch = Scratch::default();
+        let (gpu, polled) = (&self.gpu, self.timeline.polled);
+        let mut encoder = Encoder { gpu, tables, polled, scratch: &mut scratch };
+        graph::record(gpu, &self.timeline.main, &mut encoder, steps)
+    }
+
+    /// Ends a submission that was issued as far as it went.
+    fn close(
+        &self,
+        current: Current<'_>,
+        state: &mut State,
+        begun: bool,
+        issued: Result<()>,
+    ) -> Result<u64> {
+        let number = state.last + 1;
+        let error = match issued {
+            Err(error) if !begun => return Err(error),
+            Err(error) => error,
+            Ok(()) => match self.timeline.finish(number) {
+                Ok(()) => {
+                    state.last = number;
+                    return Ok(number);
+                }
+                Err(error) => error,
+            },
+        };
+        Err(self.broken_off(current, state, error))
+    }
+
+    /// Work could be submitted in part only. What was submitted is waited for, because the core
+    /// keeps nothing alive for work that failed.
+    fn broken_off(&self, current: Current<'_>, state: &mut State, error: GpuError) -> GpuError {
+        if matches!(error, GpuError::DeviceLost(_)) {
+            return error;
+        }
+        let number = state.last + 1;
+        let ended = self.timeline.finish(number).and_then(|()| {
+            state.last = number;
+            // A wait asks nothing while a call is in progress, and this would be one.
+            drop(current);
+            self.timeline.wait(number, PATIENCE)
+        });
+        match ended {
+            Ok(true) => error,
+            Ok(false) => self.gpu.hangs(format!("{error}; what has begun does not finish")),
+            Err(lost @ GpuError::DeviceLost(_)) => lost,
+            Err(also) => self.gpu.hangs(format!("{error}; what has begun cannot be ended: {also}")),
+        }
+    }
+
+    /// Waits until a submission is done; false if that took longer than `timeout`.
+    pub(crate) fn wait(&self, number: u64, timeout: Duration) -> Result<bool> {
+        self.timeline.wait(number, timeout)
+    }
+
+    /// Ends the submissions up to a number; gives the first of them, or the number after them if
+    /// all were done by themselves. `None` if they do not end.
+    pub(crate) fn cancel(&self, number: u64) -> Result<Option<u64>> {
+        self.timeline.cancel(number)
+    }
+
+    /// Has everything end that polls, without a call to the driver.
+    pub(crate) fn stop_all(&self) {
+        self.timeline.stop(u64::MAX);
+    }
+
+    /// The device time of each dispatch of a timed submission that is done.
+    pub(crate) fn timings(&self, number: u64) -> Result<Vec<Duration>> {
+        let _current = self.gpu.current()?;
+        if self.timeline.look()? < number {
+            let why = format!("submission {number} is not done");
+            return Err(self.gpu.refused("timings", why));
+        }
+        let mut state = lock(&self.state);
+        let at = state.timers.iter().position(|(of, _)| *of == number);
+        let Some((_, timer)) = at.map(|at| state.timers.remove(at)) else {
+            let why = format!("submission {number} was not timed, or was asked for already");
+            return Err(self.gpu.refused("timings", why));
+        };
+        drop(state);
+        let durations = timer.durations();
+        timer.recycle(&mut lock(&self.state).pool);
+        durations
+    }
+}
+
+/// A submission being issued.
+struct Run<'a> {
+    queue: &'a Queue,
+    tables: Tables<'a>,
+    state: &'a mut State,
+    timer: Option<Timer>,
+    /// Whether the device was given anything to do.
+    begun: bool,
+    /// Whether kernels read the number of this submission.
+    announced: bool,
+    /// The last command of the main stream, if that is a launch behind which nothing came.
+    last: Option<&'a Dispatch>,
+}
+
+impl<'a> Run<'a> {
+    fn segments(&mut self, steps: &'a [Step]) -> Result<()> {
+        overlap::segments(steps).try_for_each(|segment| self.segment(segment))
+    }
+
+    fn segment(&mut self, segment: &'a [Step]) -> Result<()> {
+        let tables = self.tables;
+        let mut dispatches = overlap::dispatches(segment);
+        if !self.announced && dispatches.any(|dispatch| tables.polls(dispatch)) {
+            self.queue.timeline.announce(self.state.last + 1)?;
+            self.announced = true;
+            self.last = None;
+        }
+        match self.lanes(segment) {
+            1 => overlap::commands(segment).try_for_each(|command| self.follow(command)),
+            lanes => self.spread(segment, lanes),
+        }
+    }
+
+    /// Issues a command to the main stream alone.
+    fn follow(&mut self, command: &'a Command) -> Result<()> {
+        let tables = self.tables;
+        let dispatch = match command {
+            Command::Dispatch(dispatch) if self.timer.is_none() => Some(dispatch),
+            _ => None,
+        };
+        let early = dispatch.is_some_and(|it| tables.begins_early(it, self.last));
+        self.last = dispatch;
+        self.issue(command, 0, early)
+    }
+
+    /// Over how many streams a segment is spread. What is timed has the device for itself.
+    fn lanes(&self, segment: &[Step]) -> usize {
+        let Queue { plan, timeline, .. } = self.queue;
+        let is_behind = || timeline.look().is_ok_and(|reached| reached < self.state.last);
+        match self.timer {
+            Some(_) => 1,
+            None => plan.lanes(segment, |dispatch| self.tables.workgroup(dispatch), is_behind),
+        }
+    }
+
+    /// Issues a segment to several streams in turn. They are joined whatever happens.
+    fn spread(&mut self, segment: &[Step], lanes: usize) -> Result<()> {
+        let Queue { gpu, timeline, .. } = self.queue;
+        if self.state.sides.is_none() {
+            self.state.sides = Some(Sides::new(gpu, LANES - 1)?);
+        }
+        self.last = None;
+        self.sides().fork(&timeline.main, lanes - 1)?;
+        let mut commands = overlap::commands(segment).enumerate();
+        let issued = commands.try_for_each(|(n, command)| self.issue(command, n % lanes, false));
+        let joined = self.sides().join(&timeline.main, lanes - 1);
+        joined.map_err(|error| gpu.hangs(format!("streams could not be joined: {error}")))?;
+        issued
+    }
+
+    fn sides(&self) -> &Sides {
+        self.state.sides.as_ref().expect("they are made before they are used")
+    }
+
+    fn issue(&mut self, command: &Command, lane: usize, early: bool) -> Result<()> {
+        let lane = if lane > 0 && self.tables.is_for_main(command) { 0 } else { lane };
+        let Queue { gpu, timeline, .. } = self.queue;
+        let State { sides, scratch, pool, .. } = &mut *self.state;
+        let main = &timeline.main;
+        let stream = sides.as_ref().map_or(main, |sides| sides.lane(main, lane));
+        let mut encoder = Encoder { gpu, tables: self.tables, polled: timeline.polled, scratch };
+        let op = encoder.encode(command)?;
+        let timer = self.timer.as_mut().filter(|_| matches!(command, Command::Dispatch(_)));
+        self.begun = true;
+        let Some(timer) = timer else { return stream.issue(op, early) };
+        timer.stamp(gpu, stream, pool)?;
+        stream.issue(op, false)?;
+        timer.stamp(gpu, stream, pool)
+    }
+}
+
+impl State {
+    /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
+    fn keep_timer(&mut self, number: u64, timer: Timer, reached: u64) {
+        self.timers.push((number, timer));
+        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+            self.timers.remove(0).1.recycle(&mut self.pool);
+        }
+    }
+}
+
+/// Threads that a device holds at once.
+fn resident_threads(gpu: &Gpu) -> Result<u64> {
+    let processors = gpu.attribute(attribute::MULTIPROCESSORS)?;
+    let threads = gpu.attribute(attribute::THREADS_PER_MULTIPROCESSOR)?;
+    Ok(u64::from(processors) * u64::from(threads))
+}

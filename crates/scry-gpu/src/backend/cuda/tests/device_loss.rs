@@ -1,0 +1,89 @@
+//! A context that is gone: in a child process, since no other device of this one would survive it.
+
+use std::time::Instant;
+
+use scry_ir::Program;
+
+use super::*;
+use crate::api::error::{GpuError, Result};
+use crate::cache::KernelKey;
+use crate::core::driver::{CompileJob, KernelId, MemoryKind};
+
+/// A kernel that, unchecked, writes 16 GB behind its buffer.
+const STRAY: &str = "
+    var<immediate> far: u32;
+    @group(0) @binding(0) var<storage, read_write> data: array<u32>;
+    @compute @workgroup_size(1)
+    fn stray() { data[far] = 1u; }";
+
+/// Environment variable that tells a child process of a test that it is one.
+const CHILD: &str = "SCRY_TEST_CHILD";
+
+fn unchecked(driver: &dyn Driver, source: &str) -> KernelId {
+    let key = KernelKey {
+        source: source.to_owned(),
+        entry: None,
+        overrides: Vec::new(),
+        checked: false,
+        native: None,
+    };
+    let program = Program::parse(source).unwrap();
+    let job = CompileJob {
+        program: &program,
+        grid: GridSource::Native,
+        checked: false,
+        key: &key,
+        cache: None,
+    };
+    driver.compile(&job).unwrap()
+}
+
+#[test]
+fn a_stray_access_is_the_loss_of_the_device_and_nothing_hangs() {
+    if driver().is_none() {
+        return;
+    }
+    let this = std::env::current_exe().unwrap();
+    let output = std::process::Command::new(this)
+        .args(["--exact", "--nocapture", "backend::cuda::tests::device_loss::child"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && told.contains("lost as it should be"), "{told}");
+}
+
+fn assert_lost<T: std::fmt::Debug>(what: &str, outcome: Result<T>) {
+    let error = outcome.expect_err(what);
+    assert!(matches!(error, GpuError::DeviceLost(_)), "{what}: {error}");
+}
+
+#[test]
+fn child() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let driver = driver().expect("the parent has it");
+    let kernel = unchecked(&*driver, STRAY);
+    let data = span(driver.uploaded(&[0]), 4);
+    let far = (u32::MAX - 16).to_le_bytes();
+    let stray = dispatch_with(kernel, &[(data, true)], [1; 3], &far);
+    let recording = driver.record(&[compute_barrier()]).unwrap();
+    let start = Instant::now();
+    // The kernel may be done for before all of the submission is made.
+    let submitted = driver.submit(Work::Once(&[stray]), true);
+    let point = submitted.as_ref().map_or(Point(1), |point| *point);
+    assert_lost("wait", submitted.and_then(|point| driver.wait(point, LONG)));
+    assert_lost("wait again", driver.wait(point, Duration::ZERO));
+    assert_lost("submit", driver.submit(Work::Once(&[]), false));
+    assert_lost("replay", driver.submit(Work::Replay(recording), false));
+    assert_lost("record", driver.record(&[]));
+    assert_lost("cancel", driver.cancel(point));
+    assert_lost("timings", driver.timings(point));
+    assert_lost("allocate", driver.allocate(MemoryKind::Device, 4, ""));
+    driver.forget(recording);
+    drop(driver);
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
+    println!("lost as it should be");
+}

@@ -1,0 +1,91 @@
+//! The driver's methods, driven directly, on the first CUDA device there is.
+
+mod cancellation;
+mod device_loss;
+mod kernels;
+mod memory;
+mod submissions;
+
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use super::adapter::{self, CudaAdapter};
+use super::device::Gpu;
+use super::ffi::driver_api::Cuda;
+use crate::backend::tests::submissions::APPEND;
+use crate::backend::tests::{
+    Driven, LONG, compute_barrier, dispatch, dispatch_with, full_barrier, run, span,
+    submissions as bodies,
+};
+use crate::core::command::{Command, Span, Step};
+use crate::core::driver::{Adapter, Driver, GridSource, Point, Work};
+
+/// All drivers of a process share the device's context, where calls such as those that load code
+/// wait for kernels, and all others for them. So no test runs beside one whose kernels do not end.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// Who may run beside a test.
+enum Turn {
+    Shared { _guard: RwLockReadGuard<'static, ()> },
+    Alone { _guard: RwLockWriteGuard<'static, ()> },
+}
+
+impl Turn {
+    fn shared() -> Self {
+        Self::Shared { _guard: TURN.read().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    fn alone() -> Self {
+        Self::Alone { _guard: TURN.write().unwrap_or_else(PoisonError::into_inner) }
+    }
+}
+
+/// A driver, dropped before the turn is over.
+struct Opened {
+    driver: Box<dyn Driver>,
+    _turn: Turn,
+}
+
+impl Deref for Opened {
+    type Target = dyn Driver;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.driver
+    }
+}
+
+/// The first device; `None`, said aloud, where there is no CUDA and none is required.
+fn driver() -> Option<Opened> {
+    opened(Turn::shared())
+}
+
+fn opened(turn: Turn) -> Option<Opened> {
+    adapter().map(|adapter| Opened { driver: adapter.open().unwrap(), _turn: turn })
+}
+
+/// The first device, opened alone.
+fn gpu() -> Option<Arc<Gpu>> {
+    adapter().map(|adapter| adapter.open_gpu().unwrap())
+}
+
+fn adapter() -> Option<CudaAdapter> {
+    match Cuda::shared().and_then(adapter::find) {
+        Ok(mut adapters) => Some(adapters.swap_remove(0)),
+        Err(absence) => {
+            let required = std::env::var_os("SCRY_REQUIRE_CUDA").is_some_and(|v| v != "0");
+            assert!(!required, "SCRY_REQUIRE_CUDA is set, but {absence:?}");
+            eprintln!("SKIPPED, no CUDA device: {}", absence.reason);
+            None
+        }
+    }
+}
+
+/// Submits a recording again.
+fn replayed(driver: &dyn Driver, steps: &[Step], times: usize) {
+    let recording = driver.record(steps).unwrap();
+    let points = (0..times).map(|_| driver.submit(Work::Replay(recording), false).unwrap());
+    let last = points.last().unwrap();
+    assert!(driver.wait(last, LONG).unwrap());
+    driver.forget(recording);
+}

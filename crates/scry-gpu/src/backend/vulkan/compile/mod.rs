@@ -1,0 +1,375 @@
+//! WGSL programs as compute pipelines, and the cache of what the driver made of them.
+
+use std::ffi::CString;
+use std::sync::Arc;
+
+use ash::vk;
+use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
+
+use super::adapter::CacheIdentity;
+use super::device::Gpu;
+use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
+use crate::api::element;
+use crate::api::error::{GpuError, KernelError, Result};
+use crate::cache::{DiskCache, Part, Variant};
+use crate::core::driver::{CompileJob, GridSource};
+use crate::core::report::Meaning;
+
+/// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
+const CACHE_HEADER: usize = 32;
+
+/// A compiled kernel.
+pub(super) struct Kernel {
+    pub(super) pipeline: vk::Pipeline,
+    pub(super) layout: vk::PipelineLayout,
+    pub(super) set_layout: vk::DescriptorSetLayout,
+    /// Fills in all bindings from an array of `vk::DescriptorBufferInfo`; null without bindings.
+    pub(super) template: vk::DescriptorUpdateTemplate,
+    /// Whether bindings are pushed into the command buffer rather than kept in a set.
+    pub(super) pushes: bool,
+    pub(super) bindings: usize,
+    /// Bytes of the immediate block; rounded up to words in the pipeline's layout.
+    pub(super) immediates: usize,
+    /// What a launch reports in the last binding, if it reports.
+    pub(super) report: Option<Arc<Meaning>>,
+    gpu: Arc<Gpu>,
+}
+
+/// What a pipeline is made of, whoever wrote the SPIR-V.
+pub(super) struct Source<'a> {
+    pub(super) spirv: &'a [u32],
+    pub(super) entry: &'a str,
+    pub(super) bindings: &'a [vk::DescriptorType],
+    pub(super) immediates: usize,
+}
+
+/// Compiles a program, through the disk cache if there is one.
+pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
+    let interface = job.program.interface();
+    let report = report(gpu, job.program)?;
+    let spirv = job.program.to_spirv(&spirv_options(gpu, job, report.is_some()))?;
+    let immediates = interface.immediates.as_ref();
+    let source = Source {
+        spirv: &spirv,
+        entry: &interface.entry_point,
+        bindings: &descriptor_types(job.program, job.grid, report.is_some()),
+        immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
+    };
+    let mut kernel = match job.cache {
+        Some(disk) => through_cache(gpu, job, disk, &source)?,
+        None => Kernel::new(gpu, &source, vk::PipelineCache::null())?,
+    };
+    kernel.report = report;
+    Ok(kernel)
+}
+
+/// Builds a pipeline with what the disk cache has of its SPIR-V, and keeps there what it has not.
+fn through_cache(
+    gpu: &Arc<Gpu>,
+    job: &CompileJob<'_>,
+    disk: &DiskCache,
+    source: &Source<'_>,
+) -> Result<Kernel> {
+    let variant = Variant { grid: job.grid, part: Part::Compiled(element::bytes_of(source.spirv)) };
+    let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
+    let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
+    let kernel = Kernel::new(gpu, source, cache.raw)?;
+    if known.is_none() {
+        let blob = cache.data()?;
+        if blob.len() > CACHE_HEADER {
+            disk.store(job.key, variant, &blob);
+        }
+    }
+    Ok(kernel)
+}
+
+/// What launches of a kernel have to report on this device, if anything.
+///
+/// # Errors
+/// [`GpuError::Kernel`] if it nests more deeply than the driver can.
+fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
+    let [cuts_loops, drops_conditions] =
+        [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
+    if !(cuts_loops || drops_conditions) {
+        return Ok(None);
+    }
+    let ControlFlow { most_iterations, depth } = program.control_flow()?;
+    if drops_conditions && depth + DEPTH_MARGIN > MAX_DEPTH {
+        return Err(too_deep(gpu, program, depth));
+    }
+    let is_short = |most: u64| most <= MAX_ITERATIONS - OWN_ITERATIONS;
+    let reports = cuts_loops && !most_iterations.is_some_and(is_short);
+    Ok(reports.then(|| {
+        let lanes = gpu.info.subgroup_size;
+        Arc::new(Meaning {
+            problem: "was cut short, and what it wrote is incomplete: the driver ended its loops"
+                .to_owned(),
+            limit: format!(
+                "{MAX_ITERATIONS} iterations of all loops together, counted for {lanes} \
+                 invocations at once"
+            ),
+            help: "give the work to more invocations or to several launches, or use the CPU \
+                     device, which has no such limit"
+                .to_owned(),
+        })
+    }))
+}
+
+fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
+    GpuError::Kernel(KernelError {
+        label: None,
+        kernel: program.interface().entry_point.clone(),
+        device: gpu.info.name.clone(),
+        driver: gpu.info.driver.clone(),
+        problem: format!(
+            "its control flow nests {depth} levels deep, counting early returns, `continue` and \
+             the cases of `switch`, and the driver would drop the innermost conditions"
+        ),
+        limit: format!("{MAX_DEPTH} levels, of which it may need {DEPTH_MARGIN} itself"),
+        help: "nest less, look cases up in an array, or use the CPU device, which has no such \
+                 limit"
+            .to_owned(),
+    })
+}
+
+fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> SpirvOptions {
+    let newest = gpu.version >= vk::API_VERSION_1_3 && gpu.has_dot_product;
+    SpirvOptions {
+        // Packed dot products are instructions from 1.6 on.
+        version: if newest { (1, 6) } else { (1, 5) },
+        checked: job.checked,
+        native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
+        folded: job.grid == GridSource::Folded,
+        workarounds: gpu.workarounds.spirv(),
+        reports_cut_loops,
+    }
+}
+
+fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<vk::DescriptorType> {
+    let declared = program.interface().bindings.iter();
+    let declared = declared.map(|binding| match binding.space {
+        Space::Uniform => vk::DescriptorType::UNIFORM_BUFFER,
+        Space::Storage => vk::DescriptorType::STORAGE_BUFFER,
+    });
+    let fold = (grid == GridSource::Folded).then_some(vk::DescriptorType::UNIFORM_BUFFER);
+    let report = reports.then_some(vk::DescriptorType::STORAGE_BUFFER);
+    declared.chain(fold).chain(report).collect()
+}
+
+/// True if a blob begins with the header that Vulkan puts before the caches of this very device
+/// and driver.
+fn belongs(blob: &[u8], identity: CacheIdentity) -> bool {
+    let word = |at: usize| {
+        let bytes = blob.get(at..at + 4)?;
+        Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    };
+    let version = vk::PipelineCacheHeaderVersion::ONE.as_raw() as u32;
+    word(0) == Some(CACHE_HEADER as u32)
+        && word(4) == Some(version)
+        && word(8) == Some(identity.vendor)
+        && word(12) == Some(identity.device)
+        && blob.get(16..CACHE_HEADER) == Some(&identity.uuid)
+}
+
+/// A driver's cache of pipelines, for the time of one compilation.
+struct Cache {
+    raw: vk::PipelineCache,
+    gpu: Arc<Gpu>,
+}
+
+impl Cache {
+    fn new(gpu: &Arc<Gpu>, blob: &[u8]) -> Result<Self> {
+        let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
+        // SAFETY: the data is empty or was made by this driver for this device, which its header
+        // and the disk cache's checksum both say.
+        let raw = unsafe { gpu.raw.create_pipeline_cache(&info, None) }
+            .map_err(|code| gpu.failed("vkCreatePipelineCache", code))?;
+        Ok(Self { raw, gpu: Arc::clone(gpu) })
+    }
+
+    fn data(&self) -> Result<Vec<u8>> {
+        // SAFETY: the cache is alive, and only this thread has it.
+        unsafe { self.gpu.raw.get_pipeline_cache_data(self.raw) }
+            .map_err(|code| self.gpu.failed("vkGetPipelineCacheData", code))
+    }
+}
+
+impl Drop for Cache {
+    fn drop(&mut self) {
+        // SAFETY: the compilation that used the cache is over.
+        unsafe { self.gpu.raw.destroy_pipeline_cache(self.raw, None) };
+    }
+}
+
+impl Kernel {
+    /// Builds the pipeline. What was built of it when a step fails is destroyed by the drop.
+    pub(super) fn new(
+        gpu: &Arc<Gpu>,
+        source: &Source<'_>,
+        cache: vk::PipelineCache,
+    ) -> Result<Self> {
+        let few = source.bindings.len() <= gpu.max_push_descriptors as usize;
+        let mut kernel = Self {
+            pipeline: vk::Pipeline::null(),
+            layout: vk::PipelineLayout::null(),
+            set_layout: vk::DescriptorSetLayout::null(),
+            template: vk::DescriptorUpdateTemplate::null(),
+            pushes: few && gpu.push.is_some() && !gpu.prefers_sets,
+            bindings: source.bindings.len(),
+            immediates: source.immediates,
+            report: None,
+            gpu: Arc::clone(gpu),
+        };
+        kernel.make_layouts(source)?;
+        if !source.bindings.is_empty() {
+            kernel.make_template(source)?;
+        }
+        kernel.make_pipeline(source, cache)?;
+        gpu.set_name(kernel.pipeline, source.entry);
+        Ok(kernel)
+    }
+
+    fn make_layouts(&mut self, source: &Source<'_>) -> Result<()> {
+        let bindings: Vec<_> = source
+            .bindings
+            .iter()
+            .zip(0..)
+            .map(|(ty, index)| {
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(index)
+                    .descriptor_type(*ty)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            })
+            .collect();
+        let mut flags = vk::DescriptorSetLayoutCreateFlags::empty();
+        if self.pushes {
+            flags |= vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR;
+        }
+        let info = vk::DescriptorSetLayoutCreateInfo::default().flags(flags).bindings(&bindings);
+        // SAFETY: the core checked the number of bindings against the device's limits.
+        self.set_layout = unsafe { self.gpu.raw.create_descriptor_set_layout(&info, None) }
+            .map_err(|code| self.gpu.failed("vkCreateDescriptorSetLayout", code))?;
+        let sets = [self.set_layout];
+        let words = u32::try_from(self.immediates.next_multiple_of(4)).unwrap_or(u32::MAX);
+        let constants = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(words)];
+        let mut info = vk::PipelineLayoutCreateInfo::default().set_layouts(&sets);
+        if words > 0 {
+            info = info.push_constant_ranges(&constants);
+        }
+        // SAFETY: the core checked the size of the immediates against the device's limit.
+        self.layout = unsafe { self.gpu.raw.create_pipeline_layout(&info, None) }
+            .map_err(|code| self.gpu.failed("vkCreatePipelineLayout", code))?;
+        Ok(())
+    }
+
+    fn make_template(&mut self, source: &Source<'_>) -> Result<()> {
+        let stride = size_of::<vk::DescriptorBufferInfo>();
+        let entries: Vec<_> = source
+            .bindings
+            .iter()
+            .zip(0u32..)
+            .map(|(ty, index)| {
+                vk::DescriptorUpdateTemplateEntry::default()
+                    .dst_binding(index)
+                    .descriptor_count(1)
+                    .descriptor_type(*ty)
+                    .offset(index as usize * stride)
+                    .stride(stride)
+            })
+            .collect();
+        let info = vk::DescriptorUpdateTemplateCreateInfo::default()
+            .descriptor_update_entries(&entries)
+            .template_type(if self.pushes {
+                vk::DescriptorUpdateTemplateType::PUSH_DESCRIPTORS_KHR
+            } else {
+                vk::DescriptorUpdateTemplateType::DESCRIPTOR_SET
+            })
+            .descriptor_set_layout(self.set_layout)
+            .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
+            .pipeline_layout(self.layout)
+            .set(0);
+        // SAFETY: the entries are those of the set's layout.
+        self.template = unsafe { self.gpu.raw.create_descriptor_update_template(&info, None) }
+            .map_err(|code| self.gpu.failed("vkCreateDescriptorUpdateTemplate", code))?;
+        Ok(())
+    }
+
+    fn make_pipeline(&mut self, source: &Source<'_>, cache: vk::PipelineCache) -> Result<()> {
+        let entry = CString::new(source.entry)
+            .map_err(|error| self.gpu.refused("vkCreateComputePipelines", error.to_string()))?;
+        let info = vk::ShaderModuleCreateInfo::default().code(source.spirv);
+        // SAFETY: the SPIR-V was written from a validated module.
+        let module = unsafe { self.gpu.raw.create_shader_module(&info, None) }
+            .map_err(|code| self.gpu.failed("vkCreateShaderModule", code))?;
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(&entry);
+        let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
+        // SAFETY: the module is alive until after the call, and declares what the layout has.
+        let made = unsafe {
+            let made = self.gpu.raw.create_compute_pipelines(cache, &[info], None);
+            self.gpu.raw.destroy_shader_module(module, None);
+            made
+        };
+        let made = made.map_err(|(_, code)| self.gpu.failed("vkCreateComputePipelines", code))?;
+        self.pipeline = made[0];
+        Ok(())
+    }
+}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        let device = &self.gpu.raw;
+        // SAFETY: by the driver's contract no unfinished submission uses the kernel; handles that
+        // were never made are null, which Vulkan ignores.
+        unsafe {
+            device.destroy_pipeline(self.pipeline, None);
+            device.destroy_descriptor_update_template(self.template, None);
+            device.destroy_pipeline_layout(self.layout, None);
+            device.destroy_descriptor_set_layout(self.set_layout, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IDENTITY: CacheIdentity = CacheIdentity { vendor: 0x10de, device: 0x2335, uuid: [7; 16] };
+
+    fn blob() -> Vec<u8> {
+        let words = [32u32, 1, IDENTITY.vendor, IDENTITY.device];
+        let mut blob: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        blob.extend(IDENTITY.uuid);
+        blob.extend([1, 2, 3]);
+        blob
+    }
+
+    #[test]
+    fn a_blob_of_this_device_and_driver_belongs() {
+        assert!(belongs(&blob(), IDENTITY));
+    }
+
+    #[test]
+    fn a_blob_that_differs_in_any_byte_of_the_header_does_not_belong() {
+        for at in 0..CACHE_HEADER {
+            let mut foreign = blob();
+            foreign[at] ^= 0x40;
+            assert!(!belongs(&foreign, IDENTITY), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_short_blob_does_not_belong() {
+        for len in 0..CACHE_HEADER {
+            assert!(!belongs(&blob()[..len], IDENTITY), "{len} bytes");
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The device extensions and features that are made use of: which of them a device has, and the
+//! chain of structures that enables exactly those.
+
+use std::ffi::{CStr, c_char};
+
+use ash::{ext, khr, vk};
+use scry_ir::Features;
+
+use super::instance::has_extension;
+
+/// The extensions of a device that are made use of; each true if the device has it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Extensions {
+    pub(crate) push_descriptor: bool,
+    pub(crate) memory_budget: bool,
+    pub(crate) pci_bus_info: bool,
+    atomic_float: bool,
+    zero_initialize: bool,
+    /// Has to be enabled wherever it is present.
+    portability_subset: bool,
+}
+
+impl Extensions {
+    /// Asks a device.
+    pub(crate) fn query(
+        instance: &ash::Instance,
+        physical: vk::PhysicalDevice,
+    ) -> Result<Self, vk::Result> {
+        // SAFETY: the physical device is one of the instance's.
+        let found = unsafe { instance.enumerate_device_extension_properties(physical) }?;
+        Ok(Self {
+            push_descriptor: has_extension(&found, khr::push_descriptor::NAME),
+            memory_budget: has_extension(&found, ext::memory_budget::NAME),
+            pci_bus_info: has_extension(&found, ext::pci_bus_info::NAME),
+            atomic_float: has_extension(&found, ext::shader_atomic_float::NAME),
+            zero_initialize: has_extension(&found, khr::zero_initialize_workgroup_memory::NAME),
+            portability_subset: has_extension(&found, khr::portability_subset::NAME),
+        })
+    }
+
+    /// Names of those to be enabled on a device of the given Vulkan version.
+    pub(crate) fn names(&self, version: u32) -> Vec<*const c_char> {
+        let promoted = version >= vk::API_VERSION_1_3;
+        let all: [(bool, &CStr); 5] = [
+            (self.push_descriptor, khr::push_descriptor::NAME),
+            (self.memory_budget, ext::memory_budget::NAME),
+            (self.atomic_float, ext::shader_atomic_float::NAME),
+            (self.zero_initialize && !promoted, khr::zero_initialize_workgroup_memory::NAME),
+            (self.portability_subset, khr::portability_subset::NAME),
+        ];
+        all.iter().filter(|(present, _)| *present).map(|(_, name)| name.as_ptr()).collect()
+    }
+
+    fn has_zero_initialize(&self, version: u32) -> bool {
+        self.zero_initialize || version >= vk::API_VERSION_1_3
+    }
+}
+
+/// Features of a device: those that it has, or those to be enabled.
+#[derive(Default)]
+pub(crate) struct FeatureChain {
+    core: vk::PhysicalDeviceFeatures,
+    v11: vk::PhysicalDeviceVulkan11Features<'static>,
+    v12: vk::PhysicalDeviceVulkan12Features<'static>,
+    zero: Option<vk::PhysicalDeviceZeroInitializeWorkgroupMemoryFeatures<'static>>,
+    dot: Option<vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>>,
+    atomics: Option<vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>>,
+}
+
+impl FeatureChain {
+    fn empty(extensions: &Extensions, version: u32) -> Self {
+        Self {
+            zero: extensions.has_zero_initialize(version).then(Default::default),
+            dot: (version >= vk::API_VERSION_1_3).then(Default::default),
+            atomics: extensions.atomic_float.then(Default::default),
+            ..Self::default()
+        }
+    }
+
+    /// Calls `visit` with the whole chain; what it writes there stays.
+    pub(crate) fn chained<R>(
+        &mut self,
+        visit: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
+    ) -> R {
+        let mut chain = vk::PhysicalDeviceFeatures2::default()
+            .features(self.core)
+            .push_next(&mut self.v11)
+            .push_next(&mut self.v12);
+        if let Some(zero) = &mut self.zero {
+            chain = chain.push_next(zero);
+        }
+        if let Some(dot) = &mut self.dot {
+            chain = chain.push_next(dot);
+        }
+        if let Some(atomics) = &mut self.atomics {
+            chain = chain.push_next(atomics);
+        }
+        let result = visit(&mut chain);
+        self.core = chain.features;
+        self.unlink();
+        result
+    }
+
+    /// Cuts the links, which are of no use once `self` moves.
+    fn unlink(&mut self) {
+        let end = std::ptr::null_mut();
+        self.v11.p_next = end;
+        self.v12.p_next = end;
+        if let Some(zero) = &mut self.zero {
+            zero.p_next = end;
+        }
+        if let Some(dot) = &mut self.dot {
+            dot.p_next = end;
+        }
+        if let Some(atomics) = &mut self.atomics {
+            atomics.p_next = end;
+        }
+    }
+
+    /// What a device has of what is made use of, and nothing else.
+    pub(crate) fn query(
+        instance: &ash::Instance,
+        physical: vk::PhysicalDevice,
+        extensions: &Extensions,
+        version: u32,
+    ) -> Self {
+        let mut present = Self::empty(extensions, version);
+        // SAFETY: the structures chained belong to versions and extensions that the device has.
+        present.chained(|chain| unsafe {
+            instance.get_physical_device_features2(physical, chain);
+        });
+        present.restricted(extensions, version)
+    }
+
+    fn restricted(&self, extensions: &Extensions, version: u32) -> Self {
+        let mut used = Self::empty(extensions, version);
+        let core = &self.core;
+        used.core = vk::PhysicalDeviceFeatures {
+            shader_float64: core.shader_float64,
+            shader_int64: core.shader_int64,
+            shader_int16: core.shader_int16,
+            ..Default::default()
+        };
+        let v11 = &self.v11;
+        used.v11.storage_buffer16_bit_access = v11.storage_buffer16_bit_access;
+        used.v11.uniform_and_storage_buffer16_bit_access =
+            v11.uniform_and_storage_buffer16_bit_access;
+        used.v11.storage_push_constant16 = v11.storage_push_constant16;
+        let v12 = &self.v12;
+        used.v12.timeline_semaphore = v12.timeline_semaphore;
+        used.v12.shader_float16 = v12.shader_float16;
+        used.v12.shader_int8 = v12.shader_int8;
+        used.v12.storage_buffer8_bit_access = v12.storage_buffer8_bit_access;
+        used.v12.uniform_and_storage_buffer8_bit_access =
+            v12.uniform_and_storage_buffer8_bit_access;
+        used.v12.storage_push_constant8 = v12.storage_push_constant8;
+        used.v12.shader_buffer_int64_atomics = v12.shader_buffer_int64_atomics;
+        used.v12.shader_shared_int64_atomics = v12.shader_shared_int64_atomics;
+        used.v12.shader_subgroup_extended_types = v12.shader_subgroup_extended_types;
+        used.zero = self.zero;
+        used.dot = self.dot;
+        if let (Some(used), Some(has)) = (&mut used.atomics, &self.atomics) {
+            used.shader_buffer_float32_atomics = has.shader_buffer_float32_atomics;
+            used.shader_buffer_float32_atomic_add = has.shader_buffer_float32_atomic_add;
+        }
+        used
+    }
+
+    /// Whether submissions can be ordered by timeline semaphores.
+    pub(crate) fn has_timelines(&self) -> bool {
+        self.v12.timeline_semaphore == vk::TRUE
+    }
+
+    /// Whether the device zeroes workgroup memory itself.
+    pub(crate) fn zeroes_workgroup_memory(&self) -> bool {
+        self.zero.is_some_and(|zero| zero.shader_zero_initialize_workgroup_memory == vk::TRUE)
+    }
+
+    /// Whether the device has integer dot product instructions, which SPIR-V 1.6 brings.
+    pub(crate) fn has_dot_product(&self) -> bool {
+        self.dot.is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
+    }
+
+    /// The optional WGSL features that the device has, subgroups aside.
+    pub(crate) fn wgsl(&self) -> Features {
+        let yes = vk::TRUE;
+        let storage16 = self.v11.storage_buffer16_bit_access == yes
+            && self.v11.uniform_and_storage_buffer16_bit_access == yes;
+        let f32_atomics = self.atomics.is_some_and(|atomics| {
+            atomics.shader_buffer_float32_atomics == yes
+                && atomics.shader_buffer_float32_atomic_add == yes
+        });
+        let i64 = self.core.shader_int64 == yes;
+        let i64_atomics = self.v12.shader_buffer_int64_atomics == yes
+            && self.v12.shader_shared_int64_atomics == yes;
+        let mut features = Features::empty();
+        features.set(Features::F16, storage16 && self.v12.shader_float16 == yes);
+        features.set(Features::I16, storage16 && self.core.shader_int16 == yes);
+        features.set(Features::F64, self.core.shader_float64 == yes);
+        features.set(Features::I64, i64);
+        features.set(Features::F32_ATOMICS, f32_atomics);
+        features.set(Features::I64_ATOMICS, i64 && i64_atomics);
+        features
+    }
+}

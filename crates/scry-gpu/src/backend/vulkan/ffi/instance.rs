@@ -1,0 +1,279 @@
+//! The Vulkan loader and one instance, shared by all adapters and devices of the process.
+
+use std::ffi::{CStr, c_char};
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use ash::{ext, khr, vk};
+
+use super::{error, validation};
+use crate::backend::Absence;
+use crate::backend::vulkan::lock;
+use crate::lifecycle::fork_guard::Process;
+
+/// The oldest Vulkan that is enough.
+pub(crate) const OLDEST: u32 = vk::API_VERSION_1_2;
+/// The newest Vulkan that is made use of.
+pub(crate) const NEWEST: u32 = vk::API_VERSION_1_3;
+
+const INSTALL_LOADER: &str = "install the Vulkan loader: package libvulkan1 on Debian and Ubuntu, \
+    vulkan-loader on Fedora, the graphics driver on Windows, the Vulkan SDK or MoltenVK on macOS";
+const INSTALL_DRIVER: &str = "install a Vulkan driver for the GPU: the vendor's, or Mesa's \
+    (mesa-vulkan-drivers on Debian, Ubuntu and Fedora), which also has a software device; on \
+    Windows the graphics driver, on macOS MoltenVK";
+
+const MEND_DRIVER: &str = "install the libraries that the driver named above needs (NVIDIA's needs \
+    those of glvnd: libegl1, libglx0, libgl1 on Debian and Ubuntu, libglvnd-egl and libglvnd-glx \
+    on Fedora), or install it again; or ";
+
+/// The loader. It, and so what it loaded, stays where it is: drivers have threads of their own.
+type Loader = ManuallyDrop<ash::Entry>;
+
+/// An instance.
+pub(crate) struct Instance {
+    pub(crate) raw: ash::Instance,
+    /// Names objects in tools; there when validation is on.
+    pub(crate) debug: Option<ext::debug_utils::Instance>,
+    /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
+    pub(crate) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
+    messenger: vk::DebugUtilsMessengerEXT,
+    /// Where it was made.
+    process: Process,
+    entry: Loader,
+}
+
+impl Instance {
+    /// The instance of the process, made at the first call that succeeds, and kept: to make one
+    /// takes longer than all else on the way to a first result, and loading drivers in one thread
+    /// while another unloads them is what they are tested for least.
+    pub(crate) fn shared() -> Result<Arc<Self>, Absence> {
+        static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
+        let mut shared = lock(&SHARED);
+        // A forked child makes its own.
+        if let Some(instance) = shared.as_ref().filter(|it| !it.process.was_left()) {
+            return Ok(Arc::clone(instance));
+        }
+        let instance = Arc::new(Self::new(load()?)?);
+        *shared = Some(Arc::clone(&instance));
+        Ok(instance)
+    }
+
+    fn new(entry: Loader) -> Result<Self, Absence> {
+        let validate = validation::wanted();
+        let extensions = available_extensions(&entry, validate)?;
+        let raw = create(&entry, &extensions, validate, None)
+            .map_err(|code| why_no_instance(&entry, &extensions, code))?;
+        let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
+        let messenger = debug.as_ref().map(|debug| {
+            let reporter = validation::reporter();
+            // SAFETY: the extension is enabled; the callback is a function of this program.
+            unsafe { debug.create_debug_utils_messenger(&reporter, None) }.unwrap_or_default()
+        });
+        let messenger = messenger.unwrap_or_default();
+        Ok(Self {
+            raw,
+            debug,
+            parked: Mutex::default(),
+            messenger,
+            process: Process::current(),
+            entry,
+        })
+    }
+
+    /// What the loader and the drivers complain about while the physical devices are looked for.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        complaints(&self.entry)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        if self.process.was_left() {
+            return;
+        }
+        // SAFETY: every child object holds an `Arc` of this, so none is left.
+        unsafe {
+            if let Some(debug) = &self.debug {
+                debug.destroy_debug_utils_messenger(self.messenger, None);
+            }
+            self.raw.destroy_instance(None);
+        }
+    }
+}
+
+/// Opens the loader library.
+fn load() -> Result<Loader, Absence> {
+    // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
+    let entry = unsafe { ash::Entry::load() }.map_err(|error| Absence {
+        reason: format!("the Vulkan loader could not be opened: {error}"),
+        help: INSTALL_LOADER.to_owned(),
+    })?;
+    Ok(ManuallyDrop::new(entry))
+}
+
+/// The extensions to enable, those that the loader and the layer have.
+fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
+    // SAFETY: plain queries of the loader.
+    let (version, present) = unsafe {
+        (
+            entry.try_enumerate_instance_version(),
+            entry.enumerate_instance_extension_properties(None),
+        )
+    };
+    let version = version.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
+    if version < OLDEST {
+        return Err(Absence {
+            reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
+            help: INSTALL_LOADER.to_owned(),
+        });
+    }
+    let present = present.map_err(|code| Absence {
+        reason: format!("the Vulkan loader names no extensions: {}", error::explain(code)),
+        help: INSTALL_LOADER.to_owned(),
+    })?;
+    let mut extensions = Vec::new();
+    let portability = khr::portability_enumeration::NAME;
+    if has_extension(&present, portability) {
+        extensions.push(portability);
+    }
+    if validate {
+        require_layer(entry)?;
+        extensions.push(ext::debug_utils::NAME);
+        extensions.push(ext::validation_features::NAME);
+    }
+    Ok(extensions)
+}
+
+/// Refuses to go on without the validation layer that the environment asks for.
+fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
+    // SAFETY: a plain query of the loader.
+    let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
+    let found = layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
+    if found {
+        return Ok(());
+    }
+    Err(Absence {
+        reason: "SCRY_VALIDATE=1 asks for the Vulkan validation layer, which is not installed"
+            .to_owned(),
+        help: "install it (vulkan-validationlayers on Debian and Ubuntu, \
+            vulkan-validation-layers on Fedora, the Vulkan SDK elsewhere), or unset SCRY_VALIDATE"
+            .to_owned(),
+    })
+}
+
+/// True if `name` is among the extensions.
+pub(crate) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
+    extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+/// Creates an instance whose creation `listener` hears of, besides the validation layer's reporter.
+fn create(
+    entry: &ash::Entry,
+    extensions: &[&'static CStr],
+    validate: bool,
+    listener: Option<vk::DebugUtilsMessengerCreateInfoEXT<'_>>,
+) -> Result<ash::Instance, vk::Result> {
+    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(NEWEST);
+    let extension_names: Vec<*const c_char> = extensions.iter().map(|name| name.as_ptr()).collect();
+    let layers = [validation::LAYER.as_ptr()];
+    let mut checks =
+        vk::ValidationFeaturesEXT::default().enabled_validation_features(validation::EXTRA_CHECKS);
+    let mut reporter = validation::reporter();
+    let mut info = vk::InstanceCreateInfo::default()
+        .application_info(&application)
+        .enabled_extension_names(&extension_names);
+    if extensions.contains(&khr::portability_enumeration::NAME) {
+        info = info.flags(vk::InstanceCreateFlags::ENUMERATE_PORTABILITY_KHR);
+    }
+    if validate {
+        info = info.enabled_layer_names(&layers).push_next(&mut checks).push_next(&mut reporter);
+    }
+    let mut listener = listener;
+    if let Some(listener) = &mut listener {
+        info = info.push_next(listener);
+    }
+    // SAFETY: all that `info` points to outlives the call.
+    unsafe { entry.create_instance(&info, None) }
+}
+
+/// Why there is no instance, in the loader's own words where it has any.
+fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
+    let said = complaints(entry);
+    let mut reason = match code {
+        vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
+            "the Vulkan loader found no driver that it can use".to_owned()
+        }
+        code => format!("vkCreateInstance with {extensions:?} failed: {}", error::explain(code)),
+    };
+    append_complaints(&mut reason, &said);
+    Absence { reason, help: driver_help(&said) }
+}
+
+/// Adds what the loader said to a reason.
+pub(crate) fn append_complaints(reason: &mut String, said: &[String]) {
+    if !said.is_empty() {
+        reason.push_str("; the loader says: ");
+        reason.push_str(&said.join("; "));
+    }
+}
+
+/// What to do when there is no driver: install one, mend the one that the loader complains about,
+/// or the variables that hide it.
+pub(crate) fn driver_help(said: &[String]) -> String {
+    const VARIABLES: [&str; 4] = [
+        "VK_DRIVER_FILES",
+        "VK_ICD_FILENAMES",
+        "VK_LOADER_DRIVERS_SELECT",
+        "VK_LOADER_DRIVERS_DISABLE",
+    ];
+    let set: Vec<String> = VARIABLES
+        .iter()
+        .filter_map(|name| {
+            let value = std::env::var_os(name)?;
+            Some(format!("{name}={}", value.to_string_lossy()))
+        })
+        .collect();
+    let mut help = String::new();
+    if !set.is_empty() {
+        let set = set.join(" ");
+        help = format!("{set} restricts which drivers are used: correct or unset it; or ");
+    }
+    let names_library =
+        |said: &String| [".so", ".dll", ".dylib"].iter().any(|ending| said.contains(ending));
+    if said.iter().any(names_library) {
+        help.push_str(MEND_DRIVER);
+    }
+    help + INSTALL_DRIVER
+}
+
+/// Makes an instance once more, to listen to what the loader says meanwhile.
+fn complaints(entry: &ash::Entry) -> Vec<String> {
+    let said = Mutex::new(Vec::new());
+    let mut extensions = vec![ext::debug_utils::NAME];
+    // SAFETY: a plain query of the loader.
+    let present = unsafe { entry.enumerate_instance_extension_properties(None) };
+    if has_extension(&present.unwrap_or_default(), khr::portability_enumeration::NAME) {
+        extensions.push(khr::portability_enumeration::NAME);
+    }
+    if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&said))) {
+        // SAFETY: the instance has no children, and `said` outlives it.
+        unsafe {
+            let _ = instance.enumerate_physical_devices();
+            instance.destroy_instance(None);
+        }
+    }
+    let mut said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
+    said.dedup();
+    said.truncate(8);
+    said
+}
+
+/// A Vulkan version as text.
+pub(crate) fn version_text(version: u32) -> String {
+    format!(
+        "{}.{}.{}",
+        vk::api_version_major(version),
+        vk::api_version_minor(version),
+        vk::api_version_patch(version)
+    )
+}

@@ -1,0 +1,348 @@
+//! Allocations: one buffer each, in memory that `allocator` divides up.
+
+mod allocator;
+mod buffer_cache;
+mod free_ranges;
+
+use std::mem::ManuallyDrop;
+use std::sync::{Arc, Mutex};
+
+use ash::vk;
+
+use self::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
+use self::buffer_cache::Idle;
+use super::device::Gpu;
+use super::lock;
+use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
+use crate::api::info::DeviceKind;
+use crate::backend::named_buffer;
+use crate::core::driver::MemoryKind;
+
+const MIB: u64 = 1 << 20;
+
+/// From this size on, what the host writes lies in the host's own memory. Smaller things are
+/// parameters, which kernels read: they lie in the device's memory where the host can write that.
+/// Larger ones are on their way to the device, and the device fetches them faster (50 GB/s over
+/// PCIe 5) than several threads write across the bus (31 GB/s).
+const STAGING: u64 = MIB;
+
+/// The device's memory.
+pub(super) struct Heap {
+    allocator: Mutex<ManuallyDrop<Allocator>>,
+    /// Buffers of the device's own memory.
+    idle: Mutex<Idle<Backed>>,
+    gpu: Arc<Gpu>,
+}
+
+/// A buffer and the memory behind it.
+pub(super) struct Block {
+    pub(super) buffer: vk::Buffer,
+    /// Bytes asked for.
+    pub(super) size: u64,
+    /// Bytes that the buffer has; maybe more.
+    capacity: u64,
+    allocation: ManuallyDrop<Allocation>,
+    kind: MemoryKind,
+    heap: Arc<Heap>,
+}
+
+/// A buffer bound to its memory.
+type Backed = (vk::Buffer, Allocation);
+
+impl Heap {
+    /// An empty heap. Memory is taken from the device in blocks that grow as more is used.
+    pub(super) fn new(gpu: &Arc<Gpu>) -> Arc<Self> {
+        let allocator = Allocator::new(gpu, block_sizes(gpu.info.kind));
+        Arc::new(Self {
+            allocator: Mutex::new(ManuallyDrop::new(allocator)),
+            idle: Mutex::new(Idle::new(idle_limit(gpu.info.kind, gpu.info.memory))),
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// Makes a buffer of `size` bytes for every use, and its memory.
+    pub(super) fn allocate(
+        self: &Arc<Self>,
+        kind: MemoryKind,
+        size: u64,
+        label: &str,
+    ) -> Result<Block> {
+        let limit = self.gpu.info.limits.max_buffer_size;
+        if size > limit {
+            return Err(self.too_large(size, limit, label));
+        }
+        if kind == MemoryKind::Device {
+            let idle = lock(&self.idle).take(size);
+            if let Some((capacity, (buffer, allocation))) = idle {
+                let allocation = ManuallyDrop::new(allocation);
+                self.gpu.set_name(buffer, label);
+                let heap = Arc::clone(self);
+                return Ok(Block { buffer, size, capacity, allocation, kind, heap });
+            }
+        }
+        self.allocate_new(kind, size, label)
+    }
+
+    fn allocate_new(self: &Arc<Self>, kind: MemoryKind, size: u64, label: &str) -> Result<Block> {
+        let capacity = size.next_multiple_of(16);
+        // Whole words at the end let kernels and fills of 32-bit words reach the last byte.
+        let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+            | vk::BufferUsageFlags::UNIFORM_BUFFER
+            | vk::BufferUsageFlags::INDIRECT_BUFFER
+            | vk::BufferUsageFlags::TRANSFER_SRC
+            | vk::BufferUsageFlags::TRANSFER_DST;
+        let info = vk::BufferCreateInfo::default().size(capacity).usage(usage);
+        // SAFETY: the size is within the device's limit, and not zero.
+        let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
+        let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
+        let mut backed = self.back(buffer, kind, label);
+        if backed.is_err() && self.destroy_idle() {
+            backed = self.back(buffer, kind, label);
+        }
+        let block = backed.map(|allocation| Block {
+            buffer,
+            size,
+            capacity,
+            allocation: ManuallyDrop::new(allocation),
+            kind,
+            heap: Arc::clone(self),
+        });
+        if block.is_err() {
+            // SAFETY: the buffer was just made, and nothing uses it.
+            unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
+        }
+        let mut block = block.map_err(|refusal| self.not_allocated(size, label, refusal))?;
+        if let Err(error) = block.bind() {
+            // Too small to be kept: a buffer without memory is destroyed.
+            block.capacity = 0;
+            return Err(error);
+        }
+        self.gpu.set_name(buffer, label);
+        Ok(block)
+    }
+
+    /// Bytes that allocations hold.
+    #[cfg(test)]
+    pub(super) fn held(&self) -> u64 {
+        lock(&self.allocator).held().iter().map(|held| held.size).sum()
+    }
+
+    /// Takes memory for a buffer.
+    fn back(
+        &self,
+        buffer: vk::Buffer,
+        kind: MemoryKind,
+        label: &str,
+    ) -> Result<Allocation, Refusal> {
+        // SAFETY: the buffer is the device's.
+        let wanted = unsafe { self.gpu.raw.get_buffer_memory_requirements(buffer) };
+        let is_parameter = kind == MemoryKind::Upload && wanted.size < STAGING;
+        let flags: &[vk::MemoryPropertyFlags] = match kind {
+            MemoryKind::Device => &[vk::MemoryPropertyFlags::DEVICE_LOCAL],
+            _ if is_parameter => {
+                &[host_memory() | vk::MemoryPropertyFlags::DEVICE_LOCAL, host_memory()]
+            }
+            _ => &[host_memory() | vk::MemoryPropertyFlags::HOST_CACHED, host_memory()],
+        };
+        lock(&self.allocator).allocate(&wanted, flags, label)
+    }
+
+    /// Gives the memory of idle buffers back to the device; false if there were none.
+    fn destroy_idle(&self) -> bool {
+        let idle = lock(&self.idle).empty();
+        let some = !idle.is_empty();
+        idle.into_iter().for_each(|backed| self.destroy(backed));
+        some
+    }
+
+    /// Destroys a buffer that no unfinished submission uses.
+    fn destroy(&self, (buffer, allocation): Backed) {
+        // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
+        // gave it away.
+        unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
+        lock(&self.allocator).free(allocation);
+    }
+
+    fn too_large(&self, size: u64, limit: u64, label: &str) -> GpuError {
+        GpuError::TooLarge(TooLargeError {
+            what: format!("{} of memory", named_buffer(label)),
+            requested: format!("{size} bytes"),
+            device: self.gpu.info.name.clone(),
+            limit: format!("{limit} bytes"),
+            limit_name: "max_buffer_size",
+            help: "divide the data among several buffers".to_owned(),
+        })
+    }
+
+    fn no_memory(&self, size: u64, label: &str, code: vk::Result) -> GpuError {
+        match code {
+            vk::Result::ERROR_OUT_OF_HOST_MEMORY | vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => {
+                self.out_of_memory(size, label)
+            }
+            code => self.gpu.failed("vkCreateBuffer", code),
+        }
+    }
+
+    fn not_allocated(&self, size: u64, label: &str, refusal: Refusal) -> GpuError {
+        let used_up =
+            [vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
+        match refusal {
+            Refusal::Full => self.out_of_memory(size, label),
+            Refusal::Call(_, code) if used_up.contains(&code) => self.out_of_memory(size, label),
+            Refusal::Call(call, code) => self.gpu.failed(call, code),
+            Refusal::NoType => {
+                let why = "the device has no type of memory that a buffer of this kind can be in";
+                self.gpu.refused("vkAllocateMemory", why.to_owned())
+            }
+        }
+    }
+
+    /// The error for memory that ran out: how much there is, and who has it.
+    pub(super) fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
+        let memory = self.gpu.info.memory;
+        let budget = match self.gpu.memory_budget() {
+            Some(budget) => {
+                format!("this process may take {budget} of the device's {memory} bytes")
+            }
+            None => format!("the device has {memory} bytes"),
+        };
+        let allocator = lock(&self.allocator);
+        let held = allocator.held();
+        let bytes: u64 = held.iter().map(|held| held.size).sum();
+        let largest = match held.is_empty() {
+            true => String::new(),
+            false => format!(", the largest: {}", largest(&held).join(", ")),
+        };
+        GpuError::OutOfMemory(OutOfMemoryError {
+            device: self.gpu.info.name.clone(),
+            requested: size,
+            label: named_buffer(label),
+            detail: format!(
+                "{budget}, and {} allocations hold {} bytes{largest}",
+                held.len(),
+                bytes
+            ),
+            help: "drop buffers that are no longer used, or work in parts".to_owned(),
+        })
+    }
+}
+
+/// Sizes of the blocks of device memory and of host memory. Those of a GPU grow as more is used.
+fn block_sizes(kind: DeviceKind) -> [BlockSizes; 2] {
+    match kind {
+        // The host takes memory page by page as it is touched: large blocks cost nothing, and
+        // buffers that come and go find their pages again.
+        DeviceKind::Software => [(256 * MIB, 256 * MIB); 2],
+        _ => [(32 * MIB, 256 * MIB), (16 * MIB, 64 * MIB)],
+    }
+}
+
+/// What the host sees, and sees as the device does: no flush is ever needed.
+fn host_memory() -> vk::MemoryPropertyFlags {
+    vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT
+}
+
+/// The five largest of what is held, as text.
+fn largest(held: &[&Held]) -> Vec<String> {
+    let mut left = held.to_vec();
+    let mut told = Vec::new();
+    while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
+        told.push(format!("{} ({} bytes)", named_buffer(&of.label), of.size));
+        left.remove(at);
+        if told.len() == 5 {
+            break;
+        }
+    }
+    told
+}
+
+/// The most bytes of idle buffers to keep.
+fn idle_limit(kind: DeviceKind, memory: u64) -> u64 {
+    match kind {
+        // Its blocks are kept by the allocator already.
+        DeviceKind::Software => 0,
+        _ => memory / 16,
+    }
+}
+
+impl Block {
+    fn bind(&self) -> Result<()> {
+        // SAFETY: buffer and memory are fresh, and the memory was taken for this very buffer.
+        let bound = unsafe {
+            self.heap.gpu.raw.bind_buffer_memory(
+                self.buffer,
+                self.allocation.memory,
+                self.allocation.offset,
+            )
+        };
+        bound.map_err(|code| self.heap.gpu.failed("vkBindBufferMemory", code))
+    }
+
+    /// Copies bytes in.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
+        // SAFETY: `mapped` checked that the range lies in the mapping, which lives as long as
+        // `self`; by the driver's contract nothing else touches the range meanwhile.
+        unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
+        Ok(())
+    }
+
+    /// Copies bytes out.
+    pub(super) fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let start = self.mapped(MemoryKind::Readback, "read", offset, out.len())?;
+        // SAFETY: as in `write`; the device's writes were made visible to the host.
+        unsafe { std::ptr::copy_nonoverlapping(start, out.as_mut_ptr(), out.len()) };
+        Ok(())
+    }
+
+    /// The host's address of a range, which must lie within the allocation.
+    fn mapped(
+        &self,
+        kind: MemoryKind,
+        call: &'static str,
+        offset: u64,
+        len: usize,
+    ) -> Result<*mut u8> {
+        let end = offset.checked_add(len as u64);
+        let mapping = self.allocation.mapped();
+        match (mapping, end) {
+            (Some(mapping), Some(end)) if end <= self.size && self.kind == kind => {
+                // SAFETY: the offset is within the mapping, so within the address space.
+                Ok(unsafe { mapping.add(offset as usize) }.as_ptr())
+            }
+            _ => Err(self.heap.gpu.refused(
+                call,
+                format!(
+                    "{len} bytes at {offset} are not in {:?} memory of {} bytes",
+                    self.kind, self.size
+                ),
+            )),
+        }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if self.heap.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: taken out once, here.
+        let backed = (self.buffer, unsafe { ManuallyDrop::take(&mut self.allocation) });
+        let unkept = match self.kind {
+            MemoryKind::Device => lock(&self.heap.idle).keep(self.capacity, backed),
+            MemoryKind::Upload | MemoryKind::Readback => vec![backed],
+        };
+        unkept.into_iter().for_each(|backed| self.heap.destroy(backed));
+    }
+}
+
+impl Drop for Heap {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        self.destroy_idle();
+        // SAFETY: every block holds an `Arc` of this, so none is left; taken out once, here.
+        unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
+    }
+}

@@ -1,0 +1,351 @@
+//! Steps, written into a command buffer.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::command_buffers::Commands;
+use super::timing::Timer;
+use crate::api::error::Result;
+use crate::backend::shared::command_checks::{check_fit, check_span, no_allocation, no_kernel};
+use crate::backend::vulkan::compile::Kernel;
+use crate::backend::vulkan::device::Gpu;
+use crate::backend::vulkan::memory::Block;
+use crate::core::command::{Barrier, Bound, Command, Dispatch, Groups, Span, Stages, Step};
+use crate::core::driver::{KernelMark, MemoryMark};
+use crate::core::id::Slots;
+
+/// The driver's allocations.
+pub(crate) type Blocks = Slots<MemoryMark, Arc<Block>>;
+/// The driver's kernels.
+pub(crate) type Kernels = Slots<KernelMark, Kernel>;
+
+/// What the ids in steps mean.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables<'a> {
+    pub(crate) blocks: &'a Blocks,
+    pub(crate) kernels: &'a Kernels,
+}
+
+/// Descriptor sets of a command buffer that are remembered. Programs that swap buffers bind two or
+/// three in turn; what binds more at random would only look in vain.
+const REMEMBERED: usize = 8;
+
+/// The sets that were written last into one command buffer, and the dispatches they were for. The
+/// tables do not change while commands are encoded, so equal ids mean the same buffers.
+#[derive(Default)]
+struct Written<'s> {
+    sets: [Option<(&'s Dispatch, vk::DescriptorSet)>; REMEMBERED],
+    /// Where the next one goes.
+    next: usize,
+}
+
+impl<'s> Written<'s> {
+    /// The set with the bindings of a dispatch, if it is still known.
+    fn find(&self, dispatch: &Dispatch) -> Option<vk::DescriptorSet> {
+        let same = |of: &Dispatch| of.kernel == dispatch.kernel && of.bindings == dispatch.bindings;
+        self.sets.iter().flatten().find(|(of, _)| same(of)).map(|(_, set)| *set)
+    }
+
+    /// Remembers a set instead of the oldest one.
+    fn insert(&mut self, dispatch: &'s Dispatch, set: vk::DescriptorSet) {
+        self.sets[self.next] = Some((dispatch, set));
+        self.next = (self.next + 1) % REMEMBERED;
+    }
+}
+
+/// Writes steps into a command buffer that has begun.
+pub(crate) struct Encoder<'a> {
+    pub(crate) gpu: &'a Gpu,
+    pub(crate) tables: Tables<'a>,
+    pub(crate) commands: &'a mut Commands,
+    pub(crate) timer: Option<&'a Timer>,
+    /// Room for the bindings of one dispatch, kept from call to call.
+    pub(crate) bindings: &'a mut Vec<vk::DescriptorBufferInfo>,
+}
+
+impl<'a> Encoder<'a> {
+    /// Writes the steps.
+    pub(crate) fn encode(&mut self, steps: &[Step]) -> Result<()> {
+        if let Some(timer) = self.timer {
+            timer.reset(self.commands.buffer);
+        }
+        let mut previous = None;
+        let mut written = Written::default();
+        let mut dispatches = 0;
+        for step in steps {
+            match step {
+                Step::Barrier(barrier) => self.barrier(*barrier),
+                Step::Run(Command::Fill { dst, pattern }) => self.fill(*dst, *pattern)?,
+                Step::Run(Command::Copy { src, dst }) => self.copy(*src, *dst)?,
+                Step::Run(Command::Dispatch(dispatch)) => {
+                    self.stamp(dispatches * 2);
+                    self.dispatch(dispatch, previous, &mut written)?;
+                    previous = Some(dispatch);
+                    self.stamp(dispatches * 2 + 1);
+                    dispatches += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn stamp(&self, index: u32) {
+        if let Some(timer) = self.timer {
+            timer.stamp(self.commands.buffer, index);
+        }
+    }
+
+    fn barrier(&self, barrier: Barrier) {
+        let (from, writes) = before(barrier.before);
+        let (to, accesses) = after(barrier.after);
+        if from.is_empty() || to.is_empty() {
+            return;
+        }
+        let memory =
+            [vk::MemoryBarrier::default().src_access_mask(writes).dst_access_mask(accesses)];
+        let flags = vk::DependencyFlags::empty();
+        // SAFETY: the command buffer is being recorded.
+        unsafe {
+            self.gpu.raw.cmd_pipeline_barrier(
+                self.commands.buffer,
+                from,
+                to,
+                flags,
+                &memory,
+                &[],
+                &[],
+            );
+        }
+    }
+
+    fn fill(&self, dst: Span, pattern: u32) -> Result<()> {
+        let Span { offset, size, .. } = dst;
+        let buffer = self.buffer("vkCmdFillBuffer", dst)?;
+        if !(offset.is_multiple_of(4) && size.is_multiple_of(4)) {
+            let why = format!("{size} bytes at {offset} are not whole words");
+            return Err(self.gpu.refused("vkCmdFillBuffer", why));
+        }
+        let commands = self.commands.buffer;
+        // SAFETY: `buffer` checked that the range lies in a live buffer.
+        unsafe {
+            self.gpu.raw.cmd_fill_buffer(commands, buffer, offset, size, pattern);
+        }
+        Ok(())
+    }
+
+    fn copy(&self, src: Span, dst: Span) -> Result<()> {
+        let from = self.buffer("vkCmdCopyBuffer", src)?;
+        let to = self.buffer("vkCmdCopyBuffer", dst)?;
+        let apart = src.memory != dst.memory || src.end() <= dst.offset || dst.end() <= src.offset;
+        if src.size != dst.size || !apart {
+            let why = format!("{src:?} and {dst:?} differ in size or overlap");
+            return Err(self.gpu.refused("vkCmdCopyBuffer", why));
+        }
+        let region = [vk::BufferCopy::default()
+            .src_offset(src.offset)
+            .dst_offset(dst.offset)
+            .size(src.size)];
+        let commands = self.commands.buffer;
+        // SAFETY: `buffer` checked that both ranges lie in live buffers; they do not overlap.
+        unsafe { self.gpu.raw.cmd_copy_buffer(commands, from, to, &region) };
+        Ok(())
+    }
+
+    /// The buffer of a span that lies within its allocation.
+    fn buffer(&self, call: &'static str, span: Span) -> Result<vk::Buffer> {
+        let Some(block) = self.tables.blocks.get(span.memory) else {
+            return Err(self.gpu.refused(call, no_allocation(span.memory)));
+        };
+        check_span(span, block.size).map_err(|why| self.gpu.refused(call, why))?;
+        Ok(block.buffer)
+    }
+
+    /// Writes a launch. What the one before it bound stays bound: copies, fills and barriers
+    /// between them change nothing about that.
+    fn dispatch<'s>(
+        &mut self,
+        dispatch: &'s Dispatch,
+        previous: Option<&Dispatch>,
+        written: &mut Written<'s>,
+    ) -> Result<()> {
+        let kernel = self.kernel(dispatch)?;
+        let commands = self.commands.buffer;
+        let previous = previous.filter(|previous| previous.kernel == dispatch.kernel);
+        if previous.is_none() {
+            let (device, point) = (&self.gpu.raw, vk::PipelineBindPoint::COMPUTE);
+            // SAFETY: the command buffer is being recorded, and the kernel is alive.
+            unsafe { device.cmd_bind_pipeline(commands, point, kernel.pipeline) };
+        }
+        if previous.is_none_or(|previous| previous.bindings != dispatch.bindings) {
+            self.bind(kernel, dispatch, written)?;
+        }
+        self.push_immediates(kernel, &dispatch.immediates);
+        match &dispatch.groups {
+            // SAFETY: pipeline, bindings and immediates are in place, as the kernel wants them; the
+            // core checked the number of workgroups.
+            Groups::Direct([x, y, z]) => unsafe {
+                self.gpu.raw.cmd_dispatch(commands, *x, *y, *z);
+            },
+            Groups::Indirect(counts) => self.dispatch_indirect(**counts)?,
+        }
+        Ok(())
+    }
+
+    /// Launches what is bound, on a native grid that an earlier launch has written. The core's
+    /// barrier orders that launch before the kernel only: the grid is read at an earlier stage.
+    fn dispatch_indirect(&self, counts: Span) -> Result<()> {
+        let buffer = self.buffer("vkCmdDispatchIndirect", counts)?;
+        if counts.size != Groups::SIZE || !counts.offset.is_multiple_of(4) {
+            let why = format!("{} bytes at {} are not a grid", counts.size, counts.offset);
+            return Err(self.gpu.refused("vkCmdDispatchIndirect", why));
+        }
+        let prepared = [vk::MemoryBarrier::default()
+            .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+            .dst_access_mask(vk::AccessFlags::INDIRECT_COMMAND_READ)];
+        let (from, to) =
+            (vk::PipelineStageFlags::COMPUTE_SHADER, vk::PipelineStageFlags::DRAW_INDIRECT);
+        let (commands, flags) = (self.commands.buffer, vk::DependencyFlags::empty());
+        // SAFETY: as for other launches. `buffer` checked that the three counts are in a live
+        // buffer, each of which has the usage for it; the kernel that wrote them keeps them within
+        // the device's limits.
+        unsafe {
+            let device = &self.gpu.raw;
+            device.cmd_pipeline_barrier(commands, from, to, flags, &prepared, &[], &[]);
+            device.cmd_dispatch_indirect(commands, buffer, counts.offset);
+        }
+        Ok(())
+    }
+
+    /// The kernel of a dispatch, whose bindings and immediates fit it.
+    fn kernel(&self, dispatch: &Dispatch) -> Result<&'a Kernel> {
+        let refused = |why: String| self.gpu.refused("vkCmdDispatch", why);
+        let id = dispatch.kernel;
+        let kernel = self.tables.kernels.get(id).ok_or_else(|| refused(no_kernel(id)))?;
+        check_fit(dispatch, (kernel.bindings, kernel.immediates)).map_err(refused)?;
+        Ok(kernel)
+    }
+
+    /// Binds what a launch asks for: pushes it, or binds a set that holds it.
+    fn bind<'s>(
+        &mut self,
+        kernel: &Kernel,
+        dispatch: &'s Dispatch,
+        written: &mut Written<'s>,
+    ) -> Result<()> {
+        if dispatch.bindings.is_empty() {
+            return Ok(());
+        }
+        if let (true, Some(push)) = (kernel.pushes, &self.gpu.push) {
+            let infos = self.infos(&dispatch.bindings)?;
+            let (commands, template) = (self.commands.buffer, kernel.template);
+            // SAFETY: the template reads as many infos as the kernel has bindings, which is how
+            // many there are; their buffers are alive.
+            unsafe {
+                push.cmd_push_descriptor_set_with_template(
+                    commands,
+                    template,
+                    kernel.layout,
+                    0,
+                    infos,
+                );
+            }
+            return Ok(());
+        }
+        let set = match written.find(dispatch) {
+            Some(set) => set,
+            None => {
+                let set = self.write_set(kernel, &dispatch.bindings)?;
+                written.insert(dispatch, set);
+                set
+            }
+        };
+        let (commands, point) = (self.commands.buffer, vk::PipelineBindPoint::COMPUTE);
+        // SAFETY: the set is of the kernel's layout and holds live buffers; nothing writes it
+        // before the commands are done.
+        unsafe {
+            let device = &self.gpu.raw;
+            device.cmd_bind_descriptor_sets(commands, point, kernel.layout, 0, &[set], &[]);
+        }
+        Ok(())
+    }
+
+    /// A fresh descriptor set with these bindings.
+    fn write_set(&mut self, kernel: &Kernel, bindings: &[Bound]) -> Result<vk::DescriptorSet> {
+        let set = self.commands.sets.allocate(kernel)?;
+        let infos = self.infos(bindings)?;
+        // SAFETY: the template reads as many infos as the kernel has bindings, which is how many
+        // there are; their buffers are alive. No command uses the set yet.
+        unsafe { self.gpu.raw.update_descriptor_set_with_template(set, kernel.template, infos) };
+        Ok(set)
+    }
+
+    /// The bindings as templates read them, valid until the next call.
+    fn infos(&mut self, bindings: &[Bound]) -> Result<*const c_void> {
+        self.bindings.clear();
+        for Bound { span, .. } in bindings {
+            let buffer = self.buffer("vkCmdDispatch", *span)?;
+            let info = vk::DescriptorBufferInfo::default()
+                .buffer(buffer)
+                .offset(span.offset)
+                .range(span.size);
+            self.bindings.push(info);
+        }
+        Ok(self.bindings.as_ptr().cast())
+    }
+
+    fn push_immediates(&self, kernel: &Kernel, immediates: &[u8]) {
+        if immediates.is_empty() {
+            return;
+        }
+        let mut padded = Vec::new();
+        let words = if immediates.len().is_multiple_of(4) {
+            immediates
+        } else {
+            padded.extend_from_slice(immediates);
+            padded.resize(immediates.len().next_multiple_of(4), 0);
+            &padded
+        };
+        let stage = vk::ShaderStageFlags::COMPUTE;
+        let commands = self.commands.buffer;
+        // SAFETY: the pipeline's layout has a range of exactly so many words.
+        unsafe {
+            self.gpu.raw.cmd_push_constants(commands, kernel.layout, stage, 0, words);
+        }
+    }
+}
+
+/// What a barrier waits for.
+fn before(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+    use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
+    masks(
+        stages,
+        (Stage::COMPUTE_SHADER, Access::SHADER_WRITE),
+        (Stage::TRANSFER, Access::TRANSFER_WRITE),
+        (Stage::HOST, Access::HOST_WRITE),
+    )
+}
+
+/// What waits for a barrier.
+fn after(stages: Stages) -> (vk::PipelineStageFlags, vk::AccessFlags) {
+    use vk::{AccessFlags as Access, PipelineStageFlags as Stage};
+    let shader = Access::SHADER_READ | Access::SHADER_WRITE | Access::UNIFORM_READ;
+    let transfer = Access::TRANSFER_READ | Access::TRANSFER_WRITE;
+    masks(
+        stages,
+        (Stage::COMPUTE_SHADER, shader),
+        (Stage::TRANSFER, transfer),
+        (Stage::HOST, Access::HOST_READ),
+    )
+}
+
+type Masks = (vk::PipelineStageFlags, vk::AccessFlags);
+
+fn masks(stages: Stages, compute: Masks, transfer: Masks, host: Masks) -> Masks {
+    let all = [(Stages::COMPUTE, compute), (Stages::TRANSFER, transfer), (Stages::HOST, host)];
+    let empty = (vk::PipelineStageFlags::empty(), vk::AccessFlags::empty());
+    all.into_iter()
+        .filter(|(stage, _)| stages.contains(*stage))
+        .fold(empty, |sum, (_, mask)| (sum.0 | mask.0, sum.1 | mask.1))
+}

@@ -1,0 +1,104 @@
+//! The timeline: how far the queue has come, and waiting for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ash::vk;
+
+use crate::api::error::Result;
+use crate::api::info::DeviceKind;
+use crate::backend::shared::poll::Wait;
+use crate::backend::vulkan::device::Gpu;
+
+/// Longest sleep in the driver at a time, so that a device that is given up is noticed.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// A timeline semaphore: its value is the number of the last submission that is done.
+pub(crate) struct Timeline {
+    pub(crate) semaphore: vk::Semaphore,
+    /// The highest value seen so far.
+    reached: AtomicU64,
+    /// Whether the device is the processor: polling would take it from the kernel waited for.
+    is_software: bool,
+    gpu: Arc<Gpu>,
+}
+
+impl Timeline {
+    /// A timeline at value 0.
+    pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default()
+            .semaphore_type(vk::SemaphoreType::TIMELINE)
+            .initial_value(0);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        // SAFETY: timeline semaphores are enabled.
+        let semaphore = unsafe { gpu.raw.create_semaphore(&info, None) }
+            .map_err(|code| gpu.failed("vkCreateSemaphore", code))?;
+        Ok(Self {
+            semaphore,
+            reached: AtomicU64::new(0),
+            is_software: gpu.info.kind == DeviceKind::Software,
+            gpu: Arc::clone(gpu),
+        })
+    }
+
+    /// The highest value known to be reached, without asking the device.
+    pub(crate) fn known(&self) -> u64 {
+        self.reached.load(Ordering::Acquire)
+    }
+
+    /// The value reached, asked of the device.
+    pub(crate) fn poll(&self) -> Result<u64> {
+        // SAFETY: the semaphore is alive.
+        let value = unsafe { self.gpu.raw.get_semaphore_counter_value(self.semaphore) }
+            .map_err(|code| self.gpu.failed("vkGetSemaphoreCounterValue", code))?;
+        // No submission gets that far: drivers show it for a device that is lost.
+        if value == u64::MAX {
+            let reason = "its timeline semaphore shows the value of a lost device";
+            return Err(self.gpu.lose(reason.to_owned()));
+        }
+        self.reached.fetch_max(value, Ordering::AcqRel);
+        Ok(value)
+    }
+
+    /// Waits until `value` is reached; false if that took longer than `timeout`.
+    pub(crate) fn wait(&self, value: u64, timeout: Duration) -> Result<bool> {
+        if self.known() >= value {
+            return Ok(true);
+        }
+        let wait = Wait::new(timeout);
+        loop {
+            self.gpu.check_alive()?;
+            if self.poll()? >= value {
+                return Ok(true);
+            }
+            match wait.left() {
+                None => return Ok(false),
+                Some(left) if self.is_software => self.sleep(value, left.min(SLICE))?,
+                Some(_) => wait.pause(),
+            };
+        }
+    }
+
+    fn sleep(&self, value: u64, timeout: Duration) -> Result<bool> {
+        let (semaphores, values) = ([self.semaphore], [value]);
+        let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+        let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
+        // SAFETY: the semaphore is alive; it may be waited for by several threads.
+        match unsafe { self.gpu.raw.wait_semaphores(&info, timeout) } {
+            Ok(()) => Ok(true),
+            Err(vk::Result::TIMEOUT) => Ok(false),
+            Err(code) => Err(self.gpu.failed("vkWaitSemaphores", code)),
+        }
+    }
+}
+
+impl Drop for Timeline {
+    fn drop(&mut self) {
+        if self.gpu.is_given_up() {
+            return;
+        }
+        // SAFETY: the driver waited for all submissions before it drops this.
+        unsafe { self.gpu.raw.destroy_semaphore(self.semaphore, None) };
+    }
+}

@@ -1,0 +1,77 @@
+//! The driver's methods, driven directly, on the first Vulkan device there is.
+
+mod kernels;
+mod memory;
+mod no_device;
+mod submissions;
+mod validation;
+
+use std::process::Command as Process;
+
+use super::VulkanDriver;
+use super::adapter;
+use super::ffi::instance::Instance;
+use crate::backend::tests::{
+    DOUBLE, Driven, barrier, bytes, compute_barrier, copy, dispatch, dispatch_with, full_barrier,
+    run, span, submissions as bodies,
+};
+use crate::core::command::{Command, Span, Stages, Step};
+use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
+
+/// The first device; `None`, said aloud, where there is no Vulkan and none is required.
+fn driver() -> Option<VulkanDriver> {
+    let adapters = Instance::shared().and_then(|instance| adapter::find(&instance));
+    match adapters {
+        Ok(adapters) => Some(adapters[0].open_driver().unwrap()),
+        Err(absence) => {
+            let required = std::env::var_os("SCRY_REQUIRE_VULKAN").is_some_and(|v| v != "0");
+            assert!(!required, "SCRY_REQUIRE_VULKAN is set, but {absence:?}");
+            eprintln!("SKIPPED, no Vulkan device: {}", absence.reason);
+            None
+        }
+    }
+}
+
+/// The first device twice: with bindings pushed as far as it can, and with bindings in sets.
+fn drivers() -> Vec<VulkanDriver> {
+    if driver().is_none() {
+        return Vec::new();
+    }
+    let adapters = adapter::find(&Instance::shared().unwrap()).unwrap();
+    let preferring = |sets: bool| {
+        let mut gpu = adapters[0].open_gpu().unwrap();
+        gpu.prefers_sets = sets;
+        VulkanDriver::new(gpu.into()).unwrap()
+    };
+    [false, true].map(preferring).into()
+}
+
+/// Environment variable that tells a child process of a test that it is one.
+const CHILD: &str = "SCRY_TEST_CHILD";
+
+fn is_child() -> bool {
+    std::env::var_os(CHILD).is_some()
+}
+
+/// What one test, run in a child process with these variables, prints.
+fn told_by_child(test: &str, variables: &[(&str, &str)]) -> String {
+    let this = std::env::current_exe().unwrap();
+    let output = Process::new(this)
+        .args(["--exact", "--nocapture"])
+        .arg(format!("backend::vulkan::tests::{test}"))
+        .env(CHILD, "1")
+        .env_remove("SCRY_REQUIRE_VULKAN")
+        .env_remove("SCRY_VALIDATE")
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}{errors}");
+    told + &errors
+}
+
+fn has_loader() -> bool {
+    // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
+    unsafe { ash::Entry::load() }.is_ok()
+}
