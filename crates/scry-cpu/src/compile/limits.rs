@@ -1,9 +1,8 @@
 //! What the machine can hold, and how long a kernel takes.
 
-use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt};
+use scry_ir::kir::{Block, Builtin, Facts, Inst, Kir, Stmt, for_each_stmt};
 
 use super::analysis::divergence::parted;
-use super::analysis::liveness::for_each_stmt;
 use crate::code::{Code, Group, Refusal};
 use crate::lanes::BLOCK;
 

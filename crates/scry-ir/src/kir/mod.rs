@@ -24,6 +24,7 @@ mod types;
 mod uniformity;
 #[cfg(feature = "inspect")]
 mod verify;
+mod visit;
 
 pub use builder::Builder;
 pub use inst::{
@@ -37,6 +38,7 @@ pub use types::{Const, Label, Type, Value, Var};
 pub use uniformity::{Class, Facts, VarFacts};
 #[cfg(feature = "inspect")]
 pub use verify::verify;
+pub use visit::{any_stmt, for_each_stmt, for_each_stmt_mut};
 
 /// Nothing is planted, whatever is asked for, in builds without the feature `mutation`.
 #[cfg(not(feature = "mutation"))]

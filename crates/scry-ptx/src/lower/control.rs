@@ -1,6 +1,8 @@
 //! Statements.
 
-use scry_ir::kir::{Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value};
+use scry_ir::kir::{
+    Barrier, BinaryOp, Block, Inst, Kir, Label as KirLabel, Stmt, Value, any_stmt, for_each_stmt,
+};
 
 use super::Lowering;
 use super::unroll::{Turns, turns};
@@ -15,15 +17,10 @@ pub(super) fn count_uses(kir: &Kir) -> Vec<u32> {
     for definition in kir.values.iter().filter(|definition| !extra(&definition.inst)) {
         definition.inst.for_each_operand(|value| uses[value.index()] += 1);
     }
-    count_in(&kir.body, &mut uses);
-    uses
-}
-
-fn count_in(block: &Block, uses: &mut [u32]) {
-    for stmt in block {
+    for_each_stmt(&kir.body, &mut |stmt| {
         stmt.for_each_operand(|value| uses[value.index()] += 1);
-        stmt.blocks().for_each(|block| count_in(block, uses));
-    }
+    });
+    uses
 }
 
 impl Lowering<'_> {
@@ -195,7 +192,5 @@ impl Lowering<'_> {
 
 /// Whether a block has a loop that is not proven to end.
 pub(super) fn has_endless(block: &Block) -> bool {
-    block.iter().any(|stmt| {
-        matches!(stmt, Stmt::Loop { finite: false, .. }) || stmt.blocks().any(has_endless)
-    })
+    any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Loop { finite: false, .. }))
 }

@@ -5,7 +5,7 @@
 //! somebody may write is not, for threads that race may read different values; neither is a
 //! variable whose assignment depends on such a condition.
 
-use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value};
+use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value, any_stmt};
 
 /// The statements at which all threads of a block arrive, or none.
 #[derive(Default)]
@@ -44,8 +44,7 @@ impl Convergence {
 
 /// Whether threads of a warp wait for each other.
 fn has_barrier(block: &Block) -> bool {
-    let waits = |stmt: &Stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup));
-    block.iter().any(|stmt| waits(stmt) || stmt.blocks().any(has_barrier))
+    any_stmt(block, &mut |stmt| matches!(stmt, Stmt::Barrier(Barrier::Subgroup)))
 }
 
 struct Walk {

@@ -1,7 +1,7 @@
 //! What every thread does first, and where the kernel's memory lies.
 
 use scry_ir::GridSource;
-use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type};
+use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type, for_each_stmt};
 
 use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
@@ -338,20 +338,15 @@ impl Used {
                 _ => {}
             }
         }
-        used.stores(&kir.body);
+        for_each_stmt(&kir.body, &mut |stmt| {
+            if let Stmt::Store { place, .. } = stmt {
+                used.place(place);
+            }
+        });
         let mut touched = vec![false; kir.buffers.len()];
         used.buffers.iter().for_each(|nth| touched[*nth as usize] = true);
         used.buffers = (0..).zip(touched).filter(|it| it.1).map(|it| it.0).collect();
         used
-    }
-
-    fn stores(&mut self, block: &[Stmt]) {
-        for stmt in block {
-            if let Stmt::Store { place, .. } = stmt {
-                self.place(place);
-            }
-            stmt.blocks().for_each(|block| self.stores(block));
-        }
     }
 
     fn length(&mut self, length: Param) {

@@ -3,7 +3,7 @@
 //! The assembler does so by itself for small bodies only, and without it the products of a tile are
 //! not scheduled among the loads of the next ones: a matrix product loses a third of its speed.
 
-use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var};
+use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
 
 /// Most turns that are written out.
 const MAX_TURNS: u32 = 64;
@@ -69,16 +69,16 @@ fn last_set(before: &[Stmt], var: Var) -> Option<Value> {
 
 /// Whether a statement, or one within it, sets a variable.
 fn sets(stmt: &Stmt, var: Var) -> bool {
-    matches!(stmt, Stmt::Set(set, _) if *set == var)
-        || stmt.blocks().flatten().any(|stmt| sets(stmt, var))
+    any_stmt(
+        std::slice::from_ref(stmt),
+        &mut |stmt| matches!(stmt, Stmt::Set(set, _) if *set == var),
+    )
 }
 
 /// Whether statements compute a value. A value that was computed before the loop is the same in
 /// every iteration: read from a variable, it is what the variable held then, not what it holds now.
 fn computes(stmts: &[Stmt], value: Value) -> bool {
-    stmts
-        .iter()
-        .any(|stmt| *stmt == Stmt::Let(value) || stmt.blocks().any(|block| computes(block, value)))
+    any_stmt(stmts, &mut |stmt| *stmt == Stmt::Let(value))
 }
 
 /// Whether a statement computes something that cannot be left out where nothing uses it.

@@ -1,10 +1,10 @@
 //! Conditions that may come out the same for all lanes: comparisons of affine values, and what they
 //! are joined to.
 
-use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Stmt, Type, Value};
+use scry_ir::kir::{BinaryOp, Class, Facts, Inst, Kir, Stmt, Type, Value, for_each_stmt};
 
 use super::comparison::comparison;
-use super::liveness::{Lives, for_each_stmt};
+use super::liveness::Lives;
 
 /// The conditions of a kernel, by value.
 pub(crate) struct Conditions {

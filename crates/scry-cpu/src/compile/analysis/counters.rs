@@ -4,9 +4,9 @@
 //! differs from lane to lane. Within, all lanes that are left have counted alike. So the loop is
 //! given a variable of its own, of which lanes take a copy as they leave.
 
-use scry_ir::kir::{Block, Class, Definition, Facts, Inst, Kir, Label, Stmt, Value, Var};
-
-use super::liveness::for_each_stmt;
+use scry_ir::kir::{
+    Block, Class, Definition, Facts, Inst, Kir, Label, Stmt, Value, Var, for_each_stmt,
+};
 
 /// A variable, and the loop that is to have one of its own instead.
 #[derive(Debug, Clone, Copy)]

@@ -3,10 +3,10 @@
 //! Uniform and affine values have no lanes of their own. Where an operation on lanes uses one, its
 //! lanes are made once, after its definition.
 
-use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value};
+use scry_ir::kir::{Class, Facts, Inst, Kir, Place, Stmt, Type, Value, for_each_stmt};
 
 use super::comparison::comparison;
-use super::liveness::{Lives, for_each_stmt};
+use super::liveness::Lives;
 
 /// Finds those values.
 pub(crate) fn demand(kir: &Kir, facts: &Facts, lives: &Lives) -> Vec<bool> {

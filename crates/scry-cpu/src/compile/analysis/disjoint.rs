@@ -6,9 +6,8 @@
 //! invocation's own, along x. Where that number is clamped to the last element of the binding's
 //! array, the last element is shared; the machine takes care of that one.
 
-use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value};
+use scry_ir::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Stmt, Value, for_each_stmt};
 
-use super::liveness::for_each_stmt;
 use crate::code::Disjoint;
 
 /// For each buffer, the elements that are disjoint, if they are.

@@ -6,7 +6,9 @@
 //! otherwise it lives all the time, and is zero at the start.
 
 use super::{exit_branches, fusion};
-use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var};
+use scry_ir::kir::{
+    BinaryOp, Block, Class, Facts, Inst, Kir, Stmt, Type, Value, Var, for_each_stmt,
+};
 
 /// The life of a value or a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,14 +94,6 @@ fn count_uses(kir: &Kir) -> Vec<u32> {
         }
     });
     uses
-}
-
-/// Calls `visit` with every statement, in order.
-pub(crate) fn for_each_stmt(block: &Block, visit: &mut impl FnMut(&Stmt)) {
-    for stmt in block {
-        visit(stmt);
-        stmt.blocks().for_each(|inner| for_each_stmt(inner, visit));
-    }
 }
 
 /// Marks products that only one sum or difference in the same block uses, and conditions that only

@@ -13,24 +13,18 @@ pub use operators::operators;
 use std::collections::BTreeSet;
 use std::mem;
 
-use super::{BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value};
+use super::{
+    BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, for_each_stmt,
+};
 
 /// What a kernel contains of [`operators()`], by name.
 #[must_use]
 pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    visit(&kir.body, &mut |stmt| {
+    for_each_stmt(&kir.body, &mut |stmt| {
         found.extend(operator_names::of_stmt(kir, stmt));
     });
     found
-}
-
-/// Calls `see` with each statement, those within others included.
-fn visit(block: &Block, see: &mut dyn FnMut(&Stmt)) {
-    for stmt in block {
-        see(stmt);
-        stmt.blocks().for_each(|block| visit(block, see));
-    }
 }
 
 /// Plants a wrong result in each instruction of one operator, and says how many there were.

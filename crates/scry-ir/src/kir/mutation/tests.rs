@@ -30,7 +30,7 @@ fn kernel() -> Kir {
 
 fn statements(kir: &Kir) -> usize {
     let mut count = 0;
-    super::visit(&kir.body, &mut |_| count += 1);
+    crate::kir::for_each_stmt(&kir.body, &mut |_| count += 1);
     count
 }
 

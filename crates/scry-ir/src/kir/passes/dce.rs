@@ -5,7 +5,7 @@
 //! its assignments, an array that is never read its stores. Blocks that end up empty go as well,
 //! with whatever cannot be reached.
 
-use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var};
+use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
 
 /// Drops the dead code of a kernel.
@@ -31,7 +31,7 @@ fn sweep(kir: &mut Kir) -> bool {
         read,
         kir,
     };
-    live.roots(&body);
+    for_each_stmt(&body, &mut |stmt| live.root(stmt));
     live.spread();
     let Live { values, vars, read, .. } = live;
     let mut sweep = Sweep { kir, values, vars, read, dropped: false };
@@ -51,23 +51,18 @@ impl Read {
     fn new(kir: &Kir, body: &Block) -> Self {
         let (workgroup, locals) = (kir.workgroup.len(), kir.locals.len());
         let mut read = Self { workgroup: vec![false; workgroup], locals: vec![false; locals] };
-        read.block(kir, body);
+        for_each_stmt(body, &mut |stmt| read.stmt(kir, stmt));
         read
     }
 
-    fn block(&mut self, kir: &Kir, block: &Block) {
-        for stmt in block {
-            if let Stmt::Let(value) = stmt
-                && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
-            {
-                match place.space {
-                    Space::Workgroup(at) => self.workgroup[at as usize] = true,
-                    Space::Local(at) => self.locals[at as usize] = true,
-                    Space::Binding(_) | Space::Immediate => {}
-                }
-            }
-            for block in stmt.blocks() {
-                self.block(kir, block);
+    fn stmt(&mut self, kir: &Kir, stmt: &Stmt) {
+        if let Stmt::Let(value) = stmt
+            && let Inst::Load { place, .. } | Inst::Atomic { place, .. } = kir.inst(*value)
+        {
+            match place.space {
+                Space::Workgroup(at) => self.workgroup[at as usize] = true,
+                Space::Local(at) => self.locals[at as usize] = true,
+                Space::Binding(_) | Space::Immediate => {}
             }
         }
     }
@@ -101,16 +96,13 @@ struct Live<'a> {
 
 impl Live<'_> {
     /// Marks what effects need.
-    fn roots(&mut self, block: &Block) {
-        for stmt in block {
-            match stmt {
-                Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
-                Stmt::Let(_) => {}
-                Stmt::Set(var, value) => self.sets[var.index()].push(*value),
-                Stmt::Store { place, .. } if !self.read.notices(place.space) => {}
-                _ => stmt.for_each_operand(|value| self.mark(value)),
-            }
-            stmt.blocks().for_each(|block| self.roots(block));
+    fn root(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
+            Stmt::Let(_) => {}
+            Stmt::Set(var, value) => self.sets[var.index()].push(*value),
+            Stmt::Store { place, .. } if !self.read.notices(place.space) => {}
+            _ => stmt.for_each_operand(|value| self.mark(value)),
         }
     }
 

@@ -2,7 +2,9 @@
 //! forgets those that do not appear. What one instruction gives stays together. Workgroup arrays
 //! and buffers keep their numbers, by which others know them.
 
-use super::super::{Array, Block, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var};
+use super::super::{
+    Array, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var, for_each_stmt_mut,
+};
 
 /// The number of what has not appeared.
 const NONE: u32 = u32::MAX;
@@ -19,7 +21,7 @@ pub(super) fn compact(kir: &mut Kir) {
         new_locals: Vec::new(),
         old: kir,
     };
-    compact.block(&mut body);
+    for_each_stmt_mut(&mut body, &mut |stmt| compact.stmt(stmt));
     let Compact { new_values, new_vars, new_locals, .. } = compact;
     kir.values = new_values;
     kir.vars = new_vars;
@@ -38,13 +40,6 @@ struct Compact<'a> {
 }
 
 impl Compact<'_> {
-    fn block(&mut self, block: &mut Block) {
-        for stmt in block {
-            self.stmt(stmt);
-            stmt.blocks_mut().for_each(|block| self.block(block));
-        }
-    }
-
     fn stmt(&mut self, stmt: &mut Stmt) {
         stmt.for_each_operand_mut(|value| *value = Value(self.values[value.index()]));
         match stmt {

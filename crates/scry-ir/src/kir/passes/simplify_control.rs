@@ -4,13 +4,17 @@
 //! end; neither is leaving the kernel. A loop whose turn always ends in leaving is a scope. A scope
 //! that is never left early is its statements; values are visible further then, which does no harm.
 
-use super::super::{Block, Kir, Label, Stmt};
+use super::super::{Block, Kir, Label, Stmt, for_each_stmt};
 use super::value_map::diverges;
 
 /// Simplifies the control flow of a kernel.
 pub(super) fn flow(kir: &mut Kir) {
     let mut flow = Flow { leaves: vec![0; kir.labels as usize], ends: vec![Label::KERNEL] };
-    flow.count(&kir.body);
+    for_each_stmt(&kir.body, &mut |stmt| {
+        if let Stmt::Leave(label) = stmt {
+            flow.leaves[label.0 as usize] += 1;
+        }
+    });
     flow.block(&mut kir.body);
 }
 
@@ -22,15 +26,6 @@ struct Flow {
 }
 
 impl Flow {
-    fn count(&mut self, block: &Block) {
-        for stmt in block {
-            if let Stmt::Leave(label) = stmt {
-                self.leaves[label.0 as usize] += 1;
-            }
-            stmt.blocks().for_each(|block| self.count(block));
-        }
-    }
-
     fn block(&mut self, block: &mut Block) {
         while let Some(Stmt::Leave(label)) = block.last()
             && self.ends.contains(label)

@@ -3,7 +3,7 @@
 use super::Class::{self, Uniform};
 use super::transfer::{self, Classes};
 use super::{Facts, VarFacts};
-use crate::kir::{Block, Inst, Kir, Stmt, Value, Var};
+use crate::kir::{Inst, Kir, Stmt, Value, Var, for_each_stmt};
 
 /// The classes of values and variables: each is a node, the values first.
 pub(super) struct Flow<'a> {
@@ -104,14 +104,9 @@ fn for_each_edge(kir: &Kir, visit: &mut dyn FnMut(usize, usize)) {
             visit(vars + var.index(), user);
         }
     }
-    for_each_set(&kir.body, &mut |var, value| visit(value.index(), vars + var.index()));
-}
-
-fn for_each_set(block: &Block, visit: &mut dyn FnMut(Var, Value)) {
-    for stmt in block {
+    for_each_stmt(&kir.body, &mut |stmt| {
         if let Stmt::Set(var, value) = stmt {
-            visit(*var, *value);
+            visit(value.index(), vars + var.index());
         }
-        stmt.blocks().for_each(|inner| for_each_set(inner, visit));
-    }
+    });
 }

@@ -7,7 +7,7 @@ use scry_fuzz::hostile::{Comparable, Kernel, Rules, kernel, shrink};
 use scry_gpu::verify::{GuardedRun, compare, run_guarded};
 use scry_gpu::{BackendKind, Device, GpuError, Launch};
 use scry_ir::Program;
-use scry_ir::kir::{KirOptions, Stmt};
+use scry_ir::kir::{KirOptions, Stmt, any_stmt};
 
 use super::super::progress::Shrinking;
 
@@ -143,12 +143,10 @@ impl Trial {
 
 /// Whether a kernel has a loop that is proven to end.
 fn has_unpolled_loop(source: &str) -> bool {
-    fn any(block: &[Stmt]) -> bool {
-        let here = |stmt: &Stmt| matches!(stmt, Stmt::Loop { finite: true, .. });
-        block.iter().any(|stmt| here(stmt) || stmt.blocks().any(|inner| any(inner)))
-    }
     let kir = Program::parse(source).and_then(|it| it.to_kir(&KirOptions { checked: true }));
-    kir.is_ok_and(|kir| any(&kir.body))
+    kir.is_ok_and(|kir| {
+        any_stmt(&kir.body, &mut |stmt| matches!(stmt, Stmt::Loop { finite: true, .. }))
+    })
 }
 
 fn wrong(kind: &'static str, what: String) -> Outcome {

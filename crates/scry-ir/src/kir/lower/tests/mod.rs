@@ -61,11 +61,7 @@ fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N]
 
 /// Statements of a block and of those within it that satisfy a condition.
 fn statements(block: &Block, which: &dyn Fn(&Stmt) -> bool) -> usize {
-    block
-        .iter()
-        .map(|stmt| {
-            let inner: usize = stmt.blocks().map(|block| statements(block, which)).sum();
-            inner + usize::from(which(stmt))
-        })
-        .sum()
+    let mut count = 0;
+    crate::kir::for_each_stmt(block, &mut |stmt| count += usize::from(which(stmt)));
+    count
 }

@@ -1,0 +1,209 @@
+//! The traversal of a kernel: its statements, and the values that statements and instructions use.
+
+use super::{Block, Inst, Source, Stmt, SubgroupOp, Value};
+
+/// Calls `visit` with each statement of a block and of the blocks within, in the order of the text:
+/// a statement comes before those that it contains.
+pub fn for_each_stmt<'a>(block: &'a [Stmt], visit: &mut impl FnMut(&'a Stmt)) {
+    for stmt in block {
+        visit(stmt);
+        stmt.blocks().for_each(|inner| for_each_stmt(inner, visit));
+    }
+}
+
+/// Calls `visit` with each statement as [`for_each_stmt`] does, to be changed.
+pub fn for_each_stmt_mut(block: &mut [Stmt], visit: &mut impl FnMut(&mut Stmt)) {
+    for stmt in block {
+        visit(stmt);
+        stmt.blocks_mut().for_each(|inner| for_each_stmt_mut(inner, visit));
+    }
+}
+
+/// Returns whether some statement of a block, or of the blocks within, satisfies a condition. It is
+/// called in the order of the text, up to the first that does.
+pub fn any_stmt(block: &[Stmt], condition: &mut impl FnMut(&Stmt) -> bool) -> bool {
+    block
+        .iter()
+        .any(|stmt| condition(stmt) || stmt.blocks().any(|inner| any_stmt(inner, condition)))
+}
+
+/// Up to two blocks.
+struct Blocks<T>(Option<T>, Option<T>);
+
+impl<T> Iterator for Blocks<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.take().or_else(|| self.1.take())
+    }
+}
+
+impl Stmt {
+    /// The blocks within the statement, in order.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        match self {
+            Self::If { accept, reject, .. } => Blocks(Some(accept), Some(reject)),
+            Self::Loop { body, .. } | Self::Scope { body, .. } => Blocks(Some(body), None),
+            _ => Blocks(None, None),
+        }
+    }
+
+    /// The blocks within the statement, in order, to be changed.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut Block> {
+        match self {
+            Self::If { accept, reject, .. } => Blocks(Some(accept), Some(reject)),
+            Self::Loop { body, .. } | Self::Scope { body, .. } => Blocks(Some(body), None),
+            _ => Blocks(None, None),
+        }
+    }
+
+    /// Calls `visit` with each value that the statement itself uses, not those within its blocks.
+    /// The operands of a value's instruction are that instruction's.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
+        match self {
+            Self::Set(_, value) | Self::If { condition: value, .. } => visit(*value),
+            Self::Store { place, values } => {
+                if let Some(index) = place.index {
+                    visit(index);
+                }
+                for value in values {
+                    visit(*value);
+                }
+            }
+            Self::Let(_)
+            | Self::Loop { .. }
+            | Self::Scope { .. }
+            | Self::Leave(_)
+            | Self::Barrier(_) => {}
+        }
+    }
+
+    /// Calls `visit` with each value that the statement itself uses, which it may replace.
+    pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+        match self {
+            Self::Set(_, value) | Self::If { condition: value, .. } => visit(value),
+            Self::Store { place, values } => {
+                visit_any(&mut place.index, &mut visit);
+                for value in values {
+                    visit(value);
+                }
+            }
+            Self::Let(_)
+            | Self::Loop { .. }
+            | Self::Scope { .. }
+            | Self::Leave(_)
+            | Self::Barrier(_) => {}
+        }
+    }
+}
+
+impl Inst {
+    /// Calls `visit` with each operand.
+    pub fn for_each_operand(&self, mut visit: impl FnMut(Value)) {
+        let mut copy = *self;
+        copy.visit_operands(&mut |value| visit(*value));
+    }
+
+    /// Calls `visit` with each operand, which it may replace.
+    pub fn for_each_operand_mut(&mut self, mut visit: impl FnMut(&mut Value)) {
+        self.visit_operands(&mut visit);
+    }
+
+    fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        match self {
+            Self::Const(_) | Self::Builtin(_) | Self::ArrayLength { .. } | Self::Get(_) => {}
+            Self::Unary(_, a) | Self::Convert(a) | Self::Bitcast(a) | Self::Extra(a, _) => visit(a),
+            Self::Binary(_, a, b) => {
+                visit(a);
+                visit(b);
+            }
+            Self::Fma(a, b, c) | Self::Select(a, b, c) => {
+                visit(a);
+                visit(b);
+                visit(c);
+            }
+            Self::Load { place, .. } => visit_any(&mut place.index, visit),
+            Self::Atomic { place, value, compare, .. } => {
+                visit_any(&mut place.index, visit);
+                visit_any(value, visit);
+                visit_any(compare, visit);
+            }
+            Self::Subgroup(op) => op.visit_operands(visit),
+            Self::MultiplyAdd { a, b, c } => a.iter_mut().chain(b).chain(c).for_each(visit),
+        }
+    }
+}
+
+/// Calls `visit` with the value, if there is one.
+fn visit_any(value: &mut Option<Value>, visit: &mut dyn FnMut(&mut Value)) {
+    if let Some(value) = value {
+        visit(value);
+    }
+}
+
+impl SubgroupOp {
+    fn visit_operands(&mut self, visit: &mut dyn FnMut(&mut Value)) {
+        match self {
+            Self::Ballot { value, .. } | Self::Reduce { value, .. } => visit(value),
+            Self::Shuffle { source, value } => {
+                match source {
+                    Source::First | Source::QuadXor(_) => {}
+                    Source::Lane(by)
+                    | Source::Xor(by)
+                    | Source::Up(by)
+                    | Source::Down(by)
+                    | Source::QuadLane(by) => visit(by),
+                }
+                visit(value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kir::{Barrier, Label};
+
+    /// A scope with a barrier and a loop that leaves it, and a barrier after it.
+    fn body() -> Block {
+        let repeat =
+            Stmt::Loop { label: Label(2), body: vec![Stmt::Leave(Label(1))], finite: true };
+        let barrier = Stmt::Barrier(Barrier::Workgroup);
+        let scope = Stmt::Scope { label: Label(1), body: vec![barrier, repeat] };
+        vec![scope, Stmt::Barrier(Barrier::Subgroup)]
+    }
+
+    fn kind(stmt: &Stmt) -> &'static str {
+        match stmt {
+            Stmt::Scope { .. } => "scope",
+            Stmt::Loop { .. } => "loop",
+            Stmt::Leave(_) => "leave",
+            Stmt::Barrier(Barrier::Workgroup) => "workgroup",
+            Stmt::Barrier(Barrier::Subgroup) => "subgroup",
+            _ => "other",
+        }
+    }
+
+    #[test]
+    fn statements_come_in_the_order_of_the_text() {
+        let order = ["scope", "workgroup", "loop", "leave", "subgroup"];
+        let (mut body, mut seen) = (body(), Vec::new());
+        for_each_stmt(&body, &mut |stmt| seen.push(kind(stmt)));
+        assert_eq!(seen, order);
+        seen.clear();
+        for_each_stmt_mut(&mut body, &mut |stmt| seen.push(kind(stmt)));
+        assert_eq!(seen, order);
+    }
+
+    #[test]
+    fn a_search_ends_at_the_first_statement() {
+        let mut seen = Vec::new();
+        assert!(any_stmt(&body(), &mut |stmt| {
+            seen.push(kind(stmt));
+            kind(stmt) == "loop"
+        }));
+        assert_eq!(seen, ["scope", "workgroup", "loop"]);
+        assert!(!any_stmt(&body(), &mut |stmt| kind(stmt) == "other"));
+    }
+}
