@@ -220,7 +220,8 @@ mod tests {
         ] {
             let mut expected: Vec<&str> = file.split(' ').collect();
             let mut found = imported(text, &FILES);
-            (expected.sort_unstable(), found.sort_unstable());
+            expected.sort_unstable();
+            found.sort_unstable();
             assert_eq!(found, expected, "{text}");
         }
     }
