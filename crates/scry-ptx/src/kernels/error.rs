@@ -1,31 +1,31 @@
-//! Why there is no kernel for what was asked.
+//! The error of planning a kernel.
 
 use std::fmt;
 
 use crate::target::Target;
 
-/// Why there is no kernel for what was asked.
+/// Why no kernel can be planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A target lacks what the kernel uses.
+    /// The target lacks a feature that the kernel uses.
     Target {
         /// The kernel.
         kernel: String,
-        /// The oldest target that has it.
+        /// The lowest target that has it.
         needed: Target,
-        /// The target that was asked for.
+        /// The requested target.
         target: Target,
     },
-    /// A size or an option that the kernel does not take.
+    /// A size or an option that the kernel does not support.
     Argument {
         /// The kernel.
         kernel: String,
-        /// Which argument.
+        /// The argument.
         argument: &'static str,
         /// What is wrong with it.
         problem: String,
-        /// What to do about it.
+        /// How to fix it.
         help: &'static str,
     },
 }

@@ -1,4 +1,4 @@
-//! What a launch of a kernel takes, as data.
+//! Launches of kernels as data.
 
 use crate::target::Target;
 use crate::typed::hopper::Swizzle;
@@ -6,75 +6,75 @@ use crate::types::PtxType;
 
 use super::PtxKernel;
 
-/// A device, as far as the choice of kernels depends on it.
+/// The properties of a GPU that the choice of kernels depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct GpuSpec {
-    /// The newest target that it runs.
+    /// The highest target that it runs.
     pub target: Target,
-    /// Number of its multiprocessors.
+    /// Number of multiprocessors.
     pub multiprocessors: u32,
-    /// Bytes of shared memory that a block can have if it asks for more than 48 KiB: the device's
+    /// Maximum bytes of shared memory per block with opt-in:
     /// `CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`. It does not follow from the target:
     /// 99 KiB for compute capability 8.6, 8.9 and 12.x, 163 KiB for 8.0, 227 KiB for 9.0 and 10.x.
     pub shared_memory: u32,
 }
 
 impl GpuSpec {
-    /// Whether kernels for Hopper alone run, whose tiles take all of its shared memory.
+    /// Whether Hopper-only kernels run, whose tiles need all of its shared memory.
     pub(crate) fn is_hopper(self) -> bool {
         self.target.runs(Target::SM_90A) && self.shared_memory >= 227 << 10
     }
 }
 
-/// How many threads are launched.
+/// Grid and block size of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LaunchShape {
-    /// Blocks along x, y and z: multiples of the cluster, if there is one.
+    /// Blocks along x, y and z: multiples of the cluster size, if there is one.
     pub grid: [u32; 3],
-    /// Threads of a block along x, y and z.
+    /// Threads per block along x, y and z.
     pub block: [u32; 3],
-    /// Bytes of shared memory of a block, beside what the kernel declares itself.
+    /// Bytes of dynamic shared memory per block.
     pub dynamic_shared: u32,
 }
 
-/// Whether a kernel reads or writes a buffer.
+/// How a kernel accesses a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BufferAccess {
-    /// It reads only.
+    /// Read only.
     Read,
-    /// It writes, and may read.
+    /// Writes, and may read.
     Write,
 }
 
-/// A buffer that a kernel takes.
+/// A buffer that a kernel binds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BufferParameter {
     /// Its name, for errors.
     pub name: &'static str,
-    /// What the kernel does with it.
+    /// How the kernel accesses it.
     pub access: BufferAccess,
-    /// What it holds: a scalar type, or [`PtxType::B8`] for blocks of bytes.
+    /// Its element type: a scalar type, or [`PtxType::B8`] for blocks of bytes.
     pub element: PtxType,
-    /// Elements that it must have at least.
+    /// Minimum number of elements.
     pub len: u64,
 }
 
 /// A parameter of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Parameter {
-    /// The address of a buffer, by its place in [`KernelInterface::buffers`].
+    /// The address of a buffer, by its index in [`KernelInterface::buffers`].
     Pointer(usize),
-    /// A number.
+    /// A 32-bit integer.
     U32(u32),
-    /// A number.
+    /// A 64-bit integer.
     U64(u64),
-    /// A number.
+    /// An `f32`.
     F32(f32),
-    /// A tensor map of a buffer, by its place in [`KernelInterface::buffers`].
+    /// A tensor map of a buffer, by its index in [`KernelInterface::buffers`].
     Map(usize, TensorMapSpec),
 }
 
-/// Which buffers a kernel takes, and its parameters in order.
+/// The buffers that a kernel binds, and its parameters in order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct KernelInterface {
     /// The buffers.
@@ -83,45 +83,45 @@ pub struct KernelInterface {
     pub parameters: Vec<Parameter>,
 }
 
-/// What a tensor holds, as far as copies of tiles care.
+/// The element type of a tensor map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum TensorMapElement {
     /// Bytes.
     U8,
-    /// f16.
+    /// `f16`.
     F16,
-    /// Bfloat16.
+    /// `bf16`.
     Bf16,
-    /// f32.
+    /// `f32`.
     F32,
 }
 
-/// How a buffer is copied tile by tile: a tensor of 2 to 5 dimensions, innermost first. The driver
-/// encodes it (`cuTensorMapEncodeTiled`) for the address of a buffer, a multiple of 16, and refuses
-/// what is beyond the limits named here with CUDA_ERROR_INVALID_VALUE; scry-gpu says which it was.
+/// A tensor map (TMA) of a buffer: a tensor of 2 to 5 dimensions, innermost first. The driver
+/// encodes it (`cuTensorMapEncodeTiled`) for the address of a buffer, a multiple of 16, and rejects
+/// what exceeds the limits named here with CUDA_ERROR_INVALID_VALUE; scry-gpu reports which one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TensorMapSpec {
-    /// What it holds.
+    /// The element type.
     pub element: TensorMapElement,
-    /// Bytes from the begin of the buffer: a multiple of 16.
+    /// Byte offset in the buffer: a multiple of 16.
     pub offset: u64,
     /// Elements along each dimension: 1 to 2^32.
     pub dims: Vec<u64>,
-    /// Bytes from one to the next along each dimension but the first: multiples of 16, below 2^40.
+    /// Stride in bytes of each dimension but the first: multiples of 16, below 2^40.
     pub strides: Vec<u64>,
-    /// Elements of a tile along each dimension: 1 to 256; those of the first are a multiple of 16
-    /// bytes, and with a swizzle no more bytes than that.
+    /// Elements of a tile (the box) along each dimension: 1 to 256; the first is a multiple of 16
+    /// bytes, and with a swizzle not wider than that.
     pub tile: Vec<u32>,
-    /// How a tile lies in shared memory.
+    /// The swizzle of a tile in shared memory.
     pub swizzle: Swizzle,
 }
 
 /// Where a step finds a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// Among the buffers that the plan is given.
+    /// Index in the plan's arguments.
     Argument(usize),
-    /// Among the memory for what passes between steps.
+    /// Index in the plan's scratch buffers.
     Scratch(usize),
 }
 
@@ -137,17 +137,17 @@ pub struct Step {
 /// Launches that together compute something, each one after those before it.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// The buffers that it is given.
+    /// The buffers that the caller binds.
     pub arguments: Vec<BufferParameter>,
-    /// Bytes of each piece of memory for what passes between steps. What is in it at first is
-    /// anything.
+    /// Bytes of each scratch buffer, which passes data between steps. Its initial content is
+    /// undefined.
     pub scratch: Vec<u64>,
     /// The launches.
     pub steps: Vec<Step>,
 }
 
 impl Plan {
-    /// A plan of one launch.
+    /// Returns a plan of one launch.
     #[must_use]
     pub fn single(kernel: Box<dyn PtxKernel>) -> Self {
         let arguments = kernel.interface().buffers;

@@ -1,8 +1,8 @@
-//! The kernel library: kernels that portable languages cannot express.
+//! The kernel library: hand-tuned kernels that no portable kernel can express.
 //!
-//! A [`PtxKernel`] is code for one variant together with the sizes that it is launched for; making
-//! its text needs no device. What takes several launches is a [`Plan`]: steps in order, with memory
-//! for what passes between them.
+//! A [`PtxKernel`] is one variant of a kernel together with the problem that it is launched for;
+//! emitting its text needs no device. A [`Plan`] is several launches: steps in order, with scratch
+//! memory to pass data between them.
 
 pub mod attention;
 mod error;
@@ -25,41 +25,42 @@ pub use launch::{
 use crate::module::{PtxEntry, PtxModule};
 use crate::target::Target;
 
-/// A kernel with the sizes that it is launched for.
+/// A kernel with the problem that it is launched for.
 pub trait PtxKernel: Debug + Send + Sync {
-    /// The name of the entry point. Kernels of the same name and target have the same text,
-    /// whatever they are launched for: who compiles kernels may keep them by it.
+    /// Returns the name of the entry point. Kernels of the same name and target have the same text,
+    /// whatever they are launched for, so that the name is a cache key.
     fn name(&self) -> String;
 
-    /// The oldest target that has all that the kernel uses.
+    /// Returns the lowest target that has all features that the kernel uses.
     fn default_target(&self) -> Target;
 
-    /// The kernel for a target, which has all that it uses.
+    /// Emits the kernel for a target, which must have all features that it uses.
     fn write(&self, target: Target) -> PtxEntry;
 
-    /// How many threads are launched.
+    /// Returns grid and block size.
     fn launch(&self) -> LaunchShape;
 
-    /// Which buffers it takes, and its parameters in order.
+    /// Returns the buffers that it binds, and its parameters in order.
     fn interface(&self) -> KernelInterface;
 
-    /// The buffers that it reads, by their places in the interface, before it waits for the launch
-    /// before it, if for targets from `sm_90` on it waits itself: then it may begin while that one
-    /// runs. Kernels of the same name read the same.
+    /// Returns the buffers (by index in the interface) that the kernel reads before
+    /// `griddepcontrol.wait`, or `None` if it does not use programmatic dependent launch, which
+    /// needs `sm_90`. With it the kernel may start while its predecessor runs. Kernels of the same
+    /// name read the same.
     fn reads_early(&self) -> Option<&'static [usize]> {
         None
     }
 
-    /// The kernel's text for its default target.
+    /// Returns the kernel's text for its default target.
     fn emit_ptx(&self) -> String {
         let target = self.default_target();
         PtxModule::new(target).with(self.write(target)).to_string()
     }
 
-    /// The kernel's text for a target.
+    /// Returns the kernel's text for a target.
     ///
     /// # Errors
-    /// [`PlanError::Target`] if the target lacks something that the kernel uses.
+    /// [`PlanError::Target`] if the target lacks a feature that the kernel uses.
     fn emit_ptx_for(&self, target: Target) -> Result<String, PlanError> {
         let needed = self.default_target();
         if !target.runs(needed) {

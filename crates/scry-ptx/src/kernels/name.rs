@@ -10,7 +10,7 @@ use crate::types::PtxType;
 pub(crate) struct Name(String);
 
 impl Name {
-    /// Starts with what the kernel computes, and by which method.
+    /// Starts a name with what the kernel computes, and by which method.
     pub(crate) fn new(family: impl Display) -> Self {
         Self(family.to_string())
     }
@@ -39,8 +39,8 @@ impl Name {
         self.with(format_args!("{a}{b}"))
     }
 
-    /// Appends what a matrix product ends with: a read of the output, a bias along `n` (columns)
-    /// or `m` (rows), and a function.
+    /// Appends the epilogue of a GEMM: a read of the output, a bias along `n` (columns) or `m`
+    /// (rows), and an activation.
     pub(crate) fn epilogue(self, beta: bool, bias: Option<char>, activation: Activation) -> Self {
         let with_bias = |name: Self, along| name.with(format_args!("bias{along}"));
         let name = self.with_if(beta, "beta");
@@ -51,7 +51,7 @@ impl Name {
         name.with_if(activation != Activation::None, activation.name())
     }
 
-    /// The name.
+    /// Returns the name.
     pub(crate) fn build(self) -> String {
         self.0
     }

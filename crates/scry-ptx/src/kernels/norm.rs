@@ -1,12 +1,12 @@
-//! Layer norm and RMS norm, of each row of a matrix:
-//! `(x - mean) / sqrt(variance + epsilon) * weight + bias` and
-//! `x / sqrt(mean(x^2) + epsilon) * weight`.
+//! Layer norm and RMS norm of each row of a matrix: `(x - mean) / sqrt(variance + epsilon) * weight
+//! + bias` and `x / sqrt(mean(x^2) + epsilon) * weight`.
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, `weight` and `bias` have
-//! `length` elements, all in f32, f16 or bfloat16; arithmetic is f32. The variance
-//! is that of the row (divided by `length`), summed around its mean. All of it is computed relative
-//! to the first element, so that rows far from zero lose nothing.
-//! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
+//! `length` elements, all in `f32`, `f16` or `bf16`; arithmetic is `f32`. The variance is the
+//! population variance of the row (divided by `length`), computed in two passes. All of it is
+//! computed relative to the first element, so that rows far from zero lose no precision. The
+//! kernels are memory-bound: one read and one write, except for very long rows (see
+//! [`rows`](super::rows)).
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
-/// What rows are divided by, and what follows.
+/// The norm to compute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Norm {
     /// The kind.
     pub kind: NormKind,
-    /// What is added below the root, against rows of equal numbers.
+    /// Added under the square root, against rows of equal elements.
     pub epsilon: f32,
 }
 
-/// A kind of norm, with the operands that it has.
+/// A kind of norm, with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum NormKind {
     /// Layer norm.
@@ -44,17 +44,17 @@ impl NormKind {
     }
 }
 
-/// Launches that compute it, with the variant for these rows on this device. The buffers are `x`,
-/// `weight` and `bias` where the kind has them, and `y`.
+/// Returns the launches that compute it, with the variant for these rows and this GPU. The buffers
+/// are `x`, `weight` and `bias` where the kind has them, and `y`.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
-/// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
+/// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
 pub fn plan(norm: Norm, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(norm), rows, machine)
 }
 
-/// The same, by one launch of thread groups of this size.
+/// Returns one launch with a given thread group.
 ///
 /// # Errors
 /// As [`plan`], and if the thread group cannot hold a row.
@@ -62,8 +62,9 @@ pub fn plan_for(norm: Norm, rows: Rows, team: Team, machine: GpuSpec) -> Result<
     super::rows::plan_for(Arc::new(norm), rows, team, machine)
 }
 
-/// Of layer norm, the numbers of a part are its mean relative to the row's first element, the sum
-/// of squares around that mean, and how many elements there are; of RMS norm the sum of squares.
+/// The statistics of layer norm are the mean relative to the row's first element, the sum of
+/// squares around that mean, and the number of elements (Welford); those of RMS norm the sum of
+/// squares.
 impl RowOp for Norm {
     fn name(&self) -> &'static str {
         match self.kind {
@@ -128,7 +129,7 @@ impl RowOp for Norm {
         vec![mean, squares, count]
     }
 
-    /// The factor, and the mean of layer norm.
+    /// Returns the scale, and the mean of layer norm.
     fn finish<'k>(
         &self,
         context: &Context<'k>,
@@ -158,12 +159,12 @@ impl RowOp for Norm {
     }
 }
 
-/// An element relative to the first one of its row.
+/// Returns an element relative to the first one of its row.
 fn relative<'k>(context: &Context<'k>, x: Val<'k, f32>) -> Val<'k, f32> {
     x - context.first.expect("layer norm asks for the first element")
 }
 
-/// How many of the items are there.
+/// Returns how many of the items are in bounds.
 fn counted<'k>(context: &Context<'k>, items: &[Item<'k>]) -> Val<'k, f32> {
     let certain = items.iter().filter(|item| item.present.is_none()).count();
     let certain = context.k.constant(certain as f32).copied();

@@ -1,9 +1,9 @@
-//! Softmax and its logarithm, of each row of a matrix:
-//! `exp(x - max) / sum(exp(x - max))` and `x - max - ln(sum(exp(x - max)))`.
+//! Softmax and log-softmax of each row of a matrix: `exp(x - max) / sum(exp(x - max))` and `x - max
+//! - ln(sum(exp(x - max)))`.
 //!
-//! `x` and `y` are `count` rows of `length` elements without gaps, in f32, f16 or
-//! bfloat16; arithmetic is f32. A row that is -inf only, or has +inf or NaN, gives NaN.
-//! Memory is the roof: one read and one write, but for very long rows (see [`rows`](super::rows)).
+//! `x` and `y` are `count` rows of `length` elements without gaps, in `f32`, `f16` or `bf16`;
+//! arithmetic is `f32`. A row that is -inf only, or has +inf or NaN, results in NaN. The kernels
+//! are memory-bound: one read and one write, except for very long rows (see [`rows`](super::rows)).
 
 use std::f32::consts::{LN_2, LOG2_E};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::rows::{Context, Item, RowOp, Rows, Stats, Team, combined};
 use super::{GpuSpec, Plan, PlanError};
 use crate::typed::Val;
 
-/// Which of the two.
+/// Softmax or its logarithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Softmax {
     /// The exponentials, divided by their sum.
@@ -21,17 +21,17 @@ pub enum Softmax {
     Log,
 }
 
-/// Launches that compute it, with the variant for these rows on this device. The buffers are `x`
-/// and `y`, of `count * length` elements each.
+/// Returns the launches that compute it, with the variant for these rows and this GPU. The buffers
+/// are `x` and `y`, of `count * length` elements each.
 ///
 /// # Errors
 /// [`PlanError::Argument`] if rows are empty or longer than 2^31 - 2^16, their type is none of
-/// `F32`, `F16` and `Bf16`, or there are more than 2^31 blocks to launch.
+/// `F32`, `F16` and `Bf16`, or the grid would exceed 2^31 blocks.
 pub fn plan(softmax: Softmax, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     super::rows::plan(Arc::new(softmax), rows, machine)
 }
 
-/// The same, by one launch of thread groups of this size.
+/// Returns one launch with a given thread group.
 ///
 /// # Errors
 /// As [`plan`], and if the thread group cannot hold a row.
@@ -44,7 +44,7 @@ pub fn plan_for(
     super::rows::plan_for(Arc::new(softmax), rows, team, machine)
 }
 
-/// A maximum to subtract: 0 instead of -inf, whose difference to itself is no number.
+/// Returns the maximum to subtract: 0 instead of -inf, since -inf - -inf is NaN.
 fn pivot(max: Val<'_, f32>) -> Val<'_, f32> {
     max.equals(f32::NEG_INFINITY).select(0.0, max)
 }
@@ -53,7 +53,7 @@ fn exponential<'k>(x: Val<'k, f32>, max: Val<'k, f32>) -> Val<'k, f32> {
     ((x - max) * LOG2_E).exp2()
 }
 
-/// The numbers of a part: its maximum, and the sum of exponentials relative to that.
+/// The statistics: the maximum, and the sum of exponentials relative to it.
 impl RowOp for Softmax {
     fn name(&self) -> &'static str {
         match self {
@@ -90,7 +90,7 @@ impl RowOp for Softmax {
         vec![max, context.sum(combined(values, |a, b| a + b), lanes)]
     }
 
-    /// What is subtracted, and what follows.
+    /// Returns the value to subtract, and the factor or logarithm to apply.
     fn finish<'k>(
         &self,
         context: &Context<'k>,

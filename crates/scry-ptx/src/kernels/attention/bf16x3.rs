@@ -1,4 +1,4 @@
-//! f32 taken apart: each number as the sum of three bfloat16, which have 24 bits together.
+//! Splits `f32` operands into three `bf16` terms each, which have 24 significant bits together.
 
 use super::scalar::{Rounding, wide};
 use super::shape::{Attention, Strides, refusal};
@@ -11,14 +11,14 @@ use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Numbers whose sum an element is.
+/// Terms per element.
 const PARTS: u32 = 3;
-/// Columns that a thread takes apart: 16 bytes of each part.
+/// Columns per thread: 16 bytes of each term.
 const COLUMNS: u32 = 8;
 const THREADS: u32 = 256;
 
-/// One operand taken apart: `[part][batch][head][row][columns]`, where columns are filled up with
-/// zeros to a multiple of 8.
+/// One split operand: `[term][batch][head][row][columns]`, where columns are padded with zeros to a
+/// multiple of 8.
 #[derive(Debug)]
 pub(super) struct Split {
     name: &'static str,
@@ -29,10 +29,10 @@ pub(super) struct Split {
     items: u32,
 }
 
-/// The kernels for queries, keys and values.
+/// Returns the kernels for queries, keys and values.
 pub(super) fn all(of: &Attention) -> Result<[Split; 3], PlanError> {
     let buffers = of.buffers()?;
-    // Coordinates of TMA are signed, and a part follows the last batch of another.
+    // TMA coordinates are signed, and the terms extend the batch dimension.
     if u64::from(PARTS) * u64::from(of.batch) >= 1 << 31 {
         let problem = format!("{} in {PARTS} parts", of.batch);
         return Err(refusal("batch", problem, "compute attention in parts"));
@@ -55,19 +55,19 @@ fn counts(of: &Attention) -> [[u32; 3]; 3] {
     [[of.batch, of.heads, of.queries], others, others]
 }
 
-/// Elements of each operand that has been taken apart.
+/// Returns the elements of each split operand.
 pub(super) fn lens(of: &Attention) -> [u64; 3] {
     let columns = u64::from(PARTS * of.head_dim.next_multiple_of(COLUMNS));
     counts(of).map(|counts| counts.into_iter().map(u64::from).fold(columns, u64::saturating_mul))
 }
 
 impl Split {
-    /// Bytes of the result.
+    /// Returns the bytes of the result.
     pub(super) fn bytes(&self) -> u64 {
         u64::from(self.items) * u64::from(2 * PARTS * COLUMNS)
     }
 
-    /// Whether 8 columns can be read as two vectors.
+    /// Whether 8 columns can be loaded as two vectors.
     fn vectors(&self) -> bool {
         let Strides { batch, head, row } = self.strides;
         self.head_dim.is_multiple_of(COLUMNS)
@@ -115,7 +115,7 @@ impl PtxKernel for Split {
     }
 }
 
-/// A thread takes 8 columns of a row apart.
+/// Writes the kernel: a thread splits 8 columns of a row.
 fn split(k: &Code, vectors: bool) {
     let (from, to) = (k.pointer::<f32>("whole"), k.pointer::<u32>("parts"));
     let strides = ["batch", "head", "row"].map(|name| k.number::<u64>(name));
@@ -138,7 +138,7 @@ fn vector(from: Ptr<'_, Global, f32>) -> Vec<Val<'_, f32>> {
     [0, 4].into_iter().flat_map(|at: u32| from.at(at).load_constant_vector::<4>()).collect()
 }
 
-/// Reads as many numbers as there are; the others are 0.
+/// Loads as many elements as are in bounds; the others are 0.
 fn single<'k>(k: &'k Code, from: Ptr<'k, Global, f32>, left: Val<'k, u32>) -> Vec<Val<'k, f32>> {
     let number = |nth: u32| {
         let number = k.var(0.0f32);

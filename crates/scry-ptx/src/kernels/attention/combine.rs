@@ -1,5 +1,5 @@
-//! Parts of the keys put together: `out = sum(w_p * sums_p) / sum(w_p * total_p)`, where
-//! `w_p = 2^(most_p - most)`.
+//! Split-KV reduction: combines the partial results of slices of the keys, `out = sum(w_p * sums_p)
+//! / sum(w_p * total_p)`, where `w_p = 2^(most_p - most)`.
 
 use super::scalar::{wide, write};
 use super::shape::{Attention, Strides, refusal};
@@ -12,10 +12,10 @@ use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
-/// Warps of a block. Each has every eighth part of a row.
+/// Warps per block. Each reduces every eighth slice of a row.
 const WARPS: u32 = 8;
 
-/// A block for each row. Lane `l` has the columns `l`, `l + 32`, ….
+/// One block per row. Lane `l` has the columns `l`, `l + 32`, ….
 #[derive(Debug)]
 pub(super) struct Combine {
     of: Attention,
@@ -27,7 +27,7 @@ fn rows(of: &Attention) -> u64 {
     [of.batch, of.heads, of.queries].into_iter().map(u64::from).fold(1, u64::saturating_mul)
 }
 
-/// Numbers of sums, and of maxima and totals, of all parts.
+/// Returns the number of partial sums, and of maxima and totals, of all slices.
 pub(super) fn lens(of: &Attention, pieces: u32) -> [u64; 2] {
     let rows = rows(of).saturating_mul(pieces.into());
     [rows.saturating_mul(of.head_dim.into()), rows.saturating_mul(2)]
@@ -40,7 +40,7 @@ impl Combine {
         Ok(Self { of, pieces, rows: rows.ok_or_else(too_many)? })
     }
 
-    /// Bytes of what is put together.
+    /// Returns the bytes of the partial results.
     pub(super) fn bytes(&self) -> [u64; 2] {
         lens(&self.of, self.pieces).map(|len| 4 * len)
     }
@@ -114,7 +114,7 @@ fn combine(k: &Code, depth: u32, element: PtxType) {
     }
 }
 
-/// The row of a block, and what is known of it.
+/// The row of a block, and its operands.
 struct Row<'k> {
     k: &'k Code,
     sums: Ptr<'k, Global, f32>,
@@ -134,12 +134,12 @@ impl<'k> Row<'k> {
         self.lane + 32 * nth
     }
 
-    /// The number of this row in a part.
+    /// Returns the index of this row in a slice.
     fn of_part(&self, part: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, u64> {
         wide(part) * wide(rows) + wide(self.number)
     }
 
-    /// The total and the sums of the parts that this warp has.
+    /// Returns the total and the sums of the slices that this warp reduces.
     fn gather(
         &self,
         depth: u32,
@@ -166,7 +166,7 @@ impl<'k> Row<'k> {
         (total.get(), all.into_iter().map(Var::get).collect())
     }
 
-    /// The greatest scaled score; 0 if there is none.
+    /// Returns the maximum scaled score; 0 if there is none.
     fn greatest(&self, pieces: Val<'k, u32>, rows: Val<'k, u32>) -> Val<'k, f32> {
         let most = self.k.var(f32::NEG_INFINITY);
         self.k.for_range(self.lane, pieces, 32, |piece| {
@@ -177,7 +177,7 @@ impl<'k> Row<'k> {
         most.equals(f32::NEG_INFINITY).select(0.0, most)
     }
 
-    /// The sum of what each warp has.
+    /// Returns the sum over all warps.
     fn together(&self, shared: Ptr<'k, Shared, f32>, mine: Val<'k, f32>) -> Val<'k, f32> {
         self.k.when(self.lane.equals(0), || shared.at(self.warp).store(mine));
         self.k.sync();

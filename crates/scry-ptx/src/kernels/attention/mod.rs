@@ -1,17 +1,18 @@
 //! Attention: `out = softmax(scale * q * k^T + bias) * v` for each head of a batch.
 //!
 //! Queries are `queries` rows of `head_dim` columns, keys and values `keys` such rows. `heads`
-//! heads of queries share `kv_heads` heads of keys and values, this many neighbours each. Causal
-//! attention lets row `i` see the keys `0 ..= i` (aligned at the top left). A row that sees no key,
-//! or none whose bias is above minus infinity, is 0.
+//! heads of queries share `kv_heads` heads of keys and values (grouped-query attention):
+//! consecutive `heads / kv_heads` heads share one. With a causal mask row `i` sees the keys `0 ..=
+//! i` (aligned at the top left). A row that sees no key, or none whose bias is above minus
+//! infinity, is 0.
 //!
-//! | form | when | limited by |
+//! | kernel | used for | bound by |
 //! | --- | --- | --- |
-//! | `flash` on Hopper | halves, in rows of multiples of 16 bytes | tensor cores, exponentials |
-//! | the same, split, and `combine` | few queries, many keys: decoding | memory |
-//! | the same, after `split` | f32: six products of bfloat16 | tensor cores |
-//! | `flash` on Ampere | halves, as above | tensor cores |
-//! | `naive` | everything else: a warp computes a row from memory | loads |
+//! | `flash` on Hopper | 16-bit floats, 16-byte-aligned rows | tensor cores, exponentials |
+//! | the same with split KV, and `combine` | few queries, many keys: decoding | memory |
+//! | the same, after `bf16x3` | `f32`: six products of `bf16` | tensor cores |
+//! | `flash` on Ampere | `f16`, `bf16`, as above | tensor cores |
+//! | `naive` | everything else: a warp computes a row | loads |
 
 mod bf16x3;
 mod combine;
@@ -26,11 +27,11 @@ pub use shape::{Attention, Bias, Strides};
 use super::{GpuSpec, Plan, PlanError};
 
 impl Attention {
-    /// The launches that compute it, in the form that suits its sizes and the device. Buffers are
+    /// Returns the launches that compute it, with the kernel for its sizes and the GPU. Buffers are
     /// those of [`Attention::buffers`].
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if it is not well defined, or too large for a launch.
+    /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {
@@ -42,17 +43,16 @@ impl Attention {
         }
     }
 
-    /// The launches that compute it in the flash form, with a tile of one's own choice: for
-    /// measurements.
+    /// Returns the FlashAttention launches with a given tile, for measurements.
     #[doc(hidden)]
     pub fn flash_with(&self, tile: Tile, plain: bool, machine: GpuSpec) -> Result<Plan, PlanError> {
         flash::plan_with(self, tile, plain, machine)
     }
 
-    /// The launch that computes it in the simplest form: slow, for any type, on any device.
+    /// Returns the launch of the naive kernel: slow, for any type, on any GPU.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if it is not well defined, or too large for a launch.
+    /// [`PlanError::Argument`] if an argument is invalid, or the grid would be too large.
     pub fn naive(&self) -> Result<Plan, PlanError> {
         let arguments = self.buffers()?;
         if self.is_empty() {

@@ -1,4 +1,4 @@
-//! The simplest form: each warp computes one row, key by key, in registers.
+//! The naive kernel: each warp computes one row, key by key, in registers.
 
 use super::scalar::{read, wide, write};
 use super::shape::{Attention, Strides, refusal};
@@ -8,11 +8,11 @@ use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val, Var};
 
-/// Rows that a block computes: one a warp.
+/// Rows per block: one per warp.
 const ROWS: u32 = 4;
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 
-/// One warp a row. Lane `l` has the columns `l`, `l + 32`, ….
+/// One warp per row. Lane `l` has the columns `l`, `l + 32`, ….
 #[derive(Debug)]
 pub(super) struct Naive {
     of: Attention,
@@ -27,7 +27,7 @@ impl Naive {
         Ok(Self { of, blocks: blocks.ok_or_else(too_many)? })
     }
 
-    /// Registers that hold the columns of a row.
+    /// Registers per lane for the columns of a row.
     fn depth(&self) -> u32 {
         self.of.head_dim.div_ceil(32)
     }
@@ -74,14 +74,14 @@ impl PtxKernel for Naive {
     }
 }
 
-/// An operand: where it begins, and its distances.
+/// An operand: base address and strides.
 struct Operand<'k> {
     at: Ptr<'k, Global, u8>,
     strides: [Val<'k, u64>; 3],
 }
 
 impl<'k> Operand<'k> {
-    /// Elements before a row.
+    /// Returns the element offset of a row.
     fn index(&self, at: [Val<'k, u32>; 3]) -> Val<'k, u64> {
         let [batch, head, row] = [0, 1, 2].map(|axis| wide(at[axis]) * self.strides[axis]);
         batch + head + row
@@ -121,7 +121,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         self.k.when(inside, || self.attend([head / heads, head % heads, query]));
     }
 
-    /// The columns of a row that this lane has; 0 beyond the last one.
+    /// Loads this lane's columns of a row; 0 beyond the last one.
     fn columns(&self, operand: &Operand<'k>, row: [Val<'k, u32>; 3]) -> Vec<Val<'k, f32>> {
         let first = operand.index(row);
         let column = |nth: u32| {
@@ -135,8 +135,8 @@ impl<'k, 'a> Writer<'k, 'a> {
         (0..self.depth).map(column).collect()
     }
 
-    /// One row: the maximum, the sum of the weights and the weighted sum of values are kept up to
-    /// the keys so far.
+    /// Computes one row with online softmax: running maximum, sum of weights and weighted sum of
+    /// values.
     fn attend(&self, row: [Val<'k, u32>; 3]) {
         let k = self.k;
         let query = self.columns(&self.operands[0], row);
@@ -161,7 +161,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         self.finish(row, total.get(), &sums);
     }
 
-    /// The score of a key, times the logarithm that makes powers of 2 of exponentials.
+    /// Returns the score of a key times log2(e), so that exponentials become powers of 2.
     fn score(
         &self,
         query: &[Val<'k, f32>],

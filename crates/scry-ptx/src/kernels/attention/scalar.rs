@@ -1,9 +1,9 @@
-//! Numbers of a type that is known when the kernel is written.
+//! Loads, stores and conversions of elements whose type is a compile-time parameter.
 
 use crate::typed::{Bf16, Bf16x2, F16, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;
 
-/// Reads a number that is not written while the kernel runs, `index` elements behind a pointer.
+/// Loads an element that is not written while the kernel runs, `index` elements after a pointer.
 pub(super) fn read<'k>(
     ty: PtxType,
     from: Ptr<'k, Global, u8>,
@@ -16,12 +16,12 @@ pub(super) fn read<'k>(
     }
 }
 
-/// A bfloat16 in the low half of a word as f32.
+/// Converts the `bf16` in the low half of a word to `f32`.
 fn widened(bits: Val<'_, u32>) -> Val<'_, f32> {
     (bits << 16).cast()
 }
 
-/// Writes a number, rounded to the type.
+/// Stores an element, rounded to its type.
 pub(super) fn write<'k>(
     ty: PtxType,
     to: Ptr<'k, Global, u8>,
@@ -35,12 +35,12 @@ pub(super) fn write<'k>(
     }
 }
 
-/// A count as a 64-bit number.
+/// Zero-extends a count to 64 bits.
 pub(super) fn wide(count: Val<'_, u32>) -> Val<'_, u64> {
     count.convert("")
 }
 
-/// To which halves numbers are rounded.
+/// Rounds to a 16-bit float type.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rounding(PtxType);
 
@@ -49,7 +49,7 @@ impl Rounding {
         Self(element)
     }
 
-    /// Two numbers in one word, the first in the low half.
+    /// Rounds two values into one word, the first in the low half.
     pub(super) fn word<'k>(self, [low, high]: [Val<'k, f32>; 2]) -> Val<'k, u32> {
         match self.0 {
             PtxType::F16 => pack::<F16x2>(low, high).cast(),
@@ -57,8 +57,8 @@ impl Rounding {
         }
     }
 
-    /// Two numbers, what is left of them, and so on: words whose sum is closer with each one. Only
-    /// the first one may be of f16.
+    /// Splits two values into `count` terms: each word holds the rounding errors of those before
+    /// it. `f16` supports one term only.
     pub(super) fn words<'k>(self, pair: [Val<'k, f32>; 2], count: u32) -> Vec<Val<'k, u32>> {
         let mut rest = pair;
         let mut words = vec![self.word(rest)];

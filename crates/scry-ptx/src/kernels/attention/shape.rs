@@ -1,21 +1,21 @@
-//! What is computed, and where it lies in memory.
+//! The problem description: sizes, types and memory layout.
 
 use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
-/// Where rows lie, in elements. Those of a row lie one after the other.
+/// Strides of rows, in elements. The columns of a row are contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Strides {
-    /// From one of the batch to the next.
+    /// Stride of the batch.
     pub batch: u64,
-    /// From one head to the next.
+    /// Stride of heads.
     pub head: u64,
-    /// From one row to the next.
+    /// Stride of rows.
     pub row: u64,
 }
 
 impl Strides {
-    /// Batch, heads, rows, columns without gaps.
+    /// Returns the strides of batch, heads, rows, columns without gaps.
     #[must_use]
     pub const fn packed(heads: u32, rows: u32, columns: u32) -> Self {
         let row = columns as u64;
@@ -23,7 +23,7 @@ impl Strides {
         Self { batch: head.saturating_mul(heads as u64), head, row }
     }
 
-    /// Elements up to the last one.
+    /// Returns the number of elements up to the last one.
     fn extent(&self, counts: [u32; 3], columns: u32) -> Option<u64> {
         if counts.contains(&0) || columns == 0 {
             return Some(0);
@@ -36,57 +36,56 @@ impl Strides {
     }
 }
 
-/// Numbers that are added to the scores, minus infinity to hide a key. A distance of 0 is one along
-/// which all are the same.
+/// A bias that is added to the scores, minus infinity to mask a key. A stride of 0 broadcasts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Bias {
     /// `F32`, or the type of the operands.
     pub element: PtxType,
-    /// Where it lies.
+    /// Its strides.
     pub strides: Strides,
-    /// From one key to the next, in elements: 0 or 1.
+    /// The column stride (from one key to the next), in elements: 0 or 1.
     pub column: u32,
 }
 
 /// Attention of a batch of heads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attention {
-    /// Number of independent sets of heads.
+    /// Size of the batch.
     pub batch: u32,
     /// Heads of queries.
     pub heads: u32,
     /// Heads of keys and values: a divisor of `heads`.
     pub kv_heads: u32,
-    /// Rows of queries of a head.
+    /// Queries per head.
     pub queries: u32,
-    /// Rows of keys and values of a head.
+    /// Keys and values per head.
     pub keys: u32,
-    /// Columns of a row: 1 to 256.
+    /// Columns per row: 1 to 256.
     pub head_dim: u32,
     /// Type of all operands: `F16`, `Bf16` or `F32`.
     pub element: PtxType,
     /// Whether row `i` sees the keys `0 ..= i` only.
     pub causal: bool,
-    /// Factor of the scores.
+    /// Scale of the scores.
     pub scale: f32,
-    /// What is added to them.
+    /// The bias of the scores.
     pub bias: Option<Bias>,
-    /// Where queries lie.
+    /// Strides of queries.
     pub q: Strides,
-    /// Where keys lie.
+    /// Strides of keys.
     pub k: Strides,
-    /// Where values lie.
+    /// Strides of values.
     pub v: Strides,
-    /// Where results lie, of the shape of queries.
+    /// Strides of results, which have the shape of queries.
     pub out: Strides,
 }
 
-/// Rows and heads are counted in signed numbers of 32 bits.
+/// Maximum of rows and heads: coordinates are signed 32-bit integers.
 const MOST: u32 = (1 << 31) - 1024;
 
 impl Attention {
-    /// Attention of operands without gaps, where each head of queries has its own keys, scaled by
-    /// one over the square root of `head_dim`.
+    /// Returns attention of operands without gaps, with as many heads of keys as of queries, scaled
+    /// by `1 / sqrt(head_dim)`.
     #[must_use]
     pub fn new(
         [batch, heads]: [u32; 2],
@@ -115,7 +114,8 @@ impl Attention {
         }
     }
 
-    /// The same with this many heads of keys and values, without gaps.
+    /// Returns the same with this many heads of keys and values, without gaps (grouped-query
+    /// attention).
     #[must_use]
     pub const fn grouped(mut self, kv_heads: u32) -> Self {
         self.kv_heads = kv_heads;
@@ -124,36 +124,36 @@ impl Attention {
         self
     }
 
-    /// The same where row `i` sees the keys `0 ..= i` only.
+    /// Returns the same with a causal mask: row `i` sees the keys `0 ..= i` only.
     #[must_use]
     pub const fn causal(mut self) -> Self {
         self.causal = true;
         self
     }
 
-    /// The same with a bias.
+    /// Returns the same with a bias.
     #[must_use]
     pub const fn biased(mut self, bias: Bias) -> Self {
         self.bias = Some(bias);
         self
     }
 
-    /// Heads of queries that share one of keys.
+    /// Heads of queries that share a head of keys.
     pub(super) const fn group(&self) -> u32 {
         self.heads / self.kv_heads
     }
 
-    /// Whether nothing is computed.
+    /// Whether there are no results.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.batch == 0 || self.heads == 0 || self.queries == 0
     }
 
-    /// The buffers that kernels take, in order: `q`, `k`, `v`, `bias` if there is one, `out`; with
-    /// the elements that they must have.
+    /// Returns the buffers that kernels bind, in order: `q`, `k`, `v`, `bias` if there is one,
+    /// `out`; with the minimum number of elements.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if it is not well defined, or sizes do not fit.
+    /// [`PlanError::Argument`] if an argument is invalid or a size out of range.
     pub fn buffers(&self) -> Result<Vec<BufferParameter>, PlanError> {
         self.check()?;
         let Self { batch, heads, kv_heads, queries, keys, head_dim, element, .. } = *self;
@@ -223,8 +223,7 @@ impl Attention {
         }
     }
 
-    /// Whether no two results lie in the same place: each distance steps over all that the shorter
-    /// ones reach.
+    /// Whether no two results overlap: each stride steps over all that the smaller ones reach.
     fn apart(&self) -> bool {
         let Strides { batch, head, row } = self.out;
         let mut axes = [(row, self.queries), (head, self.heads), (batch, self.batch)];
@@ -253,7 +252,7 @@ fn buffer(
     }
 }
 
-/// Attention that is refused.
+/// Returns the error for unsupported arguments.
 pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
     PlanError::Argument { kernel: "attention".to_owned(), argument, problem, help }
 }

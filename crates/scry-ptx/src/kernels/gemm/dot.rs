@@ -1,14 +1,13 @@
-//! Products of a few rows with many columns, both of which lie along K: a warp
-//! computes the results of one or two columns, which it reads once.
+//! Skinny GEMM on CUDA cores: at most [`ROWS`] rows of `a`, both operands K-major. Each warp
+//! computes one or two columns of the result, and reads each column of `b` once.
 //!
-//! Memory limits it: the rows stay in the caches, so that each element of the columns comes from
-//! memory once, 16 bytes for a lane at a time. This is what decoding with a model's weights asks
-//! for, one line of weights for each result.
+//! The kernel is memory-bound: `a` stays in L1 and L2, and each element of `b` is loaded from
+//! device memory once, 16 bytes per lane. This is the GEMV of decoding with a model's weights.
 //!
-//! Lines that begin anywhere are read number by number, and so are rows that lie across K. If there
-//! are few columns then, the warps of a block share them, each a part of the depth; and of deep
-//! products the blocks of a cluster do, where there are clusters. Columns that lie across K are
-//! read by neighbouring lanes ([`across`]).
+//! Rows that are not 16-byte aligned are loaded element by element, and so are operands that are
+//! not K-major. With few columns, the warps of a block split K (`smem`), and for large K the blocks
+//! of a cluster do too where clusters exist. Columns that are strided along K are read by
+//! neighbouring lanes ([`strided_columns`]).
 
 mod cluster_reduce;
 mod strided_columns;
@@ -27,30 +26,30 @@ use crate::typed::{self, Code, F16, Global, Ptr, Val, Var};
 use crate::types::PtxType;
 use cluster_reduce::Inbox;
 
-/// Rows at most.
+/// Maximum number of rows.
 pub(super) const ROWS: u64 = 8;
-/// Warps of a block.
+/// Warps per block.
 const WARPS: u32 = 8;
-/// Blocks that share columns, at most.
+/// Maximum number of blocks that split K for the same columns.
 const TEAM: u32 = 8;
-/// Times that few blocks can wait for memory as long as tensor cores would take, with all that
-/// comes before.
+/// Load rounds that a small grid may wait for memory before the tensor-core path, with its
+/// repacking kernels, is faster.
 const ROUNDS: u64 = 8;
-/// Numbers of columns beyond which eight rows are too many for CUDA cores.
+/// Number of columns beyond which eight rows are too many for CUDA cores.
 const MANY: u64 = 1 << 21;
-/// Bytes of a load.
+/// Bytes per vector load.
 const PIECE: u64 = 16;
 
-/// A product of at most [`ROWS`] rows.
+/// A GEMM of at most [`ROWS`] rows.
 #[derive(Debug, Clone)]
 pub(super) struct Dot {
     gemm: Gemm,
     buffers: Vec<BufferParameter>,
-    /// Whether the product was transposed, so that the bias is one of rows.
+    /// Whether the GEMM was transposed, so that the bias is per row.
     flipped: bool,
-    /// Whether the warps of a block share columns.
+    /// Whether the warps of a block split K for the same columns.
     shared: bool,
-    /// Blocks that do.
+    /// Blocks of a cluster that split K.
     team: u32,
 }
 
@@ -71,13 +70,13 @@ impl Dot {
         dot
     }
 
-    /// Whether a product is one of these.
+    /// Whether this kernel supports the GEMM.
     pub(super) fn takes(gemm: &Gemm) -> bool {
         gemm.m <= ROWS
     }
 
-    /// Whether numbers are multiplied one by one sooner than they are copied to lines that tensor
-    /// cores take, and multiplied there.
+    /// Whether element-wise loads are faster than repacking the operands for tensor cores and
+    /// multiplying them there.
     pub(super) fn is_soon(gemm: &Gemm, machine: GpuSpec) -> bool {
         let mut dot = Self::new(gemm, Vec::new(), false, machine);
         let many = gemm.n >= 2 * u64::from(machine.multiprocessors);
@@ -87,29 +86,29 @@ impl Dot {
         light && (many || gemm.k <= ROUNDS * dot.at_once() * u64::from(dot.team))
     }
 
-    /// Blocks of one product, without those that share columns.
+    /// Blocks per matrix of the batch, not counting those that split K.
     fn blocks(&self) -> u64 {
         let blocks = self.gemm.n.div_ceil(self.block_columns().into());
         blocks.saturating_mul(self.gemm.batch).max(1)
     }
 
-    /// Depth of what a block that shares columns has under way.
+    /// Elements along K that a block which splits K has in flight.
     fn at_once(&self) -> u64 {
         let lanes = if self.has_columns_across() { 1 } else { 32 };
         u64::from(lanes * WARPS * self.loads())
     }
 
-    /// Whether columns lie across K.
+    /// Whether `b` is strided along K.
     fn has_columns_across(&self) -> bool {
         self.gemm.b.order == Order::Rows
     }
 
-    /// Whether rows lie across K.
+    /// Whether `a` is strided along K.
     fn is_across(&self) -> bool {
         self.gemm.a.order == Order::Columns
     }
 
-    /// Columns of a block.
+    /// Columns per block.
     fn block_columns(&self) -> u32 {
         if self.has_columns_across() {
             return strided_columns::COLUMNS;
@@ -117,17 +116,17 @@ impl Dot {
         self.columns() * if self.shared { 1 } else { WARPS }
     }
 
-    /// Rows that the text has.
+    /// Rows that the kernel is unrolled for.
     fn rows(&self) -> u32 {
         (self.gemm.m as u32).next_power_of_two()
     }
 
-    /// Columns of a warp: several share what is read of the rows, which is much if there are many.
+    /// Columns per warp: several with many rows, so that they share the loads of `a`.
     fn columns(&self) -> u32 {
         if self.rows() == 1 { 1 } else { 2 }
     }
 
-    /// Whether lines begin at multiples of 16 bytes.
+    /// Whether rows are 16-byte aligned, so that vector loads can be used.
     fn by_pieces(&self) -> bool {
         let size = u64::from(self.gemm.element.size());
         let whole = |layout: &Layout| {
@@ -141,7 +140,7 @@ impl Dot {
         Division::new(&self.gemm, [self.rows(), self.block_columns()], 1, 1)
     }
 
-    /// Elements from one row of the results to the next, and from one column.
+    /// Row and column stride of the result, in elements.
     fn distances(&self) -> [u64; 2] {
         let out = &self.gemm.out;
         if out.order == Order::Rows { [out.leading, 1] } else { [1, out.leading] }
@@ -207,7 +206,7 @@ impl PtxKernel for Dot {
     }
 }
 
-/// The parameters.
+/// The kernel's parameters.
 struct Terms<'k> {
     k: &'k Code,
     operands: [Ptr<'k, Global, u8>; 2],
@@ -218,13 +217,13 @@ struct Terms<'k> {
     depth: Val<'k, u32>,
     leading: [Val<'k, u64>; 2],
     strides: [Val<'k, u64>; 2],
-    /// Elements from one row of the results to the next, from one column, and from one product.
+    /// Row, column and batch stride of the result, in elements.
     to: [Val<'k, u64>; 3],
     factors: Factors<'k>,
     order: TileOrder<'k>,
 }
 
-/// Lines that a warp multiplies: the rows, and its columns.
+/// Pointers to the rows and columns that a warp multiplies.
 type Lines<'k> = [Vec<Ptr<'k, Global, u8>>; 2];
 
 impl<'k> Terms<'k> {
@@ -247,10 +246,10 @@ impl<'k> Terms<'k> {
         }
     }
 
-    /// Sums of each row with each column of the warp; all lanes have them.
+    /// Returns the accumulators of each row with each column of the warp, reduced over its lanes.
     fn sums(&self, dot: &Dot, at: &Place<'k>, column: Val<'k, u32>) -> Vec<Val<'k, f32>> {
         let (k, element) = (self.k, dot.gemm.element);
-        // Lines beyond the end are replaced by the last one: results of them are dropped.
+        // Rows and columns beyond the end are clamped to the last one; their results are dropped.
         let line = |side: usize, nth: Val<'k, u32>, last: Val<'k, u32>| {
             let line = wide(nth.min(last - 1));
             let next_to = side == 0 && dot.is_across();
@@ -271,8 +270,8 @@ impl<'k> Terms<'k> {
         sums.iter().map(|sum| k.reduce_warp(sum.get(), 32, |a, b| a + b)).collect()
     }
 
-    /// Adds what there is for all lanes, several loads at a time so that memory is busy; then the
-    /// rest number by number.
+    /// Accumulates with vector loads while all lanes have data, several loads in flight; then the
+    /// rest element by element.
     fn add_pieces(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
         let (k, step, element) = (self.k, dot.step(), dot.gemm.element);
         let done = k.var(0u32);
@@ -296,7 +295,7 @@ impl<'k> Terms<'k> {
         });
     }
 
-    /// Adds number by number, several at a time; beyond the end there are zeros.
+    /// Accumulates element by element, several loads in flight; beyond the end elements are zero.
     fn add_numbers(&self, dot: &Dot, lines: &Lines<'k>, sums: &[Var<'k, f32>]) {
         let (k, element, loads) = (self.k, dot.gemm.element, dot.loads());
         let (first, lanes) = match (dot.shared, dot.team) {
@@ -326,13 +325,13 @@ impl<'k> Terms<'k> {
         });
     }
 
-    /// The sum of which this lane writes the result.
+    /// Returns the sum whose result this lane writes.
     fn of_lane(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
         let lane = self.k.lane();
         (1..).zip(&sums[1..]).fold(sums[0], |mine, (nth, sum)| lane.equals(nth).select(*sum, mine))
     }
 
-    /// The same, of what all warps have.
+    /// Returns the same sum, reduced over all warps of the block through shared memory.
     fn together(&self, sums: &[Val<'k, f32>]) -> Val<'k, f32> {
         let (k, lane) = (self.k, self.k.lane());
         let memory = k.shared::<f32>(32 * WARPS, 16).at(lane);
@@ -341,7 +340,7 @@ impl<'k> Terms<'k> {
         (1..WARPS).fold(memory.load(), |sum, warp| sum + memory.at(warp * 32).load())
     }
 
-    /// What a block does that shares columns.
+    /// Writes the body of a block whose warps split K.
     fn shared(&self, dot: &Dot, at: &Place<'k>) {
         let (k, lane) = (self.k, self.k.lane());
         let values = dot.rows() * dot.columns();
@@ -358,13 +357,13 @@ impl<'k> Terms<'k> {
         });
     }
 
-    /// Writes the results: those of each row and column by a lane of its own.
+    /// Writes the results, one row and column per lane.
     fn finish_lane(&self, dot: &Dot, at: &Place<'k>, first: Val<'k, u32>, sum: Val<'k, f32>) {
         let lane = self.k.lane();
         self.finish(dot, at, [lane / dot.columns(), first + lane % dot.columns()], sum);
     }
 
-    /// Writes a result.
+    /// Applies the epilogue to a sum and stores the result.
     fn finish(
         &self,
         dot: &Dot,
@@ -389,7 +388,7 @@ impl<'k> Terms<'k> {
 }
 
 impl Dot {
-    /// Loads of a line at a time.
+    /// Vector loads per row that are in flight.
     fn loads(&self) -> u32 {
         match (self.by_pieces(), self.rows()) {
             (true, 1 | 2) => 4,
@@ -401,13 +400,12 @@ impl Dot {
         }
     }
 
-    /// Depth of what a warp reads in pieces at a time.
+    /// Elements along K that a warp loads per iteration with vector loads.
     fn step(&self) -> u32 {
         32 * self.loads() * PIECE as u32 / self.gemm.element.size()
     }
 
-    /// The words that a lane reads of a line in a step; those of the warp's lanes lie one after the
-    /// other.
+    /// Loads a lane's words of a row in an iteration. The warp's loads are coalesced.
     fn read<'k>(&self, at: Ptr<'k, Global, u8>) -> Vec<Val<'k, u32>> {
         let load = |nth: u32| at.offset(i64::from(nth) * 32 * PIECE as i64);
         let words = |nth| load(nth).cast().load_constant_vector::<4>();
@@ -419,7 +417,7 @@ fn numbers<'k>(words: &[Val<'k, u32>], element: PtxType) -> Vec<Val<'k, f32>> {
     words.iter().flat_map(|word| unpacked(*word, element)).collect()
 }
 
-/// The numbers in a word.
+/// Unpacks a word into its elements, as `f32`.
 fn unpacked(word: Val<'_, u32>, element: PtxType) -> Vec<Val<'_, f32>> {
     match element {
         PtxType::F16 => [word, word >> 16].map(half).into(),
@@ -428,12 +426,12 @@ fn unpacked(word: Val<'_, u32>, element: PtxType) -> Vec<Val<'_, f32>> {
     }
 }
 
-/// The f16 in the low bits of a word.
+/// Converts the `f16` in the low bits of a word.
 fn half(word: Val<'_, u32>) -> Val<'_, f32> {
     word.convert::<u16>("").cast::<F16>().convert("")
 }
 
-/// Adds the products of each row with each column to their sum.
+/// Accumulates the products of each row with each column.
 fn add<'k>([rows, columns]: &[Vec<Vec<Val<'k, f32>>>; 2], sums: &[Var<'k, f32>]) {
     let pairs = rows.iter().flat_map(|row| columns.iter().map(move |column| (row, column)));
     for ((row, column), sum) in pairs.zip(sums) {

@@ -1,15 +1,15 @@
-//! What becomes of the sums of a product before they are written.
+//! The epilogue of a GEMM: what is applied to the accumulators before they are stored.
 
 use crate::kernels::name::Name;
 use crate::typed::Val;
 
-/// A function of each result.
+/// An activation function, applied to each result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Activation {
-    /// None.
+    /// The identity.
     #[default]
     None,
-    /// `max(x, 0)`; 0 for what is not a number.
+    /// `max(x, 0)`; 0 for NaN.
     Relu,
     /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))`.
     Gelu,
@@ -18,7 +18,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The field of names of kernels.
+    /// Returns its field in kernel names.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -29,33 +29,32 @@ impl Activation {
     }
 }
 
-/// What becomes of the sums of a product:
-/// `activation(alpha * sum + beta * what was there + bias of the column)`.
+/// The epilogue of a GEMM: / `activation(alpha * accumulator + beta * out + bias[column])`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Epilogue {
-    /// Factor of the sums.
+    /// Scales the accumulator.
     pub alpha: f32,
-    /// Factor of what was there, which is not read if this is 0.
+    /// Scales the previous content of `out`, which is not read if this is 0.
     pub beta: f32,
-    /// Whether there is a number for each column.
+    /// Whether a bias is added, one element per column.
     pub bias: bool,
-    /// What is applied last.
+    /// The activation, applied last.
     pub activation: Activation,
 }
 
 impl Epilogue {
-    /// The sums as they are.
+    /// Stores the accumulators unchanged.
     pub const NONE: Self =
         Self { alpha: 1.0, beta: 0.0, bias: false, activation: Activation::None };
 
-    /// Whether what was there is read.
+    /// Whether the previous content of `out` is read.
     #[must_use]
     pub fn reads(&self) -> bool {
         self.beta != 0.0
     }
 
-    /// Appends to the name of a kernel what is in its text; `alpha` and `beta` are parameters. The
-    /// bias of a transposed product lies along its rows.
+    /// Appends the compile-time part to a kernel's name; `alpha` and `beta` are parameters. The
+    /// bias of a transposed GEMM is per row.
     pub(crate) fn named(&self, name: Name, flipped: bool) -> Name {
         let bias = self.bias.then_some(if flipped { 'm' } else { 'n' });
         name.epilogue(self.reads(), bias, self.activation)
@@ -68,18 +67,18 @@ impl Default for Epilogue {
     }
 }
 
-/// The factors of an epilogue as values of a kernel.
+/// `alpha` and `beta` as values of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Factors<'k> {
-    /// Of the sum.
+    /// Scale of the accumulator.
     pub alpha: Val<'k, f32>,
-    /// Of what was there.
+    /// Scale of the previous content of `out`.
     pub beta: Val<'k, f32>,
 }
 
 impl<'k> Factors<'k> {
-    /// A result from its sum, what was there where that is read, and the bias of its column where
-    /// there is one.
+    /// Computes a result from its accumulator, the previous content where that is read, and the
+    /// bias where there is one.
     pub(crate) fn finish(
         &self,
         activation: Activation,

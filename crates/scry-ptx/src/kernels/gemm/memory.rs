@@ -1,9 +1,9 @@
-//! Numbers of any type in memory, as f32 in registers.
+//! Loads and stores elements of any type, converting from and to `f32` registers.
 
 use crate::typed::{Bf16, F16, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Reads a number; `constant` says that is not written it while the kernel runs.
+/// Loads an element; `constant` promises that it is not written while the kernel runs.
 pub(crate) fn load_number<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,
@@ -19,7 +19,7 @@ pub(crate) fn load_number<'k>(
     }
 }
 
-/// Reads a number that is not written while the kernel runs, where a condition holds; 0 elsewhere.
+/// Loads an element that is not written while the kernel runs, under a predicate; 0 otherwise.
 pub(crate) fn load_number_where<'k>(
     at: Ptr<'k, Global, u8>,
     element: PtxType,
@@ -43,7 +43,7 @@ fn load<'k, T: crate::typed::Element>(at: Ptr<'k, Global, u8>, constant: bool) -
     }
 }
 
-/// Writes a number, rounded to the nearest.
+/// Stores an element, rounded to nearest even.
 pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val<'_, f32>) {
     match element {
         PtxType::F16 => at.cast::<F16>().store(value.convert::<F16>("rn")),
@@ -52,7 +52,7 @@ pub(crate) fn store_number(at: Ptr<'_, Global, u8>, element: PtxType, value: Val
     }
 }
 
-/// The same number in 64 bits.
+/// Zero-extends to 64 bits.
 pub(crate) fn wide(value: Val<'_, u32>) -> Val<'_, u64> {
     value.convert("")
 }

@@ -1,4 +1,4 @@
-//! Products of matrices: what is computed, for all kernels that do.
+//! GEMM: the problem description, shared by all kernels that compute it.
 
 mod dot;
 mod epilogue;
@@ -23,17 +23,17 @@ use super::PlanError;
 use super::launch::{BufferAccess, BufferParameter};
 use crate::types::PtxType;
 
-/// Which neighbours lie one after the other in memory.
+/// The storage order of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Order {
-    /// Those of a row.
+    /// Rows are contiguous (C order).
     Rows,
-    /// Those of a column.
+    /// Columns are contiguous (Fortran order).
     Columns,
 }
 
 impl Order {
-    /// The order of the transposed matrix.
+    /// Returns the order of the transposed matrix.
     #[must_use]
     pub const fn flipped(self) -> Self {
         match self {
@@ -43,20 +43,20 @@ impl Order {
     }
 }
 
-/// How the matrices of a batch lie in memory, in elements.
+/// The memory layout of a batch of matrices, in elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// Which neighbours lie one after the other.
+    /// The contiguous dimension.
     pub order: Order,
-    /// From one row, or column, to the next.
+    /// The leading dimension: the stride from one row (or column) to the next.
     pub leading: u64,
-    /// From one matrix of a batch to the next: 0 where all are the same one, which operands only
-    /// may be.
+    /// The stride from one matrix of the batch to the next: 0 to broadcast one matrix, which only
+    /// operands may be.
     pub stride: u64,
 }
 
 impl Layout {
-    /// Matrices without gaps.
+    /// Returns the layout of matrices without gaps.
     #[must_use]
     pub const fn packed(order: Order, rows: u64, columns: u64) -> Self {
         let leading = match order {
@@ -66,8 +66,8 @@ impl Layout {
         Self { order, leading, stride: rows.saturating_mul(columns) }
     }
 
-    /// Elements that lie one after the other in a matrix of this size, and how many such lines
-    /// there are.
+    /// Returns the contiguous elements per row (or column) of a matrix of this size, and the number
+    /// of rows (or columns).
     #[must_use]
     pub const fn lines(&self, rows: u64, columns: u64) -> (u64, u64) {
         match self.order {
@@ -76,7 +76,7 @@ impl Layout {
         }
     }
 
-    /// Elements from the first one to behind the last one; none if that is beyond 64 bits.
+    /// Elements from the first to past the last one; `None` beyond 64 bits.
     fn extent(&self, rows: u64, columns: u64, batch: u64) -> Option<u64> {
         let (line, lines) = self.lines(rows, columns);
         if line == 0 || lines == 0 || batch == 0 {
@@ -87,55 +87,55 @@ impl Layout {
     }
 }
 
-/// How exactly operands in f32 are multiplied. Others are always multiplied exactly; sums
-/// are f32.
+/// The precision of `f32` operands. 16-bit operands are always multiplied exactly; accumulators are
+/// `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Precision {
-    /// As f32.
+    /// `f32`.
     #[default]
     Full,
-    /// Cut or rounded to 11 significant bits before.
+    /// TF32: operands truncated or rounded to 11 significant bits.
     Tf32,
-    /// Each as a sum of two numbers of 11 significant bits, of which the product of the small
-    /// ones is left out: about as exact as f32.
+    /// TF32x3: each operand as the sum of two TF32 terms, without the product of the two low terms;
+    /// about as accurate as `f32`.
     Tf32x3,
 }
 
-/// A product, for each `z` of a batch: `out[z, i, j] =
-/// activation(alpha * sum(a[z, i, l] * b[z, l, j]) + beta * out[z, i, j] + bias[j])`.
+/// A batched GEMM: for each `z`, `out[z, i, j] = activation(alpha * sum(a[z, i, l] * b[z, l, j]) +
+/// beta * out[z, i, j] + bias[j])`.
 ///
-/// Kernels take the buffers `a`, `b`, `bias` if there is one, and `out`.
+/// Kernels bind the buffers `a`, `b`, `bias` if there is one, and `out`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gemm {
-    /// Rows of `a` and `out`.
+    /// M: rows of `a` and `out`.
     pub m: u64,
-    /// Columns of `b` and `out`.
+    /// N: columns of `b` and `out`.
     pub n: u64,
-    /// Columns of `a`, rows of `b`.
+    /// K: columns of `a`, rows of `b`.
     pub k: u64,
-    /// Number of products.
+    /// Number of matrices.
     pub batch: u64,
     /// Type of `a` and `b`: `F16`, `Bf16` or `F32`.
     pub element: PtxType,
     /// Type of `out` and `bias`: that of the operands, or `F32`.
     pub output: PtxType,
-    /// How exactly f32 is multiplied.
+    /// Precision of `f32` operands.
     pub precision: Precision,
-    /// Where `a` lies, `m` rows of `k` columns.
+    /// Layout of `a`, `m` × `k`.
     pub a: Layout,
-    /// Where `b` lies, `k` rows of `n` columns.
+    /// Layout of `b`, `k` × `n`.
     pub b: Layout,
-    /// Where `out` lies, `m` rows of `n` columns.
+    /// Layout of `out`, `m` × `n`.
     pub out: Layout,
-    /// What becomes of the sums.
+    /// The epilogue.
     pub epilogue: Epilogue,
 }
 
-/// No side may be longer: coordinates are signed numbers of 32 bits.
+/// Maximum of each side: tensor coordinates are signed 32-bit integers.
 const LONGEST: u64 = (1 << 31) - 512;
 
 impl Gemm {
-    /// One product of matrices without gaps, row by row; the result has the type of the operands.
+    /// Returns one GEMM of row-major matrices without gaps; the result has the operands' type.
     #[must_use]
     pub const fn new(m: u64, n: u64, k: u64, element: PtxType) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Gemm {
         }
     }
 
-    /// The same with operands in these orders, without gaps.
+    /// Returns the same GEMM with operands in these orders, without gaps.
     #[must_use]
     pub const fn with_orders(mut self, a: Order, b: Order) -> Self {
         self.a = Layout::packed(a, self.m, self.k);
@@ -161,8 +161,8 @@ impl Gemm {
         self
     }
 
-    /// The transposed product, `out^T = b^T * a^T`, from and to the same memory. It has no bias,
-    /// which would be one of rows.
+    /// Returns the transposed GEMM, `out^T = b^T * a^T`, on the same memory. It must not have a
+    /// bias, which would be per row.
     #[must_use]
     pub(crate) fn flipped(self) -> Self {
         let flip = |layout: Layout| Layout { order: layout.order.flipped(), ..layout };
@@ -170,17 +170,17 @@ impl Gemm {
         Self { m, n, a: flip(self.b), b: flip(self.a), out: flip(self.out), ..self }
     }
 
-    /// Whether nothing is computed.
+    /// Whether there are no results.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.m == 0 || self.n == 0 || self.batch == 0
     }
 
-    /// The buffers that kernels take, in order, with the elements that they must have.
+    /// Returns the buffers that kernels bind, in order, with the minimum number of elements.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side or a distance does not fit, lines or results overlap,
-    /// or a type is none that matrices have.
+    /// [`PlanError::Argument`] if a side or a stride is out of range, rows or results overlap, or a
+    /// type is not supported.
     pub fn buffers(&self) -> Result<Vec<BufferParameter>, PlanError> {
         self.check_types()?;
         self.check_sides()?;
@@ -238,7 +238,7 @@ impl Gemm {
         }
     }
 
-    /// No two results lie in the same place.
+    /// Checks that no two results overlap.
     fn check_apart(&self) -> Result<(), PlanError> {
         let matrix = extent("out", self.out, self.m, self.n, 1)?;
         if self.batch > 1 && self.out.stride < matrix {
@@ -249,7 +249,7 @@ impl Gemm {
     }
 }
 
-/// Elements that a buffer must have, if lines do not overlap.
+/// Returns the minimum number of elements of a buffer, if its rows do not overlap.
 fn extent(
     name: &'static str,
     layout: Layout,
@@ -268,7 +268,7 @@ fn extent(
     })
 }
 
-/// A product that is refused.
+/// Returns the error for an unsupported GEMM.
 pub(super) fn refusal(argument: &'static str, problem: String, help: &'static str) -> PlanError {
     PlanError::Argument { kernel: "gemm".to_owned(), argument, problem, help }
 }

@@ -1,27 +1,27 @@
-//! Stages in shared memory that take turns: one is multiplied while others are copied.
+//! The cursor of a multistage `cp.async` pipeline: one stage is multiplied while others are copied.
 
 use crate::typed::{Code, Var};
 
-/// Whose turn it is.
+/// The current stages.
 pub(super) struct Turns<'k> {
     k: &'k Code,
     stages: u32,
-    /// Bytes of a stage.
+    /// Bytes per stage.
     pub stage_bytes: u32,
-    /// Bytes before the stage that is multiplied.
+    /// Byte offset of the stage that is multiplied.
     pub multiplied: Var<'k, u32>,
-    /// Bytes before the stage that is copied: the last one at first.
+    /// Byte offset of the stage that is copied: the last one at first.
     pub copied: Var<'k, u32>,
 }
 
 impl<'k> Turns<'k> {
-    /// The first turn of this many stages.
+    /// Returns the initial cursor for this many stages.
     pub(super) fn new(k: &'k Code, stages: u32, stage_bytes: u32) -> Self {
         let (multiplied, copied) = (k.var(0u32), k.var((stages - 1) * stage_bytes));
         Self { k, stages, stage_bytes, multiplied, copied }
     }
 
-    /// Ends a group of copies, and goes on to the next stage when it has come.
+    /// Commits a group of copies, waits for the next stage's, and advances.
     pub(super) fn pass(&self) {
         self.k.commit_copies();
         for stage in [self.multiplied, self.copied] {

@@ -1,4 +1,4 @@
-//! What kernels that compute a product tile by tile are told about it.
+//! Launch parameters of the tiled GEMM kernels.
 
 use super::Gemm;
 use super::rasterization::{Division, Place, TileOrder, tile_of};
@@ -6,10 +6,10 @@ use super::store::{Results, Sink};
 use crate::kernels::{BufferParameter, KernelInterface, Parameter};
 use crate::typed::{Code, Global, Ptr, Val};
 
-/// A product with its buffers, as it is launched.
+/// A GEMM with its buffers, as it is launched.
 #[derive(Debug, Clone)]
 pub(super) struct Launched {
-    /// The product, whose result lies row by row.
+    /// The GEMM, with a row-major result.
     pub gemm: Gemm,
     pub buffers: Vec<BufferParameter>,
     pub division: Division,
@@ -17,12 +17,12 @@ pub(super) struct Launched {
 }
 
 impl Launched {
-    /// Blocks of the launch.
+    /// Returns the grid size.
     pub(super) fn grid(&self) -> [u32; 3] {
         self.division.grid().expect("it was checked when the kernel was chosen")
     }
 
-    /// What [`Terms::declare`] declares.
+    /// Returns what [`Terms::declare`] declares.
     pub(super) fn interface(&self) -> KernelInterface {
         let gemm = &self.gemm;
         let sides = [gemm.m, gemm.n, gemm.k, gemm.a.leading, gemm.b.leading];
@@ -35,7 +35,7 @@ impl Launched {
     }
 }
 
-/// The parameters.
+/// The kernel's parameters.
 pub(super) struct Terms<'k> {
     operands: [Ptr<'k, Global, u8>; 2],
     pub results: Results<'k>,
@@ -47,24 +47,24 @@ pub(super) struct Terms<'k> {
     order: TileOrder<'k>,
 }
 
-/// What a block computes, and from what.
+/// A block's work: its tile and operands.
 pub(super) struct Task<'k> {
     pub at: Place<'k>,
-    /// How deep its part is.
+    /// Elements along K of its slice.
     pub depth: Val<'k, u32>,
     pub operands: [Operand<'k>; 2],
 }
 
 /// An operand of a tile.
 pub(super) struct Operand<'k> {
-    /// Where the operand begins.
+    /// Base address.
     pub base: Ptr<'k, Global, u8>,
-    /// Elements from one line to the next.
+    /// Leading dimension in elements.
     pub leading: Val<'k, u32>,
-    /// Where the tile begins on its side, and how long that is altogether.
+    /// First row or column of the tile, and the operand's extent there.
     pub start: Val<'k, u32>,
     pub whole: Val<'k, u32>,
-    /// Where the depth begins, and how deep it is.
+    /// First element along K, and their number.
     pub begin: Val<'k, u32>,
     pub depth: Val<'k, u32>,
 }
@@ -82,8 +82,8 @@ impl<'k> Terms<'k> {
         }
     }
 
-    /// The task of this block, which ends if it has none; for tiles of this many rows and columns,
-    /// and elements of this many bytes.
+    /// Returns the work of this block, which exits if it has none; for tiles of `tile` rows and
+    /// columns, and elements of `size` bytes.
     pub(super) fn task(&self, k: &'k Code, tile: [u32; 2], size: u32) -> Task<'k> {
         let at = tile_of(k, &self.order, tile);
         let begin = at.part * self.order.part_depth;

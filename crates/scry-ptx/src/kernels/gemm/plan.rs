@@ -1,4 +1,4 @@
-//! From a product to launches.
+//! Plans the launches of a GEMM.
 
 mod portable;
 
@@ -14,17 +14,16 @@ use crate::target::Target;
 use crate::types::PtxType;
 
 impl Gemm {
-    /// Launches that compute the product on a machine.
+    /// Returns the launches that compute the GEMM on a GPU.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] for a product that is no product, see [`Gemm::buffers`], or whose
-    /// parts cannot be counted; [`PlanError::Target`] if the machine has no tensor cores that
-    /// take it.
+    /// [`PlanError::Argument`] for an invalid GEMM, see [`Gemm::buffers`], or one with too many
+    /// tiles; [`PlanError::Target`] if the GPU has no tensor cores that support it.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         self.plan_with(machine, None)
     }
 
-    /// The same, in a way that is given instead of chosen.
+    /// Returns the launches with a given choice of kernel instead of the cost model's.
     ///
     /// # Errors
     /// As [`Gemm::plan`].
@@ -67,14 +66,14 @@ fn check_machine(gemm: &Gemm, machine: GpuSpec) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// A product on its way to launches: where its operands are now.
+/// A GEMM while it is planned: where its operands are now.
 struct Product {
-    /// What was asked for.
+    /// The requested GEMM.
     asked: Gemm,
-    /// The same or its transposed product, so that results lie row by row.
+    /// The same, or its transpose, so that results are row-major.
     gemm: Gemm,
     flipped: bool,
-    /// Where `a`, `b`, the bias and `out` of `gemm` are.
+    /// Places of `a`, `b`, the bias and `out` of `gemm`.
     a: Place,
     b: Place,
 }
@@ -91,7 +90,7 @@ impl Product {
         if asked.out.order == Order::Columns { product.turned() } else { product }
     }
 
-    /// The transposed product.
+    /// Returns the transposed GEMM.
     fn turned(&self) -> Self {
         Self {
             asked: self.asked,
@@ -102,7 +101,7 @@ impl Product {
         }
     }
 
-    /// Has operands copied that tensor cores or TMA do not take as they lie.
+    /// Repacks operands whose layout tensor cores or TMA do not support.
     fn align(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         if self.gemm.element == PtxType::F32 { self.split(plan) } else { self.align_halves(plan) }
     }
@@ -131,7 +130,8 @@ impl Product {
         Ok(())
     }
 
-    /// f32 is read along K only; and in parts, if it is to be exact.
+    /// Repacks `f32` operands as K-major, the only layout that `wgmma` supports for TF32; as two
+    /// terms for TF32x3.
     fn split(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, .. } = self.gemm;
         let parts = self.parts();
@@ -157,7 +157,7 @@ impl Product {
         Ok(())
     }
 
-    /// Parts that numbers are taken apart into: of halves there are none, whatever the precision.
+    /// Returns the TF32 terms per element: 1 for 16-bit operands, whatever the precision.
     fn parts(&self) -> u32 {
         let Gemm { element, precision, .. } = self.gemm;
         if element == PtxType::F32 && precision == Precision::Tf32x3 { 2 } else { 1 }
@@ -185,7 +185,7 @@ impl Product {
         }
     }
 
-    /// What no step before it makes, and is most of what is read.
+    /// Returns the operand that dominates the traffic, unless a preceding step computes it.
     fn early(&self) -> Early {
         let Gemm { m, n, k, .. } = self.gemm;
         let early = Early::of([m, n, k]);
@@ -193,7 +193,7 @@ impl Product {
         if matches!(place, Place::Argument(_)) { early } else { Early::None }
     }
 
-    /// The launch of the product, and one for adding partial results up.
+    /// Adds the launch of the GEMM, and that of the split-K reduction.
     fn launch(&self, mut plan: Plan, machine: GpuSpec, choice: &Choice) -> Result<Plan, PlanError> {
         if choice.splits == 1 {
             let product = if choice.flipped { self.turned() } else { Self { ..*self } };
@@ -214,14 +214,14 @@ impl Product {
         finish(plan, &self.asked, reduce, Some(scratch))
     }
 
-    /// Whether TMA can write the results: it writes 16 bytes of a line at a time.
+    /// Whether TMA can store the results, in multiples of 16 bytes per row.
     fn by_tiles(&self) -> bool {
         let Gemm { m, n, batch, output, out, epilogue, .. } = self.gemm;
         let size = u64::from(output.size());
         !epilogue.reads() && (n * size).is_multiple_of(16) && fits(&out, m, n, batch, size)
     }
 
-    /// The kernel that computes the results themselves.
+    /// Returns the kernel that computes the final results.
     fn whole(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let Gemm { output, out, epilogue, .. } = self.gemm;
         let store = if choice.is_team() {
@@ -235,7 +235,7 @@ impl Product {
         HopperGemm::new(self.gemm, self.variant(choice.tile, output, store, finish), 1, machine)
     }
 
-    /// The kernel that computes partial results.
+    /// Returns the kernel that computes partial results.
     fn partial(&self, machine: GpuSpec, choice: &Choice) -> Result<HopperGemm, PlanError> {
         let store =
             if choice.tile.columns.is_multiple_of(32) { Store::Tiles } else { Store::Lanes };
@@ -246,7 +246,7 @@ impl Product {
         HopperGemm::new(gemm, variant, choice.splits, machine)
     }
 
-    /// What adds the partial results of a kernel up.
+    /// Returns the kernel that reduces another kernel's partial results.
     fn reduce(&self, kernel: &HopperGemm) -> Reduce {
         let Layout { leading, stride, .. } = kernel.gemm.out;
         let (row, column) = if self.flipped { (1, leading) } else { (leading, 1) };
@@ -255,8 +255,7 @@ impl Product {
     }
 }
 
-/// The same product: a single row or column whose elements lie next to each other lies along K,
-/// whatever it was said to.
+/// Normalises layouts: a single row or column of contiguous elements counts as K-major.
 fn straightened(asked: &Gemm) -> Gemm {
     let along = |layout: Layout, lines: u64, order: Order| match layout {
         Layout { leading: 1, stride, .. } if lines == 1 && layout.order != order => {
@@ -268,7 +267,7 @@ fn straightened(asked: &Gemm) -> Gemm {
     Gemm { a, b: along(asked.b, asked.n, Order::Columns), ..*asked }
 }
 
-/// Takes scratch memory for an operand, which is there from now on.
+/// Allocates scratch memory for an operand, which is read from there by later steps.
 fn moved(place: &mut Place, plan: &mut Plan, bytes: u64) -> Place {
     *place = Place::Scratch(plan.scratch.len());
     plan.scratch.push(bytes);
@@ -280,7 +279,7 @@ fn too_many_lines(lines: u64) -> PlanError {
     refusal("operand", problem, "align lines to 16 bytes, or multiply in parts")
 }
 
-/// Ends a plan with what makes results of partial ones, if there are any.
+/// Completes a plan with the reduction of partial results, if there are any.
 fn finish(
     mut plan: Plan,
     gemm: &Gemm,

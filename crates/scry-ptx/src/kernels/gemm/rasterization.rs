@@ -1,28 +1,27 @@
-//! Which block computes which tile.
+//! Rasterization: which block computes which tile.
 
 use super::Gemm;
 use crate::kernels::Parameter;
 use crate::typed::{Code, Val};
 
-/// Rows of tiles that are walked through together, so that blocks at work at one time share
-/// operands.
+/// Rows of tiles per panel: concurrent blocks share operands in L2.
 const PANEL: u32 = 8;
-/// Blocks along y, at most.
+/// Maximum grid size along y.
 const GRID_Y: u32 = 65535;
 
-/// A product divided into tiles, and their depth into parts.
+/// A GEMM divided into tiles, and its K into slices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kernels) struct Division {
-    /// Tiles from top to bottom, and from left to right.
+    /// Rows and columns of tiles.
     pub tiles: [u32; 2],
-    /// Parts of the depth, each of which but the last is so deep.
+    /// Slices of K, and the length of each but the last.
     pub parts: u32,
     pub part_depth: u32,
     pub batch: u32,
 }
 
 impl Division {
-    /// Of a product into tiles of this size, with about this many parts, each a multiple of
+    /// Divides a GEMM into tiles of this size, with about this many slices of K, each a multiple of
     /// `depth`.
     pub(super) fn new(gemm: &Gemm, tile: [u32; 2], depth: u32, parts: u32) -> Self {
         let steps = gemm.k.div_ceil(depth.into()).max(1);
@@ -35,7 +34,7 @@ impl Division {
         }
     }
 
-    /// Blocks of a launch, or none if they are too many for one.
+    /// Returns the grid size of a launch; `None` if it is too large.
     pub(super) fn grid(&self) -> Option<[u32; 3]> {
         let tiles = u64::from(self.tiles[0]) * u64::from(self.tiles[1]);
         let x = tiles.checked_mul(self.parts.into()).filter(|x| *x < 1 << 31)?;
@@ -43,22 +42,21 @@ impl Division {
         Some([x as u32, y, self.batch.div_ceil(y.max(1))])
     }
 
-    /// Elements from the sums of one part to those of the next: those of a product lie one after
-    /// the other.
+    /// Returns the stride between partial results, in elements; those of a GEMM are contiguous.
     pub(super) const fn part_stride(&self, gemm: &Gemm) -> u64 {
         gemm.out.stride / self.parts as u64
     }
 
-    /// What [`TileOrder::declare`] declares.
+    /// Returns what [`TileOrder::declare`] declares.
     pub(super) fn parameters(&self) -> [Parameter; 4] {
         [self.tiles[0], self.tiles[1], self.part_depth, self.batch].map(Parameter::U32)
     }
 }
 
-/// The division in a kernel.
+/// The division as values of a kernel.
 pub(super) struct TileOrder<'k> {
     tiles: [Val<'k, u32>; 2],
-    /// Depth of a part.
+    /// Elements along K per slice.
     pub part_depth: Val<'k, u32>,
     batch: Val<'k, u32>,
 }
@@ -70,23 +68,23 @@ impl<'k> TileOrder<'k> {
     }
 }
 
-/// What a block computes.
+/// A block's work item.
 pub(super) struct Place<'k> {
     /// First row and column of the tile.
     pub row: Val<'k, u32>,
     pub column: Val<'k, u32>,
-    /// Which part of the depth.
+    /// Index of the slice of K.
     pub part: Val<'k, u32>,
-    /// Which product.
+    /// Index in the batch.
     pub batch: Val<'k, u32>,
 }
 
-/// The tile of this block, which ends if it has none.
+/// Returns this block's tile; the block exits if it has none.
 pub(super) fn tile_of<'k>(k: &'k Code, order: &TileOrder<'k>, size: [u32; 2]) -> Place<'k> {
     tile_of_team(k, order, size, 1)
 }
 
-/// The same for this many blocks, a power of two, that share a tile.
+/// The same for a power of two of blocks that share a tile.
 pub(super) fn tile_of_team<'k>(
     k: &'k Code,
     order: &TileOrder<'k>,

@@ -1,5 +1,4 @@
-//! Sums of the results of parts of K, always in the same order, and what becomes
-//! of them.
+//! Split-K reduction: adds up partial results, always in the same order, and applies the epilogue.
 
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
@@ -13,24 +12,24 @@ use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Results of a launch along x, so that they can be counted in 32 bits.
+/// Maximum results of a launch along x, so that 32-bit indices suffice.
 const MOST: u64 = 1 << 30;
 
-/// Adds partial results and finishes them. The first buffer holds the partial results, if there
-/// are any, then come bias and `out` of the product.
+/// Adds up partial results and applies the epilogue. The first buffer holds the partial results, if
+/// there are any; then come the bias and `out` of the GEMM.
 #[derive(Debug, Clone)]
 pub(super) struct Reduce {
-    /// The product.
+    /// The GEMM.
     pub gemm: Gemm,
-    /// Parts of K.
+    /// Slices of K.
     pub splits: u32,
-    /// Elements from one partial result to the next.
+    /// Stride between partial results, in elements.
     pub partial: u64,
-    /// Elements from one row of a partial result to the next.
+    /// Row stride of a partial result, in elements.
     pub row: u64,
-    /// Elements from one column of a partial result to the next.
+    /// Column stride of a partial result, in elements.
     pub column: u64,
 }
 
@@ -39,12 +38,12 @@ impl Reduce {
         self.gemm.output
     }
 
-    /// Rows that are computed along x.
+    /// Rows per launch slice along x.
     fn slice(&self) -> u64 {
         (MOST / self.gemm.n).clamp(1, self.gemm.m)
     }
 
-    /// Whether the grid can hold all that is computed.
+    /// Whether the grid can cover all results.
     pub(super) fn fits(&self) -> bool {
         self.gemm.m.div_ceil(self.slice()) <= 65535 && self.gemm.batch <= 65535
     }
@@ -54,16 +53,16 @@ impl Reduce {
     }
 }
 
-/// The parameters.
+/// The kernel's parameters.
 struct Terms<'k> {
     k: &'k Code,
     partials: Option<Ptr<'k, Global, f32>>,
     bias: Option<Ptr<'k, Global, u8>>,
     out: Ptr<'k, Global, u8>,
     splits: Val<'k, u32>,
-    /// Elements between partial results, their rows and columns.
+    /// Strides of partial results, their rows and columns, in elements.
     from: [Val<'k, u64>; 3],
-    /// Elements between results, their rows and columns.
+    /// Strides of results, their rows and columns, in elements.
     to: [Val<'k, u64>; 3],
     m: Val<'k, u32>,
     n: Val<'k, u32>,
@@ -152,7 +151,7 @@ impl<'k> Terms<'k> {
         }
     }
 
-    /// The sum over the parts.
+    /// Returns the sum over the slices.
     fn sum<'a>(&'a self, row: Val<'a, u32>, column: Val<'a, u32>) -> Val<'a, f32> {
         let sum = self.k.var::<f32>(0.0);
         if let Some(partials) = self.partials {
@@ -169,7 +168,7 @@ impl<'k> Terms<'k> {
 }
 
 impl Reduce {
-    /// Computes a result.
+    /// Computes one result.
     fn one<'a>(&self, terms: &'a Terms<'a>, row: Val<'a, u32>, column: Val<'a, u32>) {
         let (element, epilogue) = (self.output(), &self.gemm.epilogue);
         let size = u64::from(element.size());

@@ -1,7 +1,7 @@
-//! Copies of operands to where lines begin at multiples of 16 bytes, as TMA needs them.
+//! Repacks operands into rows that begin at multiples of 16 bytes, a TMA requirement.
 //!
-//! Halves are moved in words of 32 bits: a line that begins in the middle of a word is put together
-//! from the halves of neighbouring words. One launch copies one or two operands.
+//! 16-bit elements are moved in 32-bit words: a row that begins in the middle of a word is
+//! assembled from neighbouring words with funnel shifts. One launch repacks one or two operands.
 
 use super::Layout;
 use super::memory::wide;
@@ -15,30 +15,30 @@ use crate::target::Target;
 use crate::typed::{self, Arg, Code, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 256;
-/// Words that each lane copies of a line.
+/// Words of a row per lane.
 const WORDS: u32 = 8;
-/// Halves that a warp copies of a line.
+/// 16-bit elements of a row per warp.
 const PIECE: u32 = 2 * 32 * WORDS;
 
-/// An operand that is copied: matrices of `rows` by `columns`.
+/// An operand to repack: matrices of `rows` × `columns`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source {
-    /// Where it lies.
+    /// Its layout.
     pub layout: Layout,
-    /// Elements along the dense dimension.
+    /// Elements along the contiguous dimension.
     pub line: u64,
-    /// Lines of a matrix.
+    /// Rows per matrix.
     pub lines: u64,
-    /// Matrices.
+    /// Number of matrices.
     pub batch: u64,
     /// Elements of the buffer.
     pub len: u64,
 }
 
 impl Source {
-    /// The operand of this size; of a batch without distance there is one matrix.
+    /// Creates the operand; a batch with stride 0 is one matrix.
     pub(super) fn new(layout: Layout, rows: u64, columns: u64, batch: u64) -> Self {
         let (line, lines) = layout.lines(rows, columns);
         let batch = if layout.stride == 0 { 1 } else { batch };
@@ -46,14 +46,14 @@ impl Source {
         Self { layout, line, lines, batch, len }
     }
 
-    /// Where it lies after that: lines are multiples of 128 bytes apart.
+    /// Returns the repacked layout: the row stride is a multiple of 128 bytes.
     pub(super) fn target(&self) -> Layout {
         let leading = self.line.next_multiple_of(64);
         let stride = if self.layout.stride == 0 { 0 } else { leading * self.lines };
         Layout { leading, stride, ..self.layout }
     }
 
-    /// Bytes that it then takes.
+    /// Returns the bytes of the repacked operand.
     pub(super) fn bytes(&self) -> u64 {
         2 * self.line.next_multiple_of(64) * self.lines * self.batch
     }
@@ -62,7 +62,7 @@ impl Source {
         self.line.div_ceil(PIECE.into())
     }
 
-    /// Pieces of lines, of which a warp copies one; none if there are too many to count.
+    /// Returns the number of warp-sized chunks; `None` if they are too many to count.
     pub(super) fn items(&self) -> Option<u32> {
         let all = u128::from(self.pieces()) * u128::from(self.lines) * u128::from(self.batch);
         u32::try_from(all).ok().filter(|items| *items < u32::MAX / 32)
@@ -82,7 +82,7 @@ impl Source {
     }
 }
 
-/// Copies one or two operands of 16-bit elements.
+/// Repacks one or two operands of 16-bit elements.
 #[derive(Debug, Clone)]
 pub(super) struct Align {
     /// The operands.
@@ -91,7 +91,7 @@ pub(super) struct Align {
     pub element: PtxType,
 }
 
-/// An operand as the kernel sees it.
+/// An operand as values of the kernel.
 struct Side<'k> {
     from: Ptr<'k, Global, u32>,
     to: Ptr<'k, Global, u32>,
@@ -170,7 +170,7 @@ impl<'k> Side<'k> {
         }
     }
 
-    /// Copies the warp's piece of a line.
+    /// Copies the warp's chunk of a row.
     fn copy(&self, k: &'k Code) {
         let item = k.block_id(0) * (THREADS / 32) + (k.thread_id() >> 5);
         k.when(item.lt(self.items), || {
@@ -187,13 +187,13 @@ impl<'k> Side<'k> {
         });
     }
 
-    /// Copies up to [`PIECE`] halves from element `start`.
+    /// Copies up to [`PIECE`] elements from element `start`.
     fn move_words(&self, start: Val<'k, u64>, to: Ptr<'k, Global, u32>, count: Val<'k, u32>) {
         let (k, lane) = (start.code(), start.code().lane());
         let shift = ((start & 1) << 4).convert::<u32>("");
         let from = self.from.at_wide(start >> 1);
-        // Halves from the begin of the first word to the end of the buffer, or as many as it
-        // makes no difference.
+        // Elements from the first word's begin to the buffer's end, clamped to what this warp can
+        // read.
         let left = (self.len - (start & !1)).min(u64::from(2 * PIECE)).convert::<u32>("");
         let whole = count.ge(PIECE) & left.ge(PIECE + 2);
         k.either(
@@ -210,7 +210,7 @@ impl<'k> Side<'k> {
     }
 }
 
-/// Moves all words of a piece. All are read before one is written.
+/// Moves all words of a chunk. All loads precede the first store.
 fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val<'k, u32>) {
     let words = (0..WORDS).map(|nth| 32 * nth);
     let pairs: Vec<_> = words
@@ -222,7 +222,7 @@ fn move_all<'k>(from: Ptr<'k, Global, u32>, to: Ptr<'k, Global, u32>, shift: Val
     }
 }
 
-/// A word; of one that ends behind the buffer only the half before that.
+/// Loads a word; only its first element if the word crosses the buffer's end.
 fn load_word<'k>(
     from: Ptr<'k, Global, u32>,
     word: Val<'k, u32>,
@@ -238,13 +238,13 @@ fn load_word<'k>(
     value.get()
 }
 
-/// The low word of two, moved down by this many bits.
+/// Returns the low word of a pair, shifted right (funnel shift).
 fn funnel<'k>(low: Val<'k, u32>, high: Val<'k, u32>, bits: Val<'k, u32>) -> Val<'k, u32> {
     let opcode = Opcode::new("shf.r.wrap.b32");
     low.code().op(opcode, &[low.operand(), high.operand(), bits.operand()])
 }
 
-/// Whether TMA takes an operand or result as it lies.
+/// Whether TMA supports the layout of an operand or result.
 pub(super) fn fits(layout: &Layout, rows: u64, columns: u64, batch: u64, size: u64) -> bool {
     let (_, lines) = layout.lines(rows, columns);
     let whole = |distance: u64| (distance * size).is_multiple_of(16) && distance * size < 1 << 40;

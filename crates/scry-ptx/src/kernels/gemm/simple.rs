@@ -1,10 +1,9 @@
-//! Products as they are taught: one result for each thread. They take all types, orders and
-//! distances, and are what the fast kernels are checked against.
+//! Reference GEMM kernels: one result per thread. They support all types, layouts and strides, and
+//! are what the fast kernels are checked against.
 //!
-//! The naive kernel reads a row and a column from memory for each result; what keeps it from being
-//! far slower is the cache. The tiled one has the threads of a block bring square tiles of both
-//! operands into shared memory together, so that each element is read once for a whole row or
-//! column of the tile.
+//! The naive kernel reads a row and a column from global memory for each result, and depends on the
+//! caches. The tiled one stages square tiles of both operands in shared memory, so that each
+//! element is read once per row or column of the tile.
 
 use super::epilogue::Factors;
 use super::memory::{load_number, store_number, wide};
@@ -19,10 +18,10 @@ use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val};
 use crate::types::PtxType;
 
-/// Rows and columns of the results of a block of the naive kernel.
+/// Rows and columns per block of the naive kernel.
 const NAIVE: [u32; 2] = [8, 32];
 
-/// A product with one result for each thread.
+/// A GEMM kernel with one result per thread.
 ///
 /// ```
 /// use scry_ptx::kernels::{PtxKernel, gemm::GemmKernel};
@@ -36,32 +35,32 @@ const NAIVE: [u32; 2] = [8, 32];
 pub struct GemmKernel {
     gemm: Gemm,
     buffers: Vec<BufferParameter>,
-    /// Side of the tiles in shared memory, if there are any.
+    /// Side of the square tiles in shared memory, if any.
     tile: Option<u32>,
 }
 
 impl GemmKernel {
-    /// `out = a * b` in f32: `m` rows of `k` columns by `k` rows of `n` columns, all row by
-    /// row, each result by a thread of its own.
+    /// Creates a naive `f32` GEMM `out = a * b`: `m` × `k` by `k` × `n`, all row-major, one result
+    /// per thread.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side does not fit.
+    /// [`PlanError::Argument`] if a side is out of range.
     pub fn naive(m: u64, n: u64, k: u64) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), None)
     }
 
-    /// The same through square tiles in shared memory, of 8, 16 or 32 elements a side.
+    /// Creates the same with square tiles in shared memory, of 8, 16 or 32 elements a side.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a side does not fit, or the tile has none of these sizes.
+    /// [`PlanError::Argument`] if a side is out of range, or the tile has none of these sizes.
     pub fn tiled(m: u64, n: u64, k: u64, tile: u32) -> Result<Self, PlanError> {
         Self::of(&Gemm::new(m, n, k, PtxType::F32), Some(tile))
     }
 
-    /// Any product, naive or with tiles of a size. Precisions below f32 are not used.
+    /// Creates a kernel for any GEMM, naive or with tiles of a size. It always computes in `f32`.
     ///
     /// # Errors
-    /// As [`GemmKernel::tiled`], and as [`Gemm::buffers`].
+    /// As [`GemmKernel::tiled`] and [`Gemm::buffers`].
     pub fn of(gemm: &Gemm, tile: Option<u32>) -> Result<Self, PlanError> {
         if let Some(tile) = tile.filter(|tile| !matches!(tile, 8 | 16 | 32)) {
             return Err(refusal(
@@ -80,7 +79,7 @@ impl GemmKernel {
         }
     }
 
-    /// Rows and columns of a block.
+    /// Rows and columns per block.
     fn block(&self) -> [u32; 2] {
         self.tile.map_or(NAIVE, |tile| [tile, tile])
     }
@@ -90,7 +89,7 @@ impl GemmKernel {
     }
 }
 
-/// Elements from one row to the next, from one column, and from one matrix.
+/// Returns the row, column and batch strides, in elements.
 fn distances(layout: &Layout) -> [u64; 3] {
     match layout.order {
         Order::Rows => [layout.leading, 1, layout.stride],
@@ -147,12 +146,12 @@ impl PtxKernel for GemmKernel {
     }
 }
 
-/// A matrix in a kernel.
+/// A matrix as values of a kernel.
 #[derive(Clone, Copy)]
 struct Matrix<'k> {
     base: Ptr<'k, Global, u8>,
     element: PtxType,
-    /// Elements from one row to the next, from one column, and from one matrix.
+    /// Row, column and batch stride, in elements.
     distances: [Val<'k, u64>; 3],
 }
 
@@ -173,7 +172,7 @@ impl<'k> Matrix<'k> {
     }
 }
 
-/// The parameters.
+/// The kernel's parameters.
 struct Terms<'k> {
     k: &'k Code,
     a: Matrix<'k>,
@@ -212,7 +211,8 @@ impl<'k> Terms<'k> {
         }
     }
 
-    /// The sum of a result, straight from memory. Beyond the end it is that of the last one.
+    /// Accumulates a result from global memory. Coordinates beyond the end are clamped to the last
+    /// result.
     fn sum(&self, at: &Place<'k>, row: Val<'k, u32>, column: Val<'k, u32>) -> Val<'k, f32> {
         let (row, column) = ((at.row + row).min(self.m - 1), (at.column + column).min(self.n - 1));
         let sum = self.k.var::<f32>(0.0);
@@ -223,7 +223,7 @@ impl<'k> Terms<'k> {
         sum.get()
     }
 
-    /// The sum of a result, tile by tile of the operands.
+    /// Accumulates a result tile by tile of the operands.
     fn sum_of_tiles(
         &self,
         at: &Place<'k>,
@@ -258,7 +258,7 @@ impl<'k> Terms<'k> {
         sum.get()
     }
 
-    /// An element of a matrix, or 0 beyond its ends.
+    /// Loads an element of a matrix, or 0 out of bounds.
     fn bring(
         &self,
         matrix: &Matrix<'k>,
@@ -273,7 +273,7 @@ impl<'k> Terms<'k> {
         value.get()
     }
 
-    /// Writes a result, if the product has it.
+    /// Stores a result if it is in bounds.
     fn finish(
         &self,
         kernel: &GemmKernel,

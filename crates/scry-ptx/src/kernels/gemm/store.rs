@@ -1,4 +1,4 @@
-//! How results leave registers: neighbours of a row at a time, through the epilogue.
+//! Stores results from registers, neighbours of a row at a time, through the epilogue.
 
 use super::epilogue::Factors;
 use super::{Activation, Gemm};
@@ -7,29 +7,28 @@ use crate::kernels::name::Name;
 use crate::typed::{Bf16, Code, F16, Global, Number, Ptr, Val};
 use crate::types::PtxType;
 
-/// What the bias is of.
+/// The dimension of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Bias {
     None,
     Columns,
-    /// Of a product that was transposed.
+    /// Per row, of a transposed GEMM.
     Rows,
 }
 
-/// What is in the text of a kernel about its results, which lie row by row.
+/// The compile-time part of the epilogue and the store of row-major results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Sink {
     pub output: PtxType,
     pub reads: bool,
     pub bias: Bias,
     pub activation: Activation,
-    /// Whether four neighbours are all there or all beyond the end, and begin at a multiple of
-    /// their size.
+    /// Whether vector stores of four can be used: rows are multiples of four, and aligned.
     pub quads: bool,
 }
 
 impl Sink {
-    /// Of a product, which may be a transposed one.
+    /// Returns that of a GEMM, which may be a transposed one.
     pub(super) fn new(gemm: &Gemm, flipped: bool) -> Self {
         let epilogue = &gemm.epilogue;
         let bias = match (epilogue.bias, flipped) {
@@ -46,7 +45,7 @@ impl Sink {
         }
     }
 
-    /// Of sums that another kernel goes on with, in lines of whole quads.
+    /// Returns that of partial results, in rows padded to multiples of four.
     pub(super) const fn sums() -> Self {
         Self {
             output: PtxType::F32,
@@ -57,7 +56,7 @@ impl Sink {
         }
     }
 
-    /// Appends to the name of a kernel what is in its text.
+    /// Appends itself to a kernel's name.
     pub(super) fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
             Bias::None => None,
@@ -68,7 +67,7 @@ impl Sink {
         name.epilogue(self.reads, bias, self.activation)
     }
 
-    /// What [`Results::declare`] declares, behind the buffers' addresses.
+    /// Returns what [`Results::declare`] declares after the buffers' addresses.
     pub(super) fn parameters(gemm: &Gemm, part_stride: u64) -> [Parameter; 5] {
         let epilogue = &gemm.epilogue;
         [
@@ -81,7 +80,7 @@ impl Sink {
     }
 }
 
-/// The results in a kernel.
+/// The results as values of a kernel.
 pub(super) struct Results<'k> {
     k: &'k Code,
     sink: Sink,
@@ -108,7 +107,8 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// For a thread whose results begin at this row and column of a product that ends at `ends`.
+    /// Returns the writer of a thread whose results begin at a row and column of a GEMM of size
+    /// `ends`.
     pub(super) fn writer(
         &self,
         first: [Val<'k, u32>; 2],
@@ -122,12 +122,12 @@ impl<'k> Results<'k> {
     }
 }
 
-/// Writes the results of a thread.
+/// Stores the results of a thread.
 pub(super) struct Writer<'a, 'k> {
     results: &'a Results<'k>,
     first: [Val<'k, u32>; 2],
     ends: [Val<'k, u32>; 2],
-    /// Elements before the product's own.
+    /// Element offset of the matrix.
     matrix: Val<'k, u64>,
 }
 
@@ -135,12 +135,12 @@ pub(super) struct Writer<'a, 'k> {
 pub(super) struct Row<'a, 'k> {
     writer: &'a Writer<'a, 'k>,
     row: Val<'k, u32>,
-    /// Element of the first result.
+    /// Element offset of the first result.
     element: Val<'k, u64>,
 }
 
 impl<'k> Writer<'_, 'k> {
-    /// Writes the row this many behind the first one, if the product has it.
+    /// Stores the row `offset` rows below the first one, if it is in bounds.
     pub(super) fn row(&self, offset: u32, write: impl FnOnce(&Row<'_, 'k>)) {
         let (k, row) = (self.results.k, self.first[0] + offset);
         k.when(row.lt(self.ends[0]), || {
@@ -152,8 +152,8 @@ impl<'k> Writer<'_, 'k> {
 }
 
 impl<'k> Row<'_, 'k> {
-    /// Writes 1, 2 or 4 neighbours, this many columns behind the first one, as far as the product
-    /// has them.
+    /// Stores 1, 2 or 4 neighbours, `offset` columns after the first one, as far as they are in
+    /// bounds.
     pub(super) fn write<const N: usize>(&self, offset: u32, sums: [Val<'k, f32>; N]) {
         match self.writer.results.sink.output {
             PtxType::F16 => self.write_as::<F16, N>(offset, sums),
@@ -203,7 +203,7 @@ impl<'k> Row<'_, 'k> {
     }
 }
 
-/// As f32. Of bfloat16 it is the upper half, for which Ampere has no conversion.
+/// Converts to `f32`. `bf16` is its upper half: Ampere has no conversion instruction for it.
 fn widened<T: Number>(value: Val<'_, T>) -> Val<'_, f32> {
     match T::TYPE {
         PtxType::F32 => value.cast(),

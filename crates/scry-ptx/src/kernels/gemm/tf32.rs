@@ -1,5 +1,5 @@
-//! Operands in f32 as tensor cores take them: along K, and of numbers with
-//! 11 significant bits, or each as the sum of two of those.
+//! Converts `f32` operands for tensor cores: K-major, rounded to TF32, or split into two TF32
+//! terms.
 
 use super::memory::wide;
 use super::{Layout, Order};
@@ -13,43 +13,44 @@ use crate::target::Target;
 use crate::typed::{self, Arg, Code, Global, Ptr, Shared, Val};
 use crate::types::PtxType;
 
-/// Rows and columns of a tile, which a block moves.
+/// Rows and columns of a block's tile.
 const SIDE: u32 = 32;
-/// Rows of a tile that are moved at the same time.
+/// Rows of a tile that are copied at the same time.
 const AT_ONCE: u32 = 8;
-/// Distance of rows in shared memory, so that columns are read without waiting.
+/// Row pitch in shared memory, padded against bank conflicts.
 const PADDED: u32 = SIDE + 1;
 
-/// Rounds an operand, or takes its numbers apart, so that K is the dense one.
+/// Rounds an operand to TF32 or splits it into two terms, K-major.
 #[derive(Debug, Clone)]
 pub(super) struct Split {
-    /// Where it lies.
+    /// Its layout.
     pub layout: Layout,
-    /// Whether K is the dense one.
+    /// Whether it is K-major already.
     pub inner: bool,
     /// Elements along K.
     pub depth: u64,
-    /// Elements along the other one.
+    /// Elements along M or N.
     pub outer: u64,
-    /// Matrices.
+    /// Number of matrices.
     pub batch: u64,
-    /// Parts of numbers: 1 or 2.
+    /// TF32 terms per element: 1 or 2.
     pub parts: u32,
 }
 
 impl Split {
-    /// The operand with its rows along `depth`, or its columns.
+    /// Creates the operand from its sizes along M or N, and along K.
     pub(super) fn new(layout: Layout, [outer, depth]: [u64; 2], inner: bool, batch: u64) -> Self {
         let batch = if layout.stride == 0 { 1 } else { batch };
         Self { layout, inner, depth, outer, batch, parts: 1 }
     }
 
-    /// Elements from one line to the next after that.
+    /// Returns the leading dimension of the result.
     fn leading(&self) -> u64 {
         self.depth.next_multiple_of(SIDE.into())
     }
 
-    /// Where it lies after that, as the matrices of the first part and then those of the second.
+    /// Returns the layout of the result: the matrices of the high terms, then those of the low
+    /// terms.
     pub(super) fn target(&self) -> Layout {
         let inner = if self.inner { self.layout.order } else { self.layout.order.flipped() };
         let stride = if self.layout.stride == 0 { 0 } else { self.matrix() };
@@ -60,7 +61,7 @@ impl Split {
         self.leading() * self.outer
     }
 
-    /// Bytes that it then takes.
+    /// Returns the bytes of the result.
     pub(super) fn bytes(&self) -> u64 {
         4 * self.matrix() * self.batch * u64::from(self.parts)
     }
@@ -69,7 +70,7 @@ impl Split {
         [self.depth, self.outer].map(|side| side.div_ceil(SIDE.into()))
     }
 
-    /// Whether tiles can be counted.
+    /// Whether the number of tiles is in range.
     pub(super) fn fits(&self) -> bool {
         let [across, down] = self.tiles();
         across * down < 1 << 31 && self.batch <= 65535
@@ -83,7 +84,7 @@ impl Split {
     }
 }
 
-/// The parameters, and the tile of the block.
+/// The kernel's parameters, and the block's tile.
 struct Move<'k> {
     k: &'k Code,
     from: Ptr<'k, Global, f32>,
@@ -97,7 +98,7 @@ struct Move<'k> {
     outer: Val<'k, u32>,
     /// First element along K.
     first_depth: Val<'k, u32>,
-    /// First element along the other one.
+    /// First element along M or N.
     first_outer: Val<'k, u32>,
 }
 
@@ -185,7 +186,7 @@ impl<'k> Move<'k> {
         self.k.special("%tid.y")
     }
 
-    /// The element in a line of memory; 0 where there is none.
+    /// Loads the element at a position of a row; 0 out of bounds.
     fn read<'a>(
         &'a self,
         line: Val<'a, u32>,
@@ -198,7 +199,7 @@ impl<'k> Move<'k> {
         value.get()
     }
 
-    /// Moves a tile whose lines stay lines.
+    /// Converts a tile that is K-major already.
     fn lines(&self, parts: u32) {
         let depth = self.first_depth + self.k.thread_id();
         let outer = self.first_outer + self.row();
@@ -214,7 +215,7 @@ impl<'k> Move<'k> {
         }
     }
 
-    /// Moves a tile whose columns become lines, through shared memory.
+    /// Transposes a tile through shared memory.
     fn turned(&self, parts: u32) {
         let (k, x, y) = (self.k, self.k.thread_id(), self.row());
         let tile = k.shared::<f32>(SIDE * PADDED, 4);
@@ -258,8 +259,7 @@ fn place<'k>(
     tile.at(row * PADDED + column)
 }
 
-/// The nearest number of 11 significant bits; of those that are too large for that, the one that
-/// is nearer to zero.
+/// Rounds to the nearest TF32; values too large for that are truncated.
 fn rounded(value: Val<'_, f32>) -> Val<'_, f32> {
     let k = value.code();
     let nearest: Val<'_, u32> = k.op(Opcode::new("cvt.rna.tf32.f32"), &[value.operand()]);

@@ -1,7 +1,8 @@
-//! Activations as small integers, in the order in which tensor cores want them.
+//! Quantises activations to int8, in the layout of the MMA operands.
 //!
 //! Each 256 values of a column have a scale `d`. A value is `d * q`, or `d * (q + r / 128)` with
-//! two *digits*: then about 15 bits of it are kept. A digit takes a column of its own.
+//! two int8 *limbs* (hi and lo), which keep about 15 bits of it. A limb occupies a column of its
+//! own.
 
 use super::format::{BlockFormat, SPAN};
 use super::wide;
@@ -9,38 +10,37 @@ use crate::kernels::name::Name;
 use crate::typed::{Code, Global, Memory, Ptr, Val, bfloats, halves};
 use crate::types::PtxType;
 
-/// Largest values below this are taken for zero: their reciprocals have no room.
+/// Blocks whose largest value is below this become zero: the reciprocal would overflow.
 const NEGLIGIBLE: f32 = f32::from_bits((127 - 120) << 23);
-/// 1.5 * 2^23: numbers of less than 2^22 are rounded to integers by being added.
+/// 1.5 * 2^23: adding it rounds values below 2^22 to integers.
 const ROUNDER: f32 = 12_582_912.0;
-/// Sums of digits are kept as two bytes, of which the upper one counts this many times.
+/// Sums of limbs are stored as two bytes, of which the upper one is in units of this.
 pub(super) const UPPER: i32 = 64;
-/// Bytes of the sums of 256 digits.
+/// Bytes of the sums of 256 limbs.
 const SUMS: u32 = 32;
 
-/// How digits lie in memory. A *line* is one digit of one column:
+/// The memory layout of limbs. A *column* here is one limb of one column of activations:
 ///
-/// - `q`: for each 32 values, for each line, 32 bytes;
-/// - `sums`, unless no thread wants them: for each 256 values, for each line, 32 bytes: the lower
+/// - `q`: for each 32 values, for each column, 32 bytes;
+/// - `sums`, unless they are unused: for each 256 values, for each column, 32 bytes: the lower
 ///   bytes of 4 sums, their upper bytes, and so on;
-/// - `d`: for each 256 values, for each column, an f32.
+/// - `d`: for each 256 values, for each column of activations, an `f32`.
 ///
-/// There is room for more columns than there may be: for 1, 2, 4 or 8, so that all distances are
-/// known when a kernel is written.
+/// The number of columns is padded to 1, 2, 4 or 8, so that all strides are compile-time constants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Digits {
-    /// Digits of a value: 1 or 2.
+    /// Limbs per value: 1 or 2.
     pub(super) digits: u32,
-    /// Columns that there is room for.
+    /// Padded number of columns.
     pub(super) room: u32,
-    /// Whether of 32 bytes each 4 are followed by those 16 further on.
+    /// Whether in 32 bytes each 4 are followed by those 16 further on.
     pub(super) interleaved: bool,
-    /// How many digits are summed: 32, 16, or none at all.
+    /// How many limbs are summed: 32, 16, or none at all.
     pub(super) summed: Option<u32>,
 }
 
 impl Digits {
-    /// What tensor cores multiply with weights of a format.
+    /// Returns the layout that the MMA kernel of a format reads.
     pub(super) const fn of(format: BlockFormat, columns: u32) -> Self {
         let digits = if columns <= 4 { 2 } else { 1 };
         let (interleaved, summed) = match format {
@@ -51,7 +51,7 @@ impl Digits {
         Self { digits, room: columns.next_power_of_two(), interleaved, summed }
     }
 
-    /// Appends to the name of a kernel what is in its text.
+    /// Appends the compile-time part to a kernel's name.
     pub(super) fn named(self, name: Name) -> Name {
         let name = name.with(format_args!("n{}", self.room));
         let name = name.with(format_args!("limbs{}", self.digits));
@@ -62,12 +62,12 @@ impl Digits {
         }
     }
 
-    /// Digits of all columns.
+    /// Number of limbs over all columns.
     pub(super) const fn lines(self) -> u32 {
         self.room * self.digits
     }
 
-    /// Bytes of this many values of each column, a multiple of 16.
+    /// Bytes of `k` values of each column, a multiple of 16.
     pub(super) fn bytes(self, k: u64) -> u64 {
         let spans = k.div_ceil(SPAN.into());
         let sums = if self.summed.is_some() { SUMS } else { 0 };
@@ -76,7 +76,7 @@ impl Digits {
     }
 }
 
-/// Digits in memory.
+/// Limbs in memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Image<'k, S> {
     layout: Digits,
@@ -86,7 +86,7 @@ pub(super) struct Image<'k, S> {
     scales: Ptr<'k, S, f32>,
 }
 
-/// Who holds which of 256 values of a column: lane `l` the 8 from `8 * l` on.
+/// A warp's 256 values of a column: lane `l` holds the 8 from `8 * l` on.
 struct Held<'k> {
     span: Val<'k, u32>,
     column: Val<'k, u32>,
@@ -94,7 +94,7 @@ struct Held<'k> {
 }
 
 impl<'k, S: Memory> Image<'k, S> {
-    /// The digits of this many times 256 values, at an address.
+    /// Creates the layout of blocks of 256 values at an address.
     pub(super) fn new(
         k: &'k Code,
         layout: Digits,
@@ -110,23 +110,23 @@ impl<'k, S: Memory> Image<'k, S> {
         Self { layout, k, digits: at, sums, scales: behind.cast() }
     }
 
-    /// The 32 bytes of a line for the first 32 of 256 values; for the next ones, `lines * 32`
-    /// bytes further on.
+    /// Returns the address of the 32 bytes of a limb for the first 32 of 256 values; the next ones
+    /// are `lines * 32` bytes further on.
     pub(super) fn group(&self, span: Val<'k, u32>, line: Val<'k, u32>) -> Ptr<'k, S, u32> {
         self.digits.plus_bytes(span * (self.layout.lines() * SPAN)).plus_bytes(line * 32)
     }
 
-    /// The sums of 256 digits.
+    /// Returns the address of the sums of 256 limbs.
     pub(super) fn sums(&self, span: Val<'k, u32>, line: Val<'k, u32>) -> Ptr<'k, S, u32> {
         self.sums.plus_bytes(span * (self.layout.lines() * SUMS)).plus_bytes(line * SUMS)
     }
 
-    /// The scale of 256 values.
+    /// Returns the address of the scale of 256 values.
     pub(super) fn scale(&self, span: Val<'k, u32>, column: Val<'k, u32>) -> Ptr<'k, S, f32> {
         self.scales.at(span * self.layout.room).at(column)
     }
 
-    /// Writes the digits of 256 values of a column, of which each lane of the warp has 8.
+    /// Quantises and stores 256 values of a column, of which each lane of the warp has 8.
     pub(super) fn write(
         &self,
         span: Val<'k, u32>,
@@ -139,7 +139,7 @@ impl<'k, S: Memory> Image<'k, S> {
         self.k.when(lane.equals(0), || self.scale(span, column).store(scale));
         let mut rest = values.map(|value| value * inverse);
         for digit in 0..self.layout.digits {
-            // The sum has the nearest integer in its low bits.
+            // The nearest integer is in the low bits of the sum.
             let sums = rest.map(|value| value + ROUNDER);
             let words = [0, 4].map(|first| self.packed([0, 1, 2, 3].map(|i| sums[first + i])));
             self.write_digits(&held, digit, words);
@@ -147,18 +147,18 @@ impl<'k, S: Memory> Image<'k, S> {
         }
     }
 
-    /// The scale of a warp's values, and about its reciprocal.
+    /// Returns the scale of a warp's values, and approximately its reciprocal.
     fn scale_of(&self, values: [Val<'k, f32>; 8]) -> (Val<'k, f32>, Val<'k, f32>) {
         let sizes = values.map(|value| value.unary("abs"));
         let own = sizes.into_iter().reduce(|a, b| a.max(b)).expect("there are eight");
         let largest = self.k.largest_of_warp(own);
         let counts = largest.ge(NEGLIGIBLE);
-        // The reciprocal of what is above 2^126 would be flushed to zero.
+        // Reciprocals of values above 2^126 would be flushed to zero.
         let inverse = (largest * 0.0625).recip() * (127.0 * 0.0625);
         (counts.select(largest * (1.0 / 127.0), 0.0), counts.select(inverse, 0.0))
     }
 
-    /// The lowest bytes of four numbers.
+    /// Packs the lowest bytes of four integers.
     fn packed(&self, numbers: [Val<'k, f32>; 4]) -> Val<'k, u32> {
         let [a, b, c, d] = numbers.map(Val::cast::<u32>);
         a.permute(b, 0x0040u32).permute(c.permute(d, 0x0040u32), 0x5410u32)
@@ -181,7 +181,7 @@ impl<'k, S: Memory> Image<'k, S> {
         }
     }
 
-    /// Writes the sums of each `width` digits, and zeros where there are fewer than 16 sums.
+    /// Stores the sums of every `width` limbs, and zeros where there are fewer than 16 sums.
     fn write_sums(
         &self,
         held: &Held<'k>,
@@ -209,7 +209,7 @@ impl<'k, S: Memory> Image<'k, S> {
     }
 }
 
-/// Activations as they come: `columns` times `k` numbers.
+/// The unquantised activations: `columns` × `k` elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Source<'k> {
     at: Ptr<'k, Global, u32>,
@@ -218,13 +218,12 @@ pub(super) struct Source<'k> {
 }
 
 impl<'k> Source<'k> {
-    /// Columns of `len` numbers of a type, one after the other.
+    /// Creates a source of contiguous columns of `len` elements.
     pub(super) fn new(element: PtxType, at: Ptr<'k, Global, u32>, len: Val<'k, u32>) -> Self {
         Self { at, element, len }
     }
 
-    /// Those 8 of 256 values of a column, if that exists, that a lane holds; zeros behind the end
-    /// of the column.
+    /// Loads a lane's 8 of 256 values of a column; zeros out of bounds.
     pub(super) fn values(
         &self,
         exists: Val<'k, bool>,

@@ -1,10 +1,10 @@
-//! The fits of `scale_search.rs` by a thread of the device: the same operations in the same order,
-//! none of them contracted.
+//! The fits of `scale_search.rs` on the GPU: the same operations in the same order, none of them
+//! contracted to FMAs.
 
 use super::scale_search::{BELOW, STEP, TRIES};
 use crate::typed::{Code, Val, Var};
 
-/// Sums of products that a fit is made of.
+/// The moments that a least-squares fit needs.
 struct Moments<'k> {
     q1: Val<'k, f32>,
     q2: Val<'k, f32>,
@@ -12,13 +12,13 @@ struct Moments<'k> {
     xq: Val<'k, f32>,
 }
 
-/// Arithmetic that is rounded as it is written.
+/// Arithmetic that is not contracted.
 pub(super) trait Exact<'k>: Sized {
     fn plus(self, other: Val<'k, f32>) -> Self;
     fn minus(self, other: Val<'k, f32>) -> Self;
     fn times(self, other: Val<'k, f32>) -> Self;
     fn over(self, other: Val<'k, f32>) -> Self;
-    /// The nearest integer in a range.
+    /// Rounds to the nearest integer and clamps.
     fn rounded(self, low: f32, high: f32) -> Self;
     /// `1 / self`, or 0 for 0.
     fn inverse(self) -> Self;
@@ -51,7 +51,7 @@ impl<'k> Exact<'k> for Val<'k, f32> {
     }
 }
 
-/// Some weights of a thread that have a scale in common.
+/// The weights of a thread, which share a scale.
 #[derive(Debug, Clone)]
 pub(super) struct Weights<'k> {
     pub(super) k: &'k Code,
@@ -74,7 +74,7 @@ impl<'k> Weights<'k> {
         self.x.iter().fold(least, |high, x| high.max(*x))
     }
 
-    /// The value that is farthest from 0; of two, the positive one.
+    /// Returns the value with the largest magnitude; of two, the positive one.
     pub(super) fn extreme(&self) -> Val<'k, f32> {
         farthest(self.lowest(), self.highest(self.k.constant(0.0)))
     }
@@ -96,7 +96,7 @@ impl<'k> Weights<'k> {
         }
     }
 
-    /// Takes a fit if it rises and leaves less.
+    /// Keeps a fit if its slope is positive and its error smaller.
     fn consider(
         &self,
         best: &Best<'k>,
@@ -117,7 +117,7 @@ impl<'k> Weights<'k> {
         });
     }
 
-    /// Does something with each number of steps more than there are.
+    /// Runs `each` with the quantisation step of each try.
     fn tries(&self, each: impl FnOnce(Val<'k, f32>)) {
         self.k.for_range(0, TRIES, 1, |nth| {
             let more = self.k.constant(STEP).times(nth.convert("rn"));
@@ -130,7 +130,7 @@ impl<'k> Weights<'k> {
         Best { scale: k.var(scale), offset: k.var(offset), least: k.var(f32::INFINITY) }
     }
 
-    /// Scale and offset for integers from 0 to `levels`.
+    /// Returns scale and offset for integers from 0 to `levels`.
     pub(super) fn affine(&self, levels: f32) -> (Val<'k, f32>, Val<'k, f32>) {
         let k = self.k;
         let low = self.lowest();
@@ -162,7 +162,7 @@ impl<'k> Weights<'k> {
         (scale, offset, determinant.gt(0.0) & scale.gt(0.0))
     }
 
-    /// The scale for integers from `-levels` to `levels - 1`.
+    /// Returns the scale for integers from `-levels` to `levels - 1`.
     pub(super) fn centred(&self, levels: f32) -> Val<'k, f32> {
         let k = self.k;
         let extreme = self.extreme();
@@ -181,7 +181,7 @@ impl<'k> Weights<'k> {
     }
 }
 
-/// The one of two numbers, around 0, that is farther from it.
+/// Returns the one of a minimum and a maximum that has the larger magnitude.
 pub(super) fn farthest<'k>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, f32> {
     (-low).gt(high).select(low, high)
 }

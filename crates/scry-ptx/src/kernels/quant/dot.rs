@@ -1,7 +1,7 @@
-//! Quantised matrices times few columns on any device, by dot products of four bytes.
+//! Quantised matrix-vector products on any GPU, with `dp4a`.
 //!
-//! A warp has two rows: of each 256 weights a lane has 8, which it multiplies with the digits of
-//! all columns. Digits are there once for all blocks.
+//! A warp computes two rows: of each 256 weights a lane has 8, which it multiplies with the limbs
+//! of all columns. The activations are quantised once for all blocks.
 
 use super::activations::{Digits, Image};
 use super::format::SPAN;
@@ -15,11 +15,11 @@ use crate::target::Target;
 use crate::typed::{self, Code, Global, Ptr, Val, Var};
 use crate::types::PtxType;
 
-/// Warps of a block.
+/// Warps per block.
 const WARPS: u32 = 4;
-/// Rows of a warp.
+/// Rows per warp.
 const ROWS: u32 = 2;
-/// How digits lie: in order, two of each value.
+/// Returns the layout of limbs: in order, two per value.
 pub(super) const fn layout(columns: u32) -> Digits {
     let room = columns.next_power_of_two();
     Digits { digits: 2, room, interleaved: false, summed: None }
@@ -31,7 +31,7 @@ pub(super) struct Dot {
     product: MatVec,
 }
 
-/// What all of a warp's work knows.
+/// Values that are uniform over a warp's work.
 struct Work<'k> {
     k: &'k Code,
     weights: Ptr<'k, Global, u8>,
@@ -39,14 +39,14 @@ struct Work<'k> {
     lines: u32,
     lane: Val<'k, u32>,
     rows: [Val<'k, u32>; ROWS as usize],
-    /// Values of a column.
+    /// Values per column.
     len: Val<'k, u32>,
-    /// Bytes of a row.
+    /// Bytes per row.
     row_bytes: Val<'k, u32>,
 }
 
 impl Dot {
-    /// The kernel for a product.
+    /// Creates the kernel for a product.
     pub(super) fn new(product: MatVec) -> Self {
         Self { product }
     }
@@ -65,7 +65,7 @@ impl Dot {
             image: Image::new(k, layout(self.product.columns), digits, spans),
             lines: layout(self.product.columns).lines(),
             lane: k.lane(),
-            // The last row again, where there is no other.
+            // Rows out of bounds are clamped to the last one.
             rows: [0, 1].map(|next| (first + next).min(rows - 1)),
             len,
             row_bytes: (len >> block) * format.block_bytes() as u32,
@@ -78,7 +78,7 @@ impl Dot {
         });
     }
 
-    /// Adds the products with 256 weights of both rows.
+    /// Accumulates the products with 256 weights of both rows.
     fn add<'k>(&self, work: &Work<'k>, span: Val<'k, u32>, sums: &[Var<'k, f32>]) {
         let (format, columns) = (self.product.format, self.product.columns);
         work.k.when((span * SPAN + work.lane * 8).lt(work.len), || {
@@ -97,7 +97,7 @@ impl Dot {
         });
     }
 
-    /// Adds what the lanes have, and writes it.
+    /// Reduces over the lanes, and stores the results.
     fn finish<'k>(
         &self,
         work: &Work<'k>,
@@ -119,7 +119,7 @@ impl Dot {
     }
 }
 
-/// The digits of a lane's 8 values of a column.
+/// The limbs of a lane's 8 values of a column.
 struct Values<'k> {
     digits: [[Val<'k, u32>; 2]; 2],
     scale: Val<'k, f32>,
@@ -140,7 +140,7 @@ impl<'k> Work<'k> {
 }
 
 impl<'k> Values<'k> {
-    /// The sum plus the products with 8 weights.
+    /// Accumulates the products with 8 weights.
     fn times(&self, k: &'k Code, weights: &Eighth<'k>, sum: Val<'k, f32>) -> Val<'k, f32> {
         let dot = |factors: [Val<'k, u32>; 2]| {
             let [whole, rest] = self.digits.map(|digits| {

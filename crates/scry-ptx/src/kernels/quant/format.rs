@@ -24,14 +24,14 @@ pub enum BlockFormat {
     Q8_0,
 }
 
-/// Weights that kernels take together: one block, or 8 of `Q8_0`.
+/// Weights that kernels process together: one block, or 8 of `Q8_0`.
 pub(super) const SPAN: u32 = 256;
 
 impl BlockFormat {
     /// Every format.
     pub const ALL: [Self; 4] = [Self::Q4K, Self::Q5K, Self::Q6K, Self::Q8_0];
 
-    /// Weights of a block.
+    /// Returns the weights per block.
     #[must_use]
     pub const fn block_len(self) -> usize {
         match self {
@@ -40,7 +40,7 @@ impl BlockFormat {
         }
     }
 
-    /// Bytes of a block.
+    /// Returns the bytes per block.
     #[must_use]
     pub const fn block_bytes(self) -> usize {
         match self {
@@ -51,17 +51,17 @@ impl BlockFormat {
         }
     }
 
-    /// Bytes of 256 weights.
+    /// Returns the bytes of 256 weights.
     pub(super) const fn span_bytes(self) -> u32 {
         SPAN / self.block_len() as u32 * self.block_bytes() as u32
     }
 
-    /// Whether blocks begin at multiples of 16 bytes; otherwise of 2.
+    /// Whether blocks are 16-byte aligned; otherwise they are 2-byte aligned.
     pub(super) const fn is_aligned(self) -> bool {
         self.block_bytes().is_multiple_of(16)
     }
 
-    /// As names of kernels have it.
+    /// Returns its field in kernel names.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Q4K => "q4k",

@@ -1,4 +1,4 @@
-//! Blocks on the host: the reference that kernels are held against.
+//! Quantisation on the host: the reference that kernels are checked against.
 
 use half::f16;
 
@@ -6,14 +6,14 @@ use super::format::BlockFormat;
 use super::scale_search::{self, Affine, inverse, rounded};
 use crate::kernels::PlanError;
 
-/// The largest f16.
+/// The largest `f16`.
 pub(super) const LARGEST: f32 = 65504.0;
 
-/// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to what
-/// blocks hold, then the nearest integers. What is too large for f16 scales is cut off.
+/// Quantises weights: scales by least squares over each 32 weights (16 in `Q6K`), rounded to the
+/// stored precision, then the nearest integers. Scales beyond the range of `f16` are clamped.
 ///
 /// # Errors
-/// [`PlanError::Argument`] if the weights do not fill whole blocks.
+/// [`PlanError::Argument`] if `weights` is not a multiple of the block size.
 pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanError> {
     let len = format.block_len();
     whole("weights", weights.len(), len)?;
@@ -26,10 +26,10 @@ pub fn quantize(format: BlockFormat, weights: &[f32]) -> Result<Vec<u8>, PlanErr
     Ok(weights.chunks_exact(len).flat_map(encode).collect())
 }
 
-/// The weights of blocks.
+/// Dequantises blocks to weights.
 ///
 /// # Errors
-/// [`PlanError::Argument`] if the bytes are not whole blocks.
+/// [`PlanError::Argument`] if `blocks` is not a multiple of the block size.
 pub fn dequantize(format: BlockFormat, blocks: &[u8]) -> Result<Vec<f32>, PlanError> {
     let bytes = format.block_bytes();
     whole("bytes", blocks.len(), bytes)?;
@@ -54,7 +54,7 @@ fn whole(argument: &'static str, len: usize, block: usize) -> Result<(), PlanErr
     })
 }
 
-/// A scale as it is stored, and what that is.
+/// Returns a scale as stored, and its rounded value.
 fn stored(scale: f32) -> ([u8; 2], f32) {
     let half = f16::from_f32(scale.clamp(-LARGEST, LARGEST));
     (half.to_le_bytes(), half.to_f32())
@@ -64,8 +64,8 @@ fn half_at(block: &[u8], at: usize) -> f32 {
     f16::from_le_bytes([block[at], block[at + 1]]).to_f32()
 }
 
-/// 12 bytes of 8 scales and 8 offsets of 6 bits: the low 6 bits of bytes 0 to 3 are the first
-/// scales, of bytes 4 to 7 the first offsets; bytes 8 to 11 have the low 4 bits of the other
+/// Packs 8 scales and 8 offsets of 6 bits into 12 bytes: the low 6 bits of bytes 0 to 3 are the
+/// first scales, of bytes 4 to 7 the first offsets; bytes 8 to 11 have the low 4 bits of the other
 /// scales and, above, offsets, whose upper 2 bits are those of bytes 0 to 3 and 4 to 7.
 fn packed_scales(scales: [u8; 8], offsets: [u8; 8]) -> [u8; 12] {
     let mut packed = [0; 12];
@@ -122,8 +122,8 @@ fn decode_affine(block: &[u8], high: Option<&[u8]>, low: &[u8]) -> Vec<f32> {
     (0..256).map(weight).collect()
 }
 
-/// Where an integer of `Q6K` is: its byte of low bits and their shift, its byte of high bits
-/// and their shift.
+/// Returns the position of an integer of `Q6K`: its byte of low bits and their shift, its byte of
+/// high bits and their shift.
 const fn six_bits(nth: usize) -> (usize, usize, usize, usize) {
     let (half, group, at) = (nth / 128, nth / 32 % 4, nth % 32);
     (64 * half + 32 * (group % 2) + at, 4 * (group / 2), 128 + 32 * half + at, 2 * group)

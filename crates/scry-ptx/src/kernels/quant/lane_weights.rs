@@ -1,4 +1,4 @@
-//! How a lane reads its 8 of 256 weights in memory of the device: lane `l` those from `8 * l` on.
+//! Loads a lane's 8 of 256 weights from global memory: lane `l` those from `8 * l` on.
 
 use super::format::BlockFormat;
 use crate::typed::{Code, F16, Global, Ptr, Val};
@@ -9,21 +9,21 @@ pub(super) struct Eighth<'k> {
     /// The integers, signed bytes, in order.
     pub(super) q: [Val<'k, u32>; 2],
     pub(super) scale: Val<'k, f32>,
-    /// None in formats that have none.
+    /// `None` in formats without offsets.
     pub(super) offset: Option<Val<'k, f32>>,
 }
 
-/// Where the lane is in 256 weights.
+/// The position of the lane in 256 weights.
 #[derive(Debug, Clone, Copy)]
 struct Place<'k> {
     k: &'k Code,
-    /// Where the 256 weights begin.
+    /// Address of the 256 weights.
     at: Ptr<'k, Global, u8>,
     lane: Val<'k, u32>,
 }
 
 impl<'k> Eighth<'k> {
-    /// Reads the weights of a lane.
+    /// Loads the weights of a lane.
     pub(super) fn load(
         k: &'k Code,
         format: BlockFormat,
@@ -39,7 +39,7 @@ impl<'k> Eighth<'k> {
         }
     }
 
-    /// The weights as numbers.
+    /// Returns the dequantised weights.
     pub(super) fn weights(&self) -> [Val<'k, f32>; 8] {
         std::array::from_fn(|nth| {
             let q = self.q[nth / 4].signed_byte(nth as u32 % 4).convert::<f32>("rn");
@@ -60,7 +60,7 @@ impl<'k> Place<'k> {
         at.load_constant().convert("")
     }
 
-    /// 8 bytes at a multiple of 2.
+    /// Loads 8 bytes with 2-byte alignment.
     fn pair(&self, at: Ptr<'k, Global, u8>) -> [Val<'k, u32>; 2] {
         let at = at.cast::<u16>();
         [0u32, 2].map(|first| {
@@ -69,7 +69,7 @@ impl<'k> Place<'k> {
         })
     }
 
-    /// `Q4K` and `Q5K`: where low and high bits begin.
+    /// Loads `Q4K` and `Q5K`, given the offsets of low and high bits.
     fn affine(&self, low: i64, high: Option<i64>) -> Eighth<'k> {
         let (group, part) = (self.lane >> 2, self.lane & 3);
         let bytes = (group >> 1) * 32 + part * 8;
@@ -86,7 +86,7 @@ impl<'k> Place<'k> {
         Eighth { q, scale: d, offset: Some(offset) }
     }
 
-    /// Scale and offset of 32 weights.
+    /// Returns scale and offset of 32 weights.
     fn six_bits(&self, group: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
         let at = self.at.plus_bytes(group & 3);
         let [scale, offset, both] = [4, 8, 12].map(|bytes| self.byte(at.offset(bytes)));
@@ -106,7 +106,7 @@ impl<'k> Place<'k> {
         let q = [0, 1].map(|nth| {
             let nibbles = (low[nth] >> ((group >> 1) * 4)) & 0x0f0f_0f0f;
             let bits = ((high[nth] >> (group * 2)) & 0x0303_0303) << 4;
-            // 32 less in each byte: what is above 31 borrows nothing from its neighbour.
+            // Subtracts 32 in each byte: the set upper bits prevent borrows between bytes.
             ((nibbles | bits) | 0x8080_8080) - 0x2020_2020
         });
         let q = q.map(|word| word ^ 0x8080_8080);

@@ -1,5 +1,5 @@
-//! Quantised matrices times many columns: weights become numbers of the type of the activations in
-//! scratch memory, then a product of matrices follows: of halves on tensor cores.
+//! Quantised matrix products: weights are dequantised to the activations' type in scratch memory,
+//! and a GEMM follows; on tensor cores for 16-bit floats.
 
 use super::format::BlockFormat;
 use super::matvec_shape::{MOST_COLUMNS, MatVec, refusal};
@@ -8,12 +8,12 @@ use crate::kernels::gemm::{Gemm, Order};
 use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, Step};
 use crate::types::PtxType;
 
-/// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
-/// row by row, and `columns` columns of `k` activations, one after the other; so is `y`, with
-/// `rows` results for each column. Sums are f32.
+/// A product `y[c, i] = sum(weights[i, l] * x[c, l])` of a row-major `rows` × `k` matrix of
+/// quantised weights, and `columns` contiguous columns of `k` activations; `y` has `rows`
+/// contiguous results per column. Accumulators are `f32`.
 ///
-/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is f32. More columns take the
-/// weights rounded to the type of the activations, in scratch memory of their size.
+/// Up to 8 columns are multiplied as a [`MatVec`], where `y` is `f32`. More columns need scratch
+/// memory for the weights, rounded to the type of the activations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatMul {
     /// Format of the weights.
@@ -31,11 +31,11 @@ pub struct MatMul {
 }
 
 impl MatMul {
-    /// The kernels, for a device: buffers are weights, activations, results.
+    /// Returns the launches for a GPU: buffers are weights, activations, results.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a size does not fit or a type is none that matrices have;
-    /// [`PlanError::Target`] if the device lacks what products of this type take.
+    /// [`PlanError::Argument`] if a size is out of range or a type not supported;
+    /// [`PlanError::Target`] if the GPU lacks what GEMMs of this type need.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         if self.columns <= MOST_COLUMNS.into() && self.output == PtxType::F32 {
             return self.few().plan(machine);
@@ -74,8 +74,8 @@ impl MatMul {
         MatVec { format, rows, k, columns: columns as u32, activations }
     }
 
-    /// The product with weights that are numbers: activations from the left, since results of a
-    /// column lie one after the other.
+    /// Returns the GEMM with dequantised weights, activations as `a`, since results of a column are
+    /// contiguous.
     fn gemm(&self) -> Gemm {
         let gemm = Gemm::new(self.columns, self.rows, self.k, self.activations);
         Gemm { output: self.output, ..gemm.with_orders(Order::Rows, Order::Columns) }
@@ -83,7 +83,7 @@ impl MatMul {
 }
 
 impl Plan {
-    /// Adds the steps of another plan, whose arguments are at some places of this one.
+    /// Appends the steps of another plan, whose arguments are at the given places of this one.
     fn append<const N: usize>(&mut self, other: Self, arguments: [Place; N]) {
         let first = self.scratch.len();
         self.scratch.extend(other.scratch);

@@ -1,4 +1,4 @@
-//! Quantised matrices times few columns: by which kernels.
+//! Quantised matrix-vector products with few columns: the problem, and the choice of kernels.
 
 use super::activations::Digits;
 use super::dot::{self, Dot};
@@ -8,15 +8,15 @@ use super::stream::Stream;
 use crate::kernels::{GpuSpec, Place, Plan, PlanError, PtxKernel, Step};
 use crate::target::Target;
 
-/// Up to this many activations of a column, one digit each is told from two: what one large value
-/// costs the precision of its neighbours, others do not make up for.
+/// Up to this K, one int8 limb is measurably less precise than two: a large value reduces the
+/// precision of its neighbours, which short columns do not average out.
 const SHORT: u64 = 2048;
 
 impl MatVec {
-    /// The kernels, for a device.
+    /// Returns the launches for a GPU.
     ///
     /// # Errors
-    /// [`PlanError::Argument`] if a size does not fit or a type is none that activations have.
+    /// [`PlanError::Argument`] if a size is out of range or a type not supported.
     pub fn plan(&self, machine: GpuSpec) -> Result<Plan, PlanError> {
         self.checked()?;
         let hopper = machine.target.runs(Target::SM_90);
@@ -36,8 +36,8 @@ impl MatVec {
         Ok(plan)
     }
 
-    /// The columns of each launch: as many as there is room for. With more than 4 there is one
-    /// digit for each value, which short columns would tell from two.
+    /// Returns the columns of each launch, as many as fit. With more than 4 there is one limb per
+    /// value, which is too imprecise for short columns.
     fn parts(&self, machine: GpuSpec) -> Option<Vec<Columns>> {
         let widest = if self.k > SHORT { MOST_COLUMNS } else { MOST_COLUMNS / 2 };
         let fits = |count: &u32| {
@@ -51,7 +51,7 @@ impl MatVec {
         )
     }
 
-    /// The kernels of the portable plan, for any device.
+    /// Returns the launches of the portable kernels, for any GPU.
     ///
     /// # Errors
     /// As [`MatVec::plan`].
@@ -67,13 +67,14 @@ impl MatVec {
 }
 
 impl Plan {
-    /// Adds a product with what is at a place.
+    /// Adds a product with the activations at a place.
     fn add(&mut self, product: Box<dyn PtxKernel>, activations: Place) {
         let buffers = vec![Place::Argument(0), activations, Place::Argument(2)];
         self.steps.push(Step { kernel: product, buffers });
     }
 
-    /// Adds digits of some columns, and a product with them. All digits are in the same memory.
+    /// Adds the quantisation of some columns, and a product with them. All limbs share the same
+    /// scratch memory.
     fn add_prepared(
         &mut self,
         product: MatVec,

@@ -4,14 +4,14 @@ use super::format::BlockFormat;
 use crate::kernels::{BufferAccess, BufferParameter, PlanError};
 use crate::types::PtxType;
 
-/// Most columns of a launch: those of a tensor core's tile.
+/// Maximum columns per launch: those of an MMA tile.
 pub(super) const MOST_COLUMNS: u32 = 8;
-/// Bytes of activations up to which each block makes their digits for itself.
+/// Bytes of activations up to which each block quantises them itself.
 const SMALL: u64 = 80 << 10;
 
-/// A product: `y[c, i] = sum(weights[i, l] * x[c, l])`, of `rows` times `k` quantised weights,
-/// row by row, and `columns` columns of `k` activations, one after the other; `y` is f32, one
-/// column of `rows` after the other.
+/// A product `y[c, i] = sum(weights[i, l] * x[c, l])` of a row-major `rows` × `k` matrix of
+/// quantised weights, and `columns` contiguous columns of `k` activations; `y` is `f32`, with
+/// `rows` contiguous results per column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MatVec {
     /// Format of the weights.
@@ -27,7 +27,7 @@ pub struct MatVec {
 }
 
 impl MatVec {
-    /// Weights, activations, results.
+    /// Returns the buffers: weights, activations, results.
     pub(super) fn buffers(&self) -> [BufferParameter; 3] {
         let columns = u64::from(self.columns);
         let bytes = self.rows * self.k / self.format.block_len() as u64;
@@ -84,7 +84,7 @@ pub(super) struct Columns {
 }
 
 impl Columns {
-    /// Whether each block makes the digits of these activations for itself.
+    /// Whether each block quantises these activations itself.
     pub(super) fn are_small(self, product: &MatVec) -> bool {
         product.k * u64::from(self.count * product.activations.size()) <= SMALL
     }

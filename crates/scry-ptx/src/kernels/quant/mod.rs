@@ -1,17 +1,17 @@
-//! Quantised weights in the block formats of GGUF files: to blocks and back, on the host and on the
-//! device, and products with them.
+//! Quantised weights in the block formats of GGUF files: quantisation and dequantisation on the
+//! host and on the GPU, and matrix products.
 //!
-//! | what | how | roof |
+//! | function | method | bound by |
 //! | --- | --- | --- |
 //! | [`quantize`], [`dequantize`] | on the host: the reference | |
 //! | [`quantize_plan`] | a thread fits each scale; the same bytes as on the host | arithmetic |
-//! | [`dequantize_plan`] | a lane for 8 weights; the same numbers as on the host | memory |
-//! | [`MatVec`], Hopper | weights stream through shared memory to integer tensor cores | memory |
-//! | [`MatVec`], others | a warp for two rows, dot products of four bytes | |
-//! | [`MatMul`] | weights become numbers in scratch memory, then a [`Gemm`] | tensor cores |
+//! | [`dequantize_plan`] | 8 weights per lane; the same values as on the host | memory |
+//! | [`MatVec`], Hopper | weights stream through shared memory to int8 tensor cores | memory |
+//! | [`MatVec`], others | two rows per warp, `dp4a` | |
+//! | [`MatMul`] | weights are dequantised to scratch memory, then a [`Gemm`] | tensor cores |
 //!
-//! Activations of a [`MatVec`] are integers with a scale for each 256 of them: of about 15 bits
-//! with up to 4 columns, or where columns are short, otherwise of 8 bits.
+//! Activations of a [`MatVec`] are quantised with a scale for each 256 of them: to about 15 bits
+//! (two int8 limbs) with up to 4 columns, or where columns are short, otherwise to 8 bits.
 //!
 //! [`Gemm`]: super::gemm::Gemm
 
@@ -41,7 +41,7 @@ pub use unpack::dequantize_plan;
 
 use crate::typed::Val;
 
-/// A number of 32 bits as one of 64.
+/// Zero-extends to 64 bits.
 fn wide(number: Val<'_, u32>) -> Val<'_, u64> {
     number.convert("")
 }

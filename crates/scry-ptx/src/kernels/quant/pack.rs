@@ -1,7 +1,7 @@
-//! Numbers to blocks on the device.
+//! Quantises weights to blocks on the GPU.
 //!
-//! A thread fits the weights that have a scale in common, threads of a block of weights exchange
-//! their scales, and all put the integers together through shared memory. The bytes are those of
+//! A thread fits the weights that share a scale, the threads of a block of weights exchange their
+//! scales, and all pack the integers through shared memory. The bytes are those of
 //! [`super::quantize`].
 
 use super::device_scale_search::{Exact, Weights, farthest};
@@ -19,7 +19,7 @@ use crate::target::Target;
 use crate::typed::{self, Code, F16, Global, Ptr, Shared, Val};
 use crate::types::PtxType;
 
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = 128;
 
 /// The kernel.
@@ -29,10 +29,12 @@ pub(super) struct Pack {
     count: u64,
 }
 
-/// Quantises `count` numbers, f32, to blocks: the same bytes as [`super::quantize`] gives.
+/// Returns the launch that quantises `count` weights (`f32`) to blocks: the same bytes as
+/// [`super::quantize`].
 ///
 /// # Errors
-/// [`PlanError::Argument`] if the numbers do not fill whole blocks, or are too many for a launch.
+/// [`PlanError::Argument`] if `count` is not a multiple of the block size, or the grid would be too
+/// large.
 pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError> {
     let kernel = Pack { format, count };
     let block = format.block_len() as u64;
@@ -54,7 +56,7 @@ pub fn quantize_plan(format: BlockFormat, count: u64) -> Result<Plan, PlanError>
     Ok(Plan::single(Box::new(kernel)))
 }
 
-/// Weights of a thread.
+/// Returns the weights per thread.
 const fn each(format: BlockFormat) -> u32 {
     if matches!(format, BlockFormat::Q6K) { 16 } else { 32 }
 }
@@ -63,11 +65,11 @@ const fn each(format: BlockFormat) -> u32 {
 struct Work<'k> {
     k: &'k Code,
     weights: Weights<'k>,
-    /// Which of the block's groups the thread has.
+    /// Index of the thread's group in the block.
     nth: Val<'k, u32>,
     /// The block's integers, one byte each.
     integers: Ptr<'k, Shared, u8>,
-    /// Where the block goes.
+    /// Destination of the block.
     block: Ptr<'k, Global, u8>,
 }
 
@@ -83,7 +85,7 @@ impl Pack {
         let group = wide(k.block_id(0)) * u64::from(THREADS) + wide(k.thread_id());
         let first = group * u64::from(each);
         let exists = first.lt(count);
-        // Threads without weights take part in exchanges, with zeros.
+        // Threads without weights take part in shuffles, with zeros.
         let values: Vec<_> = (0..each).map(|_| k.var(0.0f32)).collect();
         k.when(exists, || {
             for (four, values) in values.chunks_exact(4).enumerate() {
@@ -107,14 +109,14 @@ impl Pack {
     }
 }
 
-/// A scale as it is stored, and what that is.
+/// Returns a scale as stored, and its rounded value.
 fn stored(scale: Val<'_, f32>) -> (Val<'_, F16>, Val<'_, f32>) {
     let half = scale.max(-LARGEST).min(LARGEST).convert::<F16>("rn");
     (half, half.convert(""))
 }
 
 impl<'k> Work<'k> {
-    /// Rounds this thread's weights and leaves them for the others, from 0 up.
+    /// Rounds this thread's weights and stores them in shared memory, from 0 up.
     fn share(&self, integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) {
         let each = self.weights.x.len() as u32;
         let at = self.integers.plus_bytes(self.nth * each).cast::<u32>();
@@ -124,7 +126,7 @@ impl<'k> Work<'k> {
         self.k.sync_warp();
     }
 
-    /// Four integers of the block.
+    /// Loads four integers of the block.
     fn integers(&self, first: Val<'k, u32>) -> Val<'k, u32> {
         self.integers.plus_bytes(first).cast::<u32>().load()
     }
@@ -136,14 +138,14 @@ impl<'k> Work<'k> {
     }
 }
 
-/// Four rounded numbers as bytes.
+/// Packs four rounded values as bytes.
 fn word<'k>(x: &[Val<'k, f32>], integer: impl Fn(Val<'k, f32>) -> Val<'k, f32>) -> Val<'k, u32> {
     let byte = |nth: usize| integer(x[nth]).convert::<i32>("rni").cast::<u32>();
     let low = byte(0).permute(byte(1), 0x0040u32);
     low.permute(byte(2).permute(byte(3), 0x0040u32), 0x5410u32)
 }
 
-/// `Q4K` and `Q5K`: where low and high bits begin.
+/// `Q4K` and `Q5K`: the offsets of low and high bits.
 impl<'k> Work<'k> {
     fn affine(&self, exists: Val<'k, bool>, levels: f32, low: i64, high: Option<i64>) {
         let k = self.k;
@@ -171,8 +173,8 @@ impl<'k> Work<'k> {
         });
     }
 
-    /// Three bytes: the first four scales with upper bits of the others, the same of offsets, and
-    /// low bits of the others.
+    /// Stores three bytes: the first four scales with upper bits of the others, the same of
+    /// offsets, and low bits of the others.
     fn store_scales(&self, own: [Val<'k, u32>; 2], further: [Val<'k, u32>; 2]) {
         let at = self.block.plus_bytes(self.nth);
         let first = [0, 1].map(|i| own[i] | ((further[i] >> 4) << 6));
@@ -182,7 +184,7 @@ impl<'k> Work<'k> {
         }
     }
 
-    /// 16 of 128 bytes: half of two groups.
+    /// Stores 16 of 128 bytes: half of two groups.
     fn store_low(&self, low: i64) {
         let first = (self.nth >> 1) * 64 + (self.nth & 1) * 16;
         let words = [0, 4, 8, 12].map(|at| {
@@ -193,7 +195,7 @@ impl<'k> Work<'k> {
         at.cast::<u32>().store_vector(words);
     }
 
-    /// 4 of 32 bytes, a bit of each group.
+    /// Stores 4 of 32 bytes, one bit of each group.
     fn store_high(&self, high: i64) {
         let bits = (0..8u32).map(|group| {
             let integers = self.integers(self.nth * 4 + 32 * group);
@@ -225,7 +227,7 @@ impl<'k> Work<'k> {
         });
     }
 
-    /// 8 of 128 bytes: of groups 0 and 1 of a half, and those 64 further on.
+    /// Stores 8 of 128 bytes: of groups 0 and 1 of a half, and those 64 further on.
     fn store_four_bits(&self) {
         let first = (self.nth >> 3) * 128 + (self.nth & 7) * 8;
         for at in [0, 4] {
@@ -235,7 +237,7 @@ impl<'k> Work<'k> {
         }
     }
 
-    /// 4 of 64 bytes: two bits of each group of a half.
+    /// Stores 4 of 64 bytes: two bits of each group of a half.
     fn store_two_bits(&self) {
         let first = (self.nth >> 3) * 128 + (self.nth & 7) * 4;
         let bits = (0..4u32).map(|group| {

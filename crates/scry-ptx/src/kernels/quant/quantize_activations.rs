@@ -1,4 +1,4 @@
-//! Activations to digits in memory of the device, where many blocks want the same ones.
+//! Quantises activations to int8 limbs in global memory, where many blocks read the same ones.
 
 use super::activations::{Digits, Image, Source};
 use super::format::SPAN;
@@ -12,7 +12,7 @@ use crate::target::Target;
 use crate::typed::{self, Code};
 use crate::types::PtxType;
 
-/// Warps of a block, each of which takes 256 values.
+/// Warps per block, 256 values each.
 const WARPS: u32 = 4;
 
 /// The kernel.
@@ -24,7 +24,7 @@ pub(super) struct Prepare {
 }
 
 impl Prepare {
-    /// Digits of some columns of a product.
+    /// Creates the kernel for some columns of a product.
     pub(super) fn new(layout: Digits, product: MatVec, columns: Columns) -> Self {
         Self { layout, product, columns }
     }

@@ -1,13 +1,13 @@
-//! Which scale, and which offset, suit some weights best: least squares over several roundings.
+//! Searches the scale and offset of a group of weights: least squares over several roundings.
 //!
-//! The kernel that quantises does the same, operation by operation, so that both give the same
-//! bytes. Here as there, nothing is contracted, and sums are in the order of the weights.
+//! The GPU kernel executes the same operations in the same order, so that both return the same
+//! bytes. Neither contracts to FMAs, and sums are in the order of the weights.
 
-/// Roundings that are tried.
+/// Number of roundings that are tried.
 pub(super) const TRIES: u32 = 9;
-/// From one to the next, in quantisation steps over the whole range.
+/// Difference between tries, in quantisation steps over the whole range.
 pub(super) const STEP: f32 = 0.25;
-/// How many steps fewer than there are the first one has.
+/// How many steps fewer than the number of levels the first try has.
 pub(super) const BELOW: f32 = 1.0;
 
 /// Weights as `scale * q - offset`, `q` from 0 up, `offset` not negative.
@@ -17,7 +17,7 @@ pub(super) struct Affine {
     pub(super) offset: f32,
 }
 
-/// The nearest integer in a range.
+/// Rounds to the nearest integer and clamps.
 pub(super) fn rounded(value: f32, low: f32, high: f32) -> f32 {
     value.round_ties_even().max(low).min(high)
 }
@@ -35,13 +35,13 @@ fn highest(x: &[f32], least: f32) -> f32 {
     x.iter().fold(least, |high, value| high.max(*value))
 }
 
-/// The value that is farthest from 0; of two, the positive one.
+/// Returns the value with the largest magnitude; of two, the positive one.
 pub(super) fn extreme(x: &[f32]) -> f32 {
     let (low, high) = (lowest(x), highest(x, 0.0));
     if -low > high { low } else { high }
 }
 
-/// The sum of the squares of what is left of weights.
+/// Returns the sum of squared errors.
 fn error(x: &[f32], q: &[f32], fit: Affine) -> f32 {
     let left = x.iter().zip(q).map(|(x, q)| (fit.scale * q - fit.offset) - x);
     left.fold(0.0, |sum, left| sum + left * left)
@@ -55,7 +55,7 @@ fn product(x: &[f32], y: &[f32]) -> f32 {
     sum(x.iter().zip(y).map(|(x, y)| x * y))
 }
 
-/// Takes the fit with the least error of those that tries give, or else the first one.
+/// Returns the fit with the least error of the tries that succeed, or else the first one.
 fn best(first: Affine, x: &[f32], tried: impl Fn(f32) -> Option<(Affine, Vec<f32>)>) -> Affine {
     let (mut best, mut least) = (first, f32::INFINITY);
     for nth in 0..TRIES {
@@ -68,7 +68,7 @@ fn best(first: Affine, x: &[f32], tried: impl Fn(f32) -> Option<(Affine, Vec<f32
     best
 }
 
-/// Fits weights with integers from 0 to `levels`. Offsets are never a negative zero.
+/// Fits weights with integers from 0 to `levels`. Offsets are never negative zero.
 pub(super) fn affine(x: &[f32], levels: f32) -> Affine {
     let low = lowest(x);
     let range = highest(x, x[0]) - low;
@@ -82,7 +82,8 @@ pub(super) fn affine(x: &[f32], levels: f32) -> Affine {
     })
 }
 
-/// The line through weights at integers, where these differ and it rises.
+/// Returns the regression line through weights at integers, where these differ and its slope is
+/// positive.
 fn line(x: &[f32], q: &[f32]) -> Option<Affine> {
     let n = x.len() as f32;
     let (q1, q2) = (sum(q.iter().copied()), product(q, q));

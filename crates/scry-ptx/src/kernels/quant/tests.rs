@@ -1,4 +1,4 @@
-//! Blocks byte by byte, and what rounding costs.
+//! Block layouts byte by byte, and quantisation errors.
 
 use half::f16;
 use proptest::prelude::*;
@@ -88,7 +88,7 @@ fn q8_0_is_a_scale_and_bytes() {
     assert_eq!(weights, expected);
 }
 
-/// Weights that blocks of a format can have without any rounding.
+/// Weights that a format represents exactly.
 #[test]
 fn what_blocks_hold_exactly_is_kept() {
     // Every group uses all integers, the first one the largest scale and offset, 63.
@@ -147,8 +147,8 @@ fn parts_of_blocks_are_refused() {
     assert!(quantize(BlockFormat::Q5K, &[]).unwrap().is_empty());
 }
 
-/// What a format may be off by at most, as a part of the largest weight of a block: one and a half
-/// steps of scales that are themselves rounded.
+/// Maximum error of a format relative to the largest weight of a block: one and a half steps of
+/// scales that are themselves rounded.
 fn bound(format: BlockFormat) -> f32 {
     match format {
         BlockFormat::Q4K => 2.0 * 1.5 / 15.0,
@@ -158,7 +158,7 @@ fn bound(format: BlockFormat) -> f32 {
     }
 }
 
-/// The root of the mean square of what is lost of normal weights, as a part of their size.
+/// Root-mean-square error of normally distributed weights, relative to their size.
 fn usual(format: BlockFormat) -> f32 {
     match format {
         BlockFormat::Q4K => 0.085,

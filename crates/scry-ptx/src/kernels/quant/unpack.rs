@@ -1,4 +1,4 @@
-//! Blocks to numbers on the device.
+//! Dequantises blocks on the GPU.
 
 use super::format::{BlockFormat, SPAN};
 use super::lane_weights::Eighth;
@@ -14,10 +14,10 @@ use crate::target::Target;
 use crate::typed::{self, Bf16x2, Code, F16x2, Global, Ptr, Val, pack};
 use crate::types::PtxType;
 
-/// Warps of a block, each of which takes 256 weights.
+/// Warps per block, 256 weights each.
 const WARPS: u32 = 8;
 
-/// The kernel that makes numbers of blocks: each lane 8 of 256 weights, which it writes at once.
+/// The kernel: each lane dequantises 8 of 256 weights, and stores them as vectors.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Unpack {
     format: BlockFormat,
@@ -25,12 +25,12 @@ pub(super) struct Unpack {
     count: u64,
 }
 
-/// What is computed: `weights[i]`, of a buffer of blocks, as `F16`, `Bf16` or `F32`: the same as
-/// [`super::dequantize`], rounded to that type.
+/// Returns the launch that dequantises `count` weights of a buffer of blocks to `F16`, `Bf16` or
+/// `F32`: the same values as [`super::dequantize`], rounded to that type.
 ///
 /// # Errors
-/// [`PlanError::Argument`] if `count` weights are not whole blocks, or too many for a launch, or
-/// the type is another one.
+/// [`PlanError::Argument`] if `count` is not a multiple of the block size, the grid would be too
+/// large, or the type is not supported.
 pub fn dequantize_plan(
     format: BlockFormat,
     element: PtxType,
@@ -108,7 +108,7 @@ impl PtxKernel for Unpack {
     }
 
     fn default_target(&self) -> Target {
-        // Two halves are packed by an instruction of Ampere.
+        // Packing two 16-bit floats is an instruction of `sm_80`.
         if self.element == PtxType::F32 { Target::SM_75 } else { Target::SM_80 }
     }
 

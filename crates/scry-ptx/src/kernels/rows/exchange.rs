@@ -1,20 +1,20 @@
-//! How threads learn of the rest of their row.
+//! Reduction over a row, within a thread group and over its slices.
 
 use super::thread_group::Team;
 use super::{Context, RowOp, Stats};
 use crate::typed::{Global, Memory, Ptr, Shared, Val};
 
-/// Parts of a row whose numbers become those of the row.
+/// The reduction of a row's statistics.
 pub(super) struct Exchange<'k, 'a> {
     pub op: &'a dyn RowOp,
     pub context: Context<'k>,
     pub team: Team,
-    /// Numbers of a part in memory: 2 or 4.
+    /// Values per slice in memory: 2 or 4.
     pub slot: u32,
 }
 
 impl<'k> Exchange<'k, '_> {
-    /// The numbers of all that the thread group holds, from those of each warp.
+    /// Reduces over the thread group, from the statistics of each warp.
     pub fn team(&self, warp: &Stats<'k>) -> Stats<'k> {
         let (k, team) = (self.context.k, self.team);
         if team.size() <= 32 {
@@ -37,7 +37,7 @@ impl<'k> Exchange<'k, '_> {
         self.op.merge(&self.context, &parts.collect::<Vec<_>>(), lanes)
     }
 
-    /// Each warp tells all blocks, one by each lane.
+    /// Sends each warp's statistics to all blocks of the cluster, one block per lane.
     fn tell_cluster(&self, all: Ptr<'k, Shared, f32>, warp: &Stats<'k>) {
         let (k, team) = (self.context.k, self.team);
         let slot = k.cluster_rank().mul_add(team.warps(), k.warp());
@@ -50,13 +50,13 @@ impl<'k> Exchange<'k, '_> {
         k.sync_cluster();
     }
 
-    /// Leaves the numbers of the thread group in memory of the device.
+    /// Stores the statistics of the thread group in global memory.
     pub fn leave(&self, at: Ptr<'k, Global, f32>, stats: &Stats<'k>) {
         let k = self.context.k;
         k.when(k.thread_id().equals(0), || self.put(at, stats));
     }
 
-    /// The numbers of a row from those of its parts in memory of the device.
+    /// Returns the statistics of a row from those of its slices in global memory.
     pub fn collect(&self, slots: Ptr<'k, Global, f32>, parts: Val<'k, u32>) -> Stats<'k> {
         let k = self.context.k;
         let sums: Vec<_> = self.op.nothing().iter().map(|number| k.var(*number)).collect();

@@ -1,9 +1,9 @@
-//! Elements of each type in words of 32 bits, as they are read and written.
+//! Packing of elements of each type in 32-bit words.
 
 use crate::typed::{Bf16x2, F16x2, Global, Ptr, Val, bfloats, halves, pack};
 use crate::types::PtxType;
 
-/// How elements lie in words.
+/// The packing of elements in words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Format {
     F32,
@@ -15,7 +15,7 @@ pub(super) enum Format {
 pub(super) type Elements<'k> = Ptr<'k, Global, u32>;
 
 impl Format {
-    /// None for types that rows cannot have.
+    /// Returns the format of a type; `None` if it is not supported.
     pub(super) fn of(element: PtxType) -> Option<Self> {
         match element {
             PtxType::F32 => Some(Self::F32),
@@ -25,7 +25,7 @@ impl Format {
         }
     }
 
-    /// Elements of a word.
+    /// Elements per word.
     pub(super) const fn per_word(self) -> u32 {
         match self {
             Self::F32 => 1,
@@ -33,12 +33,12 @@ impl Format {
         }
     }
 
-    /// Elements of a vector of 16 bytes.
+    /// Elements per vector of 16 bytes.
     pub(super) const fn per_vector(self) -> u32 {
         4 * self.per_word()
     }
 
-    /// A word with nothing but this number, which is 0 or infinite.
+    /// Returns a word filled with a value, which is 0 or infinite.
     pub(super) fn filled(self, number: f32) -> u32 {
         let bits = number.to_bits();
         match self {
@@ -52,7 +52,7 @@ impl Format {
         }
     }
 
-    /// The numbers of a word.
+    /// Unpacks a word.
     pub(super) fn unpack(self, word: Val<'_, u32>) -> Vec<Val<'_, f32>> {
         match self {
             Self::F32 => vec![word.cast()],
@@ -61,7 +61,7 @@ impl Format {
         }
     }
 
-    /// A word of numbers; of halves, rounded to the nearest.
+    /// Packs values into a word; 16-bit floats are rounded to nearest even.
     pub(super) fn pack<'k>(self, numbers: &[Val<'k, f32>]) -> Val<'k, u32> {
         let last = numbers[numbers.len() - 1];
         match self {
@@ -71,7 +71,7 @@ impl Format {
         }
     }
 
-    /// This many elements further on.
+    /// Returns the address of element `index`.
     pub(super) fn at<'k>(self, base: Elements<'k>, index: Val<'k, u32>) -> Elements<'k> {
         match self {
             Self::F32 => base.at(index),
@@ -79,7 +79,7 @@ impl Format {
         }
     }
 
-    /// This many elements further on, where that takes 64 bits.
+    /// Returns the address of element `index`, with 64-bit arithmetic.
     pub(super) fn at_wide<'k>(self, base: Elements<'k>, index: Val<'k, u64>) -> Elements<'k> {
         match self {
             Self::F32 => base.at_wide(index),
@@ -87,12 +87,12 @@ impl Format {
         }
     }
 
-    /// This many bytes for elements.
+    /// Returns the bytes of this many elements.
     pub(super) const fn bytes(self, elements: u32) -> i64 {
         (elements * 4 / self.per_word()) as i64
     }
 
-    /// Reads one element where `only` holds, as the low part of a word that `otherwise` fills.
+    /// Loads one element where `only` holds, as the low part of a word that `otherwise` fills.
     pub(super) fn load_one<'k>(
         self,
         at: Elements<'k>,
@@ -107,7 +107,7 @@ impl Format {
         half.convert("")
     }
 
-    /// Writes one number where `only` holds.
+    /// Stores one element where `only` holds.
     pub(super) fn store_one<'k>(
         self,
         at: Elements<'k>,

@@ -1,4 +1,4 @@
-//! What a thread holds of a row.
+//! A thread's fragment of a row.
 
 use super::Item;
 use super::format::{Elements, Format};
@@ -10,21 +10,21 @@ pub(super) struct Part<'k> {
     format: Format,
     /// The elements: those of the vectors, then the edges.
     pub items: Vec<Item<'k>>,
-    /// Whether there is such a vector.
+    /// Predicate of each vector, where it is not certain.
     vectors: Vec<Option<Val<'k, bool>>>,
     edges: Vec<Edge<'k>>,
-    /// Elements between the begin of the row and the thread's first vector.
+    /// Element offset of the thread's first vector in the row.
     first: Val<'k, u32>,
 }
 
 struct Edge<'k> {
     present: Val<'k, bool>,
-    /// Its place in the row.
+    /// Its column.
     column: Val<'k, u32>,
 }
 
 impl<'k> Part<'k> {
-    /// Reads all that the thread has of its row; the rest are numbers that are `absent`.
+    /// Loads the thread's fragment of its row; elements out of bounds are `absent`.
     pub fn load(cut: &Cut<'k>, x: Elements<'k>, absent: f32) -> Self {
         let (format, row) = (cut.format, cut.row_of(x));
         let (middle, start) = (cut.middle(), cut.start());
@@ -58,7 +58,7 @@ impl<'k> Part<'k> {
         self.edges.push(edge);
     }
 
-    /// Writes a function of each element and of the numbers of its column.
+    /// Stores a function of each element and of the operands of its column.
     pub fn store(
         &self,
         cut: &Cut<'k>,
@@ -84,7 +84,7 @@ impl<'k> Part<'k> {
         }
     }
 
-    /// The words of a vector of results.
+    /// Returns the words of a vector of results.
     fn results(
         &self,
         items: &[Item<'k>],
@@ -102,13 +102,13 @@ impl<'k> Part<'k> {
         })
     }
 
-    /// The number of an edge's column.
+    /// Loads the operand of an edge's column.
     fn beside_edge(&self, column: Elements<'k>, edge: &Edge<'k>) -> Val<'k, f32> {
         let at = self.format.at(column, edge.column);
         self.format.unpack(self.format.load_one(at, Some(edge.present), 0))[0]
     }
 
-    /// The numbers of the columns of a vector, in pieces of the size at which rows begin.
+    /// Loads the operands of the columns of a vector, in chunks that the rows' alignment allows.
     fn beside(
         &self,
         cut: &Cut<'k>,
@@ -130,7 +130,7 @@ impl<'k> Part<'k> {
     }
 }
 
-/// Both conditions, where there are any.
+/// Returns the conjunction of optional predicates.
 fn both<'k>(a: Option<Val<'k, bool>>, b: Option<Val<'k, bool>>) -> Option<Val<'k, bool>> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a & b),

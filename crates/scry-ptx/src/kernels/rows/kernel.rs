@@ -1,4 +1,4 @@
-//! The kernels: which threads do what, in what order.
+//! The row kernels: which threads do what, in what order.
 
 use crate::kernels::name::Name;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::types::PtxType;
 pub(super) enum Role {
     /// Everything; a thread group holds a row.
     Whole,
-    /// The first half, for rows in parts: numbers of each part.
+    /// The first half of split rows: the statistics of each slice.
     Gather,
-    /// The second half: results from the numbers of all parts.
+    /// The second half: results from the statistics of all slices.
     Apply,
 }
 
@@ -40,9 +40,9 @@ pub(super) struct RowKernel {
     role: Role,
     /// Thread groups that share a row.
     parts: u32,
-    /// Blocks.
+    /// Number of blocks.
     grid: u32,
-    /// [`Team::ahead`], for rows that are not in parts.
+    /// The prefetch distance of [`Team::ahead`], for rows that are not split.
     ahead: Option<u32>,
 }
 
@@ -67,12 +67,12 @@ impl RowKernel {
         Ok(Self { op, rows, format, team, role, parts, grid: blocks as u32, ahead })
     }
 
-    /// Numbers of a part in memory: 2 or 4, of which some may be unused.
+    /// Values per slice in memory: 2 or 4, of which some may be unused.
     fn slot(&self) -> u32 {
         self.op.nothing().len().next_power_of_two().max(2) as u32
     }
 
-    /// Bytes for the numbers of all parts.
+    /// Bytes of the statistics of all slices.
     pub fn scratch_bytes(&self) -> u64 {
         self.scratch_len() * 4
     }
@@ -81,7 +81,7 @@ impl RowKernel {
         self.rows.count * u64::from(self.parts * self.slot())
     }
 
-    /// The buffers that it takes.
+    /// Returns the buffers that it binds.
     pub fn buffers(&self) -> Vec<BufferParameter> {
         let Rows { count, length, element } = self.rows;
         let columns = self.op.columns().iter();
@@ -107,7 +107,8 @@ impl RowKernel {
         buffers
     }
 
-    /// Where rows begin, as far as the text depends on it: how operands for columns are read.
+    /// Returns the alignment of rows, in elements, as far as the text depends on it: for loads of
+    /// column operands.
     fn unit(&self) -> u32 {
         let unit = self.rows.unit(self.format);
         let alike = self.op.columns().is_empty() || self.format == Format::F32;
@@ -232,7 +233,7 @@ impl<'k, 'a> Writer<'k, 'a> {
         }
     }
 
-    /// The row of this thread's thread group, and which part of it.
+    /// Returns the row of this thread group, and the slice of it.
     fn place(&self) -> (Val<'k, u32>, Val<'k, u32>) {
         let (k, team) = (self.k, self.kernel.team);
         let block = k.block_id(0);
@@ -242,15 +243,14 @@ impl<'k, 'a> Writer<'k, 'a> {
                 if team.rows() > 1 { row + (k.thread_id() >> team.threads.ilog2()) } else { row };
             return (row, k.constant(0u32));
         };
-        // What the first launch read last is read first: some of it is still in the cache.
+        // The first launch's last rows are processed first, since some of them are still in L2.
         let last = k.block_count(0) - 1;
         let block = if self.kernel.role == Role::Apply { last - block } else { block };
         let row = block / parts;
         (row, block - row * parts)
     }
 
-    /// Has L2 fetch a row that some later block reads, so that memory is not idle
-    /// while this block computes.
+    /// Prefetches a row of a later block into L2, so that memory is busy while this block computes.
     fn prefetch(&self, row: Val<'k, u32>, ahead: Val<'k, u32>) {
         let k = self.k;
         let one = k.thread_id().equals(0);
@@ -278,12 +278,12 @@ impl<'k, 'a> Writer<'k, 'a> {
     fn context(&self, cut: &Cut<'k>) -> Context<'k> {
         let first = self.kernel.op.wants_first().then(|| cut.first(self.x));
         let lanes = self.kernel.team.lanes();
-        // Halves are better unpacked twice than held as f32.
+        // 16-bit floats are better unpacked twice than held as `f32`.
         let replaces = self.kernel.role == Role::Whole && self.kernel.format == Format::F32;
         Context { k: self.k, lanes, length: self.length, first, replaces, number: self.number }
     }
 
-    /// Where the numbers of a row's parts are.
+    /// Returns the address of the statistics of a row's slices.
     fn slots(&self, row: Val<'k, u32>) -> typed::Ptr<'k, typed::Global, f32> {
         let (scratch, parts) = (self.scratch, self.parts);
         let (scratch, parts) = scratch.zip(parts).expect("rows are in parts");

@@ -1,18 +1,18 @@
-//! Functions of rows, read once and written once: what softmax and norms share.
+//! Row-wise functions that read and write each element once: the common part of softmax and norms.
 //!
-//! A *thread group* of threads holds a row in registers: some lanes of a warp, a block, or a
-//! cluster of blocks on `sm_90`; each thread has some elements, in vectors of 16 bytes. The lanes
-//! of a warp combine what they know of their elements by shuffles, and warps by shared memory, that
-//! of all blocks of a cluster, in one exchange. Then each thread computes and writes its results.
+//! A *thread group* holds a row in registers: some lanes of a warp, a block, or on `sm_90` a
+//! cluster of blocks; each thread has some elements, in vectors of 16 bytes. Statistics are reduced
+//! by shuffles within a warp, and through (distributed) shared memory between warps and the blocks
+//! of a cluster, in one exchange. Then each thread computes and stores its results.
 //!
-//! Rows need not begin at a multiple of 16 bytes. What lies between two such places is held in
-//! vectors anyway; the few elements before and behind are the *edges*, one for each of the first
-//! threads. Rows that are too long for a thread group are *split*: a first launch leaves numbers of
-//! each part in memory, a second one reads the row once more.
+//! Rows need not be 16-byte aligned. The aligned part is still held in vectors; the few elements
+//! before and after are the *edges*, one for each of the first threads. Rows that are too long for
+//! a thread group are *split*: a first launch stores the statistics of each slice, a second one
+//! reads the row again.
 //!
-//! The roof is memory: blocks wait for what they read, and compute nothing until all is there. To
-//! keep memory at work meanwhile, a block has L2 fetch the row that is read when it
-//! ends (`sm_90`); what was read is the first that this cache gives up.
+//! The kernels are memory-bound, and a block computes nothing until all its loads have arrived. To
+//! keep memory busy meanwhile, a block prefetches the row of a later block into L2 (`sm_90`);
+//! elements that have been read are marked for early eviction.
 
 mod exchange;
 mod format;
@@ -32,7 +32,7 @@ pub use thread_group::Team;
 use super::{GpuSpec, Place, Plan, PlanError, Step};
 use kernel::{Role, RowKernel};
 
-/// The launches for these rows on this device.
+/// Returns the launches for these rows on this GPU.
 pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     rows.check(&*op)?;
     match Team::choose(&*op, rows, machine) {
@@ -41,7 +41,7 @@ pub(crate) fn plan(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<P
     }
 }
 
-/// One launch of thread groups of this size.
+/// Returns one launch with a given thread group.
 pub(crate) fn plan_for(
     op: Arc<dyn RowOp>,
     rows: Rows,
@@ -58,7 +58,7 @@ pub(crate) fn plan_for(
     Ok(Plan::single(Box::new(kernel)))
 }
 
-/// Two launches, with the numbers of each part of each row between them.
+/// Returns two launches, with the statistics of each slice of each row between them.
 fn split(op: Arc<dyn RowOp>, rows: Rows, machine: GpuSpec) -> Result<Plan, PlanError> {
     let format = rows.format(&*op)?;
     let team = Team::part(format, &*op);

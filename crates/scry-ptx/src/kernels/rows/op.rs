@@ -1,29 +1,29 @@
-//! What is computed of a row, in terms that do not say which threads hold it.
+//! The row-wise function, independent of the threads that hold a row.
 
 use std::fmt::Debug;
 
 use crate::typed::{Code, Val};
 
-/// What is known of some elements of a row: a few numbers whose meaning the function knows.
+/// Statistics of some elements of a row: a few values whose meaning the function defines.
 pub(crate) type Stats<'k> = Vec<Val<'k, f32>>;
 
 /// An element in a register.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Item<'k> {
-    /// Its value; [`RowOp::absent`] where there is none.
+    /// Its value; [`RowOp::absent`] out of bounds.
     pub x: Val<'k, f32>,
-    /// Whether there is one; always, if nothing is said.
+    /// Whether it is in bounds; `None` if that is certain.
     pub present: Option<Val<'k, bool>>,
 }
 
 impl<'k> Item<'k> {
-    /// A value that was made from it, or 0 where there is no element.
+    /// Returns a value that was computed from it, or 0 out of bounds.
     pub fn or_zero(&self, value: Val<'k, f32>) -> Val<'k, f32> {
         self.present.map_or(value, |present| present.select(value, 0.0))
     }
 }
 
-/// What else a function needs to know of a row.
+/// The inputs of a function besides the elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Context<'k> {
     /// The kernel.
@@ -36,61 +36,60 @@ pub(crate) struct Context<'k> {
     pub first: Option<Val<'k, f32>>,
     /// Whether [`RowOp::stats`] may replace the elements.
     pub replaces: bool,
-    /// The number of [`RowOp::number`].
+    /// The parameter of [`RowOp::number`].
     pub number: Option<Val<'k, f32>>,
 }
 
 impl<'k> Context<'k> {
-    /// The sum over groups of this many neighbours among the lanes.
+    /// Returns the sum over groups of `lanes` neighbouring lanes.
     pub fn sum(&self, value: Val<'k, f32>, lanes: u32) -> Val<'k, f32> {
         self.k.reduce_warp(value, lanes, |a, b| a + b)
     }
 
-    /// The maximum over groups of this many neighbours among the lanes.
+    /// Returns the maximum over groups of `lanes` neighbouring lanes.
     pub fn max(&self, value: Val<'k, f32>, lanes: u32) -> Val<'k, f32> {
         self.k.reduce_warp(value, lanes, |a, b| a.max(b))
     }
 }
 
-/// A function of rows: each result depends on its element, on a few numbers of the whole row, and
-/// on numbers of its column.
+/// A row-wise function: each result depends on its element, on statistics of the whole row, and on
+/// operands of its column.
 pub(crate) trait RowOp: Debug + Send + Sync {
-    /// What names of kernels begin with.
+    /// Returns the first field of kernel names.
     fn name(&self) -> &'static str;
 
-    /// Operands that have a number for each column.
+    /// Returns the operands that have one element per column.
     fn columns(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// A parameter of all rows.
+    /// Returns a parameter of all rows.
     fn number(&self) -> Option<(&'static str, f32)> {
         None
     }
 
-    /// Whether the first element of the row is asked for.
+    /// Whether the first element of the row is needed.
     fn wants_first(&self) -> bool {
         false
     }
 
-    /// What stands where there is no element: 0 or an infinity.
+    /// Returns the value out of bounds: 0 or an infinity.
     fn absent(&self) -> f32 {
         0.0
     }
 
-    /// The numbers of no elements.
+    /// Returns the statistics of no elements.
     fn nothing(&self) -> &'static [f32];
 
-    /// The numbers of the elements that the lanes of a group hold, in each of them. If the context
-    /// says so it may replace the elements by what [`RowOp::apply`] wants instead.
+    /// Returns the statistics of the elements that the lanes of a group hold, in each of them. If
+    /// the context says so it may replace the elements by intermediate values for [`RowOp::apply`].
     fn stats<'k>(&self, context: &Context<'k>, items: &mut [Item<'k>]) -> Stats<'k>;
 
-    /// The numbers of all parts whose numbers the lanes hold: each lane has its `parts`, each
-    /// group of `lanes` neighbours has all.
+    /// Merges statistics: each lane has its `parts`, and each group of `lanes` neighbours has all.
     fn merge<'k>(&self, context: &Context<'k>, parts: &[Stats<'k>], lanes: u32) -> Stats<'k>;
 
-    /// What [`RowOp::apply`] needs, from the numbers of the whole row, and those of the group if
-    /// elements may have been replaced.
+    /// Returns the inputs of [`RowOp::apply`], from the statistics of the whole row, and those of
+    /// the group if elements may have been replaced.
     fn finish<'k>(
         &self,
         context: &Context<'k>,
@@ -98,7 +97,7 @@ pub(crate) trait RowOp: Debug + Send + Sync {
         group: &[Val<'k, f32>],
     ) -> Stats<'k>;
 
-    /// A result.
+    /// Returns a result.
     fn apply<'k>(
         &self,
         context: &Context<'k>,
@@ -108,10 +107,10 @@ pub(crate) trait RowOp: Debug + Send + Sync {
     ) -> Val<'k, f32>;
 }
 
-/// Chains that are combined side by side, so that neighbours do not wait for each other.
+/// Number of independent chains of a reduction.
 const CHAINS: usize = 4;
 
-/// Combines numbers, each as soon as it is made, so that few are held at once.
+/// Reduces values, each as soon as it is computed, so that few are live at once.
 pub(crate) fn combined<'k>(
     values: impl IntoIterator<Item = Val<'k, f32>>,
     combine: impl Fn(Val<'k, f32>, Val<'k, f32>) -> Val<'k, f32>,

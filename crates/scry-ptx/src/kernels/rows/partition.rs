@@ -1,59 +1,59 @@
-//! Which elements of a row belong to whom.
+//! Partition of a row over threads.
 
 use super::format::{Elements, Format};
 use super::thread_group::Team;
 use crate::typed::{Code, Val};
 
-/// Which elements of a row a thread has. The row's vectors are dealt out one by one to the threads
-/// of the thread group, round by round.
+/// Which elements of a row a thread has. The row's vectors are distributed round-robin to the
+/// threads of the group.
 pub(super) struct Cut<'k> {
     pub k: &'k Code,
     pub format: Format,
     pub team: Team,
-    /// Rows begin at multiples of this many elements: a vector, or less.
+    /// Alignment of rows in elements: a vector, or less.
     pub unit: u32,
     /// Whether a row is more than the thread group holds.
     pub split: bool,
-    /// Whether there is such a row at all, unless that is certain; if not it is the last one, of
-    /// which nothing is written.
+    /// Whether the row is in bounds, unless that is certain; if not it is clamped to the last one,
+    /// and nothing is stored.
     pub alive: Option<Val<'k, bool>>,
     pub row: Val<'k, u32>,
-    /// Which part of the row.
+    /// Index of the slice of the row.
     pub nth: Val<'k, u32>,
     pub length: Val<'k, u32>,
 }
 
-/// Where the vectors of a row are.
+/// The aligned part of a row.
 #[derive(Clone, Copy)]
 pub(super) struct Middle<'k> {
-    /// Elements before the first one, if there may be any.
+    /// Elements before the first vector, if there may be any.
     pub head: Option<Val<'k, u32>>,
     pub vectors: Val<'k, u32>,
 }
 
 impl<'k> Cut<'k> {
-    /// Whether rows begin between vectors.
+    /// Whether rows may be unaligned.
     pub fn ragged(&self) -> bool {
         self.unit < self.format.per_vector()
     }
 
-    /// The begin of the row in a matrix.
+    /// Returns the address of the row in a matrix.
     pub fn row_of(&self, matrix: Elements<'k>) -> Elements<'k> {
         self.format.at_wide(matrix, self.before())
     }
 
-    /// Elements before the row.
+    /// Returns the element offset of the row.
     fn before(&self) -> Val<'k, u64> {
         self.row.convert::<u64>("") * self.length.convert::<u64>("")
     }
 
-    /// The first element of the row.
+    /// Loads the first element of the row.
     pub fn first(&self, matrix: Elements<'k>) -> Val<'k, f32> {
         let word = self.format.load_one(self.row_of(matrix), None, 0);
         self.format.unpack(word)[0]
     }
 
-    /// Where the row's vectors are.
+    /// Returns the aligned part of the row.
     pub fn middle(&self) -> Middle<'k> {
         let size = self.format.per_vector();
         if !self.ragged() {
@@ -64,7 +64,7 @@ impl<'k> Cut<'k> {
         Middle { head: Some(head), vectors: (self.length - head) >> size.ilog2() }
     }
 
-    /// The thread's first vector, or edge.
+    /// Returns the index of the thread's first vector, or edge.
     pub fn start(&self) -> Val<'k, u32> {
         let (k, team) = (self.k, self.team);
         let mut start = k.thread_id();
@@ -77,8 +77,8 @@ impl<'k> Cut<'k> {
         if self.split { self.nth.mul_add(team.capacity(), start) } else { start }
     }
 
-    /// Whether the thread has a vector in a round: certain in all but the last one, if a thread
-    /// group has as many rounds as a row takes.
+    /// Returns whether the thread has a vector in a round: certain in all but the last one, if a
+    /// thread group has as many rounds as a row needs.
     pub fn present(
         &self,
         middle: Middle<'k>,
@@ -89,13 +89,13 @@ impl<'k> Cut<'k> {
         uncertain.then(|| (start + round * self.team.size()).lt(middle.vectors))
     }
 
-    /// Elements from a thread's vector to the one in a later round.
+    /// Returns the elements from a thread's vector to the one in a later round.
     pub fn distance(&self, rounds: u32) -> u32 {
         rounds * self.team.size() * self.format.per_vector()
     }
 
-    /// The thread's edge in a round: where it is, and whether there is one. Those before the
-    /// vectors come first, then those behind.
+    /// Returns the thread's edge in a round: its column, and whether it is in bounds. Those before
+    /// the vectors come first, then those after.
     pub fn edge(
         &self,
         middle: Middle<'k>,
@@ -109,7 +109,7 @@ impl<'k> Cut<'k> {
         (column, nth.lt(self.length - inside))
     }
 
-    /// Has L2 fetch the row, all but its edges.
+    /// Prefetches the row into L2, all but its edges.
     pub fn prefetch(&self, x: Elements<'k>) {
         let (middle, row) = (self.middle(), self.row_of(x));
         let vectors = middle.head.map_or(row, |head| self.format.at(row, head));

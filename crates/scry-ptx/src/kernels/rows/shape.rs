@@ -5,22 +5,22 @@ use super::op::RowOp;
 use crate::kernels::PlanError;
 use crate::types::PtxType;
 
-/// A matrix of rows without gaps.
+/// A row-major matrix without gaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Rows {
-    /// How many there are.
+    /// Number of rows.
     pub count: u64,
-    /// Elements of each: 1 to 2^31 - 2^16.
+    /// Elements per row: 1 to 2^31 - 2^16.
     pub length: u64,
     /// Type of the elements: `F32`, `F16` or `Bf16`.
     pub element: PtxType,
 }
 
-/// No row is longer: places in a row are numbers of 32 bits, and so are a row's parts.
+/// Maximum length of a row: columns and slices are 32-bit integers.
 const LONGEST: u64 = (1 << 31) - (1 << 16);
 
 impl Rows {
-    /// Elements of all rows.
+    /// Returns the number of elements of all rows.
     pub(super) fn elements(&self, op: &dyn RowOp) -> Result<u64, PlanError> {
         let problem = || format!("{} rows of {} elements", self.count, self.length);
         let help = "compute several parts of the matrix, of less than 2^60 elements each";
@@ -28,13 +28,13 @@ impl Rows {
         elements.ok_or_else(|| argument(op, "count", problem(), help))
     }
 
-    /// All rows begin at multiples of this many elements: a vector, or a part of it.
+    /// Returns the alignment of all rows, in elements: a vector, or a part of it.
     pub(super) fn unit(&self, format: Format) -> u32 {
         let vector = format.per_vector();
         1 << self.length.trailing_zeros().min(vector.ilog2())
     }
 
-    /// Whether all rows begin where a vector does.
+    /// Whether all rows are aligned to vectors.
     pub(super) fn aligned(&self, format: Format) -> bool {
         self.unit(format) == format.per_vector()
     }

@@ -8,51 +8,51 @@ use crate::kernels::{GpuSpec, PlanError};
 /// The threads that hold a row together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Team {
-    /// Threads in each block: a power of two, 1 to 1024, or to 512 with operands for columns.
-    /// Several thread groups share a block if there are at most 32.
+    /// Threads per block: a power of two, 1 to 1024, or to 512 with operands for columns. Several
+    /// thread groups share a block if they have at most 32.
     pub threads: u32,
-    /// Blocks of a cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
+    /// Blocks per cluster: 1, 2, 4 or 8; more than one only of 64 threads or more (`sm_90`).
     pub blocks: u32,
-    /// Vectors of 16 bytes that each thread holds, of at most 32 elements; or of 64 if there are at
-    /// most 256 threads, the elements are `F32`, rows are aligned, and columns have no operands;
-    /// or of 16 if they are halves, rows are not aligned, columns have operands, and there are
-    /// fewer than 8 blocks. Of layer norm it is a quarter less in clusters of more than 512 threads
-    /// a block, but for aligned rows of `F32`, and 60 where others hold 64.
+    /// Vectors of 16 bytes per thread, of at most 32 elements; or of 64 if there are at most 256
+    /// threads, the elements are `F32`, rows are aligned, and columns have no operands; or of 16 if
+    /// they are 16-bit floats, rows are not aligned, columns have operands, and there are fewer
+    /// than 8 blocks. Layer norm has a quarter less in clusters of more than 512 threads per block,
+    /// except for aligned rows of `F32`, and 60 elements instead of 64.
     pub vectors: u32,
 }
 
-/// Elements that a thread can hold.
+/// Maximum elements per thread.
 const MOST_ELEMENTS: u32 = 32;
-/// Elements that a thread of a small block can hold beside nothing else.
+/// Maximum elements per thread of a small block that needs few other registers.
 const DEEP_ELEMENTS: u32 = 64;
-/// Threads of a block whose threads hold that many: three blocks share a multiprocessor.
+/// Threads per block whose threads hold that many: three blocks are resident per multiprocessor.
 const DEEP_BLOCK: u32 = 256;
-/// Blocks that a cluster can have on every device.
+/// Maximum portable cluster size.
 const MOST_BLOCKS: u32 = 8;
-/// Threads of a block, if thread groups are smaller.
+/// Threads per block, if thread groups are smaller.
 const SMALL_BLOCK: u32 = 128;
 
 impl Team {
-    /// The threads for a part of a row that is split. They hold less than they could: which of
-    /// their elements are there takes registers, too.
+    /// Returns the thread group for a slice of a split row. Its threads hold less than they could:
+    /// the predicates of their elements need registers, too.
     pub(super) fn part(format: Format, op: &dyn RowOp) -> Self {
         let vectors = Self::most_vectors(format) * 3 / 4;
         Self { threads: Self::most_threads(op), blocks: 1, vectors }
     }
 
-    /// Vectors that a thread can hold.
+    /// Maximum vectors per thread.
     const fn most_vectors(format: Format) -> u32 {
         MOST_ELEMENTS / format.per_vector()
     }
 
-    /// Vectors that its threads can hold. Those that hold halves and read operands in small pieces
-    /// lack registers: where clusters of more blocks will do, they hold few.
+    /// Returns the maximum vectors of its threads. With 16-bit floats and unaligned column operands
+    /// registers are scarce: where larger clusters are possible, threads hold few vectors.
     fn limit(self, op: &dyn RowOp, rows: Rows, format: Format) -> u32 {
         let alone = Self::alone(op, rows, format);
         if alone && self.threads <= DEEP_BLOCK {
             return DEEP_ELEMENTS / format.per_vector() - u32::from(op.wants_first());
         }
-        // The first element of the row, and how many there are, take registers, too.
+        // The first element of the row and the element count need registers, too.
         let crowded = op.wants_first() && !alone && self.threads > 512 && self.blocks > 1;
         match Self::pieces(op, rows, format) && self.blocks < MOST_BLOCKS {
             true => Self::few_vectors(format),
@@ -61,29 +61,29 @@ impl Team {
         }
     }
 
-    /// Whether threads hold nothing beside their elements.
+    /// Whether threads need few registers besides their elements.
     fn alone(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         op.columns().is_empty() && rows.aligned(format) && format == Format::F32
     }
 
-    /// Whether elements are halves, and operands for their columns are read in small pieces.
+    /// Whether elements are 16-bit floats, and column operands are unaligned.
     fn pieces(op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         !rows.aligned(format) && !op.columns().is_empty() && format.per_word() > 1
     }
 
-    /// Vectors of a thread that leave room for more threads.
+    /// Vectors per thread at a higher occupancy.
     const fn few_vectors(format: Format) -> u32 {
         Self::most_vectors(format) / 2
     }
 
-    /// Threads that a block can have: with operands for columns beside its elements, a thread takes
-    /// more registers than it has in a block of 1024.
+    /// Returns the maximum threads per block: with column operands a thread needs more registers
+    /// than it has in a block of 1024.
     fn most_threads(op: &dyn RowOp) -> u32 {
         if op.columns().is_empty() { 1024 } else { 512 }
     }
 
-    /// Blocks that share a multiprocessor at least: a bound on registers. a thread group within a
-    /// warp gets as many of them as it likes.
+    /// Returns the minimum resident blocks per multiprocessor (`.minnctapersm`), which limits
+    /// registers. It is not set for thread groups within a warp.
     pub(super) fn residents(self, op: &dyn RowOp, rows: Rows, format: Format) -> Option<u32> {
         let pieces = Self::pieces(op, rows, format);
         let many = pieces && self.vectors > Self::few_vectors(format);
@@ -96,34 +96,34 @@ impl Team {
         }
     }
 
-    /// Whether the assembler keeps to the bound by itself, and spills if it is told to: so with a
-    /// weight alone, where threads of large clusters hold as much as they can.
+    /// Whether ptxas meets the bound without being told, and spills if it is told: so with a weight
+    /// only, where threads of large clusters hold as much as they can.
     fn is_better_unbound(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         let full = self.vectors == Self::most_vectors(format) && rows.aligned(format);
         let weighted = op.wants_first() && op.columns().len() == 1;
         full && weighted && self.blocks == MOST_BLOCKS
     }
 
-    /// How many rows further on a block begins when one of these ends: about as many as are
-    /// computed at once. None for blocks of a cluster, which begin together, and for small thread
-    /// groups, of which this many are at work that memory is never idle.
+    /// Returns the prefetch distance in rows: about as many as are computed at once. `None` for
+    /// clusters, whose blocks start together, and for small thread groups, of which enough are
+    /// resident to keep memory busy.
     pub(super) fn ahead(self, format: Format, machine: GpuSpec) -> Option<u32> {
         let threads = if self.vectors > Self::few_vectors(format) { 1024 } else { 1280 };
         let wanted = self.blocks == 1 && self.threads > 32;
         wanted.then(|| machine.multiprocessors * threads / self.threads)
     }
 
-    /// All threads.
+    /// Number of threads.
     pub(super) const fn size(self) -> u32 {
         self.threads * self.blocks
     }
 
-    /// Threads of a block.
+    /// Threads per block.
     pub(super) const fn block(self) -> u32 {
         if self.threads <= 32 { SMALL_BLOCK } else { self.threads }
     }
 
-    /// Rows of a block.
+    /// Rows per block.
     pub(super) const fn rows(self) -> u32 {
         self.block() / self.threads
     }
@@ -133,29 +133,28 @@ impl Team {
         if self.threads < 32 { self.threads } else { 32 }
     }
 
-    /// Warps in each block, if they are its own.
+    /// Warps per block, if it has whole blocks.
     pub(super) const fn warps(self) -> u32 {
         self.threads / 32
     }
 
-    /// Vectors that it can hold.
+    /// Maximum number of vectors.
     pub(super) const fn capacity(self) -> u32 {
         self.size() * self.vectors
     }
 
-    /// Edges that each thread holds where rows are not aligned: all before the first vector and
-    /// behind the last one, less than a vector each.
+    /// Edges per thread where rows are not aligned: less than a vector on each side.
     pub(super) const fn edges(self, format: Format) -> u32 {
         (2 * format.per_vector() - 2).div_ceil(self.size())
     }
 
-    /// The thread group of this many threads that holds this many vectors, and no thread more than
-    /// it must.
+    /// Returns the thread group with this many vectors per thread at most, and no more threads than
+    /// necessary.
     fn tight(threads: u32, blocks: u32, vectors: u32) -> Self {
         Self { threads, blocks, vectors: vectors.div_ceil(threads * blocks).max(1) }
     }
 
-    /// The thread group for these rows; none if they are too long for any.
+    /// Returns the thread group for these rows; `None` if they are too long for any.
     pub(super) fn choose(op: &dyn RowOp, rows: Rows, machine: GpuSpec) -> Option<Self> {
         let format = Format::of(rows.element)?;
         let vectors = u32::try_from(rows.length / u64::from(format.per_vector())).ok()?;
@@ -170,8 +169,8 @@ impl Team {
         spread.into_iter().chain(Self::by_size(deep, format, most, vectors)).find(fits)
     }
 
-    /// Thread groups for rows of this many vectors, the better ones first. Clusters of 8 large
-    /// blocks leave some multiprocessors without work, since each is within one group of them.
+    /// Returns candidates for rows of this many vectors, the better ones first. Clusters of 8 large
+    /// blocks leave some multiprocessors idle, since each must be within one GPC.
     fn by_size(deep: bool, format: Format, most: u32, vectors: u32) -> [Self; 5] {
         let large = |blocks| Self::tight(512, blocks, vectors);
         let one = Self::within(512, 1, Self::few_vectors(format), vectors);
@@ -179,27 +178,26 @@ impl Team {
         [one, large(2), large(4), eight, Self::tight(1024, most, vectors)]
     }
 
-    /// The thread group of at most this many threads in a block that hold this many vectors, if
-    /// that will do.
+    /// Returns the thread group with at most this many threads per block, if that is enough.
     fn within(threads: u32, blocks: u32, each: u32, vectors: u32) -> Self {
         let wanted = vectors.div_ceil(blocks * each).next_power_of_two();
         Self::tight(wanted.clamp(64, threads), blocks, vectors)
     }
 
-    /// Whether threads can hold as much as they would have to.
+    /// Whether threads have enough registers.
     fn fits(self, op: &dyn RowOp, rows: Rows, format: Format) -> bool {
         let most = self.limit(op, rows, format);
         self.vectors <= most && self.threads <= Self::most_threads(op)
     }
 
-    /// Blocks for each row, so that few rows keep the device busy: as long as each has 4 KiB.
+    /// Returns the blocks per row, so that few rows keep the GPU busy: as long as each has 4 KiB.
     fn spread(rows: Rows, vectors: u32, machine: GpuSpec) -> u32 {
         let blocks = u64::from(machine.multiprocessors) / rows.count.max(1);
         let blocks = blocks.min((vectors / 256).into()).max(1);
         1 << blocks.ilog2().min(MOST_BLOCKS.ilog2())
     }
 
-    /// Whether it is one, and holds these rows.
+    /// Checks that it is valid, and can hold these rows.
     pub(super) fn check(self, op: &dyn RowOp, rows: Rows, format: Format) -> Result<(), PlanError> {
         let Self { threads, blocks, vectors } = self;
         let known = threads.is_power_of_two() && self.fits(op, rows, format) && vectors > 0;

@@ -1,4 +1,4 @@
-//! What is added to scores.
+//! The bias that is added to the scores.
 
 use super::softmax::of_row;
 use super::strip::Strip;
@@ -8,11 +8,12 @@ use crate::types::PtxType;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 
-/// The bias of a tile, as far as it has been read before the scores are there: pairs of halves.
+/// The bias of a tile, as far as it has been loaded before the scores are computed: pairs of 16-bit
+/// floats.
 pub(super) struct Bias<'k>(Option<Vec<Val<'k, u32>>>);
 
 impl<'k> Strip<'k, '_> {
-    /// Starts to read the bias of a tile, if it takes few registers.
+    /// Issues the loads of a tile's bias ahead of use, if it needs few registers.
     pub fn fetch_bias(&self, tile: Val<'k, u32>, hidden: bool) -> Bias<'k> {
         let form = self.variant.bias;
         let early = form.is_some_and(|form| form.pairs && form.element != PtxType::F32);
@@ -24,7 +25,8 @@ impl<'k> Strip<'k, '_> {
         }))
     }
 
-    /// Where the bias of this thread's first column of a tile lies, for one of its rows.
+    /// Returns the address of the bias of this thread's first column of a tile, for one of its
+    /// rows.
     fn bias_of(&self, tile: Val<'k, u32>, half: usize) -> Ptr<'k, Global, u8> {
         let size = self.variant.bias.map_or(1, |form| form.element.size());
         let rows = self.params.bias.as_ref().expect("there is a bias where one is read");
@@ -70,7 +72,7 @@ impl<'k> Strip<'k, '_> {
         }
     }
 
-    /// One by one, and nothing beyond the last key.
+    /// Adds it element by element, with bounds checks.
     fn add_each(&self, tile: Val<'k, u32>, element: PtxType) {
         let first = tile * self.variant.tile.keys + self.column;
         let rows = self.params.bias.as_ref().expect("there is a bias where one is read");

@@ -1,4 +1,4 @@
-//! Whether the flash form suits what is computed, and which variant of it.
+//! Chooses the variant of FlashAttention for a problem, where it supports it.
 
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
@@ -8,7 +8,7 @@ use crate::kernels::{GpuSpec, Place, Plan, PlanError, Step};
 use crate::target::Target;
 use crate::types::PtxType;
 
-/// The flash form of what is computed, or none if that does not suit.
+/// Returns the FlashAttention plan, or `None` if the problem is not supported.
 pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<Plan>, PlanError> {
     if of.keys == 0 || of.scale < f32::MIN_POSITIVE * 4.0 {
         return Ok(None);
@@ -30,7 +30,7 @@ pub(in super::super) fn plan(of: &Attention, machine: GpuSpec) -> Result<Option<
     }
 }
 
-/// The flash form with a tile of one's own choice.
+/// Returns the FlashAttention plan with a given tile.
 pub(in super::super) fn plan_with(
     of: &Attention,
     tile: Tile,
@@ -48,7 +48,8 @@ pub(in super::super) fn plan_with(
     whole(of, Variant { form, ..chosen }, machine)
 }
 
-/// Whether tiles can be copied: columns and distances are multiples of 16 bytes, and not too great.
+/// Whether TMA can load tiles: columns and strides are multiples of 16 bytes, and within its
+/// limits.
 fn aligned(of: &Attention) -> bool {
     let Attention { batch, heads, kv_heads, queries, keys, .. } = *of;
     let (rows, others) = ([batch, heads, queries], [batch, kv_heads, keys]);
@@ -60,15 +61,15 @@ fn aligned(of: &Attention) -> bool {
         })
 }
 
-/// Whether so few blocks of two consumers have work that smaller ones are better.
+/// Whether blocks of two consumers would be too few, so that smaller blocks are better.
 fn few(of: &Attention, machine: GpuSpec) -> bool {
     let tiles = of.queries.div_ceil(2 * 64);
     let blocks = [of.batch, of.heads, tiles].map(u64::from).into_iter().product::<u64>();
     blocks < u64::from(machine.multiprocessors)
 }
 
-/// The tile for halves. Where rows are short, the begin and the end of a task weigh more than what
-/// larger tiles save, and several small blocks hide them.
+/// Chooses the tile for 16-bit operands. With short rows, the prologue and epilogue of a task cost
+/// more than larger tiles save, and several small blocks per multiprocessor hide them.
 fn tile(of: &Attention, machine: GpuSpec) -> Tile {
     let (few, short, unbiased) = (few(of, machine), of.keys <= 1024, of.bias.is_none());
     let (consumers, keys, resident) = match of.head_dim.next_multiple_of(64) {
@@ -84,7 +85,7 @@ fn tile(of: &Attention, machine: GpuSpec) -> Tile {
     Tile { consumers, keys, stages: 2, resident }
 }
 
-/// A variant for halves.
+/// Returns the variant for 16-bit operands.
 fn for_halves(of: &Attention, tile: Tile) -> Variant {
     Variant {
         engine: Engine::Hopper,
@@ -99,7 +100,7 @@ fn for_halves(of: &Attention, tile: Tile) -> Variant {
     }
 }
 
-/// The tile for f32, as much as shared memory holds.
+/// Chooses the tile for `f32`, the largest that fits in shared memory.
 fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
     let few = few(of, machine);
     let (consumers, keys, stages) = match of.head_dim.next_multiple_of(64) {
@@ -112,7 +113,7 @@ fn part_tile(of: &Attention, machine: GpuSpec) -> Tile {
     Tile { consumers, keys, stages, resident: 1 }
 }
 
-/// A variant for f32, as sums of three bfloat16.
+/// Returns the variant for `f32`, as sums of three `bf16` terms.
 fn in_parts(of: &Attention, tile: Tile) -> Variant {
     Variant {
         element: PtxType::Bf16,
@@ -123,7 +124,7 @@ fn in_parts(of: &Attention, tile: Tile) -> Variant {
     }
 }
 
-/// A variant for the tensor cores of a warp.
+/// Returns the variant for `mma.sync`.
 fn for_warps(of: &Attention) -> Variant {
     let width = of.head_dim.next_multiple_of(64).next_power_of_two();
     let (keys, resident) = match width {
@@ -141,7 +142,7 @@ fn for_warps(of: &Attention) -> Variant {
     }
 }
 
-/// A plan that sees all keys in one kernel, after f32 has been taken apart.
+/// Returns a plan that reads all keys in one kernel, after splitting `f32` operands.
 fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, PlanError> {
     let tiles = of.queries.div_ceil(64 * variant.tile.consumers);
     let flash = Box::new(Flash::new(*of, variant, tiles, machine)?);
@@ -160,14 +161,14 @@ fn whole(of: &Attention, variant: Variant, machine: GpuSpec) -> Result<Plan, Pla
     Ok(plan)
 }
 
-/// Whether there are so few queries that those which share keys fit one tile, and enough keys that
-/// these are better split.
+/// Whether to use split-KV decoding: few queries, so that those which share keys fit one tile, and
+/// many keys.
 fn decodes(of: &Attention) -> bool {
     let rows = u64::from(of.queries) * u64::from(of.group());
     !of.causal && rows <= 64 && of.keys >= 256
 }
 
-/// The tile for decoding: what counts is how many bytes are on their way.
+/// Chooses the tile for decoding, by its bytes in flight.
 fn decoding_tile(of: &Attention) -> Tile {
     let (keys, resident) = match of.head_dim.next_multiple_of(64) {
         64 => (128, if of.bias.is_none() { 2 } else { 1 }),
@@ -177,7 +178,8 @@ fn decoding_tile(of: &Attention) -> Tile {
     Tile { consumers: 1, keys, stages: 3, resident }
 }
 
-/// A plan for decoding: keys are split among blocks, and the parts combined.
+/// Returns a plan for split-KV decoding: keys are split over blocks, and the partial results
+/// combined.
 fn decoding(of: &Attention, machine: GpuSpec, tile: Tile) -> Result<Plan, PlanError> {
     let variant = Variant { form: Form::Plain, output: Output::Partial, ..for_halves(of, tile) };
     let tiles = of.keys.div_ceil(tile.keys);

@@ -1,4 +1,4 @@
-//! A consumer: 64 rows of queries against all tiles.
+//! A consumer warpgroup: 64 rows of queries against all tiles of keys.
 
 use super::layout::{Places, Walk};
 use super::params::Params;
@@ -8,9 +8,9 @@ use crate::typed::hopper::{Factors, Left, Matrix, Sums, Swizzle, Transposed};
 use crate::typed::{Code, Val};
 use crate::types::PtxType;
 
-/// The first of the barriers that consumers take turns with.
+/// The first of the named barriers by which consumers alternate.
 const TURN: u32 = 1;
-/// Columns of sums, old ones and new ones, that registers hold.
+/// Maximum columns of accumulators, old and new, in registers.
 const SUMS: u32 = 256;
 
 pub(super) fn compute<'k>(
@@ -35,11 +35,11 @@ pub(super) fn compute<'k>(
     epilogue::end(k, variant);
 }
 
-/// A consumer at work on a task.
+/// A consumer and its task.
 pub(super) struct Consumer<'k, 'a> {
     pub strip: Strip<'k, 'a>,
     pub shared: &'a Places<'k>,
-    /// Which consumer this is.
+    /// Index of the consumer.
     pub number: Val<'k, u32>,
     keys: Walk<'k>,
     values: Walk<'k>,
@@ -54,7 +54,7 @@ impl<'k> Consumer<'k, '_> {
         }
     }
 
-    /// Each tile after the other.
+    /// Processes one tile after the other.
     fn plain(&self) {
         self.strip.tiles(self.strip.k.var(self.strip.task.end), |tile, hidden| {
             self.start_scores();
@@ -68,8 +68,8 @@ impl<'k> Consumer<'k, '_> {
         self.release_queries();
     }
 
-    /// The scores of the next tile are started before the values of the last one, and weighed
-    /// while these are multiplied.
+    /// Software-pipelined: the score MMAs of the next tile are issued before the value MMAs of the
+    /// current one, and its softmax overlaps with these.
     fn overlapped(&self) {
         let k = self.strip.k;
         let left = k.var(self.strip.task.end - 1);
@@ -98,13 +98,13 @@ impl<'k> Consumer<'k, '_> {
     }
 }
 
-/// Products.
+/// MMAs.
 impl<'k> Consumer<'k, '_> {
     fn factors(&self) -> Factors {
         if self.strip.variant.element == PtxType::F16 { Factors::F16 } else { Factors::Bf16 }
     }
 
-    /// Starts the product of queries and the next tile of keys.
+    /// Issues the MMAs of queries and the next tile of keys.
     fn start_scores(&self) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         self.keys.wait_full();
@@ -128,15 +128,15 @@ impl<'k> Consumer<'k, '_> {
         self.strip.k.constant(u32::from(holds)).differs(0)
     }
 
-    /// Starts to add the product of weights and the next tile of values.
+    /// Issues the MMAs that accumulate weights times the next tile of values.
     fn start_values(&self) {
         self.strip.shrink();
         self.values.wait_full();
         self.multiply_values(&self.strip.sums, 0, true);
     }
 
-    /// Adds the product of weights and the next tile of values. What tensor cores add is not
-    /// rounded to nearest, so the sums of one tile are computed by themselves if that matters.
+    /// Accumulates weights times the next tile of values. Tensor cores do not round to nearest when
+    /// they accumulate: where that matters, a tile has accumulators of its own.
     fn add_values(&self) {
         if self.strip.variant.parts == 1 {
             self.start_values();
@@ -153,14 +153,14 @@ impl<'k> Consumer<'k, '_> {
         self.release(&self.values);
     }
 
-    /// The same for the columns from one on, as many as there are fresh sums of.
+    /// Adds a tile's own accumulators, from a column on.
     fn add_fresh(&self, fresh: &Sums<'k>, first: u32) {
         self.multiply_values(fresh, first, false);
         self.strip.k.wait_products(0);
         self.strip.add_sums(fresh, first);
     }
 
-    /// Starts the product of weights and some columns of the next tile of values.
+    /// Issues the MMAs of weights and some columns of the next tile of values.
     fn multiply_values(&self, sums: &Sums<'k>, column: u32, added: bool) {
         let (k, layout) = (self.strip.k, &self.shared.layout);
         let values = self.values.as_values();
@@ -179,15 +179,15 @@ impl<'k> Consumer<'k, '_> {
         k.commit_products();
     }
 
-    /// Says that a tile may be replaced, and goes on to the next one.
+    /// Releases a tile, and advances to the next one.
     fn release(&self, walk: &Walk<'k>) {
         walk.empty().arrive_if(self.strip.k.lane().equals(0));
         walk.advance();
     }
 }
 
-/// Says that all scores of a task have been computed, unless results will lie where the queries
-/// do.
+/// Signals that all scores of a task have been computed, unless the results reuse the memory of the
+/// queries.
 impl Consumer<'_, '_> {
     fn release_queries(&self) {
         if self.shared.layout.apart() || self.strip.variant.output != Output::Tiles {
@@ -196,7 +196,7 @@ impl Consumer<'_, '_> {
     }
 }
 
-/// The first consumer need not wait for its first turn.
+/// Lets the first consumer start without waiting.
 fn first_turn(k: &Code, variant: &Variant, number: Val<'_, u32>) {
     let last = variant.tile.consumers - 1;
     if last > 0 && variant.form == Form::Overlapped {
@@ -204,7 +204,7 @@ fn first_turn(k: &Code, variant: &Variant, number: Val<'_, u32>) {
     }
 }
 
-/// Consumers start their products alternately.
+/// Consumers issue their MMAs alternately (ping-pong scheduling).
 impl Consumer<'_, '_> {
     fn takes_turns(&self) -> bool {
         self.strip.variant.tile.consumers > 1

@@ -1,4 +1,4 @@
-//! Results leave: as tiles through shared memory, as rows, or as partial sums.
+//! The epilogue: stores results through TMA, as rows, or as partial results.
 
 use super::consumer::Consumer;
 use super::layout::ROW;
@@ -9,7 +9,7 @@ use super::{Output, Variant};
 use crate::kernels::attention::scalar::{Rounding, wide};
 use crate::typed::{Code, Global, Ptr, Shared, Val};
 
-/// The first of the barriers of the threads of each consumer.
+/// The first of the named barriers of each consumer's threads.
 const OWN: u32 = 4;
 
 pub(super) fn write(consumer: &Consumer<'_, '_>) {
@@ -21,8 +21,8 @@ pub(super) fn write(consumer: &Consumer<'_, '_>) {
     }
 }
 
-/// Puts the tile into shared memory, and has it copied from there, which leaves out the rows and
-/// columns that there are none of. One thread asks for the copies of all tiles of a consumer.
+/// Stages the tile in shared memory and stores it through TMA, which omits out-of-bounds rows and
+/// columns. One thread issues the stores of all tiles of a consumer.
 fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     let (strip, shared) = (&consumer.strip, consumer.shared);
     let (k, task) = (strip.k, strip.task);
@@ -52,14 +52,14 @@ fn tiles<'k>(consumer: &Consumer<'k, '_>, map: Val<'k, u64>) {
     }
 }
 
-/// Waits until shared memory is no longer read.
+/// Waits until TMA has read shared memory.
 pub(super) fn end(k: &Code, variant: &Variant) {
     if variant.output == Output::Tiles {
         k.when((k.thread_id() & 127).equals(0), || k.wait_tiles(0));
     }
 }
 
-/// Stores sums as halves: 16 rows of 16 columns with each instruction of a warp, swizzled.
+/// Stages accumulators as 16-bit floats: 16 rows × 16 columns per `stmatrix`, swizzled.
 fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
     let (strip, layout) = (&consumer.strip, &consumer.shared.layout);
     let k = strip.k;
@@ -81,7 +81,7 @@ fn stage<'k>(consumer: &Consumer<'k, '_>, tile: Ptr<'k, Shared, u8>) {
     }
 }
 
-/// Writes the numbers of a row that this thread has.
+/// Stores this thread's elements of a row.
 fn row<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, f32>) {
     let to = to.at(strip.column);
     for nth in of_row(&strip.sums, half).step_by(2) {
@@ -94,7 +94,7 @@ fn row<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, f32>) {
     }
 }
 
-/// The same as halves, two at once.
+/// Stores them as 16-bit floats, two at once.
 fn row_of_halves<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, u32>) {
     let to = to.at(strip.column >> 1);
     let rounding = Rounding::to(strip.variant.element);
@@ -106,7 +106,7 @@ fn row_of_halves<'k>(strip: &Strip<'k, '_>, half: usize, to: Ptr<'k, Global, u32
     }
 }
 
-/// Writes results row by row.
+/// Stores results row by row.
 pub(super) fn each_row<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
     strip.normalise();
     for half in 0..2 {
@@ -119,8 +119,8 @@ pub(super) fn each_row<'k>(strip: &Strip<'k, '_>, rows: &Rows<'k>) {
     }
 }
 
-/// Writes what other parts of the keys are combined with: sums, and of each row its scaled maximum
-/// and its total.
+/// Stores partial results for [`Combine`](super::super::combine): accumulators, and for each row
+/// its scaled maximum and its total.
 fn partial<'k>(strip: &Strip<'k, '_>, sums: Ptr<'k, Global, f32>, extents: Ptr<'k, Global, f32>) {
     let (params, task) = (strip.params, strip.task);
     for half in 0..2 {

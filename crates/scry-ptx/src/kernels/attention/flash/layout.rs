@@ -1,30 +1,30 @@
-//! Shared memory of a block: queries, two rings of tiles, results, and barriers.
+//! Shared memory of a block: queries, two rings of tiles, results, and mbarriers.
 
 use super::{Output, Variant};
 use crate::typed::hopper::{Barrier, Matrix, Swizzle};
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
-/// Bytes of a row of a chunk of 64 columns.
+/// Bytes per row of a chunk of 64 columns.
 pub(super) const ROW: u32 = 128;
-/// Swizzled tiles begin at multiples of this.
+/// Alignment of swizzled tiles.
 const ALIGN: u32 = 1024;
 
-/// Where everything lies, in bytes. A tile is a chunk of 64 columns after the other, for each part.
+/// The byte offsets. A tile consists of chunks of 64 columns, one after the other, for each term.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Layout {
     parts: u32,
     chunks: u32,
     consumers: u32,
     stages: u32,
-    /// A chunk of a tile of keys or values.
+    /// Bytes per chunk of a tile of keys or values.
     chunk: u32,
     /// Whether results have memory of their own, rather than that of the queries.
     apart: bool,
 }
 
-/// Bytes of shared memory that a multiprocessor has, beside what each block takes for itself.
+/// Bytes of shared memory per multiprocessor, including what is reserved per block.
 const CAPACITY: u32 = 233_472;
-/// Bytes that each block takes for itself.
+/// Bytes reserved per block.
 const RESERVED: u32 = 1024;
 
 impl Layout {
@@ -46,45 +46,45 @@ impl Layout {
         self.apart
     }
 
-    /// A chunk of the queries of a consumer.
+    /// Bytes per chunk of a consumer's queries.
     const QUERY_CHUNK: u32 = 64 * ROW;
 
-    /// Bytes of the queries of a consumer.
+    /// Bytes of a consumer's queries.
     fn queries(&self) -> u32 {
         self.parts * self.chunks * Self::QUERY_CHUNK
     }
 
-    /// Bytes of a tile of keys or of values.
+    /// Bytes per tile of keys or of values.
     pub fn tile(&self) -> u32 {
         self.parts * self.chunks * self.chunk
     }
 
-    /// Bytes before memory for results.
+    /// Bytes before the memory for results.
     fn operands(&self) -> u32 {
         self.consumers * self.queries() + 2 * self.stages * self.tile()
     }
 
-    /// Bytes of everything but barriers.
+    /// Bytes without the mbarriers.
     fn tiles(&self) -> u32 {
         self.operands() + if self.apart { self.consumers * self.queries() } else { 0 }
     }
 
-    /// Two barriers for queries, and for each tile.
+    /// Number of mbarriers: two for queries, and two per tile.
     fn barriers(&self) -> u32 {
         2 + 4 * self.stages
     }
 
-    /// Bytes of everything, wherever shared memory begins.
+    /// Bytes in total, for any alignment of the base address.
     pub fn bytes(&self) -> u32 {
         ALIGN + self.tiles() + 8 * self.barriers()
     }
 
-    /// Bytes of a chunk of queries from their begin.
+    /// Byte offset of a chunk in the queries.
     pub fn query_chunk(&self, part: u32, chunk: u32) -> u32 {
         (part * self.chunks + chunk) * Self::QUERY_CHUNK
     }
 
-    /// Bytes of a chunk of a tile from its begin.
+    /// Byte offset of a chunk in a tile.
     pub fn tile_chunk(&self, part: u32, chunk: u32) -> u32 {
         (part * self.chunks + chunk) * self.chunk
     }
@@ -97,7 +97,7 @@ impl Layout {
     }
 }
 
-/// Shared memory.
+/// Addresses in shared memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Places<'k> {
     pub layout: Layout,
@@ -106,7 +106,7 @@ pub(super) struct Places<'k> {
 }
 
 impl<'k> Places<'k> {
-    /// Prepares all barriers; one thread does this.
+    /// Initialises all mbarriers; executed by one thread.
     pub fn prepare(&self, k: &Code) {
         let Layout { stages, consumers, .. } = self.layout;
         self.queries_full().init(1);
@@ -128,13 +128,13 @@ impl<'k> Places<'k> {
         Barrier::at(self.barriers.at(1))
     }
 
-    /// Where a consumer puts results.
+    /// Returns the address of a consumer's results.
     pub fn results(&self, consumer: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
         let from = if self.layout.apart { self.layout.operands() } else { 0 };
         self.queries(consumer).offset(from.into())
     }
 
-    /// Where the queries of a consumer lie.
+    /// Returns the address of a consumer's queries.
     pub fn queries(&self, consumer: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
         self.tiles.plus_bytes(consumer * self.layout.queries())
     }
@@ -160,7 +160,7 @@ impl<'k> Places<'k> {
     }
 }
 
-/// A ring of tiles, with barriers that say which are full and which are empty.
+/// A ring of tiles with full and empty mbarriers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<'k> {
     layout: Layout,
@@ -170,23 +170,23 @@ pub(super) struct Ring<'k> {
 }
 
 impl<'k> Ring<'k> {
-    /// A place in the ring, at first its begin.
+    /// Returns a cursor at the ring's begin.
     pub fn walk(self, k: &'k Code) -> Walk<'k> {
         Walk { ring: self, stage: k.var(0u32), round: k.var(0u32) }
     }
 }
 
-/// A place in a ring that moves on.
+/// A cursor in a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk<'k> {
     ring: Ring<'k>,
     stage: Var<'k, u32>,
-    /// Whether the number of rounds is odd.
+    /// The parity of the number of rounds.
     round: Var<'k, u32>,
 }
 
 impl<'k> Walk<'k> {
-    /// The tile here.
+    /// Returns the address of the current tile.
     pub fn tile(&self) -> Ptr<'k, Shared, u8> {
         self.ring.tiles.plus_bytes(self.stage.get() * self.ring.layout.tile())
     }
@@ -199,17 +199,17 @@ impl<'k> Walk<'k> {
         Barrier::at(self.ring.empty.at(self.stage.get()))
     }
 
-    /// Waits until the tile here has been copied.
+    /// Waits until the current tile is full.
     pub fn wait_full(&self) {
         self.full().wait(self.round.get());
     }
 
-    /// Waits until all consumers are done with what was here before.
+    /// Waits until all consumers have released the previous content.
     pub fn wait_empty(&self) {
         self.empty().wait(self.round.get() ^ 1);
     }
 
-    /// Goes on to the next tile.
+    /// Advances to the next tile.
     pub fn advance(&self) {
         let next = self.stage.get() + 1;
         let around = next.equals(self.ring.layout.stages);
@@ -217,12 +217,12 @@ impl<'k> Walk<'k> {
         self.stage.set(around.select::<u32>(0, next));
     }
 
-    /// The tile here as the right factor of scores: K innermost.
+    /// Returns the current tile as the `b` operand of scores: K-major.
     pub fn as_keys(&self) -> Matrix<'k> {
         Matrix::new(self.tile(), 16, 8 * ROW, Swizzle::B128)
     }
 
-    /// The tile here as the right factor of results: K is that of rows.
+    /// Returns the current tile as the `b` operand of results: N-major, with K along the rows.
     pub fn as_values(&self) -> Matrix<'k> {
         Matrix::new(self.tile(), self.ring.layout.chunk, 8 * ROW, Swizzle::B128)
     }

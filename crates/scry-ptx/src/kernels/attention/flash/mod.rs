@@ -1,14 +1,14 @@
-//! The flash form: scores never leave the registers.
+//! FlashAttention: scores never leave the registers.
 //!
-//! On Hopper a block computes 64 rows for each of its consumer warpgroups, from tiles of keys and
-//! values that one thread behind them, the producer, has copied into two rings of shared memory.
-//! Consumers multiply by tensor cores, whose second product takes the weights straight from
-//! registers. While one consumer weighs scores, another one's products run; and each starts the
-//! scores of the next tile before the values of the last one. On Ampere (`warps`) a block is four
-//! warps of 16 rows each, which copy what they multiply.
+//! On Hopper a block computes 64 rows per consumer warpgroup, from tiles of keys and values that
+//! one thread of the producer warpgroup loads by TMA into two rings in shared memory. Consumers use
+//! `wgmma`, whose second product reads the weights from registers. The softmax of one consumer
+//! overlaps with the MMAs of another; and each issues the scores of the next tile before the values
+//! of the current one. On Ampere (`sm80`) a block has four warps of 16 rows each, which load their
+//! own tiles with `cp.async`.
 //!
-//! Blocks stay, and take one task after the other, so that the first tiles of one are copied while
-//! the last one ends. Tiles are taken from the last one on, so that those with hidden keys come
+//! Blocks are persistent, so that the first tiles of a task are loaded during the epilogue of the
+//! previous one. Tiles are processed from the last one on, so that those with masked keys come
 //! first.
 
 mod bias;
@@ -38,7 +38,7 @@ use layout::Layout;
 use params::{Operands, Params};
 use schedule::Schedule;
 
-/// A variant, with the sizes that it is launched for.
+/// A variant, with the problem that it is launched for.
 #[derive(Debug)]
 pub(super) struct Flash {
     of: Attention,
@@ -47,7 +47,7 @@ pub(super) struct Flash {
 }
 
 impl Flash {
-    /// A kernel for operands that [`tensor_maps::suits`].
+    /// Creates the kernel for operands that [`tensor_maps`] supports.
     pub(super) fn new(
         of: Attention,
         variant: Variant,
@@ -93,7 +93,7 @@ impl PtxKernel for Flash {
     }
 }
 
-/// What a block does on Hopper: its first warpgroups compute, the last one copies.
+/// Writes a block on Hopper: its first warpgroups are consumers, the last one is the producer.
 fn block(k: &Code, variant: &Variant) {
     let params = Params::new(k, variant);
     let maps = match &params.operands {

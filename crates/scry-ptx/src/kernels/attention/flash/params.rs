@@ -1,16 +1,16 @@
-//! Parameters of the flash form.
+//! Launch parameters.
 
 use super::super::scalar::wide;
 use super::variant::{Engine, Output, Variant};
 use crate::typed::{Code, Global, Ptr, Val};
 
-/// Numbers in the order of parameters.
+/// Names of the integer parameters, in order.
 const COUNTS: [&str; 12] = [
     "batch", "heads", "group", "queries", "keys", "head_dim", "column", "pieces", "each",
     "section", "pairs", "units",
 ];
 
-/// What a launch passes.
+/// The parameters as values of a kernel.
 #[derive(Debug)]
 pub(super) struct Params<'k> {
     pub operands: Operands<'k>,
@@ -20,15 +20,15 @@ pub(super) struct Params<'k> {
     pub batch: Val<'k, u32>,
     /// Heads of queries.
     pub heads: Val<'k, u32>,
-    /// Of these, as many share keys.
+    /// Heads of queries that share a head of keys.
     pub group: Val<'k, u32>,
     pub queries: Val<'k, u32>,
     pub keys: Val<'k, u32>,
     pub head_dim: Val<'k, u32>,
-    /// From one number of the bias to the next.
+    /// Column stride of the bias, in elements.
     pub column: Val<'k, u32>,
     pub plan: Deal<'k>,
-    /// Factor of scores, times the logarithm that makes powers of 2 of exponentials.
+    /// Scale of the scores times log2(e), so that exponentials become powers of 2.
     pub scale: Val<'k, f32>,
 }
 
@@ -38,34 +38,34 @@ pub(super) struct Deal<'k> {
     pub pieces: Val<'k, u32>,
     pub each: Val<'k, u32>,
     pub section: Val<'k, u32>,
-    /// 1 where two tiles are taken at once, else 0.
+    /// 1 where tasks are pairs of tiles, else 0.
     pub pairs: Val<'k, u32>,
     pub units: Val<'k, u32>,
 }
 
-/// Where queries, keys and values come from.
+/// The sources of queries, keys and values.
 #[derive(Debug)]
 pub(super) enum Operands<'k> {
-    /// Tensor maps.
+    /// Tensor maps (TMA).
     Maps([Val<'k, u64>; 3]),
     Rows(Box<[Rows<'k>; 3]>),
 }
 
-/// Where results go.
+/// The destination of results.
 #[derive(Debug)]
 pub(super) enum Out<'k> {
-    /// A tensor map.
+    /// A tensor map (TMA).
     Tiles(Val<'k, u64>),
     Rows(Rows<'k>),
-    /// Sums of each row, and its maximum and total.
+    /// Partial sums of each row, and its maximum and total.
     Partial(Ptr<'k, Global, f32>, Ptr<'k, Global, f32>),
 }
 
-/// Rows in memory.
+/// Rows in global memory.
 #[derive(Debug)]
 pub(super) struct Rows<'k> {
     at: Ptr<'k, Global, u8>,
-    /// Of the batch, of heads, of rows.
+    /// Strides of the batch, of heads and of rows.
     pub strides: [Val<'k, u64>; 3],
 }
 
@@ -76,7 +76,7 @@ impl<'k> Rows<'k> {
         Self { at, strides }
     }
 
-    /// A row of a head of elements of this many bytes.
+    /// Returns the address of a row of a head, for elements of `size` bytes.
     pub fn row(&self, size: u32, at: [Val<'k, u32>; 3]) -> Ptr<'k, Global, u8> {
         let [batch, head, row] = [0, 1, 2].map(|axis| wide(at[axis]) * self.strides[axis]);
         self.at.at_wide((batch + head + row) * u64::from(size))

@@ -1,4 +1,4 @@
-//! The producer: one thread asks for copies of all tiles, as far ahead as the rings allow.
+//! The producer: one thread issues all TMA loads, as far ahead as the rings allow.
 
 use super::Variant;
 use super::layout::{Places, Walk};
@@ -37,7 +37,7 @@ struct Producer<'k, 'a> {
 }
 
 impl<'k> Producer<'k, '_> {
-    /// Copies what a task takes. The queries come second, as their place is free last.
+    /// Loads the operands of a task. The queries come second, since their memory is released last.
     fn run(&self, parity: Val<'k, u32>) {
         let last = self.task.end - 1;
         self.tile(&self.keys, 1, last);
@@ -53,12 +53,12 @@ impl<'k> Producer<'k, '_> {
         });
     }
 
-    /// The operand of the batch that has a part of each number.
+    /// Returns the batch coordinate of a term.
     fn batch(&self, part: u32) -> Val<'k, u32> {
         self.params.batch.mul_add(part, self.task.batch)
     }
 
-    /// The parts and chunks of columns of an operand.
+    /// Returns the terms and column chunks of an operand.
     fn pieces(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let chunks = self.variant.chunks();
         (0..self.variant.parts).flat_map(move |part| (0..chunks).map(move |chunk| (part, chunk)))
@@ -89,7 +89,7 @@ impl<'k> Producer<'k, '_> {
         }
     }
 
-    /// Copies the next tile of an operand as soon as there is room.
+    /// Loads the next tile of an operand once its stage is empty.
     fn tile(&self, walk: &Walk<'k>, operand: usize, nth: Val<'k, u32>) {
         walk.wait_empty();
         let full = walk.full();

@@ -1,4 +1,4 @@
-//! Which block computes what: blocks stay, and deal tasks out among themselves.
+//! The persistent tile scheduler: which block computes which task.
 
 use super::Variant;
 use super::params::{Deal, Params};
@@ -6,23 +6,23 @@ use crate::kernels::attention::shape::{Attention, refusal};
 use crate::kernels::{GpuSpec, PlanError};
 use crate::typed::{Code, Val};
 
-/// How tasks are dealt out. A task is a tile of rows of a head; or, where all rows fit one tile, a
-/// part of its keys.
+/// How tasks are distributed. A task is a tile of rows of a head; or, where all rows fit one tile,
+/// a slice of its keys.
 ///
-/// Causal attention has long tiles and short ones. Either a block takes a long one and a short one
-/// after the other, which are as long as any such pair; or, if there are too few pairs for that,
-/// all long ones come first, and every other round is dealt out in reverse.
+/// With a causal mask, tiles differ in length. Either a block computes a long tile and a short one,
+/// and all such pairs are equally long; or, if there are too few pairs for that, the long tiles
+/// come first, and every other round is distributed in reverse.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
-    /// Tiles of rows of a head, or parts that its keys are split in.
+    /// Tiles of rows per head, or slices of its keys.
     pub pieces: u32,
-    /// Tiles of keys of a part.
+    /// Tiles of keys per slice.
     each: u32,
-    /// Heads whose tiles are dealt out alternately.
+    /// Heads whose tiles are interleaved.
     section: u32,
-    /// Whether two tiles are taken at once.
+    /// Whether tasks are pairs of tiles.
     pairs: bool,
-    /// Tiles, or pairs of them, of all heads.
+    /// Number of tiles, or pairs of them, over all heads.
     units: u32,
     pub blocks: u32,
 }
@@ -51,18 +51,18 @@ impl Schedule {
         Ok(Self { pieces, each, section, pairs, units, blocks })
     }
 
-    /// As parameters, in order.
+    /// Returns them as parameters, in order.
     pub fn numbers(&self) -> [u32; 5] {
         [self.pieces, self.each, self.section, self.pairs.into(), self.units]
     }
 }
 
-/// Whether nearly all blocks are busy in the last round too.
+/// Whether nearly all blocks are busy in the last wave too.
 fn balanced(units: u64, slots: u64) -> bool {
     10 * units >= 9 * units.div_ceil(slots) * slots
 }
 
-/// What a block computes at once.
+/// A task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Task<'k> {
     pub batch: Val<'k, u32>,
@@ -73,14 +73,14 @@ pub(super) struct Task<'k> {
     pub first_row: Val<'k, u32>,
     /// The first tile of keys.
     pub begin: Val<'k, u32>,
-    /// The one behind the last tile of keys, after `begin`.
+    /// The end of the tiles of keys (exclusive), greater than `begin`.
     pub end: Val<'k, u32>,
-    /// Which part of the keys this is.
+    /// Index of the slice of keys.
     pub part: Val<'k, u32>,
 }
 
 impl<'k> Params<'k> {
-    /// What this block computes, one task after the other, with the parity of their number.
+    /// Writes the loop over this block's tasks, with the parity of the iteration.
     pub fn each_task(
         &self,
         k: &'k Code,
@@ -105,8 +105,8 @@ impl<'k> Params<'k> {
         });
     }
 
-    /// A tile of rows of a head, and whether it is the first of a pair without a second one. Heads
-    /// take turns in sections; within one the longest tiles come first.
+    /// Returns a tile of rows of a head, and whether it is the first of a pair without a second
+    /// one. Heads are interleaved in sections; within a section the longest tiles come first.
     fn tile(
         &self,
         nth: Val<'k, u32>,
@@ -131,7 +131,7 @@ impl<'k> Params<'k> {
         (Task { batch, head, kv_head, first_row, begin, end, part: begin }, alone)
     }
 
-    /// All rows of the heads that share keys, and a part of these.
+    /// Returns all rows of the heads that share keys, and a slice of these.
     fn part(&self, nth: Val<'k, u32>, variant: &Variant) -> Task<'k> {
         let Deal { pieces, each, .. } = self.plan;
         let (head, part) = divided(nth, pieces);
@@ -143,13 +143,13 @@ impl<'k> Params<'k> {
     }
 }
 
-/// Quotient and remainder.
+/// Returns quotient and remainder.
 fn divided<'k>(a: Val<'k, u32>, b: Val<'k, u32>) -> (Val<'k, u32>, Val<'k, u32>) {
     let quotient = a / b;
     (quotient, a - quotient * b)
 }
 
-/// Tiles that this many keys take.
+/// Returns the number of tiles of this many keys.
 fn tiles<'k>(keys: Val<'k, u32>, variant: &Variant) -> Val<'k, u32> {
     (keys + (variant.tile.keys - 1)) / variant.tile.keys
 }

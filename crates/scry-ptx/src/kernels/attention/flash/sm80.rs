@@ -1,8 +1,8 @@
-//! The flash form on the tensor cores of a warp (`sm_80`): four warps of 16 rows each share tiles
-//! of keys and values, of which the next one is copied while this one is multiplied.
+//! FlashAttention with `mma.sync` (`sm_80`): four warps of 16 rows each share tiles of keys and
+//! values, double-buffered with `cp.async`.
 //!
-//! A tile lies row by row in shared memory, pieces of 16 bytes exchanged within each 128 bytes by
-//! the number of the row, so that matrices are read without waiting.
+//! A tile is row-major in shared memory, its 16-byte chunks swizzled (XOR with the row) within each
+//! 128 bytes, so that `ldmatrix` has no bank conflicts.
 
 use super::params::{Params, Rows};
 use super::strip::Strip;
@@ -11,7 +11,7 @@ use crate::typed::hopper::Factors;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
-/// Rows of queries of a block.
+/// Rows of queries per block.
 const ROWS: u32 = 64;
 const THREADS: u32 = 128;
 
@@ -38,12 +38,12 @@ pub(super) fn compute<'k>(
     });
 }
 
-/// A block at work on a task.
+/// A block and its task.
 struct Warps<'k, 'a> {
     strip: Strip<'k, 'a>,
     operands: &'a [Rows<'k>; 3],
     shared: Ptr<'k, Shared, u8>,
-    /// Which of two tiles is multiplied.
+    /// Index of the tile that is multiplied.
     stage: Var<'k, u32>,
 }
 
@@ -60,14 +60,14 @@ impl<'k> Warps<'k, '_> {
         self.strip.k
     }
 
-    /// Bytes of a row of a tile.
+    /// Row pitch of a tile in bytes.
     fn pitch(&self) -> u32 {
         2 * self.strip.variant.width
     }
 
     fn run(&self) {
         let (k, task) = (self.k(), self.strip.task);
-        // All warps are done with the last task.
+        // All warps are done with the previous task.
         k.sync();
         let last = task.end - 1;
         self.copy(From::Queries, k.constant(0u32), task.first_row);
@@ -95,7 +95,7 @@ impl<'k> Warps<'k, '_> {
         self.k().sync();
     }
 
-    /// Starts to copy the tile before one, if there is one, to where this one is not.
+    /// Issues the copy of the tile before this one, if there is one, into the other buffer.
     fn copy_before(&self, from: From, tile: Val<'k, u32>) {
         let next = self.stage.get() ^ 1;
         let keys = self.strip.variant.tile.keys;
@@ -110,7 +110,7 @@ impl<'k> Warps<'k, '_> {
         self.k().commit_copies();
     }
 
-    /// Where a tile lies.
+    /// Returns the address of a tile.
     fn tile(&self, from: From, stage: Val<'k, u32>) -> Ptr<'k, Shared, u8> {
         let bytes = self.pitch() * self.strip.variant.tile.keys;
         let behind = i64::from(self.pitch() * ROWS);
@@ -123,8 +123,8 @@ impl<'k> Warps<'k, '_> {
         }
     }
 
-    /// Starts to copy a tile from its first row on, 16 bytes at a time. Rows and columns that there
-    /// are none of become 0.
+    /// Issues the copy of a tile from its first row on, in 16-byte chunks. Out-of-bounds rows and
+    /// columns are zero.
     fn copy(&self, from: From, stage: Val<'k, u32>, first: Val<'k, u32>) {
         let (k, Strip { params, task, variant, .. }) = (self.k(), &self.strip);
         let (nth, head, there, rows) = match from {
@@ -148,8 +148,8 @@ impl<'k> Warps<'k, '_> {
         }
     }
 
-    /// Where this lane finds its row of matrices in a tile, for four neighbouring steps of 16
-    /// columns: in the first or second 8 of these, as `second` says.
+    /// Returns the addresses that this lane passes to `ldmatrix` for its row of a tile, for four
+    /// consecutive K steps of 16 columns: the first or (`second`) the second 8 of these.
     fn rows(
         &self,
         tile: Ptr<'k, Shared, u8>,
@@ -190,7 +190,7 @@ impl<'k> Warps<'k, '_> {
         }
     }
 
-    /// Adds the product of weights and the values of a tile.
+    /// Accumulates weights times the values of a tile.
     fn values(&self) {
         let (k, lane) = (self.k(), self.k().lane());
         let Strip { sums, variant, weights, .. } = &self.strip;

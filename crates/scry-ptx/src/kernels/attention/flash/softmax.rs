@@ -1,32 +1,32 @@
-//! Weights of scores, tile by tile: maxima and totals of the keys so far.
+//! Online softmax, tile by tile: running maxima and totals.
 
 use crate::typed::hopper::Sums;
 use crate::typed::{Arg, Code, Val, Var};
 
-/// The numbers of a row are those of four neighbouring lanes.
+/// A row of scores is held by four neighbouring lanes.
 const LANES: u32 = 4;
 
-/// The two rows that a thread has a part of.
+/// The two rows of a thread.
 #[derive(Debug)]
 pub(super) struct Softmax<'k> {
     k: &'k Code,
     pub rows: [Row<'k>; 2],
-    /// What scores are multiplied by before powers of 2 are taken.
+    /// Scale of the scores before powers of 2 are computed.
     scale: Val<'k, f32>,
 }
 
-/// What is kept of a row.
+/// The running state of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'k> {
-    /// The greatest score so far.
+    /// The running maximum.
     pub most: Var<'k, f32>,
-    /// The sum of weights so far, as far as this lane has them.
+    /// The running sum of weights, of this lane's columns.
     pub total: Var<'k, f32>,
-    /// What results so far shrink by, since the maximum grew.
+    /// Correction of earlier results, since the maximum grew.
     pub shrink: Var<'k, f32>,
 }
 
-/// The registers of scores that belong to one of a thread's two rows.
+/// Returns the score registers of one of a thread's two rows.
 pub(super) fn of_row(scores: &Sums<'_>, row: usize) -> impl Iterator<Item = usize> + use<> {
     (0..scores.columns() as usize / 2).filter(move |nth| nth / 2 % 2 == row)
 }
@@ -38,7 +38,7 @@ impl<'k> Softmax<'k> {
         Self { k, rows: [0, 1].map(row), scale }
     }
 
-    /// Replaces scores by their weights. `hidden` says that all of a row may be minus infinity.
+    /// Replaces scores by their weights. `hidden` says that a whole row may be minus infinity.
     pub fn weigh(&self, scores: &Sums<'k>, hidden: bool) {
         for (nth, row) in self.rows.iter().enumerate() {
             let shift = self.raise(row, greatest(scores, nth), hidden);
@@ -50,7 +50,7 @@ impl<'k> Softmax<'k> {
         }
     }
 
-    /// Takes a new maximum into account, and gives it scaled.
+    /// Updates the running maximum, and returns it scaled.
     fn raise(&self, row: &Row<'k>, mine: Val<'k, f32>, hidden: bool) -> Val<'k, f32> {
         let tile = self.k.reduce_warp(mine, LANES, |a, b| a.max(b));
         let most = row.most.get().max(tile);
@@ -62,12 +62,12 @@ impl<'k> Softmax<'k> {
         shift
     }
 
-    /// The total of a row, of all lanes.
+    /// Returns the total of a row over all lanes.
     pub fn total(&self, row: usize) -> Val<'k, f32> {
         self.k.reduce_warp(self.rows[row].total.get(), LANES, |a, b| a + b)
     }
 
-    /// The maximum of a row, scaled.
+    /// Returns the maximum of a row, scaled.
     pub fn extent(&self, row: usize) -> Val<'k, f32> {
         self.rows[row].most.get() * self.scale
     }
@@ -77,7 +77,7 @@ fn greatest<'k>(scores: &Sums<'k>, row: usize) -> Val<'k, f32> {
     folded(scores, row, |a, b| a.max(b))
 }
 
-/// Combines the numbers of a row in two chains, which run side by side.
+/// Reduces the values of a row in two independent chains.
 fn folded<'k>(
     scores: &Sums<'k>,
     row: usize,
@@ -90,7 +90,7 @@ fn folded<'k>(
     combine(chain(0), chain(1))
 }
 
-/// Multiplies sums that are kept in two rows by what they shrink by.
+/// Scales accumulators, with one factor per row.
 pub(super) fn scaled<'k>(sums: &Sums<'k>, by: [impl Arg<f32>; 2]) {
     for (row, by) in by.into_iter().enumerate() {
         of_row(sums, row).for_each(|nth| sums.set(nth, sums.get(nth) * by));

@@ -1,5 +1,5 @@
-//! 64 rows of scores, weights and results, as they lie in the registers of a warpgroup: whatever
-//! multiplies them.
+//! 64 rows of scores, weights and results in the register layout of a warpgroup, for both kinds of
+//! MMA.
 
 use super::Variant;
 use super::bias::Bias;
@@ -10,28 +10,28 @@ use crate::kernels::attention::scalar::Rounding;
 use crate::typed::hopper::Sums;
 use crate::typed::{Code, Val, Var};
 
-/// What a thread has of 64 rows: of each tile of 8 columns two neighbours of two rows.
+/// A thread's part of 64 rows: of every 8 columns two neighbours in two rows.
 pub(super) struct Strip<'k, 'a> {
     pub k: &'k Code,
     pub variant: &'a Variant,
     pub params: &'a Params<'k>,
     pub task: Task<'k>,
-    /// The first of the 64 rows, among those of the head.
+    /// The first of the 64 rows, in its head.
     pub first_row: Val<'k, u32>,
-    /// The first of the two rows of this thread; the second one is 8 further down.
+    /// The first of the two rows of this thread; the second one is 8 below.
     pub row: Val<'k, u32>,
-    /// The first of each 8 columns that it has.
+    /// Its first column of every 8.
     pub column: Val<'k, u32>,
     pub scores: Sums<'k>,
-    /// The weights of a tile, for each part of them.
+    /// The weights of a tile, for each of their terms.
     pub weights: Vec<Vec<Var<'k, u32>>>,
     softmax: Softmax<'k>,
-    /// Weighted sums of values.
+    /// Accumulators of the result.
     pub sums: Sums<'k>,
 }
 
 impl<'k, 'a> Strip<'k, 'a> {
-    /// The nth 64 rows of a task, before the first tile.
+    /// Returns the `nth` 64 rows of a task, before the first tile.
     pub fn new(
         k: &'k Code,
         variant: &'a Variant,
@@ -62,7 +62,8 @@ impl<'k, 'a> Strip<'k, 'a> {
         }
     }
 
-    /// Every tile before one, down to the first: those with hidden keys, then the others.
+    /// Writes the loops over the tiles, from the last one to the first: those with masked keys,
+    /// then the others.
     pub fn tiles(&self, left: Var<'k, u32>, each: impl Fn(Val<'k, u32>, bool)) {
         let (k, begin) = (self.k, self.task.begin);
         let down = |hidden: bool, to: Val<'k, u32>| {
@@ -76,7 +77,7 @@ impl<'k, 'a> Strip<'k, 'a> {
         down(false, begin);
     }
 
-    /// Tiles of which all rows see all keys.
+    /// Returns the number of tiles without masked keys.
     fn whole(&self) -> Val<'k, u32> {
         let keys = self.params.keys;
         let first = self.first_row + 1;
@@ -87,7 +88,7 @@ impl<'k, 'a> Strip<'k, 'a> {
 
 /// Scores and weights.
 impl<'k> Strip<'k, '_> {
-    /// Makes weights of the scores of a tile; `hidden` says that rows may not see all its keys.
+    /// Turns the scores of a tile into weights; `hidden` says that some of its keys may be masked.
     pub fn weigh(&self, tile: Val<'k, u32>, hidden: bool, bias: Bias<'k>) {
         self.add_bias(tile, hidden, bias);
         if hidden {
@@ -96,7 +97,7 @@ impl<'k> Strip<'k, '_> {
         self.softmax.weigh(&self.scores, hidden || self.variant.bias.is_some());
     }
 
-    /// Makes the scores minus infinity of keys that rows do not see.
+    /// Sets the scores of masked keys to minus infinity.
     fn hide(&self, tile: Val<'k, u32>) {
         let before = tile * self.variant.tile.keys + self.column;
         for half in 0..2 {
@@ -112,7 +113,8 @@ impl<'k> Strip<'k, '_> {
         }
     }
 
-    /// The batch, the head and the number of a query that is there, for one of the thread's rows.
+    /// Returns batch, head and row of a query, clamped to existing ones, for one of the thread's
+    /// rows.
     pub fn query(&self, half: usize) -> [Val<'k, u32>; 3] {
         let (row, group, task) = (self.row + 8 * half as u32, self.params.group, self.task);
         let (head, query) = if self.variant.packed() {
@@ -123,7 +125,7 @@ impl<'k> Strip<'k, '_> {
         [task.batch, head, query.min(self.params.queries - 1)]
     }
 
-    /// Makes left factors of weights.
+    /// Packs the weights as `a` operands.
     pub fn pack(&self) {
         for word in 0..self.variant.tile.keys as usize / 4 {
             let pair = [self.scores.get(2 * word), self.scores.get(2 * word + 1)];
@@ -135,13 +137,13 @@ impl<'k> Strip<'k, '_> {
 
 /// Results.
 impl<'k> Strip<'k, '_> {
-    /// Shrinks the sums, since the maxima grew.
+    /// Applies the correction of the online softmax to the accumulators.
     pub fn shrink(&self) {
         let rows = &self.softmax.rows;
         scaled(&self.sums, [rows[0].shrink.get(), rows[1].shrink.get()]);
     }
 
-    /// Shrinks the sums of some columns, from the first one on, and adds new ones.
+    /// Applies it to some columns, from the first one on, and adds new accumulators.
     pub fn add_sums(&self, fresh: &Sums<'k>, first: u32) {
         for (row, state) in self.softmax.rows.iter().enumerate() {
             for nth in of_row(fresh, row) {
@@ -152,7 +154,7 @@ impl<'k> Strip<'k, '_> {
         }
     }
 
-    /// Divides sums by the totals of weights; a row without weights is 0.
+    /// Divides accumulators by the totals of weights; a row without weights is 0.
     pub fn normalise(&self) {
         let factor = |row| {
             let total = self.softmax.total(row);
@@ -161,7 +163,7 @@ impl<'k> Strip<'k, '_> {
         scaled(&self.sums, [factor(0), factor(1)]);
     }
 
-    /// The scaled maximum and the total of a row.
+    /// Returns the scaled maximum and the total of a row.
     pub fn extent(&self, row: usize) -> [Val<'k, f32>; 2] {
         [self.softmax.extent(row), self.softmax.total(row)]
     }

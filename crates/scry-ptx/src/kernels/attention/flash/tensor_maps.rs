@@ -1,4 +1,4 @@
-//! Where the flash form finds operands and results.
+//! Buffers and tensor maps of operands and results.
 
 use super::super::shape::{Attention, Strides};
 use super::super::{bf16x3, combine};
@@ -10,7 +10,7 @@ use crate::kernels::{
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
-/// What a launch passes, as data.
+/// Returns the parameters of a launch.
 pub(super) fn interface(of: &Attention, variant: &Variant, schedule: &Schedule) -> KernelInterface {
     let (buffers, mut parameters) = buffers(of, variant, schedule.pieces);
     if let Some(bias) = of.bias {
@@ -25,7 +25,7 @@ pub(super) fn interface(of: &Attention, variant: &Variant, schedule: &Schedule) 
     KernelInterface { buffers, parameters }
 }
 
-/// The buffers of a kernel, and the parameters that say where operands and results lie.
+/// Returns the buffers of a kernel, and the parameters that describe operands and results.
 fn buffers(
     of: &Attention,
     variant: &Variant,
@@ -62,7 +62,7 @@ fn buffers(
     (buffers, parameters)
 }
 
-/// The parameters that say where queries, keys and values lie.
+/// Returns the parameters that describe queries, keys and values.
 fn operands(of: &Attention, variant: &Variant) -> Vec<Parameter> {
     let maps = match (variant.engine, variant.parts) {
         (Engine::Ampere, _) => {
@@ -76,7 +76,7 @@ fn operands(of: &Attention, variant: &Variant) -> Vec<Parameter> {
     maps.into_iter().enumerate().map(|(nth, map)| Parameter::Map(nth, map)).collect()
 }
 
-/// Dimensions of queries, and of keys and values: batch, heads, rows.
+/// Returns batch, heads and rows of queries, and of keys and values.
 fn counts(of: &Attention) -> [[u32; 3]; 2] {
     [[of.batch, of.heads, of.queries], [of.batch, of.kv_heads, of.keys]]
 }
@@ -89,7 +89,7 @@ fn whole_maps(of: &Attention, variant: &Variant) -> [TensorMapSpec; 3] {
     [queries, map(of.k, others, keys), map(of.v, others, keys)]
 }
 
-/// Operands in parts lie without gaps, one part of all after the other.
+/// Returns the tensor maps of split operands, which have no gaps, one term after the other.
 fn part_maps(of: &Attention, variant: &Variant) -> [TensorMapSpec; 3] {
     let [rows, others] = counts(of);
     let keys = variant.tile.keys;
@@ -104,7 +104,7 @@ fn out_map(of: &Attention, variant: &Variant) -> TensorMapSpec {
     operand(of.head_dim, variant.element, of.out, counts(of)[0], 64)
 }
 
-/// Tiles of this many rows and 64 columns of a head.
+/// Returns the tensor map of tiles of `rows` rows and 64 columns of a head.
 fn operand(
     columns: u32,
     element: PtxType,
@@ -123,7 +123,7 @@ fn operand(
     }
 }
 
-/// The queries of all heads that share keys as one tile: heads innermost.
+/// Returns the tensor map of the queries of all heads that share keys as one tile: heads innermost.
 fn packed(of: &Attention) -> TensorMapSpec {
     let (group, Strides { batch, head, row }) = (of.group(), of.q);
     let dims = [of.head_dim, group, of.queries, of.kv_heads, of.batch];
@@ -143,7 +143,7 @@ fn packed(of: &Attention) -> TensorMapSpec {
     }
 }
 
-/// Bytes from one to the next. Where there is only one, any distance that is allowed.
+/// Returns a stride in bytes. With a count of 1 any valid stride will do.
 fn distance((stride, count): (u64, u32)) -> u64 {
     if count == 1 { 512 } else { 2 * stride }
 }
@@ -152,7 +152,7 @@ fn tensor_element(element: PtxType) -> TensorMapElement {
     if element == PtxType::F16 { TensorMapElement::F16 } else { TensorMapElement::Bf16 }
 }
 
-/// The distances of rows as parameters.
+/// Returns strides as parameters.
 fn strides(of: Strides) -> [Parameter; 3] {
     [of.batch, of.head, of.row].map(Parameter::U64)
 }

@@ -1,48 +1,48 @@
-//! Which code there is.
+//! The compile-time parameters.
 
 use crate::kernels::attention::shape::Attention;
 use crate::kernels::name::Name;
 use crate::types::PtxType;
 
-/// How much a block computes at once: 64 rows for each consumer, and keys.
+/// The tile shape of a block: 64 rows per consumer, and keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tile {
-    /// Warpgroups that compute: 1 to 3.
+    /// Consumer warpgroups: 1 to 3.
     pub consumers: u32,
-    /// Keys of a tile: a multiple of 16 up to 256.
+    /// Keys per tile: a multiple of 16 up to 256.
     pub keys: u32,
-    /// Tiles of keys, and of values, that shared memory holds.
+    /// Pipeline stages: tiles of keys, and of values, in shared memory.
     pub stages: u32,
-    /// Blocks that a multiprocessor holds: what limits the registers of a thread.
+    /// Resident blocks per multiprocessor, which limit the registers per thread.
     pub resident: u32,
 }
 
-/// What is done with results.
+/// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Output {
-    /// They are copied tile by tile: halves.
+    /// Through TMA: 16-bit floats.
     Tiles,
-    /// They are written row by row: f32.
+    /// Row by row: `f32`.
     Rows,
-    /// A part of the keys only has been seen: sums, maxima and totals are kept for another kernel.
+    /// As partial results of a slice of the keys: sums, maxima and totals for another kernel.
     Partial,
 }
 
-/// In which order products and weights are computed.
+/// How MMAs and softmax are scheduled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Form {
     /// One after the other.
     Plain,
-    /// The scores of the next tile while this one is weighed.
+    /// Software-pipelined: the scores of the next tile overlap with the softmax of this one.
     Overlapped,
 }
 
-/// What multiplies.
+/// The kind of MMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum Engine {
-    /// Tensor cores that read shared memory, which TMA fills.
+    /// `wgmma`, with operands that TMA loads into shared memory.
     Hopper,
-    /// Tensor cores of a warp, which read registers.
+    /// `mma.sync`, with operands in registers.
     Ampere,
 }
 
@@ -50,7 +50,7 @@ pub(in super::super) enum Engine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct BiasForm {
     pub element: PtxType,
-    /// Whether neighbours lie together, in pairs that can be read at once.
+    /// Whether two neighbours can be loaded as one vector.
     pub pairs: bool,
 }
 
@@ -62,20 +62,20 @@ impl BiasForm {
         Some(Self { element: bias.element, pairs: even && bias.column == 1 })
     }
 
-    /// Appends to the name of a kernel what is in its text.
+    /// Appends the compile-time part to a kernel's name.
     pub fn named(self, name: Name) -> Name {
         let name = name.with(format_args!("bias{}", self.element.name()));
         name.with_if(self.pairs, "vec2")
     }
 }
 
-/// A variant of the code.
+/// A variant of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) struct Variant {
     pub engine: Engine,
     /// Type of operands in shared memory: `F16` or `Bf16`.
     pub element: PtxType,
-    /// Numbers whose sum an element is: 1, or 3 for f32.
+    /// Terms per element: 1, or 3 for `f32`.
     pub parts: u32,
     /// Columns of a row in shared memory: a multiple of 64.
     pub width: u32,
@@ -104,13 +104,13 @@ impl Variant {
         name.with_if(self.packed(), "splitkv").build()
     }
 
-    /// Whether all queries of the heads that share keys are the rows of one block.
+    /// Whether the queries of all heads that share keys are the rows of one block.
     pub fn packed(&self) -> bool {
         self.output == Output::Partial
     }
 
-    /// Threads of a block: the consumers, then the producer, which is a whole warpgroup only where
-    /// it has registers to give.
+    /// Threads per block: the consumers, then the producer, which is a whole warpgroup only where
+    /// it reallocates registers (`setmaxnreg`).
     pub fn threads(&self) -> u32 {
         let producer = match self.engine {
             Engine::Ampere => 0,
@@ -120,7 +120,7 @@ impl Variant {
         128 * self.tile.consumers + producer
     }
 
-    /// Registers of a thread of the producer and of a consumer; none if all have as many.
+    /// Registers per thread of the producer and of a consumer; `None` if they are not reallocated.
     pub fn registers(&self) -> Option<(u32, u32)> {
         match (self.tile.resident, self.tile.consumers) {
             (1, 2) if self.parts > 1 => Some((40, 232)),
@@ -131,12 +131,12 @@ impl Variant {
         }
     }
 
-    /// Chunks of 64 columns: as many as a row of 128 bytes has.
+    /// Chunks of 64 columns: 128 bytes per row each.
     pub fn chunks(&self) -> u32 {
         self.width / 64
     }
 
-    /// Which parts of two numbers are multiplied, the smallest products first.
+    /// Returns which terms of two operands are multiplied, the smallest products first.
     pub fn products(&self) -> &'static [(u32, u32)] {
         match self.parts {
             1 => &[(0, 0)],

@@ -1,9 +1,9 @@
-//! Where the first block of a cluster gets the sums of all.
+//! Reduction over a cluster: its blocks send their sums to the first block's shared memory.
 
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Ptr, Shared, Val};
 
-/// Memory for the same number of sums from each block of the cluster.
+/// Shared memory of the first block for the partial sums of each block of the cluster.
 pub(super) struct Inbox<'k> {
     k: &'k Code,
     team: u32,
@@ -13,7 +13,7 @@ pub(super) struct Inbox<'k> {
 }
 
 impl<'k> Inbox<'k> {
-    /// Prepares it; [`Code::wait_cluster`] follows, before anything is sent.
+    /// Initialises it. [`Code::wait_cluster`] must follow before anything is sent.
     pub(super) fn new(k: &'k Code, team: u32, values: u32) -> Self {
         let memory = k.shared::<f32>(team * values, 16);
         let full = Barrier::at(k.shared::<u64>(1, 8));
@@ -33,7 +33,7 @@ impl<'k> Inbox<'k> {
         place.send(0, &[sum], self.full);
     }
 
-    /// What the first block does once it has the sums of all.
+    /// Writes the code that the first block runs when all sums have arrived.
     pub(super) fn at_first(&self, write: impl FnOnce()) {
         self.k.when(self.k.cluster_rank().equals(0), || {
             self.full.wait(0);
@@ -41,7 +41,7 @@ impl<'k> Inbox<'k> {
         });
     }
 
-    /// A sum over all blocks.
+    /// Returns the sum over all blocks.
     pub(super) fn total(&self, nth: Val<'k, u32>) -> Val<'k, f32> {
         let from = |block: u32| self.memory.at(nth).at(block * self.values).load();
         (1..self.team).fold(from(0), |sum, block| sum + from(block))

@@ -1,5 +1,6 @@
-//! Columns that lie across K, in lines that begin anywhere: the lanes of a warp
-//! read neighbours of a line, and warps and blocks take turns with lines.
+//! Skinny GEMM for operands of `b` that are strided along K, in unaligned rows: the lanes of a warp
+//! read neighbouring elements of a row, and the rows are distributed round-robin over warps and
+//! blocks.
 
 use super::cluster_reduce::Inbox;
 use super::{Dot, Terms, WARPS};
@@ -7,10 +8,10 @@ use crate::kernels::gemm::memory::{load_number_where, wide};
 use crate::kernels::gemm::rasterization::Place;
 use crate::typed::{Val, Var};
 
-/// Columns of a block: two for each lane.
+/// Columns per block: two per lane.
 pub(super) const COLUMNS: u32 = 64;
 
-/// Writes what a block does.
+/// Writes the kernel's body.
 pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     let (k, values) = (terms.k, dot.rows() * COLUMNS);
     let inbox = (dot.team > 1).then(|| Inbox::new(k, dot.team, values));
@@ -36,7 +37,7 @@ pub(super) fn write<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>) {
     inbox.at_first(|| each(&|nth| finish(nth, inbox.total(nth))));
 }
 
-/// Adds the products of the warp's lines, several at a time. Beyond the ends there are zeros.
+/// Accumulates the warp's rows, several loads in flight. Elements beyond the ends are zero.
 fn add<'k>(terms: &Terms<'k>, dot: &Dot, at: &Place<'k>, sums: &[Var<'k, f32>]) {
     let (k, element, lines) = (terms.k, dot.gemm.element, dot.loads());
     let size = u64::from(element.size());

@@ -1,10 +1,10 @@
-//! The tiles that there are.
+//! The tile shapes of the FFMA kernel.
 
 use super::{Copying, Ffma, Launched, Tile};
 use crate::kernels::gemm::{Gemm, Order};
 
-/// Large tiles need fewer loads for each multiply-add; small ones divide small products among all
-/// multiprocessors. Long ones are for products that are narrow.
+/// Large tiles need fewer loads per multiply-add; small ones distribute small GEMMs over all
+/// multiprocessors. Elongated ones are for narrow matrices.
 pub(in crate::kernels::gemm) const TILES: [Tile; 8] = [
     tile([128, 256], 8, [2, 4], [4, 8], 1, 100),
     tile([128, 128], 8, [2, 2], [4, 8], 2, 97),
@@ -27,7 +27,7 @@ const fn tile(
     Tile { rows, columns, depth, stages: 4, warps, lanes, blocks, rate }
 }
 
-/// How the operands of a product get into a tile's stages.
+/// Returns how each operand is copied into a tile's pipeline stages.
 fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
     let Gemm { m, n, a, b, .. } = *gemm;
     [
@@ -36,14 +36,14 @@ fn copying(gemm: &Gemm, tile: &Tile) -> [Copying; 2] {
     ]
 }
 
-/// Bytes of shared memory that a block takes for a product.
+/// Returns the bytes of shared memory that a block needs.
 pub(in crate::kernels::gemm) fn shared_bytes(gemm: &Gemm, tile: &Tile) -> u32 {
     let [a, b] = copying(gemm, tile);
     tile.stages * 4 * tile.depth * (a.pitch(tile.rows) + b.pitch(tile.columns))
 }
 
 impl Ffma {
-    /// A product with a tile.
+    /// Creates a GEMM with a tile shape.
     pub(in crate::kernels::gemm) fn new(product: Launched, tile: Tile) -> Self {
         let [a, b] = copying(&product.gemm, &tile);
         Self { product, tile, a, b }

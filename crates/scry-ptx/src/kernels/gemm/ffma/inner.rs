@@ -1,4 +1,4 @@
-//! The loop over the depth: copies of the stage after next, and a multiply-add for each sum.
+//! The main loop over K: asynchronous copies for a later stage, and one FFMA per accumulator.
 
 use super::Tile;
 use super::stage::{Copier, Copying};
@@ -7,25 +7,25 @@ use crate::kernels::gemm::multistage::Turns;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 use crate::types::PtxType;
 
-/// What a thread reads of a stage.
+/// Coordinates of the elements that a thread reads from a stage.
 pub(super) struct Reading<'k> {
     /// Its first row and column in the tile.
     pub row: Val<'k, u32>,
     pub column: Val<'k, u32>,
-    /// The same divided by four, within the warp.
+    /// The lane's row and column within the warp, in quads.
     pub lanes: [Val<'k, u32>; 2],
-    /// The warp's number from top to bottom, and from left to right.
+    /// The warp's row and column in the block.
     pub warps: [Val<'k, u32>; 2],
     sides: [Side<'k>; 2],
 }
 
-/// What a thread reads of an operand: quads, this many lanes side by side.
+/// What a thread reads of an operand: quads, interleaved over the given number of lanes.
 struct Side<'k> {
     quads: u32,
     lanes: u32,
-    /// Elements from one depth to the next.
+    /// Elements from one K to the next.
     pitch: u32,
-    /// The first quad in the first stage.
+    /// The thread's first quad in the first stage.
     first: Ptr<'k, Shared, f32>,
 }
 
@@ -54,8 +54,8 @@ impl<'k> Reading<'k> {
     }
 }
 
-/// Where a lane is from top to bottom and from left to right. Neighbours differ along the shorter
-/// side, those two apart along the longer one, so that half a warp reads each operand in one go.
+/// Returns the row and column of a lane. Neighbouring lanes differ along the shorter side, those
+/// two apart along the longer one, so that half a warp reads each operand without bank conflicts.
 fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
     let (short, long) = match lanes[0].min(lanes[1]) {
         2 => (lane & 1, lane >> 1),
@@ -65,7 +65,7 @@ fn lane_places<'k>(lane: Val<'k, u32>, lanes: [u32; 2]) -> [Val<'k, u32>; 2] {
 }
 
 impl<'k> Side<'k> {
-    /// What is multiplied at a depth of the stage that is this many bytes behind the first one.
+    /// Reads the thread's operand at index `depth` along K of the stage at byte offset `stage`.
     fn read(&self, stage: Val<'k, u32>, depth: u32) -> Vec<Val<'k, f32>> {
         let first = self.first.plus_bytes(stage).at(depth * self.pitch);
         let quad = |nth: u32| first.at(nth * 4 * self.lanes).load_vector::<4>();
@@ -73,19 +73,19 @@ impl<'k> Side<'k> {
     }
 }
 
-/// A block at work on its tile.
+/// A block's code for its tile.
 pub(super) struct Block<'k> {
     k: &'k Code,
     tile: Tile,
     copiers: [Copier<'k>; 2],
     pub reading: Reading<'k>,
     pub stages: Ptr<'k, Shared, f32>,
-    /// Of each row of the thread, each column.
+    /// Accumulators, row by row of the thread's columns.
     pub sums: Vec<Var<'k, f32>>,
     turns: Turns<'k>,
 }
 
-/// The operands of a thread at one depth.
+/// The operands of a thread at one index along K.
 type Fragments<'k> = [Vec<Val<'k, f32>>; 2];
 
 impl<'k> Block<'k> {
@@ -109,7 +109,7 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Sums over the whole depth.
+    /// Accumulates over the whole K.
     pub(super) fn run(&self, depth: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
         let steps = (depth + (tile.depth - 1)) / tile.depth;
@@ -119,8 +119,8 @@ impl<'k> Block<'k> {
         k.wait_copies(0);
     }
 
-    /// Starts the copies of all stages but one. The first is the one that may not be full, so that
-    /// the others need no checks.
+    /// Prologue: starts the copies of all stages but one. Only the first stage may be partial, so
+    /// that the others need no bounds checks.
     fn begin(&self, depth: Val<'k, u32>, steps: Val<'k, u32>) {
         let (k, tile) = (self.k, &self.tile);
         let first = depth - (steps.max(1) - 1) * tile.depth;
@@ -142,8 +142,8 @@ impl<'k> Block<'k> {
         k.sync();
     }
 
-    /// Multiplies a stage, of which `current` is the first depth, and starts the copies of another
-    /// one if there is more. Behind it `current` is of the next stage.
+    /// Multiplies a stage, whose first operands are in `current`, and starts the copies of another
+    /// one if `more`. Afterwards `current` holds the first operands of the next stage.
     fn step(&self, current: &[Vec<Var<'k, f32>>; 2], more: Val<'k, bool>) {
         let depth = self.tile.depth;
         let mut fragments = current.each_ref().map(|side| side.iter().map(|x| x.get()).collect());
@@ -167,8 +167,8 @@ impl<'k> Block<'k> {
         self.reading.sides.each_ref().map(|side| side.read(self.turns.multiplied.get(), depth))
     }
 
-    /// Starts the copies of another stage. They are close together, as the assembler separates
-    /// each that follows a read of shared memory by instructions of its own.
+    /// Starts the copies of another stage. They are emitted together because ptxas inserts extra
+    /// instructions before each copy that follows a read of shared memory.
     fn copy(&self, condition: Val<'k, bool>) {
         let to = self.stages.plus_bytes(self.turns.copied.get());
         for copier in &self.copiers {
@@ -176,8 +176,8 @@ impl<'k> Block<'k> {
         }
     }
 
-    /// Multiplies what was read of one depth: row by row, to and fro, so that each multiply-add
-    /// has an operand in common with the one before.
+    /// Multiplies the operands at one index along K, row by row in serpentine order, so that
+    /// consecutive FFMAs share an operand register.
     fn multiply(&self, [left, right]: &Fragments<'k>) {
         for (row, a) in left.iter().enumerate() {
             for nth in 0..right.len() {

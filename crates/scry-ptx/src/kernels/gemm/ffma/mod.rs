@@ -1,10 +1,9 @@
-//! Products in true f32, by the multipliers of ordinary arithmetic (`sm_80`).
+//! Single-precision GEMM on CUDA cores (FFMA, `sm_80`).
 //!
-//! A block computes a tile of the result. Its operands pass through stages in shared memory, some
-//! steps ahead of what is multiplied; each thread has its sums in registers as quads of neighbours,
-//! so that one step of the depth takes a few loads of 16 bytes and a multiply-add for each sum.
-//! What limits it is the number of instructions: for each depth, a thread has 128 multiply-adds and
-//! 6 loads.
+//! A block computes a tile of the result. Its operands pass through a multistage pipeline in shared
+//! memory, filled by `cp.async`; each thread keeps its accumulators in registers in quads, so that
+//! one index along K needs a few 16-byte loads and one FFMA per accumulator. It is bound by
+//! instruction issue: per index along K, a thread executes 128 FFMAs and 6 loads.
 
 mod choice;
 mod inner;
@@ -23,23 +22,23 @@ use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code};
 
-/// How a block divides its tile.
+/// The tile shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
     /// Rows and columns of the result.
     pub rows: u32,
     pub columns: u32,
-    /// Depth of a stage.
+    /// Elements along K per stage.
     pub depth: u32,
-    /// Stages.
+    /// Pipeline stages.
     pub stages: u32,
-    /// Warps from top to bottom, and from left to right.
+    /// Rows and columns of warps.
     pub warps: [u32; 2],
-    /// Lanes of a warp, the same way: 2 and 16, 4 and 8, or turned.
+    /// Rows and columns of lanes in a warp: 2 × 16, 4 × 8, or transposed.
     pub lanes: [u32; 2],
-    /// Blocks that share a multiprocessor.
+    /// Resident blocks per multiprocessor (occupancy).
     pub blocks: u32,
-    /// Multiply-adds of a multiprocessor in a cycle, as measured on one H200.
+    /// Multiply-adds per cycle and multiprocessor, measured on an H200.
     pub rate: u32,
 }
 
@@ -48,7 +47,7 @@ impl Tile {
         self.warps[0] * self.warps[1] * 32
     }
 
-    /// Rows and columns of a thread.
+    /// Rows and columns per thread.
     const fn thread(&self) -> [u32; 2] {
         [
             self.rows / (self.warps[0] * self.lanes[0]),
@@ -56,7 +55,7 @@ impl Tile {
         ]
     }
 
-    /// Appends the tile to the name of a kernel.
+    /// Appends the tile shape to a kernel's name.
     fn named(&self, name: Name) -> Name {
         let Self { rows, columns, depth, stages, warps, lanes, .. } = self;
         let name = name.with(format_args!("{rows}x{columns}x{depth}"));
@@ -66,7 +65,7 @@ impl Tile {
     }
 }
 
-/// A product by CUDA cores.
+/// A GEMM on CUDA cores.
 #[derive(Debug, Clone)]
 pub(crate) struct Ffma {
     product: Launched,
@@ -76,7 +75,7 @@ pub(crate) struct Ffma {
 }
 
 impl Ffma {
-    /// Bytes of the left operand in a stage.
+    /// Bytes of `a` in a stage.
     fn left_bytes(&self) -> u32 {
         4 * self.tile.depth * self.a.pitch(self.tile.rows)
     }

@@ -1,8 +1,8 @@
-//! How tiles of the operands come into shared memory, step by step.
+//! Copies tiles of the operands into pipeline stages in shared memory.
 //!
-//! A stage keeps both operands depth by depth, so that what a thread multiplies next are
-//! neighbours. Lines that lie across the depth are copied as they are; those that lie along it are
-//! turned on the way, element by element.
+//! A stage stores both operands with K outermost, so that the operands of a thread are contiguous.
+//! Rows along M or N are copied as they are; K-major operands are transposed on the way, element by
+//! element.
 
 use super::Tile;
 use crate::kernels::gemm::params::Operand;
@@ -12,15 +12,15 @@ use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 /// How an operand is copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Copying {
-    /// Its lines lie along the depth.
+    /// K-major: transposed element by element.
     Along,
-    /// Its lines lie across the depth; this many elements are copied at once.
+    /// M-major or N-major, with this many elements per copy.
     Across(u32),
 }
 
 impl Copying {
-    /// For an operand whose sides are rows of `a`, or columns of `b`, if these are neighbours in
-    /// the order `across`; `whole` of them, of which a tile has `side`.
+    /// Chooses the copy for an operand whose layout along M or N is contiguous in the layout
+    /// `across`; `whole` is its extent there, `side` the tile's.
     pub(super) fn new(layout: &Layout, across: Order, whole: u64, side: u32, tile: &Tile) -> Self {
         let quads = [layout.leading, layout.stride, whole].iter().all(|n| n % 4 == 0);
         let enough = side / 4 * tile.depth >= tile.threads();
@@ -31,7 +31,7 @@ impl Copying {
         }
     }
 
-    /// Whether K is innermost.
+    /// Whether K is innermost in memory.
     pub(super) const fn is_k_major(self) -> bool {
         matches!(self, Self::Along)
     }
@@ -48,7 +48,8 @@ impl Copying {
         }
     }
 
-    /// Elements from one depth to the next in a stage. What is turned is written to all banks.
+    /// Elements from one K to the next in a stage. Transposed operands are padded against bank
+    /// conflicts.
     pub(super) const fn pitch(self, side: u32) -> u32 {
         match self {
             Self::Along => side + 4,
@@ -56,8 +57,8 @@ impl Copying {
         }
     }
 
-    /// Where in a tile the pieces of a thread are: depth and side of its first one, and of each
-    /// from there.
+    /// Returns the tile coordinates of a thread's copies: K and side of the first one, and the
+    /// offset of each.
     fn pieces<'k>(self, side: u32, tile: &Tile, thread: Val<'k, u32>) -> Pieces<'k> {
         let (threads, lines) = (tile.threads(), side / self.width());
         let count = lines * tile.depth / threads;
@@ -88,27 +89,27 @@ struct Pieces<'k> {
     steps: Vec<(u32, u32)>,
 }
 
-/// What a thread copies of an operand.
+/// The copies of an operand by one thread.
 pub(super) struct Copier<'k> {
     k: &'k Code,
     width: u32,
-    /// Where the tile of this step begins in memory.
+    /// Byte offset of this iteration's tile in global memory.
     from: Var<'k, u64>,
-    /// Bytes from one depth to the next, and from one stage to the next.
+    /// Bytes from one index along K to the next, and from one stage to the next.
     pitch: Val<'k, u64>,
     stage_pitch: Val<'k, u64>,
-    /// Depth of the first piece.
+    /// Index along K of the first copy.
     depth: Val<'k, u32>,
-    /// For each piece its depth from the first one, its element from the begin of the tile, and
-    /// where it goes in a stage, in bytes from the first one.
+    /// For each copy: its offset along K from the first one, its element offset from the begin of
+    /// the tile, and its byte offset in a stage from the first one.
     pieces: Vec<(u32, Val<'k, u32>, u32)>,
-    /// Bytes of the first piece in a stage.
+    /// Byte offset of the first copy in a stage.
     to: Val<'k, u32>,
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand, this many bytes behind the begin of a stage, for a thread of
-    /// a tile.
+    /// Creates the copies of one thread for `side` rows or columns of an operand, `offset` bytes
+    /// into each stage.
     pub(super) fn new(
         k: &'k Code,
         copying: Copying,
@@ -119,7 +120,7 @@ impl<'k> Copier<'k> {
     ) -> Self {
         let Pieces { depth, side: first, steps } = copying.pieces(side, tile, k.thread_id());
         let (pitch, width) = (copying.pitch(side), copying.width());
-        // What lies beyond the end is replaced by what is there: results of it are dropped.
+        // Elements beyond the end are clamped to existing ones; their results are dropped.
         let last = operand.whole - operand.start - width;
         let element = |step: &(u32, u32)| {
             let (deep, at) = (depth + step.0, (first + step.1).min(last));
@@ -149,7 +150,7 @@ impl<'k> Copier<'k> {
         }
     }
 
-    /// Number of pieces.
+    /// Number of copies per stage.
     pub(super) fn len(&self) -> usize {
         self.pieces.len()
     }
@@ -160,13 +161,13 @@ impl<'k> Copier<'k> {
         (to, Ptr::<Global, f32>::from_bits(self.from.get()).at(element))
     }
 
-    /// Copies the `nth` piece into a stage, if a condition holds.
+    /// Copies the `nth` element or vector into a stage, under a predicate.
     pub(super) fn copy(&self, nth: usize, stage: Ptr<'k, Shared, f32>, condition: Val<'k, bool>) {
         let (to, from) = self.ends(nth, stage);
         self.k.copy_async_if(condition, to, from, 4 * self.width);
     }
 
-    /// Copies what lies less deep than `depth` into a stage; what lies deeper is zero.
+    /// Copies the elements below `depth` along K into a stage, and stores zeros above.
     pub(super) fn copy_first(&self, stage: Ptr<'k, Shared, f32>, depth: Val<'k, u32>) {
         for nth in 0..self.len() {
             let (to, from) = self.ends(nth, stage);
@@ -175,16 +176,16 @@ impl<'k> Copier<'k> {
         }
     }
 
-    /// Goes on by this many depths.
+    /// Advances by `depth` elements along K.
     pub(super) fn advance(&self, depth: Val<'k, u32>) {
         self.from.set(self.from.get() + depth.convert::<u64>("") * self.pitch);
     }
 
-    /// Goes on to the next stage.
+    /// Advances to the next stage.
     pub(super) fn advance_stage(&self) {
         self.from.set(self.from.get() + self.stage_pitch);
     }
 }
 
-/// To shared memory, from memory of the device.
+/// Destination in shared memory and source in global memory.
 type Ends<'k> = (Ptr<'k, Shared, f32>, Ptr<'k, Global, f32>);

@@ -1,4 +1,4 @@
-//! How sums become results in memory.
+//! Stores the accumulators as results in global memory.
 
 use super::inner::Block;
 use super::{Ffma, Tile};
@@ -6,7 +6,7 @@ use crate::kernels::gemm::params::{Task, Terms};
 use crate::kernels::gemm::store::Writer;
 use crate::typed::{Code, Ptr, Shared};
 
-/// Elements that are written at once by a warp whose lanes are neighbours.
+/// Elements per coalesced store of a warp.
 const TOGETHER: u32 = 32;
 
 impl Ffma {
@@ -31,7 +31,7 @@ impl Ffma {
         }
     }
 
-    /// Four neighbours at once by each thread, where they are.
+    /// Stores four contiguous results per thread with vector stores, where they are aligned.
     fn store_quads<'k>(&self, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let [rows, columns] = self.tile.thread();
         for row in 0..rows {
@@ -45,8 +45,8 @@ impl Ffma {
         }
     }
 
-    /// Neighbours by neighbouring lanes, which exchange their sums through shared memory: results
-    /// that do not begin at a multiple of 16 bytes would be written four bytes in every sixteen.
+    /// Exchanges results through shared memory so that neighbouring lanes store neighbouring
+    /// elements: without that, unaligned rows would be written four bytes in every sixteen.
     fn store_lines<'k>(&self, k: &'k Code, block: &Block<'k>, writer: &Writer<'_, 'k>) {
         let ([rows, columns], [down, across]) = (self.tile.thread(), self.tile.lanes);
         let pitch = self.tile.warp_columns() + 4;
@@ -69,7 +69,7 @@ impl Ffma {
         }
     }
 
-    /// A row of the warp, this many rows behind its first one.
+    /// Stores one row of the warp, `offset` rows below its first one.
     fn store_line<'k>(
         &self,
         k: &'k Code,
@@ -87,18 +87,18 @@ impl Ffma {
 }
 
 impl Tile {
-    /// Rows of a warp.
+    /// Rows per warp.
     const fn warp_rows(&self) -> u32 {
         self.rows / self.warps[0]
     }
 
-    /// Columns of a warp.
+    /// Columns per warp.
     const fn warp_columns(&self) -> u32 {
         self.columns / self.warps[1]
     }
 
-    /// Where a thread's `nth` row, or column, is from its first one, with this many lanes side by
-    /// side that hold four each.
+    /// Returns the offset of a thread's `nth` row or column, interleaved in quads over this many
+    /// lanes.
     const fn place(nth: u32, lanes: u32) -> u32 {
         nth / 4 * 4 * lanes + nth % 4
     }

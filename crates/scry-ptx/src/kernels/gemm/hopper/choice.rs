@@ -1,84 +1,83 @@
-//! Which variant a product is computed with: the one that takes the fewest cycles by a model of
-//! the multiprocessor.
+//! Chooses the kernel variant of a GEMM: the one with the fewest cycles in a cost model of the
+//! multiprocessor.
 
 use super::variant::{LINE, Tile};
 use crate::kernels::GpuSpec;
 use crate::kernels::gemm::{Gemm, Layout};
 
-/// How a product is computed.
+/// How a GEMM is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Choice {
-    /// What a block computes at a time.
+    /// The tile shape of a block or cluster.
     pub tile: Tile,
-    /// Parts of K, each with results of its own in memory that are added up
-    /// later. 1 for a split-K cluster, which adds up what it has itself.
+    /// Split-K through global memory: the number of slices of K, whose partial results a second
+    /// kernel adds up. 1 for split-K within a cluster.
     pub splits: u32,
-    /// Whether the transposed product is computed, so that what is long lies along the rows, of
-    /// which instructions have at least 64.
+    /// Whether the transposed GEMM is computed, so that the longer side is M: an MMA instruction
+    /// has at least 64 rows.
     pub flipped: bool,
 }
 
 impl Choice {
-    /// Whether a split-K cluster writes the results: it can write them in any order, and has one
-    /// tile only.
+    /// Whether the blocks of a cluster split K. They can store results in any layout, and compute
+    /// one tile only.
     #[must_use]
     pub const fn is_team(&self) -> bool {
         self.splits == 1 && (self.tile.team > 1 || self.flipped)
     }
 }
 
-/// What there is to choose from. The part of `b` that blocks of a cluster share is a multiple of
-/// eight lines.
+/// Tile widths to choose from. Each block's share of a multicast tile of `b` must be a multiple of
+/// eight rows.
 const COLUMNS: [u32; 6] = [16, 32, 64, 128, 192, 256];
 const SPLITS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
 
-// What follows was measured on an H200; cycles are those of 1.755 GHz.
+// The following constants were measured on an H200; cycles are at 1.755 GHz.
 
-/// Bytes that a multiprocessor gets in a cycle from the cache that all share.
+/// L2 bytes per cycle and multiprocessor.
 const CACHE_BYTES: u64 = 72;
-/// Bytes that the device gets in a cycle from its memory.
+/// Device memory bytes per cycle, for the whole device.
 const MEMORY_BYTES: u64 = 2400;
-/// Bytes of that which a block gets in a cycle.
+/// Device memory bytes per cycle that one block can get.
 const BLOCK_BYTES: u64 = 28;
-/// Cycles until something comes from there while much does.
+/// Latency of device memory under load, in cycles.
 const LATENCY: u64 = 7000;
-/// Bytes of shared memory of a block for stages.
+/// Bytes of shared memory per block for pipeline stages.
 const SHARED: u32 = 200 * 1024;
-/// Cycles from the launch of a kernel to its first product, and from its last one to its end.
+/// Launch overhead: cycles before the first MMA and after the last one.
 const LAUNCH: u64 = 4000;
-/// The same for what a cluster takes longer.
+/// The additional overhead of launching clusters.
 const CLUSTER: u64 = 2000;
-/// Cycles of a stage beside its products.
+/// Overhead per stage, in cycles.
 const STAGE: u64 = 50;
-/// Cycles of the products of a stage, of however few columns.
+/// Minimum cycles of a stage's MMAs, however few columns they have.
 const SHORTEST: u64 = 280;
-/// Cycles that the results of a tile take at least.
+/// Minimum cycles of a tile's epilogue.
 const RESULTS: u64 = 600;
-/// Bytes of results that a block hands to TMA in a cycle.
+/// Bytes per cycle that a block stores through TMA.
 const TILE_BYTES: u64 = 27;
-/// Bytes of results that a block writes itself in a cycle.
+/// Bytes per cycle that a block stores from registers.
 const LANE_BYTES: u64 = 12;
-/// Cycles in which the blocks of a split-K cluster meet and read each other's memory for the first
-/// time.
+/// Cycles for the first cluster barrier and access to distributed shared memory.
 const TEAM: u64 = 2500;
 
-/// What of a product the choice depends on.
+/// The inputs of the choice.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kernels::gemm) struct Task {
-    /// The product, its results row by row.
+    /// The GEMM, with a row-major result.
     pub gemm: Gemm,
-    /// Whether `a` lies along the rows, and `b` along the columns.
+    /// Whether `a` is M-major, and `b` N-major.
     pub outer: (bool, bool),
-    /// Whether TMA can write the results.
+    /// Whether TMA can store the results.
     pub by_tiles: bool,
-    /// Parts that numbers are taken apart into.
+    /// Number of TF32 terms per operand element.
     pub parts: u32,
-    /// The device.
+    /// The GPU.
     pub machine: GpuSpec,
 }
 
 impl Task {
-    /// The best way.
+    /// Returns the choice with the fewest modelled cycles.
     pub(in crate::kernels::gemm) fn choose(&self) -> Choice {
         let all = [false, true].into_iter().flat_map(|flipped| {
             let choices = Self::tiles()
@@ -93,7 +92,7 @@ impl Task {
         let shapes =
             COLUMNS.into_iter().flat_map(|columns| [2, 1, 3].map(|groups| (groups, columns)));
         shapes.flat_map(|(groups, columns)| {
-            // Three warpgroups wait for each other long enough.
+            // With three warpgroups, barriers over a cluster cost more than multicast saves.
             let clusters = if groups < 3 { 1..=2 } else { 1..=1 };
             let clusters = clusters.map(move |cluster| Tile::new(groups, columns, cluster));
             let teams = [2, 4, 8].map(|team| Tile::shared(groups, columns, team));
@@ -105,20 +104,20 @@ impl Task {
         self.gemm.k.div_ceil((LINE / self.gemm.element.size()).into())
     }
 
-    /// Stages of each of this many parts of K, if none is empty.
+    /// Returns the stages per slice of K, or `None` if a slice would be empty.
     fn part_depth(&self, pieces: u32) -> Option<u64> {
         let (stages, pieces) = (self.stages(), u64::from(pieces));
         let each = stages.div_ceil(pieces.max(1)).max(1);
         (stages.div_ceil(each) == pieces).then_some(each)
     }
 
-    /// Whether parts of K are not so short that they are not worth it.
+    /// Whether the slices of K are long enough to be worth a reduction.
     fn is_worth_it(&self, choice: &Choice) -> bool {
         let pieces = choice.splits * choice.tile.team;
         self.part_depth(pieces).is_some_and(|each| pieces == 1 || each >= 4)
     }
 
-    /// What no kernel can do, if the choice asks for such a thing.
+    /// Returns why no kernel supports the choice, if so.
     pub(in crate::kernels::gemm) fn flaw(&self, choice: &Choice) -> Option<&'static str> {
         let Choice { tile, splits, flipped } = *choice;
         let Tile { groups, columns, cluster, team } = tile;
@@ -141,7 +140,7 @@ impl Task {
         flaws.into_iter().find(|(holds, _)| *holds).map(|(_, flaw)| flaw)
     }
 
-    /// Cycles that a choice takes.
+    /// Returns the modelled cycles of a choice.
     fn cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, splits, flipped } = *choice;
         let Gemm { m, n, batch, .. } = self.gemm;
@@ -157,26 +156,26 @@ impl Task {
         let (computing, moving) =
             (waves.saturating_mul(part), self.memory_cycles(choice, clusters));
         let launch = if tile.blocks() > 1 { LAUNCH + CLUSTER } else { LAUNCH };
-        // While the first tile is computed no results are written.
+        // No results are written while the first tile is computed.
         let first = part.min(self.result_bytes() / MEMORY_BYTES);
         let beside = launch + first;
         let adding = self.adding_cycles(choice);
         overlapped(computing, moving).saturating_add(beside).saturating_add(adding)
     }
 
-    /// Clusters that run at the same time. Larger ones do not use all multiprocessors.
+    /// Clusters that are resident at the same time. Larger clusters cannot use all multiprocessors.
     fn at_once(&self, tile: &Tile) -> u64 {
         let all = self.machine.multiprocessors;
         let used = if tile.team > 2 { all - all / 11 } else { all };
         u64::from(used / tile.blocks()).max(1)
     }
 
-    /// Cycles of a stage: those of tensor cores, which have to read `b` from shared memory too, or
-    /// those until it is there.
+    /// Cycles per stage: the larger of the MMAs, which also read `b` from shared memory, and the
+    /// loads.
     fn stage_cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, flipped, .. } = choice;
         let product = (tile.columns / 2).max(16 + tile.columns / 4);
-        // Of two parts each there are three products.
+        // With two terms per operand, three products are computed.
         let products = u64::from(4 * tile.groups * product * (2 * self.parts - 1)) * 11 / 10;
         let [a, b] = [self.gemm.a, self.gemm.b].map(|layout| self.quarters(&layout));
         let (a, b) = if *flipped { (b, a) } else { (a, b) };
@@ -185,13 +184,13 @@ impl Task {
         STAGE + overlapped(products, reading).max(SHORTEST)
     }
 
-    /// Quarters of the time that it takes to read a line of a tile if it is one of the cache.
+    /// Cost of loading a row of a tile relative to an aligned one, in quarters.
     fn quarters(&self, layout: &Layout) -> u32 {
         let elements = u64::from(LINE / self.gemm.element.size());
         if layout.leading.is_multiple_of(elements) { 4 } else { 9 }
     }
 
-    /// Cycles for the results of a tile.
+    /// Cycles of a tile's epilogue.
     fn results_cycles(&self, choice: &Choice) -> u64 {
         let Choice { tile, splits, .. } = *choice;
         let results = u64::from(tile.rows() * tile.columns);
@@ -206,8 +205,8 @@ impl Task {
         }
     }
 
-    /// Cycles in which clusters get what they compute with from the device's memory, and results
-    /// are written there.
+    /// Cycles in which clusters load their operands from device memory, and results are stored
+    /// there.
     fn memory_cycles(&self, choice: &Choice, clusters: u64) -> u64 {
         let Choice { tile, flipped, .. } = *choice;
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
@@ -215,7 +214,7 @@ impl Task {
         let bytes = (m * k).saturating_add(k * n).saturating_mul(each);
         let operands = bytes.saturating_mul(batch);
         let all = operands.saturating_add(self.result_bytes());
-        // A block gets as much as it waits for at the same time.
+        // A block's bandwidth is limited by its bytes in flight.
         let (m, n) = if flipped { (n, m) } else { (m, n) };
         let lines = m.min(tile.rows().into()) + n.min(tile.columns.into());
         let stages = (SHARED / ((tile.rows() + tile.columns) * self.parts * LINE)).min(16);
@@ -230,7 +229,7 @@ impl Task {
         (m * n).saturating_mul(output.size().into()).saturating_mul(batch)
     }
 
-    /// Cycles for adding partial results up.
+    /// Cycles of the split-K reduction kernel.
     fn adding_cycles(&self, choice: &Choice) -> u64 {
         if choice.splits == 1 {
             return 0;
@@ -240,7 +239,7 @@ impl Task {
     }
 }
 
-/// Cycles of two things at the same time: what is not the bottleneck is not quite hidden either.
+/// Cycles of two overlapped phases: the shorter one is not hidden completely.
 fn overlapped(one: u64, other: u64) -> u64 {
     one.max(other).saturating_add(one.min(other) / 16)
 }

@@ -1,4 +1,4 @@
-//! The warpgroups that multiply.
+//! The consumer warpgroups, which issue the MMAs.
 
 use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
@@ -8,25 +8,26 @@ use super::variant::{GROUP_ROWS, LINE, Major, Store, Variant, WARPGROUP};
 use crate::typed::hopper::{Left, Sums, Swizzle, Transposed, descriptor};
 use crate::typed::{Code, Ptr, Shared, Val};
 
-/// Bytes of eight lines, within which they are swizzled.
+/// Bytes of eight rows, the swizzle atom.
 const ATOM: u32 = 8 * LINE;
 
-/// What a warpgroup multiplies with, in the first stage.
+/// The operand tiles of a warpgroup, in the first stage.
 struct Tiles<'k> {
     variant: Variant,
     sums: Sums<'k>,
-    /// Of numbers in parts the sums of a stage, which are added to the others as f32: what
-    /// tensor cores add up is cut off rather than rounded, and that would add up too.
+    /// Accumulators of a single stage in TF32x3, which are added to the others in `f32`: tensor
+    /// cores truncate instead of rounding when they accumulate, and these errors would add up over
+    /// K.
     stage_sums: Option<Sums<'k>>,
     a: Val<'k, u64>,
     b: Val<'k, u64>,
-    /// Holds.
+    /// The constant true predicate.
     always: Val<'k, bool>,
-    /// Does not.
+    /// The constant false predicate.
     never: Val<'k, bool>,
 }
 
-/// Writes what a thread of the warpgroups does.
+/// Writes the code of the consumer threads.
 pub(super) fn write(
     k: &Code,
     variant: Variant,
@@ -53,7 +54,7 @@ pub(super) fn write(
     results.finish();
 }
 
-/// Sums the products of a part up. Those of a stage are computed while the next one is waited for.
+/// Accumulates over a work item's K. The MMAs of a stage run while the next stage is waited for.
 fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
     let before = k.var::<u32>(0);
     k.for_range(part.begin, part.end, 1, |nth| {
@@ -70,7 +71,7 @@ fn accumulate(k: &Code, tiles: &Tiles<'_>, ring: &Ring<'_>, part: &Part<'_>) {
     ring.release(before.get());
 }
 
-/// The same for numbers in parts. While one warpgroup adds up, another one multiplies.
+/// The same for TF32x3. While one warpgroup adds, another one multiplies.
 fn accumulate_parts(
     k: &Code,
     tiles: &Tiles<'_>,
@@ -112,7 +113,7 @@ impl<'k> Tiles<'k> {
         (0..self.sums.columns() as usize / 2).for_each(|nth| self.sums.set(nth, 0.0));
     }
 
-    /// The sums of what is in a stage: first what is small.
+    /// Accumulates a stage: the small terms first.
     fn multiply_parts(&self, sums: &Sums<'k>, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
@@ -131,7 +132,7 @@ impl<'k> Tiles<'k> {
         }
     }
 
-    /// Adds the products of what is in a stage.
+    /// Issues the MMAs of a stage.
     fn multiply(&self, stage: Val<'k, u32>) {
         let Self { variant, a, b, .. } = *self;
         let offset: Val<'_, u64> = (stage * (variant.stage_bytes() >> 4)).convert("");
@@ -146,8 +147,8 @@ impl<'k> Tiles<'k> {
     }
 }
 
-/// A matrix of lines of 128 bytes: along K, or of 64 elements along the other
-/// one, of which there are slabs one after the other.
+/// Returns the matrix descriptor of a tile in rows of 128 bytes: K-major, or slabs of 64 elements
+/// along M or N.
 fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     let slab = match major {
         Major::Inner => 16,
@@ -156,7 +157,7 @@ fn matrix(at: Ptr<'_, Shared, u8>, major: Major) -> Val<'_, u64> {
     descriptor(at, slab, ATOM, Swizzle::B128)
 }
 
-/// How far in a descriptor, which counts in 16 bytes, the factors of an instruction are apart.
+/// Descriptor increment (in units of 16 bytes) between consecutive MMAs along K.
 const fn advance(major: Major, step: u32) -> u64 {
     let bytes = match major {
         Major::Inner => 32,

@@ -1,22 +1,24 @@
-//! Products on Hopper's tensor cores (`sm_90a`): halves, and f32 as TF32 or in two parts.
+//! GEMM on Hopper's tensor cores (`wgmma`, `sm_90a`): `f16` and `bf16`, and `f32` as TF32 or
+//! TF32x3.
 //!
-//! A block has a warpgroup of which a thread for each operand has TMA bring tiles of it
-//! into a ring of stages in shared memory, and one to three warpgroups that multiply 64 rows each
-//! and write the results. Blocks stay, and compute one part of the product after the other: the
-//! operands of the next part arrive while results are written. They begin while the launch before
-//! ends; where one operand is most of what is read, its tiles are on their way before that is done.
+//! The kernel is warp-specialised: in a producer warpgroup one thread per operand issues TMA loads
+//! into a ring of pipeline stages in shared memory; one to three consumer warpgroups multiply 64
+//! rows each and store the results. Blocks are persistent: they compute one work item after the
+//! other, and the operands of the next one arrive during the epilogue. Kernels use programmatic
+//! dependent launch (PDL): where one operand dominates the traffic, its tiles are loaded before the
+//! preceding kernel has finished.
 //!
-//! | what | when |
+//! | variant | used for |
 //! | --- | --- |
-//! | large tiles, up to 128 × 256 and 192 × 192 | many results: tensor cores are the roof |
-//! | clusters of two, in which each reads half of `b` for both | long products: the cache is busy |
-//! | split-K clusters of 2 to 8 blocks for a tile | few tiles: memory is the roof |
-//! | parts of the depth with sums in memory, which a second kernel adds up | fewer still |
-//! | the transposed product | few rows, since instructions have 64 of them |
+//! | large tiles, up to 128 × 256 and 192 × 192 | many results: compute-bound |
+//! | clusters of two with multicast of `b` | large GEMMs: L2-bound |
+//! | split-K over clusters of 2 to 8 blocks | few tiles: memory-bound |
+//! | split-K through global memory, with a reduction kernel | even fewer tiles |
+//! | the transposed GEMM | few rows, since MMA instructions have 64 of them |
 //!
-//! Which of them takes the fewest cycles a model says ([`Choice`]). Results leave through TMA where
-//! lines begin and end at multiples of 16 bytes, else as words of two halves, or one by one where
-//! what was there is read.
+//! A cost model chooses among them ([`Choice`]). Results are stored through TMA where rows begin
+//! and end at multiples of 16 bytes, otherwise as words of two 16-bit floats, or one by one where
+//! `out` is read.
 
 mod choice;
 mod consumer;
@@ -46,32 +48,32 @@ use crate::module::PtxEntry;
 use crate::target::Target;
 use crate::typed::{self, Code, Ptr, Shared};
 
-/// Registers of a thread that has operands copied, and of one that multiplies, by the number of
-/// warpgroups that do.
+/// Registers per thread of the producers and of the consumers (`setmaxnreg`), by the number of
+/// consumer warpgroups.
 const REGISTERS: [Option<(u32, u32)>; 4] = [None, None, Some((40, 232)), Some((32, 160))];
 
-/// The barrier of all threads, beside that of those that multiply.
+/// The named barrier of all threads; another one is that of the consumers.
 const BARRIER: u32 = 2;
 
-/// A product, or parts of it, on Hopper's tensor cores.
+/// A GEMM, or its split-K slices, on Hopper's tensor cores.
 #[derive(Debug, Clone)]
 pub struct HopperGemm {
-    /// What is computed; operands can be copied by tiles.
+    /// The GEMM; TMA must be able to load its operands.
     pub gemm: Gemm,
-    /// What is fixed in the text.
+    /// The compile-time parameters.
     pub variant: Variant,
-    /// How the work is cut.
+    /// How the work is divided.
     pub cut: Cut,
 }
 
-/// Tiles of the result down the rows, in clusters, and along the columns.
+/// Returns the rows of clusters of tiles, and the columns of tiles, of the result.
 fn tiles(gemm: &Gemm, tile: &Tile) -> (u32, u32) {
     let rows = gemm.m.div_ceil(u64::from(tile.rows() * tile.cluster));
     (rows as u32, gemm.n.div_ceil(tile.columns.into()) as u32)
 }
 
 impl HopperGemm {
-    /// A product in this many parts of K.
+    /// Creates a GEMM with this many slices of K.
     ///
     /// # Errors
     /// [`PlanError::Argument`] if there are too many tiles to count.
@@ -83,7 +85,7 @@ impl HopperGemm {
     ) -> Result<Self, PlanError> {
         let Tile { columns, cluster, .. } = variant.tile;
         let rows = variant.tile.rows();
-        // As many rows as columns are computed at the same time.
+        // The resident tiles cover as many rows as columns.
         let area = machine.multiprocessors * rows * columns;
         let band = f64::from(area).sqrt() as u32 / (rows * cluster);
         let (down, across) = tiles(&gemm, &variant.tile);
@@ -150,7 +152,7 @@ impl PtxKernel for HopperGemm {
     }
 }
 
-/// Writes the kernel: who copies, who multiplies.
+/// Writes the kernel: dispatches to producers and consumers.
 fn write(k: &Code, variant: Variant) {
     let schedule = Schedule::new(k, variant);
     let operands = producer::Operands::new(k);
@@ -179,13 +181,13 @@ fn write(k: &Code, variant: Variant) {
         },
     );
     if variant.tile.cluster > 1 {
-        // Before a block ends, others tell its barriers something.
+        // Before a block exits, other blocks may still arrive at its barriers.
         k.sync_warp();
         k.sync_cluster();
     }
 }
 
-/// Prepares all barriers; one thread does this.
+/// Initialises all barriers; executed by one thread.
 fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
     let inbox = variant.has_inbox().then(|| Inbox::new(k, variant, memory));
     Ring::init(variant, memory);
@@ -194,8 +196,8 @@ fn prepare<'k>(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) {
     inbox.iter().for_each(Inbox::expect);
 }
 
-/// Has one thread prepare barriers, for which all wait that use them; but who prepared them goes
-/// on, if no other block uses them.
+/// Lets one thread initialise the barriers; all threads that use them wait for it. Without a
+/// cluster that thread's own warp does not wait.
 fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
     let first = k.warp().equals(4 * variant.tile.groups);
     let prepare = || {
@@ -208,7 +210,7 @@ fn begin(k: &Code, variant: Variant, prepare: impl FnOnce()) {
         return k.wait_cluster();
     }
     let threads = variant.threads();
-    // Those who are sent sums are waited for before any are.
+    // Peers must be running before partial sums are sent to them.
     let appear = || {
         if variant.has_inbox() {
             k.appear_in_cluster();

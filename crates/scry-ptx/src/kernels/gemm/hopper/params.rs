@@ -1,4 +1,4 @@
-//! What a launch is given: the other side of what the kernel declares, in the same order.
+//! The launch parameters, in the order in which the kernel declares them.
 
 use super::schedule::Schedule;
 use super::variant::{Store, WARP_ROWS, tensor_element};
@@ -8,18 +8,18 @@ use crate::kernels::{BufferAccess, BufferParameter, Parameter, TensorMapSpec};
 use crate::typed::hopper::Swizzle;
 use crate::types::PtxType;
 
-/// An operand: matrices of lines, and of numbers in parts those of the other part after them.
+/// An operand: its matrices; in TF32x3 those of the low terms follow.
 struct Operand {
     layout: Layout,
     line: u64,
     lines: u64,
-    /// Matrices of each part.
+    /// Matrices per term.
     matrices: u64,
-    /// Matrices in all.
+    /// Matrices in total.
     count: u64,
-    /// Whether there is one for each product of the batch.
+    /// Whether it has one matrix per element of the batch.
     batched: bool,
-    /// Elements of a tile along the dense and the other dimension.
+    /// Elements of a tile along the contiguous and the other dimension (the TMA box).
     tile: [u32; 2],
 }
 
@@ -43,8 +43,8 @@ impl HopperGemm {
         ]
     }
 
-    /// Elements of a line of results. TMA writes 16 bytes at a time: of partial results
-    /// it writes what is behind the last column too, where nothing reads.
+    /// Returns the elements in a row of results. TMA stores are rounded up to 16 bytes: rows of
+    /// partial results are padded for that.
     fn line(&self) -> u64 {
         let piece = u64::from(16 / self.variant.output.size());
         match self.variant.store {
@@ -53,7 +53,7 @@ impl HopperGemm {
         }
     }
 
-    /// The buffers of the kernel.
+    /// Returns the kernel's buffers.
     pub(super) fn buffers(&self) -> Vec<BufferParameter> {
         let Gemm { m, n, batch, element, out, .. } = self.gemm;
         let read =
@@ -74,7 +74,7 @@ impl HopperGemm {
         buffers
     }
 
-    /// The parameters of the kernel.
+    /// Returns the kernel's parameters.
     pub(super) fn parameters(&self) -> Vec<Parameter> {
         let Self { gemm, variant, .. } = self;
         let mut parameters = self.cut_parameters();
@@ -121,16 +121,16 @@ impl HopperGemm {
     }
 }
 
-/// Elements of `count` matrices of this many lines.
+/// Returns the elements of `count` matrices of `lines` rows.
 fn extent(layout: &Layout, lines: u64, line: u64, count: u64) -> u64 {
     let layout = Layout { order: Order::Rows, ..*layout };
     layout.extent(lines, line, count).expect("the product's buffers were checked")
 }
 
-/// A map of matrices whose lines are copied by tiles.
+/// Returns the tensor map of matrices that are copied by tiles.
 fn map(layout: &Layout, element: PtxType, size: [u64; 3], tile: [u32; 2]) -> TensorMapSpec {
     let bytes = u64::from(element.size());
-    // A single line, or matrix, may be followed by anything: its distance is never used.
+    // The stride of a single row or matrix is never used and may be any.
     let apart = |stride: u64, count: u64| if count > 1 { stride * bytes } else { 16 };
     TensorMapSpec {
         element: tensor_element(element),

@@ -1,35 +1,36 @@
-//! Stages of shared memory, used in turn by the thread that has them filled and by those that read
-//! them.
+//! The ring of pipeline stages in shared memory, with full and empty barriers between the producer
+//! and the consumers.
 
 use super::variant::Variant;
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Ptr, Shared, Val, Var};
 
-/// The stages, as one side sees them.
+/// The pipeline as one side (producer or consumer) sees it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ring<'k> {
     k: &'k Code,
     variant: Variant,
     memory: Ptr<'k, Shared, u8>,
-    /// The stage whose turn it is.
+    /// Index of the current stage.
     index: Var<'k, u32>,
-    /// The parity of the phase that this side waits for.
+    /// Parity of the phase that this side waits for.
     parity: Var<'k, u32>,
 }
 
 impl<'k> Ring<'k> {
-    /// The ring of who fills stages, all of which are empty at first.
+    /// Returns the producer's side; all stages are empty at first.
     pub(super) fn of_filler(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         Self { k, variant, memory, index: k.var(0), parity: k.var(1) }
     }
 
-    /// The ring of who reads stages.
+    /// Returns the consumer's side.
     pub(super) fn of_reader(k: &'k Code, variant: Variant, memory: Ptr<'k, Shared, u8>) -> Self {
         Self { parity: k.var(0), ..Self::of_filler(k, variant, memory) }
     }
 
-    /// Prepares the barriers: a stage is full when its bytes have come, and empty when each warp
-    /// that reads it, of all blocks of the cluster, has said so. [`Code::fence_barriers`] follows.
+    /// Initialises the barriers: a stage is full when its bytes have arrived, and empty when each
+    /// consumer warp of all blocks of the cluster has released it. [`Code::fence_barriers`] must
+    /// follow.
     pub(super) fn init(variant: Variant, memory: Ptr<'k, Shared, u8>) {
         let barriers = memory.offset(variant.barriers_at().into()).cast::<u64>();
         let Variant { tile, .. } = variant;
@@ -44,25 +45,25 @@ impl<'k> Ring<'k> {
         Barrier::at(self.memory.cast::<u64>().at(index).offset(first.into()))
     }
 
-    /// The stage whose turn it is.
+    /// Returns the current stage's index.
     pub(super) fn index(&self) -> Val<'k, u32> {
         self.index.get()
     }
 
-    /// The memory of the stage whose turn it is.
+    /// Returns the current stage's memory.
     pub(super) fn stage(&self) -> Ptr<'k, Shared, u8> {
         self.memory.plus_bytes(self.index.get() * self.variant.stage_bytes())
     }
 
-    /// Waits until the stage is empty; says how many bytes will come, and where to report them.
+    /// Waits until the stage is empty, and announces the expected bytes. Returns its full barrier.
     pub(super) fn expect(&self) -> Barrier<'k> {
         let full = self.wait_empty();
         full.arrive_expecting(self.variant.copied_bytes());
         full
     }
 
-    /// Waits until the stage is empty; says where to report what comes. Bytes may come before they
-    /// are expected: the stage is full once it is known of all of them, and they are there.
+    /// Waits until the stage is empty, and returns its full barrier. Bytes may arrive before they
+    /// are announced: the stage is full once all are announced and have arrived.
     pub(super) fn wait_empty(&self) -> Barrier<'k> {
         self.barrier(1, self.index.get()).wait(self.parity.get());
         self.barrier(0, self.index.get())
@@ -73,7 +74,7 @@ impl<'k> Ring<'k> {
         self.barrier(0, self.index.get()).wait(self.parity.get());
     }
 
-    /// Says that the warp has read stage `index`, which is told to all blocks that fill it.
+    /// Releases stage `index` for the calling warp, in all blocks that fill it.
     pub(super) fn release(&self, index: Val<'k, u32>) {
         let (lane, cluster) = (self.k.lane(), self.variant.tile.cluster);
         let empty = self.barrier(1, index);
@@ -83,7 +84,7 @@ impl<'k> Ring<'k> {
         });
     }
 
-    /// Goes on to the next stage.
+    /// Advances to the next stage.
     pub(super) fn advance(&self) {
         let next = self.index.get() + 1;
         let around = next.equals(self.variant.stages());

@@ -1,5 +1,5 @@
-//! The threads that have operands copied into shared memory, one for each: so that one operand can
-//! be on its way while the other one is still being made by the launch before.
+//! The producer threads, which issue the TMA loads, one per operand: one operand can be loaded
+//! while the other is still being computed by the preceding launch.
 
 use super::pipeline::Ring;
 use super::schedule::{Part, Schedule};
@@ -7,27 +7,27 @@ use super::variant::{Early, GROUP_ROWS, LINE, Major, Variant};
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Policy, Ptr, Shared, Val};
 
-/// Elements along the outer dimension of what one copy brings where that is the dense one.
+/// Elements along M or N per TMA load of an M-major or N-major operand.
 const SLAB: u32 = GROUP_ROWS;
 
-/// What is read: tensor maps, and whether they have a matrix for each product of the batch.
+/// The operands: tensor maps, and whether they are batched.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Operands<'k> {
     a: Val<'k, u64>,
     b: Val<'k, u64>,
     a_batched: Val<'k, u32>,
     b_batched: Val<'k, u32>,
-    /// Matrices of each part.
+    /// Matrices per term.
     a_matrices: Val<'k, u32>,
     b_matrices: Val<'k, u32>,
 }
 
-/// What is copied into a stage.
+/// The TMA loads of an operand into a stage.
 struct Copy<'k> {
     to: Ptr<'k, Shared, u8>,
     depth: Val<'k, u32>,
     full: Barrier<'k>,
-    /// What the cache does with what is read once.
+    /// The L2 eviction policy of data that is read once.
     policy: Option<Policy<'k>>,
 }
 
@@ -44,14 +44,14 @@ impl<'k> Operands<'k> {
         }
     }
 
-    /// Fetches the tensor maps.
+    /// Prefetches the tensor maps.
     pub(super) fn prefetch(&self, k: &Code) {
         k.prefetch_map(self.a);
         k.prefetch_map(self.b);
     }
 }
 
-/// What both threads know.
+/// State shared by both producer threads.
 pub(super) struct Producer<'k> {
     pub(super) k: &'k Code,
     pub(super) variant: Variant,
@@ -61,7 +61,7 @@ pub(super) struct Producer<'k> {
 }
 
 impl<'k> Producer<'k> {
-    /// Writes what the thread of `a` does; it says how many bytes come of both operands.
+    /// Writes the code of the thread that loads `a`; it announces the bytes of both operands.
     pub(super) fn bring_a(&self) {
         let Self { variant, operands, .. } = self;
         self.begin(variant.early == Early::A);
@@ -77,7 +77,7 @@ impl<'k> Producer<'k> {
         });
     }
 
-    /// Writes what the thread of `b` does.
+    /// Writes the code of the thread that loads `b`.
     pub(super) fn bring_b(&self) {
         let Self { variant, operands, schedule, .. } = self;
         self.begin(variant.early == Early::B);
@@ -93,7 +93,8 @@ impl<'k> Producer<'k> {
         });
     }
 
-    /// Waits for the launch before, unless its operand is there already.
+    /// Waits for the preceding launch (`griddepcontrol.wait`), unless the operand may be
+    /// prefetched.
     fn begin(&self, early: bool) {
         if !early {
             self.k.wait_for_launch_before();
@@ -101,8 +102,8 @@ impl<'k> Producer<'k> {
         }
     }
 
-    /// Writes what is done for each stage of each part: of a matrix, if there is one for each of
-    /// the batch, from some element along K on.
+    /// Writes the loop over the stages of each work item, with the batch index and the index along
+    /// K.
     fn each(
         &self,
         batched: Val<'k, u32>,
@@ -120,7 +121,7 @@ impl<'k> Producer<'k> {
 }
 
 impl<'k> Copy<'k> {
-    /// A block's own operand.
+    /// Loads a block's own tile.
     fn whole(
         &self,
         major: Major,
@@ -146,7 +147,7 @@ impl<'k> Copy<'k> {
         }
     }
 
-    /// The operand of which each block of a cluster has a part copied for all.
+    /// Loads an operand that the cluster shares: each block multicasts its part.
     fn columns(
         &self,
         variant: &Variant,
@@ -181,7 +182,7 @@ impl<'k> Copy<'k> {
     }
 }
 
-/// Elements of a tile of `a` along the dense and the other dimension.
+/// Returns the TMA box of `a`: contiguous and other dimension, in elements.
 pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     match variant.a {
         Major::Inner => [variant.depth(), variant.tile.rows()],
@@ -189,7 +190,7 @@ pub(super) const fn a_box(variant: &Variant) -> [u32; 2] {
     }
 }
 
-/// Elements of a tile of `b` along the dense and the other dimension.
+/// Returns the TMA box of `b`: contiguous and other dimension, in elements.
 pub(super) const fn b_box(variant: &Variant) -> [u32; 2] {
     let Variant { tile, .. } = variant;
     match variant.b {

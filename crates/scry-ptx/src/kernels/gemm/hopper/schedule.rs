@@ -1,54 +1,53 @@
-//! Which parts of a product a block computes, in which order.
+//! The persistent tile scheduler: which work items a block computes, in which order.
 
 use super::variant::{Store, Tile, Variant};
 use crate::kernels::Parameter;
 use crate::kernels::gemm::memory::wide;
 use crate::typed::{Code, Val};
 
-/// How a product is cut into parts.
+/// How a GEMM is divided into work items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Parts of K: each has results of its own, one after the other.
+    /// Slices of K (split-K); each has a partial result, one after the other.
     pub splits: u32,
-    /// Clusters of tiles down the rows that are computed near each other in time.
+    /// Rows of clusters of tiles per rasterization band, which are computed close together in time.
     pub band: u32,
-    /// Blocks at a time, a multiple of the cluster.
+    /// Number of persistent blocks, a multiple of the cluster size.
     pub blocks: u32,
 }
 
-/// How a product is cut into parts: parameters of the kernel.
+/// How a GEMM is divided into work items: parameters of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule<'k> {
     k: &'k Code,
     variant: Variant,
-    /// Parts in all.
+    /// Work items in total.
     parts: Val<'k, u32>,
     /// Tiles of a result.
     tiles: Divisor<'k>,
-    /// Parts of K.
+    /// Slices of K.
     splits: Divisor<'k>,
-    /// Clusters of tiles down the rows that are computed near each other in time, and tiles of
-    /// them.
+    /// Rows of clusters of tiles per rasterization band, and tiles of a band.
     band: Divisor<'k>,
     band_tiles: Divisor<'k>,
-    /// Bands of that many, and what is left below them.
+    /// Number of full bands, and rows of the last one.
     bands: Val<'k, u32>,
     last_band: Divisor<'k>,
-    /// Stages of K.
+    /// Stages over the whole K.
     depth: Val<'k, u32>,
-    /// Stages of each part of it.
+    /// Stages per slice of K.
     split_depth: Val<'k, u32>,
 }
 
-/// Parts of all products, as many as can be told apart.
+/// Maximum number of work items, over all matrices of the batch.
 pub(super) const PARTS: u32 = 1 << 28;
 
-/// A number to divide numbers below [`PARTS`] by: a division takes some thirty instructions one
-/// after the other, which is long where everybody waits for the first tile.
+/// A divisor of numbers below [`PARTS`], as a multiplication: integer division is some thirty
+/// dependent instructions, which would delay the first tile.
 #[derive(Debug, Clone, Copy)]
 struct Divisor<'k> {
     number: Val<'k, u32>,
-    /// The quotient is the product with this one, shifted.
+    /// The magic multiplier, whose product is shifted.
     factor: Val<'k, u32>,
     shift: Val<'k, u32>,
 }
@@ -59,7 +58,7 @@ impl<'k> Divisor<'k> {
         Self { number: k.number(name), factor, shift }
     }
 
-    /// What [`Divisor::declare`] declares.
+    /// Returns what [`Divisor::declare`] declares.
     fn parameters(number: u32) -> [Parameter; 3] {
         let [factor, shift] = reciprocal(number);
         [factor, shift, number].map(Parameter::U32)
@@ -70,35 +69,35 @@ impl<'k> Divisor<'k> {
         (product >> self.shift).convert("")
     }
 
-    /// Quotient and rest.
+    /// Returns quotient and remainder.
     fn divide(&self, number: Val<'k, u32>) -> [Val<'k, u32>; 2] {
         let quotient = self.quotient(number);
         [quotient, number - quotient * self.number]
     }
 }
 
-/// What a number below [`PARTS`] is multiplied with and shifted by instead of a division: rounded
-/// up by less than the divisor, so that what it is too large by stays below 1 in the end.
+/// Returns the multiplier and the shift that replace the division of a number below [`PARTS`]. The
+/// multiplier is rounded up by less than the divisor, so that the error stays below 1.
 fn reciprocal(divisor: u32) -> [u32; 2] {
     let divisor = divisor.max(1);
     let shift = PARTS.ilog2() + divisor.next_power_of_two().ilog2();
     [(1u64 << shift).div_ceil(divisor.into()) as u32, shift]
 }
 
-/// What a block computes at a time.
+/// A work item.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part<'k> {
     /// First row.
     pub row: Val<'k, u32>,
     /// First column.
     pub column: Val<'k, u32>,
-    /// Which product of the batch.
+    /// Index in the batch.
     pub batch: Val<'k, u32>,
-    /// Which result: that of the batch, or of a part of K.
+    /// Index of the result: in the batch, or of a split-K slice.
     pub result: Val<'k, u32>,
-    /// First stage of K.
+    /// First stage along K.
     pub begin: Val<'k, u32>,
-    /// Behind the last stage.
+    /// End of its stages (exclusive).
     pub end: Val<'k, u32>,
 }
 
@@ -121,8 +120,8 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// What [`Schedule::new`] declares, of this many tiles down the rows and along the columns, and
-    /// of stages of K and of each part of it.
+    /// Returns what [`Schedule::new`] declares, for a grid of tiles (rows, columns) and the stages
+    /// of K and of each slice.
     pub(super) fn parameters(
         cut: &Cut,
         [rows, columns]: [u32; 2],
@@ -139,7 +138,7 @@ impl<'k> Schedule<'k> {
         parameters
     }
 
-    /// The block's number in its cluster.
+    /// Returns the block's rank in its cluster.
     pub(super) fn rank(&self) -> Val<'k, u32> {
         match self.variant.tile.blocks() {
             1 => self.k.constant(0),
@@ -147,7 +146,7 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// Writes what is done for each part of the block. a split-K cluster has one only.
+    /// Writes the loop over the block's work items. With split-K over a cluster there is only one.
     pub(super) fn each(&self, write: impl FnOnce(Part<'_>)) {
         if let Store::Team(_) = self.variant.store {
             return write(self.of_team());
@@ -157,7 +156,7 @@ impl<'k> Schedule<'k> {
         self.k.for_range(first, self.parts, step, |nth| write(self.part(nth)));
     }
 
-    /// What a block of a split-K cluster computes.
+    /// Returns the work item of a block in split-K over a cluster.
     pub(super) fn of_team(&self) -> Part<'_> {
         let Tile { team, .. } = self.variant.tile;
         let part = self.part(self.k.block_id(0) / team);
@@ -165,8 +164,8 @@ impl<'k> Schedule<'k> {
         Part { begin, end: (begin + self.split_depth).min(self.depth), ..part }
     }
 
-    /// The `nth` part. Parts go down the rows of a band, then along the columns: what blocks read
-    /// at the same time is shared in the cache.
+    /// Returns the `nth` work item. Rasterization goes down the rows of a band, then along the
+    /// columns, so that concurrent blocks share operands in L2.
     fn part<'a>(&'a self, nth: Val<'a, u32>) -> Part<'a> {
         let [result, within] = self.tiles.divide(nth);
         let [band, within] = self.band_tiles.divide(within);
@@ -191,7 +190,7 @@ impl<'k> Schedule<'k> {
         }
     }
 
-    /// The block's tile of a cluster of tiles down the rows.
+    /// Returns the block's row of tiles in a cluster.
     fn tile_row<'a>(&'a self, cluster: Val<'a, u32>) -> Val<'a, u32> {
         match self.variant.tile.cluster {
             1 => cluster,

@@ -1,10 +1,11 @@
-//! Blocks of a cluster that have multiplied a part of K each, and add up what
-//! they have, always in the same order.
+//! Split-K over a cluster: each block accumulates a slice of K; the sums are reduced through
+//! distributed shared memory, always in the same order.
 //!
-//! Of small tiles every thread sends each block its share of the sums, straight from registers into
-//! memory whose barrier counts their bytes, and the thread of the same number adds them up: no
-//! block waits for memory to be in order, as at a barrier of the cluster. Of large ones blocks
-//! leave their sums in shared memory, and each reads a share of them all.
+//! For small tiles every thread sends each block its share of the accumulators, from registers with
+//! `st.async` to a buffer whose mbarrier counts the bytes, and the thread with the same index adds
+//! them up: that needs no memory ordering over the whole cluster, unlike a cluster barrier. For
+//! large tiles blocks leave their accumulators in shared memory, and each reads its share of all of
+//! them.
 
 use super::schedule::{Part, Schedule};
 use super::store::{Place, Results};
@@ -14,15 +15,15 @@ use crate::kernels::gemm::memory::{load_number, store_number, wide};
 use crate::typed::hopper::{Barrier, Sums};
 use crate::typed::{Code, Ptr, Shared, Val};
 
-/// The barrier of the warpgroups that multiply.
+/// The named barrier of the consumer warpgroups.
 const BARRIER: u32 = 1;
 
-/// Distance of rows in shared memory: neighbours along rows and columns lie in different banks.
+/// Row pitch in shared memory: neighbours along rows and columns are in different banks.
 const fn pitch(variant: &Variant) -> u32 {
     variant.tile.columns + 1
 }
 
-/// Sums that a thread gets from each block, and how many of them lie one after the other.
+/// Sums that a thread receives from each block, and how many of them are contiguous.
 struct Share {
     sums: u32,
     width: u32,
@@ -40,7 +41,7 @@ impl Share {
     }
 }
 
-/// Where a block gets sums: pieces of each block, one of each thread after the other.
+/// The receive buffer of a block: for each sending block, the vectors of its threads.
 #[derive(Clone, Copy)]
 pub(super) struct Inbox<'k> {
     k: &'k Code,
@@ -56,24 +57,24 @@ impl<'k> Inbox<'k> {
         Self { k, variant, memory, full }
     }
 
-    /// Prepares its barrier; one thread does this.
+    /// Initialises its mbarrier; executed by one thread.
     pub(super) fn init(&self) {
         self.full.init(1);
     }
 
-    /// Says how much will come; the same thread does this.
+    /// Announces the bytes that will arrive; executed by the same thread.
     pub(super) fn expect(&self) {
         self.full.arrive_expecting(self.variant.inbox_bytes());
     }
 
-    /// The place of a piece from a block for this thread.
+    /// Returns the address of a block's vector for this thread.
     fn place(&self, block: Val<'k, u32>, piece: Val<'k, u32>) -> Ptr<'k, Shared, f32> {
         let (share, threads) = (Share::of(&self.variant), self.variant.tile.groups * WARPGROUP);
         let nth = (block * share.pieces() + piece) * threads + self.k.thread_id();
         self.memory.at(nth * share.width)
     }
 
-    /// Sends all blocks their shares. They run, and have prepared their barriers.
+    /// Sends all blocks their shares. All blocks must be running, with their mbarriers initialised.
     fn send(&self, sums: &Sums<'k>, rank: Val<'k, u32>) {
         let share = Share::of(&self.variant);
         for piece in 0..share.pieces() {
@@ -86,7 +87,7 @@ impl<'k> Inbox<'k> {
         }
     }
 
-    /// A piece, added up.
+    /// Returns a vector, summed over the blocks.
     fn total(&self, piece: Val<'k, u32>) -> Vec<Val<'k, f32>> {
         let from = |block| self.place(self.k.constant(block), piece);
         let all = (0..self.variant.tile.team).map(|block| match Share::of(&self.variant).width {
@@ -101,7 +102,7 @@ impl<'k> Inbox<'k> {
     }
 }
 
-/// What the threads do that have not multiplied.
+/// Writes the code of the threads that are not consumers.
 pub(super) fn attend(k: &Code, variant: Variant) {
     if variant.has_inbox() {
         k.wait_cluster();
@@ -112,7 +113,7 @@ pub(super) fn attend(k: &Code, variant: Variant) {
     }
 }
 
-/// What the threads do that have multiplied.
+/// Writes the code of the consumers.
 pub(super) fn write(
     k: &Code,
     memory: Ptr<'_, Shared, u8>,
@@ -133,8 +134,8 @@ pub(super) fn write(
         meet(k, variant);
         write_read(k, memory, schedule.rank(), results, part);
         if variant.tile.team > 1 {
-            // Memory is needed until others have read it. To wait until all can see what was
-            // written would take long.
+            // The buffer must stay alive until the other blocks have read it. A release and acquire
+            // of writes is not needed and would be slow.
             k.finish_reads();
             k.sync_warp();
             k.appear_in_cluster();
@@ -143,14 +144,14 @@ pub(super) fn write(
     }
 }
 
-/// Writes the sums of a block that has no others.
+/// Stores the results of a block that is alone in its cluster.
 fn write_own(k: &Code, results: &Results<'_>, part: &Part<'_>, sums: &Sums<'_>) {
     for nth in 0..sums.columns() / 2 {
         write_nth(k, results, part, k.constant(nth), sums.get(nth as usize));
     }
 }
 
-/// Sends the sums, and writes what is sent.
+/// Sends the accumulators, and stores the sums that arrive.
 fn write_sent<'k>(
     inbox: &Inbox<'k>,
     rank: Val<'k, u32>,
@@ -170,7 +171,7 @@ fn write_sent<'k>(
     });
 }
 
-/// Leaves the sums where the stages were, once no thread multiplies any more.
+/// Stores the accumulators over the pipeline stages, once all MMAs are complete.
 fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_>) {
     k.sync_some(BARRIER, variant.tile.groups * WARPGROUP);
     let row = first_row(k);
@@ -183,7 +184,7 @@ fn share(k: &Code, variant: Variant, memory: Ptr<'_, Shared, u8>, sums: &Sums<'_
     }
 }
 
-/// Waits until all have left theirs.
+/// Waits until all blocks have stored theirs.
 fn meet(k: &Code, variant: Variant) {
     match variant.tile.team {
         1 => k.sync_some(BARRIER, variant.tile.groups * WARPGROUP),
@@ -191,7 +192,7 @@ fn meet(k: &Code, variant: Variant) {
     }
 }
 
-/// Reads what all have left, and writes the block's share of the tile.
+/// Reads the shares of all blocks, and stores this block's part of the tile.
 fn write_read<'k>(
     k: &'k Code,
     memory: Ptr<'k, Shared, u8>,
@@ -202,7 +203,8 @@ fn write_read<'k>(
     let Variant { tile, .. } = results.variant;
     let threads = tile.groups * WARPGROUP;
     let (first, step) = (rank * threads + k.thread_id(), threads * tile.team);
-    // Another block's memory is far away: several sums are fetched before one is written.
+    // Distributed shared memory has a high latency: several loads are in flight before the first
+    // store.
     let each = tile.columns / (2 * tile.team);
     let batch = [8, 4, 2].into_iter().find(|batch| each % batch == 0).unwrap_or(1);
     k.for_range(first, tile.rows() * tile.columns, step * batch, |nth| {
@@ -219,7 +221,7 @@ fn write_read<'k>(
     });
 }
 
-/// Row and column of an element, counted as results lie in memory.
+/// Returns row and column of an element, counted in the layout of the result.
 fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     match variant.store {
         Store::Team(Order::Columns) => [nth % variant.tile.rows(), nth / variant.tile.rows()],
@@ -227,7 +229,7 @@ fn within_tile<'k>(variant: &Variant, nth: Val<'k, u32>) -> [Val<'k, u32>; 2] {
     }
 }
 
-/// The sum over the blocks of the split-K cluster.
+/// Returns the sum over the blocks of the cluster.
 fn total<'k>(at: Ptr<'k, Shared, f32>, team: u32) -> Val<'k, f32> {
     if team == 1 {
         return at.load();
@@ -236,13 +238,13 @@ fn total<'k>(at: Ptr<'k, Shared, f32>, team: u32) -> Val<'k, f32> {
     shares.into_iter().reduce(|sum, share| sum + share).expect("a team has a block")
 }
 
-/// The first row of a tile that the thread has sums of.
+/// Returns the first row of the tile whose accumulators the thread holds.
 fn first_row(k: &Code) -> Val<'_, u32> {
     let warp = k.warp();
     (warp >> 2) * GROUP_ROWS + (warp & 3) * WARP_ROWS + (k.lane() >> 2)
 }
 
-/// Writes the result whose sum is the `nth` in the registers of a thread.
+/// Stores the result of the thread's `nth` accumulator.
 fn write_nth<'k>(
     k: &'k Code,
     results: &Results<'k>,
@@ -255,7 +257,7 @@ fn write_nth<'k>(
     write_one(results, part, [row, column], sum);
 }
 
-/// Writes the result at a row and column of the tile.
+/// Stores the result at a row and column of the tile.
 fn write_one<'k>(
     results: &Results<'k>,
     part: &Part<'k>,

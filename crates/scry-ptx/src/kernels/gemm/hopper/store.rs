@@ -1,4 +1,4 @@
-//! Results on their way from registers to memory, through shared memory that belongs to a warp.
+//! The epilogue: stores results from registers through the warp's staging buffer in shared memory.
 
 use super::schedule::Part;
 use super::variant::{Bias, GROUP_ROWS, LINE, STAGING, STAGINGS, Store, Variant, WARP_ROWS};
@@ -8,7 +8,7 @@ use crate::typed::hopper::Sums;
 use crate::typed::{Bf16x2, Code, F16x2, Global, Ptr, Shared, Val, pack};
 use crate::types::PtxType;
 
-/// Where results go, and what becomes of them: parameters of the kernel.
+/// Destination and epilogue: parameters of the kernel.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Results<'k> {
     pub k: &'k Code,
@@ -18,20 +18,20 @@ pub(super) struct Results<'k> {
     pub factors: Factors<'k>,
     pub m: Val<'k, u32>,
     pub n: Val<'k, u32>,
-    /// Where the block arranges results; in [`Warp`], where a warp does.
+    /// The block's staging buffer; in [`Warp`], the warp's.
     staging: Ptr<'k, Shared, u8>,
 }
 
-/// Where results go.
+/// The destination.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place<'k> {
-    /// A tensor.
+    /// A tensor map (TMA).
     Map(Val<'k, u64>),
-    /// Memory.
+    /// Global memory.
     Memory(Lines<'k>),
 }
 
-/// Rows of results in memory, with the elements between rows and between results.
+/// Rows of results in global memory, with the row stride and the batch stride in elements.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lines<'k> {
     pub start: Ptr<'k, Global, u8>,
@@ -42,13 +42,13 @@ pub(super) struct Lines<'k> {
 /// The results of a warp.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Warp<'k> {
-    /// Where it arranges them.
+    /// Its staging buffer.
     pub staging: Ptr<'k, Shared, u8>,
     /// Its first row.
     pub row: Val<'k, u32>,
     /// Its first column.
     pub column: Val<'k, u32>,
-    /// Which result.
+    /// Index of the result.
     pub result: Val<'k, u32>,
 }
 
@@ -70,7 +70,7 @@ impl<'k> Results<'k> {
         Self { k, variant, place, bias, factors, m, n, staging }
     }
 
-    /// Writes the sums of a part.
+    /// Stores the results of a work item.
     pub(super) fn write(&self, sums: &Sums<'_>, part: &Part<'_>) {
         let number = self.k.warp();
         let warp = Warp {
@@ -85,18 +85,18 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Waits until shared memory is no longer read, so that the block can end.
+    /// Waits until TMA has read shared memory, so that the block can exit.
     pub(super) fn finish(&self) {
         if self.variant.store == Store::Tiles {
             self.k.when(self.k.lane().equals(0), || self.k.wait_tiles(0));
         }
     }
 
-    /// Results go through TMA, slab by slab; one is arranged while another is read.
+    /// Stores through TMA, slab by slab, double-buffered.
     fn write_tiles<'a>(&'a self, map: Val<'a, u64>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let (leader, slabs) = (k.lane().equals(0), sums.columns() / columns);
-        // Of an odd number the last one was where the first one of the next tile comes.
+        // With an odd number of slabs, the last one used the buffer of the next tile's first slab.
         let first = if slabs.is_multiple_of(STAGINGS) { STAGINGS - 1 } else { 0 };
         for slab in 0..slabs {
             let staging = warp.staging.offset((slab % STAGINGS * STAGING).into());
@@ -115,7 +115,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Puts the results of 8 columns where a tile is copied from; of halves 16 at a time.
+    /// Stages the results of 8 columns for TMA; of 16-bit floats, 16 columns at a time.
     pub(super) fn arrange<'a>(
         &'a self,
         staging: Ptr<'a, Shared, u8>,
@@ -140,7 +140,8 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// The results in the registers for 8 columns: two of a row, two of the row 8 further down.
+    /// Returns the finished results of 8 columns in the thread's registers: two of a row, two of
+    /// the row 8 below.
     fn finished<'a>(&'a self, sums: &Sums<'a>, warp: &Warp<'a>, eight: u32) -> [Val<'a, f32>; 4] {
         let lane = self.k.lane();
         let (row, column) = (warp.row + (lane >> 2), warp.column + (lane & 3) * 2 + eight * 8);
@@ -156,7 +157,7 @@ impl<'k> Results<'k> {
         })
     }
 
-    /// The bias of a row or column; 0 behind the last one.
+    /// Returns the bias of a row or column; 0 beyond the last one.
     fn bias_at<'a>(&'a self, index: Val<'a, u32>, len: Val<'a, u32>) -> Val<'a, f32> {
         let value = self.k.var::<f32>(0.0);
         if let Some(bias) = self.bias {
@@ -168,15 +169,15 @@ impl<'k> Results<'k> {
     }
 }
 
-/// Where a lane stores for instruction `stmatrix` the line of one of four matrices of 8 by 8
-/// halves: two below each other, then two to the right.
+/// Returns the address that a lane passes to `stmatrix`: the row of one of four 8 × 8 matrices of
+/// 16-bit elements, two below each other, then two to the right.
 fn matrix_line<'k>(staging: Ptr<'k, Shared, u8>, eight: u32) -> Ptr<'k, Shared, u8> {
     let lane = staging.code().lane();
     let piece = ((lane >> 4) ^ (lane & 7)) ^ eight;
     staging.plus_bytes((lane & 15) * LINE + (piece << 4))
 }
 
-/// Puts results as registers hold them into swizzled lines of 32 floats.
+/// Stores results from registers into swizzled rows of 32 `f32`.
 pub(super) fn put_floats<'k>(staging: Ptr<'k, Shared, u8>, eight: u32, values: [Val<'k, f32>; 4]) {
     let lane = staging.code().lane();
     let row = lane >> 2;

@@ -1,5 +1,5 @@
-//! Halves that TMA cannot write, because lines begin anywhere: words of two, which are
-//! aligned, and the single ones at both ends of a line.
+//! Stores 16-bit results in unaligned rows, which TMA does not support: aligned words of two
+//! elements, and single ones at both ends of a row.
 
 use super::store::{Lines, Results, Warp};
 use super::variant::{LINE, WARP_ROWS};
@@ -8,11 +8,11 @@ use crate::kernels::gemm::memory::wide;
 use crate::typed::hopper::Sums;
 use crate::typed::{Arg, Global, Ptr, Shared, Val};
 
-/// Columns that a warp writes of a row at a time: two for each lane.
+/// Columns of a row per store of a warp: two per lane.
 const COLUMNS: u32 = 64;
 
 impl<'k> Results<'k> {
-    /// Results are finished where they are summed, and arranged as they are written.
+    /// Stages finished results, and stores them from shared memory.
     pub(super) fn write_words<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let k = self.k;
         let first = wide(warp.result) * lines.stride + wide(warp.row) * lines.leading;
@@ -32,7 +32,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Writes what is arranged, this many rows and columns of it.
+    /// Stores staged results: this many rows and columns.
     fn write_slab<'a>(
         &'a self,
         staging: Ptr<'a, Shared, u8>,
@@ -48,7 +48,7 @@ impl<'k> Results<'k> {
                 (word, k.shuffle("idx", word, next_lane))
             })
             .collect();
-        // Rows begin within a word all, or none, or every other one.
+        // Either no row, every row, or every other row starts in the middle of a word.
         let ends = [to, to.at_wide(between)].map(|row| Ends::new(row, columns));
         let [even, odd] = [0, 1].map(|row| to.at_wide(ends[row].skipped(between, row as u64)));
         let two = between * 2;
@@ -69,19 +69,19 @@ impl<'k> Results<'k> {
     }
 }
 
-/// How a lane writes its part of a row of this many columns. If the row begins within a word, lanes
-/// write the second of their columns and the first of the next lane; the last lane then has the
-/// first column of all, and writes it by itself.
+/// How a lane stores its part of a row. If the row starts in the middle of a word, a lane stores
+/// its second column and the first column of the next lane as one word; the last lane then holds
+/// the row's first column, and stores it on its own.
 struct Ends<'k> {
-    /// By how many bits the two columns are apart from the lane's own.
+    /// Shift in bits between the stored pair and the lane's own columns.
     shift: Val<'k, u32>,
-    /// Bytes from the begin of the row to the lane's word.
+    /// Byte offset of the lane's word in the row.
     offset: Val<'k, u64>,
-    /// Whether the lane writes a word.
+    /// Whether the lane stores a whole word.
     whole: Val<'k, bool>,
-    /// Whether it writes the first half of a word only, which is the end of the row.
+    /// Whether it stores only the first half of a word, at the end of the row.
     half: Val<'k, bool>,
-    /// Whether it writes the first column.
+    /// Whether it stores the row's first column.
     first: Val<'k, bool>,
 }
 
@@ -100,12 +100,12 @@ impl<'k> Ends<'k> {
         }
     }
 
-    /// Bytes from the begin of the first row to the lane's word in another one.
+    /// Byte offset of the lane's word in another row from the begin of the first row.
     fn skipped(&self, between: Val<'k, u64>, row: u64) -> Val<'k, u64> {
         self.offset + between * row
     }
 
-    /// Writes at the lane's word. Most lanes of most rows write a word and nothing else.
+    /// Stores at the lane's word. Most lanes of most rows store a whole word.
     fn write<'a>(&'a self, at: Ptr<'a, Global, u8>, own: Val<'a, u32>, next: Val<'a, u32>) {
         let k = own.code();
         let opcode = Opcode::new("shf.r.wrap.b32");
@@ -113,7 +113,7 @@ impl<'k> Ends<'k> {
             k.op(opcode, &[own.operand(), next.operand(), self.shift.operand()]);
         k.when(self.whole, || at.cast::<u32>().store(pair));
         k.when(self.half, || at.cast::<u16>().store(low_half(pair)));
-        // The last lane's word begins 63 columns behind the first column.
+        // The last lane's word begins 63 columns after the first column.
         k.when(self.first, || at.offset(-126).cast::<u16>().store(low_half(pair >> 16)));
     }
 }
@@ -122,7 +122,7 @@ fn low_half(word: Val<'_, u32>) -> Val<'_, u16> {
     word.convert("")
 }
 
-/// The lane's word of an arranged row.
+/// Loads the lane's word of a staged row.
 fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, u32> {
     let lane = staging.code().lane();
     let piece = (lane >> 2) ^ (row % 8);

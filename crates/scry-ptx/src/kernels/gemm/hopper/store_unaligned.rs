@@ -1,5 +1,5 @@
-//! Results that TMA cannot write, because lines begin anywhere, or because what was there
-//! is read: a warp writes neighbours, row by row.
+//! Stores results that TMA cannot store, because rows are unaligned or because `out` is read: a
+//! warp stores neighbouring elements, row by row.
 
 use super::store::{Lines, Results, Warp, put_floats};
 use super::variant::{Bias, LINE, WARP_ROWS};
@@ -8,7 +8,7 @@ use crate::typed::hopper::Sums;
 use crate::typed::{Global, Ptr, Shared, Val};
 
 impl<'k> Results<'k> {
-    /// Of halves that replace what was there, words are written; otherwise single results.
+    /// Stores words of two where 16-bit results are overwritten; otherwise single elements.
     pub(super) fn write_lanes<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
         match self.variant.writes_words() {
             true => self.write_words(lines, sums, warp),
@@ -16,7 +16,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Results are arranged as they are summed, and finished by the lane that writes a column.
+    /// Stages accumulators; the lane that stores a column applies the epilogue.
     fn write_columns<'a>(&'a self, lines: &Lines<'a>, sums: &Sums<'a>, warp: &Warp<'a>) {
         let (k, columns) = (self.k, self.variant.staged_columns());
         let wide = |value: Val<'a, u32>| value.convert::<u64>("");
@@ -40,7 +40,7 @@ impl<'k> Results<'k> {
         }
     }
 
-    /// Writes what is arranged of a column.
+    /// Stores a staged column.
     fn write_column<'a>(
         &'a self,
         to: Ptr<'a, Global, u8>,
@@ -78,7 +78,7 @@ impl<'k> Results<'k> {
         store_number(to, element, self.factors.finish(finish.activation, sum, was, bias));
     }
 
-    /// The bias of a result.
+    /// Returns the bias of a result.
     pub(super) fn bias_of<'a>(
         &'a self,
         row: Val<'a, u32>,
@@ -99,7 +99,7 @@ impl<'k> Results<'k> {
     }
 }
 
-/// The lane's column of an arranged row.
+/// Loads the lane's column of a staged row.
 fn arranged<'k>(staging: Ptr<'k, Shared, u8>, row: u32) -> Val<'k, f32> {
     let lane = staging.code().lane();
     let piece = (lane >> 2) ^ (row % 8);

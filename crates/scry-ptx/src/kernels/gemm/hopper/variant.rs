@@ -1,4 +1,4 @@
-//! What is fixed in the text of a kernel: types, the tile, and how results are written.
+//! The compile-time parameters of a kernel: types, the tile shape, and how results are stored.
 
 use crate::kernels::TensorMapElement;
 use crate::kernels::gemm::{Activation, Epilogue, Order};
@@ -6,134 +6,134 @@ use crate::kernels::name::Name;
 use crate::typed::hopper::Factors;
 use crate::types::PtxType;
 
-/// Bytes of shared memory that a block can have.
+/// Maximum bytes of shared memory per block.
 const SHARED: u32 = 227 * 1024;
-/// Bytes of sums from others that a block has memory of its own for.
+/// Maximum bytes of a split-K receive buffer that is not shared with the pipeline stages.
 const INBOX: u32 = 32 * 1024;
-/// Columns of a tile whose results threads write one by one.
+/// Maximum columns of a tile whose results threads store one by one.
 const ALONE: u32 = 64;
-/// Threads of a warpgroup.
+/// Threads per warpgroup.
 pub(super) const WARPGROUP: u32 = 128;
-/// Rows that a warpgroup multiplies with one instruction.
+/// Rows per `wgmma` instruction.
 pub(super) const GROUP_ROWS: u32 = 64;
-/// Bytes of a line of a tile in shared memory, within which it is swizzled.
+/// Bytes per row of a tile in shared memory (the swizzle width).
 pub(super) const LINE: u32 = 128;
-/// Rows of results that a warp holds.
+/// Rows of accumulators per warp.
 pub(super) const WARP_ROWS: u32 = 16;
-/// Bytes that a warp arranges results in, before they are written.
+/// Bytes of a warp's staging buffer.
 pub(super) const STAGING: u32 = WARP_ROWS * LINE;
-/// Places of that size, in turn, that each warp has.
+/// Staging buffers per warp (double buffering).
 pub(super) const STAGINGS: u32 = 2;
 
-/// How an operand lies in memory: which of its neighbours are next to each other.
+/// The contiguous dimension of an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Major {
-    /// Those along K.
+    /// K-major.
     Inner,
-    /// Those along the rows or columns of the result; only halves can be read so.
+    /// M-major or N-major; only 16-bit operands support it.
     Outer,
 }
 
-/// What a block computes at a time, and with how many hands.
+/// The tile of a block, and how many warpgroups and blocks compute it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tile {
-    /// Warpgroups that multiply 64 rows each: 1 to 3.
+    /// Consumer warpgroups of 64 rows each: 1 to 3.
     pub groups: u32,
-    /// Columns: a multiple of 8, at most 256; of 64 where `b` lies along them.
+    /// Columns: a multiple of 8, at most 256; a multiple of 64 where `b` is N-major.
     pub columns: u32,
-    /// Neighbours down the rows that share what they read of `b`: 1 or 2.
+    /// Blocks along M that share `b` by multicast: 1 or 2.
     pub cluster: u32,
-    /// Blocks that share the work on a tile, each on a part of K, and add up
-    /// what they have: 1, 2, 4 or 8, if the cluster is 1.
+    /// Blocks of a cluster that split K for a tile: 1, 2, 4 or 8. More than 1 requires `cluster` to
+    /// be 1.
     pub team: u32,
 }
 
 impl Tile {
-    /// A tile.
+    /// Creates a tile.
     #[must_use]
     pub const fn new(groups: u32, columns: u32, cluster: u32) -> Self {
         Self { groups, columns, cluster, team: 1 }
     }
 
-    /// A tile that several blocks share the work on.
+    /// Creates a tile whose K is split over a cluster.
     #[must_use]
     pub const fn shared(groups: u32, columns: u32, team: u32) -> Self {
         Self { groups, columns, cluster: 1, team }
     }
 
-    /// Blocks that run together.
+    /// Returns the blocks per cluster.
     pub(super) const fn blocks(&self) -> u32 {
         self.cluster * self.team
     }
 
-    /// Rows.
+    /// Returns the rows of a block.
     #[must_use]
     pub const fn rows(&self) -> u32 {
         self.groups * GROUP_ROWS
     }
 }
 
-/// How results are written.
+/// How results are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Store {
-    /// As tiles, by TMA: lines begin at multiples of 16 bytes.
+    /// Through TMA: rows begin at multiples of 16 bytes.
     Tiles,
-    /// By each lane: lines begin anywhere, and what was there may be read.
+    /// By each lane: rows may be unaligned, and `out` may be read.
     Lanes,
-    /// By all threads, after the blocks of a split-K cluster have added up what they have; the
-    /// results lie in this order.
+    /// By all threads of a split-K cluster, after the reduction, into this layout.
     Team(Order),
 }
 
-/// What the sums of a kernel are followed by, as far as the text goes.
+/// The compile-time part of the epilogue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Finish {
-    /// Whether what was there is read.
+    /// Whether the previous content of `out` is read.
     pub reads: bool,
-    /// Along what there is a bias.
+    /// The dimension of the bias.
     pub bias: Bias,
-    /// What is applied last.
+    /// The activation, applied last.
     pub activation: Activation,
 }
 
-/// Along what there is a bias.
+/// The dimension of the bias.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Bias {
-    /// There is none.
+    /// No bias.
     None,
-    /// One for each column.
+    /// One element per column.
     Columns,
-    /// One for each row.
+    /// One element per row.
     Rows,
 }
 
-/// Which operands are read once.
+/// Which operands are streamed: read once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Once {
-    /// Whether `a` is: there is one tile along the columns.
+    /// Whether `a` is: there is one tile along N.
     pub a: bool,
-    /// Whether `b` is: there is one cluster of tiles down the rows.
+    /// Whether `b` is: there is one cluster of tiles along M.
     pub b: bool,
 }
 
-/// Which operand is brought before the launch before this one is done, if that does not write it.
+/// Which operand is prefetched before the preceding launch has finished (PDL). That launch must not
+/// write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Early {
     /// None.
     None,
-    /// The one on the left.
+    /// `a`.
     A,
-    /// The one on the right.
+    /// `b`.
     B,
 }
 
 impl Early {
-    /// For a product of these sizes: the operand that is most of what is read, since it will be
-    /// weights. The other one will be what the launch before has made.
+    /// Chooses for a GEMM of these sizes: the operand that dominates the traffic, since that is the
+    /// weights. The other one is the output of the preceding launch.
     pub(in crate::kernels::gemm) fn of([m, n, k]: [u64; 3]) -> Self {
-        /// How many times as large as the other one it is.
+        /// Minimum ratio of the operands' sizes.
         const MOST: u64 = 8;
-        /// Shorter lines are rather activations.
+        /// Minimum K: shorter rows are more likely activations.
         const DEEP: u64 = 512;
         match (m / MOST >= n, n / MOST >= m) {
             _ if k < DEEP => Self::None,
@@ -143,7 +143,7 @@ impl Early {
         }
     }
 
-    /// Appends to the name of a kernel which operand it prefetches before it waits.
+    /// Appends the prefetched operand to a kernel's name.
     fn named(self, name: Name) -> Name {
         match self {
             Self::None => name,
@@ -153,38 +153,38 @@ impl Early {
     }
 }
 
-/// All that is fixed in the text of a kernel.
+/// The compile-time parameters of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// Type of the operands.
     pub element: PtxType,
-    /// Parts that numbers are sums of: 1, or 2 of which the products are added up, but for the
-    /// one of the small parts.
+    /// TF32 terms per operand element: 1; or 2, of which all products but that of the low terms are
+    /// accumulated.
     pub parts: u32,
     /// Type of the results.
     pub output: PtxType,
-    /// How `a` lies.
+    /// Layout of `a`.
     pub a: Major,
-    /// How `b` lies.
+    /// Layout of `b`.
     pub b: Major,
-    /// What a block computes at a time.
+    /// The tile shape.
     pub tile: Tile,
-    /// Which operands are read once, each part of them by one block: the cache is not to keep
-    /// them in place of others. A product knows ([`super::HopperGemm::new`]).
+    /// Which operands are read once, by one block each, so that L2 should evict them first.
+    /// [`super::HopperGemm::new`] sets it.
     pub once: Once,
-    /// How results are written.
+    /// How results are stored.
     pub store: Store,
-    /// What the sums are followed by.
+    /// The epilogue.
     pub finish: Finish,
-    /// What is brought early.
+    /// Which operand is prefetched.
     pub early: Early,
 }
 
 impl Finish {
-    /// The sums as they are.
+    /// Stores the accumulators unchanged.
     pub const NONE: Self = Self { reads: false, bias: Bias::None, activation: Activation::None };
 
-    /// What an epilogue takes, its bias lying along the columns or, of a transposed product, rows.
+    /// Returns the compile-time part of an epilogue; with `flipped`, the bias is per row.
     #[must_use]
     pub fn of(epilogue: &Epilogue, flipped: bool) -> Self {
         let bias = match (epilogue.bias, flipped) {
@@ -195,7 +195,7 @@ impl Finish {
         Self { reads: epilogue.reads(), bias, activation: epilogue.activation }
     }
 
-    /// Appends to the name of a kernel what is in its text.
+    /// Appends itself to a kernel's name.
     fn named(&self, name: Name) -> Name {
         let bias = match self.bias {
             Bias::None => None,
@@ -207,7 +207,7 @@ impl Finish {
 }
 
 impl Variant {
-    /// What tensor cores are told.
+    /// Returns the operand types and layouts of the MMA instructions.
     pub(super) const fn factors(&self) -> Factors {
         match self.element {
             PtxType::F16 => Factors::F16,
@@ -216,38 +216,38 @@ impl Variant {
         }
     }
 
-    /// Elements of K in a stage.
+    /// Elements along K per stage.
     #[must_use]
     pub const fn depth(&self) -> u32 {
         LINE / self.element.size()
     }
 
-    /// Bytes of `a` in a stage.
+    /// Bytes of `a` per stage.
     pub(super) const fn a_bytes(&self) -> u32 {
         self.parts * self.a_part()
     }
 
-    /// Bytes of a part of `a` in a stage.
+    /// Bytes of one term of `a` per stage.
     pub(super) const fn a_part(&self) -> u32 {
         self.tile.rows() * LINE
     }
 
-    /// Bytes of a part of `b` in a stage. What copies bring begins at multiples of 1024.
+    /// Bytes of one term of `b` per stage. Destinations of TMA loads begin at multiples of 1024.
     pub(super) const fn b_part(&self) -> u32 {
         (self.tile.columns * LINE).next_multiple_of(1024)
     }
 
-    /// Bytes of a stage.
+    /// Bytes per stage.
     pub(super) const fn stage_bytes(&self) -> u32 {
         self.a_bytes() + self.parts * self.b_part()
     }
 
-    /// Bytes that copies bring for a stage.
+    /// Bytes that TMA loads per stage.
     pub(super) const fn copied_bytes(&self) -> u32 {
         self.parts * (self.a_part() + self.tile.columns * LINE)
     }
 
-    /// Bytes for results on their way out.
+    /// Bytes of the staging buffers.
     const fn staging_bytes(&self) -> u32 {
         match self.store {
             Store::Team(_) if self.has_inbox() => self.inbox_bytes(),
@@ -256,39 +256,38 @@ impl Variant {
         }
     }
 
-    /// Bytes of the sums that a block of a split-K cluster gets.
+    /// Bytes of the split-K receive buffer.
     pub(super) const fn inbox_bytes(&self) -> u32 {
         self.tile.rows() * self.tile.columns * 4
     }
 
-    /// Whether threads write the few sums that they have: no other thread adds to them.
+    /// Whether threads store their few results directly: K is not split.
     pub(super) const fn is_alone(&self) -> bool {
         self.tile.team == 1 && self.tile.columns <= ALONE
     }
 
-    /// Whether the blocks of a split-K cluster send each other sums, each into memory of its own
-    /// for them.
+    /// Whether the blocks of a split-K cluster send their sums to receive buffers.
     pub(super) const fn has_inbox(&self) -> bool {
         self.tile.team > 1 && self.inbox_bytes() <= INBOX
     }
 
-    /// As many stages as fit, but no more than help.
+    /// Number of stages: as many as fit and are useful.
     pub(super) const fn stages(&self) -> u32 {
         let fit = (SHARED - self.staging_bytes() - 256) / self.stage_bytes();
         if fit < 20 { fit } else { 20 }
     }
 
-    /// Where the results on their way out lie.
+    /// Byte offset of the staging buffers.
     pub(super) const fn staging_at(&self) -> u32 {
         self.stages() * self.stage_bytes()
     }
 
-    /// Where the barriers lie.
+    /// Byte offset of the mbarriers.
     pub(super) const fn barriers_at(&self) -> u32 {
         self.staging_at() + self.staging_bytes()
     }
 
-    /// Where the barrier lies that tells a block of a split-K cluster that it has got sums.
+    /// Byte offset of the receive buffer's mbarrier.
     pub(super) const fn inbox_barrier_at(&self) -> u32 {
         self.barriers_at() + 16 * self.stages()
     }
@@ -298,12 +297,12 @@ impl Variant {
         self.inbox_barrier_at() + if self.has_inbox() { 8 } else { 0 }
     }
 
-    /// Threads of a block: those that multiply, and a warpgroup that has operands copied.
+    /// Threads per block: the consumers, and a producer warpgroup.
     pub(super) const fn threads(&self) -> u32 {
         (self.tile.groups + 1) * WARPGROUP
     }
 
-    /// Columns of results that a warp arranges at a time.
+    /// Columns of results that a warp stages at a time.
     pub(super) const fn staged_columns(&self) -> u32 {
         match self.store {
             Store::Tiles => LINE / self.output.size(),
@@ -312,13 +311,13 @@ impl Variant {
         }
     }
 
-    /// Whether lanes write words of two halves.
+    /// Whether lanes store words of two 16-bit results.
     pub(super) const fn writes_words(&self) -> bool {
         let halves = matches!(self.output, PtxType::F16 | PtxType::Bf16);
         halves && !self.finish.reads && self.tile.columns.is_multiple_of(64)
     }
 
-    /// The name of the kernel.
+    /// Returns the kernel's name.
     pub(super) fn name(&self) -> String {
         let Self { element, parts, output, a, b, tile, once, store, finish, early } = self;
         let operands = match (element, parts) {
@@ -344,7 +343,7 @@ impl Variant {
     }
 }
 
-/// The element of a tensor map.
+/// Returns the element type of a tensor map.
 pub(super) const fn tensor_element(ty: PtxType) -> TensorMapElement {
     match ty {
         PtxType::F16 => TensorMapElement::F16,

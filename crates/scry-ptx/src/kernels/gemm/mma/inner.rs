@@ -1,4 +1,4 @@
-//! The loop over the depth: fragments from shared memory into registers, and products of them.
+//! The main loop over K: loads fragments from shared memory into registers, and multiplies them.
 
 use super::stage::{Copier, Lines};
 use super::tile::Tile;
@@ -11,25 +11,25 @@ use crate::typed::{Code, Ptr, Shared, Val, Var};
 pub(super) struct Side<'k> {
     pub k: &'k Code,
     pub lines: Lines,
-    /// Whether it is the left operand.
+    /// Whether it is `a`.
     pub left: bool,
-    /// Bytes of a line.
+    /// Row pitch in bytes.
     pub pitch: u32,
-    /// Where the operand is in the first stage.
+    /// Address of the operand in the first stage.
     pub first: Ptr<'k, Shared, u8>,
-    /// Where the warp begins on the side of the tile.
+    /// The warp's first row or column in the tile.
     pub start: Val<'k, u32>,
-    /// Fragments of 16 rows, or columns.
+    /// Number of fragments of 16 rows or columns.
     pub count: u32,
 }
 
-/// 16 rows, or columns, of an operand at one step of the depth, in four parts: each of two eights
-/// with each of two halves of the depth. Of the left operand the eights are innermost, of the right
-/// one the halves, so that two of its registers are what an instruction takes.
+/// A fragment: 16 rows or columns of an operand at one K step, in four registers: each of two
+/// groups of eight with each of two halves of the K step. The groups of eight are innermost in `a`,
+/// the halves in `b`, so that two registers of `b` are an instruction's operand.
 type Fragment<'k> = [Val<'k, u32>; 4];
 
 impl<'k> Side<'k> {
-    /// Fragments at a step of the depth of a stage, this many bytes behind the first one.
+    /// Loads the fragments at a K step of the stage at byte offset `stage`.
     fn read(&self, stage: Val<'k, u32>, step: u32) -> Vec<Fragment<'k>> {
         let stage = self.first.plus_bytes(stage);
         let by_words = !self.lines.along && self.lines.size == 4;
@@ -40,14 +40,14 @@ impl<'k> Side<'k> {
         (0..self.count).map(one).collect()
     }
 
-    /// By the instruction that reads four matrices of eight lines, whose addresses lanes give.
+    /// Loads them with `ldmatrix`: four 8 × 8 matrices, whose row addresses the lanes provide.
     fn by_matrices(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
         let (line, piece) = match self.left == self.lines.along {
             true => (lane & 15, lane >> 4),
             false => ((lane & 7) | (lane >> 1 & 8), lane >> 3 & 1),
         };
-        // The first fragment's place; others of a line are where one or two bits of it differ.
+        // The first fragment's address; the others of a row differ from it by one or two bits.
         if self.lines.along {
             let line = self.start + line;
             let at = line.mul_add(self.pitch, self.lines.place(piece, line) * 16);
@@ -64,7 +64,7 @@ impl<'k> Side<'k> {
         }
     }
 
-    /// Word by word, from lines that lie across the depth.
+    /// Loads them word by word, from rows that are strided along K.
     fn by_words(&self, stage: Ptr<'k, Shared, u8>, side: u32, step: u32) -> Fragment<'k> {
         let lane = self.k.lane();
         let at = (lane % 4).mul_add(self.pitch, (self.start + lane / 4) * 4);
@@ -79,7 +79,7 @@ impl<'k> Side<'k> {
     }
 }
 
-/// A block at work on its tile.
+/// A block's code for its tile.
 pub(super) struct Block<'k> {
     pub k: &'k Code,
     pub tile: Tile,
@@ -87,18 +87,18 @@ pub(super) struct Block<'k> {
     pub copiers: [Copier<'k>; 2],
     pub sides: [Side<'k>; 2],
     pub stages: Ptr<'k, Shared, u8>,
-    /// Of each 16 rows of the warp, each 8 columns.
+    /// Accumulators: for every 16 rows of the warp, every 8 columns.
     pub sums: Vec<[Var<'k, f32>; 4]>,
     pub turns: Turns<'k>,
 }
 
-/// The operands of a warp at one step of the depth.
+/// The operands of a warp at one K step.
 type Fragments<'k> = [Vec<Fragment<'k>>; 2];
 /// The same in variables.
 type Current<'k> = [Vec<[Var<'k, u32>; 4]>; 2];
 
 impl<'k> Block<'k> {
-    /// Sums over the whole depth.
+    /// Accumulates over the whole K.
     pub(super) fn run(&self, depth: Val<'k, u32>) {
         let (k, ahead) = (self.k, self.tile.stages - 1);
         for stage in 0..ahead {
@@ -114,7 +114,7 @@ impl<'k> Block<'k> {
         k.wait_copies(0);
     }
 
-    /// Depth of a stage.
+    /// Elements along K per stage.
     fn depth(&self) -> u32 {
         self.sides[0].lines.depth()
     }
@@ -123,8 +123,8 @@ impl<'k> Block<'k> {
         self.copiers.iter().for_each(|copier| copier.copy(stage));
     }
 
-    /// Multiplies a stage, of which `current` is the first step, and starts the copies of another
-    /// one. Behind it `current` is of the next stage.
+    /// Multiplies a stage, whose first fragments are in `current`, and starts the copies of another
+    /// one. Afterwards `current` holds the first fragments of the next stage.
     fn step(&self, current: &Current<'k>) {
         let steps = self.depth() / self.factors.depth();
         let mut fragments: Fragments<'k> =
@@ -168,7 +168,7 @@ impl<'k> Block<'k> {
     }
 }
 
-/// f32 with as many bits as tensor cores take, rounded to the nearest.
+/// Rounds `f32` to TF32, to nearest.
 fn rounded(value: Val<'_, u32>) -> Val<'_, u32> {
     value.code().op(Opcode::new("cvt.rna.tf32.f32"), &[value.reg().into()])
 }

@@ -1,9 +1,8 @@
-//! Products on the tensor cores of Ampere and what came after it (`sm_80`): fragments that the
-//! lanes of a warp hold are multiplied at once.
+//! GEMM on tensor cores with `mma.sync` (Ampere and later, `sm_80`).
 //!
-//! A block computes a tile of the result. Its operands pass through stages in shared memory, some
-//! steps ahead of what is multiplied. Hopper's own instructions, which read shared memory
-//! themselves, are about one and a half times as fast there.
+//! A block computes a tile of the result. Its operands pass through a multistage pipeline in shared
+//! memory, filled by `cp.async`. On Hopper `wgmma`, which reads shared memory itself, is about 1.5
+//! times as fast.
 
 mod choice;
 mod inner;
@@ -26,7 +25,7 @@ use crate::target::Target;
 use crate::typed::hopper::Factors;
 use crate::typed::{self, Code, Ptr, Shared};
 
-/// A product by tensor cores, of operands whose lines begin at multiples of 16 bytes.
+/// A GEMM on tensor cores; rows of its operands must be 16-byte aligned.
 #[derive(Debug, Clone)]
 pub(crate) struct Mma {
     product: Launched,
@@ -36,12 +35,12 @@ pub(crate) struct Mma {
 }
 
 impl Mma {
-    /// Elements of a tile on the side of an operand.
+    /// Elements of a tile along M or N.
     fn side(&self, nth: usize) -> u32 {
         [self.tile.rows, self.tile.columns][nth]
     }
 
-    /// Bytes of an operand in a stage.
+    /// Bytes of an operand per stage.
     fn side_bytes(&self, nth: usize) -> u32 {
         self.lines[nth].bytes_of(self.side(nth))
     }
@@ -50,7 +49,7 @@ impl Mma {
         self.side_bytes(0) + self.side_bytes(1)
     }
 
-    /// Bytes of a stage before an operand.
+    /// Byte offset of an operand in a stage.
     fn offset(&self, nth: usize) -> u32 {
         if nth == 0 { 0 } else { self.side_bytes(0) }
     }

@@ -1,107 +1,106 @@
-//! How tiles of the operands come into shared memory, 16 bytes at a time.
+//! Copies tiles of the operands into pipeline stages in shared memory, 16 bytes at a time.
 //!
-//! An operand keeps the order that it has in memory. Pieces of 16 bytes are exchanged within a
-//! line, so that neighbours across the lines, which are read at once, are in different banks.
+//! An operand keeps its layout. The 16-byte chunks of a row are swizzled (XOR), so that chunks that
+//! are read at once are in different banks.
 
 use super::tile::Tile;
 use crate::kernels::gemm::params::Operand;
 use crate::kernels::gemm::{Layout, Order};
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
-/// Bytes of a piece.
+/// Bytes per chunk.
 const PIECE: u32 = 16;
-/// Bytes of the depth of a stage.
+/// Bytes along K per stage.
 const DEEP: u32 = 128;
 
-/// How an operand lies in memory, and in a stage.
+/// The layout of an operand in memory and in a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Lines {
-    /// Whether lines lie along the depth.
+    /// Whether it is K-major.
     pub along: bool,
-    /// Bytes of an element.
+    /// Bytes per element.
     pub size: u32,
 }
 
 impl Lines {
-    /// Of an operand whose sides are rows of `a`, or columns of `b`, if these are neighbours in
-    /// the order `across`.
+    /// Creates it for an operand whose layout along M or N is contiguous in the layout `across`.
     pub(super) fn new(layout: &Layout, across: Order, size: u32) -> Self {
         Self { along: layout.order != across, size }
     }
 
-    /// Whether K is innermost.
+    /// Whether K is innermost in memory.
     pub(super) const fn is_k_major(self) -> bool {
         self.along
     }
 
-    /// Elements of a piece.
+    /// Elements per chunk.
     const fn piece(self) -> u32 {
         PIECE / self.size
     }
 
-    /// Depth of a stage.
+    /// Elements along K per stage.
     pub(super) const fn depth(self) -> u32 {
         DEEP / self.size
     }
 
-    /// Bytes of a line in a stage.
+    /// Bytes per row in a stage.
     const fn line(self, side: u32) -> u32 {
         if self.along { DEEP } else { side * self.size }
     }
 
-    /// Whether pieces are exchanged. Words of lines across the depth are read one by one, four
-    /// lines of eight at once: for these, lines are pushed apart instead.
+    /// Whether chunks are swizzled. Words of rows that are strided along K are read one by one,
+    /// four rows of eight at once: these rows are padded instead.
     const fn exchanged(self) -> bool {
         self.along || self.size == 2
     }
 
-    /// Bytes from one line to the next in a stage.
+    /// Row pitch in a stage, in bytes.
     pub(super) const fn pitch(self, side: u32) -> u32 {
         self.line(side) + if self.exchanged() { 0 } else { 2 * PIECE }
     }
 
-    /// Bytes of an operand in a stage, of this many elements on its side.
+    /// Bytes of an operand in a stage, for `side` elements along M or N.
     pub(super) const fn bytes_of(self, side: u32) -> u32 {
         self.pitch(side) * if self.along { side } else { self.depth() }
     }
 
-    /// The place of a piece in a line.
+    /// Returns the swizzled position of a chunk in a row.
     pub(super) fn place<'k>(self, piece: Val<'k, u32>, line: Val<'k, u32>) -> Val<'k, u32> {
         if self.exchanged() { piece ^ (line & 7) } else { piece }
     }
 }
 
-/// What a thread copies of an operand.
+/// The copies of an operand by one thread.
 pub(super) struct Copier<'k> {
     k: &'k Code,
     lines: Lines,
-    /// Where the thread's first piece of this step is in memory, or the tile where lines lie along
-    /// the depth.
+    /// Element offset in memory of the thread's first chunk of this iteration; of the tile if the
+    /// operand is K-major.
     from: Var<'k, u64>,
     /// Bytes from one stage to the next in memory.
     pitch: Val<'k, u64>,
     pieces: Pieces<'k>,
-    /// Depth of the first piece, and how many are left from where the stage begins.
+    /// Index along K of the first chunk, and the remaining elements along K from the stage's begin.
     depth: Val<'k, u32>,
     left: Var<'k, i32>,
-    /// Bytes of the first piece in a stage, and from one to the next.
+    /// Byte offset of the first chunk in a stage, and from one chunk to the next.
     to: Val<'k, u32>,
     to_next: u32,
 }
 
-/// Where a thread's pieces are in memory.
+/// Where a thread's chunks are in memory.
 enum Pieces<'k> {
-    /// In lines along the depth: this many elements from the begin of the tile. Lines beyond the
-    /// end are replaced by what is there: results of them are dropped.
+    /// K-major: element offsets from the tile's begin. Rows beyond the end are clamped to existing
+    /// ones; their results are dropped.
     Along(Vec<Val<'k, u32>>),
-    /// In lines across the depth: how many, lines and bytes from one to the next, and bytes of each
-    /// that are there.
+    /// Strided along K: number of chunks, rows and bytes from one to the next, and valid bytes of
+    /// each.
     Across { count: u32, lines: u32, next: Val<'k, u64>, width: Val<'k, u32> },
 }
 
 impl<'k> Copier<'k> {
-    /// `side` elements of an operand, this many bytes behind the begin of a stage, for a thread of
-    /// a tile.
+    /// Creates the copies of one thread for `side` rows or columns of an operand, `offset` bytes
+    /// into each stage.
     pub(super) fn new(
         k: &'k Code,
         lines: Lines,
@@ -137,7 +136,7 @@ impl<'k> Copier<'k> {
         }
     }
 
-    /// Copies the tile of the next step into a stage; what the operand does not have is zero.
+    /// Copies the next tile into a stage; elements beyond the operand's end are zero.
     pub(super) fn copy(&self, stage: Ptr<'k, Shared, u8>) {
         let left = self.left.get() - self.depth.cast::<i32>();
         let to = |nth: u32| stage.plus_bytes(self.to).offset((nth * self.to_next).into());
@@ -172,7 +171,7 @@ fn wide(x: Val<'_, u32>) -> Val<'_, u64> {
 }
 
 impl Lines {
-    /// Where a copier begins, in elements of the operand.
+    /// Returns the element offset at which a copier begins.
     fn first<'k>(
         self,
         operand: &Operand<'k>,
@@ -187,7 +186,7 @@ impl Lines {
         }
     }
 
-    /// This many elements further on.
+    /// Returns the address of element `nth` from `from`.
     fn element<'k>(self, from: Ptr<'k, Global, u8>, nth: Val<'k, u32>) -> Ptr<'k, Global, u8> {
         match self.size {
             2 => from.cast::<u16>().at(nth).cast(),
@@ -197,7 +196,7 @@ impl Lines {
 }
 
 impl Lines {
-    /// Bytes of a piece, of which and behind which there are this many elements.
+    /// Returns the valid bytes of a chunk, given the number of elements from its begin to the end.
     fn bytes(self, elements: Val<'_, i32>) -> Val<'_, u32> {
         (elements.max(0).min(self.piece() as i32) * self.size as i32).cast()
     }

@@ -2,19 +2,19 @@
 
 use crate::kernels::name::Name;
 
-/// How a block divides its tile.
+/// The tile shape of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
     /// Rows and columns of the result.
     pub rows: u32,
     pub columns: u32,
-    /// Stages.
+    /// Pipeline stages.
     pub stages: u32,
-    /// Warps from top to bottom, and from left to right.
+    /// Rows and columns of warps.
     pub warps: [u32; 2],
-    /// Blocks that share a multiprocessor.
+    /// Resident blocks per multiprocessor (occupancy).
     pub blocks: u32,
-    /// Multiply-adds of halves of a multiprocessor in a cycle, as measured on one H200.
+    /// 16-bit multiply-adds per cycle and multiprocessor, measured on an H200.
     pub rate: u32,
 }
 
@@ -23,7 +23,7 @@ impl Tile {
         self.warps[0] * self.warps[1] * 32
     }
 
-    /// Appends the tile to the name of a kernel.
+    /// Appends the tile shape to a kernel's name.
     pub(super) fn named(&self, name: Name) -> Name {
         let Self { rows, columns, stages, warps, .. } = self;
         let name = name.with(format_args!("{rows}x{columns}")).with(format_args!("s{stages}"));

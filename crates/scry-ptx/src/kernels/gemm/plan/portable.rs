@@ -1,5 +1,4 @@
-//! Products without Hopper's tensor cores: in true f32 everywhere, and on Ampere's tensor
-//! cores elsewhere.
+//! Plans GEMMs without `wgmma`: in `f32` on all GPUs, and on Ampere-style tensor cores elsewhere.
 
 use super::{Product, finish, moved, too_many_lines};
 use crate::kernels::gemm::dot::Dot;
@@ -17,40 +16,40 @@ use crate::kernels::{BufferParameter, GpuSpec, Place, Plan, PlanError, PtxKernel
 use crate::target::Target;
 use crate::types::PtxType;
 
-/// What computes the sums of a tile.
+/// The unit that computes a tile.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Unit {
-    /// CUDA cores, in f32.
+    /// CUDA cores (FFMA), in `f32`.
     Ffma(&'static ffma::Tile),
-    /// Ampere's tensor cores.
+    /// Tensor cores (`mma.sync`).
     Mma(&'static mma::Tile),
 }
 
-/// How a product is computed.
+/// How a GEMM is computed.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     unit: Unit,
-    /// Parts of K, whose sums are added up later.
+    /// Slices of K (split-K), whose partial results are added up later.
     parts: u32,
 }
 
-/// Numbers of parts to choose from.
+/// Numbers of slices to choose from.
 const PARTS: [u32; 12] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64];
-/// Bytes that the device gets in a cycle from its memory.
+/// Device memory bytes per cycle.
 const MEMORY_BYTES: u128 = 2400;
-/// Cycles from the launch of a kernel to its first product, and from its last one to its end.
+/// Launch overhead: cycles before the first multiply-add and after the last one.
 const LAUNCH: u128 = 4000;
-/// Cycles for each part that is added up, one after the other.
+/// Cycles of the reduction per slice.
 const PART: u128 = 125;
-/// Cycles of a block beside those that grow with the depth.
+/// Overhead per block, in cycles.
 const BLOCK: u128 = 1500;
-/// Lines are farther apart at most in tiles, whose elements are counted in 32 bits.
+/// Maximum leading dimension: element offsets within a tile are 32-bit integers.
 const FARTHEST: u64 = 1 << 24;
 
-/// Results, and depth, of products that take less time than it takes to prepare tensor cores.
+/// Results and K of GEMMs that are faster than the setup of tensor cores.
 const SMALL: (u64, u64) = (1 << 18, 64);
 
-/// Whether a product is computed as here rather than on Hopper's tensor cores.
+/// Whether a GEMM is computed by these kernels rather than with `wgmma`.
 pub(super) fn serves(gemm: &Gemm, machine: GpuSpec) -> bool {
     let product = Product::new(gemm);
     let few = || product.is_near() && product.as_dot(machine).is_some();
@@ -62,7 +61,7 @@ fn is_small(gemm: &Gemm) -> bool {
     results <= SMALL.0 && gemm.k <= SMALL.1
 }
 
-/// Parts of numbers, as Hopper multiplies them, are no more exact than f32.
+/// Whether it is computed in `f32`. Without `wgmma`, TF32x3 is too: `f32` is at least as accurate.
 fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
     let hopper = machine.is_hopper();
     gemm.element == PtxType::F32
@@ -73,7 +72,7 @@ fn in_binary32(gemm: &Gemm, machine: GpuSpec) -> bool {
         }
 }
 
-/// The launches of a product that is not empty.
+/// Returns the launches of a GEMM that is not empty.
 pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan, PlanError> {
     let mut product = Product::new(gemm);
     let exact = in_binary32(gemm, machine);
@@ -87,7 +86,7 @@ pub(super) fn plan(mut plan: Plan, gemm: &Gemm, machine: GpuSpec) -> Result<Plan
     if !exact {
         product.align_lines(&mut plan)?;
     }
-    // Lines of an operand that was turned are as long as the product is deep.
+    // Rows of a repacked operand have K elements.
     match product.choose(exact, machine).filter(|_| product.is_near()) {
         Some(choice) => product.launch_portable(plan, choice),
         None => {
@@ -120,7 +119,7 @@ impl Unit {
         }
     }
 
-    /// Multiply-adds of a multiprocessor in a cycle, as measured with as many blocks as fit.
+    /// Multiply-adds per cycle and multiprocessor, measured with as many blocks as fit.
     fn rate(self, size: u32) -> u32 {
         match (self, size) {
             (Self::Ffma(tile), _) => tile.rate,
@@ -129,7 +128,7 @@ impl Unit {
         }
     }
 
-    /// Depth of a stage.
+    /// Elements along K per stage.
     fn depth(self, size: u32) -> u32 {
         match self {
             Self::Ffma(tile) => tile.depth,
@@ -139,15 +138,14 @@ impl Unit {
 }
 
 impl Product {
-    /// Whether elements of a tile can be counted in 32 bits.
+    /// Whether element offsets within a tile fit in 32 bits.
     fn is_near(&self) -> bool {
         let near = |layout: &Layout| layout.leading < FARTHEST;
         near(&self.gemm.a) && near(&self.gemm.b) && self.gemm.out.leading < 1 << 32
     }
 
-    /// The product, or its transposed one, if warps compute it line by line: it has lines for all
-    /// multiprocessors, and no tensor cores that take it as it lies, or operands would have to be
-    /// copied first.
+    /// Returns the GEMM or its transpose for the skinny-GEMM kernel, if it fits: enough columns for
+    /// all multiprocessors, and no tensor cores that support its layout without repacking.
     fn as_dot(&self, machine: GpuSpec) -> Option<Self> {
         let both = [Self { ..*self }, self.turned()];
         let halves = self.gemm.element.size() == 2;
@@ -160,11 +158,11 @@ impl Product {
         };
         let good = both.into_iter().filter(|product| Dot::takes(&product.gemm));
         let good = good.filter(|product| worth_it(&product.gemm));
-        // Lines along the depth are read faster.
+        // K-major operands are read faster.
         good.min_by_key(|product| product.gemm.b.order == Order::Rows)
     }
 
-    /// Whether tensor cores take halves as they lie.
+    /// Whether tensor cores support the 16-bit operands' layouts.
     fn is_aligned(&self) -> bool {
         let Gemm { m, n, k, batch, a, b, .. } = self.gemm;
         fits(&a, m, k, batch, 2) && fits(&b, k, n, batch, 2)
@@ -180,7 +178,7 @@ impl Product {
         Ok(plan)
     }
 
-    /// Has operands copied whose lines do not begin at multiples of 16 bytes.
+    /// Repacks operands whose rows are not 16-byte aligned.
     fn align_lines(&mut self, plan: &mut Plan) -> Result<(), PlanError> {
         let Gemm { m, n, k, batch, element, .. } = self.gemm;
         if element != PtxType::F32 {
@@ -208,8 +206,7 @@ impl Product {
         Ok(())
     }
 
-    /// The way that takes the fewest cycles by a model of the device; none if it has shared memory
-    /// for no tile.
+    /// Returns the choice with the fewest modelled cycles; `None` if no tile fits in shared memory.
     fn choose(&self, exact: bool, machine: GpuSpec) -> Option<Choice> {
         let mut units: Vec<_> = match exact {
             true => ffma::TILES.iter().map(Unit::Ffma).collect(),
@@ -228,14 +225,14 @@ impl Product {
         Division::new(&self.gemm, choice.unit.tile(), depth, choice.parts)
     }
 
-    /// Whether no part is empty, or so short that it is not worth its sums.
+    /// Whether no slice of K is empty, or too short to be worth the reduction.
     fn can_divide(&self, choice: &Choice) -> bool {
         let division = self.division(choice);
         let depth = choice.unit.depth(self.gemm.element.size());
         division.parts == choice.parts && division.part_depth >= 4 * depth
     }
 
-    /// Cycles that a choice takes. Products may be so large that 64 bits do not hold them.
+    /// Returns the modelled cycles of a choice. They may exceed 64 bits.
     fn cycles(&self, choice: &Choice, machine: GpuSpec) -> u128 {
         let division = self.division(choice);
         let [rows, columns] = choice.unit.tile().map(u128::from);
@@ -244,7 +241,8 @@ impl Product {
         let load = blocks.div_ceil(u128::from(machine.multiprocessors).max(1));
         let most = u128::from(choice.unit.blocks());
         let rate = u128::from(choice.unit.rate(self.gemm.element.size()));
-        // Few blocks do not fill a multiprocessor, but more than their share of it.
+        // A small grid does not fill a multiprocessor, but each block runs faster than at full
+        // occupancy.
         let share = most + load.min(most);
         let work = rows * columns * u128::from(division.part_depth);
         let computing = load * work * 2 * most / (rate * share) + load.div_ceil(most) * BLOCK;
@@ -267,7 +265,7 @@ impl Product {
         }
     }
 
-    /// The launch of the product, and one for adding sums of parts up.
+    /// Adds the launch of the GEMM, and that of the split-K reduction.
     fn launch_portable(&self, mut plan: Plan, choice: Choice) -> Result<Plan, PlanError> {
         let division = self.division(&choice);
         if division.grid().is_none() {
@@ -293,7 +291,7 @@ impl Product {
         finish(plan, &self.asked, reduce, Some(scratch))
     }
 
-    /// Where a kernel finds the buffers of the product.
+    /// Returns the places of a kernel's buffers.
     fn places(&self, plan: &Plan) -> Vec<Place> {
         let mut places = vec![self.a, self.b];
         places.extend((2..plan.arguments.len()).map(Place::Argument));
@@ -315,8 +313,8 @@ impl Product {
         })
     }
 
-    /// The buffers of a kernel: of a transposed product the bias is one of rows, and sums of parts
-    /// lie one after the other.
+    /// Returns a kernel's buffers: for a transposed GEMM the bias is per row, and partial results
+    /// are contiguous.
     fn buffers_of(&self, gemm: &Gemm, parts: u32) -> Result<Vec<BufferParameter>, PlanError> {
         let mut buffers = gemm.buffers()?;
         for buffer in &mut buffers {
@@ -329,7 +327,7 @@ impl Product {
         Ok(buffers)
     }
 
-    /// One launch of the kernel that takes everything, result by result.
+    /// Adds the launch of the naive kernel, which supports everything.
     fn launch_simple(&self, mut plan: Plan) -> Result<Plan, PlanError> {
         let kernel = GemmKernel::of(&self.asked, Some(16))?;
         let buffers = (0..plan.arguments.len()).map(Place::Argument).collect();

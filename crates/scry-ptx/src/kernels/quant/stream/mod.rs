@@ -1,13 +1,14 @@
-//! Quantised matrices times few columns, on Hopper: weights stream through shared memory.
+//! Quantised matrix-vector products on Hopper: weights stream through shared memory.
 //!
-//! A block has one warp that has TMA fill a ring of stages, and 16 warps that empty
-//! it. A stage is 8 times 256 weights of 16 rows, one of these for each of 8 warps, which take
-//! turns with the 8 others. They multiply by tensor cores of 8-bit integers, whose tile has room
-//! for 8 columns: a product with 8 takes no longer than one with 1, and up to 4 columns of
-//! activations are there with two digits, that is 15 bits. The first stages are on their way while
-//! the launch before ends, if that does not write weights, and while the block makes the digits.
+//! A block is warp-specialised: producer warps fill a ring of pipeline stages with bulk copies
+//! (`cp.async.bulk`), and 16 consumer warps empty it. A stage is 8 spans of 256 weights of 16 rows,
+//! one for each of 8 warps, which alternate with the 8 others. They use int8 MMAs, whose tile has 8
+//! columns: a product with 8 columns costs no more than one with 1, and up to 4 columns of
+//! activations have two limbs (about 15 bits). With PDL, the first stages are loaded before the
+//! preceding launch has finished, if that does not write weights, and while the block quantises the
+//! activations.
 //!
-//! The roof is memory: each weight is read once.
+//! The kernel is memory-bound: each weight is read once.
 
 mod pipeline;
 mod span_mma;
@@ -28,17 +29,17 @@ use crate::types::PtxType;
 use pipeline::{FETCHERS, GROUP, Matrix, ROWS, Ring, SPANS, STAGES, stage_bytes};
 use span_mma::{Factors, Fold};
 
-/// Warps that compute.
+/// Consumer warps.
 const WORKERS: u32 = 2 * GROUP;
-/// Threads of a block.
+/// Threads per block.
 const THREADS: u32 = (WORKERS + FETCHERS) * 32;
-/// 256 values of activations that a warp has under way at once.
+/// Spans of 256 activations that a warp has in flight.
 const TOGETHER: u32 = 4;
-/// Barriers of the block, beside that of all.
+/// Named barriers of the block.
 const READY: u32 = 1;
 const WORK: u32 = 2;
 const FETCH: u32 = 3;
-/// Bytes of shared memory that the kernel declares itself: two sets of partial sums, and barriers.
+/// Bytes of static shared memory: two sets of partial sums, and mbarriers.
 const DECLARED: u32 = 2 * WORKERS * ROWS * 8 * 4 + 3 * STAGES * 8 + 256;
 
 /// The kernel.
@@ -50,13 +51,14 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The kernel for some columns of a product, unless there is no room for their digits.
+    /// Creates the kernel for some columns of a product, unless their limbs do not fit in shared
+    /// memory.
     pub(super) fn new(product: MatVec, part: Columns, machine: GpuSpec) -> Option<Self> {
         let stream = Self { product, part, machine };
         (stream.stages() >= 2).then_some(stream)
     }
 
-    /// How digits have to lie in memory, unless each block makes them for itself.
+    /// Returns the layout of quantised activations, unless each block quantises them itself.
     pub(super) fn prepared(&self) -> Option<Digits> {
         (!self.part.are_small(&self.product)).then(|| self.layout())
     }
@@ -146,31 +148,31 @@ impl PtxKernel for Stream {
     }
 }
 
-/// What all warps know.
+/// Values that all warps share.
 struct Block<'k> {
     k: &'k Code,
     layout: Digits,
     matrix: Matrix<'k>,
     y: Ptr<'k, Global, f32>,
-    /// The first of the columns, and how many they are.
+    /// The first of the columns, and their number.
     first: Val<'k, u32>,
     columns: Val<'k, u32>,
-    /// Values of a column.
+    /// Values per column.
     len: Val<'k, u32>,
-    /// Times 256 values of a column.
+    /// Spans of 256 values per column.
     spans: Val<'k, u32>,
-    /// Stages of a tile.
+    /// Stages per tile.
     chunks: Val<'k, u32>,
     tiles: Val<'k, u32>,
     image: Image<'k, Shared>,
     ring: Ring<'k>,
-    /// Told of the bytes of the digits, where those are there.
+    /// The mbarrier of the limbs, where these are loaded.
     arrived: Barrier<'k>,
-    /// Sums of all warps, of tiles alternately.
+    /// Partial sums of all warps, double-buffered by tile.
     partial: Ptr<'k, Shared, f32>,
 }
 
-/// What a block is given as activations.
+/// The form of the activations.
 enum Given<'k> {
     Digits(Ptr<'k, Global, u8>, Val<'k, u32>),
     Values(Source<'k>),
@@ -238,7 +240,7 @@ impl Stream {
     }
 }
 
-/// The warp that fetches.
+/// The producer warps.
 impl<'k> Block<'k> {
     fn produce(&self, number: Val<'k, u32>) {
         let k = self.k;
@@ -261,7 +263,7 @@ impl<'k> Block<'k> {
     }
 }
 
-/// The warps that compute.
+/// The consumer warps.
 impl<'k> Block<'k> {
     fn work(&self, given: &Given<'k>, warp: Val<'k, u32>, format: BlockFormat) {
         let k = self.k;
@@ -290,7 +292,7 @@ impl<'k> Block<'k> {
         });
     }
 
-    /// Makes the digits: reads several times 256 values before it needs the first ones.
+    /// Quantises the activations: several loads of 256 values are in flight.
     fn prepare(&self, source: &Source<'k>, warp: Val<'k, u32>) {
         let (k, lane, room) = (self.k, self.k.lane(), self.layout.room);
         k.for_range(warp, self.spans * room, WORKERS * TOGETHER, |first| {
@@ -311,7 +313,7 @@ impl<'k> Block<'k> {
         8 / self.layout.digits
     }
 
-    /// Adds what all warps have of a tile, and writes it.
+    /// Reduces a tile over all warps, and stores it.
     fn finish(&self, tile: Val<'k, u32>, number: Val<'k, u32>) {
         let (k, thread, width) = (self.k, self.k.thread_id(), self.width());
         let line = thread >> width.ilog2();
@@ -327,16 +329,16 @@ impl<'k> Block<'k> {
     }
 }
 
-/// A warp that computes: what it knows of its place.
+/// A consumer warp.
 struct Worker<'k, 'b> {
     block: &'b Block<'k>,
     warp: Val<'k, u32>,
     lane: Val<'k, u32>,
     fold: Fold<'k>,
-    /// Bytes from the begin of a stage to the lane's rows.
+    /// Byte offsets of the lane's rows in a stage.
     rows: [Val<'k, u32>; 2],
     turn: pipeline::Turn<'k>,
-    /// The chunk of the tile that comes next, of those that its group takes.
+    /// Index of the next stage of the tile for this warp's group.
     chunk: Var<'k, u32>,
 }
 
@@ -349,8 +351,8 @@ impl<'k, 'b> Worker<'k, 'b> {
         let rows = [0, 8].map(|further| {
             let row = (lane >> 2) + further;
             let inside = (warp & (GROUP - 1)) * format.span_bytes();
-            // A tile is 16 rows: how far a row begins behind a multiple of 16 bytes is the same
-            // in all tiles.
+            // A tile is 16 rows, so that a row's offset from a 16-byte boundary is the same in all
+            // tiles.
             row * pipeline::row_bytes(format) + inside + ((row * block.matrix.row) & 15)
         });
         let turn = block.ring.turn(group);
@@ -358,7 +360,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         Self { block, warp, lane, fold, rows, turn, chunk: k.var(group) }
     }
 
-    /// Adds what this warp's group has of a tile.
+    /// Accumulates this warp's share of a tile.
     fn tile(&self, format: BlockFormat, sums: [Var<'k, f32>; 4]) {
         let (k, chunks) = (self.block.k, self.block.chunks);
         k.repeat(|exit| {
@@ -399,7 +401,7 @@ impl<'k, 'b> Worker<'k, 'b> {
         }
     }
 
-    /// Leaves a tile's sums for the block to add.
+    /// Stores a tile's partial sums for the reduction.
     fn leave(&self, sums: [Var<'k, f32>; 4], number: Val<'k, u32>) {
         let (block, part) = (self.block, self.lane & 3);
         let width = block.width();

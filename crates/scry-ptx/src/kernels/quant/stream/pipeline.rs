@@ -1,36 +1,36 @@
-//! The ring of stages in shared memory, which one warp fills with weights and others empty.
+//! The ring of pipeline stages in shared memory.
 
 use super::super::format::BlockFormat;
 use super::super::wide;
 use crate::typed::hopper::Barrier;
 use crate::typed::{Code, Global, Ptr, Shared, Val, Var};
 
-/// Rows of a tile: one tile of tensor cores.
+/// Rows per tile: one MMA tile.
 pub(super) const ROWS: u32 = 16;
-/// Times 256 weights of each row that a stage has.
+/// Spans of 256 weights per row of a stage.
 pub(super) const SPANS: u32 = 8;
-/// Warps that empty a stage, each of them 256 weights of all rows.
+/// Warps that empty a stage, each of them one span of all rows.
 pub(super) const GROUP: u32 = 8;
-/// Warps that fill stages.
+/// Producer warps.
 pub(super) const FETCHERS: u32 = 2;
-/// Most stages.
+/// Maximum number of stages.
 pub(super) const STAGES: u32 = 16;
 
-/// Bytes from one row of a stage to the next one: so that lanes of several rows read from
-/// different banks, and with room for what lies before the row's first byte at a multiple of 16.
+/// Row pitch of a stage in bytes, padded against bank conflicts, and with room for the bytes
+/// between a 16-byte boundary and the row's first byte.
 pub(super) const fn row_bytes(format: BlockFormat) -> u32 {
     let bytes = SPANS * format.span_bytes();
     if format.is_aligned() {
-        // Lanes read 8 bytes: 32 bytes in each of 4 rows at once.
+        // Lanes load 8 bytes: 32 bytes in each of 4 rows at once.
         bytes.next_multiple_of(128) + 32
     } else {
-        // Lanes read at most 4 bytes: 16 bytes in each of 8 rows at once.
+        // Lanes load at most 4 bytes: 16 bytes in each of 8 rows at once.
         let room = (bytes + 16).next_multiple_of(16);
         if room.is_multiple_of(32) { room + 16 } else { room }
     }
 }
 
-/// Bytes of a stage.
+/// Bytes per stage.
 pub(super) const fn stage_bytes(format: BlockFormat) -> u32 {
     (ROWS * row_bytes(format)).next_multiple_of(128)
 }
@@ -46,10 +46,11 @@ pub(super) struct Ring<'k> {
     pub(super) empty: Ptr<'k, Shared, u64>,
 }
 
-/// A place in the ring, going round.
+/// A cursor in the ring.
 ///
-/// A stage has a barrier for each of the two groups that it may be filled for, since who waits for
-/// a phase of a barrier has to have seen the one before. So a place is one of twice as many.
+/// A stage has one mbarrier for each of the two groups of consumers, since a thread that waits for
+/// a phase of an mbarrier must have observed the phase before. The cursor therefore counts over
+/// twice the number of stages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Turn<'k> {
     ring: Ring<'k>,
@@ -58,7 +59,7 @@ pub(super) struct Turn<'k> {
 }
 
 impl<'k> Ring<'k> {
-    /// Prepares the barriers. One thread does this.
+    /// Initialises the mbarriers; executed by one thread.
     pub(super) fn init(&self) {
         self.k.for_range(0, self.stages, 1, |stage| {
             Barrier::at(self.full.at(stage)).init(ROWS);
@@ -67,14 +68,14 @@ impl<'k> Ring<'k> {
         });
     }
 
-    /// Begins at a stage.
+    /// Returns a cursor at a stage.
     pub(super) fn turn(self, first: Val<'k, u32>) -> Turn<'k> {
         Turn { ring: self, place: self.k.var(first), parity: self.k.var(0u32) }
     }
 }
 
 impl<'k> Turn<'k> {
-    /// Whether this is the second way round of two.
+    /// Whether this is the second of two rounds.
     fn is_second(&self) -> Val<'k, bool> {
         self.place.get().ge(self.ring.stages)
     }
@@ -84,17 +85,17 @@ impl<'k> Turn<'k> {
         self.is_second().select(place - self.ring.stages, place)
     }
 
-    /// The stage's memory.
+    /// Returns the stage's memory.
     pub(super) fn memory(&self) -> Ptr<'k, Shared, u8> {
         self.ring.memory.plus_bytes(self.stage() * stage_bytes(self.ring.format))
     }
 
-    /// Told of bytes that arrive.
+    /// Returns the full barrier.
     pub(super) fn full(&self) -> Barrier<'k> {
         Barrier::at(self.ring.full.at(self.place.get()))
     }
 
-    /// Told of warps that need the stage no longer.
+    /// Returns the empty barrier.
     pub(super) fn empty(&self) -> Barrier<'k> {
         Barrier::at(self.ring.empty.at(self.stage()))
     }
@@ -104,7 +105,7 @@ impl<'k> Turn<'k> {
         self.full().wait(self.parity.get());
     }
 
-    /// Goes on by this many stages, at most as many as there are.
+    /// Advances by this many stages, at most once around the ring.
     pub(super) fn advance(&self, by: u32) {
         let next = self.place.get() + by;
         let all = self.ring.stages * 2;
@@ -114,19 +115,19 @@ impl<'k> Turn<'k> {
     }
 }
 
-/// The matrix in memory of the device.
+/// The matrix in global memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Matrix<'k> {
     pub(super) at: Ptr<'k, Global, u8>,
     pub(super) rows: Val<'k, u32>,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub(super) row: Val<'k, u32>,
-    /// Bytes of all, cut to a multiple of 16.
+    /// Bytes in total, rounded down to a multiple of 16.
     pub(super) copied: Val<'k, u64>,
 }
 
 impl<'k> Turn<'k> {
-    /// Has TMA bring a chunk of the rows of a tile, one lane of some warp for each row.
+    /// Issues the bulk copies of a chunk of the rows of a tile, one lane per row.
     pub(super) fn fetch(
         &self,
         matrix: &Matrix<'k>,
@@ -168,8 +169,8 @@ impl<'k> Turn<'k> {
         }
     }
 
-    /// Copies from a multiple of 16 bytes to another one, around what is wanted; what lies behind
-    /// the last one in the buffer, two bytes at a time.
+    /// Copies from one 16-byte boundary to another around the unaligned row; bytes after the last
+    /// one in the buffer are copied two at a time.
     fn fetch_unaligned(
         &self,
         matrix: &Matrix<'k>,
@@ -193,8 +194,7 @@ impl<'k> Turn<'k> {
     }
 }
 
-/// Whether 8 times 256 weights are a multiple of 16 bytes, so that all chunks of a row are off by
-/// the same number of bytes.
+/// 8 spans must be a multiple of 16 bytes, so that all chunks of a row have the same misalignment.
 const _: () = {
     let mut nth = 0;
     while nth < BlockFormat::ALL.len() {

@@ -1,43 +1,43 @@
-//! 256 weights of 16 rows times digits, by a warp: integers throughout, until scales come in.
+//! Multiplies 256 weights of 16 rows with quantised activations, by a warp, in integers up to the
+//! scales.
 //!
-//! Lane `l` works on rows `l / 4` and `l / 4 + 8`, in each 32 weights on 8 of them, and has the
-//! sums of those rows and of columns `2 * (l % 4)` and the next one.
+//! Lane `l` processes rows `l / 4` and `l / 4 + 8`, 8 of each 32 weights, and has the accumulators
+//! of those rows and of columns `2 * (l % 4)` and the next one.
 
 use super::super::activations::{Image, UPPER};
 use super::super::format::BlockFormat;
 use crate::typed::{Code, F16, Ptr, Shared, Sign, Val, halves};
 
-/// An integer to which numbers below 2^22 can be added so that, taken as the bits of an f32,
-/// it is [`MAGIC`] plus them.
+/// An integer to which numbers below 2^22 can be added so that the bits, as an `f32`, are [`MAGIC`]
+/// plus them.
 const MAGIC_BITS: i32 = 0x4b40_0000;
 /// 1.5 * 2^23.
 const MAGIC: f32 = 12_582_912.0;
 
-/// How the 8 columns of a tile are shared out among groups of weights that have a scale each.
+/// How the 8 columns of an MMA tile are shared among groups of weights with a scale each.
 ///
-/// With fewer than 8 lines of digits, columns would be idle. Instead there are *sets* of groups:
-/// the digits of each group of a set stand in columns of their own, with zeros where those of the
-/// others are. One chain of products then has the sums of all groups of a set, which are scaled at
-/// once, in different lanes.
+/// With fewer than 8 limbs, columns would be idle. Instead there are *sets* of groups: the limbs of
+/// each group of a set occupy columns of their own, with zeros in those of the others. One chain of
+/// MMAs then accumulates all groups of a set, which are scaled at once, in different lanes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fold<'k> {
-    /// Groups of a set: 1, 2 or 4.
+    /// Groups per set: 1, 2 or 4.
     ways: u32,
-    /// Which group of each set has the column of this lane's digits.
+    /// Which group of each set the column of this lane's limbs belongs to.
     slot: Val<'k, u32>,
-    /// Which group of each set this lane's sums are of.
+    /// Which group of each set this lane's accumulators belong to.
     own: Val<'k, u32>,
 }
 
 impl<'k> Fold<'k> {
-    /// The fold for this many lines.
+    /// Returns the folding for this many limbs.
     pub(super) fn new(lines: u32, lane: Val<'k, u32>) -> Self {
         let column = (lane & 3) * 2;
         let shift = lines.ilog2();
         Self { ways: 8 / lines, slot: (lane >> 2) >> shift, own: column >> shift }
     }
 
-    /// Digits where they are those of the `nth` group of a set, else zeros.
+    /// Returns the limbs where they are those of the `nth` group of a set, else zeros.
     fn only<const N: usize>(&self, nth: u32, digits: [Val<'k, u32>; N]) -> [Val<'k, u32>; N] {
         if self.ways == 1 {
             return digits;
@@ -46,7 +46,7 @@ impl<'k> Fold<'k> {
         digits.map(|digits| is.select(digits, 0))
     }
 
-    /// The scale of the lane's group, of 4 groups in each word.
+    /// Returns the scale of the lane's group; a word holds those of 4 groups.
     fn scale(&self, words: &[Val<'k, u32>], set: u32, signed: bool) -> Val<'k, i32> {
         let first = set * self.ways;
         let (step, zero) = if signed { (0x1111, 0x8880) } else { (1, 0x4440) };
@@ -54,9 +54,9 @@ impl<'k> Fold<'k> {
         words[first as usize / 4].permute(0, selector).cast()
     }
 
-    /// Adds what the lanes have of the groups of sets, for the same column.
+    /// Reduces over the groups of sets, for the same column.
     pub(super) fn total(&self, k: &'k Code, sum: Val<'k, f32>) -> Val<'k, f32> {
-        // Lanes whose columns are as far apart as there are lines have the same one.
+        // Lanes whose columns differ by the number of limbs hold the same column.
         let add = |sum: Val<'k, f32>, by: u32| sum + k.shuffle("bfly", sum, by);
         match self.ways {
             1 => sum,
@@ -66,30 +66,30 @@ impl<'k> Fold<'k> {
     }
 }
 
-/// The weights of a lane's two rows, and the digits of its column.
+/// The weights of a lane's two rows, and the limbs of its column.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Factors<'k> {
     pub(super) k: &'k Code,
-    /// The lane's number modulo 4.
+    /// The lane's index modulo 4.
     pub(super) part: Val<'k, u32>,
     pub(super) fold: Fold<'k>,
-    /// Where the 256 weights of both rows begin.
+    /// Addresses of the 256 weights of both rows.
     pub(super) rows: [Ptr<'k, Shared, u8>; 2],
     pub(super) image: Image<'k, Shared>,
-    /// Which 256 values of the columns.
+    /// Index of the span of 256 values.
     pub(super) span: Val<'k, u32>,
-    /// How many lines of digits there are, and which one the lane reads.
+    /// Number of limbs, and the one that the lane reads.
     pub(super) lines: u32,
     pub(super) line: Val<'k, u32>,
-    /// Blocks of this span that exist, of `Q8_0`.
+    /// Valid blocks of this span, of `Q8_0`.
     pub(super) blocks: Val<'k, u32>,
 }
 
-/// One number for each of a lane's sums.
+/// One value for each of a lane's accumulators.
 type Four<T> = [T; 4];
 
 impl<'k> Factors<'k> {
-    /// The sums, without the scales of the columns.
+    /// Returns the accumulators, without the scales of the columns.
     pub(super) fn product(&self, format: BlockFormat) -> Four<Val<'k, f32>> {
         match format {
             BlockFormat::Q4K => self.affine(&Affine { low_bits: 16, high_bits: None }),
@@ -103,14 +103,14 @@ impl<'k> Factors<'k> {
         [self.k.constant(0); 4]
     }
 
-    /// Where the lane's digits of 32 values are, of the first set.
+    /// Returns the address of the lane's limbs of 32 values, of the first set.
     fn digits(&self, group: Val<'k, u32>) -> Ptr<'k, Shared, u32> {
         let at = self.image.group(self.span, self.line).plus_bytes(group * (32 * self.lines));
         at.at(self.part * 2)
     }
 
-    /// Offsets of rows, signed bytes for 16 sums, times sums of digits. Only the lanes of the
-    /// first group of each set have something.
+    /// Multiplies offsets of rows, signed bytes for 16 sums, with sums of limbs. Only the lanes of
+    /// the first group of each set have non-zero results.
     fn times_sums(&self, offsets: [Val<'k, u32>; 2]) -> Four<Val<'k, i32>> {
         let sums = self.image.sums(self.span, self.line).at(self.part * 2);
         let [low, high] = self.fold.only(0, sums.load_vector());
@@ -119,7 +119,7 @@ impl<'k> Factors<'k> {
         std::array::from_fn(|i| high[i].mul_add(UPPER, low[i]))
     }
 
-    /// A word of both rows, at a multiple of 2 bytes.
+    /// Loads a word of both rows, 2-byte aligned.
     fn words(&self, bytes: i64, part_bytes: u32) -> [Val<'k, u32>; 2] {
         self.rows.map(|row| word(row.plus_bytes(self.part * part_bytes).offset(bytes)))
     }
@@ -129,14 +129,14 @@ impl<'k> Factors<'k> {
     }
 }
 
-/// A word at a multiple of 2 bytes.
+/// Loads a 2-byte-aligned word.
 fn word<'k>(at: Ptr<'k, Shared, u8>) -> Val<'k, u32> {
     let at = at.cast::<u16>();
     let low = at.load();
     low.code().join(low, at.at(1).load())
 }
 
-/// Adds products of integers to sums of two rows.
+/// Accumulates integer products of two rows.
 fn accumulate<'k>(
     sums: Four<Val<'k, i32>>,
     dots: Four<Val<'k, i32>>,
@@ -145,7 +145,7 @@ fn accumulate<'k>(
     std::array::from_fn(|i| dots[i].mul_add(factors[i / 2], sums[i]))
 }
 
-/// Where `Q4K` and `Q5K` keep the bits of integers.
+/// Offsets of the integers' bits in `Q4K` and `Q5K`.
 struct Affine {
     low_bits: i64,
     high_bits: Option<i64>,
@@ -156,9 +156,9 @@ struct Affine {
 struct Head<'k> {
     d: Val<'k, f32>,
     dmin: Val<'k, f32>,
-    /// Scales of eight 32 weights.
+    /// Scales of eight groups of 32 weights.
     scales: [Val<'k, u32>; 2],
-    /// Offsets of eight 32 weights.
+    /// Offsets of eight groups of 32 weights.
     offsets: [Val<'k, u32>; 2],
 }
 
@@ -183,8 +183,8 @@ impl<'k> Factors<'k> {
         let heads = self.rows.map(Head::load);
         let mut bits = self.bits(place);
         let at = self.digits(fold.slot);
-        // Of lower and of upper nibbles: without more bits the latter stay where they are, 16
-        // times as large. In sets of several groups, a lane has one or the other.
+        // Accumulators of lower and of upper nibbles: without high bits the latter are not shifted,
+        // and 16 times as large. In sets of several groups, a lane has one or the other.
         let mut sums = [self.zeros(); 2];
         for set in 0..8 / ways {
             let digits = at.offset(i64::from(32 * self.lines * ways * set)).load_vector::<2>();
@@ -199,7 +199,8 @@ impl<'k> Factors<'k> {
         self.with_offsets(heads, self.halves_together(sums, place))
     }
 
-    /// Sums of lower nibbles plus those of upper ones, which may be 16 times as large.
+    /// Adds the accumulators of lower nibbles and those of upper ones, which may be 16 times as
+    /// large.
     fn halves_together(&self, sums: [Four<Val<'k, i32>>; 2], place: &Affine) -> Four<Val<'k, i32>> {
         let shift = if place.high_bits.is_some() { 0 } else { 4 };
         if self.fold.ways == 1 {
@@ -214,7 +215,7 @@ impl<'k> Factors<'k> {
         Bits { factors: self, low_bits: place.low_bits, high, low: self.pairs(place.low_bits) }
     }
 
-    /// 8 bytes of both rows.
+    /// Loads 8 bytes of both rows.
     fn pairs(&self, bytes: i64) -> [[Val<'k, u32>; 2]; 2] {
         self.rows.map(|row| row.plus_bytes(self.part * 8).offset(bytes).cast::<u32>().load_vector())
     }
@@ -236,12 +237,12 @@ struct Bits<'k, 'f> {
     factors: &'f Factors<'k>,
     low_bits: i64,
     high: Option<[[Val<'k, u32>; 2]; 2]>,
-    /// Of two groups.
+    /// The low bits of two groups.
     low: [[Val<'k, u32>; 2]; 2],
 }
 
 impl<'k> Bits<'k, '_> {
-    /// Those of both rows, as tensor cores take them.
+    /// Returns those of both rows, as an MMA operand.
     fn next(&mut self, group: u32) -> [Val<'k, u32>; 4] {
         if group.is_multiple_of(2) && group > 0 {
             self.low = self.factors.pairs(self.low_bits + 16 * i64::from(group));
@@ -254,8 +255,8 @@ impl<'k> Bits<'k, '_> {
     }
 }
 
-/// Four integers out of words of low bits, of two groups, and of high bits; 16 times as large if
-/// they are upper halves without high bits.
+/// Extracts four integers from words of low bits, of two groups, and of high bits; 16 times as
+/// large if they are upper nibbles without high bits.
 fn integers<'k>(low: Val<'k, u32>, high: Option<Val<'k, u32>>, group: u32) -> Val<'k, u32> {
     let upper = group % 2 == 1;
     if upper && high.is_none() {
@@ -269,8 +270,8 @@ fn integers<'k>(low: Val<'k, u32>, high: Option<Val<'k, u32>>, group: u32) -> Va
     }
 }
 
-/// `Q6K`: 16 groups of 16 weights. Digits of 4 weights each are followed by those 16 further on,
-/// so that a lane reads its part of two groups at once.
+/// `Q6K`: 16 groups of 16 weights. Limbs of 4 weights each are followed by those 16 further on, so
+/// that a lane reads its part of two groups at once.
 impl<'k> Factors<'k> {
     fn centred(&self) -> Four<Val<'k, f32>> {
         let scales = [0, 4, 8, 12].map(|first| self.rows.map(|row| word(row.offset(192 + first))));
@@ -295,7 +296,7 @@ impl<'k> Factors<'k> {
         std::array::from_fn(|i| (offsets[i].mul_add(-32, sums[i])).convert::<f32>("rn") * d[i / 2])
     }
 
-    /// Products of 8 groups with their digits, set by set.
+    /// Multiplies 8 groups with their limbs, set by set.
     fn sets(&self, half: u32, factors: &[[Val<'k, u32>; 2]; 8]) -> Vec<Four<Val<'k, i32>>> {
         let (k, ways, fold) = (self.k, self.fold.ways, &self.fold);
         let stride = 32 * self.lines;
@@ -321,7 +322,7 @@ impl<'k> Factors<'k> {
     }
 }
 
-/// Four integers of the `group`th 32 weights of 128.
+/// Returns four integers of the `group`th 32 weights of 128.
 fn six_bits<'k>(low: Val<'k, u32>, high: Val<'k, u32>, group: u32) -> Val<'k, u32> {
     let nibbles = (if group < 2 { low } else { low >> 4 }) & 0x0f0f_0f0f;
     let high = match group {
