@@ -131,10 +131,10 @@ impl Lowering<'_> {
         self.constant(Const { ty, bits })
     }
 
-    /// The smaller or the larger. Instructions give the number of a number and NaN.
+    /// Returns the minimum or maximum; of a number and NaN, the number.
     ///
-    /// Integers of 16 bits are compared as 32: of `clamp(0, min(~b, x), max(~b, x))` the compiler
-    /// of driver 580 makes an instruction for pairs that gives -2 for b = 1 and x = 0, where 0 is
+    /// Integers of 16 bits are compared as 32: for `clamp(0, min(~b, x), max(~b, x))` the compiler
+    /// of driver 580 emits a packed instruction that returns -2 for b = 1 and x = 0, where 0 is
     /// right.
     fn extremum(&mut self, name: &str, a: Value, b: Value) -> Reg {
         if let ty @ (Type::I16 | Type::U16) = self.ty(a) {
@@ -164,7 +164,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// A result of what was computed with widened operands.
+    /// Narrows a result that was computed with widened operands.
     fn narrowed(&mut self, ty: Type, result: Reg) -> Reg {
         match ty {
             Type::F16 => self.b.convert("rn", PtxType::F16, PtxType::F32, result.into()),
@@ -183,8 +183,8 @@ impl Lowering<'_> {
         self.narrowed(self.ty(a), result)
     }
 
-    /// `x - y * trunc(x / y)`, each step rounded to nearest: a quotient that is a whole number has
-    /// to come out as that, or the remainder is off by all of `y`.
+    /// Computes `x - y * trunc(x / y)`, each step rounded to nearest: an integral quotient must be
+    /// exact, or the remainder is off by all of `y`.
     fn float_remainder(&mut self, a: Value, b: Value) -> Reg {
         let (x, y) = (self.widened(a), self.widened(b));
         let ty = if self.ty(a) == Type::F64 { PtxType::F64 } else { PtxType::F32 };
@@ -204,7 +204,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The nearest f16 number, with 32 bits.
+    /// Rounds to `f16`, as 32 bits.
     fn quantized(&mut self, a: Value) -> Reg {
         let a = self.value(a);
         let half = self.b.convert("rn", PtxType::F16, PtxType::F32, a);
@@ -240,7 +240,7 @@ pub(super) const fn one(ty: Type) -> u64 {
     }
 }
 
-/// The bits of the infinite float above all numbers.
+/// Returns the bits of positive infinity.
 const fn infinity(ty: Type) -> u64 {
     match ty {
         Type::F16 => 0x7c00,
@@ -271,8 +271,8 @@ pub(super) const fn minus_one(ty: PtxType) -> Operand {
     Operand::Imm { bits: u64::MAX >> (64 - ty.class().bits()), ty }
 }
 
-/// The type whose sums, differences and products wrap: what becomes of signed ones that are too
-/// large, the assembler takes for something that does not happen, and computes with more bits.
+/// Returns the type whose sums, differences and products wrap: ptxas assumes that signed ones do
+/// not overflow, and may compute with more bits.
 pub(super) const fn wrapping(ty: PtxType) -> PtxType {
     match ty {
         PtxType::S16 => PtxType::U16,

@@ -9,7 +9,7 @@ use super::{Lowering, ptx_type};
 use crate::asm::{Address, Arg, Opcode};
 use crate::types::{Operand, PtxType, Reg, Space};
 
-/// Memory that is changed: where, and what it holds.
+/// The memory operand of an atomic: address space, address and type.
 struct Cell {
     space: Space,
     address: Address,
@@ -17,7 +17,8 @@ struct Cell {
 }
 
 impl Lowering<'_> {
-    /// Changes memory as one step; gives what was there before. Nothing reads what a store gives.
+    /// Lowers an atomic operation; its result is the previous content. A store has no result that
+    /// is read.
     pub(super) fn atomic(
         &mut self,
         value: Value,
@@ -56,7 +57,7 @@ impl Lowering<'_> {
         self.b.emit(opcode, cell.args(None, &[operand]));
     }
 
-    /// Reads, computes and writes. Where nothing reads what was there before, it is not fetched.
+    /// Lowers a read-modify-write. Where the previous content is unused, `red` replaces `atom`.
     fn change(&mut self, value: Value, old: Reg, cell: &Cell, op: AtomicOp, operand: Operand) {
         let fetched = self.uses[value.index()] > 0 || op == AtomicOp::Exchange;
         let opcode = cell.opcode(if fetched { "atom" } else { "red" });
@@ -66,7 +67,7 @@ impl Lowering<'_> {
 }
 
 impl Cell {
-    /// The name of an instruction on such memory, without what it does and its type.
+    /// Returns the opcode for this memory, without operation and type.
     fn opcode(&self, name: &str) -> Opcode {
         let scope = if self.space == Space::Shared { "cta" } else { "gpu" };
         Opcode::new(name).with("relaxed").with(scope).space(self.space)
@@ -81,7 +82,7 @@ impl Cell {
     }
 }
 
-/// The name of what reads, computes and writes.
+/// Returns the operation's name in the opcode.
 const fn name(op: AtomicOp) -> &'static str {
     match op {
         AtomicOp::Min => "min",
@@ -94,8 +95,8 @@ const fn name(op: AtomicOp) -> &'static str {
     }
 }
 
-/// The type that an instruction names: there is one wrapping sum of 64 bits, and what only moves or
-/// combines bits takes those.
+/// Returns the type in the opcode: 64-bit sums exist as unsigned only, and exchanges and bitwise
+/// operations are untyped.
 const fn operand_type(op: AtomicOp, ty: Type) -> PtxType {
     match (op, ty) {
         (AtomicOp::Add, Type::I64) => PtxType::U64,

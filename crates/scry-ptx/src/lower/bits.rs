@@ -1,6 +1,6 @@
-//! Functions of bits.
+//! Bit manipulation functions.
 //!
-//! What 16-bit integers have no instructions for is done in 32 bits.
+//! 16-bit integers are widened to 32 bits where they have no instruction.
 
 use scry_ir::kir::{Type, Value};
 

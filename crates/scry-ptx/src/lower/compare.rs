@@ -6,8 +6,9 @@ use super::{Lowering, ptx_type};
 use crate::types::{PtxType, Reg};
 
 impl Lowering<'_> {
-    /// Whether a comparison is as `holds` says. Comparisons with NaN are false, but for `!=`; what
-    /// does not hold of floats therefore is what holds of them or of NaN.
+    /// Lowers a comparison, or its negation if `holds` is false. Ordered comparisons with NaN are
+    /// false, except `!=`; the negation of a float comparison is therefore the opposite one,
+    /// unordered.
     pub(super) fn comparison(&mut self, op: BinaryOp, a: Value, b: Value, holds: bool) -> Reg {
         let ty = ptx_type(self.ty(a));
         if ty == PtxType::Pred {

@@ -148,7 +148,7 @@ impl Lowering<'_> {
         self.b.place(end);
     }
 
-    /// Writes a loop turn after turn: the test that ends it holds until after the last one.
+    /// Unrolls a loop completely: the test that exits it holds until after the last iteration.
     fn spell(&mut self, label: KirLabel, body: &Block, turns: &Turns) {
         let end = self.b.label();
         self.ends[label.0 as usize] = Some(end);
@@ -178,7 +178,7 @@ impl Lowering<'_> {
         self.ends[label.0 as usize]
     }
 
-    /// A barrier of a warp names who comes, which has to be asked where not all do.
+    /// A barrier of a warp needs the mask of active lanes, unless the control flow is uniform.
     fn barrier(&mut self, stmt: &Stmt, barrier: Barrier) {
         match barrier {
             Barrier::Workgroup => self.b.barrier(),

@@ -1,9 +1,9 @@
-//! Where all threads of a block arrive together.
+//! Convergence: where all threads of a block are active.
 //!
-//! What threads do together may name all of them there; elsewhere it has to ask who is there. A
-//! condition that is the same for all threads keeps them together. What was read from memory that
-//! somebody may write is not, for threads that race may read different values; neither is a
-//! variable whose assignment depends on such a condition.
+//! Subgroup operations and barriers there use the full lane mask; elsewhere the active lanes are
+//! queried. A condition that is uniform over the block keeps the threads converged. A value that
+//! was loaded from memory which may be written is not uniform, since racing threads may read
+//! different values; neither is a variable whose assignment depends on such a condition.
 
 use scry_ir::kir::{Barrier, Block, Class, Facts, Inst, Kir, Label, Stmt, Value, any_stmt};
 
@@ -48,13 +48,13 @@ fn has_barrier(block: &Block) -> bool {
 }
 
 struct Walk {
-    /// What is the same for all threads, however they race.
+    /// Uniformity of values, whatever the data races.
     facts: Facts,
     values: Vec<bool>,
     barriers: Vec<*const Stmt>,
 }
 
-/// What is left by some threads only.
+/// The labels that some threads only have branched to.
 type Left = Vec<Label>;
 
 impl Walk {
@@ -68,7 +68,7 @@ impl Walk {
                     continue;
                 }
                 Stmt::Barrier(_) => {
-                    // What was said of a loop's first turn may not hold of the next ones.
+                    // What holds in a loop's first iteration may not hold in later ones.
                     self.barriers.retain(|other| !std::ptr::eq(*other, stmt));
                     if together {
                         self.barriers.push(stmt);
@@ -101,7 +101,8 @@ impl Walk {
         left
     }
 
-    /// In a loop that some leave, those that stay are apart from the beginning of the next turn.
+    /// In a loop that some threads leave, the others are diverged from the beginning of the next
+    /// iteration.
     fn repeat(&mut self, label: Label, body: &Block, together: bool) -> Left {
         let mut left = self.block(body, together);
         if together && !left.is_empty() {

@@ -6,7 +6,7 @@ use super::{Lowering, arith, ptx_type};
 use crate::types::{Operand, PtxType, Reg};
 
 impl Lowering<'_> {
-    /// The same number as another type.
+    /// Converts a value to another type.
     pub(super) fn convert(&mut self, ty: Type, a: Value) -> Operand {
         let from = self.ty(a);
         match (from, ty) {
@@ -19,7 +19,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The same bits as another type of the same size: registers have no types, numbers do.
+    /// Reinterprets the bits as another type of the same size: registers are untyped, immediates
+    /// are not.
     pub(super) fn bitcast(&mut self, ty: Type, a: Value) -> Operand {
         match self.value(a) {
             Operand::Imm { bits, .. } => self.constant(Const { ty, bits }),
@@ -35,7 +36,7 @@ impl Lowering<'_> {
         self.b.select(ptx_type(ty), pred, one, zero)
     }
 
-    /// What is no number differs from zero.
+    /// NaN differs from zero.
     fn number_to_bool(&mut self, from: Type, a: Value) -> Reg {
         let a = self.reg(a).into();
         let zero = self.number(from, 0);
@@ -48,8 +49,8 @@ impl Lowering<'_> {
         self.b.convert(rounding, ptx_type(ty), ptx_type(from), a)
     }
 
-    /// To f16 by way of 32 bits: an integer that those do not hold is far above all of its
-    /// numbers, so nothing is rounded twice.
+    /// Converts to `f16` through `f32`: an integer that `f32` does not represent is far above the
+    /// range of `f16`, so that nothing is rounded twice.
     fn integer_to_float(&mut self, from: Type, ty: Type, a: Value) -> Reg {
         let a = self.value(a);
         if ty != Type::F16 {
@@ -76,8 +77,8 @@ impl Lowering<'_> {
         self.b.convert("", ptx_type(to), ptx_type(from), a)
     }
 
-    /// Converts to an integer of at least 32 bits, which instructions saturate, then to what both
-    /// types have, then to the size wanted.
+    /// Converts to an integer of at least 32 bits, which saturates, then clamps to the range of
+    /// both types, then truncates.
     fn float_to_integer(&mut self, from: Type, ty: Type, a: Value) -> Reg {
         let a = self.reg(a).into();
         let wide = wide_integer(from, ty);
@@ -92,7 +93,7 @@ impl Lowering<'_> {
         if wide.bits() == ty.bits() { result } else { self.resized(wide, ty, result.into()) }
     }
 
-    /// An integer as far as it exceeds what both types have, and `wide` has as well.
+    /// Clamps an integer to the range of both types, as far as `wide` exceeds it.
     fn clamped(&mut self, from: Type, ty: Type, wide: Type, mut result: Reg) -> Reg {
         let (low, high) = common_range(from, ty);
         let bits = |limit: i128| Operand::Imm {
@@ -110,7 +111,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The integer that a float is first converted to: all f16 numbers fit 32 bits.
+/// Returns the integer type of the first conversion: all finite `f16` fit in 32 bits.
 fn wide_integer(from: Type, ty: Type) -> Type {
     match (ty.is_signed(), ty.bits() == 64 && from != Type::F16) {
         (true, false) => Type::I32,
@@ -130,7 +131,7 @@ fn range(ty: Type) -> (i128, i128) {
 
 /// The least and the greatest integer that a float type and an integer type have in common.
 fn common_range(float: Type, integer: Type) -> (i128, i128) {
-    /// The greatest f16 number.
+    /// The largest finite `f16`.
     const GREATEST: i128 = 65504;
     let (low, high) = range(integer);
     let precision = match float {

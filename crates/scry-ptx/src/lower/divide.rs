@@ -1,7 +1,7 @@
-//! Quotients and remainders of integers.
+//! Integer division and remainder.
 //!
-//! The assembler divides by a number as it does by a register, in dozens of instructions, so
-//! quotients by numbers are computed here as high halves of products.
+//! ptxas does not strength-reduce division by a constant, which is dozens of instructions, so
+//! quotients by constants are computed here by multiply-high (magic numbers).
 
 use scry_ir::kir::Value;
 
@@ -41,14 +41,14 @@ impl Lowering<'_> {
         }
     }
 
-    /// A divisor that is a number.
+    /// Returns a constant divisor.
     fn divisor(&self, b: Value) -> Option<i128> {
         let constant = self.kir.constant(b)?;
         let is_signed = self.ty(b).is_signed();
         Some(if is_signed { constant.as_i64().into() } else { constant.bits.into() })
     }
 
-    /// Divides by a number; 16 bits as 32.
+    /// Divides by a constant; 16-bit integers as 32.
     fn by_number(
         &mut self,
         a: Value,
@@ -103,7 +103,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The quotient of a 32- or 64-bit integer by a number of its type that is not 0.
+/// Returns the quotient of a 32- or 64-bit integer by a non-zero constant of its type.
 pub(super) fn quotient_by(b: &mut Body, ty: PtxType, a: Operand, divisor: i128) -> Reg {
     let a = b.in_register(a);
     match (ty == to_signed(ty), divisor.unsigned_abs().is_power_of_two()) {
@@ -171,7 +171,7 @@ fn signed_quotient(b: &mut Body, ty: PtxType, a: Reg, divisor: i128) -> Reg {
     let (factor, after) = signed_factor(width, divisor.unsigned_abs());
     let mut high = b.typed("mul.hi", ty, &[a.into(), Operand::Imm { bits: factor, ty }]);
     if factor >> (width - 1) == 1 {
-        // As a signed number the factor is less by 2^width.
+        // As a signed integer the multiplier is less by 2^width.
         high = b.typed("add", wrapping(ty), &[high.into(), a.into()]);
     }
     let high = shifted(b, ty, high, after);
@@ -220,8 +220,8 @@ impl Factor {
     }
 }
 
-/// How to divide a signed integer by a positive number that is no power of two: the factor, and by
-/// how much to shift the high half.
+/// Returns the magic multiplier and the shift of a signed division by a positive constant that is
+/// not a power of two.
 fn signed_factor(width: u32, divisor: u128) -> (u64, u32) {
     let fitting = |after: u32| {
         let power = 1u128 << (width + after);

@@ -1,4 +1,4 @@
-//! What every thread does first, and where the kernel's memory lies.
+//! The kernel's prologue, and the layout of its memory.
 
 use scry_ir::GridSource;
 use scry_ir::kir::{Array, Builtin, Inst, Kir, Place, Space as Where, Stmt, Type, for_each_stmt};
@@ -17,7 +17,7 @@ const SPELLED: u32 = 4096;
 /// Rows of zeros, 16 bytes a thread, that are written one after the other rather than in a loop.
 const SPELLED_ROWS: u32 = 16;
 
-/// What is set up on entry.
+/// The state set up by the prologue.
 #[derive(Default)]
 pub(super) struct Entry {
     pub(super) params: Vec<Param>,
@@ -33,7 +33,7 @@ pub(super) struct Entry {
     /// Names of the local arrays.
     pub(super) locals: Vec<String>,
     pub(super) builtins: Vec<(Builtin, Reg)>,
-    /// What loops that may not end look at.
+    /// The state of the cancellation poll in loops that may not terminate.
     pub(super) poll: Option<super::poll::Poll>,
 }
 
@@ -49,7 +49,7 @@ impl Entry {
     }
 }
 
-/// What a kernel makes use of.
+/// The built-ins and memories that a kernel uses.
 #[derive(Default)]
 pub(super) struct Used {
     buffers: Vec<u32>,
@@ -115,7 +115,7 @@ impl Lowering<'_> {
         self.b.load(Space::Param, ty, address, 1, false)[0]
     }
 
-    /// Reads who this thread is.
+    /// Computes the built-in position values.
     pub(super) fn positions(&mut self, used: &Used) {
         if self.options.grid == GridSource::Folded {
             self.fold();
@@ -246,7 +246,7 @@ impl Lowering<'_> {
         self.b.barrier();
     }
 
-    /// Each thread writes 16 zeros in turn: a whole row of the block at once, and what is left.
+    /// Zeroes shared memory: each thread stores 16 bytes per iteration, then the remainder.
     fn zero_shared(&mut self, base: Reg, total: u32) {
         let thread = self.thread();
         let first = self.b.typed("shl", PtxType::B32, &[thread.into(), Operand::u32(4)]);
@@ -294,7 +294,7 @@ impl Lowering<'_> {
         self.unfold(linear, groups);
     }
 
-    /// The position in the grid of the block of a number.
+    /// Computes a workgroup's position from its linear index.
     pub(super) fn unfold(&mut self, linear: Reg, groups: &[Reg]) {
         let (w, h) = (groups[0].into(), groups[1].into());
         let x = self.b.typed("rem", PtxType::U32, &[linear.into(), w]);

@@ -1,9 +1,9 @@
-//! Kernels for indirect launches, which read the number of workgroups from memory.
+//! Indirect dispatch: kernels that read the number of workgroups from memory.
 //!
-//! CUDA has no indirect launch. The grid is as many blocks as the device holds at once, and each
-//! block executes workgroups `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on: the body of the kernel,
-//! from the zeroing of its memory on, is one loop. All blocks are resident, and each executes its
-//! workgroups in ascending order, so a workgroup may wait for those of lower numbers, as on an
+//! CUDA has no indirect launch. The grid has as many blocks as are resident at once, and each block
+//! executes workgroups `%ctaid.x`, `%ctaid.x + %nctaid.x` and so on: the body of the kernel, from
+//! the zeroing of its memory on, is one loop. All blocks are resident, and each executes its
+//! workgroups in ascending order, so a workgroup may wait for those of lower index, as on an
 //! ordinary grid.
 
 use scry_ir::kir::Label;

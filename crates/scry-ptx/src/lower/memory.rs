@@ -7,14 +7,14 @@ use super::{Lowering, Param, ptx_type};
 use crate::asm::{Address, Opcode};
 use crate::types::{Operand, PtxType, Reg, Space};
 
-/// Bytes of the widest access, and what all memory is aligned to.
+/// Bytes of the widest access, and the alignment of all memory.
 const WIDEST: u32 = 16;
 
 /// Where an access goes.
 pub(super) struct Target {
     pub(super) space: Space,
     pub(super) address: Address,
-    /// What the address is a multiple of, as far as is known, at most [`WIDEST`].
+    /// Known alignment of the address, at most [`WIDEST`].
     align: u32,
     /// Whether nothing writes there while the kernel runs.
     constant: bool,
@@ -59,7 +59,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// What was read, as a register of its type.
+    /// Converts a loaded register to its type.
     pub(super) fn decode_loaded(&mut self, ty: PtxType, register: Reg) -> Reg {
         match ty {
             PtxType::Pred => {
@@ -150,7 +150,7 @@ impl Lowering<'_> {
         Address::reg(self.b.typed("add", PtxType::U64, &[base.into(), far]), 0)
     }
 
-    /// The name of what has one.
+    /// Returns the symbol of an address space, if it has one.
     fn symbol(&self, space: Where) -> Option<String> {
         match space {
             Where::Immediate => Some(entry::name(Param::Immediates(0))),

@@ -1,9 +1,9 @@
-//! Products of matrices that a warp holds together.
+//! Cooperative matrix products.
 //!
-//! Halves are multiplied by tensor cores, which take a whole warp; two products of which one is
-//! added to the other become one instruction where there is one. For floats of 32 bits tensor cores
-//! are not exact enough: lanes fetch what they multiply from each other. So they do where lanes of
-//! a warp are missing, for which zeros stand in.
+//! 16-bit floats are multiplied by tensor cores, which need a full warp; an addition that follows a
+//! product is fused into it where an instruction exists. For `f32` tensor cores are not exact
+//! enough: lanes exchange their operands by shuffles. So they do in partial warps, where missing
+//! lanes count as zeros.
 
 use scry_ir::kir::{Inst, Stmt, Type, Value};
 
@@ -109,7 +109,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Halves, two in a register.
+    /// Packs 16-bit floats, two per register.
     fn packed(&mut self, values: &[Value]) -> Vec<Reg> {
         let mut registers = Vec::with_capacity(values.len() / 2);
         for pair in values.chunks(2) {
@@ -129,7 +129,7 @@ impl Lowering<'_> {
         halves
     }
 
-    /// Lanes fetch what they multiply.
+    /// Multiplies with operands exchanged by shuffles.
     fn by_exchange(&mut self, steps: &[Product], mask: Operand) -> [Reg; 4] {
         let sum = self.ty(steps[0].c[0]);
         let lane = self.b.reg(PtxType::U32);
@@ -170,7 +170,7 @@ impl Lowering<'_> {
         [self.float(a), self.float(b), self.float(c), self.float(d)]
     }
 
-    /// A number as a float of 32 bits.
+    /// Converts to `f32`.
     fn float(&mut self, value: Value) -> Reg {
         let (ty, register) = (self.ty(value), self.reg(value));
         self.widen(ty, register)
@@ -207,7 +207,7 @@ impl Lowering<'_> {
         self.b.compare("ne", PtxType::U32, bit.into(), Operand::u32(0))
     }
 
-    /// A lane's number; zero if it is not there.
+    /// Reads a lane's value; zero if the lane is inactive.
     fn fetch(&mut self, value: Reg, from: Source, mask: Operand) -> Reg {
         let got = self.shuffle_wide(PtxType::F32, value, from.route, mask);
         match from.is_there {

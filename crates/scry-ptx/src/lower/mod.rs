@@ -1,9 +1,9 @@
-//! From the kernel IR to PTX.
+//! Lowering from the kernel IR to PTX.
 //!
-//! `entry` writes what every thread does first and lays the kernel's memory out; `control` goes
-//! through the statements; the other files compute values, a topic each. Whatever the kernel IR
-//! leaves open is decided here for speed: sums of products may be fused, and what is not written is
-//! read through the cache for that.
+//! `entry` emits the prologue and lays out the kernel's memory; `control` lowers statements; the
+//! other files lower values, by topic. Freedoms that the kernel IR leaves are used for speed:
+//! multiply-adds are contracted, and read-only memory is read through the non-coherent cache
+//! (`ld.global.nc`).
 
 mod arith;
 mod atomic;
@@ -39,17 +39,17 @@ use crate::types::{Operand, PtxType, Reg};
 /// How to translate a kernel.
 #[derive(Debug, Clone)]
 pub struct PtxOptions {
-    /// What the code is for.
+    /// The target.
     pub target: Target,
-    /// Where the kernel reads its grid from. With `Folded` it leaves where a block is in excess.
-    /// With `Counts` it is launched with any number of blocks along x that the device holds at
-    /// once, and each block loops over workgroups.
+    /// The source of the grid size. With `Folded` excess blocks exit. With `Counts` it is launched
+    /// with any number of blocks along x that are resident at once, and each block loops over
+    /// workgroups.
     pub grid: GridSource,
     /// Whether loops that are not proven to end look from time to time whether they have to.
     pub polled: bool,
-    /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. The
-    /// assembler takes more where it likes, and then too few threads are left to wait for memory;
-    /// a kernel that needs more has to be translated without.
+    /// Whether registers are bounded so that a multiprocessor holds [`RESIDENT`] threads. Without
+    /// the bound, the registers that ptxas allocates may reduce occupancy until it no longer hides
+    /// memory latency; a kernel that needs more registers has to be compiled without the bound.
     pub bounded: bool,
 }
 
@@ -68,13 +68,13 @@ impl PtxOptions {
 /// Blocks that every multiprocessor holds, if their resources allow it.
 const MAX_BLOCKS: u32 = 16;
 
-/// What a launch passes as a parameter.
+/// A parameter of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Param {
     /// The address of a buffer, by its position in the interface; 8 bytes.
     Buffer(u32),
-    /// The number of elements of the array at the end of a buffer, at most 2^32 - 1; 4 bytes. A
-    /// division is for the host, which makes one for each launch.
+    /// The number of elements of a buffer's runtime-sized array, at most 2^32 - 1; 4 bytes. The
+    /// host divides, once per launch.
     Length {
         /// The buffer, by its position in the interface.
         buffer: u32,
@@ -90,9 +90,9 @@ pub enum Param {
     Counts,
     /// The block of immediates, of this many bytes.
     Immediates(u32),
-    /// The address of a `u64`, the number of the work being executed; 8 bytes.
+    /// The address of a `u64`, the index of the current launch; 8 bytes.
     Epoch,
-    /// The address of a `u64`: work of this number, and of lower ones, has to end; 8 bytes.
+    /// The address of a `u64`: launches up to this index are cancelled; 8 bytes.
     Stop,
 }
 
@@ -113,16 +113,15 @@ pub struct Ptx {
     pub text: String,
     /// The kernel's name in it.
     pub entry: String,
-    /// What a launch passes, in order.
+    /// The parameters of a launch, in order.
     pub params: Vec<Param>,
-    /// Bytes of shared memory that a launch asks for; 0 if the kernel declares what it needs.
+    /// Bytes of dynamic shared memory of a launch; 0 if shared memory is declared statically.
     pub dynamic_shared: u32,
     /// The version of the language.
     pub version: Version,
 }
 
-/// Translates a kernel. Every target runs every kernel: what one has no instruction for, others
-/// stand in for.
+/// Lowers a kernel to PTX. All targets support all kernels: missing instructions are emulated.
 #[must_use]
 pub fn translate(kir: &Kir, options: &PtxOptions) -> Ptx {
     let mut lowering = Lowering::new(kir, options);
@@ -142,7 +141,7 @@ struct Lowering<'k> {
     options: &'k PtxOptions,
     b: Body,
     entry: entry::Entry,
-    /// What values are held in, by index; none until they are computed.
+    /// The operand of each value, by index; `None` until it is computed.
     values: Vec<Option<Operand>>,
     vars: Vec<Reg>,
     /// How many instructions and statements use each value.
@@ -198,7 +197,7 @@ impl<'k> Lowering<'k> {
         self.kir.ty(value)
     }
 
-    /// What a value is held in: a register, or the number that it is where instructions take those.
+    /// Returns a value's operand: a register, or an immediate where instructions accept one.
     fn value(&self, value: Value) -> Operand {
         self.values[value.index()].expect("a value is computed before it is used")
     }
@@ -252,7 +251,7 @@ impl<'k> Lowering<'k> {
         }
     }
 
-    /// Numbers stand in instructions, but for bools and 16-bit floats.
+    /// Constants are immediates, except bools and 16-bit floats.
     fn constant(&mut self, constant: Const) -> Operand {
         let ty = ptx_type(constant.ty);
         let operand = Operand::Imm { bits: constant.bits, ty };
@@ -282,7 +281,7 @@ const fn ptx_type(ty: Type) -> PtxType {
     }
 }
 
-/// A name that PTX takes: WGSL takes letters of all scripts.
+/// Returns a valid PTX identifier: WGSL allows letters of all scripts.
 fn identifier(name: &str) -> String {
     let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
     let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic());
@@ -296,7 +295,7 @@ fn escape(name: &str) -> String {
         .collect()
 }
 
-/// The declaration of what a launch passes.
+/// Declares a parameter.
 fn declare(param: &Param) -> KernelParam {
     let name = entry::name(*param);
     match *param {

@@ -6,7 +6,7 @@ use super::{Lowering, Param};
 use crate::asm::{Address, Arg, Label, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// Turns of a thread after which it looks at the clock, a power of two.
+/// Iterations of a thread between reads of the clock, a power of two.
 const TURNS: u32 = 64;
 
 /// Ticks of the clock between two polls of a warp in loops: about 17 ms. Iterations alone say
@@ -29,28 +29,28 @@ const WARP_TICKS: u32 = 1 << 16;
 /// When a warp that loops over workgroups looks.
 #[derive(Clone, Copy)]
 pub(super) struct Pace {
-    /// What the clock said at the last look.
+    /// The clock at the last poll.
     looked: Reg,
     /// Ticks from one look to the next.
     period: Reg,
 }
 
-/// What polling takes.
+/// The registers of the cancellation poll.
 #[derive(Clone, Copy)]
 pub(super) struct Poll {
-    /// Turns so far, of all such loops together.
+    /// Iterations so far, over all such loops.
     turns: Reg,
-    /// What the clock said at the last look.
+    /// The clock at the last poll.
     looked: Reg,
-    /// The number of the work being executed.
+    /// The index of this launch.
     epoch: Reg,
-    /// Where the number is of the last work that has to end.
+    /// The address of the last cancelled launch's index.
     stop: Reg,
 }
 
 impl Lowering<'_> {
-    /// Reads the number of this work, if the kernel has loops that may not end, or loops over
-    /// workgroups.
+    /// Reads the index of this launch, if the kernel has loops that may not terminate, or loops
+    /// over workgroups.
     pub(super) fn poll_entry(&mut self) {
         let is_counted = self.options.grid == GridSource::Counts;
         if !self.options.polled || !(is_counted || super::control::has_endless(&self.kir.body)) {
@@ -91,7 +91,7 @@ impl Lowering<'_> {
         result
     }
 
-    /// At the end of a turn: goes on with the next one, or ends the thread if its work has to end.
+    /// Branches back at the end of an iteration, or exits the thread if its launch is cancelled.
     pub(super) fn poll(&mut self, top: Label) {
         let Some(Poll { turns, looked, epoch, stop }) = self.entry.poll else { return };
         let one = [turns.into(), Operand::u32(1)];

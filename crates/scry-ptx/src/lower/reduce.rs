@@ -1,8 +1,8 @@
-//! Reductions over a subgroup's active invocations, and scans.
+//! Subgroup reductions and scans.
 //!
-//! Bools are voted on. Integers of up to 32 bits are reduced by one instruction where there
-//! is one. Else a whole warp takes five steps, each of which doubles what a lane has summed up; any
-//! other set of lanes is gone through one by one.
+//! Bools use votes. Integers of up to 32 bits use `redux.sync` where it exists. Otherwise a full
+//! warp takes five shuffle steps, each of which doubles the number of lanes reduced; any other set
+//! of active lanes is processed lane by lane.
 
 use scry_ir::kir::{Extent, Reduction, Type, Value};
 
@@ -20,7 +20,7 @@ struct Sum {
     op: Reduction,
     /// The type in which it is done.
     ty: PtxType,
-    /// What changes nothing.
+    /// The identity element.
     identity: Operand,
 }
 
@@ -227,7 +227,7 @@ const fn name(op: Reduction) -> &'static str {
     }
 }
 
-/// What changes nothing when it is combined with a value of a type, as a widened value.
+/// Returns the identity element of a reduction, as a widened value.
 fn identity(op: Reduction, ty: Type) -> Operand {
     if ty.is_float() { float_identity(op, ty) } else { integer_identity(op, ty) }
 }

@@ -1,8 +1,8 @@
-//! Exchange within a subgroup, which is a warp.
+//! Subgroup operations; a subgroup is a warp.
 //!
-//! Where all threads of the block arrive together, exchange names the whole warp. Elsewhere it asks
-//! first who is there: all of those get the same mask, so whatever they do by it they do alike, and
-//! each instruction waits for all of them.
+//! In uniform control flow of the block they use the full lane mask. Elsewhere they first query the
+//! active lanes: all of those get the same mask, so that their control flow is uniform with respect
+//! to it, and each `.sync` instruction waits for all of them.
 
 use scry_ir::kir::{Source, SubgroupOp, Type, Value};
 
@@ -13,7 +13,7 @@ use crate::types::{Operand, PtxType, Reg};
 /// All lanes of a warp.
 pub(super) const EVERYONE: Operand = Operand::u32(u32::MAX);
 
-/// What a shuffle reads: an instruction's mode, its second operand, and the bounds of lanes.
+/// The source of a shuffle: mode, second operand, and clamp.
 #[derive(Clone, Copy)]
 pub(super) struct Route {
     mode: &'static str,
@@ -22,12 +22,12 @@ pub(super) struct Route {
 }
 
 impl Route {
-    /// From the lane of a number.
+    /// Reads the lane of an index.
     pub(super) const fn lane(lane: Operand) -> Self {
         Self { mode: "idx", by: lane, bounds: 31 }
     }
 
-    /// From the own lane xor a number.
+    /// Reads the lane at an XOR mask.
     pub(super) const fn xor(by: Operand) -> Self {
         Self { mode: "bfly", by, bounds: 31 }
     }
@@ -38,7 +38,7 @@ impl Route {
         Self { mode: "idx", by: lane, bounds: 0b11100 << 8 | 31 }
     }
 
-    /// From the own lane minus a number.
+    /// Reads the lane at a negative offset.
     pub(super) const fn up(by: Operand) -> Self {
         Self { mode: "up", by, bounds: 0 }
     }
@@ -100,7 +100,7 @@ impl Lowering<'_> {
     }
 
     fn shuffle(&mut self, value: Value, route: Route, mask: Operand) -> Reg {
-        // Of halves, bits are what has to arrive.
+        // 16-bit floats are exchanged as bits.
         let ty = match self.ty(value) {
             Type::F16 | Type::I16 => Type::U16,
             other => other,
@@ -159,7 +159,7 @@ impl Lowering<'_> {
         result
     }
 
-    /// The words of 64 bits, the low one first.
+    /// Splits 64 bits into words, the low one first.
     fn halves(&mut self, value: Reg) -> [Reg; 2] {
         let halves = [self.b.reg(PtxType::B32), self.b.reg(PtxType::B32)];
         let words = Arg::Vector(halves.map(Operand::Reg).to_vec());

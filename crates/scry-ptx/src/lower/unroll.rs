@@ -1,17 +1,17 @@
-//! Short loops of a known number of turns are written turn after turn.
+//! Full unrolling of short loops with a known trip count.
 //!
-//! The assembler does so by itself for small bodies only, and without it the products of a tile are
-//! not scheduled among the loads of the next ones: a matrix product loses a third of its speed.
+//! ptxas does so for small bodies only, and without it the MMAs of a tile are not scheduled among
+//! the loads of the next one: a matrix product loses a third of its speed.
 
 use scry_ir::kir::{BinaryOp, Block, Inst, Kir, Label, Stmt, Type, Value, Var, any_stmt};
 
-/// Most turns that are written out.
+/// Maximum trip count of an unrolled loop.
 const MAX_TURNS: u32 = 64;
 
 /// Most instructions that a loop may become; moves do not count, they cost nothing.
 const MAX_WEIGHT: u32 = 1024;
 
-/// A loop to be written turn after turn.
+/// A loop to unroll.
 pub(super) struct Turns {
     /// How many.
     pub(super) count: u32,
@@ -19,7 +19,7 @@ pub(super) struct Turns {
     pub(super) test: usize,
 }
 
-/// Whether the loop behind some statements of a block is worth to be written turn after turn.
+/// Returns how to unroll a loop that follows some statements of a block, if that is worthwhile.
 pub(super) fn turns(kir: &Kir, before: &[Stmt], label: Label, body: &Block) -> Option<Turns> {
     let turns = counted(kir, before, label, body)?;
     let weight = weight(kir, body)?.checked_mul(turns.count)?;
@@ -58,7 +58,7 @@ fn constant(kir: &Kir, value: Value) -> Option<i64> {
     matches!(constant.ty, Type::I32 | Type::U32).then(|| constant.as_i64())
 }
 
-/// What a variable was set to last, if that is the same wherever the statements came from.
+/// Returns the last value assigned to a variable, if it is the same on all paths.
 fn last_set(before: &[Stmt], var: Var) -> Option<Value> {
     let last = before.iter().rev().find(|stmt| sets(stmt, var))?;
     match last {
@@ -75,8 +75,8 @@ fn sets(stmt: &Stmt, var: Var) -> bool {
     )
 }
 
-/// Whether statements compute a value. A value that was computed before the loop is the same in
-/// every iteration: read from a variable, it is what the variable held then, not what it holds now.
+/// Whether statements compute a value. A value computed before the loop is loop-invariant: read
+/// from a variable, it is that variable's value at that time, not its current one.
 fn computes(stmts: &[Stmt], value: Value) -> bool {
     any_stmt(stmts, &mut |stmt| *stmt == Stmt::Let(value))
 }
@@ -88,8 +88,8 @@ fn has_effect(kir: &Kir, stmt: &Stmt) -> bool {
     !inst.is_pure() && !matches!(inst, Inst::Get(_) | Inst::Load { .. } | Inst::Extra(..))
 }
 
-/// What each iteration adds to a variable, if all add the same: the only assignment adds a constant
-/// to what the variable held when the iteration began.
+/// Returns the step of an induction variable: its only assignment adds a constant to its value at
+/// the begin of the iteration.
 fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
     let mut setting = body.iter().enumerate().filter(|(_, stmt)| sets(stmt, var));
     let (Some((at, Stmt::Set(_, next))), None) = (setting.next(), setting.next()) else {
@@ -105,7 +105,7 @@ fn step(kir: &Kir, body: &Block, var: Var) -> Option<i64> {
     }
 }
 
-/// How many turns there are until a comparison does not hold.
+/// Returns the trip count: iterations until a comparison is false.
 fn count(ty: Type, op: BinaryOp, first: i64, end: i64, step: i64) -> Option<u32> {
     let mut counter = first;
     for turn in 0..=MAX_TURNS {

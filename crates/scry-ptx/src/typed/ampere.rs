@@ -1,5 +1,5 @@
-//! What Ampere brought (`sm_80`): copies into shared memory that go on beside the thread, and
-//! tensor cores that multiply what the lanes of a warp hold in registers.
+//! Ampere features (`sm_80`): asynchronous copies to shared memory (`cp.async`), and tensor cores
+//! with operands in registers (`mma.sync`).
 
 use super::hopper::Factors;
 use super::value::{Arg, Element, Val};
@@ -7,10 +7,10 @@ use super::{Code, Global, Ptr, Shared, Var};
 use crate::asm::{self, Opcode};
 use crate::types::Operand;
 
-/// Copies of a thread into shared memory: 4, 8 or 16 bytes each, from and to multiples of that.
-/// Other sizes are refused by the assembler; addresses between are an error of the launch
-/// ("misaligned address"), which ends the context. When a copy is done only
-/// [`Code::wait_copies`] tells; until then neither side of it may be touched.
+/// Asynchronous copies to shared memory: 4, 8 or 16 bytes each, aligned to their size. ptxas
+/// rejects other sizes; a misaligned address is a launch failure ("misaligned address"), which
+/// makes the context unusable. Neither source nor destination may be accessed until
+/// [`Code::wait_copies`] reports that a copy is complete.
 impl Code {
     /// Copies this many bytes.
     pub fn copy_async<T: Element>(
@@ -70,18 +70,17 @@ fn copy(bytes: u32) -> Opcode {
     Opcode::new(if bytes == 16 { "cp.async.cg.shared.global" } else { "cp.async.ca.shared.global" })
 }
 
-/// Tensor cores of a warp. All 32 lanes come here together: what happens where some are missing,
-/// PTX leaves open.
+/// Tensor cores of a warp. All 32 lanes must be active: the result is undefined otherwise.
 impl Code {
-    /// Reads four matrices of 8 rows of 16 bytes: lane `8 * i + j` gives the address of row `j` of
-    /// matrix `i`, a multiple of 16, and gets of each of them the 4 bytes `lane % 4` of row
-    /// `lane / 4`.
+    /// Loads four 8 × 8 matrices of 16-byte rows (`ldmatrix`): lane `8 * i + j` passes the address
+    /// of row `j` of matrix `i`, a multiple of 16, and receives of each matrix the 4 bytes `lane %
+    /// 4` of row `lane / 4`.
     #[must_use]
     pub fn load_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>) -> [Val<'_, u32>; 4] {
         self.load_four(Opcode::new("ldmatrix.sync.aligned.m8n8.x4.shared.b16"), row)
     }
 
-    /// The same with matrices of 8 halves a row, each of them transposed.
+    /// Loads four 8 × 8 matrices of 16-bit elements, transposed (`ldmatrix.trans`).
     #[must_use]
     pub fn load_matrices_transposed<T: Element>(
         &self,
@@ -97,12 +96,13 @@ impl Code {
         regs.map(|reg| self.wrap(reg))
     }
 
-    /// Adds the product of 16 rows and 8 columns, of the depth of one instruction, to sums.
+    /// Multiplies 16 rows by 8 columns, with K of one instruction, and adds accumulators
+    /// (`mma.sync`).
     ///
-    /// A lane holds of the sums row `lane / 4`, columns `2 * (lane % 4)` and the next one, then the
-    /// same 8 rows further down. Of the left factor it holds 4 bytes (two halves, or one f32)
-    /// of that row, at depth `lane % 4` of such, of the row 8 further down, then both of the second
-    /// half of the depth; of the right one the same of column `lane / 4`.
+    /// A lane holds of the accumulators row `lane / 4`, columns `2 * (lane % 4)` and the next one,
+    /// then the same 8 rows below. Of `a` it holds 4 bytes (two 16-bit floats, or one `f32`) of
+    /// that row, at index `lane % 4` of such along K, of the row 8 below, then both in the second
+    /// half of K; of `b` the same of column `lane / 4`.
     pub fn multiply_add(
         &self,
         factors: Factors,

@@ -7,8 +7,8 @@ use crate::asm::{Address, Arg as AsmArg, Opcode};
 
 /// A barrier of the cluster in two parts, between which there is other work to do.
 impl Code {
-    /// Comes to the barrier of the cluster without waiting, and without telling others what was
-    /// written before: they learn only that the thread is there. [`Code::wait_cluster`] follows.
+    /// Arrives at the cluster barrier without waiting and without release semantics: other threads
+    /// learn only that this thread is running. [`Code::wait_cluster`] must follow.
     pub fn appear_in_cluster(&self) {
         self.edit(|body| body.require(8, 0));
         self.emit(Opcode::new("barrier.cluster.arrive.relaxed.aligned"), []);
@@ -32,9 +32,9 @@ impl Code {
 }
 
 impl<'k, T: Element> Ptr<'k, Shared, T> {
-    /// Writes 2 or 4 elements at the same place in a block of the cluster, which is running: a
-    /// barrier of the cluster lies between its begin and this, and another one between this and
-    /// who reads them.
+    /// Stores 2 or 4 elements at the same offset in the shared memory of a block of the cluster.
+    /// That block must be running: a cluster barrier is needed before this, and another one between
+    /// this and the loads of the elements.
     pub fn store_in<const N: usize>(self, block: impl Arg<u32>, values: [impl Arg<T>; N]) {
         let there = self.in_block(block);
         let width = if N == 2 { "v2" } else { "v4" };
@@ -43,9 +43,9 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
         self.k.emit(opcode, [there, values]);
     }
 
-    /// Writes 1, 2 or 4 elements of 32 bits at the same place in a block of the cluster, whose
-    /// barrier is told of the bytes: who waits there sees them. That block runs, has prepared the
-    /// barrier, and does not end before all has come.
+    /// Stores 1, 2 or 4 elements of 32 bits at the same offset in a block of the cluster, whose
+    /// mbarrier counts the bytes (`st.async`): threads that wait for it see them. That block must
+    /// be running, have its mbarrier initialised, and not exit before all bytes have arrived.
     pub fn send(self, block: impl Arg<u32>, values: &[Val<'_, T>], done: Barrier<'_>) {
         self.k.edit(|body| body.require(8, 1));
         let (to, done) = (self.in_block(block), done.in_block(block));
@@ -61,9 +61,9 @@ impl<'k, T: Element> Ptr<'k, Shared, T> {
         self.k.emit(opcode.ty(T::TYPE.to_bits()), [to, values, done]);
     }
 
-    /// Reads an element of 32 bits at the same place of another block of the cluster, which has not
-    /// ended: a barrier of the cluster lies between what is written there and this, and another
-    /// one between this and the end of that block.
+    /// Loads an element of 32 bits at the same offset of another block of the cluster, which must
+    /// not have exited: a cluster barrier is needed between the store and this, and another one
+    /// between this and that block's exit.
     #[must_use]
     pub fn load_in(self, block: impl Arg<u32>) -> Val<'k, T> {
         let there = self.in_block(block);

@@ -1,5 +1,5 @@
-//! Division. Assemblers write whole divisions even by known numbers, some thirty instructions one
-//! after the other, which by powers of two one does.
+//! Division. ptxas emits some thirty dependent instructions for integer division even by constants;
+//! for powers of two one is emitted here.
 
 use std::ops::{Div, Rem};
 
@@ -7,7 +7,7 @@ use super::value::{Arg, Bits, Number, Val};
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType};
 
-/// Of integers the whole part, of floats within 2 units in the last place.
+/// Integer division truncates; float division is accurate to 2 ULP.
 impl<'k, T: Number, R: Arg<T>> Div<R> for Val<'k, T> {
     type Output = Self;
     fn div(self, other: R) -> Self {
@@ -31,7 +31,7 @@ impl<'k, T: Bits, R: Arg<T>> Rem<R> for Val<'k, T> {
     }
 }
 
-/// Which power of two a known number without a sign is.
+/// Returns the exponent of an unsigned constant that is a power of two.
 fn power<T: Number>(operand: Operand) -> Option<u32> {
     let unsigned = matches!(T::TYPE, PtxType::U16 | PtxType::U32 | PtxType::U64);
     match operand {

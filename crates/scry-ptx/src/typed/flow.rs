@@ -25,7 +25,7 @@ impl Exit<'_> {
 
 /// Control flow.
 impl Code {
-    /// What is done where a condition holds.
+    /// Writes code for threads whose condition is true.
     pub fn when(&self, condition: Val<'_, bool>, accept: impl FnOnce()) {
         let (pred, end) = (condition.reg(), self.edit(|body| body.label()));
         self.edit(|body| body.branch_unless(pred, end));
@@ -33,7 +33,7 @@ impl Code {
         self.edit(|body| body.place(end));
     }
 
-    /// What is done where a condition holds, and where it does not.
+    /// Writes code for threads whose condition is true, and for the others.
     pub fn either(&self, condition: Val<'_, bool>, accept: impl FnOnce(), reject: impl FnOnce()) {
         let pred = condition.reg();
         let (other, end) = self.edit(|body| (body.label(), body.label()));
@@ -108,7 +108,7 @@ impl Code {
     }
 }
 
-/// Exchange within a warp, of which all lanes are here.
+/// Warp shuffles; all lanes must be active.
 impl Code {
     /// The value of another lane: `how` is `idx`, `up`, `down` or `bfly`. 32 bits.
     #[must_use]
@@ -141,8 +141,8 @@ impl Code {
         result
     }
 
-    /// The largest of the numbers of all lanes, of which none is negative: by one instruction from
-    /// `sm_80` on, since their bits have the same order.
+    /// Returns the maximum over the warp of non-negative numbers: one instruction from `sm_80` on,
+    /// since their bits have the same order.
     #[must_use]
     pub fn largest_of_warp<'k>(&'k self, value: Val<'k, f32>) -> Val<'k, f32> {
         if !self.target().has(80) {
@@ -153,7 +153,7 @@ impl Code {
         self.op::<u32>(opcode, &[bits, Operand::u32(EVERYONE)]).cast()
     }
 
-    /// One lane of the warp, of which all are here, for each of them alike (`sm_90`).
+    /// Whether this lane is elected; the same lane each time. All lanes must be active (`sm_90`).
     #[must_use]
     pub fn elected(&self) -> Val<'_, bool> {
         let pred = self.edit(|body| {

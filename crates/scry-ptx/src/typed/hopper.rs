@@ -1,5 +1,5 @@
-//! What Hopper brought (`sm_90`, the tensor cores `sm_90a`): barriers in shared memory that count
-//! bytes, copies of whole tiles, clusters of blocks, and tensor cores that read shared memory.
+//! Hopper features (`sm_90`; tensor cores `sm_90a`): mbarriers that count bytes, TMA copies of
+//! tiles, clusters, and tensor cores that read shared memory (`wgmma`).
 
 use std::marker::PhantomData;
 
@@ -8,9 +8,9 @@ use super::{Code, Policy, Ptr, Shared};
 use crate::asm::{self, Opcode};
 use crate::types::{Operand, PtxType, Reg};
 
-/// A barrier in shared memory: 8 bytes, of threads that arrive and of bytes that copies bring. Its
-/// phases follow one another, each complete when all arrivals and all announced bytes have come;
-/// then the next one begins with the same number of arrivals. It counts up to 2^20 - 1 of both.
+/// An mbarrier: 8 bytes in shared memory that count arriving threads and bytes of asynchronous
+/// copies. A phase is complete when all arrivals and all expected bytes have arrived; then the next
+/// one begins with the same number of arrivals. Both counts are at most 2^20 - 1.
 #[derive(Debug, Clone, Copy)]
 pub struct Barrier<'k> {
     at: Ptr<'k, Shared, u64>,
@@ -40,8 +40,8 @@ impl<'k> Barrier<'k> {
         self.k().emit(Opcode::new("mbarrier.init.shared::cta.b64"), args);
     }
 
-    /// Arrives, once for this thread. More arrivals in a phase than it was prepared for are wrong,
-    /// and PTX does not say what they do.
+    /// Arrives, once for this thread. More arrivals in a phase than expected are undefined
+    /// behaviour.
     pub fn arrive(self) {
         let args = ["_".into(), self.at.address().into()];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cta.b64"), args);
@@ -61,9 +61,9 @@ impl<'k> Barrier<'k> {
         self.k().emit(Opcode::new("mbarrier.arrive.expect_tx.shared::cta.b64"), args);
     }
 
-    /// Arrives at the same barrier of another block of the cluster, to say that memory has been
-    /// read. What this thread has written need not be seen there: that would take a fence, for
-    /// which everything waits.
+    /// Arrives at the same mbarrier of another block of the cluster, to signal that memory has been
+    /// read. It has no release semantics for this thread's stores, which would need an expensive
+    /// fence.
     pub fn arrive_in(self, block: impl Arg<u32>) {
         let args = ["_".into(), self.in_block(block)];
         self.k().emit(Opcode::new("mbarrier.arrive.shared::cluster.b64"), args);
@@ -95,7 +95,8 @@ impl Code {
         self.fence_async();
     }
 
-    /// Orders what this thread did in shared memory before what copies and tensor cores do.
+    /// Orders this thread's accesses to shared memory before those of TMA and tensor cores
+    /// (`fence.proxy.async`).
     pub fn fence_async(&self) {
         self.emit(Opcode::new("fence.proxy.async.shared::cta"), []);
     }
@@ -106,21 +107,22 @@ impl Code {
         self.wait_cluster();
     }
 
-    /// The block's number in its cluster.
+    /// Returns the block's rank in its cluster.
     #[must_use]
     pub fn cluster_rank(&self) -> Val<'_, u32> {
         self.special("%cluster_ctarank")
     }
 
-    /// Gives registers up, so that each thread of the warpgroup has this many left: a multiple of 8
-    /// from 24 to 256, at most what it has. All four warps come here.
+    /// Releases registers (`setmaxnreg.dec`), so that each thread of the warpgroup has `left`: a
+    /// multiple of 8 from 24 to 256, at most what it has. All four warps must be active.
     pub fn release_registers(&self, left: u32) {
         let opcode = Opcode::new("setmaxnreg.dec.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(left).into()]);
     }
 
-    /// Waits for registers, so that each thread of the warpgroup has this many: a multiple of 8
-    /// from 24 to 256, at least what it has. Forever, if other warps do not give up enough.
+    /// Waits for registers (`setmaxnreg.inc`), so that each thread of the warpgroup has `wanted`: a
+    /// multiple of 8 from 24 to 256, at least what it has. Deadlocks if other warps do not release
+    /// enough.
     pub fn claim_registers(&self, wanted: u32) {
         let opcode = Opcode::new("setmaxnreg.inc.sync.aligned.u32");
         self.emit(opcode, [Operand::u32(wanted).into()]);
@@ -135,10 +137,10 @@ impl Code {
         self.emit(Opcode::new("prefetch.tensormap"), args);
     }
 
-    /// Copies a tile of a tensor into shared memory, at a multiple of 128 bytes; `at` are its
-    /// coordinates in elements, innermost first, as many as the map has dimensions (2 to 5), and
-    /// signed: a tile may begin before the tensor. What lies outside of it is zero, and counts
-    /// among the bytes: the barrier is told those of a whole tile.
+    /// Loads a tile of a tensor by TMA into shared memory, aligned to 128 bytes; `at` are its
+    /// coordinates in elements, innermost first, one per dimension of the tensor map (2 to 5), and
+    /// signed: a tile may begin before the tensor. Out-of-bounds elements are zero, and count
+    /// towards the bytes: the mbarrier receives those of a whole tile.
     pub fn fetch_tile<T: Element, const N: usize>(
         &self,
         to: Ptr<'_, Shared, T>,
@@ -149,7 +151,7 @@ impl Code {
         self.emit(tile_fetch(N), [to.address().into(), tile(map, at), done.at.address().into()]);
     }
 
-    /// The same for what L2 keeps as `policy` says.
+    /// Loads a tile with an L2 eviction policy.
     pub fn fetch_tile_by<T: Element, const N: usize>(
         &self,
         policy: Policy<'_>,
@@ -178,9 +180,9 @@ impl Code {
         self.emit(tile_fetch(N).with("multicast::cluster"), args);
     }
 
-    /// Copies a tile from shared memory, from a multiple of 128 bytes, into a tensor; what lies
-    /// outside of it is dropped. What threads have written comes before it by
-    /// [`Code::fence_async`] and a barrier.
+    /// Stores a tile from shared memory, aligned to 128 bytes, into a tensor by TMA; out-of-bounds
+    /// elements are dropped. [`Code::fence_async`] and a barrier must separate it from the stores
+    /// of threads.
     pub fn write_tile<T: Element, const N: usize>(
         &self,
         from: Ptr<'_, Shared, T>,
@@ -263,7 +265,7 @@ pub fn descriptor<'k, T: Element>(
     address | (fixed | swizzle.code() << 62)
 }
 
-/// A matrix in shared memory of which tensor cores read one part after the other.
+/// A matrix in shared memory that is the operand of several MMAs.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'k> {
     /// The address and the leading distance, as descriptors have them.
@@ -285,7 +287,7 @@ impl<'k> Matrix<'k> {
         Self { low: address | (leading >> 4) << 16, high }
     }
 
-    /// The descriptor of what begins this many bytes further on, a multiple of 16.
+    /// Returns the matrix descriptor at a byte offset, a multiple of 16.
     #[must_use]
     pub fn at(self, bytes: u32) -> Val<'k, u64> {
         let k = self.low.code();
@@ -305,14 +307,14 @@ pub struct Sums<'k> {
     regs: Vec<Reg>,
 }
 
-/// What tensor cores multiply.
+/// The operand types of an MMA.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Factors {
     /// f16.
     F16,
     /// Bfloat16.
     Bf16,
-    /// f32, of which the upper 19 bits count.
+    /// `f32`, of which the upper 19 bits are used (TF32).
     Tf32,
 }
 
@@ -340,12 +342,12 @@ impl Factors {
 pub enum Left<'k> {
     /// In shared memory, by its descriptor.
     Shared(Val<'k, u64>),
-    /// In registers: two halves in each of the first two rows of 8 columns, then of the next 8.
+    /// In registers: two 16-bit floats in each of the first two rows of 8 columns, then of the next
+    /// 8.
     Registers([Val<'k, u32>; 4]),
 }
 
-/// Which of two factors in shared memory lie with K not innermost; only halves
-/// can.
+/// Which of two operands in shared memory are not K-major; 16-bit floats only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Transposed {
     /// The left one.
@@ -362,7 +364,7 @@ impl<'k> Sums<'k> {
         Self { k, regs }
     }
 
-    /// Number of columns.
+    /// Returns the number of columns.
     #[must_use]
     pub fn columns(&self) -> u32 {
         2 * self.regs.len() as u32
@@ -441,8 +443,8 @@ impl Code {
         self.emit(opcode, [Operand::u32(pending).into()]);
     }
 
-    /// Writes four matrices of 8 rows of 8 halves, as sums lie in registers: each lane gives the
-    /// address of one row.
+    /// Stores four 8 × 8 matrices of 16-bit floats in the register layout of accumulators
+    /// (`stmatrix`): each lane passes the address of one row.
     pub fn store_matrices<T: Element>(&self, row: Ptr<'_, Shared, T>, matrices: [Val<'_, u32>; 4]) {
         let values = asm::Arg::Vector(matrices.map(Arg::operand).into());
         let opcode = Opcode::new("stmatrix.sync.aligned.m8n8.x4.shared.b16");

@@ -66,14 +66,14 @@ pub struct Code {
     params: RefCell<Vec<KernelParam>>,
 }
 
-/// What everything is made of.
+/// The text that is emitted.
 impl Code {
     /// Writes instructions below the types.
     pub fn edit<R>(&self, write: impl FnOnce(&mut Body) -> R) -> R {
         write(&mut self.body.borrow_mut())
     }
 
-    /// What the code is for.
+    /// Returns the target.
     #[must_use]
     pub fn target(&self) -> Target {
         self.body.borrow().target()
@@ -97,7 +97,7 @@ impl Code {
         self.edit(|body| body.emit(opcode, args.into()));
     }
 
-    /// A number of Rust as a value.
+    /// Returns a constant.
     #[must_use]
     pub fn constant<T: Element + Arg<T>>(&self, number: T) -> Val<'_, T> {
         Val { k: self, operand: number.operand(), element: PhantomData }
@@ -136,7 +136,7 @@ impl Code {
         Ptr { k: self, base, bytes: 0, leads_to: PhantomData }
     }
 
-    /// A parameter: a number.
+    /// Declares a scalar parameter.
     #[must_use]
     pub fn number<T: Number>(&self, name: &str) -> Val<'_, T> {
         self.parameter(KernelParam::Scalar { name: name.to_owned(), ty: T::TYPE });
@@ -160,9 +160,9 @@ impl Code {
         self.shared_bytes(count * T::TYPE.size(), align)
     }
 
-    /// Memory that the threads of a block share, as much as the launch says (227 KiB at most, with
-    /// what is declared, on compute capability 9.0), from a multiple of this many bytes on, as
-    /// above. There is one such memory: asked for twice, it is the same.
+    /// Declares dynamic shared memory (at most 227 KiB, with static shared memory, on compute
+    /// capability 9.0), with an alignment in bytes, as above. There is one such memory: all calls
+    /// return the same address.
     #[must_use]
     pub fn dynamic_shared<T: Element>(&self, align: u32) -> Ptr<'_, Shared, T> {
         self.shared_bytes(0, align)
@@ -176,7 +176,7 @@ impl Code {
     }
 }
 
-/// Who a thread is.
+/// Thread, block and lane indices.
 impl Code {
     /// A special register of 32 bits.
     #[must_use]
@@ -186,13 +186,13 @@ impl Code {
         self.wrap(reg)
     }
 
-    /// The thread's number along x in its block.
+    /// Returns the thread's index along x in its block.
     #[must_use]
     pub fn thread_id(&self) -> Val<'_, u32> {
         self.special("%tid.x")
     }
 
-    /// The block's number along an axis.
+    /// Returns the block's index along an axis.
     #[must_use]
     pub fn block_id(&self, axis: usize) -> Val<'_, u32> {
         self.special(["%ctaid.x", "%ctaid.y", "%ctaid.z"][axis])
@@ -204,13 +204,13 @@ impl Code {
         self.special(["%nctaid.x", "%nctaid.y", "%nctaid.z"][axis])
     }
 
-    /// The thread's number in its warp, for blocks along x.
+    /// Returns the thread's index in its warp, for blocks along x.
     #[must_use]
     pub fn lane(&self) -> Val<'_, u32> {
         self.thread_id() & 31
     }
 
-    /// The warp's number in its block, the same register for all of its threads.
+    /// Returns the warp's index in its block, uniform over its threads.
     #[must_use]
     pub fn warp(&self) -> Val<'_, u32> {
         let warp = self.thread_id() >> 5;

@@ -25,8 +25,8 @@ impl Sign {
 }
 
 impl<'k> Val<'k, u32> {
-    /// Four of the eight bytes of `other:self`, each chosen by four bits of the selector: byte
-    /// number, and bit 3 to fill the byte with that byte's sign.
+    /// Selects four of the eight bytes of `other:self` (`prmt`), each by four bits of the selector:
+    /// the byte's index, and bit 3 to replicate its sign.
     #[must_use]
     pub fn permute(self, other: impl Arg<u32>, selector: impl Arg<u32>) -> Self {
         let operands = [self.operand(), other.operand(), selector.operand()];
@@ -39,7 +39,7 @@ impl<'k> Val<'k, u32> {
         self.permute(0, 0x4440 | nth)
     }
 
-    /// One of its bytes, 0 to 3, as a signed number.
+    /// Returns one of its bytes, 0 to 3, sign-extended.
     #[must_use]
     pub fn signed_byte(self, nth: u32) -> Val<'k, i32> {
         self.permute(0, (0x1110 * (nth | 8)) | nth).cast()
@@ -52,9 +52,9 @@ impl<'k> Val<'k, u32> {
     }
 }
 
-/// Numbers of 8 and 16 bits in registers of 32.
+/// 8- and 16-bit integers packed in registers of 32.
 impl Code {
-    /// Two numbers of 16 bits as one of 32.
+    /// Packs two 16-bit integers into one of 32.
     #[must_use]
     pub fn join<'k>(&'k self, low: Val<'k, u16>, high: Val<'k, u16>) -> Val<'k, u32> {
         let result = self.edit(|body| body.reg(PtxType::U32));
@@ -69,13 +69,13 @@ impl Code {
         self.op(Opcode::new("dp4a.s32.s32"), &[a.operand(), b.operand(), sum.operand()])
     }
 
-    /// A product of bytes by the tensor cores of a warp (`sm_80`), plus what the sums are:
-    /// 16 rows of `a` and 8 columns of `b`, `16 * A / 2` bytes deep for `A` = 2 or 4 registers.
+    /// Multiplies bytes on the tensor cores of a warp (`mma.sync`, `sm_80`), and adds accumulators:
+    /// 16 rows of `a` and 8 columns of `b`, K = `16 * A / 2` for `A` = 2 or 4 registers.
     ///
-    /// Lane `l` has, of each 16 bytes of depth, bytes `4 * (l % 4)` and on: of rows `l / 4` and
-    /// `l / 4 + 8` in `a`, of column `l / 4` in `b`. Sums 0 and 1 are those of row `l / 4` and
-    /// columns `2 * (l % 4)` and the next one, sums 2 and 3 the same of the row 8 further down.
-    /// Bytes of `b` are signed.
+    /// Lane `l` holds, of each 16 bytes along K, the 4 bytes from `4 * (l % 4)` on: of rows `l / 4`
+    /// and `l / 4 + 8` in `a`, of column `l / 4` in `b`. Accumulators 0 and 1 are those of row `l /
+    /// 4` and columns `2 * (l % 4)` and the next one, 2 and 3 the same of the row 8 below. Bytes of
+    /// `b` are signed.
     #[must_use]
     pub fn multiply_bytes<'k, const A: usize, const B: usize>(
         &'k self,

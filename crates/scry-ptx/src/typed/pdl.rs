@@ -1,19 +1,21 @@
-//! Launches that begin while the one before them still runs (`sm_90`).
+//! Programmatic dependent launch (PDL, `sm_90`).
 //!
-//! A launch may begin as soon as each block of the one before it has said that it may, or has
-//! ended. It waits before it touches what the other one may still write. The two calls go together:
-//! a kernel that lets the next launch begin has waited before, in each of its blocks. So whoever
-//! begins early runs beside one launch only, and all that was launched before that is done.
+//! A kernel may start as soon as each block of its predecessor has executed
+//! `griddepcontrol.launch_dependents`, or has exited. It must execute `griddepcontrol.wait` before
+//! it accesses what the predecessor writes. The two go together: a kernel that lets its successor
+//! start has waited before, in each of its blocks. So a kernel overlaps with one predecessor only,
+//! and all earlier launches are complete.
 //!
-//! For older targets nothing is written: there all launches wait for each other.
+//! For older targets nothing is emitted: there launches do not overlap.
 
 use super::Code;
 use crate::asm::Opcode;
 
 impl Code {
-    /// Waits until the launch before this one is done, and what it wrote can be seen. Returns at
-    /// once where it was done when this one began. Each thread waits that afterwards touches memory
-    /// of the device other than what the kernel says that it reads early.
+    /// Waits until the preceding launch is complete and its writes are visible
+    /// (`griddepcontrol.wait`). Returns at once where it was complete already. Required in each
+    /// thread that afterwards accesses global memory other than what `PtxKernel::reads_early`
+    /// lists.
     pub fn wait_for_launch_before(&self) {
         self.emit_for_sm_90("griddepcontrol.wait");
     }

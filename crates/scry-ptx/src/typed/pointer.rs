@@ -65,7 +65,7 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
         }
     }
 
-    /// This many elements further on, where that takes 64 bits.
+    /// Returns the address of element `index`, with 64-bit arithmetic.
     #[must_use]
     pub fn at_wide(self, index: impl Arg<u64>) -> Self {
         let size = Operand::u64(T::TYPE.size().into());
@@ -147,7 +147,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_through(true)
     }
 
-    /// The address as a number.
+    /// Returns the address as an integer.
     #[must_use]
     pub fn to_bits(self) -> Val<'k, u64> {
         self.k.wrap::<u64>(self.base) + self.bytes as u64
@@ -161,7 +161,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
 }
 
 impl<'k, T: Element> Ptr<'k, Shared, T> {
-    /// The address as a number.
+    /// Returns the address as an integer.
     #[must_use]
     pub fn to_bits(self) -> Val<'k, u32> {
         self.k.wrap::<u32>(self.base) + self.bytes as u32

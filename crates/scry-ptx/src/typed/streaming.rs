@@ -17,7 +17,7 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global.nc"), None, only, otherwise)
     }
 
-    /// The same for what others may have written while the kernel ran.
+    /// The same for memory that may be written while the kernel runs.
     #[must_use]
     pub fn load_fresh_where<const N: usize>(
         self,
@@ -27,8 +27,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.load_by(Opcode::new("ld.global"), None, only, otherwise)
     }
 
-    /// Reads an element past L1, which may hold what was there before a launch that
-    /// this one has not waited for.
+    /// Loads an element past L1, which may hold stale data from before a launch that this one has
+    /// not waited for.
     #[must_use]
     pub fn load_early(self) -> Val<'k, T> {
         let value = self.k.edit(|body| body.reg(T::TYPE));
@@ -37,8 +37,8 @@ impl<'k, T: Element> Ptr<'k, Global, T> {
         self.k.wrap(value)
     }
 
-    /// As [`Ptr::load_where`], for what is not read again: L1 does not keep it, and
-    /// the second one as `policy` says.
+    /// As [`Ptr::load_where`], for data that is read once: it bypasses L1, and L2 treats it as
+    /// `policy` says.
     #[must_use]
     pub fn load_once<const N: usize>(
         self,
@@ -81,7 +81,7 @@ impl<'k, S: Memory, T: Element> Ptr<'k, S, T> {
     }
 }
 
-/// What L2 keeps, as loads take it.
+/// An L2 eviction policy, an operand of loads.
 #[derive(Debug, Clone, Copy)]
 pub struct Policy<'k>(Val<'k, u64>);
 
@@ -92,7 +92,7 @@ impl Policy<'_> {
 }
 
 impl Code {
-    /// What is read is the first to make room for others.
+    /// Returns the policy that evicts first.
     #[must_use]
     pub fn evict_first(&self) -> Policy<'_> {
         self.edit(|body| body.require(7, 4));
@@ -109,7 +109,7 @@ impl Code {
     }
 }
 
-/// Two f16 in one register, each as an f32, the low one first.
+/// Unpacks two `f16` of one register to `f32`, the low one first.
 #[must_use]
 pub fn halves(pair: Val<'_, u32>) -> [Val<'_, f32>; 2] {
     let k = pair.code();

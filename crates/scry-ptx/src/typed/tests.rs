@@ -1,4 +1,4 @@
-//! What the typed layer writes, as text, and whether NVIDIA's assembler takes it.
+//! The text that the typed layer emits, and whether ptxas accepts it.
 
 use super::hopper::{Barrier, Factors, Left, Matrix, Sums, Swizzle, Transposed, descriptor};
 use super::{Bf16x2, Code, Sign, kernel, pack};

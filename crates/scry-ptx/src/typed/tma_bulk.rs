@@ -1,4 +1,4 @@
-//! Copies of any number of bytes by Hopper's TMA (`sm_90`), without a tensor map.
+//! Bulk copies (`cp.async.bulk`, `sm_90`) without a tensor map.
 
 use super::hopper::Barrier;
 use super::value::{Arg, Element};

@@ -7,7 +7,7 @@ use super::Code;
 use crate::asm::Opcode;
 use crate::types::{Operand, PtxType, Reg};
 
-/// What a register can hold: the numbers of Rust, `bool`, and those below.
+/// An element type of registers: Rust's numbers, `bool`, and the types below.
 pub trait Element: Copy {
     /// The type in instructions.
     const TYPE: PtxType;
@@ -39,7 +39,7 @@ elements! {
     Bf16: Bf16, F16x2: F16x2, Bf16x2: Bf16x2,
 }
 
-/// What can be computed with.
+/// Types with arithmetic.
 pub trait Number: Element {}
 
 impl Number for u16 {}
@@ -53,7 +53,7 @@ impl Number for Bf16 {}
 impl Number for F16x2 {}
 impl Number for Bf16x2 {}
 
-/// Integers, whose bits can be computed with.
+/// Integers, with bitwise operations.
 pub trait Bits: Number {}
 
 impl Bits for u16 {}
@@ -61,7 +61,7 @@ impl Bits for u32 {}
 impl Bits for i32 {}
 impl Bits for u64 {}
 
-/// What an instruction can be given as a `T`: a value, or a number of Rust.
+/// An operand of type `T`: a value, or a Rust constant.
 pub trait Arg<T: Element>: Copy {
     /// As instructions take it.
     fn operand(self) -> Operand;
@@ -139,7 +139,7 @@ impl<'k, T: Element> Val<'k, T> {
         self.k.wrap(self.reg())
     }
 
-    /// The number as another type, `rounding` being empty or such as `rn`, `rzi`.
+    /// Converts to another type; `rounding` is empty or a modifier such as `rn`, `rzi`.
     #[must_use]
     pub fn convert<U: Element>(self, rounding: &str) -> Val<'k, U> {
         let result = self.k.edit(|body| body.convert(rounding, U::TYPE, T::TYPE, self.operand));
@@ -169,7 +169,7 @@ impl<'k, T: Element> Val<'k, T> {
     }
 }
 
-/// Comparisons and the rest of what all numbers have.
+/// Comparisons and other operations of all numbers.
 impl<'k, T: Number> Val<'k, T> {
     /// Whether it is less.
     #[must_use]
@@ -201,20 +201,20 @@ impl<'k, T: Number> Val<'k, T> {
         self.compare("eq", other)
     }
 
-    /// Whether they differ; for floats also where one is not a number.
+    /// Whether they differ; true if a float is NaN.
     #[must_use]
     pub fn differs(self, other: impl Arg<T>) -> Val<'k, bool> {
         let float = matches!(T::TYPE, PtxType::F16 | PtxType::Bf16 | PtxType::F32 | PtxType::F64);
         self.compare(if float { "neu" } else { "ne" }, other)
     }
 
-    /// The smaller one; of floats the one that is a number.
+    /// Returns the minimum; of a float and NaN, the float.
     #[must_use]
     pub fn min(self, other: impl Arg<T>) -> Self {
         self.binary("min", other)
     }
 
-    /// The greater one; of floats the one that is a number.
+    /// Returns the maximum; of a float and NaN, the float.
     #[must_use]
     pub fn max(self, other: impl Arg<T>) -> Self {
         self.binary("max", other)
@@ -269,7 +269,7 @@ impl Val<'_, f32> {
     }
 }
 
-/// Two floats as two halves in one register, `low` in the low one.
+/// Packs two floats as 16-bit floats into one register, `low` in the low half.
 #[must_use]
 pub fn pack<'k, P: Element>(low: Val<'k, f32>, high: Val<'k, f32>) -> Val<'k, P> {
     let opcode = Opcode::new("cvt.rn").ty(P::TYPE).ty(PtxType::F32);
@@ -382,8 +382,8 @@ impl<T> Clone for Var<'_, T> {
 impl<T> Copy for Var<'_, T> {}
 
 impl<'k, T: Element> Var<'k, T> {
-    /// What it holds, under a name that follows later assignments: to keep the value of now, use
-    /// [`Val::copied`].
+    /// Returns the variable's register, which later assignments change: use [`Val::copied`] to keep
+    /// the current value.
     #[must_use]
     pub fn get(self) -> Val<'k, T> {
         self.k.wrap(self.reg)

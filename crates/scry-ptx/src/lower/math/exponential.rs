@@ -1,8 +1,8 @@
-//! Powers of constants, logarithms, roots.
+//! Exponentials, logarithms, roots.
 //!
-//! Bounds of the hardware's functions, by NVIDIA's manuals: `ex2.approx` and `rsqrt.approx` 2 ULP;
-//! `lg2.approx` 2^-22 for arguments in [0.5, 2], else 2 ULP, and times ln 2 in all 2^-21.4 and
-//! 3 ULP. They flush no subnormal numbers unless told so, which saves the steps that these take.
+//! Error bounds of the hardware's functions, by NVIDIA's manuals: `ex2.approx` and `rsqrt.approx` 2
+//! ULP; `lg2.approx` 2^-22 for arguments in [0.5, 2], else 2 ULP, and times ln 2 in all 2^-21.4 and
+//! 3 ULP. They do not flush subnormals unless `.ftz` is given, which would save instructions.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -10,10 +10,10 @@ use super::floats::Floats;
 use super::tables::{EXP, LOG};
 use crate::types::{Operand, PtxType};
 
-/// What `LOG2_E` lacks.
+/// The low part of log2(e), which `LOG2_E` truncates.
 pub(super) const LOG2_E_LOW: f64 = 2.035_527_374_093_103_3e-17;
 
-/// A number above 0 as `2^k * (1 + f)`, 1 + f between the root of 1/2 and its double.
+/// A positive number as `2^k * (1 + f)`, with 1 + f in [sqrt(1/2), sqrt(2)].
 pub(super) struct Split {
     pub(super) k: Operand,
     pub(super) f: Operand,
@@ -79,13 +79,14 @@ impl Floats<'_> {
         self.scale(power, k.into())
     }
 
-    /// The nearest whole number to a product: in the lowest bits of the first, and as it is.
+    /// Returns the integer nearest to a product: in the lowest bits of the first result, and as a
+    /// float.
     pub(super) fn nearest(&mut self, x: Operand, factor: f64) -> (Operand, Operand) {
         let sum = self.fma(x, self.number(factor), self.rounder());
         (sum, self.sub(sum, self.rounder()))
     }
 
-    /// ln 2 in two parts, of which the first has few enough bits for exact products.
+    /// ln 2 as two terms, of which the first has few enough bits for exact products.
     fn ln_2(&self) -> [f64; 2] {
         self.either(
             [0.693_145_751_953_125, 1.428_606_765_330_187e-6],
@@ -110,7 +111,7 @@ impl Floats<'_> {
         self.times(binary, LN_2)
     }
 
-    /// `ln x` and a small number more.
+    /// Computes `ln x` plus a small correction.
     pub(super) fn log_with(&mut self, x: Operand, more: Operand) -> Operand {
         let Split { k, f } = self.split(x);
         let [high, low] = self.ln_2();
@@ -150,7 +151,7 @@ impl Floats<'_> {
         self.fma(s, bent, excess)
     }
 
-    /// Takes a number above 0 apart.
+    /// Splits a positive number into exponent and fraction.
     pub(super) fn split(&mut self, x: Operand) -> Split {
         let is_small = self.is_below(x, self.least_normal());
         let root_half = self.bits(0x3f35_04f3, 0x3fe6_a09e_667f_3bcd);
@@ -168,7 +169,7 @@ impl Floats<'_> {
         Split { k, f: self.plus(m, -1.0) }
     }
 
-    /// The logarithm of x, given what it is where it is finite.
+    /// Returns the logarithm of x, given its value where it is finite.
     pub(super) fn log_at_edges(&mut self, x: Operand, log: Operand) -> Operand {
         let is_zero = self.is(x, 0.0);
         let (lowest, nan) = (self.number(f64::NEG_INFINITY), self.number(f64::NAN));

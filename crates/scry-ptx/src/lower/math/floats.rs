@@ -4,8 +4,8 @@ use crate::asm::Opcode;
 use crate::body::Body;
 use crate::types::{Operand, PtxType, Reg};
 
-/// Writes arithmetic on `f32` or `f64`. Every step is rounded on its own, so that the assembler
-/// fuses nothing: what is meant to be fused is.
+/// Emits arithmetic on `f32` or `f64`. Every operation has an explicit rounding mode, so that ptxas
+/// contracts nothing: FMAs are explicit.
 pub(super) struct Floats<'b> {
     pub(super) b: &'b mut Body,
     /// `F32` or `F64`.
@@ -24,7 +24,7 @@ impl Floats<'_> {
         self.ty == PtxType::F64
     }
 
-    /// What goes with the type.
+    /// Selects by type.
     pub(super) fn either<T>(&self, single: T, double: T) -> T {
         if self.is_double() { double } else { single }
     }
@@ -39,7 +39,7 @@ impl Floats<'_> {
         self.either(PtxType::S32, PtxType::S64)
     }
 
-    /// A number by its bits.
+    /// A constant by its bits.
     pub(super) fn bits(&self, single: u32, double: u64) -> Operand {
         Operand::Imm { bits: self.either(single.into(), double), ty: self.integer() }
     }
@@ -74,12 +74,12 @@ impl Floats<'_> {
         self.op("mul.rn", &[a, b])
     }
 
-    /// The product with a number.
+    /// Multiplies by a constant.
     pub(super) fn times(&mut self, a: Operand, b: f64) -> Operand {
         self.mul(a, self.number(b))
     }
 
-    /// The sum with a number.
+    /// Adds a constant.
     pub(super) fn plus(&mut self, a: Operand, b: f64) -> Operand {
         self.add(a, self.number(b))
     }
@@ -98,7 +98,7 @@ impl Floats<'_> {
         self.op("abs", &[a])
     }
 
-    /// The size of one number with the sign of another.
+    /// Copies the sign of one number to another (`copysign`).
     pub(super) fn with_sign(&mut self, size: Operand, sign: Operand) -> Operand {
         self.op("copysign", &[sign, size])
     }
@@ -127,7 +127,7 @@ impl Floats<'_> {
         self.op(self.either("sqrt.approx", "sqrt.rn"), &[a])
     }
 
-    /// The same of a number that is not subnormal; as an `f32`, such count as zero.
+    /// The same for normal numbers; subnormal `f32` are flushed to zero.
     pub(super) fn sqrt_of_normal(&mut self, a: Operand) -> Operand {
         self.op(self.either("sqrt.approx.ftz", "sqrt.rn"), &[a])
     }
@@ -137,17 +137,17 @@ impl Floats<'_> {
         self.b.compare(name, self.ty, a, b)
     }
 
-    /// Whether a number is less than another. Not of NaN.
+    /// Whether a number is less than a constant; false for NaN.
     pub(super) fn is_below(&mut self, a: Operand, b: f64) -> Reg {
         self.compare("lt", a, self.number(b))
     }
 
-    /// Whether a number is greater than another. Not of NaN.
+    /// Whether a number is greater than a constant; false for NaN.
     pub(super) fn is_above(&mut self, a: Operand, b: f64) -> Reg {
         self.compare("gt", a, self.number(b))
     }
 
-    /// Whether a number is another.
+    /// Whether a number equals a constant.
     pub(super) fn is(&mut self, a: Operand, b: f64) -> Reg {
         self.compare("eq", a, self.number(b))
     }
@@ -156,7 +156,7 @@ impl Floats<'_> {
         self.b.select(self.ty, holds, a, b).into()
     }
 
-    /// The number, or the bound that it exceeds; NaN stays.
+    /// Clamps a number; NaN is preserved.
     pub(super) fn within(&mut self, a: Operand, low: f64, high: f64) -> Operand {
         let is_below = self.is_below(a, low);
         let raised = self.select(is_below, self.number(low), a);
@@ -178,12 +178,12 @@ impl Floats<'_> {
         self.fma(change, x, x)
     }
 
-    /// The sum with this is a whole number, in its lowest bits, and rounds to the nearest.
+    /// The addend that rounds to the nearest integer, which is then in the lowest bits.
     pub(super) fn rounder(&self) -> Operand {
         self.number(self.either(12_582_912.0, 6_755_399_441_055_744.0))
     }
 
-    /// The distance from the whole number not above: 1 where it rounds up to that.
+    /// Computes `x - floor(x)`: 1 where that rounds up.
     pub(super) fn fract(&mut self, x: Operand) -> Operand {
         let whole = self.b.convert("rmi", self.ty, self.ty, x);
         self.sub(x, whole.into())

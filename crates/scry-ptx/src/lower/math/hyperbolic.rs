@@ -85,9 +85,9 @@ impl Floats<'_> {
         self.with_sign(value, x)
     }
 
-    /// `ln(1 + x)`, or `ln(2 large)` if that is large.
+    /// Computes `ln(1 + x)`, or `ln(2 large)` if that is large.
     ///
-    /// What is lost in the sum s = 1 + x is a relative change of s, so a difference of the
+    /// The rounding error of the sum s = 1 + x is a relative change of s, so a difference of the
     /// logarithm.
     fn log_above_1(&mut self, x: Operand, large: Operand) -> Operand {
         let sum = self.plus(x, 1.0);

@@ -94,7 +94,7 @@ impl Floats<'_> {
         self.select(is_number, angle, self.number(f64::NAN))
     }
 
-    /// The smaller number over the larger: of two zeros 0, of two infinities 1.
+    /// Divides the smaller number by the larger: 0 for two zeros, 1 for two infinities.
     fn ratio(&mut self, a: Operand, b: Operand) -> Operand {
         let (over, under) = (self.op("min", &[a, b]), self.op("max", &[a, b]));
         let ratio = self.div(over, under);

@@ -1,11 +1,11 @@
-//! Functions of floats.
+//! Math functions.
 //!
-//! Each function is one straight line of instructions, without a branch. Those of an `f32` use the
-//! hardware's approximations where these are as accurate as WGSL asks; those of an `f64` are made
-//! of its arithmetic; those of an `f16` are computed as an `f32` and rounded. What has no such
-//! shortcut is written once for both types: [`Floats`] is arithmetic on one of them.
+//! Each function is branch-free. Those of `f32` use the hardware's approximations where these meet
+//! the accuracy that WGSL requires; those of `f64` are built from arithmetic; those of `f16` are
+//! computed as `f32` and rounded. Algorithms without such shortcuts are generic over both types by
+//! [`Floats`].
 //!
-//! Polynomials come from [`tables`].
+//! Polynomials are in [`tables`].
 
 mod exponential;
 mod floats;
@@ -43,7 +43,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The name of a rounding to a whole number.
+/// Returns the rounding modifier of a rounding function.
 const fn rounding(op: UnaryOp) -> Option<&'static str> {
     match op {
         UnaryOp::Floor => Some("rmi"),
@@ -77,7 +77,7 @@ fn function_of_two(b: &mut Body, ty: PtxType, op: BinaryOp, x: Reg, y: Reg) -> R
     as_type(b, ty, result)
 }
 
-/// A number as the type that functions of its type are computed with, and arithmetic on that.
+/// Widens a number to the type that its functions are computed in.
 fn wide_enough(b: &mut Body, ty: PtxType, a: Reg) -> (Floats<'_>, Operand) {
     match ty {
         PtxType::F16 => {

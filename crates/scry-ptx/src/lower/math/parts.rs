@@ -4,10 +4,10 @@ use super::floats::Floats;
 use crate::body::Body;
 use crate::types::{Operand, PtxType, Reg};
 
-/// `x * 2^e`, rounded once.
+/// Computes `x * 2^e`, rounded once.
 ///
-/// Of an `f16` or `f32` no more than 277 is needed as the exponent to give zero or infinity, and as
-/// an `f64` all of these products are exact.
+/// For `f16` and `f32` exponents beyond 277 result in zero or infinity, and as `f64` all of these
+/// products are exact.
 pub(super) fn ldexp(b: &mut Body, ty: PtxType, x: Reg, e: Reg) -> Reg {
     if ty == PtxType::F64 {
         let mut floats = Floats { b, ty };
@@ -29,7 +29,7 @@ fn limited(b: &mut Body, e: Operand, low: i32, high: i32) -> Operand {
 }
 
 impl Floats<'_> {
-    /// The least number that is not subnormal.
+    /// The smallest normal number.
     pub(super) fn least_normal(&self) -> f64 {
         self.either(f32::MIN_POSITIVE.into(), f64::MIN_POSITIVE)
     }
@@ -62,8 +62,8 @@ impl Floats<'_> {
         self.mul(product, other)
     }
 
-    /// `x * 2^e`, rounded once; `f64`. A step down leaves room for all 53 bits until the last, and
-    /// is taken only if what remains is at least as much; two suffice.
+    /// Computes `x * 2^e` for `f64`, rounded once. Scaling down in steps keeps all 53 bits until
+    /// the last step; two steps suffice.
     fn ldexp(&mut self, x: Operand, e: Operand) -> Operand {
         let e = limited(self.b, e, -2200, 2200);
         let (x, e) = self.ldexp_step(x, e);

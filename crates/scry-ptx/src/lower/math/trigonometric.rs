@@ -1,8 +1,8 @@
 //! Sine, cosine, tangent.
 //!
-//! Half turns are taken off in three parts, which leaves an angle that is right to the last place
-//! up to 2^23 as an `f32` and 2^50 as an `f64`. Beyond that neighbouring floats are too far apart
-//! to mean an angle: every function takes them for zero. WGSL asks for nothing beyond π.
+//! Range reduction subtracts multiples of π as three terms, which is accurate to the last place up
+//! to 2^23 for `f32` and 2^50 for `f64`. Beyond that neighbouring floats are too far apart to be
+//! meaningful angles: the functions treat them as zero. WGSL requires nothing beyond π.
 
 use std::f64::consts::{self, FRAC_1_PI};
 
@@ -66,7 +66,7 @@ impl Floats<'_> {
         parts.iter().fold(x, |rest, part| self.fma(n, self.number(-part), rest))
     }
 
-    /// Plus or minus the sine of at most a quarter of a turn: minus if the lowest bit is set.
+    /// Returns plus or minus the sine of an angle of at most π/2: minus if the lowest bit is set.
     fn alternating_sin(&mut self, x: Operand, bits: Operand) -> Operand {
         let square = self.mul(x, x);
         let sin = self.odd(x, square, &SIN);
