@@ -1,8 +1,8 @@
-//! What computes a value.
+//! Instructions, which compute values.
 
 use super::{Const, Type, Value, Var};
 
-/// Where memory lies.
+/// An address space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Space {
     /// A buffer: position in [`Interface::bindings`](crate::Interface::bindings).
@@ -15,24 +15,24 @@ pub enum Space {
     Local(u32),
 }
 
-/// A place in memory: byte `index * stride + offset` of a space.
+/// An address: byte `index * stride + offset` of an address space.
 ///
-/// Whoever makes a place vouches that it lies within the space: an index that might not is clamped
-/// by instructions of its own. Sums are meant without overflow: an emitter that works with 32 bits
-/// has to know that they suffice.
+/// It must be in bounds: an index that might not be is clamped by instructions of its own. The sums
+/// are meant without overflow: a backend that computes addresses in 32 bits must make sure that
+/// they suffice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The memory.
     pub space: Space,
     /// A `u32`; none stands for zero.
     pub index: Option<Value>,
-    /// Bytes from one index to the next; a multiple of the size of what lies there.
+    /// Bytes from one index to the next; a multiple of the access's size.
     pub stride: u32,
-    /// Bytes from index 0; a multiple of the size of what lies there.
+    /// Bytes from index 0; a multiple of the access's size.
     pub offset: u32,
 }
 
-/// What an invocation can ask about itself; each is a `u32`. Axes are 0, 1, 2 for x, y, z.
+/// Built-in values of an invocation; each is a `u32`. Axes are 0, 1, 2 for x, y, z.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Builtin {
     /// Position in the workgroup along an axis.
@@ -56,7 +56,7 @@ pub enum Builtin {
 pub enum UnaryOp {
     /// Negation of a number; of the least integer, itself.
     Neg,
-    /// Complement of bits, or of a truth value.
+    /// Bitwise complement, or logical not of a `Bool`.
     Not,
     /// Absolute value of a float or signed integer; of the least integer, itself.
     Abs,
@@ -112,7 +112,7 @@ pub enum UnaryOp {
     FrexpFraction,
     /// `e` of the same, as an `I32`; of zero, 0; floats.
     FrexpExponent,
-    /// Rounds an `F32` to the nearest `F16`, and gives it as an `F32`.
+    /// Rounds an `F32` to the nearest `F16`; the result is an `F32`.
     QuantizeF16,
     /// Number of ones; integers.
     CountOnes,
@@ -126,9 +126,9 @@ pub enum UnaryOp {
     FirstLeadingBit,
     /// Position of the lowest one, or -1; integers.
     FirstTrailingBit,
-    /// Whether a float is not a number; gives a `Bool`.
+    /// Whether a float is NaN; results in a `Bool`.
     IsNan,
-    /// Whether a float is infinite; gives a `Bool`.
+    /// Whether a float is infinite; results in a `Bool`.
     IsInf,
 }
 
@@ -148,11 +148,11 @@ pub enum BinaryOp {
     /// Remainder, with the sign of the dividend: `x - y * trunc(x / y)`. Of floats just that, each
     /// step rounded, which may differ from the exact remainder if the quotient is large; numbers.
     Rem,
-    /// Conjunction of bits or truth values.
+    /// Bitwise or logical and.
     And,
-    /// Disjunction of bits or truth values.
+    /// Bitwise or logical or.
     Or,
-    /// Exclusive disjunction of bits or truth values.
+    /// Bitwise or logical exclusive or.
     Xor,
     /// Shift to the left, by a `U32` modulo the width; integers.
     Shl,
@@ -162,17 +162,17 @@ pub enum BinaryOp {
     Min,
     /// The larger; numbers. Of a number and NaN, the number.
     Max,
-    /// Equality; gives a `Bool`.
+    /// Equality; results in a `Bool`.
     Eq,
-    /// Inequality; gives a `Bool`.
+    /// Inequality; results in a `Bool`.
     Ne,
-    /// Less; numbers; gives a `Bool`.
+    /// Less than; numbers; results in a `Bool`.
     Lt,
-    /// Less or equal; numbers; gives a `Bool`.
+    /// Less than or equal; numbers; results in a `Bool`.
     Le,
-    /// Greater; numbers; gives a `Bool`.
+    /// Greater than; numbers; results in a `Bool`.
     Gt,
-    /// Greater or equal; numbers; gives a `Bool`.
+    /// Greater than or equal; numbers; results in a `Bool`.
     Ge,
     /// `x` to the power `y`; floats.
     Pow,
@@ -191,7 +191,7 @@ pub enum BinaryOp {
 pub enum AtomicOp {
     /// Only reads; the operand is none.
     Load,
-    /// Only writes; gives nothing that can be used.
+    /// Atomic store; its result must not be used.
     Store,
     /// Sum, wrapping.
     Add,
@@ -224,9 +224,9 @@ pub enum Reduction {
     Min,
     /// Maximum.
     Max,
-    /// Conjunction; of truth values, whether all hold.
+    /// Bitwise and; of `Bool`s, whether all are true.
     And,
-    /// Disjunction; of truth values, whether any holds.
+    /// Bitwise or; of `Bool`s, whether any is true.
     Or,
     /// Exclusive disjunction.
     Xor,
@@ -290,7 +290,7 @@ pub enum SubgroupOp {
     },
 }
 
-/// What computes a value.
+/// An instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Inst {
     /// A constant.
@@ -305,9 +305,9 @@ pub enum Inst {
     Fma(Value, Value, Value),
     /// The second operand where the first, a `Bool`, holds, else the third.
     Select(Value, Value, Value),
-    /// The same number in another type: floats round to nearest, floats to integers truncate and
-    /// saturate at what both types represent, NaN becomes 0, integers are cut or extended, `Bool`
-    /// is 0 or 1, and a number is true unless it is zero.
+    /// Conversion to another type: floats round to nearest, floats to integers truncate and
+    /// saturate to the range of both types, NaN becomes 0, integers are truncated or extended,
+    /// `Bool` becomes 0 or 1, and a number is true unless it is zero.
     Convert(Value),
     /// The same bits as another type of the same size.
     Bitcast(Value),
@@ -320,10 +320,10 @@ pub enum Inst {
         /// Bytes from one element to the next.
         stride: u32,
     },
-    /// What a variable holds now.
+    /// The current value of a variable.
     Get(Var),
-    /// `count` values (1 to 4) that lie one after the other, this being the first; the others are
-    /// the next values, each an [`Inst::Extra`].
+    /// Loads `count` contiguous values (1 to 4); this is the first, the others are the next values,
+    /// each an [`Inst::Extra`].
     Load {
         /// Where.
         place: Place,
@@ -332,37 +332,36 @@ pub enum Inst {
     },
     /// The `n`th further result of an instruction that has several.
     Extra(Value, u8),
-    /// Changes memory as one step; gives what was there before.
+    /// An atomic operation; its result is the previous content.
     Atomic {
-        /// What is done.
+        /// The operation.
         op: AtomicOp,
         /// Where.
         place: Place,
         /// The operand; none for a load.
         value: Option<Value>,
-        /// What a compare-exchange compares with.
+        /// The comparand of a compare-exchange.
         compare: Option<Value>,
     },
     /// Exchange within the subgroup.
     Subgroup(SubgroupOp),
-    /// `a * b + c` of matrices that a subgroup holds together: 16 rows by 8 columns, 8 by 8, and 16
-    /// by 8. This is the first of four results, laid out like `c`; the others are the next values,
-    /// each an [`Inst::Extra`].
+    /// Cooperative matrix multiply-add `a * b + c` over a subgroup: 16 × 8, 8 × 8, and 16 × 8
+    /// elements. This is the first of four results, in the layout of `c`; the others are the next
+    /// values, each an [`Inst::Extra`].
     ///
-    /// With `row = lane / 4` and `two = lane % 4 * 2`, a lane holds of `a` and `c` elements
-    /// `(row, two)`, `(row, two + 1)`, `(row + 8, two)` and `(row + 8, two + 1)`, and of `b`
-    /// `(two, row)` and `(two + 1, row)`. What lanes that are not active or not there would hold is
-    /// zero.
+    /// With `row = lane / 4` and `two = lane % 4 * 2`, a lane holds of `a` and `c` elements `(row,
+    /// two)`, `(row, two + 1)`, `(row + 8, two)` and `(row + 8, two + 1)`, and of `b` `(two, row)`
+    /// and `(two + 1, row)`. Elements of inactive or missing lanes are zero.
     ///
-    /// `a` and `b` are `F16` or `F32`, and `c` is that or `F32`. Sums of `F16` are kept in more
-    /// bits, of several instructions that follow upon each other as well. Else each step may round,
-    /// in whatever order.
+    /// `a` and `b` are `F16` or `F32`, and `c` is that or `F32`. Accumulators of `F16` have higher
+    /// precision, also across consecutive instructions. Otherwise each step may round, in any
+    /// order.
     MultiplyAdd {
         /// The left factor.
         a: [Value; 4],
         /// The right factor.
         b: [Value; 2],
-        /// What is added.
+        /// The accumulators.
         c: [Value; 4],
     },
 }
@@ -372,7 +371,7 @@ pub enum Inst {
 pub struct Definition {
     /// Its type.
     pub ty: Type,
-    /// What computes it.
+    /// The instruction.
     pub inst: Inst,
 }
 

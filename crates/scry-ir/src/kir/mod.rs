@@ -1,12 +1,12 @@
-//! KIR, the kernel IR: what a kernel means, for backends that generate code themselves.
+//! KIR, the kernel IR, from which backends generate code.
 //!
-//! One entry point with all functions inlined; values are scalars, since vectors, matrices,
-//! structures and arrays are taken apart; control flow is structured; indices are clamped unless
-//! they are proven to be in bounds. Values are computed by instructions and never change;
-//! variables are assigned, so nothing merges values where control flow joins.
+//! One entry point with all functions inlined; values are scalars: vectors, matrices, structures
+//! and arrays are scalarised; control flow is structured; indices are clamped unless they are
+//! proven to be in bounds. Values are defined once, by instructions; mutable state is in variables,
+//! so there are no phi nodes.
 //!
 //! A block is a list of statements. A value is visible after its statement, to the end of the block
-//! and in the blocks within, and after a [`Stmt::Scope`] that could not be left before it.
+//! and in nested blocks, and after a [`Stmt::Scope`] that has no earlier exit.
 
 mod builder;
 mod inst;
@@ -59,7 +59,7 @@ pub mod mutation {
 /// An array in workgroup or local memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Array {
-    /// Type of the elements, which lie without gaps.
+    /// Element type; elements are contiguous.
     pub ty: Type,
     /// Number of elements, never zero.
     pub len: u32,
@@ -97,11 +97,11 @@ pub struct Kir {
     pub workgroup: Vec<Array>,
     /// Memory of each invocation; zero at the start of the kernel.
     pub locals: Vec<Array>,
-    /// Types of the variables. What they hold at first is zero.
+    /// Types of the variables, which are initially zero.
     pub vars: Vec<Type>,
     /// Definitions of the values.
     pub values: Vec<Definition>,
-    /// What an invocation does. It may be left by [`Label::KERNEL`].
+    /// The body of the kernel. [`Label::KERNEL`] exits it.
     pub body: Block,
     /// Labels in use: all are below this number.
     pub labels: u32,
@@ -114,7 +114,7 @@ impl Kir {
         self.values[value.index()].ty
     }
 
-    /// What computes a value.
+    /// Returns the instruction that defines a value.
     #[must_use]
     pub fn inst(&self, value: Value) -> &Inst {
         &self.values[value.index()].inst

@@ -77,7 +77,8 @@ impl Kir {
     }
 }
 
-/// The first line of a statement, without what opens a block. Prints faulty statements as well.
+/// Prints the first line of a statement, without the block's opening. Invalid statements are
+/// printed as well.
 pub(super) struct Line<'a> {
     pub(super) kir: &'a Kir,
     pub(super) stmt: &'a Stmt,
@@ -223,7 +224,7 @@ impl Display for Const {
     }
 }
 
-/// The shortest digits that give the number again; of what is not a number, the bits.
+/// Prints the shortest decimal that parses to the same value; for NaN and infinities, the bits.
 fn float<T: fmt::Debug + Copy + Into<f64>>(
     value: T,
     bits: u64,

@@ -1,11 +1,11 @@
-//! Statements: what happens in which order.
+//! Statements, which are executed in order.
 
 use super::{Label, Place, Value, Var};
 
 /// Statements, executed one after the other.
 pub type Block = Vec<Stmt>;
 
-/// What a barrier orders.
+/// The memory that a barrier orders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Barrier {
     /// All invocations of the workgroup: workgroup memory and storage.
@@ -21,11 +21,11 @@ pub enum Stmt {
     Let(Value),
     /// Assigns a variable.
     Set(Var, Value),
-    /// Writes one to four values that lie one after the other.
+    /// Stores one to four contiguous values.
     Store {
         /// Where the first goes.
         place: Place,
-        /// What is written; all of one type.
+        /// The values; all of one type.
         values: Vec<Value>,
     },
     /// One of two blocks.
@@ -41,7 +41,7 @@ pub enum Stmt {
     Loop {
         /// Name of the loop.
         label: Label,
-        /// What is repeated.
+        /// The loop's body.
         body: Block,
         /// Whether the loop is proven to end.
         finite: bool,
@@ -50,7 +50,7 @@ pub enum Stmt {
     Scope {
         /// Name of the scope.
         label: Label,
-        /// What is executed.
+        /// The scope's body.
         body: Block,
     },
     /// Goes on after the loop or scope of this name, which encloses the statement. Always the last

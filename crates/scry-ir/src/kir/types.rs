@@ -19,11 +19,11 @@ pub enum Type {
     I64,
     /// 64-bit unsigned integer.
     U64,
-    /// IEEE 754 binary16.
+    /// IEEE 754 half precision.
     F16,
-    /// IEEE 754 binary32.
+    /// IEEE 754 single precision.
     F32,
-    /// IEEE 754 binary64.
+    /// IEEE 754 double precision.
     F64,
 }
 
@@ -169,7 +169,7 @@ impl fmt::Display for Label {
 /// A constant: a type, and its bits in the low end of a word; the rest of the word is zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Const {
-    /// What the bits mean.
+    /// The type of the bits.
     pub ty: Type,
     /// The bits.
     pub bits: u64,
@@ -182,7 +182,7 @@ impl Const {
         Self { ty, bits: 0 }
     }
 
-    /// A truth value.
+    /// Returns a bool.
     #[must_use]
     pub const fn bool(value: bool) -> Self {
         Self { ty: Type::Bool, bits: value as u64 }

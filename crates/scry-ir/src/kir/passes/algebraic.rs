@@ -5,7 +5,7 @@ use super::fold::{Fold, Simple};
 
 use Simple::Same;
 
-/// Something simpler that gives the same as an instruction.
+/// Returns a simpler equivalent of an instruction.
 pub(super) fn apply(fold: &mut Fold<'_>, definition: Definition) -> Option<Simple> {
     let ty = definition.ty;
     match definition.inst {
@@ -58,8 +58,8 @@ fn opposite(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     })
 }
 
-/// The comparison, or commutative operation, that gives the same for swapped operands. The smaller
-/// of two zeros may be either, so floats have none for it.
+/// Returns the comparison or commutative operation that is equivalent with swapped operands. The
+/// minimum of zeros of different signs may be either, so floats have none for it.
 fn swapped(op: BinaryOp, ty: Type) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Lt => BinaryOp::Gt,
@@ -119,7 +119,7 @@ fn of_equals(fold: &Fold<'_>, op: BinaryOp, ty: Type, a: Value) -> Option<Simple
     }
 }
 
-/// `x op c` of truth values.
+/// Simplifies `x op c` of bools.
 fn with_truth(op: BinaryOp, a: Value, holds: bool, constant: Const) -> Option<Simple> {
     match (op, holds) {
         (BinaryOp::And | BinaryOp::Eq, true)
@@ -226,7 +226,7 @@ fn at_the_end(op: BinaryOp, a: Value, c: Const) -> Option<Simple> {
     }
 }
 
-/// `c op x` of what does not commute.
+/// Simplifies `c op x` of operations that do not commute.
 fn after_integer(op: BinaryOp, c: Const, a: Value) -> Option<Simple> {
     let absorbs = matches!(op, BinaryOp::Shl | BinaryOp::Shr | BinaryOp::Div | BinaryOp::Rem);
     if absorbs && c.bits == 0 && c.ty.is_integer() {

@@ -1,12 +1,13 @@
-//! Drops clamps, and whatever else intervals show to change nothing.
+//! Bounds-check elimination by interval analysis.
 //!
-//! Walks through the kernel with an interval for each value and variable. Where a block is entered
-//! only under a condition, or what follows is reached only under one because the other branch
-//! leaves, the condition narrows the intervals of what it compares until the block ends. A value
-//! that is known to be one number becomes a constant; `min(i, n)` becomes `i` if `i` is not larger
-//! there. The value so replaced is computed, and used, only where that was proven.
+//! Traverses the kernel with an interval for each value and variable. In a block that is guarded by
+//! a condition, and after a branch that exits otherwise, the condition narrows the intervals of its
+//! operands to the end of the block. A value whose interval is a single number becomes a constant;
+//! `min(i, n)` becomes `i` where `i` is proven not to be larger. The replacement is used only where
+//! it is proven.
 //!
-//! Lengths of arrays are not known, so of these the pass remembers which values are smaller.
+//! Lengths of arrays are unknown at compile time; for these the pass keeps less-than facts between
+//! values.
 
 use super::super::{
     BinaryOp, Block, Const, Definition, Inst, Kir, Stmt, Type, UnaryOp, Value, Var,
@@ -39,7 +40,7 @@ pub(super) fn bounds(kir: &mut Kir) {
     kir.body = body;
 }
 
-/// What is known at a statement.
+/// The analysis state at a statement.
 pub(super) struct Bounds<'a> {
     pub kir: &'a mut Kir,
     names: Names,
@@ -47,18 +48,18 @@ pub(super) struct Bounds<'a> {
     pub ranges: Vec<Option<Range>>,
     /// Intervals before conditions narrowed them.
     narrowed: Vec<(Value, Option<Range>)>,
-    /// Pairs of which the first is less than the second, and of which it is not larger.
+    /// Pairs of values of which the first is less than the second, and less than or equal.
     pub less: Vec<(Value, Value)>,
     pub ordered: Vec<(Value, Value)>,
     pub vars: Vec<Range>,
     /// Intervals of variables before they changed.
     var_trail: Vec<(Var, Range)>,
-    /// What variables were assigned, in order.
+    /// Assignments to variables, in order.
     sets: Vec<(Var, Range)>,
     pub assigned: Assigned,
 }
 
-/// Lengths of the lists of what is known.
+/// Lengths of the lists of facts, to restore them.
 #[derive(Clone, Copy)]
 struct Mark(usize, usize, usize, usize);
 
@@ -67,7 +68,7 @@ impl Bounds<'_> {
         Mark(self.narrowed.len(), self.less.len(), self.var_trail.len(), self.ordered.len())
     }
 
-    /// Forgets what was learned since.
+    /// Restores the state at a mark.
     fn back_to(&mut self, mark: Mark) {
         for (value, before) in self.narrowed.drain(mark.0..).rev() {
             self.ranges[value.index()] = before;
@@ -154,7 +155,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Variables may hold what they were assigned in a block, or still what they held before.
+    /// Joins the intervals of variables that a block may have assigned with those before it.
     fn join_sets(&mut self, first: usize, end: usize) {
         for nth in first..end {
             let (var, range) = self.sets[nth];
@@ -214,7 +215,7 @@ impl Bounds<'_> {
         value
     }
 
-    /// The operand that an instruction gives, whatever its other operand is.
+    /// Returns the operand that equals the result, whatever the other operand is.
     fn redundant(&self, inst: &Inst) -> Option<Value> {
         let Inst::Binary(op, a, b) = *inst else { return None };
         if !range::is_tracked(self.kir.ty(a)) {
@@ -272,10 +273,10 @@ impl Bounds<'_> {
         }
     }
 
-    /// Takes a condition for granted, to the end of the block.
+    /// Assumes a condition, to the end of the block.
     fn assume(&mut self, condition: Value, holds: bool) {
         let truth = i64::from(holds);
-        // What is part of several conditions is seen to once.
+        // Conditions that are part of several conditions are processed once.
         if self.range(condition).point() == Some(truth) {
             return;
         }
@@ -331,7 +332,7 @@ impl Bounds<'_> {
         }
     }
 
-    /// Takes a number off the ends of an interval.
+    /// Excludes a number from the ends of an interval.
     fn differ(&mut self, value: Value, from: Range) {
         let Some(point) = from.point() else { return };
         let mut range = self.range(value);
@@ -346,7 +347,7 @@ fn is_small(ty: Type) -> bool {
     range::is_tracked(ty) && ty != Type::Bool
 }
 
-/// What a number can be that relates like this to one of an interval.
+/// Returns the interval of numbers that satisfy a comparison with some number of an interval.
 pub(super) fn allowed(op: BinaryOp, to: Range) -> Range {
     match op {
         BinaryOp::Lt => Range::new(i64::MIN, to.hi - 1),

@@ -1,14 +1,14 @@
-//! What an instruction gives for constants.
+//! Constant evaluation of instructions.
 //!
-//! Integers follow the letter of [`BinaryOp`] and [`UnaryOp`]. Floats are computed as `f64` and
-//! rounded once: twice the precision and two bits more is enough for sums, products, quotients and
-//! roots of narrower types to come out as if computed exactly.
+//! Integers follow the definitions of [`BinaryOp`] and [`UnaryOp`]. Floats are computed as `f64`
+//! and rounded once: twice the precision plus two bits is enough for sums, products, quotients and
+//! roots of narrower types to be correctly rounded.
 
 use super::super::{BinaryOp, Const, Inst, Type, UnaryOp, Value};
 use super::float;
 
-/// The result of an instruction whose operands are constants, if every target gives the same: not
-/// of functions with a tolerance, not NaN (whose bits may differ), not a zero of either sign.
+/// Returns the result of an instruction with constant operands, if all targets compute the same:
+/// not of functions with a tolerance, not NaN (whose bits may differ), not a zero of either sign.
 pub(crate) fn eval(
     ty: Type,
     inst: &Inst,

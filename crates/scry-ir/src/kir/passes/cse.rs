@@ -1,13 +1,13 @@
-//! Merges what is computed or read twice.
+//! Common subexpression elimination, of computations and loads.
 //!
-//! A value is replaced by an equal one that was computed before, in this block or in one round it,
-//! so that it has been computed whenever it is used. Constants and whatever else has no operands
-//! go to the start of the kernel.
+//! A value is replaced by an equal one that dominates it: computed before, in this block or an
+//! enclosing one. Constants and other instructions without operands are hoisted to the start of the
+//! kernel.
 //!
-//! What is read may be replaced as long as nothing can have changed it: a variable until it is
-//! assigned, memory until this invocation writes there, an atomic operation happens, or a barrier
-//! lets the writes of others in. Buffers that the kernel cannot write never change. Places that
-//! are written without any of these by others are data races, for which either value is right.
+//! Reads are replaced as long as nothing can have changed their content: a variable until it is
+//! assigned, memory until this invocation stores to it, an atomic operation is executed, or a
+//! barrier makes the stores of other invocations visible. Read-only buffers never change. Other
+//! concurrent stores are data races, for which either value is correct.
 
 use std::collections::HashMap;
 
@@ -38,14 +38,14 @@ pub(super) fn cse(kir: &mut Kir) {
     kir.body = body;
 }
 
-/// What makes two computations equal: type and instruction, and for a load the state of memory.
+/// The key of equal computations: type and instruction, and for a load the version of memory.
 type Key = (Type, Inst, u32);
 
-/// What a variable holds.
+/// The known content of a variable.
 #[derive(Clone, Copy, PartialEq)]
 enum Known {
     Nothing,
-    /// What it holds at first.
+    /// The initial zero.
     Zero,
     Value(Value),
 }
@@ -54,15 +54,15 @@ struct Cse<'a> {
     kir: &'a mut Kir,
     names: Names,
     loops: Assigned,
-    /// What goes to the start of the kernel.
+    /// Instructions hoisted to the start of the kernel.
     start: Block,
-    /// What was computed; nothing where that is visible no longer. Its hash is quick, and has a key
-    /// of this process, so that no source can be made to collide.
+    /// The available expressions; `None` where they are no longer visible. The hash is fast and
+    /// seeded per process, so that no source can provoke collisions.
     table: HashMap<Key, Option<Value>, RandomState>,
-    /// What was added to the table, except at the start of the kernel.
+    /// Keys added to the table, except at the start of the kernel.
     added: Vec<Key>,
     vars: Vec<Known>,
-    /// What was known of variables before it changed.
+    /// Previous contents of variables, to restore them.
     learned: Vec<(Var, Known)>,
     /// Variables that were assigned, in order.
     assigned: Vec<Var>,
@@ -73,7 +73,7 @@ struct Cse<'a> {
 #[derive(Default)]
 struct Memory {
     clock: u32,
-    /// Last change of everything, and of what is shared.
+    /// Versions of all memory, and of shared memory.
     everything: u32,
     shared: u32,
     spaces: Vec<(Space, u32)>,
@@ -137,13 +137,13 @@ impl Cse<'_> {
         out.push(stmt);
     }
 
-    /// Two blocks of which one is executed.
+    /// Processes the two blocks of a branch.
     fn branch(&mut self, accept: &mut Block, reject: &mut Block) {
         let first = self.assigned.len();
         self.nested(accept);
         let second = self.assigned.len();
         self.nested(reject);
-        // What happened in a block that is left is of no matter for what follows.
+        // Changes in a block that exits do not affect what follows.
         if !diverges(reject) {
             self.forget(second);
         }
@@ -176,7 +176,7 @@ impl Cse<'_> {
         self.forget(first);
     }
 
-    /// Takes out of the table what was added since it had `count` entries.
+    /// Removes the expressions added since the table had `count` entries.
     fn hide(&mut self, count: usize) {
         for key in self.added.drain(count..) {
             self.table.insert(key, None);
@@ -194,7 +194,7 @@ impl Cse<'_> {
         }
     }
 
-    /// Takes variables that were assigned as unknown.
+    /// Marks assigned variables as unknown.
     fn forget(&mut self, first: usize) {
         self.forget_some(first, self.assigned.len());
     }
@@ -205,7 +205,7 @@ impl Cse<'_> {
         }
     }
 
-    /// Notes an assignment; gives whether it changes anything.
+    /// Records an assignment; returns whether it changes the content.
     fn set(&mut self, var: Var, value: Value) -> bool {
         let unchanged = match self.vars[var.index()] {
             Known::Nothing => false,

@@ -1,9 +1,8 @@
-//! Drops what has no effect.
+//! Dead code elimination.
 //!
-//! Effects are stores, atomic, subgroup and matrix operations, barriers, and leaving. What these
-//! need is live, and so is what that needs; a variable that is never read for a live value loses
-//! its assignments, an array that is never read its stores. Blocks that end up empty go as well,
-//! with whatever cannot be reached.
+//! Roots are stores, atomic, subgroup and matrix operations, barriers, and exits. Their operands
+//! are live, transitively; a variable that no live value reads loses its assignments, an array that
+//! is never read its stores. Empty blocks and unreachable statements are removed as well.
 
 use super::super::{Block, Inst, Kir, Space, Stmt, Value, Var, for_each_stmt};
 use super::value_map::diverges;
@@ -19,7 +18,7 @@ pub(super) fn dead(kir: &mut Kir) {
     }
 }
 
-/// One round; gives whether a statement with blocks was dropped.
+/// Runs one iteration; returns whether a statement with blocks was removed.
 fn sweep(kir: &mut Kir) -> bool {
     let mut body = std::mem::take(&mut kir.body);
     let read = Read::new(kir, &body);
@@ -82,12 +81,12 @@ fn has_effect(inst: &Inst) -> bool {
     matches!(inst, Inst::Atomic { .. } | Inst::Subgroup(_) | Inst::MultiplyAdd { .. })
 }
 
-/// Finds what is live.
+/// The liveness analysis.
 struct Live<'a> {
     kir: &'a Kir,
     values: Vec<bool>,
     vars: Vec<bool>,
-    /// What each variable is assigned, as long as it is not live.
+    /// Values assigned to each variable, until it is live.
     sets: Vec<Vec<Value>>,
     /// Live values whose operands have not been seen to.
     pending: Vec<Value>,
@@ -95,7 +94,7 @@ struct Live<'a> {
 }
 
 impl Live<'_> {
-    /// Marks what effects need.
+    /// Marks the operands of side effects.
     fn root(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::Let(value) if has_effect(self.kir.inst(*value)) => self.mark(*value),
@@ -112,7 +111,7 @@ impl Live<'_> {
         }
     }
 
-    /// Marks what live values need.
+    /// Marks the operands of live values.
     fn spread(&mut self) {
         while let Some(value) = self.pending.pop() {
             let kir = self.kir;
@@ -131,7 +130,7 @@ impl Live<'_> {
     }
 }
 
-/// Drops what is not live.
+/// Removes dead statements.
 struct Sweep<'a> {
     kir: &'a mut Kir,
     values: Vec<bool>,
@@ -180,7 +179,7 @@ impl Sweep<'_> {
     }
 }
 
-/// Whether what follows a statement is never reached.
+/// Whether the code after a statement is unreachable.
 fn ends(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Leave(_) => true,

@@ -23,7 +23,7 @@ pub(super) fn round(ty: Type, value: f64) -> Const {
     Const { ty, bits }
 }
 
-/// The bit that tells NaN from infinity.
+/// The quiet bit of NaN.
 fn quiet(ty: Type) -> u64 {
     match ty {
         Type::F16 => 1 << 9,

@@ -1,14 +1,14 @@
-//! Computes what is constant, and applies the laws of arithmetic.
+//! Constant folding and algebraic simplification.
 //!
-//! A value is replaced by an operand, which is visible wherever the value is, or its instruction
-//! gets simpler. Nothing moves. A branch on a constant becomes the block that is taken; values of
-//! that block are visible further then, which does no harm.
+//! A value is replaced by an operand, which is visible wherever the value is, or its instruction is
+//! simplified. Nothing is moved. A branch on a constant becomes the block that is executed; values
+//! of that block are then visible further, which is harmless.
 
 use super::super::{Block, Const, Inst, Kir, Place, Stmt, UnaryOp, Value};
 use super::value_map::{Names, diverges};
 use super::{algebraic, const_eval};
 
-/// What an instruction turns out to be.
+/// The simplified form of an instruction.
 pub(super) enum Simple {
     /// Another value.
     Same(Value),
@@ -40,7 +40,7 @@ impl Fold<'_> {
         std::mem::replace(&mut self.out, outer)
     }
 
-    /// Goes on with the statements of a block; gives whether its end is reached.
+    /// Appends the statements of a block; returns whether its end is reachable.
     fn splice(&mut self, block: Block) -> bool {
         block.into_iter().all(|stmt| self.stmt(stmt))
     }
@@ -92,7 +92,7 @@ impl Fold<'_> {
         true
     }
 
-    /// Simplifies an instruction as long as there is a way; gives the value that it amounts to.
+    /// Simplifies an instruction to a fixed point; returns the value that replaces it.
     fn simplify(&mut self, value: Value) -> Option<Value> {
         // No law undoes another; the limit is for the day when one does.
         for _ in 0..8 {

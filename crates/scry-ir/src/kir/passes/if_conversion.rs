@@ -1,8 +1,8 @@
-//! Makes small branches that only assign variables into selections.
+//! If-conversion: turns small branches that only assign variables into selects.
 //!
-//! What the blocks compute is total, and so may be computed in any case; each variable is assigned
-//! what the block that would have been taken gives it, or else what it held. That is cheaper where
-//! lanes disagree, and conditions become visible that were put together by branches.
+//! The instructions of the blocks are total, and so may be executed speculatively; each variable is
+//! assigned the value of the executed block, or else its previous one. That is cheaper in divergent
+//! control flow, and exposes conditions that were composed by branches.
 
 use super::super::{Block, Definition, Inst, Kir, Stmt, Value, Var};
 use super::licm::is_costly;
@@ -43,8 +43,7 @@ fn is_small(kir: &Kir, accept: &Block, reject: &Block) -> bool {
         && is_simple(kir, reject)
 }
 
-/// Whether a block only computes what may be computed in vain, and then assigns each variable once
-/// at most.
+/// Whether a block only computes speculatable values, and then assigns each variable at most once.
 fn is_simple(kir: &Kir, block: &Block) -> bool {
     let mut assigned: Vec<Var> = Vec::new();
     block.iter().all(|stmt| match stmt {
@@ -83,7 +82,7 @@ fn convert(kir: &mut Kir, condition: Value, accept: &Block, reject: &Block, out:
     }
 }
 
-/// What a block assigns a variable.
+/// Returns the value that a block assigns to a variable.
 fn assigned(block: &Block, var: Var) -> Option<Value> {
     block.iter().find_map(|stmt| match stmt {
         Stmt::Set(target, value) if *target == var => Some(*value),

@@ -1,20 +1,20 @@
-//! What variables hold in a loop.
+//! Intervals of induction variables.
 //!
-//! A variable with one assignment in the loop holds, at the start of every turn, its value from
-//! before the loop or what that assignment gave. So an interval is right for all turns if it holds
-//! the former, and the assignment leads from it to it. Tried are: what a few turns give, nothing
-//! below the least first value (a counter that grows), and nothing above the largest (one that
-//! shrinks). What stands at the top of the loop as `if !(i < n) { leave }` narrows what reaches an
-//! assignment after it, provided that the assignment happens but once a turn.
+//! A variable with one assignment in the loop holds, at the start of each iteration, its value from
+//! before the loop or the assigned one. So an interval is sound for all iterations if it contains
+//! the former, and the assignment maps it into itself. Candidates are: the values of a few
+//! iterations, nothing below the least first value (an increasing counter), and nothing above the
+//! largest (a decreasing one). An `if !(i < n) { leave }` at the top of the loop narrows the
+//! interval at an assignment after it, provided that the assignment is executed once per iteration.
 
 use super::super::{BinaryOp, Block, Inst, Label, Stmt, Type, UnaryOp, Value, Var};
 use super::bounds::{Bounds, allowed, mirrored, opposite};
 use super::range::{self, Range};
 use super::value_map::diverges;
 
-/// How many instructions lie between what a variable held and what it is assigned, at most.
+/// Maximum instructions between a variable's value and the assigned one.
 const STEPS: u32 = 4;
-/// How many turns are tried to see whether a variable gets new values.
+/// Iterations that are evaluated to find whether a variable changes.
 const TURNS: u32 = 3;
 /// How many conditions at the top of a loop are looked at.
 const GUARDS: usize = 8;
@@ -29,8 +29,8 @@ struct Update {
     repeated: bool,
 }
 
-/// For the variables that a loop assigns, intervals that are right at the start of each turn, after
-/// the loop, and wherever else the loop reads them.
+/// Returns, for the variables that a loop assigns, sound intervals at the start of each iteration,
+/// after the loop, and wherever else the loop reads them.
 pub(super) fn heads(bounds: &Bounds<'_>, label: Label, body: &Block) -> Vec<(Var, Range)> {
     let vars = bounds.assigned.within_once(label);
     let mut updates = Updates { found: vec![None; vars.len()], vars: &vars };
@@ -72,14 +72,14 @@ impl Updates<'_> {
     }
 }
 
-/// What holds after a statement of a loop's body, because otherwise the turn ends there.
+/// A condition that holds after a statement of a loop's body, because the iteration ends otherwise.
 struct Guard {
     at: usize,
     condition: Value,
     holds: bool,
 }
 
-/// The first conditions under which the turns of a loop end.
+/// Returns the first exit conditions of a loop's iterations.
 fn guards(body: &Block) -> Vec<Guard> {
     let guard = |(at, stmt): (usize, &Stmt)| match stmt {
         Stmt::If { condition, accept, reject } => {
@@ -133,7 +133,7 @@ impl Induction<'_> {
         next.is_within(candidate).then(|| first.join(next))
     }
 
-    /// What of an interval gets past the conditions before the assignment.
+    /// Narrows an interval by the guards before the assignment.
     fn guarded(&self, range: Range) -> Range {
         if self.update.repeated {
             return range;
@@ -142,7 +142,7 @@ impl Induction<'_> {
         before.fold(range, |range, guard| self.narrowed(guard.condition, guard.holds, range, STEPS))
     }
 
-    /// What of an interval the variable can be in if a condition on it holds or not.
+    /// Narrows a variable's interval by a condition on it.
     fn narrowed(&self, condition: Value, holds: bool, range: Range, steps: u32) -> Range {
         let Some(steps) = steps.checked_sub(1) else { return range };
         match *self.bounds.kir.inst(condition) {
@@ -169,7 +169,7 @@ impl Induction<'_> {
         }
     }
 
-    /// Whether a value is what the variable holds in a turn of the loop.
+    /// Whether a value is the variable's value in the current iteration.
     fn is_own(&self, value: Value) -> bool {
         self.is_inside(value) && *self.bounds.kir.inst(value) == Inst::Get(self.var)
     }

@@ -1,13 +1,13 @@
-//! Moves what gives the same in every turn of a loop to before the loop.
+//! Loop-invariant code motion (LICM).
 //!
-//! Instructions without effects are total, so computing one that might not have been needed does no
-//! harm. What reads a variable moves if the loop does not assign it; the loads of memory that
-//! cannot change move only if the place is sure to be in bounds there: either the loop executes the
-//! load in its first turn whatever happens, or the index is clamped to the memory's length by an
-//! instruction of its own. A condition round the load is no such proof, for the load moves out of
-//! it; therefore this pass comes before clamps are dropped for the sake of conditions.
+//! Instructions without effects are total, so executing one speculatively is harmless. Reads of a
+//! variable are hoisted if the loop does not assign it; loads of read-only memory only if the
+//! address is certainly in bounds there: either the loop executes the load in its first iteration
+//! unconditionally, or the index is clamped to the memory's length by an instruction of its own. A
+//! condition around the load does not prove it, since the load is hoisted out of it; therefore this
+//! pass precedes bounds-check elimination.
 //!
-//! Costly functions stay in the branch of an `If`, which may never be taken.
+//! Expensive functions stay in the branch of an `If`, which may never be executed.
 
 use super::super::{BinaryOp, Block, Inst, Kir, Label, Place, Space, Stmt, Type, UnaryOp, Value};
 use super::value_map::{Assigned, escapes};
@@ -27,11 +27,11 @@ struct Motion<'a> {
     assigned: Assigned,
     /// How many loops there are round the place where each value is computed now.
     level: Vec<usize>,
-    /// The loops round the statement, and what goes before each.
+    /// The enclosing loops, and the code hoisted before each.
     loops: Vec<(Label, Block)>,
-    /// Every turn, the first included, of the loops within this many gets to the statement.
+    /// Every iteration, including the first, of this many inner loops reaches the statement.
     certain: usize,
-    /// Like `certain`, but only branches count, not what was left before.
+    /// Like `certain`, but considers only branches, not earlier exits.
     branch: usize,
 }
 
@@ -75,7 +75,7 @@ impl Motion<'_> {
         (self.certain, self.branch) = (if passed { certain } else { self.loops.len() }, branch);
     }
 
-    /// Moves a value if it is invariant; gives whether it was.
+    /// Hoists a value if it is invariant; returns whether it was.
     fn moves(&mut self, value: Value) -> bool {
         let depth = self.loops.len();
         let level = self.earliest(value).min(depth);
@@ -143,7 +143,7 @@ impl Motion<'_> {
         self.kir.constant(a).or(self.kir.constant(b)).map(|constant| constant.bits)
     }
 
-    /// Whether an index is `min(_, arrayLength - 1)` of the array that a place lies in.
+    /// Whether an index is `min(_, arrayLength - 1)` of the array that an address is in.
     fn below_length(&self, binding: u32, index: Value, place: Place, size: u32) -> bool {
         let Inst::Binary(BinaryOp::Min, a, b) = *self.kir.inst(index) else { return false };
         let fits = |last: Value| match self.before_last(last) {
@@ -165,7 +165,7 @@ impl Motion<'_> {
     }
 }
 
-/// Whether an instruction takes much longer than choosing not to execute it.
+/// Whether an instruction costs much more than a branch around it.
 pub(super) fn is_costly(kir: &Kir, inst: Inst) -> bool {
     match inst {
         Inst::Binary(BinaryOp::Div | BinaryOp::Rem, a, _) => kir.ty(a).is_integer(),

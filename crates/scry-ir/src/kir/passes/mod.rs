@@ -1,6 +1,7 @@
-//! Makes kernels cheaper without changing what they do.
+//! Optimisation passes.
 //!
-//! Each pass is a file that says what it does and why that is sound. Here is only their order.
+//! Each pass is a file that documents what it does and why that is sound. This file defines their
+//! order.
 
 mod algebraic;
 mod bounds;
@@ -24,8 +25,8 @@ use super::Kir;
 
 /// The passes, in order.
 ///
-/// What moves out of a branch must not rest on its condition: invariants move before clamps are
-/// dropped. Branches become selections before that, which shows more conditions.
+/// Code hoisted out of a branch must not depend on its condition: LICM precedes bounds-check
+/// elimination. If-conversion precedes that too, since it exposes more conditions.
 const PASSES: [fn(&mut Kir); 13] = [
     fold::fold,
     cse::cse,
@@ -42,7 +43,7 @@ const PASSES: [fn(&mut Kir); 13] = [
     renumber::compact,
 ];
 
-/// Makes a kernel cheaper. What it writes, and in which order it synchronises, stays the same.
+/// Optimises a kernel. Its stores, and the order in which it synchronises, stay the same.
 pub fn optimise(kir: &mut Kir) {
     for pass in PASSES {
         pass(kir);

@@ -53,7 +53,7 @@ fn below(bounds: &Bounds<'_>, a: Value, limit: Value, steps: u32) -> bool {
     }
 }
 
-/// Operations that never give more than their first operand, if that is not negative.
+/// Operations whose result is at most the first operand, if that is non-negative.
 fn shrinks(op: BinaryOp) -> bool {
     matches!(op, BinaryOp::Shr | BinaryOp::And | BinaryOp::Rem)
 }

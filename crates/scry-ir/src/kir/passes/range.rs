@@ -1,7 +1,7 @@
-//! Intervals of integers, and what operations make of them.
+//! Integer intervals, and interval arithmetic.
 //!
-//! An interval holds every value that an expression can have. Where an operation could wrap, its
-//! result can be anything of its type.
+//! An interval contains all values that an expression can have. Where an operation could wrap, its
+//! result can be any value of its type.
 
 use super::super::{BinaryOp, Builtin, Const, Inst, Kir, Type, UnaryOp, Value};
 
@@ -13,7 +13,7 @@ pub(super) struct Range {
 }
 
 impl Range {
-    /// What is not an integer of at most 32 bits; nothing follows from this.
+    /// The interval of values that are not integers of at most 32 bits; nothing follows from it.
     const ANY: Self = Self::new(i64::MIN, i64::MAX);
 
     pub const fn new(lo: i64, hi: i64) -> Self {
@@ -41,12 +41,12 @@ impl Range {
         (self.lo == self.hi).then_some(self.lo)
     }
 
-    /// What is in one of both.
+    /// Returns the convex hull of both (join).
     pub fn join(self, other: Self) -> Self {
         Self::new(self.lo.min(other.lo), self.hi.max(other.hi))
     }
 
-    /// What is in both.
+    /// Returns the intersection (meet).
     pub fn meet(self, other: Self) -> Self {
         Self::new(self.lo.max(other.lo), self.hi.min(other.hi))
     }
@@ -65,7 +65,7 @@ impl Range {
         if self.is_within(Self::full(ty)) { self } else { Self::full(ty) }
     }
 
-    /// The interval from the least to the largest of what a function makes of the ends.
+    /// Returns the convex hull of a function's values at the corners.
     fn corners(self, other: Self, f: impl Fn(i64, i64) -> i64) -> Self {
         let ends = [(self.lo, other.lo), (self.lo, other.hi), (self.hi, other.lo)];
         let last = f(self.hi, other.hi);

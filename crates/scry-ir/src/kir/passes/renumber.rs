@@ -1,12 +1,12 @@
-//! Numbers values, variables and local arrays anew, in the order of their first appearance, and
-//! forgets those that do not appear. What one instruction gives stays together. Workgroup arrays
-//! and buffers keep their numbers, by which others know them.
+//! Renumbers values, variables and local arrays in the order of their first appearance, and removes
+//! unused ones. The results of one instruction stay contiguous. Workgroup arrays and buffers keep
+//! their indices, which are part of the interface.
 
 use super::super::{
     Array, Definition, Inst, Kir, Place, Space, Stmt, Type, Value, Var, for_each_stmt_mut,
 };
 
-/// The number of what has not appeared.
+/// Marks an index that has not appeared.
 const NONE: u32 = u32::MAX;
 
 /// Renumbers a kernel.

@@ -1,8 +1,8 @@
-//! Takes out jumps to where control goes anyway, and loops and scopes that are none.
+//! Removes redundant jumps, loops and scopes.
 //!
-//! Leaving a scope at its very end, or the end of a branch there, is no different from reaching the
-//! end; neither is leaving the kernel. A loop whose turn always ends in leaving is a scope. A scope
-//! that is never left early is its statements; values are visible further then, which does no harm.
+//! Leaving a scope at its end, or at the end of a branch there, is equivalent to reaching the end;
+//! so is leaving the kernel. A loop whose iteration always exits is a scope. A scope without early
+//! exits is its statements; values are then visible further, which is harmless.
 
 use super::super::{Block, Kir, Label, Stmt, for_each_stmt};
 use super::value_map::diverges;
@@ -21,7 +21,7 @@ pub(super) fn flow(kir: &mut Kir) {
 struct Flow {
     /// For each label, how often it is left.
     leaves: Vec<u32>,
-    /// What ends where the current block ends.
+    /// The scopes that end where the current block ends.
     ends: Vec<Label>,
 }
 

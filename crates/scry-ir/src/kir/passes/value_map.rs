@@ -12,7 +12,7 @@ impl Names {
         Self((0..count as u32).map(Value).collect())
     }
 
-    /// What to use instead of a value.
+    /// Returns the replacement of a value, or the value itself.
     pub fn get(&self, value: Value) -> Value {
         self.0.get(value.index()).copied().unwrap_or(value)
     }
@@ -22,12 +22,12 @@ impl Names {
         self.0[value.index()] = by;
     }
 
-    /// Applies the replacements to what an instruction uses.
+    /// Replaces the operands of an instruction.
     pub fn rename(&self, inst: &mut Inst) {
         inst.for_each_operand_mut(|value| *value = self.get(*value));
     }
 
-    /// Applies the replacements to what a statement itself uses.
+    /// Replaces the operands of a statement.
     pub fn rename_stmt(&self, stmt: &mut Stmt) {
         stmt.for_each_operand_mut(|value| *value = self.get(*value));
     }

@@ -1,19 +1,20 @@
-//! Finds the variables that may be read by invocations which the latest assignment missed.
+//! Finds partially assigned variables: those that may be read by invocations which were not active
+//! at the latest assignment.
 //!
-//! A walk over the kernel in the order of execution keeps the set of *gaps*: the variables whose
-//! latest assignment, by whichever invocations, might have missed some that are active now. An
-//! assignment closes a variable's gap. Where invocations come together again, the set is the union
-//! over the ways there; and if they were really apart, in a branch, or because they left a loop or
-//! scope at different times, then all that was assigned meanwhile has a gap.
+//! A forward data-flow analysis of *gaps*: the variables whose latest assignment, by whichever
+//! invocations, may have missed some that are active now. An assignment closes a variable's gap.
+//! Where control flow reconverges, the set is the union over the paths; and if it was divergent, in
+//! a branch, or because invocations left a loop or scope at different times, then all variables
+//! assigned meanwhile have a gap.
 //!
-//! What a walk finds out about a loop's end matters to its beginning: labels and loops keep what
-//! was found until a walk finds nothing new.
+//! The set at a loop's end flows back to its beginning: labels and loops keep their sets, and the
+//! analysis iterates to a fixed point.
 
 use super::Class;
 use super::propagate::Flow;
 use crate::kir::{Block, Inst, Kir, Label, Stmt, Value, Var};
 
-/// What is found, over all walks.
+/// The results, over all iterations of the analysis.
 pub(super) struct Cover<'a> {
     kir: &'a Kir,
     /// For each label, the position where the invocations that meet at its end may first be apart;
@@ -42,9 +43,9 @@ struct Walk<'a, 'b> {
     changed: bool,
     /// Statements before this one, as they stand in the kernel.
     position: usize,
-    /// What has been assigned so far, and where.
+    /// Assignments so far, and where.
     sets: Vec<(usize, Var)>,
-    /// What is around the statement, the outermost first.
+    /// The statements that enclose the current one, the outermost first.
     around: Vec<Around>,
     /// For each open label, the gaps where it is left.
     exits: Vec<Gaps>,
@@ -124,7 +125,7 @@ impl Walk<'_, '_> {
         let Inst::Get(var) = *self.cover.kir.inst(value) else { return };
         if gaps.has(var) && !self.cover.partial[var.index()] {
             self.cover.partial[var.index()] = true;
-            // At once, so that the walk finds what follows in the order of execution in one go.
+            // Applied at once, so that later statements see it in the same iteration.
             self.flow.raise_var(var, Class::Varying);
             self.flow.settle();
             self.changed = true;
@@ -170,7 +171,7 @@ impl Walk<'_, '_> {
     }
 
     fn leave(&mut self, label: Label, gaps: &mut Gaps) {
-        // Who ends the kernel meets nobody again.
+        // Invocations that exit the kernel never reconverge.
         if label != Label::KERNEL {
             let apart = self.apart_at(label);
             let known = &mut self.cover.apart[label.0 as usize];
@@ -191,7 +192,8 @@ impl Walk<'_, '_> {
             match *kind {
                 Kind::Branch { divergent: true } => apart = *position,
                 Kind::Branch { divergent: false } => {}
-                // What comes first in a loop is executed in its next turn, without those that left.
+                // The beginning of a loop is executed again in the next iteration, without those
+                // that left.
                 Kind::Loop(label) => {
                     let together = apart == NEVER && self.cover.apart[label.0 as usize] == NEVER;
                     apart = if together { NEVER } else { *position };

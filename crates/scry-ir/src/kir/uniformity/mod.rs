@@ -1,15 +1,16 @@
-//! What the invocations of a workgroup have in common when they execute a kernel in lockstep.
+//! Uniformity analysis: what the values of a workgroup's invocations have in common when they
+//! execute a kernel in lockstep.
 //!
-//! In lockstep, a statement is executed for all active invocations, if there are any, before the
-//! next one is; those that left a loop, a scope or a branch wait where it ends. Of an
-//! [`If`](super::Stmt::If), `accept` comes before `reject`. A fact holds for the invocations that
-//! are active where a value is computed, or a variable read. It takes each execution of a statement
-//! by itself: a counter that is the same for all invocations in each turn of a loop is uniform.
-//! Facts hold for any part of a workgroup that is executed by itself, too.
+//! In lockstep, a statement is executed for all active invocations before the next one is;
+//! invocations that left a loop, a scope or a branch wait where it ends. Of an
+//! [`If`](super::Stmt::If), `accept` is executed before `reject`. A fact holds for the invocations
+//! that are active where a value is computed, or a variable read. It concerns each execution of a
+//! statement separately: a counter that is the same for all invocations in each iteration of a loop
+//! is uniform. Facts hold for any part of a workgroup that is executed separately, too.
 //!
-//! `propagate` spreads classes from values to what uses them; `missed_assignments` finds the
-//! variables that not all of their readers assigned, which depends on the classes of conditions.
-//! Both go from the best case upward until nothing changes.
+//! `propagate` propagates classes along def-use edges; `missed_assignments` finds the variables
+//! that not all of their readers assigned, which depends on the classes of conditions. Both are
+//! optimistic and iterate to a fixed point.
 
 mod missed_assignments;
 mod propagate;
@@ -20,7 +21,7 @@ mod tests;
 
 use super::{Kir, Value, Var};
 
-/// What the active invocations' values have in common, the most first.
+/// The lattice of uniformity, from uniform to varying.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     /// One value for all.
@@ -34,17 +35,17 @@ pub enum Class {
     Varying,
 }
 
-/// What is known of a variable.
+/// The uniformity of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VarFacts {
-    /// What is common whenever it is read; `Varying` if `partial`.
+    /// Its class at all reads; `Varying` if `partial`.
     pub class: Class,
     /// Whether it may be read by an invocation that did not take part in the latest assignment
     /// before. If it is not, an assignment may as well write inactive invocations' copies.
     pub partial: bool,
 }
 
-/// What is known of a kernel's values and variables.
+/// The uniformity of a kernel's values and variables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// By [`Value::index`].
@@ -54,28 +55,28 @@ pub struct Facts {
 }
 
 impl Kir {
-    /// Finds out what the invocations of a workgroup have in common.
+    /// Analyses the uniformity of the invocations of a workgroup.
     ///
-    /// A load at a uniform place is uniform even if the memory can be written: it is executed once
-    /// for all invocations. Whoever executes a kernel by these facts has to do just that.
+    /// A load from a uniform address is uniform even if the memory can be written: it is executed
+    /// once for all invocations. A backend that uses these facts must do just that.
     #[must_use]
     pub fn facts(&self) -> Facts {
         self.facts_given(Class::Uniform, true)
     }
 
-    /// Finds out what the invocations of a workgroup have in common when each executes the kernel
-    /// by itself, as on a GPU: a fact holds for all that execute a statement in the same iterations
-    /// of the loops around it. What is read from memory that others may write is never uniform,
-    /// since invocations that race may read different values; nor is a variable that was assigned
-    /// under a condition on it, or in a loop that is left on such a condition.
+    /// Analyses the uniformity of the invocations of a workgroup when each executes the kernel
+    /// independently, as on a GPU: a fact holds for all that execute a statement in the same
+    /// iterations of the enclosing loops. A load from memory that may be written is never uniform,
+    /// since racing invocations may read different values; nor is a variable that was assigned
+    /// under a condition on it, or in a loop that exits on such a condition.
     #[must_use]
     pub fn facts_despite_races(&self) -> Facts {
         self.facts_given(Class::Uniform, false)
     }
 
-    /// Finds out what the invocations of several workgroups have in common that stand side by side
-    /// along x: the position of the workgroup along x is affine then, with a coefficient of its
-    /// own, and what is read from workgroup memory differs.
+    /// Analyses the uniformity of the invocations of several workgroups that are neighbours along
+    /// x: the position of the workgroup along x is affine then, with a coefficient of its own, and
+    /// loads from workgroup memory are varying.
     #[must_use]
     pub fn facts_of_neighbours(&self) -> Facts {
         self.facts_given(Class::Affine, true)
@@ -97,7 +98,7 @@ impl Facts {
         self.values[value.index()]
     }
 
-    /// What is known of a variable.
+    /// Returns the uniformity of a variable.
     #[must_use]
     pub fn var(&self, var: Var) -> VarFacts {
         self.vars[var.index()]

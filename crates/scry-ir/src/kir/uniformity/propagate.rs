@@ -1,4 +1,4 @@
-//! Spreads classes from each value and variable to what uses it.
+//! Propagates classes from each value and variable along def-use edges.
 
 use super::Class::{self, Uniform};
 use super::transfer::{self, Classes};
@@ -22,7 +22,7 @@ struct Users {
 }
 
 impl<'a> Flow<'a> {
-    /// Each class is what it is if everything else is uniform.
+    /// Initially each class assumes that all operands are uniform.
     pub(super) fn new(kir: &'a Kir, group: Class, lockstep: bool) -> Self {
         let values = vec![Uniform; kir.values.len()];
         let vars = vec![Uniform; kir.vars.len()];
@@ -37,7 +37,7 @@ impl<'a> Flow<'a> {
         &self.classes
     }
 
-    /// Spreads what has changed until nothing changes any more.
+    /// Propagates changes to a fixed point.
     pub(super) fn settle(&mut self) {
         while let Some(node) = self.raised.pop() {
             for at in self.users.starts[node]..self.users.starts[node + 1] {
@@ -51,7 +51,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What is known at the end.
+    /// Returns the final facts.
     pub(super) fn into_facts(self, partial: impl Fn(Var) -> bool) -> Facts {
         let Classes { values, vars, .. } = self.classes;
         let vars = vars.into_iter().zip(0..);

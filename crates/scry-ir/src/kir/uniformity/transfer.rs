@@ -7,10 +7,10 @@ use crate::kir::{BinaryOp, Builtin, Inst, Kir, Place, Space, Type, UnaryOp, Valu
 pub(super) struct Classes {
     pub(super) values: Vec<Class>,
     pub(super) vars: Vec<Class>,
-    /// What the position of the workgroup along x is.
+    /// The class of the workgroup's position along x.
     pub(super) group: Class,
-    /// Whether a load at one place is executed once for all invocations. If not, what others may
-    /// write meanwhile may arrive differently.
+    /// Whether a load from one address is executed once for all invocations. If not, concurrent
+    /// stores may make its results differ.
     pub(super) lockstep: bool,
 }
 

@@ -3,7 +3,7 @@
 use super::{Check, same};
 use crate::kir::{AtomicOp, Buffer, Inst, Kir, Place, Space, Type, Value};
 
-/// What is done with memory.
+/// The kind of access.
 #[derive(Clone, Copy, PartialEq)]
 enum Access {
     Read,
@@ -88,7 +88,7 @@ fn check(kir: &Kir, place: &Place, access: Access, ty: Type, count: usize) -> Ch
     }
 }
 
-/// Checks what may be done with which memory.
+/// Checks that an address space allows an access.
 fn allowed(kir: &Kir, space: Space, access: Access, ty: Type) -> Check {
     let host = matches!(space, Space::Binding(_) | Space::Immediate);
     if host && ty == Type::Bool {

@@ -13,7 +13,7 @@ mod tests;
 use super::print::Line;
 use super::{Block, Inst, Kir, Label, Stmt, Type, Value, Var};
 
-/// What is wrong with a statement.
+/// The result of a check: what is wrong.
 type Check = Result<(), String>;
 
 /// Checks a kernel.
@@ -33,7 +33,7 @@ pub fn verify(kir: &Kir) -> Result<(), String> {
     walk.block(&kir.body, Kind::Plain)
 }
 
-/// What is not in the statements.
+/// Checks the declarations.
 fn head(kir: &Kir) -> Check {
     if kir.workgroup_size.contains(&0) {
         return Err(format!("the workgroup size is {:?}", kir.workgroup_size));
@@ -104,7 +104,7 @@ impl Walk<'_> {
         stmt.blocks().try_for_each(|block| self.block(block, kind))
     }
 
-    /// Checks a statement without what its blocks hold.
+    /// Checks a statement without its nested blocks.
     fn stmt(&mut self, stmt: &Stmt, last: bool) -> Check {
         self.all_usable(|visit| stmt.for_each_operand(visit))?;
         match stmt {
@@ -159,7 +159,7 @@ impl Walk<'_> {
         (value.0..value.0 + count).try_for_each(|value| self.show(Value(value)))
     }
 
-    /// Checks that what an instruction gives besides the first value has definitions.
+    /// Checks that an instruction's additional results are defined.
     fn extras(&self, first: Value, count: u32) -> Check {
         for nth in 1..count {
             let extra = Value(first.0 + nth);
@@ -198,7 +198,8 @@ impl Walk<'_> {
         if label == Label::KERNEL {
             return Ok(());
         }
-        // What of the trail is visible at the end of each block around, from the inside out.
+        // The length of the trail that is visible at the end of each enclosing block, from the
+        // inside out.
         let mut keep = self.trail.len();
         for open in self.open.iter_mut().rev() {
             if open.kind == Kind::Loop(label) || open.kind == Kind::Scope(label) {

@@ -56,7 +56,7 @@ fn require(holds: bool, op: &str, types: &[Type]) -> Check {
     Err(format!("no `{op}` takes {} and gives {result}", operands.join(", ")))
 }
 
-/// Requires that what an instruction gives is what its definition says.
+/// Requires that an instruction's result type is the defined one.
 fn gives(inst: Type, definition: Type) -> Check {
     if inst == definition {
         return Ok(());
@@ -112,7 +112,7 @@ fn check_binary(op: BinaryOp, [a, b]: [Type; 2], result: Type) -> Check {
     require(takes && op.result(a) == result, &format!("{op:?}"), &[a, b, result])
 }
 
-/// Whether an operation takes two operands of a type.
+/// Whether an operation supports two operands of a type.
 fn takes_two(op: BinaryOp, ty: Type) -> bool {
     match op {
         BinaryOp::And | BinaryOp::Or | BinaryOp::Xor => ty == Type::Bool || ty.is_integer(),
