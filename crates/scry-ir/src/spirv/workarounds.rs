@@ -1,9 +1,10 @@
-//! Rewrites of SPIR-V that exist for defects of drivers alone, named by what they change.
+//! Rewrites of SPIR-V that work around driver bugs, named by what they change.
 //!
-//! Nothing here says which driver has which defect: who calls the writer does.
+//! Which driver has which bug is up to the caller of the writer.
 
 bitflags::bitflags! {
-    /// Rewrites of SPIR-V for defects of drivers: none of them changes what the kernel means.
+    /// Rewrites of SPIR-V that work around driver bugs: none of them changes the kernel's
+    /// behaviour.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
     pub struct SpirvWorkarounds: u32 {
         /// `mix(a, b, c)` becomes `a * (1 - c) + b * c`, for drivers whose `FMix` is less accurate

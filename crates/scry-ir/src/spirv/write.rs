@@ -58,12 +58,12 @@ pub struct ControlFlow {
     pub depth: u32,
 }
 
-/// The grid of a folded launch, as the uniform buffer of a folded kernel holds it.
+/// The grid of a linearised launch, in the layout of the kernel's uniform buffer.
 ///
-/// A launch of more workgroups on an axis than the device takes is laid out as rows of `width`
-/// physical workgroups along x, stacked along y and z. The kernel numbers its physical workgroups,
-/// leaves at once if it is in excess, and computes the ids that it would have had. That number has
-/// 32 bits: a launch has at most 2^32 - 1 workgroups in all, the excess ones in its rows included.
+/// A launch with more workgroups on an axis than the device supports is laid out as rows of `width`
+/// physical workgroups along x, stacked along y and z. The kernel linearises its physical workgroup
+/// id, exits at once if it is in excess, and computes its logical ids. The linear index has 32
+/// bits: a launch has at most 2^32 - 1 workgroups in total, including the excess ones in its rows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FoldParams {
@@ -169,7 +169,7 @@ impl Program {
     /// # Errors
     /// [`Unsupported`](crate::ShaderErrorKind::Unsupported) for cooperative matrices in a checked
     /// kernel: their accesses cannot be clamped.
-    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of truth values in
+    /// [`TooComplex`](crate::ShaderErrorKind::TooComplex) for huge arrays of bools in
     /// workgroup memory that are loaded or stored as a whole.
     /// [`Compiler`](crate::ShaderErrorKind::Compiler) if naga's writer fails.
     pub fn to_spirv(&self, options: &SpirvOptions) -> Result<Vec<u32>, ShaderError> {

@@ -1,4 +1,4 @@
-//! Remedies for the mistakes that people make, beside what the compiler says of them.
+//! Help for common mistakes, in addition to the compiler's messages.
 
 use crate::wgsl::report::Report;
 
@@ -20,7 +20,7 @@ pub(crate) fn parse(report: &Report, source: &str) -> Option<String> {
     Some(format!("help: {help}"))
 }
 
-/// Tells a source of another language by its first thousand characters.
+/// Detects a source of another language by its first thousand characters.
 fn other_language(source: &str) -> Option<&'static str> {
     let end = (0..=source.len().min(1000)).rev().find(|at| source.is_char_boundary(*at))?;
     let start = &source[..end];

@@ -1,5 +1,5 @@
-//! The module-scope declarations of a source, found in its tokens: what the steps need that
-//! naga's module does not tell.
+//! The module-scope declarations of a source, found in its tokens: those that naga's module does
+//! not expose.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -62,7 +62,7 @@ impl<'a> Declarations<'a> {
         hit.or(self.tokens.first()).map_or(Span::UNDEFINED, |t| Span::new(t.start, t.end))
     }
 
-    /// Reads what starts at `at`; where to go on.
+    /// Parses the declaration at `at`; returns the index after it.
     fn declaration(&mut self, at: usize) -> usize {
         let name = self.text(at + 1);
         match self.text(at) {

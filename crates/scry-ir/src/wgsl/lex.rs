@@ -1,7 +1,7 @@
 //! WGSL tokens, as far as the scan before the compiler needs them: brackets, template lists,
-//! operators, words. It never fails: text that is not WGSL gives tokens of no kind.
+//! operators, words. It never fails: text that is not WGSL results in tokens of kind `Unknown`.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// An identifier or a keyword.
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Assign,
     /// `,`, `;`, `:` and `@`.
     Separator,
-    /// A character that WGSL does not know, or a comment that does not end.
+    /// A character that is not WGSL, or an unterminated comment.
     Unknown,
 }
 

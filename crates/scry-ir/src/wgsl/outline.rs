@@ -1,10 +1,10 @@
-//! What a source declares, whichever of its entry points is run.
+//! The declarations of a source, independent of the entry point.
 
 use crate::wgsl::naga::{guard, scan};
 use crate::{Override, OverrideValue, ShaderError, pipeline};
 
-/// The entry points and overrides of a source: what there is to choose before a
-/// [`Program`](crate::Program) is made of it.
+/// The entry points and overrides of a source, to choose from before creating a
+/// [`Program`](crate::Program).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outline {
     /// Names of the compute entry points, in source order.
@@ -29,9 +29,9 @@ impl Outline {
         })
     }
 
-    /// The values to read a program with: those `given` that the source declares, and 1 for every
-    /// override that has neither a default nor a given value. Gives the names of the latter too.
-    /// For tools that look at kernels without running them.
+    /// Returns values for all overrides: those `given` that the source declares, and 1 for every
+    /// override that has neither a default nor a given value. The names of the latter are returned
+    /// too. For tools that analyse kernels without running them.
     #[must_use]
     pub fn assume(
         &self,

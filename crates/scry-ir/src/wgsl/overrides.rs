@@ -29,7 +29,7 @@ struct Declaration {
 }
 
 impl Declaration {
-    /// The key by which naga knows the override.
+    /// Returns the key of the override in naga.
     fn key(&self) -> String {
         self.id.map_or_else(|| self.name.clone(), |id| id.to_string())
     }
@@ -101,7 +101,7 @@ impl Declared {
         })
     }
 
-    /// The overrides as the interface tells them.
+    /// Returns the overrides for the interface.
     pub(crate) fn into_interface(self, values: &Values) -> Vec<Override> {
         self.list
             .into_iter()
@@ -215,7 +215,7 @@ pub(crate) fn apply(module: Module, values: &Values) -> Result<Module, Box<Repor
     Ok(module.into_owned())
 }
 
-/// What naga says of values that fit their types, but not the kernel.
+/// Reports naga's errors about values that fit their types, but not the kernel.
 fn explain(error: &PipelineConstantError) -> Box<Report> {
     Box::new(match error {
         PipelineConstantError::ValidationError(error) if is_about_workgroups(error.as_inner()) => {

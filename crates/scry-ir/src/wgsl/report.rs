@@ -10,7 +10,7 @@ use crate::{Location, ShaderError, ShaderErrorKind};
 /// Lines longer than this many bytes are shown only around the place.
 const LONG_LINE: usize = 400;
 
-/// At most so many places are shown.
+/// Maximum number of places shown.
 const MAX_LABELS: usize = 12;
 
 /// A diagnosis in the making.
@@ -18,7 +18,7 @@ const MAX_LABELS: usize = 12;
 pub(crate) struct Report {
     pub(crate) kind: ShaderErrorKind,
     pub(crate) message: String,
-    /// The places, each with what to say there.
+    /// The labels: places, and their messages.
     pub(crate) labels: Vec<(Span, String)>,
     /// Lines below the source: causes and remedies.
     pub(crate) notes: Vec<String>,
@@ -116,7 +116,7 @@ impl Error for Cause {
     }
 }
 
-/// What stands before the name of the source in the heading of a rendered text.
+/// Precedes the source's name in the heading of a rendered report.
 const MARK: &str = "┌─ ";
 
 /// The name of a source that was given none.
@@ -172,7 +172,7 @@ fn within(span: Span, source: &str) -> Span {
     Span::from(start..end)
 }
 
-/// Line and column of the start of a span that lies within the source.
+/// Returns line and column of the start of a span in the source.
 fn location(span: Span, source: &str) -> Location {
     let before = &source[..span.to_range().map_or(0, |range| range.start)];
     let line_start = before.rfind('\n').map_or(0, |at| at + 1);

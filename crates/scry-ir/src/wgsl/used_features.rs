@@ -250,7 +250,7 @@ fn compute_only(module: &Module) -> Result<(), Box<Report>> {
     Ok(())
 }
 
-/// What a type is called that compute kernels do not have.
+/// Returns the name of a type that compute kernels do not support.
 fn opaque(ty: &TypeInner) -> Option<&'static str> {
     use naga::{ImageClass, ImageDimension};
     Some(match *ty {

@@ -40,7 +40,7 @@ pub(crate) fn whole(module: &naga::Module) -> Result<ModuleInfo, Box<Report>> {
     run(module, Capabilities::all())
 }
 
-/// Bytes of immediates that the validator can account for, one bit for each word. No device takes
+/// Maximum bytes of immediates that the validator tracks, one bit per word. No device supports
 /// more.
 const MOST_IMMEDIATES: u64 = 256;
 
@@ -76,7 +76,7 @@ pub(crate) fn kernel(module: &naga::Module, features: Features) -> Result<Module
 }
 
 /// Uniformity is checked by [`uniformity`](crate::wgsl::uniformity): naga has no rule for barriers,
-/// and takes local variables and `subgroup_id` for non-uniform where matrices are used.
+/// and treats local variables and `subgroup_id` as non-uniform where matrices are used.
 fn run(module: &naga::Module, capabilities: Capabilities) -> Result<ModuleInfo, Box<Report>> {
     let flags = ValidationFlags::all().difference(ValidationFlags::CONTROL_FLOW_UNIFORMITY);
     Validator::new(flags, capabilities).validate(module).map_err(|error| match error.as_inner() {
@@ -105,7 +105,7 @@ fn collision(module: &naga::Module, variable: Handle<GlobalVariable>) -> Box<Rep
     Box::new(report.note("help: give each variable that one entry point uses its own @binding"))
 }
 
-/// No device runs workgroups of more invocations than this on an axis, and naga takes none.
+/// Maximum workgroup size on an axis: no device supports more, and naga rejects it.
 pub(crate) const MAX_WORKGROUP: u32 = 1 << 14;
 
 /// Refuses workgroups without invocations, and those larger than any device could run.

@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// What a kernel has.
+/// Declarations.
 impl Builder {
     /// An empty kernel.
     ///

@@ -208,8 +208,8 @@ impl Builder {
         self.push(Stmt::Scope { label, body });
     }
 
-    /// Puts all open blocks but the outermost aside: statements go to the outermost, before what
-    /// the others will become, until those are brought back.
+    /// Suspends all open blocks but the outermost: statements are appended to the outermost, before
+    /// those of the others, until these are restored.
     pub(crate) fn set_aside(&mut self) -> Vec<Block> {
         self.open.split_off(1)
     }

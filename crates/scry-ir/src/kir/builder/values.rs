@@ -203,7 +203,7 @@ impl Builder {
         self.several(ty, Inst::Load { place, count })
     }
 
-    /// Computes values of type `ty` by an instruction that gives several.
+    /// Computes values of type `ty` by an instruction with several results.
     fn several(&mut self, ty: Type, inst: Inst) -> Vec<Value> {
         let first = self.value(ty, inst);
         let mut results = vec![first];

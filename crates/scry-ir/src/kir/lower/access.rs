@@ -1,4 +1,4 @@
-//! Parts of variables and of values, and what keeps indices in bounds.
+//! Access to parts of variables and of values, and bounds checks of indices.
 
 use std::rc::Rc;
 
@@ -101,7 +101,7 @@ impl Lower<'_> {
         self.view(part)
     }
 
-    /// The element of this index; the last one if there are not so many.
+    /// Returns the element at an index, clamped to the last one.
     fn select(&mut self, elements: &[&[Value]], index: Value) -> Rc<[Value]> {
         let (last, others) = elements.split_last().expect("no type is empty");
         let mut picked = last.to_vec();

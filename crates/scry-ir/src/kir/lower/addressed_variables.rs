@@ -4,7 +4,7 @@ use naga::{Block, Expression, Function, GlobalVariable, Handle, LocalVariable, M
 
 use crate::wgsl::naga::handles;
 
-/// What a pointer leads into.
+/// The base of a pointer.
 #[derive(Clone, Copy)]
 enum Base {
     Argument(u32),

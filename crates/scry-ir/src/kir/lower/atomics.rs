@@ -9,8 +9,8 @@ use crate::ShaderError;
 use crate::kir::{AtomicOp, BinaryOp};
 
 impl Lower<'_> {
-    /// Changes an atomic. A compare-exchange gives a structure: the old value, and whether it was
-    /// replaced.
+    /// Lowers an atomic operation. A compare-exchange results in a structure: the old value, and
+    /// whether it was replaced.
     pub(super) fn atomic(
         &mut self,
         pointer: Expr,

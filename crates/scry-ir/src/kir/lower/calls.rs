@@ -56,8 +56,8 @@ impl<'m> Lower<'m> {
         result.map(|result| self.view(result)).transpose()
     }
 
-    /// Makes the function's variables. What a variable holds at first is set where the function may
-    /// be executed more than once.
+    /// Creates the function's variables. They are initialised explicitly where the function may be
+    /// executed more than once.
     pub(super) fn locals(&mut self, indexed: &Findings, again: bool) -> Result<(), ShaderError> {
         for (handle, local) in self.frame.function.local_variables.iter() {
             let ty = self.types.of(local.ty)?;

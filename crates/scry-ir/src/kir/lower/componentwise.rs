@@ -1,4 +1,4 @@
-//! What is done to each component alone, and the constants that it takes.
+//! Component-wise operations, and their constants.
 
 use super::shape::{Shape, Shaped};
 use crate::kir::{BinaryOp, Builder, Const, Type, UnaryOp, Value};

@@ -1,4 +1,4 @@
-//! Control flow: what can be left, and who leaves it.
+//! Control flow: loops, branches, and exits.
 
 use naga::{Block, Expression, Statement};
 
@@ -95,7 +95,7 @@ impl<'m> Lower<'m> {
         Ok(())
     }
 
-    /// A loop. `continue` leaves the scope round its body, before what is done on continuing.
+    /// Lowers a loop. `continue` leaves the scope around its body, before the continuing block.
     pub(super) fn repeat(
         &mut self,
         body: &'m Block,
@@ -169,7 +169,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// Takes away what leaves a scope at its very end; says how often that was.
+/// Removes redundant exits at the very end of a scope; returns their number.
 pub(super) fn drop_needless(block: &mut kir::Block, label: Label) -> u32 {
     match block.last_mut() {
         Some(Stmt::Leave(to)) if *to == label => {

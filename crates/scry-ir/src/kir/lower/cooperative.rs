@@ -1,8 +1,8 @@
-//! Cooperative matrices: square ones that a subgroup holds together.
+//! Cooperative matrices: square matrices distributed over a subgroup.
 //!
-//! A matrix of 8 rows is 2 scalars of each lane, one of 16 rows is 8, in the layout of
-//! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). What is done to each element is done to
-//! each scalar; loads and stores are those of elements whose indices depend on the lane.
+//! A matrix of 8 rows is 2 scalars per lane, one of 16 rows is 8, in the layout of
+//! [`Inst::MultiplyAdd`](crate::kir::Inst::MultiplyAdd). Element-wise operations apply to each
+//! scalar; loads and stores access elements whose indices depend on the lane.
 
 use naga::{CooperativeData, CooperativeRole, Expression};
 
@@ -26,7 +26,7 @@ struct Begin {
     row_major: bool,
 }
 
-/// What a lane's first scalar is: its row and its column.
+/// Row and column of a lane's first scalar.
 #[derive(Clone, Copy)]
 struct Corner {
     row: Value,
@@ -116,7 +116,7 @@ impl Lower<'_> {
 
     /// Which element a lane holds first.
     fn corner(&mut self, role: CooperativeRole) -> Corner {
-        // There are 32 lanes, of which intervals do not know.
+        // There are 32 lanes, which the interval analysis does not derive.
         let (lane, most) =
             (self.builder.builtin(Builtin::SubgroupLane), self.constant(Const::u32(31)));
         let lane = self.builder.binary(BinaryOp::And, lane, most);

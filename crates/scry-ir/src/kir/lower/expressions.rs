@@ -9,7 +9,7 @@ use super::{Lower, Shape, Shaped, convert, math, operators, types};
 use crate::ShaderError;
 use crate::kir::Value;
 
-/// A value, and what it makes up.
+/// An argument: its shape, and its scalars.
 type Argument = (Shape, Rc<[Value]>);
 
 fn shaped(argument: &Argument) -> Shaped<'_> {
@@ -27,7 +27,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// What an expression is, here.
+    /// Lowers an expression in the current block.
     pub(super) fn evaluate(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
         match *self.frame.expression(handle) {
             Expression::Literal(literal) => self.literal(literal),

@@ -13,14 +13,14 @@ use crate::kir::{Label, Type, Value, Var};
 
 pub(super) type Expr = Handle<Expression>;
 
-/// What an expression has become.
+/// A lowered expression.
 #[derive(Debug, Clone)]
 pub(super) enum Operand {
     /// The scalars of a value.
     Values(Rc<[Value]>),
     /// A pointer of the source.
     Pointer(Pointer),
-    /// A value of too many scalars, in memory that nobody else changes.
+    /// A value of too many scalars, in memory that is not written meanwhile.
     Memory(Pointer),
     /// The zero of a type of too many scalars.
     Zero,
@@ -81,14 +81,14 @@ impl<'m> Frame<'m> {
         &self.function.expressions[handle]
     }
 
-    /// What an expression has become, if it has been evaluated.
+    /// Returns the lowered expression, if it has been evaluated.
     pub fn known(&self, handle: Expr) -> Option<&Operand> {
         self.values[handle.index()].as_ref()
     }
 }
 
 impl Lower<'_> {
-    /// Says what an expression has become, from here on.
+    /// Defines a lowered expression, from here on.
     pub(super) fn define(&mut self, handle: Expr, operand: Operand) {
         if !matches!(self.frame.shared[handle.index()], Shared::No) {
             self.frame.shared[handle.index()] = Shared::In(self.keep(&operand));
@@ -96,7 +96,7 @@ impl Lower<'_> {
         self.frame.values[handle.index()] = Some(operand);
     }
 
-    /// Puts what an operand consists of into variables.
+    /// Stores the scalars of an operand in variables.
     fn keep(&mut self, operand: &Operand) -> Vec<Var> {
         let values: &[Value] = match operand {
             Operand::Values(values) => values,
@@ -122,7 +122,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Takes the values of these expressions out of their variables again, if `hidden`.
+    /// Reloads the values of these expressions from their variables, if `hidden`.
     pub(super) fn unshare(&mut self, wanted: &[Expr], hidden: bool) {
         for handle in wanted {
             let kept = std::mem::replace(&mut self.frame.shared[handle.index()], Shared::No);
@@ -142,7 +142,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What an expression is: evaluated by an `Emit` before, or of a kind that needs none.
+    /// Returns a lowered expression: evaluated by an `Emit` before, or of a kind that needs none.
     pub(super) fn operand(&mut self, handle: Expr) -> Result<Operand, ShaderError> {
         match self.frame.known(handle) {
             Some(operand) => Ok(operand.clone()),
@@ -150,7 +150,7 @@ impl Lower<'_> {
         }
     }
 
-    /// What expressions are.
+    /// Returns lowered expressions.
     pub(super) fn operands(&mut self, handles: &[Expr]) -> Result<Vec<Operand>, ShaderError> {
         let mut operands = Vec::with_capacity(handles.len());
         for handle in handles {

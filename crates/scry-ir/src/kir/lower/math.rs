@@ -1,4 +1,4 @@
-//! WGSL's mathematical functions: which file says what each means.
+//! WGSL's mathematical functions, dispatched to the file that lowers each.
 
 mod bits;
 mod geometry;

@@ -20,7 +20,7 @@ impl Lower<'_> {
         Ok(Operand::Values(self.read_all(pointer)?))
     }
 
-    /// The value of memory that nobody changes.
+    /// Returns the value of memory that is not written meanwhile.
     pub(super) fn view(&mut self, pointer: Pointer) -> Result<Operand, ShaderError> {
         if self.types.scalars(pointer.ty) > SPELLED {
             return Ok(Operand::Memory(pointer));
@@ -28,7 +28,7 @@ impl Lower<'_> {
         self.load(&pointer)
     }
 
-    /// Assigns what a pointer leads to.
+    /// Stores to the target of a pointer.
     pub(super) fn store(&mut self, to: &Pointer, operand: &Operand) -> Result<(), ShaderError> {
         match operand {
             Operand::Values(values) => self.write_all(to, values),
@@ -73,7 +73,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Reads up to four scalars that lie one after the other.
+    /// Loads up to four contiguous scalars.
     fn read_run(
         &mut self,
         pointer: &Pointer,
@@ -114,7 +114,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Writes up to four scalars that lie one after the other.
+    /// Stores up to four contiguous scalars.
     fn write_run(
         &mut self,
         pointer: &Pointer,
@@ -219,7 +219,7 @@ impl Lower<'_> {
     }
 }
 
-/// Takes the first values of a list.
+/// Splits off the first values of a list.
 fn take<'a>(values: &mut &'a [Value], count: usize) -> Result<&'a [Value], ShaderError> {
     let (first, rest) = values
         .split_at_checked(count)

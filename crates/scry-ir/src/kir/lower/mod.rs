@@ -1,7 +1,7 @@
-//! From a program to the kernel IR: WGSL's meaning, instruction by instruction.
+//! Lowering from naga's module to the kernel IR.
 //!
-//! Functions are inlined, starting with the entry point. Expressions are evaluated where naga's
-//! `Emit` statements say; what a value is made of stands in the frame of its function.
+//! Functions are inlined, starting with the entry point. Expressions are evaluated at naga's `Emit`
+//! statements; lowered values are kept in the frame of their function.
 
 mod access;
 mod addressed_variables;

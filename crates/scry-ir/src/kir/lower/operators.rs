@@ -73,7 +73,7 @@ fn multiply(b: &mut Builder, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> 
     }
 }
 
-/// Shifts are by the amount modulo the width, of which an amount of any type has enough bits.
+/// Shift amounts are modulo the width; an amount of any type has enough bits for that.
 fn shift(b: &mut Builder, op: BinaryOp, left: Shaped<'_>, right: Shaped<'_>) -> Vec<Value> {
     each(b, [left, right], &|b, [left, right]| {
         let amount = b.convert(Type::U32, right);
@@ -111,7 +111,7 @@ fn reduce(b: &mut Builder, op: BinaryOp, values: &[Value]) -> Vec<Value> {
     values.iter().copied().reduce(|x, y| b.binary(op, x, y)).into_iter().collect()
 }
 
-/// The validator lets no structure or array come here.
+/// The validator rejects structures and arrays here.
 fn no_composite(what: &str, args: &[Shaped<'_>]) -> Result<(), ShaderError> {
     if args.iter().all(|arg| arg.shape.component().is_some()) {
         return Ok(());

@@ -1,11 +1,11 @@
-//! Pointers: where a variable, or a part of one, lies.
+//! Pointers: the address of a variable, or of a part of one.
 
 use super::Lower;
 use super::types::Ty;
 use crate::ShaderError;
 use crate::kir::{BinaryOp, Const, Place, Space, Type, Value};
 
-/// What a pointer leads into.
+/// The base of a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
     /// Memory with WGSL's layout; strides and offsets are in bytes.

@@ -2,7 +2,7 @@
 
 use crate::kir::{Type, Value};
 
-/// What a list of scalars makes up.
+/// The type that a list of scalars represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Shape {
     /// One scalar.

@@ -1,7 +1,6 @@
-//! `&&` and `||`: the front end writes them as a choice of what to store in a flag.
+//! Short-circuit evaluation: the front end lowers `&&` and `||` to a branch that stores to a flag.
 //!
-//! Where evaluating the right-hand side needlessly does no harm and costs little, the choice is
-//! made without control flow.
+//! Where evaluating the right-hand side speculatively is harmless and cheap, no branch is emitted.
 
 use naga::{
     AddressSpace, Block, Expression, Handle, Literal, LocalVariable, Statement, UnaryOperator,
@@ -13,23 +12,23 @@ use super::pointers::Root;
 use crate::ShaderError;
 use crate::kir::{BinaryOp, UnaryOp, Value};
 
-/// At most so many expressions are evaluated that might not be needed.
+/// Maximum number of expressions that are evaluated speculatively.
 const MAX_EXPRESSIONS: usize = 32;
 
-/// A choice between a constant and a computed truth value.
+/// A choice between a constant and a computed bool.
 struct Choice<'m> {
     flag: Handle<LocalVariable>,
     /// The constant.
     settled: bool,
     /// The condition's value with which the other one is computed.
     when: bool,
-    /// What computes it, and what it is.
+    /// The statements that compute it, and the value.
     block: &'m [Statement],
     value: Expr,
 }
 
 impl<'m> Lower<'m> {
-    /// Makes a choice of what to store in a flag without control flow, if it is one; says whether.
+    /// Lowers a short-circuit branch without control flow, if it is one; returns whether it was.
     pub(super) fn short_circuit(
         &mut self,
         condition: Expr,
@@ -77,8 +76,8 @@ impl<'m> Lower<'m> {
         settled_by(reject, accept, true).or_else(|| settled_by(accept, reject, false))
     }
 
-    /// The flag that a statement assigns, if it does, and the value. Flags are variables that the
-    /// source does not know: nobody sees it when one is assigned needlessly.
+    /// Returns the flag that a statement assigns, if it does, and the value. Flags are not
+    /// variables of the source, so that an additional assignment is not observable.
     fn stored(&self, statement: &Statement) -> Option<(Handle<LocalVariable>, Expr)> {
         let Statement::Store { pointer, value } = *statement else {
             return None;
@@ -103,7 +102,7 @@ impl<'m> Lower<'m> {
         }
     }
 
-    /// True if statements only compute what is cheap and has no effect.
+    /// Whether statements are cheap and have no effects.
     fn is_harmless(&self, block: &'m [Statement], budget: &mut usize) -> bool {
         block.iter().all(|statement| match statement {
             Statement::Emit(range) => range.clone().all(|handle| {

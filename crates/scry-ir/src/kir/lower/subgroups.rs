@@ -8,7 +8,7 @@ use crate::ShaderError;
 use crate::kir::{Const, Extent, Reduction, Source, SubgroupOp};
 
 impl Lower<'_> {
-    /// Who holds a condition: the set of invocations, as four words.
+    /// Returns the invocations whose condition is true (ballot), as four words.
     pub(super) fn ballot(
         &mut self,
         predicate: Option<Expr>,

@@ -7,10 +7,10 @@ use super::frame::{Expr, Targets};
 use crate::ShaderError;
 use crate::kir::{BinaryOp, Const, Label, Stmt, Value};
 
-/// At most so many arms nest; more of them follow one another, each leaving the switch.
+/// Maximum nesting of arms; further ones follow one another, each leaving the switch.
 const NESTED: usize = 8;
 
-/// What is executed for some values, or by default if there are none.
+/// An arm: executed for some values, or by default if there are none.
 struct Arm<'m> {
     values: Vec<Const>,
     bodies: Vec<&'m Block>,
@@ -96,7 +96,7 @@ impl<'m> Lower<'m> {
     }
 }
 
-/// The arms of a switch, and what is executed by default.
+/// Returns the arms of a switch, and the default blocks.
 fn arms(cases: &[SwitchCase]) -> (Vec<Arm<'_>>, Vec<&Block>) {
     let (mut arms, mut default) = (Vec::new(), Vec::new());
     let mut arm = Arm { values: Vec::new(), bodies: Vec::new() };

@@ -35,7 +35,7 @@ pub(super) enum Ty {
     Struct(Handle<naga::Type>),
 }
 
-/// What an array, a matrix or a vector is made of.
+/// The element type of an array, a matrix or a vector.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Element {
     pub ty: Ty,
@@ -63,13 +63,13 @@ pub(super) struct Types<'m> {
 }
 
 impl Ty {
-    /// What the scalars of a value make up.
+    /// Returns the shape of a value's scalars.
     pub fn shape(self) -> Shape {
         match self {
             Self::Scalar(ty) | Self::Atomic(ty) => Shape::Scalar(ty),
             Self::Vector { len, ty } => Shape::Vector { len, ty },
             Self::Matrix { columns, rows, ty } => Shape::Matrix { columns, rows, ty },
-            // What is done to a matrix is done to each of its elements.
+            // Element-wise operations apply to all elements of a matrix.
             Self::Cooperative { large, ty, .. } => Shape::Vector { len: held(large), ty },
             Self::Array { .. } | Self::Struct(_) => Shape::Aggregate,
         }
@@ -169,7 +169,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    /// What a type with elements is made of.
+    /// Returns the element type of a composite type.
     pub fn element(&self, ty: Ty) -> Result<Element, ShaderError> {
         Ok(match ty {
             Ty::Vector { len, ty } => {

@@ -11,7 +11,7 @@ use crate::kir::{Space, Type};
 /// A variable of more leaves than this is refused: nested structures can have 2^n in n lines.
 const MAX_LEAVES: u64 = 1 << 16;
 
-/// Where a variable in memory lies.
+/// Where a variable is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Home {
     Workgroup,

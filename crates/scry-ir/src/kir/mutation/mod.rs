@@ -29,7 +29,7 @@ pub fn operators_of(kir: &Kir) -> BTreeSet<String> {
 
 /// Plants a wrong result in each instruction of one operator, and says how many there were.
 ///
-/// Truth values are negated, the lowest bit of integers is flipped, floats get the highest bit of
+/// Bools are negated, the lowest bit of integers is flipped, floats get the highest bit of
 /// their exponent flipped, which moves them far away. What is written is wrong for operators that
 /// write.
 pub fn mutate(kir: &mut Kir, operator: &str) -> usize {

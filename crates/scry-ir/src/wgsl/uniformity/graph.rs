@@ -1,5 +1,4 @@
-//! What depends on what: values and control flow as the nodes of a graph, and how far each of them
-//! is uniform.
+//! The dependence graph: values and control flow as nodes, with sources of non-uniformity.
 
 use std::collections::VecDeque;
 
@@ -21,7 +20,7 @@ pub(super) enum Scope {
 pub(super) struct Node(u32);
 
 impl Node {
-    /// What is uniform over the workgroup whatever happens.
+    /// Uniform over the workgroup.
     pub(super) const UNIFORM: Self = Self(0);
 
     pub(super) fn index(self) -> usize {
@@ -34,7 +33,7 @@ impl Node {
 pub(super) enum Origin {
     /// A builtin that differs between invocations or subgroups.
     Builtin,
-    /// A load of what invocations may write.
+    /// A load from memory that may be written.
     Memory(Handle<GlobalVariable>),
     /// A load through a pointer to a private variable.
     Private,
@@ -42,9 +41,9 @@ pub(super) enum Origin {
     Atomic,
     /// The result of a subgroup operation.
     Exchange,
-    /// What a variable holds that a function writes through one of several pointers to it.
+    /// The content of a variable that is written through one of several aliases.
     Alias,
-    /// What kernels of this crate do not have.
+    /// Expressions that compute kernels do not have.
     Other,
 }
 
@@ -56,14 +55,14 @@ pub(super) struct Source {
     pub(super) origin: Origin,
 }
 
-/// What a node stands for.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     /// A value, or a place of the control flow: as uniform as everything that it depends on.
     Plain,
     /// Control flow under a condition. It depends on `on`, and on the control flow around it.
     Branch { condition: Span, on: Node },
-    /// What is not uniform by itself.
+    /// A source of non-uniformity.
     Source(Source),
     /// An input of the function: as uniform as in the caller.
     Input(u32),
@@ -72,7 +71,7 @@ pub(super) enum Kind {
 /// The end of a list of edges.
 const NONE: u32 = u32::MAX;
 
-/// A graph whose edges lead from what depends to what it depends on.
+/// A graph whose edges lead from a node to its dependences.
 pub(super) struct Graph {
     kinds: Vec<Kind>,
     /// For each node the first of its edges.
@@ -106,7 +105,7 @@ impl Graph {
         }
     }
 
-    /// What depends on all of the nodes.
+    /// Returns a node that depends on all of the nodes.
     pub(super) fn join(&mut self, nodes: &[Node]) -> Node {
         let mut distinct = nodes.to_vec();
         distinct.sort_unstable();
@@ -130,7 +129,7 @@ impl Graph {
         self.kinds[node.index()]
     }
 
-    /// What a node depends on at once.
+    /// Returns the direct dependences of a node.
     fn on(&self, node: Node) -> impl Iterator<Item = Node> + '_ {
         let mut at = self.first[node.index()];
         std::iter::from_fn(move || {
@@ -175,8 +174,8 @@ impl Graph {
     }
 }
 
-/// A search from nodes to what they depend on, nearest first. Nodes that an earlier search of the
-/// same value has met are passed over.
+/// A breadth-first search along dependences. Nodes that an earlier search of the same value has
+/// visited are skipped.
 pub(super) struct Search<'a> {
     graph: &'a Graph,
     /// For each node met the one before it; itself where a search began.

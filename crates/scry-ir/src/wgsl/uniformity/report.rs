@@ -1,4 +1,4 @@
-//! What is said of an operation that not all invocations may reach.
+//! Error reports about operations in non-uniform control flow.
 
 use naga::{Module, Span};
 

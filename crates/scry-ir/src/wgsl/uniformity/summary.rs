@@ -1,11 +1,11 @@
-//! What a caller has to know of a function.
+//! Function summaries for interprocedural analysis.
 
 use naga::Span;
 
 use super::graph::{Kind, Node, Scope, Search, Source};
 use super::walk::Walk;
 
-/// What needs to be uniform for an operation.
+/// What an operation requires to be uniform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Need {
     /// The control flow that reaches it.
@@ -48,21 +48,21 @@ pub(super) struct Demand {
     pub(super) way: Option<Span>,
 }
 
-/// What a result of a function depends on.
+/// The dependences of a function's result.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Dependence {
     /// The inputs, by number.
     pub(super) inputs: Vec<u32>,
-    /// What is least uniform of all else.
+    /// The least uniform of all other sources.
     pub(super) source: Option<Source>,
 }
 
-/// What a caller has to know of a function. Its inputs are numbered: the control flow, then the
-/// values of its arguments, then what they point to.
+/// The summary of a function. Its inputs are numbered: the control flow, then the values of its
+/// arguments, then the contents of pointer arguments.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
     pub(super) result: Dependence,
-    /// For each argument what it points to in the end, if the function may change that.
+    /// For each argument the content of its pointee on return, if the function may change it.
     pub(super) contents: Vec<Option<Dependence>>,
     pub(super) requirements: Vec<Demand>,
 }

@@ -1,4 +1,4 @@
-//! What values depend on: expressions and the results of calls.
+//! Dependences of expressions and of the results of calls.
 
 use naga::{
     AddressSpace, Binding, BuiltIn, Expression, Function, Handle, Module, Span, StorageAccess,
@@ -43,7 +43,7 @@ impl<'a> Walk<'a> {
         self.values[expression.index()] = value;
     }
 
-    /// What depends on all operands of an expression.
+    /// Returns a node that depends on all operands of an expression.
     fn operands(&mut self, expression: Expr) -> Node {
         let mut operands = Vec::new();
         let mut copy = self.function.expressions[expression].clone();
@@ -56,7 +56,7 @@ impl<'a> Walk<'a> {
     /// The binding of a member of an argument, if the entry point has it as a structure.
     fn member(&self, base: Expr, index: u32) -> Option<&'a Binding> {
         let Expression::FunctionArgument(at) = self.function.expressions[base] else { return None };
-        // A called function is given what its caller likes, whatever its members are declared as.
+        // Built-in attributes of parameters apply to entry points only.
         if !self.is_entry {
             return None;
         }
@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Whether nobody writes a variable while the kernel runs.
+    /// Whether a variable is not written while the kernel runs.
     fn is_read_only(&self, global: Handle<naga::GlobalVariable>) -> bool {
         match self.context.module.global_variables[global].space {
             AddressSpace::Uniform | AddressSpace::Immediate => true,
@@ -93,7 +93,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A call: what the function needs uniform is needed here, and its results depend on the
+    /// Processes a call: the callee's requirements apply here, and its results depend on the
     /// arguments and on the control flow of the call.
     pub(super) fn call(
         &mut self,
@@ -148,8 +148,8 @@ impl<'a> Walk<'a> {
                 given.push(Node::UNIFORM);
                 continue;
             };
-            // The walk through the function takes pointers for distinct: a write through one is
-            // not seen through another.
+            // The analysis assumes that pointers do not alias: a write through one is not seen
+            // through another.
             let is_alias = |other: usize| {
                 let is_written = summary.contents[other].is_some();
                 other != at && is_written && self.roots[arguments[other].index()] == root
@@ -164,7 +164,7 @@ impl<'a> Walk<'a> {
         given
     }
 
-    /// What a result of a function depends on, for these inputs.
+    /// Returns the dependences of a function's result, for these inputs.
     fn outcome(&mut self, dependence: &Dependence, given: &[Node]) -> Node {
         let inputs = dependence.inputs.iter().map(|input| given[*input as usize]);
         let mut nodes: Vec<Node> = inputs.collect();
@@ -191,7 +191,7 @@ pub(super) fn builtin(graph: &mut Graph, binding: &Binding, place: Span) -> Node
     graph.source(scope, place, Origin::Builtin)
 }
 
-/// What each expression of a function leads to, if it is a pointer.
+/// Returns the root variable of each expression of a function, if it is a pointer.
 pub(super) fn roots(module: &Module, function: &Function) -> Vec<Root> {
     let locals = function.local_variables.len() as u32;
     let mut roots: Vec<Root> = Vec::with_capacity(function.expressions.len());

@@ -1,14 +1,14 @@
-//! What the variables of a function hold at a place of its control flow.
+//! The contents of a function's variables at a point of its control flow.
 
 use super::graph::{Graph, Node};
 
-/// The variables that were assigned on one way to a place, and what they hold there.
+/// The variables assigned on one path, and their contents.
 pub(super) type Changes = Vec<(u32, Node)>;
 
-/// The variables of a function, and how to go back to what they held before.
+/// The variables of a function, with a log to restore earlier contents.
 pub(super) struct Variables {
     current: Vec<Node>,
-    /// Assignments, and what each variable held before.
+    /// Assignments, with the previous contents.
     log: Vec<(u32, Node)>,
     /// The number of the last collection of changes that a variable was in.
     seen: Vec<u32>,
@@ -37,7 +37,7 @@ impl Variables {
         self.log.len()
     }
 
-    /// What was assigned since a mark.
+    /// Returns the assignments since a mark.
     pub(super) fn changes(&mut self, mark: usize) -> Changes {
         let Some(budget) = self.budget.checked_sub(self.log.len() - mark) else {
             self.budget = 0;
@@ -77,7 +77,7 @@ impl Variables {
         }
     }
 
-    /// What is left of the budget; none if it did not suffice.
+    /// Returns the remaining budget; `None` if it was exceeded.
     pub(super) fn left(&self) -> usize {
         self.budget
     }

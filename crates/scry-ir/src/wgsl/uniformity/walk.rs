@@ -1,7 +1,7 @@
 //! The control flow of one function, statement by statement.
 //!
 //! Control flow is a node like any value: under a condition it depends on the condition, and after
-//! a statement that some invocations may have left it depends on what made them leave, until they
+//! a statement that some invocations may have left it depends on their exit conditions, until they
 //! reconverge: after the loop or switch for `break` and `continue`, after the call for `return`.
 
 use naga::{
@@ -16,17 +16,17 @@ use super::variables::{Changes, Variables};
 
 pub(super) type Expr = Handle<Expression>;
 
-/// What a pointer leads to.
+/// The root of a pointer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Root {
-    /// No pointer, or one to what is no variable of the function.
+    /// Not a pointer, or not to a variable of the function.
     None,
     /// A variable, by its number: the function's own, then those that its arguments point to.
     Variable(u32),
     Global(Handle<naga::GlobalVariable>),
 }
 
-/// What is the same for all functions of a kernel.
+/// State that all functions of a kernel share.
 pub(super) struct Context<'a> {
     pub(super) module: &'a Module,
     /// For each global variable whether the kernel writes it.
@@ -43,7 +43,7 @@ struct Frame {
     continues: Vec<Changes>,
 }
 
-/// On what it depends who left a statement early, and to where.
+/// The control flow of early exits, and their targets.
 #[derive(Debug, Clone, Copy)]
 struct Left {
     breaks: Node,
@@ -81,9 +81,9 @@ pub(super) struct Walk<'a> {
     pub(super) values: Vec<Node>,
     pub(super) roots: Vec<Root>,
     pub(super) requirements: Vec<Requirement>,
-    /// What the function returns.
+    /// The dependence of the return value.
     pub(super) result: Node,
-    /// What its arguments point to when it returns.
+    /// The contents of pointer arguments on return.
     pub(super) contents: Vec<Node>,
     /// For each variable whether it is assigned.
     pub(super) assigned: Vec<bool>,
@@ -95,7 +95,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// A walk that begins with what the function is given.
+    /// Creates the traversal from the function's inputs.
     pub(super) fn new(
         context: &'a Context<'a>,
         function: &'a Function,

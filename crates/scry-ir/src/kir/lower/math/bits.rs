@@ -23,7 +23,7 @@ pub(super) fn bits(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<V
     }
 }
 
-/// Neighbouring bits of a word. Amounts are `u32`s; both are cut to what the word has.
+/// A bit field of a word. Offset and count are `u32`s, both clamped to the word.
 struct Field {
     /// The type of the word.
     ty: Type,

@@ -32,7 +32,7 @@ fn dot(b: &mut Builder, x: Shaped<'_>, y: Shaped<'_>) -> Option<Value> {
     sum_of_products(b, &mut x.values.iter().zip(y.values))
 }
 
-/// Products are rounded before they are subtracted, so that parallel vectors give zero.
+/// Products are rounded before they are subtracted, so that parallel vectors result in zero.
 pub(super) fn cross(b: &mut Builder, x: [Value; 3], y: [Value; 3]) -> [Value; 3] {
     let mut component = |i: usize, j: usize| difference_of_products(b, [x[i], y[j]], [x[j], y[i]]);
     [component(1, 2), component(2, 0), component(0, 1)]

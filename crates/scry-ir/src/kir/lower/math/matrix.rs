@@ -1,4 +1,4 @@
-//! Functions of matrices. Columns lie one after the other.
+//! Functions of matrices, which are column-major and contiguous.
 
 use naga::MathFunction as F;
 
@@ -39,8 +39,8 @@ fn determinant(b: &mut Builder, values: &[Value]) -> Option<Value> {
     }
 }
 
-/// Laplace's expansion along two columns: each pair of rows gives a minor of the first two columns,
-/// the rows that remain give one of the last two.
+/// Laplace expansion along two columns: each pair of rows contributes a minor of the first two
+/// columns, times the complementary minor of the last two.
 fn determinant_of_four(b: &mut Builder, m: &[Value; 16]) -> Option<Value> {
     let first = [(0, 1), (1, 2), (0, 3), (2, 3), (0, 2), (1, 3)];
     let second = [(2, 3), (0, 3), (1, 2), (0, 1), (1, 3), (0, 2)];

@@ -6,7 +6,7 @@ use crate::kir::lower::componentwise::{each, each_binary, each_unary, number};
 use crate::kir::lower::shape::Shaped;
 use crate::kir::{BinaryOp, Builder, UnaryOp, Value};
 
-/// None if this file does not have the function, or not with so many arguments.
+/// Returns `None` if this file does not lower the function, or not with this many arguments.
 pub(super) fn numeric(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<Value>> {
     Some(match (fun, args) {
         (F::Abs, &[x]) => each(b, [x], &abs),

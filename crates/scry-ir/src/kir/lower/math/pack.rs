@@ -7,7 +7,7 @@ use crate::kir::lower::componentwise::number;
 use crate::kir::lower::shape::Shaped;
 use crate::kir::{BinaryOp, Builder, Type, UnaryOp, Value};
 
-/// What a part of a word holds.
+/// The component type of a packed word.
 #[derive(Clone, Copy)]
 enum Part {
     /// A number from -1 to 1, as a multiple of `1 / (2^(bits - 1) - 1)`.
@@ -34,7 +34,7 @@ pub(super) fn pack(b: &mut Builder, fun: F, args: &[Shaped<'_>]) -> Option<Vec<V
     }
 }
 
-/// Bits of each part, and what it holds.
+/// Returns the bits per component, and its type.
 fn format(fun: F) -> Option<(u32, Part)> {
     Some(match fun {
         F::Pack4x8snorm | F::Unpack4x8snorm => (8, Part::Snorm),
@@ -50,12 +50,12 @@ fn format(fun: F) -> Option<(u32, Part)> {
     })
 }
 
-/// What the greatest part counts as.
+/// Returns the value that the largest component represents.
 fn greatest(bits: u32, signed: bool) -> f64 {
     ((1u32 << (bits - u32::from(signed))) - 1).into()
 }
 
-/// The low `bits` of a `U32`, of which the others are anything.
+/// Converts the low `bits` of a `U32`, whose other bits are arbitrary.
 fn packed(b: &mut Builder, x: Value, part: Part, bits: u32) -> Value {
     match part {
         Part::Snorm => {
@@ -81,10 +81,10 @@ fn packed(b: &mut Builder, x: Value, part: Part, bits: u32) -> Value {
     }
 }
 
-/// `floor(0.5 + factor * x)`, first as an integer type.
+/// Computes `floor(0.5 + factor * x)`, converted to an integer type.
 ///
-/// A product that is just below the middle between two whole numbers may be rounded to the middle;
-/// what it lost tells which of the two is right.
+/// A product just below the midpoint between two integers may be rounded to the midpoint; its
+/// rounding error decides which of the two is correct.
 fn rounded(b: &mut Builder, x: Value, factor: f64, ty: Type) -> Value {
     let factor = number(b, Type::F32, factor);
     let scaled = b.binary(BinaryOp::Mul, factor, x);
@@ -104,7 +104,7 @@ fn rounded(b: &mut Builder, x: Value, factor: f64, ty: Type) -> Value {
     b.bitcast(Type::U32, integer)
 }
 
-/// The parts in one word; the shift cuts what is too much of the last.
+/// Joins the components in one word; the shift truncates the last one.
 fn joined(b: &mut Builder, parts: &[Value], bits: u32) -> Option<Value> {
     let (&last, others) = parts.split_last()?;
     let mask = b.u32((1 << bits) - 1);

@@ -1,4 +1,4 @@
-//! Products of which a factor is a matrix. Its columns lie one after the other.
+//! Products with a matrix operand, which is column-major and contiguous.
 
 use crate::kir::lower::componentwise::sum_of_products;
 use crate::kir::{Builder, Value};

@@ -73,7 +73,7 @@ fn wrapped(ty: Type, x: i128) -> Const {
 fn unary(op: UnaryOp, a: Const) -> Const {
     match a.ty {
         Type::Bool => {
-            assert_eq!(op, UnaryOp::Not, "of a truth value");
+            assert_eq!(op, UnaryOp::Not, "of a bool");
             Const::bool(a.bits == 0)
         }
         ty if ty.is_float() => float_unary(op, ty, real(a)),
@@ -191,7 +191,7 @@ fn dot_of_bytes(a: Const, b: Const, number: fn(u8) -> i32) -> i32 {
 fn compare(op: BinaryOp, a: Const, b: Const) -> bool {
     let order = match a.ty {
         Type::Bool => {
-            assert!(matches!(op, BinaryOp::Eq | BinaryOp::Ne), "{op:?} of truth values");
+            assert!(matches!(op, BinaryOp::Eq | BinaryOp::Ne), "{op:?} of bools");
             a.bits.partial_cmp(&b.bits)
         }
         ty if ty.is_float() => real(a).partial_cmp(&real(b)),

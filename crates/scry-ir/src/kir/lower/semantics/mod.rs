@@ -1,5 +1,5 @@
-//! What the operators and functions mean, tested by evaluating the instructions they become.
-//! What is expected is computed from the text of WGSL's specification.
+//! Tests of operators and functions, by evaluating the instructions that they are lowered to.
+//! Expected values are computed from the text of WGSL's specification.
 
 mod bits;
 mod convert;
@@ -18,7 +18,7 @@ use super::shape::{Shape, Shaped};
 use crate::ShaderError;
 use crate::kir::{Builder, Const, Type, Value};
 
-/// A number or truth value of Rust that WGSL has as well.
+/// A Rust number or bool that WGSL has as well.
 trait Scalar: Copy {
     fn constant(self) -> Const;
 }
@@ -76,7 +76,7 @@ fn constants<T: Scalar>(parts: &[T]) -> Vec<Const> {
 
 type Lower<'f> = dyn Fn(&mut Builder, &[Shaped<'_>]) -> Result<Vec<Value>, ShaderError> + 'f;
 
-/// Lowers something for these operands and evaluates what it became.
+/// Lowers an operation on these operands and evaluates the result.
 fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, ShaderError> {
     let mut b = Builder::new("test", [1, 1, 1]);
     let args: Vec<Vec<_>> = (operands.iter())
@@ -96,13 +96,13 @@ fn call(fun: MathFunction, operands: &[Operand]) -> Vec<Const> {
     evaluate(&|b, args| math(b, fun, args), operands).expect("the function is WGSL's")
 }
 
-/// Checks that a function gives just these numbers, bit by bit.
+/// Checks that a function returns exactly these values, bit by bit.
 #[track_caller]
 fn gives<T: Scalar>(fun: MathFunction, operands: &[Operand], expected: &[T]) {
     assert_eq!(call(fun, operands), constants(expected), "{fun:?}");
 }
 
-/// Checks that a function gives these numbers up to a relative (below 1, absolute) error.
+/// Checks that a function returns these values up to a relative (below 1, absolute) error.
 #[track_caller]
 fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: f64) {
     let actual: Vec<_> = call(fun, operands).into_iter().map(eval::real).collect();

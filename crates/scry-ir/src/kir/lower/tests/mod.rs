@@ -41,7 +41,7 @@ fn kernel(declarations: &str, body: &str) -> String {
     )
 }
 
-/// What the kernel writes to `out`, which has so many elements.
+/// What the kernel writes to `out`, which has this many elements.
 fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
     let source = kernel(declarations, body);
     let execute = |kir: &Kir| {

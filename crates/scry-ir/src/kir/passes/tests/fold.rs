@@ -161,7 +161,7 @@ fn variables_pass_on_what_they_were_assigned() {
     let mut kir = b.finish();
     optimise(&mut kir);
     assert_eq!(shown(&kir), Inst::Builtin(Builtin::LocalId(0)));
-    assert!(kir.vars.is_empty(), "nobody reads it");
+    assert!(kir.vars.is_empty(), "it is not read");
 }
 
 /// A kernel that loads twice, with something between.
@@ -248,7 +248,7 @@ fn atomics_stay_even_if_nobody_wants_their_value() {
     assert_eq!(count(&kir, |inst| matches!(inst, Inst::Atomic { .. })), 2);
 }
 
-/// A counter that only counts itself, and a branch that only assigns what nobody reads.
+/// A counter that only counts itself, and a branch that only assigns what is not read.
 #[test]
 fn what_has_no_effect_is_dropped() {
     let mut b = Builder::new("test", [64, 1, 1]);

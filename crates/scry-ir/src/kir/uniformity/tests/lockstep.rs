@@ -60,7 +60,7 @@ struct Alone<'a> {
     values: Vec<u32>,
     vars: Vec<u32>,
     trace: Trace,
-    /// Whether what it reads is nobody else's.
+    /// Whether no other invocation writes the memory that it reads.
     races: bool,
     /// Iterations so far of each loop around the statement.
     turns: Vec<u32>,

@@ -3,7 +3,7 @@
 use crate::kir::uniformity::{Class, VarFacts};
 use crate::kir::{BinaryOp, Builder, Builtin, Label, Place, Space, Type, Value, Var};
 
-/// A kernel with a buffer, and a truth value of each kind.
+/// A kernel with a buffer, and a bool of each kind.
 pub struct Kernel {
     pub b: Builder,
     pub buffer: Space,
