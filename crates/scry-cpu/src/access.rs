@@ -19,7 +19,7 @@ pub(crate) struct Region {
     start: *mut u8,
     /// Bytes; the same as the span's.
     size: u64,
-    /// Up to this byte no other thread writes what this one touches.
+    /// Up to this byte no other thread writes the bytes that this one accesses.
     plain: u64,
     /// Whether the processor has AVX.
     wide: bool,
@@ -43,7 +43,7 @@ pub(crate) trait Shared: Bits {
     /// Writes.
     fn store(to: &Self::Atomic, value: Self);
 
-    /// Replaces `old` by `new`, or says what was there instead; may also fail for no reason.
+    /// Replaces `old` by `new`, or returns the current content; may fail spuriously.
     fn replace(at: &Self::Atomic, old: Self, new: Self) -> Result<Self, Self>;
 }
 
@@ -79,8 +79,8 @@ macro_rules! shared {
 
 shared!(u8: AtomicU8, u16: AtomicU16, u32: AtomicU32, u64: AtomicU64);
 
-/// Has the processor fetch what the next group of workgroups will read: the runs of one group are
-/// too short for it to see by itself where they lead.
+/// Prefetches what the next group of workgroups will read: the runs of one group are too short for
+/// the hardware prefetcher.
 #[inline(always)]
 pub(crate) fn soon<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -98,7 +98,7 @@ impl Region {
     /// processor is used for.
     ///
     /// # Safety
-    /// Until the region is gone, the span's memory is there, and nobody but regions of the same
+    /// Until the region is gone, the span's memory is there, and nothing but regions of the same
     /// launch touches it, nor writes what is plain for this one.
     pub(crate) unsafe fn new(span: Span, plain: u64, tier: Tier) -> Self {
         Self { start: span.start, size: span.size as u64, plain, wide: tier != Tier::Base }
@@ -116,7 +116,7 @@ impl Region {
         unsafe { Plain::new(self.start, self.plain) }
     }
 
-    /// An element, if it lies within.
+    /// Returns an element, if it is in bounds.
     #[inline(always)]
     fn element<B: Shared>(&self, byte: u64) -> Option<&B::Atomic> {
         let size = size_of::<B>() as u64;
@@ -127,13 +127,13 @@ impl Region {
             .then(|| unsafe { B::atomic(self.start.add(byte as usize).cast()) })
     }
 
-    /// Reads one element; zero if it lies outside.
+    /// Loads one element; zero out of bounds.
     #[inline(always)]
     pub(crate) fn get<B: Shared>(&self, byte: u64) -> B {
         self.element::<B>(byte).map_or(B::ZERO, B::load)
     }
 
-    /// Writes one element; nothing if it lies outside.
+    /// Stores one element; nothing out of bounds.
     #[inline(always)]
     pub(crate) fn set<B: Shared>(&self, byte: u64, value: B) {
         if let Some(to) = self.element::<B>(byte) {
@@ -141,7 +141,7 @@ impl Region {
         }
     }
 
-    /// Changes one element as one step, and gives what was there; zero if it lies outside.
+    /// Modifies one element atomically, and returns the previous content; zero out of bounds.
     #[inline(always)]
     pub(crate) fn update<B: Shared>(&self, byte: u64, change: impl Fn(B) -> B) -> B {
         let Some(at) = self.element::<B>(byte) else { return B::ZERO };
@@ -250,7 +250,7 @@ impl Region {
         byte.is_multiple_of(size) && byte.checked_add(bytes).is_some_and(|last| last <= end)
     }
 
-    /// Reads neighbours into whole blocks, if they all lie within; whether they do.
+    /// Loads contiguous elements into whole blocks, if all are in bounds; returns whether they are.
     #[inline(always)]
     pub(crate) fn get_all<B: Shared>(&self, byte: u64, to: &[Block<B>]) -> bool {
         if !Self::are_below::<B>(self.plain, byte, to.len()) {
@@ -284,7 +284,7 @@ impl Region {
         within
     }
 
-    /// Writes whole blocks to neighbours, if they all lie within; whether they do.
+    /// Stores whole blocks to contiguous elements, if all are in bounds; returns whether they are.
     #[inline(always)]
     pub(crate) fn set_all<B: Shared>(&self, byte: u64, from: &[Block<B>]) -> bool {
         if !Self::are_below::<B>(self.plain, byte, from.len()) {
@@ -316,8 +316,8 @@ impl Region {
         within
     }
 
-    /// Writes the active lanes of a block to neighbours, if all of these lie within; whether they
-    /// do.
+    /// Stores the active lanes of a block to contiguous elements, if all are in bounds; returns
+    /// whether they are.
     #[inline(always)]
     pub(crate) fn set_some<B: Shared>(
         &self,
@@ -337,8 +337,7 @@ impl Region {
     }
 }
 
-/// Reads neighbours in blocks of one thread's memory, wherever they begin; none if some lie
-/// outside.
+/// Loads contiguous elements of one thread's memory, unaligned; `None` if some are out of bounds.
 #[inline(always)]
 pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B; BLOCK]> {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK)?;
@@ -348,7 +347,7 @@ pub(crate) fn neighbours<B: Bits>(memory: &[Block<B>], place: u64) -> Option<[B;
     Some(unsafe { memory.as_ptr().cast::<B>().add(start).cast::<[B; BLOCK]>().read_unaligned() })
 }
 
-/// Writes neighbours in the same way; whether they all lie within.
+/// Stores contiguous elements in the same way; returns whether all are in bounds.
 #[inline(always)]
 pub(crate) fn set_neighbours<B: Bits>(memory: &[Block<B>], place: u64, values: [B; BLOCK]) -> bool {
     let last = (memory.len() * BLOCK).checked_sub(BLOCK);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells a running kernel to end.
+/// Cancels a running kernel.
 ///
-/// All stops made from one by [`Stop::at`] share a word, which holds the latest epoch that has to
-/// end. A launch has an epoch of its own, later than those before it. So a request that comes late,
-/// when what it meant has ended anyway, cannot end what has begun since, and nothing is ever reset.
+/// All stops created from one by [`Stop::at`] share a word, which holds the latest epoch to cancel.
+/// Each launch has an epoch of its own, later than those before it. So a request that comes late,
+/// when its launch has already ended, cannot cancel a later one, and nothing is ever reset.
 #[derive(Debug, Clone)]
 pub struct Stop {
     word: Arc<AtomicU64>,

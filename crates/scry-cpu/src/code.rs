@@ -70,7 +70,7 @@ pub(crate) struct Masks {
     pub outer: u32,
 }
 
-/// Elements of a binding, each of which only the invocation of its number touches.
+/// Elements of a binding, each of which is accessed by the invocation of its index only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Disjoint {
     /// Bytes of an element.
@@ -106,7 +106,7 @@ pub(crate) enum AffineSrc {
     Slot(Affine),
 }
 
-/// What an affine operation does with coefficients.
+/// The operation on the coefficients of affine values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AffineOp {
     Copy,
@@ -180,7 +180,7 @@ pub(crate) struct Stream {
     /// The same on registers.
     pub op: &'static dyn LaneOp,
     pub operands: [Operand; 3],
-    /// Whether the product, and what is added to it, change signs.
+    /// Whether the product and the addend are negated.
     pub negated: [bool; 2],
     pub d: u32,
     /// Where the result goes if not to its register, which this then stores from.
@@ -224,7 +224,7 @@ pub(crate) enum Exchange {
 pub(crate) struct Product {
     /// Type of the factors.
     pub factor: Type,
-    /// Type of what is added, and of the result.
+    /// Type of the accumulator and of the result.
     pub sum: Type,
     pub a: [Src; 4],
     pub b: [Src; 2],
@@ -392,12 +392,12 @@ pub(crate) enum Step {
         depth: u32,
         into: u32,
     },
-    /// Takes the active lanes out of masks, and jumps.
+    /// Removes the active lanes from masks, and jumps.
     Leave {
         masks: Box<[u32]>,
         to: u32,
     },
-    /// Takes lanes out of masks; jumps if none is left.
+    /// Removes lanes from masks; jumps if none is active any more.
     Drop {
         exit: Box<Exit>,
         none: u32,
@@ -410,10 +410,10 @@ pub(crate) enum Step {
     End,
 }
 
-/// Why a kernel cannot run on this machine: what it needs, and the limit that it is above.
+/// Why a kernel exceeds a limit of this machine: the resource, and the limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What there is too much of, such as `bytes of private memory in an invocation`.
+    /// The resource, such as `bytes of private memory in an invocation`.
     pub what: String,
     /// How much of it the kernel has.
     pub needed: u64,
@@ -422,7 +422,7 @@ pub struct Refusal {
 }
 
 impl Code {
-    /// Roughly how long one workgroup takes, in nanoseconds; none if that depends on data.
+    /// Estimates the nanoseconds per workgroup; `None` if they depend on data.
     #[must_use]
     pub fn cost(&self) -> Option<u64> {
         self.cost

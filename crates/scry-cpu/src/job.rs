@@ -9,7 +9,7 @@ use crate::{Code, Span};
 pub struct Job<'a> {
     /// The kernel.
     pub code: &'a Code,
-    /// What each of its buffers gets.
+    /// The memory of each binding.
     pub bindings: &'a [Span],
     /// Workgroups along x, y and z.
     pub groups: [u32; 3],
@@ -26,7 +26,7 @@ impl Job<'_> {
         (x * y).checked_mul(z)
     }
 
-    /// Roughly how long all of it takes on one thread; none if that depends on data.
+    /// Estimates the duration on one thread; `None` if it depends on data.
     #[must_use]
     pub fn cost(&self) -> Option<Duration> {
         let total = self.workgroups()?.checked_mul(self.code.cost()?)?;

@@ -17,7 +17,7 @@ const ALONE: u64 = 30_000;
 /// Bytes of memory that a thread fills or copies at a time.
 const CHUNK: usize = 1 << 20;
 
-/// What the address of whatever is bound is a multiple of.
+/// Alignment of bindings in bytes.
 const BINDING_ALIGNMENT: usize = 16;
 
 /// A few threads that run kernels. They start with the first launch that is large enough for them,
@@ -25,12 +25,12 @@ const BINDING_ALIGNMENT: usize = 16;
 pub struct Machine {
     threads: usize,
     pool: OnceLock<Pool>,
-    /// What threads that are not at work will work with.
+    /// Scratch memory of idle threads.
     scratches: Mutex<Vec<Scratch>>,
 }
 
 impl Machine {
-    /// A machine of so many threads, of which the caller of [`Machine::run`] is one.
+    /// Creates a machine of `threads` threads, including the caller of [`Machine::run`].
     #[must_use]
     pub fn new(threads: usize) -> Self {
         Self { threads: threads.max(1), pool: OnceLock::new(), scratches: Mutex::default() }
@@ -63,9 +63,9 @@ impl Machine {
     /// the launch any more then.
     ///
     /// # Safety
-    /// The memory of all bindings is alive. Meanwhile nobody but the machine writes to it, or reads
-    /// what the kernel may write. The kernel's IR obeys its rules, as that of every program does:
-    /// one made by hand is checked with `scry_ir::kir::verify`.
+    /// The memory of all bindings is alive. Meanwhile nothing but the machine writes to it, or
+    /// reads what the kernel may write. The kernel's IR obeys its rules, as that of every program
+    /// does: one made by hand is checked with `scry_ir::kir::verify`.
     pub unsafe fn run(&self, job: &Job<'_>, stop: &Stop) -> Result<(), Stopped> {
         let aligned = |span: &Span| span.is_aligned_to(BINDING_ALIGNMENT);
         assert!(job.bindings.iter().all(aligned), "a binding that is not aligned to 16 bytes");
@@ -116,7 +116,7 @@ impl Machine {
         });
     }
 
-    /// Calls `work` with the offset and the size of each chunk of so many bytes.
+    /// Calls `work` with the offset and the size of each chunk.
     fn in_chunks(&self, size: usize, work: &(dyn Fn(usize, usize) + Sync)) {
         let next = AtomicUsize::new(0);
         let chunks = size.div_ceil(CHUNK);
@@ -135,7 +135,7 @@ impl Machine {
         let lock = || self.scratches.lock().unwrap_or_else(PoisonError::into_inner);
         let mut scratch = lock().pop().unwrap_or_default();
         let result = work(&mut scratch);
-        // After a panic it is dropped instead: who knows what is in it.
+        // After a panic it is dropped instead: its content is undefined.
         lock().push(scratch);
         result
     }
@@ -174,7 +174,7 @@ impl Work<'_> {
     }
 }
 
-/// The threads that work on one launch, and what they share.
+/// The threads that execute one launch, and their shared state.
 struct Team<'a> {
     machine: &'a Machine,
     work: &'a Work<'a>,

@@ -4,17 +4,17 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
 use std::ptr::NonNull;
 
-/// What the start of every allocation is a multiple of: a cache line, and the widest vector.
+/// Alignment of allocations in bytes: a cache line, and the widest vector.
 const ALIGNMENT: usize = 64;
 
-/// Alignment that the system's allocator gives by itself. Asked for more it would fill the memory
-/// with zeros by hand, where fresh pages are zero for nothing.
+/// Alignment that the system's allocator provides by default. For more it would clear the memory
+/// explicitly, where fresh pages are zero already.
 const CHEAP_ALIGNMENT: usize = 16;
 
-/// An allocation: bytes, zero at first, the first of them at a multiple of 64.
+/// A zero-initialised allocation, aligned to 64 bytes.
 ///
-/// Nothing here says who touches the bytes when: that is for the callers of the `unsafe` functions
-/// that take [`Span`]s to know.
+/// It does not synchronise accesses: that is up to the callers of the `unsafe` functions that
+/// accept [`Span`]s.
 pub struct Memory {
     block: NonNull<u8>,
     layout: Layout,
@@ -115,7 +115,7 @@ impl Span {
     /// Copies the bytes out.
     ///
     /// # Safety
-    /// The memory is alive, and nobody writes these bytes meanwhile.
+    /// The memory is alive, and no other thread writes these bytes meanwhile.
     ///
     /// # Panics
     /// If `out` is not as long as the span.
@@ -128,42 +128,42 @@ impl Span {
     /// Copies bytes in.
     ///
     /// # Safety
-    /// The memory is alive, and nobody else touches these bytes meanwhile.
+    /// The memory is alive, and nothing else accesses these bytes meanwhile.
     ///
     /// # Panics
     /// If `data` is not as long as the span.
     pub unsafe fn write(self, data: &[u8]) {
         assert_eq!(data.len(), self.size, "a span is written as a whole");
-        // SAFETY: the caller promises that the bytes are there and nobody else's; a slice that
-        // somebody may read is not among them.
+        // SAFETY: the caller promises that the bytes are there and not accessed by others; a slice
+        // that somebody may read is not among them.
         unsafe { self.start.copy_from_nonoverlapping(data.as_ptr(), self.size) };
     }
 
     /// Copies the bytes of a span of the same size; the two may overlap.
     ///
     /// # Safety
-    /// Both memories are alive, nobody else touches these bytes, and nobody writes those of `src`
-    /// meanwhile.
+    /// Both memories are alive, nothing else accesses these bytes, and no other thread writes those
+    /// of `src` meanwhile.
     ///
     /// # Panics
     /// If the sizes differ.
     pub unsafe fn copy_from(self, src: Self) {
         assert_eq!(src.size, self.size, "spans of one size are copied");
-        // SAFETY: the caller promises that both are there, and that nobody interferes.
+        // SAFETY: the caller promises that both are there, and that no other thread interferes.
         unsafe { self.start.copy_from(src.start, self.size) };
     }
 
     /// Repeats a 32-bit pattern.
     ///
     /// # Safety
-    /// The memory is alive, and nobody else touches these bytes meanwhile.
+    /// The memory is alive, and nothing else accesses these bytes meanwhile.
     ///
     /// # Panics
     /// If the start or the size is no multiple of 4.
     pub unsafe fn fill(self, pattern: u32) {
         assert!(self.is_aligned_to(4) && self.size.is_multiple_of(4), "whole words are filled");
-        // SAFETY: the caller promises that the bytes are there and nobody else's. They have been
-        // initialised, by zeros if by nothing else, and are aligned to words.
+        // SAFETY: the caller promises that the bytes are there and not accessed by others. They
+        // have been initialised, by zeros if by nothing else, and are aligned to words.
         let words =
             unsafe { std::slice::from_raw_parts_mut(self.start.cast::<u32>(), self.size / 4) };
         words.fill(pattern);
@@ -174,7 +174,7 @@ impl Span {
 mod tests {
     use super::*;
 
-    /// The bytes of a memory that nobody else touches.
+    /// Returns the bytes of a memory without other users.
     fn bytes(memory: &Memory) -> Vec<u8> {
         let mut out = vec![0xEE; memory.size()];
         // SAFETY: the memory is alive, and the test is its only user.

@@ -5,10 +5,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-/// What all threads that take part execute, each once.
+/// The work that all participating threads execute, once each.
 type Work<'a> = &'a (dyn Fn() + Sync + 'a);
 
-/// What a panic left.
+/// The payload of a panic.
 type Panic = Box<dyn Any + Send>;
 
 /// Threads that help.
@@ -28,7 +28,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The work of the caller who is being helped.
+    /// The work of the caller that currently has help.
     work: Option<Work<'static>>,
     /// Threads that may still join in.
     wanted: usize,
@@ -62,7 +62,7 @@ impl Shared {
         true
     }
 
-    /// Takes the offer back and waits for those who took it up.
+    /// Withdraws the offer and waits for the threads that accepted it.
     fn settle(&self) -> Option<Panic> {
         let mut state = self.lock();
         state.wanted = 0;
@@ -98,7 +98,7 @@ impl Shared {
 }
 
 impl Pool {
-    /// Starts so many threads, or as many as the system gives.
+    /// Starts this many threads, or as many as the system allows.
     pub(crate) fn new(threads: usize) -> Self {
         let shared = Arc::<Shared>::default();
         let start = |number| {

@@ -16,24 +16,25 @@ const LONG: Duration = Duration::from_nanos(CLAIM * 2);
 /// end at about the same time.
 const LEAST_CLAIMS: u64 = 8;
 
-/// The workgroups of a launch that nobody has claimed yet.
+/// The unclaimed workgroups of a launch (chunked dynamic scheduling).
 pub(crate) struct Claims {
     next: AtomicU64,
     total: u64,
-    /// Claims are multiples of so many workgroups.
+    /// The chunk granularity in workgroups.
     unit: u64,
     /// Most workgroups of one claim.
     most: u64,
 }
 
 impl Claims {
-    /// All of `total` workgroups, for so many threads. It is best to run `unit` of them together.
+    /// Creates the claims of all `total` workgroups, for `threads` threads, in chunks of multiples
+    /// of `unit`.
     pub(crate) fn new(total: u64, unit: u64, threads: usize) -> Self {
         let share = total / (threads as u64 * LEAST_CLAIMS).max(1);
         Self { next: AtomicU64::new(0), total, unit: unit.max(1), most: share.max(1) }
     }
 
-    /// Workgroups that nobody has claimed.
+    /// Returns the number of unclaimed workgroups.
     pub(crate) fn left(&self) -> u64 {
         self.total - self.next.load(Ordering::Relaxed)
     }
@@ -56,7 +57,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A first guess, from the nanoseconds of a workgroup if somebody knows them.
+    /// Returns the initial chunk size, from the estimated nanoseconds per workgroup if known.
     pub(crate) fn new(cost: Option<u64>) -> Self {
         Self { count: cost.map_or(1, |cost| (CLAIM / cost.max(1)).max(1)) }
     }

@@ -1,4 +1,4 @@
-//! Words that lie at even distances, in registers or in plain memory, and the loop over them.
+//! Strided words, in registers or in plain memory, and the loop over them.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -14,7 +14,7 @@ pub(crate) struct Plain<'a> {
     memory: PhantomData<&'a Cell<u8>>,
 }
 
-/// How blocks of lanes lie: evenly in rows, and rows evenly too.
+/// The strides of blocks of lanes, in rows and between rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub rows: usize,
@@ -31,14 +31,14 @@ pub(crate) struct Words<'a> {
     grid: Grid,
     /// Whether there is one word for all lanes of a block, rather than one for each.
     shared: bool,
-    /// Bytes between what is read and what may be read soon; 0 if that is known to be close.
+    /// Prefetch distance in bytes; 0 if the next access is known to be close.
     ahead: usize,
     memory: PhantomData<&'a Cell<u8>>,
 }
 
 impl<'a> Plain<'a> {
     /// # Safety
-    /// The bytes are there for `'a` and initialised, and nobody interferes, as above.
+    /// The bytes are there for `'a` and initialised, and no other thread interferes, as above.
     pub(crate) unsafe fn new(start: *mut u8, size: u64) -> Self {
         Self { start, size, memory: PhantomData }
     }
@@ -54,8 +54,8 @@ impl<'a> Plain<'a> {
         self.size == 0
     }
 
-    /// The words of a grid of blocks from a byte on, whose blocks and rows are so many bytes apart;
-    /// none if some lie outside.
+    /// Returns the words of a grid of blocks from a byte on, with the strides of blocks and rows in
+    /// bytes; `None` if some are out of bounds.
     #[inline(always)]
     pub(crate) fn words(
         self,
@@ -86,7 +86,7 @@ impl<'a> Plain<'a> {
 }
 
 impl Words<'_> {
-    /// The same, of which what follows may be read soon.
+    /// The same, with prefetching.
     #[inline(always)]
     pub(crate) fn streaming(self) -> Self {
         const BYTES: usize = size_of::<u32>() * BLOCK;
@@ -96,8 +96,7 @@ impl Words<'_> {
     }
 }
 
-/// Writes to `d` what `f` makes of each lane of `a`, `b` and `c`. Only `a` may have one word for
-/// all lanes of a block.
+/// Stores `f` of each lane of `a`, `b` and `c` to `d`. Only `a` may be a broadcast within a block.
 #[inline(always)]
 pub(crate) fn each(abc: [Words<'_>; 3], d: Words<'_>, f: impl Fn([u32; 3]) -> u32) {
     let ahead = abc.iter().any(|words| words.ahead != 0);
@@ -169,7 +168,7 @@ impl Row {
         self.first.wrapping_offset(block * self.apart)
     }
 
-    /// Asks for what may be read soon.
+    /// Prefetches the next words.
     #[inline(always)]
     fn fetch(self, block: isize) {
         soon(self.at(block).wrapping_add(self.ahead));

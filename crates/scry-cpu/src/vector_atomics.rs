@@ -26,7 +26,7 @@ fn by_vectors(at: *const u8, avx: bool) -> bool {
 pub(crate) unsafe fn load<B: Shared>(from: *mut u8, block: &Block<B>, avx: bool) {
     if by_vectors(from, avx) {
         for at in (0..size_of::<[B; BLOCK]>()).step_by(VECTOR) {
-            // SAFETY: as the caller promises; a block is so many bytes, of this thread alone.
+            // SAFETY: as the caller promises; a block has this many bytes, of this thread alone.
             unsafe { vector::load(from.add(at), block.as_ptr().cast::<u8>().add(at)) };
         }
         return;
@@ -46,7 +46,7 @@ pub(crate) unsafe fn load<B: Shared>(from: *mut u8, block: &Block<B>, avx: bool)
 pub(crate) unsafe fn store<B: Shared>(to: *mut u8, block: &Block<B>, avx: bool) {
     if by_vectors(to, avx) {
         for at in (0..size_of::<[B; BLOCK]>()).step_by(VECTOR) {
-            // SAFETY: as the caller promises; a block is so many bytes, of this thread alone.
+            // SAFETY: as the caller promises; a block has this many bytes, of this thread alone.
             unsafe { vector::store(to.add(at), block.as_ptr().cast::<u8>().add(at)) };
         }
         return;

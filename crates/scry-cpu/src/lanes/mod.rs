@@ -1,8 +1,8 @@
-//! Registers of many lanes, and what a lane may hold.
+//! Lane registers: vectors of the invocations of a lockstep group.
 //!
-//! A lane register holds one value for each invocation of a lockstep group, in blocks of
-//! [`BLOCK`] lanes. Whole blocks are read, computed and written, which compiles to vector
-//! instructions; cells allow an operation to write the register that it reads.
+//! A lane register holds one value per invocation, in blocks of [`BLOCK`] lanes. Whole blocks are
+//! loaded, computed and stored, which compiles to vector instructions; cells allow an operation to
+//! write the register that it reads.
 
 mod op;
 
@@ -128,7 +128,7 @@ impl Files {
     }
 }
 
-/// What a register file holds: bits of one width.
+/// The bits of a lane, of one width.
 pub(crate) trait Bits: Copy + Default + PartialEq + Send + Sync + 'static {
     /// No bit set.
     const ZERO: Self;
@@ -168,7 +168,7 @@ macro_rules! bits {
 
 bits!(u8: bytes, u16: halves, u32: words, u64: doubles);
 
-/// What a lane holds, as operations see it.
+/// The type of a lane, as operations see it.
 pub(crate) trait Lane: Copy + 'static {
     /// Its bits, as registers hold them.
     type Bits: Bits;
@@ -183,7 +183,7 @@ pub(crate) trait Lane: Copy + 'static {
     fn bits(self) -> Self::Bits;
 }
 
-/// A binary16 float; computed with as an `f32`.
+/// An `f16`; computed with as an `f32`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct F16(pub u16);
 

@@ -6,10 +6,10 @@ use std::ptr::NonNull;
 
 use super::{BLOCK, Bits, Block, Files, Lane};
 
-/// What the processor is used for. Code is compiled for each, and chosen when it runs.
+/// ISA levels. Code is compiled for each, and selected at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// What every processor of the target has.
+    /// The baseline of the target.
     Base,
     /// x86-64 with AVX2 and fused multiply-add.
     #[cfg(target_arch = "x86_64")]
@@ -163,7 +163,7 @@ where
 /// Whether the baseline is the only tier of the target.
 const HAS_BASE_ONLY: bool = cfg!(not(target_arch = "x86_64"));
 
-/// An operation for ever. Functions without captures only: nothing is allocated for them.
+/// An operation forever. Functions without captures only: nothing is allocated for them.
 fn leak<T: LaneOp + 'static>(op: T) -> &'static dyn LaneOp {
     const { assert!(size_of::<T>() == 0, "a function with captures") };
     std::mem::forget(op);
@@ -369,7 +369,7 @@ fn apply_three<A: Lane, B: Lane, C: Lane, R: Lane, F>(
     }
 }
 
-/// The same, compiled for AVX2. Whoever calls these has to know that the processor has it.
+/// The same, compiled for AVX2. Callers must check that the processor supports it.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{Args, Files, Lane, Range, apply_one, apply_three, apply_two};

@@ -26,7 +26,7 @@ pub(crate) fn exp(x: f32) -> f32 {
 #[inline(always)]
 pub(super) fn scaled_exp(x: f32, shift: i32) -> f32 {
     const P: [f32; 5] = [0.001_381_448, 0.008_368_78, 0.041_668_393, 0.166_665_2, 0.499_999_94];
-    // ln 2 in two parts, of which the first has 15 bits: its product with k is exact.
+    // The high term of ln 2, of 15 bits: its product with k is exact.
     const HIGH: f32 = 0.693_145_75;
     const LOW: f32 = 1.428_606_8e-6;
     let x = within(x, -105.0, 90.0);
@@ -83,7 +83,7 @@ pub(crate) fn log(x: f32) -> f32 {
 /// Logarithm to base 2.
 #[inline(always)]
 pub(crate) fn log2(x: f32) -> f32 {
-    // What `LOG2_E` lacks.
+    // The low term of log2(e).
     const LOW: f32 = 1.925_963e-8;
     let (k, f) = split(x);
     let log = k + (f * LOG2_E + (log_tail(f) * LOG2_E + f * LOW));
@@ -121,7 +121,7 @@ fn split(x: f32) -> (f32, f32) {
     (k, m - 1.0)
 }
 
-/// The logarithm of x, given what it is where it is finite.
+/// Returns the logarithm of x, given its value where it is finite.
 #[inline(always)]
 fn at_edges(x: f32, log: f32) -> f32 {
     let edge = if x == 0.0 { f32::NEG_INFINITY } else { f32::NAN };

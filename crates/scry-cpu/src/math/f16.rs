@@ -42,7 +42,7 @@ fn normal_bits(size: u32) -> u32 {
     if rounded > INFINITY { INFINITY } else { rounded }
 }
 
-/// The number of which these are the bits.
+/// Converts the bits of an `f16` to `f32`.
 #[inline(always)]
 pub(crate) fn f32_of_f16(half: u16) -> f32 {
     let bits = u32::from(half);

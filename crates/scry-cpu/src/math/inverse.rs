@@ -4,7 +4,7 @@ use std::f32::consts::{FRAC_PI_2, PI};
 
 use super::polynomial;
 
-/// What [`FRAC_PI_2`] has too much; [`PI`] has twice that.
+/// The rounding error of [`FRAC_PI_2`]; that of [`PI`] is twice that.
 const EXCESS: f32 = 4.371_139e-8;
 
 /// The inverse sine of |x|, at most that of a half; the second value tells whether it is to be

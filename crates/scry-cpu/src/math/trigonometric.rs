@@ -4,7 +4,7 @@ use std::f64::consts::FRAC_PI_2;
 
 use super::{double, polynomial};
 
-/// An angle as quarters of a turn and the rest, of which both functions are known.
+/// An angle as a quadrant and a remainder.
 struct Angle {
     quadrant: u32,
     sin: f32,
@@ -26,11 +26,11 @@ fn angle(x: f32) -> Angle {
     }
 }
 
-/// Takes off quarters of a turn.
+/// Reduces an angle to its quadrant and a remainder.
 ///
-/// 2/π stands in two parts, of which the first has 29 bits: its product with an `f32` is exact,
-/// and so is the fraction of that. What is left is right to 2^-52 up to 2^29, and to 2^-24 up to
-/// 2^50. Beyond that it is any rest, though still one of at most an eighth of a turn.
+/// 2/π is the sum of two terms, of which the first has 29 bits: its product with an `f32` is exact,
+/// and so is the fraction of that. The remainder is accurate to 2^-52 up to 2^29, and to 2^-24 up
+/// to 2^50. Beyond that it is arbitrary, though still at most π/4.
 #[inline(always)]
 fn reduce(x: f32) -> (u32, f32) {
     const HIGH: f64 = 0.636_619_770_899_415;

@@ -1,4 +1,4 @@
-//! Truth values.
+//! Operations on bools.
 
 use scry_ir::kir::{BinaryOp, UnaryOp};
 

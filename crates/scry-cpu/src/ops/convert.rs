@@ -6,8 +6,8 @@ use super::copy;
 use crate::lanes::{F16, LaneOp, one, plain_one, rare_one};
 use crate::math;
 
-/// The largest `f32` not above the greatest `i32`, `u32`, `i64` and `u64`: what a float is
-/// saturated at on its way to an integer, since both types represent it.
+/// The largest `f32` not above the greatest `i32`, `u32`, `i64` and `u64`: conversions saturate
+/// there, since both types represent it.
 const I32_MAX: f32 = 2_147_483_520.0;
 const U32_MAX: f32 = 4_294_967_040.0;
 const I64_MAX: f32 = 9_223_371_487_098_961_920.0;
@@ -38,7 +38,7 @@ fn from_bool(to: Type) -> Option<&'static dyn LaneOp> {
         Type::U16 | Type::I16 => rare_one(|a: bool| u16::from(a)),
         Type::U32 | Type::I32 => plain_one(|a: bool| u32::from(a)),
         Type::U64 | Type::I64 => rare_one(|a: bool| u64::from(a)),
-        // The binary16 number one.
+        // 1.0 as an `f16`.
         Type::F16 => rare_one(|a: bool| F16(u16::from(a) * 0x3c00)),
         Type::F32 => plain_one(|a: bool| f32::from(u8::from(a))),
         Type::F64 => rare_one(|a: bool| f64::from(u8::from(a))),
@@ -124,7 +124,7 @@ fn at_most(a: f32, limit: f32) -> f32 {
     if a > limit { limit } else { a }
 }
 
-/// A binary16 number on its way to an integer: infinities are the largest finite number.
+/// Clamps an `f16` to the finite range before a conversion to an integer.
 #[inline(always)]
 fn finite(a: F16) -> f32 {
     at_most(-at_most(-math::f32_of_f16(a.0), 65504.0), 65504.0)
@@ -133,7 +133,7 @@ fn finite(a: F16) -> f32 {
 fn from_f16(to: Type) -> Option<&'static dyn LaneOp> {
     Some(match to {
         Type::Bool => rare_one(|a: F16| a.0 & 0x7fff != 0),
-        // The largest binary16 number not above the greatest `i16`.
+        // The largest `f16` not above the greatest `i16`.
         Type::I16 => rare_one(|a: F16| at_most(finite(a), 32752.0) as i16),
         Type::U16 => rare_one(|a: F16| finite(a) as u16),
         Type::I32 => rare_one(|a: F16| finite(a) as i32),

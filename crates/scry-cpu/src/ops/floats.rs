@@ -7,7 +7,7 @@ use crate::lanes::{
 };
 use crate::math;
 
-/// What of binary16 is not computed in 32 bits: what only looks at bits.
+/// Operations of `f16` that are not computed in 32 bits, since they only inspect bits.
 pub(super) fn unary_16(op: UnaryOp) -> Option<&'static dyn LaneOp> {
     Some(match op {
         UnaryOp::Neg => rare_one(|a: F16| F16(a.0 ^ 0x8000)),
@@ -145,7 +145,7 @@ pub(super) fn binary_64(op: BinaryOp) -> Option<&'static dyn LaneOp> {
     })
 }
 
-/// What a subgroup combines binary16 numbers with.
+/// Operations of `f16` for subgroup reductions.
 pub(super) fn binary_16(op: BinaryOp) -> Option<&'static dyn LaneOp> {
     fn combine(a: F16, b: F16, f: impl Fn(f32, f32) -> f32) -> F16 {
         F16(math::f16_bits(f(math::f32_of_f16(a.0), math::f32_of_f16(b.0))))

@@ -1,11 +1,11 @@
-//! Integers. What does not depend on the sign is the same operation for both kinds.
+//! Operations on integers. Those that do not depend on the sign are shared by both kinds.
 
 use scry_ir::kir::{BinaryOp, Type, UnaryOp};
 
 use super::copy;
 use crate::lanes::{LaneOp, best_one, best_two, one, plain_two, rare_one, rare_two, two};
 
-/// What of 16-bit integers is not computed in 32 bits.
+/// Operations of 16-bit integers that are not computed in 32 bits.
 pub(super) fn unary_16(op: UnaryOp) -> Option<&'static dyn LaneOp> {
     Some(match op {
         UnaryOp::LeadingZeros => rare_one(|a: u16| a.leading_zeros() as u16),
@@ -169,7 +169,7 @@ fn bits_64(op: BinaryOp) -> Option<&'static dyn LaneOp> {
     })
 }
 
-/// What a subgroup combines 16-bit integers with.
+/// Operations of 16-bit integers for subgroup reductions.
 pub(super) fn binary_16(op: BinaryOp, signed: bool) -> Option<&'static dyn LaneOp> {
     Some(match op {
         BinaryOp::Add => rare_two(u16::wrapping_add),

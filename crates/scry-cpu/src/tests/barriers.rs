@@ -53,7 +53,7 @@ fn those_who_have_returned_are_not_waited_for() {
         for (group, out) in out.chunks(size).enumerate() {
             for (index, found) in out.iter().enumerate() {
                 let other = size - 1 - index;
-                // Workgroup memory is zero where nobody has written.
+                // Workgroup memory is zero where no invocation has written.
                 let theirs = if other < 20 { input[group * size + other] } else { 0 };
                 assert_eq!(*found, if index < 20 { theirs } else { 9 }, "{shape:?}, {index}");
             }

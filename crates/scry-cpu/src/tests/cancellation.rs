@@ -47,7 +47,7 @@ fn a_request_ends_kernels_that_would_not_end() {
                         std::thread::sleep(Duration::from_millis(5));
                         stop.request();
                     });
-                    // SAFETY: the launch keeps the memory, which nobody else touches.
+                    // SAFETY: the launch keeps the memory, which nothing else accesses.
                     assert_eq!(unsafe { machine.run(job, &stop) }, Err(Stopped));
                 });
                 // A later epoch is not meant.
@@ -74,7 +74,7 @@ fn what_was_requested_before_the_start_keeps_a_launch_from_running() {
     stop.request();
     let launch = Launch::new([100, 1, 1], &[bytes(&[7; 64])]);
     let out = launch.with(&counting(), |job| {
-        // SAFETY: the launch keeps the memory, which nobody else touches.
+        // SAFETY: the launch keeps the memory, which nothing else accesses.
         assert_eq!(unsafe { Machine::new(1).run(job, &stop) }, Err(Stopped));
     });
     assert_eq!(out[0], bytes(&[7; 64]));

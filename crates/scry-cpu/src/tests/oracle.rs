@@ -82,7 +82,7 @@ impl Invocation<'_> {
                 return self.block(body).filter(|left| left != label);
             }
             Stmt::Leave(label) => return Some(*label),
-            Stmt::Barrier(_) => unreachable!("nobody is there to wait for"),
+            Stmt::Barrier(_) => unreachable!("there is no other invocation"),
         }
         None
     }
@@ -200,7 +200,7 @@ impl Invocation<'_> {
     }
 }
 
-/// The number that bits of an integer or truth value stand for.
+/// The number that bits of an integer or bool stand for.
 fn number(ty: Type, bits: u64) -> i128 {
     assert!(!ty.is_float(), "floats need other tests");
     let unused = 64 - ty.bits();

@@ -15,7 +15,7 @@ fn kernel(width: u32, fill: impl FnOnce(&mut Builder)) -> Kir {
     b.finish()
 }
 
-/// What several threads leave in a buffer of so many words.
+/// What several threads leave in a buffer of this many words.
 fn race(kir: &Kir, groups: u32, length: usize) -> Vec<u32> {
     let launch = Launch::new([groups, 1, 1], &[bytes(&noise(length))]);
     words(&launch.run_split(kir, 2)[0])
@@ -189,7 +189,7 @@ fn miri_counters_miss_nobody() {
         let place = Place::new(Space::Binding(0), Some(zero), 4, 0);
         let one = b.u32(1);
         let old = b.atomic(Type::U32, AtomicOp::Add, place, Some(one), None);
-        // The slot that was drawn is nobody else's.
+        // The slot that was drawn belongs to this thread alone.
         let slot = b.add(old, one);
         b.put(0, slot, one);
     });

@@ -4,7 +4,7 @@ use super::oracle;
 use super::random_kernels::{OWN, kernel};
 use super::support::{Launch, bytes, noise};
 
-/// Runs the kernels of these seeds, each with so many statements.
+/// Runs the kernels of these seeds, each with this many statements.
 fn agree(seeds: std::ops::Range<u64>, statements: u32) {
     for seed in seeds {
         let kir = kernel(seed, statements);

@@ -15,7 +15,7 @@ const SHAPES: [[u32; 3]; 8] =
 const TYPES: [Type; 7] =
     [Type::U32, Type::U32, Type::I32, Type::Bool, Type::U16, Type::I16, Type::U64];
 
-/// The kernel of a seed, with about so many statements.
+/// The kernel of a seed, with about this many statements.
 pub(super) fn kernel(seed: u64, statements: u32) -> Kir {
     let mut random = Random { state: seed };
     let mut b = Builder::new("random", random.pick(&SHAPES));
@@ -176,7 +176,7 @@ impl Scene {
         self.b.set(var, value);
     }
 
-    /// A place for so many words that nobody else writes.
+    /// A place for this many words that nothing else writes.
     fn place(&mut self, count: u32, written: bool) -> Place {
         let own = self.random.below((OWN - 14 - count) as usize) as u32;
         match self.random.below(if written { 6 } else { 10 }) {

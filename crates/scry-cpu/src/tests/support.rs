@@ -31,7 +31,7 @@ pub(super) fn words(bytes: &[u8]) -> Vec<u32> {
     bytes.chunks_exact(4).map(word).collect()
 }
 
-/// So many numbers that look random.
+/// Pseudo-random numbers, `count` of them.
 pub(super) fn noise(count: usize) -> Vec<u32> {
     (0..count as u32)
         .map(|n| n.wrapping_mul(0x9e37_79b9).rotate_left(n % 32) ^ 0x5bd1_e995)
@@ -54,12 +54,13 @@ impl Launch {
     /// What a machine leaves in the buffers.
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
-            // SAFETY: `with` keeps the memory, which nobody else touches.
-            unsafe { machine.run(job, &Stop::default()) }.expect("nobody stops it");
+            // SAFETY: `with` keeps the memory, which nothing else accesses.
+            unsafe { machine.run(job, &Stop::default()) }.expect("it is not stopped");
         })
     }
 
-    /// The same with so many threads, each of which runs its share of the workgroups for certain.
+    /// The same with a given number of threads, each of which runs its share of the workgroups for
+    /// certain.
     pub fn run_split(&self, kir: &Kir, threads: u64) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
             let total = job.workgroups().expect("there are few");
@@ -70,7 +71,7 @@ impl Launch {
                         let (scratch, stop) = (&mut Scratch::default(), &Stop::default());
                         // SAFETY: `with` keeps the memory, which only threads of this job touch.
                         unsafe { exec::run(job.code, job, groups, scratch, stop) }
-                            .expect("nobody stops it");
+                            .expect("it is not stopped");
                     });
                 }
             });
@@ -107,7 +108,7 @@ impl Launch {
 /// A memory of these bytes.
 fn memory(bytes: &[u8]) -> Memory {
     let memory = Memory::new(bytes.len()).expect("there is memory");
-    // SAFETY: it is alive, and nobody else has it.
+    // SAFETY: it is alive, and not shared.
     unsafe { memory.whole().write(bytes) };
     memory
 }
