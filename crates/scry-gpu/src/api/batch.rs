@@ -15,8 +15,8 @@ use crate::api::untyped_buffer;
 use crate::core::command::{Command, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::driver::MemoryKind;
 use crate::core::encode;
+use crate::core::handles::MemoryKind;
 
 /// Steps that are submitted together, in one call to the driver.
 ///

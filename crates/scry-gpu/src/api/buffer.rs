@@ -4,7 +4,6 @@ use std::marker::PhantomData;
 use std::ops::RangeBounds;
 use std::sync::Arc;
 
-use crate::Device;
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::dtype::ElementType;
 use crate::api::element::{self, Element};
@@ -49,40 +48,6 @@ impl<T> Clone for Buffer<T> {
 }
 
 impl<T: Element> Buffer<T> {
-    /// Uploads a slice to a new buffer; the same as [`Device::upload`].
-    ///
-    /// ```
-    /// use scry_gpu::{Buffer, Device};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let x = Buffer::upload(&gpu, &[1u32, 2, 3])?;
-    /// assert_eq!(x.len(), 3);
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`Device::upload`].
-    pub fn upload(device: &Device, data: &[T]) -> Result<Self> {
-        device.upload(data)
-    }
-
-    /// Uploads `len` elements, each computed from its index.
-    ///
-    /// ```
-    /// use scry_gpu::{Buffer, Device};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let squares = Buffer::from_fn(&gpu, 4, |i| (i * i) as u32)?;
-    /// assert_eq!(squares.download()?, [0, 1, 4, 9]);
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// See [`Device::upload`].
-    pub fn from_fn(device: &Device, len: usize, value: impl FnMut(usize) -> T) -> Result<Self> {
-        device.upload(&(0..len).map(value).collect::<Vec<T>>())
-    }
-
     pub(crate) fn allocate(context: &Arc<Context>, len: usize, label: &str) -> Result<Self> {
         let bytes = DeviceBytes::allocate(context, len, &ElementType::of::<T>(), label)?;
         Ok(Self::over(bytes))
@@ -137,22 +102,6 @@ impl<T: Element> Buffer<T> {
     pub fn with_label(mut self, label: impl Into<String>) -> Self {
         self.bytes.label = label.into().into();
         self
-    }
-
-    /// Returns the device whose memory it is.
-    ///
-    /// ```
-    /// use scry_gpu::Device;
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let a = gpu.upload(&[1u32, 2])?;
-    /// let b = a.device().alloc::<u32>(a.len())?; // on the same device
-    /// a.copy_to(&b)?;
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    #[must_use]
-    pub fn device(&self) -> Device {
-        Device { context: self.bytes.context.clone() }
     }
 
     /// Replaces all elements. Returns once `data` is captured; later work sees it.

@@ -1,5 +1,7 @@
 //! Finding devices and choosing one.
 
+use scry_ir::Features;
+
 use crate::api::error::{Attempt, GpuError, NoDevice, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::backend::{Absence, BACKENDS, LEFT_OUT};
@@ -190,6 +192,18 @@ fn is_pci(selector: &str, info: &DeviceInfo) -> bool {
     // nvidia-smi writes the domain with eight digits; lspci leaves it out.
     let short = full.split_once(':').map_or("", |(_, rest)| rest);
     selector == full || selector == short || selector == format!("0000{full}")
+}
+
+/// What to do about features that a device lacks: which devices present have them.
+pub(crate) fn who_has(features: Features) -> String {
+    let found = Found::everywhere();
+    let infos = found.adapters.iter().map(|adapter| adapter.info());
+    let able: Vec<String> =
+        infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
+    match able.as_slice() {
+        [] => "no device present has it; write the kernel without it".to_owned(),
+        able => format!("open a device that has it: {}", able.join(", ")),
+    }
 }
 
 #[cfg(test)]

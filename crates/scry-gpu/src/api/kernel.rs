@@ -6,21 +6,21 @@ use std::time::Instant;
 use scry_ir::{Interface, OverrideValue, Program};
 
 use crate::api::binding::Binding;
-use crate::api::device::{self, Device};
+use crate::api::device_selection;
 use crate::api::error::{GpuError, Result, WrongDeviceError};
 use crate::api::launch::{self, Grid};
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
 use crate::core::check;
 use crate::core::context::Context;
-use crate::core::driver::{CompileJob, Driver, GridSource, KernelId, NativeJob};
+use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob};
+use crate::core::handles::KernelId;
 use crate::core::logging;
-use crate::core::report::Meaning;
 
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
 #[derive(Clone)]
 pub struct Kernel {
-    context: Arc<Context>,
+    pub(super) context: Arc<Context>,
     inner: Arc<KernelInner>,
     /// The name of its source, for errors. Kernels of other names share the rest.
     label: Option<Arc<str>>,
@@ -215,21 +215,6 @@ impl Kernel {
         self.inner.source.interface()
     }
 
-    /// Returns the device that it was compiled for.
-    ///
-    /// ```
-    /// use scry_gpu::Device;
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let kernel = gpu.compile("@compute @workgroup_size(1) fn nothing() {}")?;
-    /// kernel.device().run(&kernel, &[], 1)?;
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    #[must_use]
-    pub fn device(&self) -> Device {
-        Device { context: self.context.clone() }
-    }
-
     /// The name of its source, where it has one.
     pub(crate) fn label(&self) -> Option<&Arc<str>> {
         self.label.as_ref()
@@ -389,7 +374,7 @@ impl KernelInner {
         };
         let program = Program::with_options(&key.source, &options)?;
         let interface = program.interface();
-        check::kernel_limits(interface, &context.info, device::who_has)?;
+        check::kernel_limits(interface, &context.info, device_selection::who_has)?;
         let native = compile_variant(context, &program, &key, GridSource::Native)?;
         Ok(Self::new(context, Source::Wgsl(program), key, native))
     }
@@ -402,7 +387,7 @@ impl KernelInner {
             Some(_) => &Interface { immediates: None, ..interface.clone() },
             None => &interface,
         };
-        check::kernel_limits(limited, &context.info, device::who_has)?;
+        check::kernel_limits(limited, &context.info, device_selection::who_has)?;
         let cache = context.disk.as_ref();
         let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
         let id = context.note_loss(context.driver.compile_native(&job))?;

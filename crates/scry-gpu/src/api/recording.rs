@@ -9,8 +9,8 @@ use crate::api::ticket::{Recording, Ticket};
 use crate::core::command::{Command, Span};
 use crate::core::command_list::{CommandList, FirstUse};
 use crate::core::context::{Context, Recorded};
-use crate::core::driver::MemoryKind;
 use crate::core::encode;
+use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 
 /// Bytes at whose multiples the data of each write begins in the memory that it is captured in.

@@ -10,7 +10,7 @@ use crate::api::error::{GpuError, RangeError, Result};
 use crate::api::recording::ReplayInputs;
 use crate::core::command_list::CommandList;
 use crate::core::context::{Context, Recorded};
-use crate::core::driver::{MemoryId, Point};
+use crate::core::handles::{MemoryId, Point};
 use crate::core::memory::Memory;
 
 /// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.

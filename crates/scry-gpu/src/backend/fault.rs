@@ -8,10 +8,9 @@ use crate::api::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
-    CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point, RecordingId,
-    Work,
+    CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob, Point,
+    RecordingId, Work,
 };
-use crate::core::report::Meaning;
 
 /// What a failing call says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

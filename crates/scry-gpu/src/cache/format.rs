@@ -13,11 +13,11 @@
 use std::hash::Hasher as _;
 use std::ops::Range;
 
+use scry_ir::GridSource;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 use super::{Digest, KernelKey, Variant};
 use crate::api::native::NativeSpec;
-use crate::core::driver::GridSource;
 
 /// Largest file that is ever written or read, in bytes.
 pub(super) const MAX_FILE: u64 = 64 << 20;

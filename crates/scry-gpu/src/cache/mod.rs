@@ -21,10 +21,9 @@ pub(crate) use identity::DeviceIdentity;
 pub(crate) use location::root;
 pub(crate) use memory::MemoryCache;
 
-use scry_ir::OverrideValue;
+use scry_ir::{GridSource, OverrideValue};
 
 use crate::api::native::NativeSpec;
-use crate::core::driver::GridSource;
 
 /// What a compiled kernel depends on, apart from the device and the driver.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -2,7 +2,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-use crate::core::driver::{KernelId, MemoryId};
+use crate::core::handles::{KernelId, MemoryId};
 
 /// A range of bytes in an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use crate::api::error::{GpuError, RangeError, Result, TooLargeError};
 use crate::core::command::Span;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::driver::MemoryKind;
 use crate::core::encode;
+use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 use crate::core::transfer::{self, Pages};
 

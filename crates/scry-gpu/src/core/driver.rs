@@ -15,38 +15,20 @@ use crate::api::error::Result;
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{DiskCache, KernelKey};
 use crate::core::command::Step;
-use crate::core::id::Id;
-use crate::core::report::Meaning;
+pub(crate) use crate::core::handles::{
+    KernelId, KernelMark, MemoryId, MemoryKind, MemoryMark, Point, RecordingId, RecordingMark,
+};
 
-/// Marks [`MemoryId`]s.
-pub(crate) enum MemoryMark {}
-/// Marks [`KernelId`]s.
-pub(crate) enum KernelMark {}
-/// Marks [`RecordingId`]s.
-pub(crate) enum RecordingMark {}
-
-/// An allocation of a driver.
-pub(crate) type MemoryId = Id<MemoryMark>;
-/// A compiled kernel of a driver.
-pub(crate) type KernelId = Id<KernelMark>;
-/// A replayable list of steps of a driver.
-pub(crate) type RecordingId = Id<RecordingMark>;
-
-/// What an allocation is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum MemoryKind {
-    /// Bindings, copies and fills; the fastest memory that the device has.
-    Device,
-    /// Written by the host with [`Driver::write`], source of copies, and uniform binding.
-    Upload,
-    /// Destination of copies, read by the host with [`Driver::read`].
-    Readback,
+/// What it means if a launch of a kernel has set its word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    /// What happened to the launch.
+    pub problem: String,
+    /// The limit of the driver that was the reason.
+    pub limit: String,
+    /// What to do.
+    pub help: String,
 }
-
-/// A place in the order of submissions: once it is reached, that submission and all earlier ones
-/// are done. Points grow from submission to submission.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Point(pub u64);
 
 /// A kernel to be compiled.
 #[cfg_attr(

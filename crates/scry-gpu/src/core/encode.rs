@@ -13,7 +13,8 @@ use crate::core::command::{Bound, Command, Dispatch, Groups, Role, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::copy;
-use crate::core::driver::{GridSource, MemoryKind};
+use crate::core::driver::GridSource;
+use crate::core::handles::MemoryKind;
 use crate::core::indirect::{self, Prepared};
 use crate::core::memory::Memory;
 

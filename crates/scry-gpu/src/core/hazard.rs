@@ -8,7 +8,7 @@
 //! The sets outlive submissions, so ordering holds from one batch to the next on the same queue.
 
 use crate::core::command::{Barrier, Command, Span, Stages, Step};
-use crate::core::driver::MemoryId;
+use crate::core::handles::MemoryId;
 
 /// The stages that execute commands.
 const EXECUTING: [Stages; 2] = [Stages::COMPUTE, Stages::TRANSFER];
@@ -151,7 +151,7 @@ mod tests {
 
     use super::*;
     use crate::core::command::{Bound, Groups, Role};
-    use crate::core::driver::MemoryMark;
+    use crate::core::handles::MemoryMark;
     use crate::core::id::Slots;
 
     fn memories(count: usize) -> Vec<MemoryId> {

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::api::info::DeviceInfo;
-use crate::core::driver::{MemoryKind, Point};
+use crate::core::handles::{MemoryKind, Point};
 
 fn milliseconds(time: Duration) -> f64 {
     1e3 * time.as_secs_f64()

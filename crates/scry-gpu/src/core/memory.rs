@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crate::api::error::Result;
 use crate::core::command::Span;
-use crate::core::driver::{Driver, MemoryId, MemoryKind};
+use crate::core::driver::Driver;
+use crate::core::handles::{MemoryId, MemoryKind};
 
 /// An allocation of a driver. In flight it is kept alive by the submission; it holds the driver but
 /// not the [`Context`](crate::core::context::Context), so that submissions never keep a device

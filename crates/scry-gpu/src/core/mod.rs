@@ -8,6 +8,7 @@ pub(crate) mod copy;
 pub(crate) mod device_bytes;
 pub(crate) mod driver;
 pub(crate) mod encode;
+pub(crate) mod handles;
 pub(crate) mod hazard;
 pub(crate) mod huge_pages;
 pub(crate) mod id;

@@ -13,7 +13,8 @@ use crate::api::kernel::Kernel;
 use crate::core::command::{Command, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::driver::{MemoryId, MemoryKind, Point};
+use crate::core::driver::Meaning;
+use crate::core::handles::{MemoryId, MemoryKind, Point};
 use crate::core::memory::Memory;
 
 /// Bytes that a launch reports in.
@@ -24,17 +25,6 @@ const SLOTS: usize = 64;
 
 /// Failed submissions that are remembered.
 const REMEMBERED: usize = 256;
-
-/// What it means if a launch of a kernel has set its word.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Meaning {
-    /// What happened to the launch.
-    pub problem: String,
-    /// The limit of the driver that was the reason.
-    pub limit: String,
-    /// What to do.
-    pub help: String,
-}
 
 /// The launches of a list that report, in order.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::api::error::Result;
 use crate::core::command::Span;
 use crate::core::context::Context;
-use crate::core::driver::{MemoryKind, Point};
+use crate::core::handles::{MemoryKind, Point};
 use crate::core::memory::Memory;
 
 /// Bytes of one slot of a ring, and the most bytes of one chunk.

@@ -14,7 +14,7 @@ use crate::api::info::DeviceKind;
 use crate::core::command::{Command, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::driver::Point;
+use crate::core::handles::Point;
 use crate::core::memory::Memory;
 use crate::core::staging::{Lease, SLOT};
 

@@ -17,10 +17,9 @@ use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{BackendKind, DeviceInfo};
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, NativeJob, Point,
-    RecordingId, Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, NativeJob,
+    Point, RecordingId, Work,
 };
-use crate::core::report::Meaning;
 use crate::lifecycle::fork_guard::Process;
 
 /// How long the end waits for calls in progress. Waits are series of short ones.

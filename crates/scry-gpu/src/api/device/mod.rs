@@ -1,11 +1,11 @@
 //! A device: where everything begins.
 
+mod owner;
+mod untyped;
 mod waiting;
 
 use std::sync::{Arc, Once};
 use std::time::Instant;
-
-use scry_ir::Features;
 
 use crate::api::batch::Batch;
 use crate::api::binding::{Binding, Sealed as _};
@@ -520,17 +520,5 @@ impl Device {
 impl std::fmt::Debug for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Device({})", self.info().title())
-    }
-}
-
-/// What to do about features that a device lacks: which devices present have them.
-pub(crate) fn who_has(features: Features) -> String {
-    let found = Found::everywhere();
-    let infos = found.adapters.iter().map(|adapter| adapter.info());
-    let able: Vec<String> =
-        infos.filter(|info| info.features.contains(features)).map(|info| info.title()).collect();
-    match able.as_slice() {
-        [] => "no device present has it; write the kernel without it".to_owned(),
-        able => format!("open a device that has it: {}", able.join(", ")),
     }
 }

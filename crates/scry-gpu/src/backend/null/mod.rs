@@ -19,11 +19,10 @@ use crate::api::error::{DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::{Command, Groups, Span, Step};
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, MemoryId, MemoryKind,
+    Adapter, CompileJob, Driver, GridSource, KernelId, KernelMark, Meaning, MemoryId, MemoryKind,
     MemoryMark, NativeJob, Point, RecordingId, RecordingMark, Work,
 };
 use crate::core::id::Slots;
-use crate::core::report::Meaning;
 
 /// The null device is always there.
 pub(crate) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {

@@ -32,11 +32,10 @@ use crate::DeviceInfo;
 use crate::api::error::Result;
 use crate::core::command::Step;
 use crate::core::driver::{
-    Adapter, CompileJob, Driver, GridSource, KernelId, MemoryId, MemoryKind, Point, RecordingId,
-    RecordingMark, Work,
+    Adapter, CompileJob, Driver, GridSource, KernelId, Meaning, MemoryId, MemoryKind, Point,
+    RecordingId, RecordingMark, Work,
 };
 use crate::core::id::Slots;
-use crate::core::report::Meaning;
 
 /// Longest time that the drop of a device waits for its work.
 const PATIENCE: Duration = Duration::from_secs(5);

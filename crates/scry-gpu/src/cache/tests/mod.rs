@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use scry_ir::Features;
+use scry_ir::GridSource;
 use tempfile::TempDir;
 
 use super::{DeviceIdentity, DiskCache, KernelKey, Part, ValueBits, Variant, format};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
 use crate::api::native::{Language, NativeInterface, NativeSpec};
-use crate::core::driver::GridSource;
 
 fn device() -> DeviceInfo {
     DeviceInfo {

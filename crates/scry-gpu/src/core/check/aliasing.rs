@@ -3,7 +3,7 @@
 use scry_ir::{Binding, Interface};
 
 use super::arguments::{bound_size, given};
-use super::{Argument, place};
+use super::binding::{Argument, place};
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::Span;
 

@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use scry_ir::{Access, Binding, Interface, Space};
 
+use super::binding::{Argument, place};
 use super::limits::binding_limit;
-use super::{Argument, aliasing, place, types};
+use super::{aliasing, types};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
 

@@ -2,7 +2,8 @@
 
 use scry_ir::{Interface, Scalar, TypeLayout};
 
-use super::{Argument, types};
+use super::binding::Argument;
+use super::types;
 use crate::api::error::{ArgumentError, GpuError, Result};
 use crate::core::command::{Groups, Span};
 

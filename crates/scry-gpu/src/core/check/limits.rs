@@ -2,7 +2,7 @@
 
 use scry_ir::{Binding, Features, Interface, Space};
 
-use super::place;
+use super::binding::place;
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError, UnsupportedError};
 use crate::api::info::{DeviceInfo, Limits};
 

@@ -21,8 +21,8 @@ use crate::core::check::{self, Argument};
 use crate::core::command::{Command, Groups, Role, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
-use crate::core::driver::MemoryKind;
 use crate::core::encode;
+use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
 
 /// Computes a [`FoldParams`] and, after it, the native grid.

@@ -12,8 +12,7 @@ use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERA
 use crate::api::element;
 use crate::api::error::{GpuError, KernelError, Result};
 use crate::cache::{DiskCache, Part, Variant};
-use crate::core::driver::{CompileJob, GridSource};
-use crate::core::report::Meaning;
+use crate::core::driver::{CompileJob, GridSource, Meaning};
 
 /// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
 const CACHE_HEADER: usize = 32;

@@ -12,7 +12,7 @@ use scry_ir::{
 use super::Argument;
 use crate::Element;
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits};
-use crate::core::driver::MemoryId;
+use crate::core::handles::MemoryId;
 use crate::core::id::Slots;
 
 pub(crate) fn f32s() -> TypeLayout {

@@ -1,0 +1,30 @@
+//! What is given for a binding, and how errors name the binding.
+
+use scry_ir::Binding;
+
+use crate::api::element::ElementLayout;
+use crate::core::handles::MemoryId;
+
+/// A range of a buffer, as given for a binding.
+#[derive(Debug, Clone)]
+pub(crate) struct Argument<'a> {
+    /// Name of the buffer; may be empty.
+    pub label: &'a str,
+    /// Bytes of one element.
+    pub element_size: u64,
+    /// What stands where in an element.
+    pub layout: ElementLayout,
+    /// Name of the Rust type of an element.
+    pub type_name: &'static str,
+    /// The allocation; absent if there are no bytes.
+    pub memory: Option<MemoryId>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub size: u64,
+}
+
+/// A binding as errors name it.
+pub(crate) fn place(binding: &Binding) -> String {
+    format!("`{}` at @group({}) @binding({})", binding.name, binding.group, binding.binding)
+}

@@ -1,0 +1,36 @@
+//! What a driver gives out: handles of its objects, and points in the order of its submissions.
+
+use crate::core::id::Id;
+
+/// Marks [`MemoryId`]s.
+pub(crate) enum MemoryMark {}
+/// Marks [`KernelId`]s.
+pub(crate) enum KernelMark {}
+/// Marks [`RecordingId`]s.
+pub(crate) enum RecordingMark {}
+
+/// An allocation of a driver.
+pub(crate) type MemoryId = Id<MemoryMark>;
+/// A compiled kernel of a driver.
+pub(crate) type KernelId = Id<KernelMark>;
+/// A replayable list of steps of a driver.
+pub(crate) type RecordingId = Id<RecordingMark>;
+
+/// What an allocation is for.
+///
+/// [`Driver::write`]: crate::core::driver::Driver::write
+/// [`Driver::read`]: crate::core::driver::Driver::read
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum MemoryKind {
+    /// Bindings, copies and fills; the fastest memory that the device has.
+    Device,
+    /// Written by the host with [`Driver::write`], source of copies, and uniform binding.
+    Upload,
+    /// Destination of copies, read by the host with [`Driver::read`].
+    Readback,
+}
+
+/// A place in the order of submissions: once it is reached, that submission and all earlier ones
+/// are done. Points grow from submission to submission.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Point(pub u64);
