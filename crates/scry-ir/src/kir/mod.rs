@@ -10,6 +10,8 @@
 
 mod builder;
 mod inst;
+#[cfg(feature = "interpreter")]
+pub mod interpret;
 mod lower;
 #[cfg(feature = "mutation")]
 #[doc(hidden)]

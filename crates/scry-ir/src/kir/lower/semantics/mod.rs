@@ -3,7 +3,6 @@
 
 mod bits;
 mod convert;
-pub(super) mod eval;
 mod geometry;
 mod matrix;
 mod numeric;
@@ -16,7 +15,7 @@ use naga::MathFunction;
 use super::math::math;
 use super::shape::{Shape, Shaped};
 use crate::ShaderError;
-use crate::kir::{Builder, Const, Type, Value};
+use crate::kir::{Builder, Const, Kir, Stmt, Type, Value, interpret};
 
 /// A Rust number or bool that WGSL has as well.
 trait Scalar: Copy {
@@ -87,8 +86,21 @@ fn evaluate(lower: &Lower<'_>, operands: &[Operand]) -> Result<Vec<Const>, Shade
         .collect();
     let results = lower(&mut b, &args)?;
     let kir = b.finish();
-    let known = eval::straight_line(&kir);
+    let known = straight_line(&kir);
     Ok(results.iter().map(|result| known[result.index()]).collect())
+}
+
+/// The values of a kernel that only computes.
+fn straight_line(kir: &Kir) -> Vec<Const> {
+    let mut known: Vec<Const> = Vec::new();
+    for stmt in &kir.body {
+        let Stmt::Let(value) = stmt else { panic!("{stmt:?} is more than a computation") };
+        assert_eq!(value.index(), known.len(), "each value is computed once, in order");
+        let result = interpret::scalar::instruction(kir, *value, |value| known[value.index()]);
+        assert_eq!(result.ty, kir.ty(*value), "{:?}", kir.inst(*value));
+        known.push(result);
+    }
+    known
 }
 
 /// A function's results.
@@ -105,7 +117,7 @@ fn gives<T: Scalar>(fun: MathFunction, operands: &[Operand], expected: &[T]) {
 /// Checks that a function returns these values up to a relative (below 1, absolute) error.
 #[track_caller]
 fn comes_near(fun: MathFunction, operands: &[Operand], expected: &[f64], error: f64) {
-    let actual: Vec<_> = call(fun, operands).into_iter().map(eval::real).collect();
+    let actual: Vec<_> = call(fun, operands).into_iter().map(interpret::scalar::real).collect();
     assert_eq!(actual.len(), expected.len(), "{fun:?}");
     for (&actual, &expected) in actual.iter().zip(expected) {
         let allowed = error * expected.abs().max(1.0);

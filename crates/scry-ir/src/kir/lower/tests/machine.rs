@@ -6,7 +6,7 @@ use crate::kir::{
     Type, Value,
 };
 
-use super::super::semantics::eval::instruction;
+use crate::kir::interpret::scalar::instruction;
 
 /// More turns of loops than any test takes.
 const TURNS: u32 = 1_000_000;
@@ -140,7 +140,7 @@ impl<'a> Machine<'a> {
             }
             Inst::Subgroup(op) => self.subgroup(op),
             Inst::Extra(..) => panic!("{value} is computed by its load"),
-            _ => instruction(self.kir, &self.values, value),
+            _ => instruction(self.kir, value, |value| self.values[value.index()]),
         };
         assert_eq!(result.ty, ty, "{inst:?}");
         (self.values[value.index()], self.visible[value.index()]) = (result, true);

@@ -1,24 +1,16 @@
-//! Evaluates instructions on constants, as the kernel IR defines them, in the plainest way.
+//! Evaluates instructions on scalars, as the kernel IR defines them, in the plainest way. It shares no
+//! code with the constant folding of the passes, which is checked against it.
 
 use half::f16;
 
-use crate::kir::{BinaryOp, Const, Inst, Kir, Stmt, Type, UnaryOp, Value};
+use crate::kir::{BinaryOp, Const, Inst, Kir, Type, UnaryOp, Value};
 
-/// The values of a kernel that only computes.
-pub(super) fn straight_line(kir: &Kir) -> Vec<Const> {
-    let mut known = Vec::new();
-    for stmt in &kir.body {
-        let Stmt::Let(value) = stmt else { panic!("{stmt:?} is more than a computation") };
-        assert_eq!(value.index(), known.len(), "each value is computed once, in order");
-        let result = instruction(kir, &known, *value);
-        assert_eq!(result.ty, kir.ty(*value), "{:?}", kir.inst(*value));
-        known.push(result);
-    }
-    known
-}
-
-pub(in crate::kir::lower) fn instruction(kir: &Kir, known: &[Const], value: Value) -> Const {
-    let get = |value: Value| known[value.index()];
+/// The result of an instruction that depends on its operands alone.
+///
+/// # Panics
+///
+/// If the operands have types that the instruction does not accept.
+pub(in crate::kir) fn instruction(kir: &Kir, value: Value, get: impl Fn(Value) -> Const) -> Const {
     match *kir.inst(value) {
         Inst::Const(constant) => constant,
         Inst::Unary(op, a) => unary(op, get(a)),
@@ -40,7 +32,7 @@ pub(in crate::kir::lower) fn instruction(kir: &Kir, known: &[Const], value: Valu
 }
 
 /// The number that a float is.
-pub(super) fn real(x: Const) -> f64 {
+pub(in crate::kir) fn real(x: Const) -> f64 {
     match x.ty {
         Type::F16 => f16::from_bits(x.bits as u16).to_f64(),
         Type::F32 => f32::from_bits(x.bits as u32).into(),
@@ -51,7 +43,7 @@ pub(super) fn real(x: Const) -> f64 {
 
 /// The nearest float of a type. For sums, products, quotients and roots of smaller floats the
 /// double's own rounding does no harm.
-fn float(ty: Type, x: f64) -> Const {
+pub(super) fn float(ty: Type, x: f64) -> Const {
     let bits = match ty {
         Type::F16 => f16::from_f64(x).to_bits().into(),
         Type::F32 => (x as f32).to_bits().into(),
@@ -126,7 +118,7 @@ fn transcendental(op: UnaryOp, x: f64) -> f64 {
         UnaryOp::Asinh => x.asinh(),
         UnaryOp::Acosh => x.acosh(),
         UnaryOp::Atanh => x.atanh(),
-        other => panic!("{other:?} is no function of floats"),
+        other => panic!("{other:?} is not a function of floats"),
     }
 }
 
@@ -148,11 +140,11 @@ fn integer_unary(op: UnaryOp, a: Const) -> i128 {
             let differing = wrapped(a.ty, if x < 0 { !x } else { x });
             i128::from(width) - 1 - i128::from(leading(differing.bits))
         }
-        other => panic!("{other:?} is no function of integers"),
+        other => panic!("{other:?} is not a function of integers"),
     }
 }
 
-fn binary(op: BinaryOp, a: Const, b: Const) -> Const {
+pub(super) fn binary(op: BinaryOp, a: Const, b: Const) -> Const {
     match op {
         BinaryOp::Shl | BinaryOp::Shr => return shift(op, a, b),
         BinaryOp::Ldexp => return ldexp(a, b),

@@ -1,0 +1,80 @@
+//! Why an execution stopped.
+
+use super::Invocation;
+use crate::kir::{Space, Value};
+
+/// Why an execution stopped.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InterpretError {
+    /// An access beyond the end of its memory.
+    #[error("{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, which has {len}")]
+    OutOfBounds {
+        /// Who accessed it.
+        invocation: Invocation,
+        /// The memory.
+        space: Space,
+        /// The first byte of the access.
+        byte: u64,
+        /// Bytes of the access.
+        size: u32,
+        /// Bytes of the memory.
+        len: u64,
+    },
+    /// An access to a byte that is not a multiple of its size.
+    #[error("{invocation:?} accesses {size} bytes at byte {byte} of {space:?}, a misaligned place")]
+    Misaligned {
+        /// Who accessed it.
+        invocation: Invocation,
+        /// The memory.
+        space: Space,
+        /// The first byte of the access.
+        byte: u64,
+        /// Bytes of the access.
+        size: u32,
+    },
+    /// A write to immediates or to a buffer that the kernel declares read-only.
+    #[error("{invocation:?} writes {space:?}, which is read-only")]
+    ReadOnly {
+        /// Who wrote it.
+        invocation: Invocation,
+        /// The memory.
+        space: Space,
+    },
+    /// A value is used where it is not visible.
+    #[error("{invocation:?} uses {value}, which it has not computed in a block around")]
+    NotComputed {
+        /// Who used it.
+        invocation: Invocation,
+        /// The value.
+        value: Value,
+    },
+    /// A workgroup barrier that some invocations do not reach.
+    #[error("{arrived} of {expected} invocations of workgroup {group:?} arrive at a barrier")]
+    DivergentBarrier {
+        /// Position of the workgroup.
+        group: [u32; 3],
+        /// Invocations that arrive.
+        arrived: usize,
+        /// Invocations that execute the kernel.
+        expected: usize,
+    },
+    /// More loop iterations than [`Interpreter::iteration_limit`](super::Interpreter).
+    #[error("workgroup {group:?} executes more than {limit} loop iterations")]
+    IterationLimit {
+        /// Position of the workgroup.
+        group: [u32; 3],
+        /// The limit.
+        limit: u64,
+    },
+    /// Buffers, immediates or the subgroup size do not fit the kernel.
+    #[error("{what}: {found}, but the kernel needs {needed}")]
+    Setup {
+        /// What does not fit.
+        what: &'static str,
+        /// Its number.
+        found: usize,
+        /// What the number has to be, or the least that it has to be.
+        needed: usize,
+    },
+}

@@ -1,0 +1,109 @@
+//! Memory of a workgroup in execution.
+
+use super::workgroup::Workgroup;
+use super::{Event, InterpretError, scalar};
+use crate::kir::{AtomicOp, BinaryOp, Const, Place, Space, Type, Value};
+
+impl Workgroup<'_, '_> {
+    /// The byte of the `nth` element at a place.
+    fn byte(&self, lane: u32, place: &Place, nth: u32, ty: Type) -> Result<u64, InterpretError> {
+        let index = place.index.map_or(Ok(0), |index| Ok(self.get(lane, index)?.bits))?;
+        let offset = u64::from(place.offset) + u64::from(nth * ty.size());
+        Ok(index * u64::from(place.stride) + offset)
+    }
+
+    /// The bytes of an element in memory.
+    fn element(
+        &mut self,
+        lane: u32,
+        space: Space,
+        byte: u64,
+        ty: Type,
+    ) -> Result<&mut [u8], InterpretError> {
+        let (invocation, size) = (self.invocation(lane), ty.size());
+        if !byte.is_multiple_of(size.into()) {
+            return Err(InterpretError::Misaligned { invocation, space, byte, size });
+        }
+        let memory = match space {
+            Space::Binding(at) => &mut self.interpreter.buffers[at as usize],
+            Space::Immediate => &mut self.interpreter.immediates,
+            Space::Workgroup(at) => &mut self.shared[at as usize],
+            Space::Local(at) => &mut self.locals[lane as usize][at as usize],
+        };
+        let len = memory.len() as u64;
+        if byte + u64::from(size) > len {
+            return Err(InterpretError::OutOfBounds { invocation, space, byte, size, len });
+        }
+        Ok(&mut memory[byte as usize..][..size as usize])
+    }
+
+    pub(super) fn read(
+        &mut self,
+        lane: u32,
+        place: &Place,
+        nth: u32,
+        ty: Type,
+    ) -> Result<Const, InterpretError> {
+        let byte = self.byte(lane, place, nth, ty)?;
+        let mut word = [0; 8];
+        word[..ty.size() as usize].copy_from_slice(self.element(lane, place.space, byte, ty)?);
+        Ok(Const { ty, bits: u64::from_le_bytes(word) })
+    }
+
+    pub(super) fn write(
+        &mut self,
+        lane: u32,
+        place: &Place,
+        nth: u32,
+        value: Const,
+    ) -> Result<(), InterpretError> {
+        let space = place.space;
+        let writable = match space {
+            Space::Binding(at) => self.kir.buffers[at as usize].writable,
+            Space::Immediate => false,
+            Space::Workgroup(_) | Space::Local(_) => true,
+        };
+        if !writable {
+            return Err(InterpretError::ReadOnly { invocation: self.invocation(lane), space });
+        }
+        let byte = self.byte(lane, place, nth, value.ty)?;
+        let word = value.bits.to_le_bytes();
+        let element = self.element(lane, space, byte, value.ty)?;
+        element.copy_from_slice(&word[..value.ty.size() as usize]);
+        self.report(lane, Event::Written { space, byte, value });
+        Ok(())
+    }
+
+    /// Executes an atomic operation; returns what was in memory before.
+    pub(super) fn atomic(
+        &mut self,
+        lane: u32,
+        op: AtomicOp,
+        place: &Place,
+        [value, compare]: [Option<Value>; 2],
+        ty: Type,
+    ) -> Result<Const, InterpretError> {
+        let Some(value) = value else { return self.read(lane, place, 0, ty) };
+        let value = self.get(lane, value)?;
+        let old = self.read(lane, place, 0, value.ty)?;
+        let matches = match compare {
+            Some(compare) => self.get(lane, compare)? == old,
+            None => true,
+        };
+        let change = |op| scalar::binary(op, old, value);
+        let new = match op {
+            AtomicOp::Load => old,
+            AtomicOp::Store | AtomicOp::Exchange => value,
+            AtomicOp::CompareExchange => if matches { value } else { old },
+            AtomicOp::Add => change(BinaryOp::Add),
+            AtomicOp::Sub => change(BinaryOp::Sub),
+            AtomicOp::Max => change(BinaryOp::Max),
+            AtomicOp::Min => change(BinaryOp::Min),
+            AtomicOp::And => change(BinaryOp::And),
+            AtomicOp::Or => change(BinaryOp::Or),
+            AtomicOp::Xor => change(BinaryOp::Xor),
+        };
+        self.write(lane, place, 0, new)?;
+        Ok(old)
+    }
+}

@@ -1,0 +1,175 @@
+//! The reference interpreter of the kernel IR: executes a grid as slowly and as plainly as KIR
+//! defines it. Tests of passes and backends compare their results with it.
+//!
+//! # Execution
+//!
+//! The workgroups of a grid are executed one after another, x fastest. The invocations of a
+//! workgroup are executed in lockstep: each statement for all active invocations, in the order of
+//! their index, before the next statement. In an `If` the invocations for which the condition holds
+//! go first. Invocations that leave a loop or a scope wait at its end for the others, so that
+//! control flow reconverges there. A barrier therefore only checks that every invocation arrived.
+//!
+//! Subgroups are consecutive invocations of a workgroup, [`Interpreter::subgroup_size`] of them;
+//! the last subgroup may be smaller. The subgroup functions see the active invocations only.
+//!
+//! # Memory
+//!
+//! Buffers and immediates are bytes in little-endian order. Workgroup memory is zero at the start
+//! of each workgroup; variables and local memory are zero at the start of each invocation, so there
+//! is no uninitialised memory. All accesses are sequentially consistent. Data races are not
+//! detected: of a kernel that has one, this is one of the possible results.
+//!
+//! # Results
+//!
+//! Every instruction is total, as [`BinaryOp`](super::BinaryOp) and [`Inst`](super::Inst) state.
+//! Functions with a tolerance are computed in `f64` and rounded. Every NaN that an instruction
+//! returns, a load included, is the canonical quiet NaN. A shuffle from an inactive or absent lane
+//! returns the invocation's own value.
+//!
+//! # Errors
+//!
+//! An access out of bounds, a write to a read-only buffer, a value that is used before it is
+//! computed, a workgroup barrier that not all invocations reach, and a loop without end stop the
+//! execution with an [`InterpretError`]. What the kernel wrote until then stays written.
+//!
+//! ```
+//! use scry_ir::kir::interpret::Interpreter;
+//! use scry_ir::{Program, kir::KirOptions};
+//!
+//! let program = Program::parse(
+//!     "@group(0) @binding(0) var<storage, read_write> data: array<u32>;
+//!      @compute @workgroup_size(4)
+//!      fn square(@builtin(global_invocation_id) id: vec3u) { data[id.x] *= data[id.x]; }",
+//! )?;
+//! let kir = program.to_kir(&KirOptions { checked: true })?;
+//! let data = [1u32, 2, 3, 4, 5, 6, 7, 8].iter().flat_map(|word| word.to_le_bytes()).collect();
+//! let mut interpreter = Interpreter::new(&kir, vec![data]);
+//! interpreter.run([2, 1, 1])?;
+//! assert_eq!(interpreter.buffers[0][28..], 64u32.to_le_bytes());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod memory;
+pub(in crate::kir) mod scalar;
+mod subgroup;
+#[cfg(test)]
+mod tests;
+mod workgroup;
+
+pub use error::InterpretError;
+
+use self::workgroup::Workgroup;
+use super::{Const, Kir, Space, Value};
+
+/// An invocation of a grid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Invocation {
+    /// Position of its workgroup in the grid.
+    pub group: [u32; 3],
+    /// Position in its workgroup.
+    pub local: [u32; 3],
+}
+
+/// A step of one invocation, as an observer sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// An instruction returned this.
+    Computed(Value, Const),
+    /// Memory was written.
+    Written {
+        /// The memory.
+        space: Space,
+        /// The first byte written.
+        byte: u64,
+        /// What was written.
+        value: Const,
+    },
+}
+
+/// What is called after each step of an invocation.
+pub type Observer<'a> = dyn FnMut(Invocation, Event) + 'a;
+
+/// A kernel and the memory that it is executed on; see the [module](self).
+#[derive(Debug, Clone)]
+pub struct Interpreter<'a> {
+    kir: &'a Kir,
+    /// Bytes of the buffers, in the order of [`Kir::buffers`].
+    pub buffers: Vec<Vec<u8>>,
+    /// Bytes of the immediate block: zero unless set.
+    pub immediates: Vec<u8>,
+    /// Invocations of a subgroup, at least 1 and at most 128: 1 unless set. Matrices of
+    /// [`Inst::MultiplyAdd`](super::Inst::MultiplyAdd) are held by the first 32.
+    pub subgroup_size: u32,
+    /// Loop iterations that a workgroup may execute in all: 1000000 unless set.
+    pub iteration_limit: u64,
+}
+
+impl<'a> Interpreter<'a> {
+    /// Prepares the execution of a kernel on these buffers.
+    #[must_use]
+    pub fn new(kir: &'a Kir, buffers: Vec<Vec<u8>>) -> Self {
+        let immediates = vec![0; kir.immediates as usize];
+        Self { kir, buffers, immediates, subgroup_size: 1, iteration_limit: 1_000_000 }
+    }
+
+    /// Executes all workgroups of a grid.
+    ///
+    /// # Errors
+    ///
+    /// See [`InterpretError`].
+    ///
+    /// # Panics
+    ///
+    /// If the kernel breaks the typing rules of KIR, which `kir::verify` checks.
+    pub fn run(&mut self, groups: [u32; 3]) -> Result<(), InterpretError> {
+        self.observe(groups, &mut |_, _| ())
+    }
+
+    /// Executes all workgroups of a grid, and calls `observer` after each step of an invocation.
+    ///
+    /// # Errors
+    ///
+    /// See [`InterpretError`].
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn observe(
+        &mut self,
+        groups: [u32; 3],
+        observer: &mut Observer<'_>,
+    ) -> Result<(), InterpretError> {
+        for group in positions(groups) {
+            let all = (0..self.kir.workgroup_size.iter().product()).collect();
+            Workgroup::new(self.kir, self, [groups, group], observer)?.run(all)?;
+        }
+        Ok(())
+    }
+
+    /// Executes one invocation of a grid alone, and calls `observer` after each of its steps.
+    ///
+    /// # Errors
+    ///
+    /// See [`InterpretError`].
+    ///
+    /// # Panics
+    ///
+    /// As [`run`](Self::run).
+    pub fn observe_invocation(
+        &mut self,
+        groups: [u32; 3],
+        invocation: Invocation,
+        observer: &mut Observer<'_>,
+    ) -> Result<(), InterpretError> {
+        let [width, height, _] = self.kir.workgroup_size;
+        let [x, y, z] = invocation.local;
+        let lane = x + width * (y + height * z);
+        Workgroup::new(self.kir, self, [groups, invocation.group], observer)?.run(vec![lane])
+    }
+}
+
+/// All positions in a box, x fastest.
+fn positions([x, y, z]: [u32; 3]) -> impl Iterator<Item = [u32; 3]> {
+    (0..z).flat_map(move |z| (0..y).flat_map(move |y| (0..x).map(move |x| [x, y, z])))
+}

@@ -1,0 +1,186 @@
+//! The interpreter on kernels whose results follow from their text.
+
+use super::{Event, InterpretError, Interpreter, Invocation};
+use crate::Program;
+use crate::kir::{
+    Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Space, Stmt, Value,
+};
+
+fn lowered(source: &str) -> Kir {
+    let program = Program::parse(source).unwrap_or_else(|error| panic!("{error}"));
+    program.to_kir(&KirOptions { checked: true }).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect()
+}
+
+/// What a kernel writes to its only buffer.
+fn run(kir: &Kir, len: usize, subgroup_size: u32) -> Vec<u32> {
+    let mut interpreter = Interpreter::new(kir, vec![vec![0; 4 * len]]);
+    interpreter.subgroup_size = subgroup_size;
+    interpreter.run([2, 1, 1]).unwrap_or_else(|error| panic!("{error}"));
+    words(&interpreter.buffers[0])
+}
+
+#[test]
+fn barriers_order_workgroup_memory() {
+    let kir = lowered(
+        "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        var<workgroup> shared_: array<u32, 8>;
+        @compute @workgroup_size(8)
+        fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) i: u32) {
+            shared_[i] = id.x;
+            for (var step = 1u; step < 8u; step *= 2u) {
+                workgroupBarrier();
+                let other = shared_[(i + step) % 8u];
+                workgroupBarrier();
+                shared_[i] += other;
+            }
+            out[id.x] = shared_[i];
+        }",
+    );
+    assert_eq!(run(&kir, 16, 1), [[28; 8], [92; 8]].concat());
+}
+
+#[test]
+fn subgroups_see_active_invocations() {
+    let kir = lowered(
+        "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> out: array<u32>;
+        @compute @workgroup_size(8)
+        fn main(@builtin(global_invocation_id) id: vec3u, @builtin(subgroup_size) size: u32) {
+            var sum = 0u;
+            if (id.x & 1u) == 1u { sum = subgroupAdd(id.x); }
+            out[id.x] = sum * 100u + subgroupBallot(id.x % 4u == 2u).x * 10u + size;
+        }",
+    );
+    let sums = [4, 4, 12, 12, 20, 20, 28, 28];
+    let expected = (0..16).map(|id| if id % 2 == 1 { sums[id / 2] * 100 + 44 } else { 44 });
+    assert_eq!(run(&kir, 16, 4), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn lanes_leave_loops_apart() {
+    let kir = lowered(
+        "@group(0) @binding(0) var<storage, read_write> out: array<atomic<u32>>;
+        @compute @workgroup_size(4)
+        fn main(@builtin(global_invocation_id) id: vec3u) {
+            var n = 0u;
+            loop { if n > id.x { break; } n += 2u; }
+            if id.x == 5u { return; }
+            let before = atomicAdd(&out[8], n);
+            atomicStore(&out[id.x], before);
+        }",
+    );
+    // Each invocation adds the least even number above its id, in the order of the ids.
+    assert_eq!(run(&kir, 9, 1), [0, 2, 4, 8, 12, 0, 18, 26, 34]);
+}
+
+#[test]
+fn matrices_are_multiplied() {
+    let mut b = Builder::new("product", [32, 1, 1]);
+    let out = b.buffer(true);
+    let lane = b.builtin(Builtin::LocalId(0));
+    let number = b.convert(crate::kir::Type::F32, lane);
+    let c = b.constant(Const::f32(1000.0));
+    let inst = Inst::MultiplyAdd { a: [number; 4], b: [number; 2], c: [c; 4] };
+    let mut kir = b.finish();
+    let first = Value(kir.values.len() as u32);
+    let ty = crate::kir::Type::F32;
+    kir.values.push(crate::kir::Definition { ty, inst });
+    for nth in 1..4 {
+        kir.values.push(crate::kir::Definition { ty, inst: Inst::Extra(first, nth) });
+    }
+    kir.body.push(Stmt::Let(first));
+    let place = Place::new(Space::Binding(out), Some(lane), 16, 0);
+    let values = (0..4).map(|nth| Value(first.0 + nth)).collect();
+    kir.body.push(Stmt::Store { place, values });
+    // Elements by row and column: a lane of `a` holds (lane / 4, lane % 4 * 2) and the next column.
+    let mut expected = Vec::new();
+    for lane in 0..32u32 {
+        for nth in 0..4 {
+            let (row, column) = (lane / 4, lane % 4 * 2 + nth % 2);
+            let products = (0..8).map(|k| (row * 4 + k / 2) * (column * 4 + k / 2));
+            expected.push(1000.0 + products.sum::<u32>() as f32);
+        }
+    }
+    let found: Vec<_> = run(&kir, 128, 32).into_iter().map(f32::from_bits).collect();
+    assert_eq!(found, expected);
+}
+
+/// A kernel of two invocations that writes its id to an element, and the place of the element.
+fn store(index: u32) -> (Kir, Value) {
+    let mut b = Builder::new("store", [2, 1, 1]);
+    let out = b.buffer(true);
+    let at = b.constant(Const::u32(index));
+    let id = b.builtin(Builtin::LocalId(0));
+    let twice = b.binary(BinaryOp::Add, id, id);
+    b.store(Place::new(Space::Binding(out), Some(at), 4, 0), vec![twice]);
+    (b.finish(), twice)
+}
+
+#[test]
+fn accesses_out_of_bounds_are_errors() {
+    let (kir, _) = store(3);
+    let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
+    let text = error.to_string();
+    assert!(text.ends_with("accesses 4 bytes at byte 12 of Binding(0), which has 12"), "{text}");
+}
+
+#[test]
+fn writes_to_read_only_buffers_are_errors() {
+    let (mut kir, _) = store(0);
+    kir.buffers[0].writable = false;
+    let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
+    assert!(matches!(error, InterpretError::ReadOnly { .. }), "{error}");
+}
+
+#[test]
+fn values_are_not_visible_before_their_statement() {
+    let (mut kir, twice) = store(0);
+    kir.body.retain(|stmt| *stmt != Stmt::Let(twice));
+    let error = Interpreter::new(&kir, vec![vec![0; 12]]).run([1; 3]).unwrap_err();
+    assert!(matches!(error, InterpretError::NotComputed { value, .. } if value == twice));
+}
+
+#[test]
+fn endless_loops_are_errors() {
+    let mut b = Builder::new("endless", [1; 3]);
+    let label = crate::kir::Label(1);
+    b.buffer(true);
+    let mut kir = b.finish();
+    kir.labels = 2;
+    kir.body.push(Stmt::Loop { label, body: Vec::new(), finite: false });
+    let mut interpreter = Interpreter::new(&kir, vec![Vec::new()]);
+    interpreter.iteration_limit = 10;
+    let error = interpreter.run([1; 3]).unwrap_err();
+    assert_eq!(error, InterpretError::IterationLimit { group: [0; 3], limit: 10 });
+}
+
+#[test]
+fn divergent_barriers_are_errors() {
+    let mut b = Builder::new("divergent", [4, 1, 1]);
+    let id = b.builtin(Builtin::LocalId(0));
+    let three = b.constant(Const::u32(3));
+    let condition = b.binary(BinaryOp::Lt, id, three);
+    let mut kir = b.finish();
+    let accept = vec![Stmt::Barrier(Barrier::Workgroup)];
+    kir.body.push(Stmt::If { condition, accept, reject: Vec::new() });
+    let error = Interpreter::new(&kir, Vec::new()).run([1; 3]).unwrap_err();
+    assert_eq!(error.to_string(), "3 of 4 invocations of workgroup [0, 0, 0] arrive at a barrier");
+}
+
+#[test]
+fn observers_see_each_step() {
+    let (kir, twice) = store(0);
+    let mut interpreter = Interpreter::new(&kir, vec![vec![0; 4]]);
+    let mut seen = Vec::new();
+    let invocation = Invocation { group: [4, 0, 0], local: [1, 0, 0] };
+    let mut note = |who, event| seen.push((who, event));
+    interpreter.observe_invocation([5, 1, 1], invocation, &mut note).unwrap();
+    let value = Const::u32(2);
+    let written = Event::Written { space: Space::Binding(0), byte: 0, value };
+    let expected = [Event::Computed(twice, value), written].map(|event| (invocation, event));
+    assert!(seen.ends_with(&expected), "{seen:?}");
+}

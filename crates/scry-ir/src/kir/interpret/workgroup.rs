@@ -1,0 +1,267 @@
+//! A workgroup in execution: statements and values.
+
+use super::{Event, InterpretError, Interpreter, Invocation, Observer, scalar};
+use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Type, Value};
+
+/// A workgroup in execution. Lanes are its invocations by index; sets of them are sorted.
+pub(super) struct Workgroup<'a, 'm> {
+    pub kir: &'m Kir,
+    pub interpreter: &'m mut Interpreter<'a>,
+    pub shared: Vec<Vec<u8>>,
+    /// Local memory of each lane.
+    pub locals: Vec<Vec<Vec<u8>>>,
+    groups: [u32; 3],
+    group: [u32; 3],
+    /// Variables of each lane.
+    vars: Vec<Vec<Const>>,
+    /// Values of each lane; none where they are not visible.
+    values: Vec<Vec<Option<Const>>>,
+    /// Values computed in the blocks in execution, the outermost first.
+    computed: Vec<Value>,
+    /// Lanes that left a label and wait at its end.
+    left: Vec<Vec<u32>>,
+    /// Number of lanes that execute the kernel.
+    lanes: usize,
+    iterations: u64,
+    observer: &'m mut Observer<'m>,
+}
+
+type Result<T = ()> = std::result::Result<T, InterpretError>;
+
+impl<'a, 'm> Workgroup<'a, 'm> {
+    /// A workgroup at a position (the second) of a grid (the first).
+    pub fn new(
+        kir: &'m Kir,
+        interpreter: &'m mut Interpreter<'a>,
+        [groups, group]: [[u32; 3]; 2],
+        observer: &'m mut Observer<'m>,
+    ) -> Result<Self> {
+        check_setup(kir, interpreter)?;
+        let lanes = kir.workgroup_size.iter().product::<u32>() as usize;
+        let zeros = |arrays: &[Array]| -> Vec<Vec<u8>> {
+            arrays.iter().map(|array| vec![0; array.size() as usize]).collect()
+        };
+        let vars: Vec<_> = kir.vars.iter().map(|ty| Const::zero(*ty)).collect();
+        Ok(Self {
+            kir,
+            interpreter,
+            shared: zeros(&kir.workgroup),
+            locals: vec![zeros(&kir.locals); lanes],
+            groups,
+            group,
+            vars: vec![vars; lanes],
+            values: vec![vec![None; kir.values.len()]; lanes],
+            computed: Vec::new(),
+            left: vec![Vec::new(); kir.labels.max(1) as usize],
+            lanes,
+            iterations: 0,
+            observer,
+        })
+    }
+
+    /// Executes the kernel for these lanes.
+    pub fn run(&mut self, lanes: Vec<u32>) -> Result {
+        self.lanes = lanes.len();
+        let kir = self.kir;
+        self.block(&kir.body, lanes).map(|_| ())
+    }
+
+    pub fn invocation(&self, lane: u32) -> Invocation {
+        let [width, height, _] = self.kir.workgroup_size;
+        let local = [lane % width, lane / width % height, lane / (width * height)];
+        Invocation { group: self.group, local }
+    }
+
+    pub fn subgroup_of(&self, lane: u32) -> u32 {
+        lane / self.interpreter.subgroup_size
+    }
+
+    pub fn report(&mut self, lane: u32, event: Event) {
+        let invocation = self.invocation(lane);
+        (self.observer)(invocation, event);
+    }
+
+    /// The value of a lane.
+    pub fn get(&self, lane: u32, value: Value) -> Result<Const> {
+        let known = self.values[lane as usize][value.index()];
+        let invocation = || self.invocation(lane);
+        known.ok_or_else(|| InterpretError::NotComputed { invocation: invocation(), value })
+    }
+
+    /// Executes a block, whose values are not visible afterwards; returns the lanes at its end.
+    fn block(&mut self, block: &Block, active: Vec<u32>) -> Result<Vec<u32>> {
+        let first = self.computed.len();
+        let end = self.statements(block, active)?;
+        for value in self.computed.split_off(first) {
+            self.values.iter_mut().for_each(|values| values[value.index()] = None);
+        }
+        Ok(end)
+    }
+
+    fn statements(&mut self, block: &Block, mut active: Vec<u32>) -> Result<Vec<u32>> {
+        for stmt in block {
+            if active.is_empty() {
+                break;
+            }
+            active = self.statement(stmt, active)?;
+        }
+        Ok(active)
+    }
+
+    fn statement(&mut self, stmt: &Stmt, active: Vec<u32>) -> Result<Vec<u32>> {
+        match stmt {
+            Stmt::Let(value) => self.define(*value, &active)?,
+            Stmt::Set(var, value) => {
+                for lane in &active {
+                    self.vars[*lane as usize][var.index()] = self.get(*lane, *value)?;
+                }
+            }
+            Stmt::Store { place, values } => {
+                for lane in &active {
+                    for (nth, value) in (0..).zip(values) {
+                        let value = self.get(*lane, *value)?;
+                        self.write(*lane, place, nth, value)?;
+                    }
+                }
+            }
+            Stmt::If { condition, accept, reject } => {
+                let (mut holds, mut fails) = (Vec::new(), Vec::new());
+                for lane in active {
+                    let chosen = self.get(lane, *condition)?.bits != 0;
+                    if chosen { &mut holds } else { &mut fails }.push(lane);
+                }
+                let holds = self.block(accept, holds)?;
+                return Ok(merged(holds, self.block(reject, fails)?));
+            }
+            Stmt::Loop { label, body, .. } => return self.repeat(*label, body, active),
+            Stmt::Scope { label, body } => {
+                let end = self.statements(body, active)?;
+                return Ok(merged(end, std::mem::take(&mut self.left[label.0 as usize])));
+            }
+            Stmt::Leave(label) => {
+                self.left[label.0 as usize].extend(active);
+                return Ok(Vec::new());
+            }
+            Stmt::Barrier(Barrier::Subgroup) => {}
+            Stmt::Barrier(Barrier::Workgroup) => self.barrier(active.len())?,
+        }
+        Ok(active)
+    }
+
+    fn repeat(&mut self, label: Label, body: &Block, mut inside: Vec<u32>) -> Result<Vec<u32>> {
+        while !inside.is_empty() {
+            self.iterations += 1;
+            let limit = self.interpreter.iteration_limit;
+            if self.iterations > limit {
+                return Err(InterpretError::IterationLimit { group: self.group, limit });
+            }
+            inside = self.block(body, inside)?;
+        }
+        Ok(merged(Vec::new(), std::mem::take(&mut self.left[label.0 as usize])))
+    }
+
+    fn barrier(&self, arrived: usize) -> Result {
+        let (group, expected) = (self.group, self.lanes);
+        if arrived < expected {
+            return Err(InterpretError::DivergentBarrier { group, arrived, expected });
+        }
+        Ok(())
+    }
+
+    /// Executes an instruction for the active lanes. No lane sees a result before all operands are
+    /// read, except that memory is accessed by one lane after another.
+    fn define(&mut self, value: Value, active: &[u32]) -> Result {
+        let kir = self.kir;
+        for nth in 0..kir.inst(value).results() {
+            let result = Value(value.0 + nth);
+            for lane in active {
+                let computed = canonical(self.compute(*lane, value, nth, active)?);
+                debug_assert_eq!(computed.ty, kir.ty(result), "{:?}", kir.inst(value));
+                self.values[*lane as usize][result.index()] = Some(computed);
+                self.report(*lane, Event::Computed(result, computed));
+            }
+            self.computed.push(result);
+        }
+        Ok(())
+    }
+
+    fn compute(&mut self, lane: u32, value: Value, nth: u32, active: &[u32]) -> Result<Const> {
+        let (kir, ty) = (self.kir, self.kir.ty(value));
+        match *kir.inst(value) {
+            Inst::Builtin(builtin) => Ok(Const::u32(self.builtin(lane, builtin))),
+            Inst::ArrayLength { binding, offset, stride } => {
+                let bytes = self.interpreter.buffers[binding as usize].len() as u32;
+                Ok(Const::u32(bytes.saturating_sub(offset) / stride))
+            }
+            Inst::Get(var) => Ok(self.vars[lane as usize][var.index()]),
+            Inst::Load { place, .. } => self.read(lane, &place, nth, ty),
+            Inst::Atomic { op, place, value, compare } => {
+                self.atomic(lane, op, &place, [value, compare], ty)
+            }
+            Inst::Subgroup(op) => self.exchange(lane, op, active),
+            Inst::MultiplyAdd { a, b, c } => {
+                self.multiply_add(lane, nth as usize, [&a, &b, &c], active)
+            }
+            ref inst => {
+                let mut operands = Ok(());
+                inst.for_each_operand(|operand| {
+                    if let Err(error) = self.get(lane, operand) {
+                        operands = Err(error);
+                    }
+                });
+                operands?;
+                let get = |operand: Value| self.values[lane as usize][operand.index()];
+                let zero = |operand| Const::zero(kir.ty(operand));
+                let known = |operand| get(operand).unwrap_or_else(|| zero(operand));
+                Ok(scalar::instruction(kir, value, known))
+            }
+        }
+    }
+
+    fn builtin(&self, lane: u32, builtin: Builtin) -> u32 {
+        let size = self.interpreter.subgroup_size;
+        let lanes: u32 = self.kir.workgroup_size.iter().product();
+        match builtin {
+            Builtin::LocalId(axis) => self.invocation(lane).local[usize::from(axis)],
+            Builtin::GroupId(axis) => self.group[usize::from(axis)],
+            Builtin::GroupCount(axis) => self.groups[usize::from(axis)],
+            Builtin::SubgroupSize => size,
+            Builtin::SubgroupLane => lane % size,
+            Builtin::SubgroupId => self.subgroup_of(lane),
+            Builtin::SubgroupCount => lanes.div_ceil(size),
+        }
+    }
+}
+
+fn check_setup(kir: &Kir, interpreter: &Interpreter<'_>) -> Result {
+    let setup = |what, found, needed| Err(InterpretError::Setup { what, found, needed });
+    let (buffers, immediates) = (interpreter.buffers.len(), interpreter.immediates.len());
+    if buffers != kir.buffers.len() {
+        return setup("number of buffers", buffers, kir.buffers.len());
+    }
+    if immediates < kir.immediates as usize {
+        return setup("bytes of immediates", immediates, kir.immediates as usize);
+    }
+    match interpreter.subgroup_size {
+        1..=128 => Ok(()),
+        size => setup("subgroup size", size as usize, 1),
+    }
+}
+
+/// Both of two sets of lanes.
+fn merged(mut lanes: Vec<u32>, others: Vec<u32>) -> Vec<u32> {
+    lanes.extend(others);
+    lanes.sort_unstable();
+    lanes
+}
+
+/// The same, with the canonical NaN for any NaN.
+fn canonical(value: Const) -> Const {
+    let bits = match value.ty {
+        Type::F16 => 0x7e00,
+        Type::F32 => 0x7fc0_0000,
+        Type::F64 => 0x7ff8_0000_0000_0000,
+        _ => return value,
+    };
+    if scalar::real(value).is_nan() { Const { bits, ..value } } else { value }
+}
