@@ -1,7 +1,7 @@
 //! Cooperative matrices, taken apart.
 
 use super::lowered;
-use super::machine::{clamps, count};
+use super::{clamps, count};
 use crate::kir::{Inst, Kir, Stmt, optimise};
 
 /// A kernel that copies a matrix from workgroup memory to a buffer of unknown length.

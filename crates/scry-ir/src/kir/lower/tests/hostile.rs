@@ -4,18 +4,18 @@
 use scry_fuzz::hostile::{Rules, kernel};
 use scry_fuzz::{Case, Features};
 
-use super::machine::Machine;
 use super::{lowered, optimise, verify};
 use crate::kir::Kir;
+use crate::kir::interpret::Interpreter;
 
 /// Kernels that are executed if `SCRY_FUZZ_SEEDS` does not say how many.
 const SEEDS: u64 = 300;
 
 /// The buffers after a launch; an access out of bounds fails the test.
 fn executed(kir: &Kir, case: &Case) -> Vec<Vec<u8>> {
-    let mut machine = Machine::new(kir, case.buffers.clone());
-    machine.run(case.groups);
-    machine.buffers
+    let mut interpreter = Interpreter::new(kir, case.buffers.clone());
+    interpreter.run(case.groups).unwrap_or_else(|error| panic!("{error}"));
+    interpreter.buffers
 }
 
 fn number(variable: &str) -> Option<u64> {

@@ -4,16 +4,15 @@ mod control;
 mod cooperative;
 mod functions;
 mod hostile;
-mod machine;
 mod pointers;
 mod refusals;
 mod shapes;
 mod values;
 
-use self::machine::Machine;
 use super::{KirOptions, lower};
 use crate::Program;
-use crate::kir::{Block, Kir, Stmt, optimise, verify};
+use crate::kir::interpret::Interpreter;
+use crate::kir::{BinaryOp, Block, Inst, Kir, Stmt, optimise, verify};
 use crate::wgsl::naga::guard;
 
 /// A kernel as it is before the passes over it.
@@ -45,9 +44,9 @@ fn kernel(declarations: &str, body: &str) -> String {
 fn run<const N: usize>(declarations: &str, body: &str, data: &[u32]) -> [u32; N] {
     let source = kernel(declarations, body);
     let execute = |kir: &Kir| {
-        let mut machine = Machine::new(kir, vec![bytes(&[0; N]), bytes(data)]);
-        machine.run([1; 3]);
-        <[u32; N]>::try_from(words(&machine.buffers[0])).unwrap()
+        let mut interpreter = Interpreter::new(kir, vec![bytes(&[0; N]), bytes(data)]);
+        interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+        <[u32; N]>::try_from(words(&interpreter.buffers[0])).unwrap()
     };
     let [checked, unchecked] = [true, false].map(|checked| lowered(&source, checked));
     let found = execute(&checked);
@@ -64,4 +63,14 @@ fn statements(block: &Block, which: &dyn Fn(&Stmt) -> bool) -> usize {
     let mut count = 0;
     crate::kir::for_each_stmt(block, &mut |stmt| count += usize::from(which(stmt)));
     count
+}
+
+/// Number of instructions of a kernel that satisfy a condition.
+fn count(kir: &Kir, which: impl Fn(&Inst) -> bool) -> usize {
+    kir.values.iter().filter(|value| which(&value.inst)).count()
+}
+
+/// Number of clamped indices.
+fn clamps(kir: &Kir) -> usize {
+    count(kir, |inst| matches!(inst, Inst::Binary(BinaryOp::Min, ..)))
 }

@@ -1,7 +1,8 @@
 //! Places in memory, and what keeps them in bounds.
 
-use super::machine::{Machine, clamps, count};
 use super::{bytes, kernel, lowered, run, statements, words};
+use super::{clamps, count};
+use crate::kir::interpret::Interpreter;
 use crate::kir::{Inst, Place, Space, Stmt};
 
 #[test]
@@ -18,8 +19,8 @@ fn indices_add_up() {
         even[k].w[i][j] = 12u; even[0].t = even[k].v[j].y;";
     let kir = lowered(&kernel(declarations, body), true);
     let buffers = [bytes(&[0]), bytes(&[0, 1, 2]), vec![0; 3 * 28], vec![0; 3 * 64]];
-    let mut machine = Machine::new(&kir, buffers.into());
-    machine.run([1; 3]);
+    let mut interpreter = Interpreter::new(&kir, buffers.into());
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
 
     let mut odd = [[0; 7]; 3];
     (odd[0][3 + 2], odd[0][6], odd[1][3]) = (1, 2, 3);
@@ -27,8 +28,8 @@ fn indices_add_up() {
     let mut even = [[0; 16]; 3];
     (even[2][4], even[2][5], even[2][6]) = (7, 8, 9);
     (even[0][4 + 2], even[0][8 + 2 * 2 + 1], even[2][8 + 1], even[0][14]) = (10, 11, 12, 8);
-    assert_eq!(words(&machine.buffers[2]), odd.as_flattened());
-    assert_eq!(words(&machine.buffers[3]), even.as_flattened());
+    assert_eq!(words(&interpreter.buffers[2]), odd.as_flattened());
+    assert_eq!(words(&interpreter.buffers[3]), even.as_flattened());
 }
 
 #[test]
@@ -81,16 +82,16 @@ fn every_index_that_is_computed_is_clamped() {
         let mut table = vec![0; 16];
         (table[15], table[2 * 4 + 2]) = (77, 66);
         let buffers = vec![bytes(&[0; 4]), bytes(&data), vec![0; 24], bytes(&table)];
-        let mut machine = Machine::new(&kir, buffers);
-        machine.run([1; 3]);
-        let out = words(&machine.buffers[0]);
+        let mut interpreter = Interpreter::new(&kir, buffers);
+        interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+        let out = words(&interpreter.buffers[0]);
         if data[0] == 2 {
             assert_eq!(out, [36, 66, 44, 0]);
         } else {
             assert_eq!(out, [36, 77, 9, 44]);
         }
         // `rest` has one element: whatever the index, it is that one.
-        assert_eq!(words(&machine.buffers[2]), [0, 0, 0, 0, 8, 3]);
+        assert_eq!(words(&interpreter.buffers[2]), [0, 0, 0, 0, 8, 3]);
     }
     assert_eq!(clamps(&lowered(&source, false)), 0);
 }
@@ -160,10 +161,10 @@ fn large_values_are_copied_in_loops() {
     assert!(kir.values.len() < 1000, "{} values", kir.values.len());
     let size = 8 + 4 * 2000 + 8 * 300;
     let buffers = vec![bytes(&[0; 3]), bytes(&[7]), vec![1; 3 * size]];
-    let mut machine = Machine::new(&kir, buffers);
-    machine.run([1; 3]);
-    assert_eq!(words(&machine.buffers[0]), [61, 2, 1100]);
-    let big = words(&machine.buffers[2]);
+    let mut interpreter = Interpreter::new(&kir, buffers);
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(words(&interpreter.buffers[0]), [61, 2, 1100]);
+    let big = words(&interpreter.buffers[2]);
     assert_eq!(big[0], 0);
     assert_eq!(big[size / 4 + 1 + 7 * 50 + 3], 5);
 }
@@ -184,9 +185,9 @@ fn parameters_of_a_launch_are_read_where_they_lie() {
         let words = [1, 0, 1, 2, 3, 4, 5, 6].map(|x| (x as f32 * factor).to_bits());
         bytes(&[&[1], &words[1..]].concat())
     };
-    let mut machine = Machine::new(&kir, vec![params(10.0), bytes(&[0; 3])]);
-    machine.immediates = params(1.0);
-    machine.run([1; 3]);
-    let out: Vec<_> = words(&machine.buffers[1]).into_iter().map(f32::from_bits).collect();
+    let mut interpreter = Interpreter::new(&kir, vec![params(10.0), bytes(&[0; 3])]);
+    interpreter.immediates = params(1.0);
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+    let out: Vec<_> = words(&interpreter.buffers[1]).into_iter().map(f32::from_bits).collect();
     assert_eq!(out, [2.0, 50.0, 6.0]);
 }

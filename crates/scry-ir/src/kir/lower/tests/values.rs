@@ -1,7 +1,8 @@
 //! Values: their parts, constants, and what other invocations have to do with them.
 
-use super::machine::{Machine, count};
+use super::count;
 use super::{bytes, kernel, lowered, run, statements, words};
+use crate::kir::interpret::Interpreter;
 use crate::kir::{AtomicOp, Barrier, Builtin, Inst, Space, Stmt};
 
 #[test]
@@ -87,15 +88,15 @@ fn builtins_are_computed_from_ids() {
     // One invocation along y: no id to ask for.
     let asks = |builtin| count(&kir, |inst| *inst == Inst::Builtin(builtin));
     assert_eq!(asks(Builtin::LocalId(1)), 0);
-    let mut machine = Machine::new(&kir, vec![vec![0; 2 * 3 * 6 * 24]]);
-    machine.run([2, 3, 1]);
+    let mut interpreter = Interpreter::new(&kir, vec![vec![0; 2 * 3 * 6 * 24]]);
+    interpreter.run([2, 3, 1]).unwrap_or_else(|error| panic!("{error}"));
     let mut expected = Vec::new();
     for (group_y, group_x) in (0..3).flat_map(|y| (0..2).map(move |x| (y, x))) {
         for (z, x) in (0..3).flat_map(|z| (0..2).map(move |x| (z, x))) {
             expected.extend([group_x * 2 + x, group_y, z, x + 2 * z, z, 3]);
         }
     }
-    assert_eq!(words(&machine.buffers[0]), expected);
+    assert_eq!(words(&interpreter.buffers[0]), expected);
 }
 
 #[test]
@@ -114,10 +115,10 @@ fn atomics_give_what_was_there() {
         atomicStore(&a.s[0], 8);";
     let kir = lowered(&kernel(declarations, body), true);
     let buffers = vec![bytes(&[0; 3]), bytes(&[2]), bytes(&[5, 1, 2, 3])];
-    let mut machine = Machine::new(&kir, buffers);
-    machine.run([1; 3]);
-    assert_eq!(words(&machine.buffers[0]), [517, 30, 630]);
-    assert_eq!(words(&machine.buffers[2]), [7, 8, 1, 4]);
+    let mut interpreter = Interpreter::new(&kir, buffers);
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(words(&interpreter.buffers[0]), [517, 30, 630]);
+    assert_eq!(words(&interpreter.buffers[2]), [7, 8, 1, 4]);
     let stored = |op| count(&kir, |inst| matches!(inst, Inst::Atomic { op: o, .. } if *o == op));
     assert_eq!((stored(AtomicOp::Store), stored(AtomicOp::Load)), (1, 1));
 }
