@@ -1,9 +1,27 @@
 //! Random kernels do the same before and after.
 
-use super::super::super::{Block, Kir, verify};
+use super::super::super::interpret::{Event, Interpreter, Invocation};
+use super::super::super::{Block, Kir, Space, verify};
 use super::super::{PASSES, optimise};
-use super::interp::{Effects, run};
 use super::random::{LENGTHS, Rng, SIZE, kernel};
+
+/// What an invocation wrote to buffers, in order: where, which byte, which bits.
+type Effects = Vec<(Space, u64, u64)>;
+
+/// Executes one invocation of a grid of 3 by 3 by 3 workgroups.
+fn run(kir: &Kir, local: [u32; 3], buffers: &[Vec<u8>]) -> Effects {
+    let mut effects = Effects::new();
+    let mut note = |_, event| {
+        if let Event::Written { space: space @ Space::Binding(_), byte, value } = event {
+            effects.push((space, byte, value.bits));
+        }
+    };
+    let mut interpreter = Interpreter::new(kir, buffers.to_vec());
+    let invocation = Invocation { group: [2, 1, 0], local };
+    let executed = interpreter.observe_invocation([3; 3], invocation, &mut note);
+    executed.unwrap_or_else(|error| panic!("{error}"));
+    effects
+}
 
 fn buffers(seed: u64) -> Vec<Vec<u8>> {
     let mut rng = Rng(!seed);

@@ -4,7 +4,6 @@ mod bounds;
 mod const_eval;
 mod differential;
 mod fold;
-mod interp;
 mod licm;
 mod random;
 mod support;
