@@ -94,7 +94,13 @@ impl Workgroup<'_, '_> {
         let new = match op {
             AtomicOp::Load => old,
             AtomicOp::Store | AtomicOp::Exchange => value,
-            AtomicOp::CompareExchange => if matches { value } else { old },
+            AtomicOp::CompareExchange => {
+                if matches {
+                    value
+                } else {
+                    old
+                }
+            }
             AtomicOp::Add => change(BinaryOp::Add),
             AtomicOp::Sub => change(BinaryOp::Sub),
             AtomicOp::Max => change(BinaryOp::Max),

@@ -1,5 +1,5 @@
-//! Evaluates instructions on scalars, as the kernel IR defines them, in the plainest way. It shares no
-//! code with the constant folding of the passes, which is checked against it.
+//! Evaluates instructions on scalars, as the kernel IR defines them, in the plainest way. It shares
+//! no code with the constant folding of the passes, which is checked against it.
 
 use half::f16;
 

@@ -1,6 +1,9 @@
 //! Checks facts by executing kernels twice: each invocation by itself, and all in lockstep, where
 //! every liberty that the facts give is taken. Facts despite races are checked by invocations that
 //! execute by themselves and each read something else.
+//!
+//! This is not the reference interpreter on purpose: it overwrites what the facts declare unused,
+//! and memory is a function of the index, which a faithful interpreter cannot do.
 
 use std::collections::HashMap;
 
