@@ -8,10 +8,11 @@ use crate::api::error::{GpuError, RangeError, Result};
 use crate::api::ticket::{Recording, Ticket};
 use crate::core::command::{Command, Span};
 use crate::core::command_list::{CommandList, FirstUse};
-use crate::core::context::{Context, Recorded};
+use crate::core::context::Context;
 use crate::core::encode;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
+use crate::core::submission_queue::Recorded;
 
 /// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
 const ALIGNMENT: usize = 16;

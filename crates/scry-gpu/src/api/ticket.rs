@@ -9,9 +9,10 @@ use crate::api::element::{self, Element};
 use crate::api::error::{GpuError, RangeError, Result};
 use crate::api::recording::ReplayInputs;
 use crate::core::command_list::CommandList;
-use crate::core::context::{Context, Recorded};
+use crate::core::context::Context;
 use crate::core::handles::{MemoryId, Point};
 use crate::core::memory::Memory;
+use crate::core::submission_queue::Recorded;
 
 /// A submitted batch, perhaps not finished. Dropping a ticket does not stop the batch.
 #[must_use = "wait for the ticket, or drop it knowingly: the batch goes on"]

@@ -17,6 +17,7 @@ use crate::core::driver::GridSource;
 use crate::core::handles::MemoryKind;
 use crate::core::indirect::{self, Prepared};
 use crate::core::memory::Memory;
+use crate::core::report::Reporting;
 
 /// Bytes of a repeated pattern that come from the host; the rest is copied on the device.
 const PATTERN_SEED: u64 = 64 << 10;
@@ -225,7 +226,16 @@ fn append(
     bound.extend(fold.map(|span| Bound { span, writes: false }));
     if let Some(meaning) = reports {
         let at = list.commands.len();
-        let (words, span) = list.reports.add(context, kernel, meaning, at)?;
+        let (words, span) = list.reports.add(
+            Reporting {
+                kernel: kernel.entry_point().to_owned(),
+                label: kernel.label().cloned(),
+                meaning: meaning.clone(),
+                at,
+            },
+            context.info.binding_alignment,
+            |size| context.allocate(MemoryKind::Device, size, "reports of launches"),
+        )?;
         bound.push(Bound { span, writes: true });
         list.keep(&words);
     }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use crate::api::error::Result;
 use crate::core::command::Span;
-use crate::core::context::Context;
 use crate::core::handles::{MemoryKind, Point};
 use crate::core::memory::Memory;
+use crate::core::submission_queue::SubmissionQueue;
 
 /// Bytes of one slot of a ring, and the most bytes of one chunk.
 pub(crate) const SLOT: usize = 2 << 20;
@@ -100,18 +100,18 @@ impl Ring {
     /// theirs must not hold any, or all could wait for each other.
     pub(crate) fn lease(
         &self,
-        context: &Context,
+        queue: &SubmissionQueue,
         size: usize,
         give_way: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Lease<'_>> {
         let mut gave_way = false;
         loop {
             let mut slots = self.lock();
-            match slots.find(context, self.kind, size)? {
+            match slots.find(queue, self.kind, size)? {
                 Room::Found(index) => return Ok(self.take(&mut slots, index, size)),
                 Room::Busy(point) => {
                     drop(slots);
-                    context.wait_for_memory(point)?;
+                    queue.wait_for_memory(point)?;
                     self.lock().release(point);
                 }
                 Room::Leased if !gave_way => {
@@ -126,16 +126,20 @@ impl Ring {
                     let woken = self.returned.wait_timeout(slots, patience);
                     woken.unwrap_or_else(PoisonError::into_inner).0.waiting -= 1;
                     gave_way = false;
-                    context.check_alive()?;
+                    queue.check_alive()?;
                 }
             }
         }
     }
 
     /// Leases room if there is any now.
-    pub(crate) fn try_lease(&self, context: &Context, size: usize) -> Result<Option<Lease<'_>>> {
+    pub(crate) fn try_lease(
+        &self,
+        queue: &SubmissionQueue,
+        size: usize,
+    ) -> Result<Option<Lease<'_>>> {
         let mut slots = self.lock();
-        match slots.find(context, self.kind, size)? {
+        match slots.find(queue, self.kind, size)? {
             Room::Found(index) => Ok(Some(self.take(&mut slots, index, size))),
             Room::Busy(_) | Room::Leased => Ok(None),
         }
@@ -154,8 +158,8 @@ impl Ring {
 }
 
 impl Slots {
-    fn find(&mut self, context: &Context, kind: MemoryKind, size: usize) -> Result<Room> {
-        if self.is_current_idle(context)? {
+    fn find(&mut self, queue: &SubmissionQueue, kind: MemoryKind, size: usize) -> Result<Room> {
+        if self.is_current_idle(queue)? {
             // From its start again: what was touched before has its pages, and lies in caches.
             self.slots[self.current].used = 0;
         }
@@ -165,7 +169,7 @@ impl Slots {
             return Ok(Room::Found(self.current));
         }
         if let Some(oldest) = self.oldest()
-            && context.note_loss(context.driver.wait(oldest, Duration::ZERO))?
+            && queue.note_loss(queue.driver.wait(oldest, Duration::ZERO))?
         {
             self.release(oldest);
         }
@@ -175,7 +179,7 @@ impl Slots {
             return Ok(Room::Found(index));
         }
         if self.slots.len() < SLOTS {
-            let memory = context.allocate(kind, SLOT as u64, "staging")?;
+            let memory = queue.allocate(kind, SLOT as u64, "staging")?;
             self.slots.push(Slot { memory, used: 0, leases: 0, busy: None });
             return Ok(Room::Found(self.slots.len() - 1));
         }
@@ -183,14 +187,14 @@ impl Slots {
     }
 
     /// True if neither the host nor the device uses the current slot.
-    fn is_current_idle(&mut self, context: &Context) -> Result<bool> {
+    fn is_current_idle(&mut self, queue: &SubmissionQueue) -> Result<bool> {
         let Some(slot) = self.slots.get(self.current).filter(|slot| slot.leases == 0) else {
             return Ok(false);
         };
         let Some(busy) = slot.busy else {
             return Ok(true);
         };
-        let is_done = context.note_loss(context.driver.wait(busy, Duration::ZERO))?;
+        let is_done = queue.note_loss(queue.driver.wait(busy, Duration::ZERO))?;
         if is_done {
             self.release(busy);
         }

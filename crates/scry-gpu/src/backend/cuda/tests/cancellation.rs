@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::*;
-use crate::core::context::MAX_IN_FLIGHT;
+use crate::core::submission_queue::MAX_IN_FLIGHT;
 
 /// A kernel that does not end before somebody else writes 7 into its buffer, which nobody does.
 const ENDLESS: &str = "

@@ -1,0 +1,110 @@
+//! What a device is and what has become of it: its driver, loss, time limit and interrupts.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::api::error::{DeviceLostError, GpuError, Result, TimeoutError};
+use crate::api::info::DeviceInfo;
+use crate::cache::DiskCache;
+use crate::core::driver::Driver;
+use crate::core::memory::Account;
+use crate::lifecycle::fork_guard::{FORKED, Process};
+
+/// The state of an open device, without its work.
+pub(crate) struct DeviceState {
+    pub driver: Arc<dyn Driver>,
+    pub info: DeviceInfo,
+    pub disk: Option<DiskCache>,
+    pub account: Arc<Account>,
+    /// Where it was opened.
+    process: Process,
+    lost: OnceLock<String>,
+    time_limit: Mutex<Option<Duration>>,
+    interrupts: AtomicU64,
+}
+
+impl DeviceState {
+    /// Wraps a freshly opened driver.
+    pub(super) fn new(driver: Arc<dyn Driver>, disk: Option<DiskCache>) -> Self {
+        Self {
+            info: driver.info().clone(),
+            disk,
+            account: Arc::default(),
+            process: Process::current(),
+            lost: OnceLock::new(),
+            time_limit: Mutex::new(None),
+            interrupts: AtomicU64::new(0),
+            driver,
+        }
+    }
+
+    /// An error if the device was lost, or is another process's.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.process.was_left() {
+            return Err(self.lost_error(FORKED));
+        }
+        match self.lost.get() {
+            None => Ok(()),
+            Some(reason) => Err(self.lost_error(reason)),
+        }
+    }
+
+    /// Whether the process is another than the one that opened the device.
+    pub(super) fn was_left(&self) -> bool {
+        self.process.was_left()
+    }
+
+    /// Whether the device was lost or given up.
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// Wakes every wait in progress with [`GpuError::Interrupted`].
+    pub(crate) fn interrupt(&self) {
+        self.interrupts.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// How often waits were interrupted so far.
+    pub(super) fn interrupts(&self) -> u64 {
+        self.interrupts.load(Ordering::Acquire)
+    }
+
+    /// The time limit in force.
+    pub(crate) fn time_limit(&self) -> Option<Duration> {
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets the time limit of waits.
+    pub(crate) fn set_time_limit(&self, limit: Option<Duration>) {
+        *self.time_limit.lock().unwrap_or_else(PoisonError::into_inner) = limit;
+    }
+
+    /// Passes a driver's result on; a lost device is remembered.
+    pub(crate) fn note_loss<T>(&self, result: Result<T>) -> Result<T> {
+        if let Err(GpuError::DeviceLost(DeviceLostError { reason, .. })) = &result {
+            self.lose(reason.clone());
+        }
+        result
+    }
+
+    /// Gives the device up, unless it is lost already.
+    pub(super) fn lose(&self, reason: String) {
+        if self.lost.set(reason).is_ok() {
+            self.driver.abandon();
+        }
+    }
+
+    fn lost_error(&self, reason: &str) -> GpuError {
+        GpuError::DeviceLost(DeviceLostError {
+            device: self.info.name.clone(),
+            reason: reason.to_owned(),
+        })
+    }
+
+    /// The error of a wait that ended after a time limit.
+    pub(super) fn timed_out(&self, limit: Duration, help: &str) -> GpuError {
+        let device = self.info.name.clone();
+        GpuError::Timeout(TimeoutError { device, limit, help: help.to_owned() })
+    }
+}
