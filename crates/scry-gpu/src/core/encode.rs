@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrayvec::ArrayVec;
 use scry_ir::Interface;
 
 use crate::api::binding::{Binding, View};
@@ -180,6 +181,9 @@ pub(crate) fn dispatch(
         .map_err(|error| error.with_label(kernel.label().map(|label| &**label)))
 }
 
+/// Arguments that are checked on the stack; launches with more of them are rare.
+const FEW: usize = 8;
+
 fn append(
     context: &Arc<Context>,
     list: &mut CommandList,
@@ -198,17 +202,24 @@ fn append(
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let size = size(context, operation, kernel, launch)?;
-    let arguments: Vec<Argument<'_>> =
-        bindings.iter().map(|given| argument(given.view())).collect();
+    let given = bindings.iter().map(|given| argument(given.view()));
+    let (few, many): (ArrayVec<Argument<'_>, FEW>, Vec<Argument<'_>>);
+    let arguments: &[Argument<'_>] = if bindings.len() <= FEW {
+        few = given.collect();
+        &few
+    } else {
+        many = given.collect();
+        &many
+    };
     let Some(size) = size else {
-        return check::signature(interface, &arguments);
+        return check::signature(interface, arguments);
     };
     match kernel.is_native() {
-        true => check::native_arguments(interface, &context.info, &arguments)?,
-        false => check::arguments(interface, &context.info, &arguments)?,
+        true => check::native_arguments(interface, &context.info, arguments)?,
+        false => check::arguments(interface, &context.info, arguments)?,
     }
     if let Size::Indirect(_, counts) = &size {
-        check::overwritten_counts(interface, &arguments, *counts)?;
+        check::overwritten_counts(interface, arguments, *counts)?;
     }
     kernel.check_maps(bindings, &immediates)?;
     let Sized { groups, source, fold } = sized(context, list, interface, size)?;
