@@ -1,7 +1,6 @@
 //! Errors whose cause is a call's arguments.
 
-use super::Label;
-use super::kernel::labelled;
+use super::label::{Label, labelled};
 
 type StaticStr = &'static str;
 

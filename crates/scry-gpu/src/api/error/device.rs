@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::Label;
-use super::kernel::labelled;
+use super::label::{Label, labelled};
 
 type StaticStr = &'static str;
 

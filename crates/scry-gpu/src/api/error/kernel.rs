@@ -2,7 +2,7 @@
 
 use scry_ir::Features;
 
-use super::Label;
+use super::label::{Label, labelled};
 use crate::api::native::Language;
 
 type StaticStr = &'static str;
@@ -85,11 +85,6 @@ error_structs! {
         /// Returns how to install it.
         help: String,
     }
-}
-
-/// The name of a kernel's source, as it stands before the kernel.
-pub(super) fn labelled(label: &Label) -> String {
-    label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
 }
 
 /// A function as Rust code names it, or a kernel. No entry point has a `::` in its name.

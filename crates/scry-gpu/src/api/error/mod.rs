@@ -5,6 +5,7 @@ mod structs;
 mod call;
 mod device;
 mod kernel;
+mod label;
 mod search;
 
 use std::fmt;
@@ -17,9 +18,6 @@ pub use device::{
 };
 pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
 pub use search::{Attempt, NoDevice};
-
-/// The name of a kernel's source.
-type Label = Option<String>;
 
 /// The result of most calls.
 pub type Result<T, E = GpuError> = std::result::Result<T, E>;

@@ -1,6 +1,7 @@
 //! Kernels that are not WGSL: PTX and CUDA C, with an interface that the program declares.
 
 mod compile;
+mod language;
 pub(crate) mod multiply;
 pub(crate) mod parameters;
 mod tensor_map;
@@ -11,42 +12,13 @@ use scry_ir::{
     Access, Binding, Features, Immediates, Interface, Member, Scalar, Space, TypeLayout,
 };
 
+pub use language::Language;
 pub use multiply::Factor;
 pub(crate) use multiply::Routine;
 pub use parameters::NativeParameter;
 pub use tensor_map::{TensorElement, TensorMap, TensorSwizzle};
 
 use crate::api::error::{ArgumentError, GpuError, LanguageError, Result};
-
-/// What a kernel that is not WGSL is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Language {
-    /// NVIDIA's PTX, as text.
-    Ptx,
-    /// CUDA C, compiled by NVRTC.
-    CudaC,
-    /// A routine of cuBLAS.
-    Cublas,
-}
-
-impl Language {
-    /// The name as errors spell it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Ptx => "PTX",
-            Self::CudaC => "CUDA C",
-            Self::Cublas => "cuBLAS",
-        }
-    }
-}
-
-impl std::fmt::Display for Language {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
 
 /// A buffer that a native kernel takes: a pointer among its parameters.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

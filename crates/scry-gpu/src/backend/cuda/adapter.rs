@@ -12,6 +12,7 @@ use super::device::Gpu;
 use super::ffi::driver_api::Cuda;
 use super::ffi::error;
 use super::ffi::types::{Code, Device, attribute};
+use super::probe::Probe;
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
 use crate::backend::Absence;
@@ -47,16 +48,6 @@ impl CudaAdapter {
     pub(super) fn open_gpu(&self) -> Result<Arc<Gpu>> {
         Ok(Arc::new(Gpu::open(&self.0)?))
     }
-}
-
-/// What is known of a device before it is opened.
-pub(super) struct Probe {
-    pub(super) cuda: &'static Cuda,
-    pub(super) device: Device,
-    pub(super) target: Target,
-    pub(super) has_pools: bool,
-    pub(super) writes_values: bool,
-    pub(super) info: DeviceInfo,
 }
 
 /// Every usable device, in the driver's order: the fastest first, unless CUDA_DEVICE_ORDER says

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use scry_ptx::Target;
 
-use super::adapter::Probe;
 use super::ffi::calls::Call;
 use super::ffi::driver_api::Api;
 use super::ffi::error;
 use super::ffi::types::{Code, Context, Device};
+use super::probe::Probe;
 use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::lifecycle::fork_guard::{FORKED, Process};

@@ -11,6 +11,7 @@ use super::device::Gpu;
 use super::ffi::error;
 use super::ffi::features::{Extensions, FeatureChain};
 use super::ffi::instance::{self, Instance, version_text};
+use super::probe::{CacheIdentity, Probe, Timestamps, memory};
 use super::workarounds::{Fix, Workarounds};
 use crate::api::error::Result;
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind, Limits, PciAddress};
@@ -43,40 +44,6 @@ impl VulkanAdapter {
     pub(super) fn open_gpu(&self) -> Result<Gpu> {
         Gpu::open(&self.instance, &self.probe)
     }
-}
-
-/// What is known of a physical device before it is opened.
-pub(super) struct Probe {
-    pub(super) physical: vk::PhysicalDevice,
-    pub(super) info: DeviceInfo,
-    /// The smaller of the device's Vulkan version and the newest that is made use of.
-    pub(super) version: u32,
-    pub(super) extensions: Extensions,
-    pub(super) queue_family: u32,
-    pub(super) timestamps: Timestamps,
-    /// Bindings that one push of descriptors takes; 0 without the extension.
-    pub(super) max_push_descriptors: u32,
-    /// What is done about defects of the driver.
-    pub(super) workarounds: Workarounds,
-    /// What a pipeline cache's header must say.
-    pub(super) cache_identity: CacheIdentity,
-}
-
-/// How the queue's timestamps are to be read.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Timestamps {
-    /// Bits that count; 0 without timestamps.
-    pub(super) valid_bits: u32,
-    /// Nanoseconds from one value to the next.
-    pub(super) period: f32,
-}
-
-/// Identity of a device and its driver in the header of a pipeline cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CacheIdentity {
-    pub(super) vendor: u32,
-    pub(super) device: u32,
-    pub(super) uuid: [u8; vk::UUID_SIZE],
 }
 
 /// Every usable device: discrete ones first, then integrated, virtual, others, software.
@@ -310,39 +277,6 @@ fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features 
     } else {
         Features::empty()
     }
-}
-
-/// Bytes of device-local memory, and of those that this process may take.
-fn memory(
-    instance: &ash::Instance,
-    physical: vk::PhysicalDevice,
-    with_budget: bool,
-) -> (u64, Option<u64>) {
-    let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
-    let mut all = vk::PhysicalDeviceMemoryProperties2::default();
-    if with_budget {
-        all = all.push_next(&mut budget);
-    }
-    // SAFETY: the budget is asked for only where the device has the extension.
-    unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
-    let heaps = all.memory_properties;
-    let (mut size, mut free) = (0, 0);
-    for (heap, budget) in heaps.memory_heaps_as_slice().iter().zip(budget.heap_budget) {
-        if heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL) {
-            size += heap.size;
-            free += budget;
-        }
-    }
-    (size, with_budget.then_some(free))
-}
-
-/// Bytes that this process may take of the device's memory at present, where the driver tells.
-pub(super) fn memory_budget(
-    instance: &ash::Instance,
-    physical: vk::PhysicalDevice,
-    extensions: &Extensions,
-) -> Option<u64> {
-    memory(instance, physical, extensions.memory_budget).1
 }
 
 fn limits(properties: &Properties) -> Limits {

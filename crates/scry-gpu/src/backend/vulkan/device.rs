@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::{ext, khr, vk};
 
-use super::adapter::{self, CacheIdentity, Probe, Timestamps};
 use super::ffi::error;
 use super::ffi::features::{Extensions, FeatureChain};
 use super::ffi::instance::Instance;
 use super::lock;
+use super::probe::{self, CacheIdentity, Probe, Timestamps};
 use super::workarounds::{Fix, Workarounds};
 use crate::api::error::{DeviceLostError, GpuError, Result};
 use crate::api::info::{DeviceInfo, DeviceKind};
@@ -133,7 +133,7 @@ impl Gpu {
 
     /// Bytes that this process may take of the device's memory at present, where the driver tells.
     pub(super) fn memory_budget(&self) -> Option<u64> {
-        adapter::memory_budget(&self.instance.raw, self.physical, &self.extensions)
+        probe::memory_budget(&self.instance.raw, self.physical, &self.extensions)
     }
 
     /// Names an object for tools, where those listen.

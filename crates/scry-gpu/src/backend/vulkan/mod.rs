@@ -10,6 +10,7 @@ mod compile;
 mod device;
 mod ffi;
 mod memory;
+mod probe;
 mod queue;
 #[cfg(test)]
 mod tests;

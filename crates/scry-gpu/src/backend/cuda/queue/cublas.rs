@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::graph::{self, Captured};
+use super::capture::{self, Captured};
 use super::params::Range;
 use crate::api::error::{GpuError, OutOfMemoryError, Result};
 use crate::api::native::Routine;
@@ -232,7 +232,7 @@ impl Blas {
 
     /// What a product does, to be recorded. The context is current.
     pub(crate) fn captured(&self, product: &Product) -> Result<Captured<'_>> {
-        let captured = graph::captured(&self.gpu, |stream| self.multiply(stream, product));
+        let captured = capture::captured(&self.gpu, |stream| self.multiply(stream, product));
         // The stream is gone, and the next one may have its name.
         *self.stream.lock().unwrap_or_else(PoisonError::into_inner) = Stream::NULL;
         captured

@@ -8,6 +8,7 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use super::capture::Captured;
 use super::encode::{Encoder, Launch, Op};
 use super::overlap;
 use super::stream::Stream;
@@ -269,43 +270,6 @@ impl Drop for Builder<'_> {
             return;
         }
         // SAFETY: what is launched is made of a copy.
-        let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
-        self.gpu.note("cuGraphDestroy", code);
-    }
-}
-
-/// What was captured from a stream.
-pub(crate) struct Captured<'a> {
-    raw: types::Graph,
-    gpu: &'a Gpu,
-}
-
-/// Has `issue` put work into a stream of its own, and gives that work without doing it. The context
-/// is current.
-pub(crate) fn captured<'a>(
-    gpu: &'a Arc<Gpu>,
-    issue: impl FnOnce(types::Stream) -> Result<()>,
-) -> Result<Captured<'a>> {
-    /// `CU_STREAM_CAPTURE_MODE_RELAXED`: libraries load code at their first call, also now.
-    const RELAXED: u32 = 2;
-    let stream = Stream::new(gpu)?;
-    // SAFETY: the stream is alive, and nobody else has it.
-    let code = unsafe { (gpu.api.stream_begin_capture)(stream.raw, RELAXED) };
-    gpu.check("cuStreamBeginCapture", code)?;
-    let issued = issue(stream.raw);
-    let mut captured = Captured { raw: types::Graph::NULL, gpu };
-    // SAFETY: as above; the driver writes a handle, also a null one.
-    let code = unsafe { (gpu.api.stream_end_capture)(stream.raw, &raw mut captured.raw) };
-    issued.and_then(|()| gpu.check("cuStreamEndCapture", code))?;
-    Ok(captured)
-}
-
-impl Drop for Captured<'_> {
-    fn drop(&mut self) {
-        if self.raw.is_null() || self.gpu.is_given_up() {
-            return;
-        }
-        // SAFETY: whoever took it over made a copy.
         let code = unsafe { (self.gpu.api.graph_destroy)(self.raw) };
         self.gpu.note("cuGraphDestroy", code);
     }

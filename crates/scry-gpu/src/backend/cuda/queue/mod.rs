@@ -1,9 +1,11 @@
 //! The queue: from steps to launches, copies and graphs, and the timeline that orders them.
 
+mod capture;
 pub(super) mod cublas;
 pub(super) mod declared_params;
 pub(super) mod encode;
 pub(super) mod graph;
+mod issue;
 pub(super) mod overlap;
 pub(super) mod params;
 pub(super) mod stream;

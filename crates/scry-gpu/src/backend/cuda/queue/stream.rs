@@ -5,16 +5,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cublas::{Blas, Product};
-use super::encode::{Launch, Op};
 use crate::api::error::Result;
 use crate::backend::cuda::device::Gpu;
-use crate::backend::cuda::ffi::types::{self, Code, DevicePtr, LaunchAttribute, LaunchConfig};
+use crate::backend::cuda::ffi::types::{self, Code, DevicePtr};
 
 /// A stream of its own: it waits for no other unless told to.
 pub(crate) struct Stream {
     pub(crate) raw: types::Stream,
-    gpu: Arc<Gpu>,
+    pub(super) gpu: Arc<Gpu>,
 }
 
 impl Stream {
@@ -27,42 +25,6 @@ impl Stream {
         Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
-    /// Does a command. A launch that is `early` may begin while the one before it in the stream
-    /// still runs: it waits for that one itself.
-    pub(crate) fn issue(&self, op: Op<'_>, early: bool) -> Result<()> {
-        match op {
-            Op::Fill { dst, pattern, count } => self.fill(dst, pattern, count),
-            Op::Copy { src, dst, size } => self.copy(src, dst, size),
-            Op::Launch(launch) => self.start(launch, early),
-            Op::Product(blas, product) => self.multiply(blas, &product),
-        }
-    }
-
-    fn start(&self, launch: Launch<'_>, early: bool) -> Result<()> {
-        let [params, block] = launch.passed.pointers();
-        let config = LaunchConfig {
-            grid: launch.groups,
-            block: launch.workgroup,
-            shared_bytes: launch.dynamic_shared,
-            stream: self.raw,
-            attributes: &LaunchAttribute::WAITS_ITSELF,
-            attribute_count: early.into(),
-        };
-        // SAFETY: the function is that of a kernel that is alive, with as many parameters,
-        // each of which can be read as far as the kernel says. What the kernel is given is
-        // alive until the work is done, and it stays within that.
-        let code = unsafe {
-            (self.gpu.api.launch_kernel_ex)(&raw const config, launch.function, params, block)
-        };
-        self.gpu.check("cuLaunchKernelEx", code)
-    }
-
-    /// Multiplies with cuBLAS, whose own codes do not tell whether the device is lost.
-    fn multiply(&self, blas: &Blas, product: &Product) -> Result<()> {
-        let issued = blas.multiply(self.raw, product);
-        issued.map_err(|error| self.check_health().err().unwrap_or(error))
-    }
-
     /// Writes a 32-bit pattern `count` times.
     pub(crate) fn fill(&self, dst: DevicePtr, pattern: u32, count: usize) -> Result<()> {
         // SAFETY: whoever made the command checked that the range lies in a live block.
@@ -70,7 +32,7 @@ impl Stream {
         self.gpu.check("cuMemsetD32Async", code)
     }
 
-    fn copy(&self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
+    pub(super) fn copy(&self, src: DevicePtr, dst: DevicePtr, size: usize) -> Result<()> {
         // SAFETY: whoever made the command checked that both ranges lie in live blocks. Host
         // memory among them is pinned, so that nothing is left of the call when it returns.
         let code = unsafe { (self.gpu.api.memcpy_async)(dst, src, size, self.raw) };

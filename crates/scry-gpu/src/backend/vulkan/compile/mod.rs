@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ash::vk;
 use scry_ir::{ControlFlow, Program, Space, SpirvOptions};
 
-use super::adapter::CacheIdentity;
 use super::device::Gpu;
+use super::probe::CacheIdentity;
 use super::workarounds::{DEPTH_MARGIN, Fix, MAX_DEPTH, MAX_ITERATIONS, OWN_ITERATIONS};
 use crate::api::element;
 use crate::api::error::{GpuError, KernelError, Result};

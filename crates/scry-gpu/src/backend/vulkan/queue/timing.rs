@@ -6,8 +6,8 @@ use std::time::Duration;
 use ash::vk;
 
 use crate::api::error::Result;
-use crate::backend::vulkan::adapter::Timestamps;
 use crate::backend::vulkan::device::Gpu;
+use crate::backend::vulkan::probe::Timestamps;
 
 /// Two timestamps for each dispatch of a submission.
 pub(crate) struct Timer {

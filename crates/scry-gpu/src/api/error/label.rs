@@ -1,0 +1,9 @@
+//! The name of a kernel's source in errors.
+
+/// The name of a kernel's source.
+pub(super) type Label = Option<String>;
+
+/// The name of a kernel's source, as it stands before the kernel.
+pub(super) fn labelled(label: &Label) -> String {
+    label.as_ref().map(|label| format!("{label}: ")).unwrap_or_default()
+}

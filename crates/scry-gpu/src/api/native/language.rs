@@ -1,0 +1,31 @@
+//! The languages of kernels that are not WGSL.
+
+/// What a kernel that is not WGSL is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// NVIDIA's PTX, as text.
+    Ptx,
+    /// CUDA C, compiled by NVRTC.
+    CudaC,
+    /// A routine of cuBLAS.
+    Cublas,
+}
+
+impl Language {
+    /// The name as errors spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ptx => "PTX",
+            Self::CudaC => "CUDA C",
+            Self::Cublas => "cuBLAS",
+        }
+    }
+}
+
+impl std::fmt::Display for Language {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
