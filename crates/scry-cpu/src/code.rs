@@ -187,6 +187,25 @@ pub(crate) struct Stream {
     pub store: Option<Access>,
 }
 
+/// Sums of products each of which is an operand of the next one only, computed in one pass.
+pub(crate) struct Chain {
+    /// In order. A stage writes its register, which the next one reads. The second factor of each
+    /// is the same for all lanes.
+    pub stages: Vec<Stream>,
+    pub end: ChainEnd,
+}
+
+/// What the last stage of a [`Chain`] makes of the result of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChainEnd {
+    /// A product is added to it, as in the stages before.
+    Term,
+    /// It is multiplied, and something is added.
+    Factor,
+    /// It is multiplied.
+    Scaled,
+}
+
 /// An operand of a [`Stream`].
 pub(crate) enum Operand {
     Lanes(Src),
@@ -343,6 +362,7 @@ pub(crate) enum Step {
     Load(Box<Access>),
     Store(Box<Access>),
     Stream(Box<Stream>),
+    Chain(Box<Chain>),
     Atomic(Box<Atomic>),
     Exchange {
         ty: Type,

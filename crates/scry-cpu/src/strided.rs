@@ -146,6 +146,62 @@ fn each_as<const SHARED: bool, const AHEAD: bool>(
     }
 }
 
+/// Writes to `d` what becomes of each lane of `c` when each term in turn is multiplied by its
+/// factor and added; `last` then makes the result of that and of a lane of the words beside it.
+#[inline(always)]
+pub(crate) fn fold<const N: usize>(
+    [c, d]: [Words<'_>; 2],
+    terms: [(Words<'_>, f32); N],
+    multiply_add: impl Fn(f32, f32, f32) -> f32,
+    end: Option<Words<'_>>,
+    last: impl Fn(f32, f32) -> f32,
+) {
+    let grid = d.grid;
+    let mut ahead = c.ahead != 0;
+    assert!(c.is_run(grid) && d.is_run(grid), "a word for each lane");
+    for (x, _) in &terms {
+        assert!(x.is_run(grid), "a word for each lane");
+        ahead |= x.ahead != 0;
+    }
+    assert!(end.is_none_or(|end| end.is_run(grid)), "a word for each lane");
+    for row in 0..grid.rows as isize {
+        let (c, d, end) = (c.row(row), d.row(row), end.unwrap_or(c).row(row));
+        let mut x = [c; N];
+        for nth in 0..N {
+            x[nth] = terms[nth].0.row(row);
+        }
+        for block in 0..grid.blocks {
+            let byte = block * size_of::<[u32; BLOCK]>();
+            if ahead {
+                c.fetch_run(byte);
+                for x in &x {
+                    x.fetch_run(byte);
+                }
+            }
+            // SAFETY: there are as many rows and blocks, one after the other, and a word for each
+            // lane.
+            unsafe {
+                let mut sum = [0.0; BLOCK];
+                let start = c.get_run(byte);
+                for lane in 0..BLOCK {
+                    sum[lane] = f32::from_bits(start[lane]);
+                }
+                for nth in 0..N {
+                    let (x, y) = (x[nth].get_run(byte), terms[nth].1);
+                    for lane in 0..BLOCK {
+                        sum[lane] = multiply_add(f32::from_bits(x[lane]), y, sum[lane]);
+                    }
+                }
+                let (end, mut result) = (end.get_run(byte), [0; BLOCK]);
+                for lane in 0..BLOCK {
+                    result[lane] = last(sum[lane], f32::from_bits(end[lane])).to_bits();
+                }
+                d.first.wrapping_add(byte).cast::<[u32; BLOCK]>().write_unaligned(result);
+            }
+        }
+    }
+}
+
 /// Words of one row.
 #[derive(Clone, Copy)]
 struct Row {
@@ -155,6 +211,13 @@ struct Row {
 }
 
 impl Words<'_> {
+    /// Whether there is a word for each lane of a grid, whose blocks follow each other closely.
+    #[inline(always)]
+    pub(crate) fn is_run(&self, grid: Grid) -> bool {
+        let close = grid.blocks == 1 || self.apart[0] == size_of::<[u32; BLOCK]>() as isize;
+        self.grid == grid && !self.shared && close
+    }
+
     #[inline(always)]
     fn row(&self, row: isize) -> Row {
         let [apart, across] = self.apart;
@@ -172,6 +235,23 @@ impl Row {
     #[inline(always)]
     fn fetch(self, block: isize) {
         soon(self.at(block).wrapping_add(self.ahead));
+    }
+
+    /// The same from a byte of the row on.
+    #[inline(always)]
+    fn fetch_run(self, byte: usize) {
+        if self.ahead != 0 {
+            soon(self.first.wrapping_add(byte + self.ahead));
+        }
+    }
+
+    /// # Safety
+    /// There is a word for each lane of a block from this byte of the row on.
+    #[inline(always)]
+    unsafe fn get_run(self, byte: usize) -> [u32; BLOCK] {
+        // SAFETY: as the caller promises; that the words are there was found out before this was
+        // made.
+        unsafe { self.first.wrapping_add(byte).cast::<[u32; BLOCK]>().read_unaligned() }
     }
 
     /// # Safety

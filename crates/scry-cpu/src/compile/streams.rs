@@ -1,11 +1,11 @@
 //! Loads and stores that are done by the arithmetic between them, as `fusion` found them.
 
-use scry_ir::kir::{Const, Inst, Type, Value};
+use scry_ir::kir::{BinaryOp, Const, Inst, Type, Value};
 
 use super::analysis::fusion::{Sum, Term, as_sum};
 use super::emitter::{Emitter, Home, Reg};
 use super::insts::{minus_product, product_minus, sum};
-use crate::code::{Access, Operand, Step, Stream};
+use crate::code::{Access, Chain, ChainEnd, Operand, Step, Stream};
 use crate::lanes::{LaneOp, Src};
 
 impl Emitter<'_> {
@@ -18,8 +18,9 @@ impl Emitter<'_> {
             Term::One | Term::Nothing => false,
         };
         let any = sum.terms.iter().any(loads);
+        let any = any || self.goes_on(&sum);
         if any {
-            self.push_stream(&sum, d.start, None);
+            self.push_stream(sum, d.start, None);
         }
         any
     }
@@ -32,7 +33,7 @@ impl Emitter<'_> {
         }
         let Home::Lanes(d) = self.define(value) else { return false };
         store.from[0] = Src { start: d, step: 1 };
-        self.push_stream(&sum, d, Some(store));
+        self.push_stream(sum, d, Some(store));
         true
     }
 
@@ -40,10 +41,71 @@ impl Emitter<'_> {
         self.lives.left[value.index()] && matches!(self.kir.inst(value), Inst::Load { .. })
     }
 
-    fn push_stream(&mut self, sum: &Sum, d: u32, store: Option<Access>) {
-        let operands = sum.terms.map(|term| self.term(term));
+    /// A sum that was left to the next one of a chain.
+    fn left_sum(&self, term: &Term) -> Option<Value> {
+        match *term {
+            Term::Value(value) if self.is_left_sum(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn is_left_sum(&self, value: Value) -> bool {
+        let inst = self.kir.inst(value);
+        let sum = matches!(inst, Inst::Fma(..) | Inst::Binary(BinaryOp::Add | BinaryOp::Sub, ..));
+        sum && self.lives.left[value.index()]
+    }
+
+    fn push_stream(&mut self, sum: Sum, d: u32, store: Option<Access>) {
+        let mut stages = Vec::new();
+        let end = self.stages(sum, d, store, &mut stages);
+        match (stages.len(), stages.pop()) {
+            (1, Some(stage)) => self.push(Step::Stream(Box::new(stage))),
+            (_, Some(stage)) => {
+                stages.push(stage);
+                self.push(Step::Chain(Box::new(Chain { stages, end })));
+            }
+            (_, None) => {}
+        }
+    }
+
+    /// Adds a sum to the stages, after those that were left to it.
+    fn stages(
+        &mut self,
+        sum: Sum,
+        d: u32,
+        store: Option<Access>,
+        stages: &mut Vec<Stream>,
+    ) -> ChainEnd {
+        let staged = sum.staged(self.facts, |value| self.is_left_sum(value));
+        let (sum, end) = match staged {
+            Some((staged, Some(link))) => {
+                self.stage_before(link.from, stages);
+                (staged, link.end)
+            }
+            Some((_, None)) | None => (sum, ChainEnd::Term),
+        };
+        let from = stages.last().map(|stage| Src { start: stage.d, step: 1 });
+        let operands = sum.terms.map(|term| match (self.left_sum(&term), from) {
+            (Some(_), Some(from)) => Operand::Lanes(from),
+            _ => self.term(term),
+        });
         let (op, negated) = (op(sum.negated), sum.negated);
-        self.push(Step::Stream(Box::new(Stream { op, operands, negated, d, store })));
+        stages.push(Stream { op, operands, negated, d, store });
+        end
+    }
+
+    /// Whether one of the terms was left to a sum.
+    fn goes_on(&self, sum: &Sum) -> bool {
+        sum.terms.iter().any(|term| self.left_sum(term).is_some())
+    }
+
+    fn stage_before(&mut self, value: Value, stages: &mut Vec<Stream>) {
+        let Some(sum) = as_sum(self.kir, &self.lives.left, value) else { return };
+        let first = sum.staged(self.facts, |_| false).filter(|_| !self.goes_on(&sum));
+        let sum = first.map_or(sum, |(first, _)| first);
+        if let Reg::Lanes(d) = self.temporary(Type::F32, false) {
+            self.stages(sum, d.start, None, stages);
+        }
     }
 
     fn term(&mut self, term: Term) -> Operand {

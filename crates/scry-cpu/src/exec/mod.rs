@@ -2,6 +2,7 @@
 
 mod affine;
 mod atomics;
+mod chain;
 mod cooperative;
 mod exchange;
 mod frame;
@@ -15,6 +16,7 @@ mod workgroup_memory;
 
 use std::ops::Range;
 
+pub(crate) use self::chain::MOST;
 pub(crate) use self::scratch::Scratch;
 
 use self::frame::Frame;
@@ -130,6 +132,7 @@ fn other(frame: &mut Frame<'_>, step: &Step) {
         Step::Load(access) => frame.load(access),
         Step::Store(access) => frame.store(access),
         Step::Stream(stream) => frame.stream(stream),
+        Step::Chain(chain) => frame.chain(chain),
         Step::Atomic(atomic) => frame.atomic(atomic),
         Step::Exchange { ty, exchange, d, value } => {
             frame.exchange(*ty, *exchange, *d, *value);

@@ -10,7 +10,7 @@ use crate::lanes::{Args, BLOCK, Bits, Src, Tier};
 use crate::strided::{Grid, Plain, Words, each};
 
 /// Words of a register, or at a place whose indices grow evenly from lane to lane.
-enum Line<'a> {
+pub(super) enum Line<'a> {
     Lanes(Src),
     Memory { memory: Plain<'a>, unit: u64, at: &'a At, rows: Rows, start: Start },
 }
@@ -34,7 +34,7 @@ impl Frame<'_> {
     }
 
     /// Whether a place is in memory some of which no other thread touches.
-    fn is_plain(&self, access: &Access) -> bool {
+    pub(super) fn is_plain(&self, access: &Access) -> bool {
         match access.at.area {
             Area::Binding(binding) => !self.regions[binding as usize].plain().is_empty(),
             Area::Shared(_) | Area::Local { .. } => true,
@@ -90,7 +90,7 @@ impl Frame<'_> {
         if b.is_shared() || c.is_shared() || d.is_shared() {
             return self.lanes.first;
         }
-        let powers = Powers::of([a, b, &c, &d]);
+        let powers = Powers::of(&[a, b, &c, &d]);
         let of_product = u32::from(stream.negated[0]) << 31;
         let of_term = u32::from(stream.negated[1]) << 31;
         let compute = |[a, b, c]: [u32; 3]| {
@@ -112,7 +112,7 @@ impl Frame<'_> {
     }
 
     #[inline(always)]
-    fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<Line<'a>> {
+    pub(super) fn operand_line<'a>(&'a self, operand: &'a Operand) -> Option<Line<'a>> {
         match operand {
             Operand::Lanes(source) => Some(Line::Lanes(*source)),
             Operand::Memory(access) => self.line_of(access),
@@ -120,7 +120,7 @@ impl Frame<'_> {
     }
 
     /// The line that a place is, if it is one, and no other thread is in the way.
-    fn line_of<'a>(&'a self, access: &'a Access) -> Option<Line<'a>> {
+    pub(super) fn line_of<'a>(&'a self, access: &'a Access) -> Option<Line<'a>> {
         let rows = line(&self.pattern(&access.at.index))?;
         let (memory, unit, start) = match access.at.area {
             Area::Binding(binding) => (self.regions[binding as usize].plain(), 1, Start::BINDING),
@@ -138,7 +138,7 @@ impl Frame<'_> {
     /// The words for a grid of blocks, if they are there. Its whole rows have two to this power of
     /// blocks.
     #[inline(always)]
-    fn words<'a>(
+    pub(super) fn words<'a>(
         &'a self,
         line: &Line<'a>,
         block: usize,
@@ -175,16 +175,16 @@ impl Frame<'_> {
 
 /// How many blocks follow each other evenly in all lines: two to these powers.
 #[derive(Clone, Copy)]
-struct Powers {
+pub(super) struct Powers {
     /// Blocks of a row.
-    blocks: u32,
+    pub(super) blocks: u32,
     /// Blocks of rows that follow each other evenly.
     rows: u32,
 }
 
 impl Powers {
     #[inline(always)]
-    fn of(lines: [&Line<'_>; 4]) -> Self {
+    pub(super) fn of(lines: &[&Line<'_>]) -> Self {
         let (mut blocks, mut rows) = (ALL, ALL);
         for line in lines {
             blocks = blocks.min(line.levels()[0]);
@@ -199,7 +199,7 @@ impl Powers {
 
     /// Whole rows from a block on, or else what is left of one.
     #[inline(always)]
-    fn grid(self, block: usize, end: usize) -> Grid {
+    pub(super) fn grid(self, block: usize, end: usize) -> Grid {
         let left = |power: u32| ((((block >> power) + 1) << power).min(end)) - block;
         let rows = left(self.rows) >> self.blocks;
         if block.trailing_zeros() < self.blocks || rows < 2 {
@@ -212,7 +212,7 @@ impl Powers {
 impl Line<'_> {
     /// Whether there is one word for all lanes of a block.
     #[inline(always)]
-    fn is_shared(&self) -> bool {
+    pub(super) fn is_shared(&self) -> bool {
         matches!(self, Self::Memory { rows, .. } if rows.step == 0)
     }
 

@@ -5,6 +5,7 @@ mod affine;
 mod atomics;
 mod barriers;
 mod cancellation;
+mod chains;
 mod control;
 mod counters;
 mod interleaving;

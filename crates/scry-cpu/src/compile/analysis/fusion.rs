@@ -4,9 +4,13 @@
 //! to that; so is the store of its result, if that is all that becomes of it. The machine then need
 //! not bring words into registers and take them from there.
 
+use std::collections::HashMap;
+
 use scry_ir::kir::{BinaryOp, Block, Class, Facts, Inst, Kir, Place, Space, Stmt, Type, Value};
 
 use super::liveness::Lives;
+use crate::code::ChainEnd;
+use crate::exec::MOST;
 
 /// An operand of a sum of a product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,6 +23,7 @@ pub(crate) enum Term {
 }
 
 /// `a * b + c`, with signs.
+#[derive(Clone, Copy)]
 pub(crate) struct Sum {
     pub(crate) terms: [Term; 3],
     pub(crate) negated: [bool; 2],
@@ -50,15 +55,76 @@ pub(crate) fn as_sum(kir: &Kir, left: &[bool], value: Value) -> Option<Sum> {
     Some(Sum { terms, negated })
 }
 
+/// How a value is computed from another one that was left to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// What was, or may be, left.
+    pub(crate) from: Value,
+    pub(crate) end: ChainEnd,
+}
+
+impl Sum {
+    /// The same with a factor second that is one value for all lanes, if there is one. Signs of
+    /// what is added go to the product, if that is a value as it is.
+    fn with_uniform_factor(mut self, facts: &Facts) -> Option<Self> {
+        let uniform = |term| match term {
+            Term::Value(value) => facts.values[value.index()] == Class::Uniform,
+            Term::One | Term::Nothing => true,
+        };
+        if !uniform(self.terms[1]) {
+            self.terms.swap(0, 1);
+        }
+        if self.negated[1] && self.terms[1] == Term::One {
+            self.terms.swap(0, 2);
+            self.negated = [true, false];
+        }
+        let [x, y, _] = self.terms;
+        (uniform(y) && !uniform(x) && !self.negated[1]).then_some(self)
+    }
+
+    /// The same as a stage of a chain, which begins there or goes on from what `goes` says of a
+    /// value; and from which one.
+    pub(crate) fn staged(
+        self,
+        facts: &Facts,
+        goes: impl Fn(Value) -> bool,
+    ) -> Option<(Self, Option<Link>)> {
+        let mut sum = self.with_uniform_factor(facts)?;
+        let from = |term: Term| match term {
+            Term::Value(value) if goes(value) => Some(value),
+            _ => None,
+        };
+        let varying = |term| match term {
+            Term::Value(value) => facts.values[value.index()] == Class::Varying,
+            Term::One | Term::Nothing => false,
+        };
+        if sum.terms[1] == Term::One && from(sum.terms[2]).is_none() && !sum.negated[0] {
+            sum.terms.swap(0, 2);
+        }
+        let [x, _, c] = sum.terms;
+        if let Some(from) = from(c) {
+            return Some((sum, Some(Link { from, end: ChainEnd::Term })));
+        }
+        if let Some(from) = from(x) {
+            let end = if c == Term::Nothing { ChainEnd::Scaled } else { ChainEnd::Factor };
+            let good = c == Term::Nothing || varying(c);
+            return good.then_some((sum, Some(Link { from, end })));
+        }
+        varying(c).then_some((sum, None))
+    }
+}
+
 /// Marks the loads that are left to what uses them, and the results that are left to their stores.
 pub(crate) fn leave(kir: &Kir, facts: &Facts, lives: &mut Lives) {
-    Search { kir, facts, lives }.block(&kir.body);
+    Search { kir, facts, lives, stages: HashMap::new() }.block(&kir.body);
 }
 
 struct Search<'a> {
     kir: &'a Kir,
     facts: &'a Facts,
     lives: &'a mut Lives,
+    /// Stages of the chains that end with a value, and may go on.
+    stages: HashMap<Value, usize>,
 }
 
 impl Search<'_> {
@@ -107,10 +173,26 @@ impl Search<'_> {
                     self.lives.left[term.index()] = true;
                 }
             }
+            self.link(value, sum, open);
             if once {
                 open.push(value);
             }
         }
+    }
+
+    /// Leaves a value to the next sum of a chain.
+    fn link(&mut self, value: Value, sum: Sum, open: &[Value]) {
+        let stages = &self.stages;
+        let goes = |value| open.contains(&value) && stages.get(&value).is_some_and(|n| *n < MOST);
+        let Some((_, link)) = sum.staged(self.facts, goes) else { return };
+        let stages = match link {
+            None => 1,
+            Some(Link { from, end }) => {
+                self.lives.left[from.index()] = true;
+                if end == ChainEnd::Term { self.stages[&from] + 1 } else { MOST }
+            }
+        };
+        self.stages.insert(value, stages);
     }
 
     /// Whether a place may be that of neighbours, or the same for many.
