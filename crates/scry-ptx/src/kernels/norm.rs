@@ -1,5 +1,6 @@
-//! Layer norm and RMS norm of each row of a matrix: `(x - mean) / sqrt(variance + epsilon) * weight
-//! + bias` and `x / sqrt(mean(x^2) + epsilon) * weight`.
+//! Layer norm and RMS norm of each row of a matrix:
+//! `(x - mean) / sqrt(variance + epsilon) * weight + bias` and
+//! `x / sqrt(mean(x^2) + epsilon) * weight`.
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, `weight` and `bias` have
 //! `length` elements, all in `f32`, `f16` or `bf16`; arithmetic is `f32`. The variance is the

@@ -1,5 +1,5 @@
-//! Softmax and log-softmax of each row of a matrix: `exp(x - max) / sum(exp(x - max))` and `x - max
-//! - ln(sum(exp(x - max)))`.
+//! Softmax and log-softmax of each row of a matrix: `exp(x - max) / sum(exp(x - max))` and
+//! `x - max - ln(sum(exp(x - max)))`.
 //!
 //! `x` and `y` are `count` rows of `length` elements without gaps, in `f32`, `f16` or `bf16`;
 //! arithmetic is `f32`. A row that is -inf only, or has +inf or NaN, results in NaN. The kernels
