@@ -15,7 +15,7 @@ use scry_ir::{FoldParams, Interface};
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
-use crate::api::kernel::{CompileOptions, Kernel};
+use crate::api::kernel::{CompileOptions, Kernel, KernelInner};
 use crate::api::launch::Launch;
 use crate::core::check::{self, Argument};
 use crate::core::command::{Command, Groups, Role, Span};
@@ -91,17 +91,19 @@ impl fmt::Debug for CountBuffer {
     }
 }
 
-/// The kernel that prepares indirect launches, compiled for the first one.
+/// The kernel that prepares indirect launches, compiled for the first one. It is a part of the
+/// device, so it must not hold the device.
 #[derive(Default)]
-pub(crate) struct Preparer(OnceLock<Kernel>);
+pub(crate) struct Preparer(OnceLock<Arc<KernelInner>>);
 
 impl Preparer {
-    fn kernel(&self, context: &Arc<Context>) -> Result<&Kernel> {
-        if let Some(kernel) = self.0.get() {
-            return Ok(kernel);
+    fn kernel(&self, context: &Arc<Context>) -> Result<Kernel> {
+        if let Some(inner) = self.0.get() {
+            return Ok(Kernel::of_device(inner, context));
         }
         let kernel = Kernel::compile(context, SOURCE, &CompileOptions::default(), true)?;
-        Ok(self.0.get_or_init(|| kernel))
+        let inner = self.0.get_or_init(|| kernel.without_device());
+        Ok(Kernel::of_device(inner, context))
     }
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn prepare(
         interface,
     ));
     let kernel = context.preparer.kernel(context)?;
-    encode::dispatch(context, list, "Launch::indirect", kernel, &[&source, &target], &launch)?;
+    encode::dispatch(context, list, "Launch::indirect", &kernel, &[&source, &target], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Preparation;
     }

@@ -8,6 +8,7 @@ use crate::api::device::Device;
 use crate::api::info::DeviceInfo;
 use crate::api::launch::{GridSize, grid};
 use crate::backend::null::null_info;
+use crate::testing::observed;
 
 /// What the kernel computes, on the CPU.
 struct OnCpu {
@@ -118,4 +119,19 @@ proptest! {
         let found = ON_CPU.with(|on_cpu| on_cpu.prepare(&interface, most, &words));
         prop_assert_eq!(found, expected(&interface, most, counts));
     }
+}
+
+#[test]
+fn a_device_is_freed_after_indirect_launches() {
+    let (gpu, _) = observed(null_info());
+    let source = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
+                  @compute @workgroup_size(64) fn main() { x[0] = 1u; }";
+    let kernel = gpu.compile(source).unwrap();
+    let counts = gpu.upload(&[1u32; 3]).unwrap();
+    let x = gpu.alloc::<u32>(4).unwrap();
+    gpu.run_configured(&kernel, &[&x], Launch::indirect(&counts)).unwrap();
+    gpu.wait().unwrap();
+    let context = Arc::downgrade(&gpu.context);
+    drop((gpu, kernel, counts, x));
+    assert_eq!(context.strong_count(), 0, "something of the device keeps the device");
 }
