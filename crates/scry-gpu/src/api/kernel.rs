@@ -346,6 +346,11 @@ impl Kernel {
         matches!(self.inner.source, Source::Native(_))
     }
 
+    /// The variant whose grid the driver is given.
+    pub(crate) fn native(&self) -> &Arc<Compiled> {
+        &self.inner.native
+    }
+
     /// The variant for a source of its grid.
     pub(crate) fn variant(&self, context: &Context, grid: GridSource) -> Result<Arc<Compiled>> {
         let slot = match grid {

@@ -56,10 +56,11 @@ impl CommandList {
     }
 
     /// Keeps something else alive.
-    pub(crate) fn retain(&mut self, what: Retained) {
-        let is_latest = |latest| Arc::ptr_eq(latest, &what);
+    pub(crate) fn retain<T: Send + Sync + 'static>(&mut self, what: &Arc<T>) {
+        let is_latest =
+            |latest: &Retained| std::ptr::addr_eq(Arc::as_ptr(latest), Arc::as_ptr(what));
         if !self.retained.last().is_some_and(is_latest) {
-            self.retained.push(what);
+            self.retained.push(what.clone());
         }
     }
 

@@ -194,23 +194,19 @@ fn append(
 ) -> Result<()> {
     let interface = kernel.interface();
     kernel.check_device(context, operation)?;
-    for (nth, binding) in bindings.iter().enumerate() {
-        let view = binding.view();
-        same_device(context, (view.context, view.label), operation, || role(kernel, nth))?;
-    }
+    // Filled in place: both are too large to be moved for each launch.
+    let (mut few, mut many) = (ArrayVec::<Argument<'_>, FEW>::new(), Vec::new());
+    let arguments: &[Argument<'_>] = if bindings.len() <= FEW {
+        arguments(context, operation, kernel, bindings, &mut few)?;
+        &few
+    } else {
+        arguments(context, operation, kernel, bindings, &mut many)?;
+        &many
+    };
     let given = launch.immediates.as_ref();
     let given = given.map(|given| (&given.layout, given.type_name, &*given.bytes));
     let immediates = check::immediates(interface, given)?;
     let size = size(context, operation, kernel, launch)?;
-    let given = bindings.iter().map(|given| argument(given.view()));
-    let (few, many): (ArrayVec<Argument<'_>, FEW>, Vec<Argument<'_>>);
-    let arguments: &[Argument<'_>] = if bindings.len() <= FEW {
-        few = given.collect();
-        &few
-    } else {
-        many = given.collect();
-        &many
-    };
     let Some(size) = size else {
         return check::signature(interface, arguments);
     };
@@ -223,7 +219,14 @@ fn append(
     }
     kernel.check_maps(bindings, &immediates)?;
     let Sized { groups, source, fold } = sized(context, list, interface, size)?;
-    let compiled = kernel.variant(context, source)?;
+    let variant;
+    let compiled = match source {
+        GridSource::Native => kernel.native(),
+        _ => {
+            variant = kernel.variant(context, source)?;
+            &variant
+        }
+    };
     let reports = compiled.report();
     // No more than needed: recording many launches is bound by memory.
     let hidden = usize::from(fold.is_some()) + usize::from(reports.is_some());
@@ -258,6 +261,22 @@ fn append(
         role: Role::Launch,
     }));
     list.retain(compiled);
+    Ok(())
+}
+
+/// Appends the arguments as checks read them to `out`, after a check that all are of this device.
+fn arguments<'a>(
+    context: &Arc<Context>,
+    operation: &str,
+    kernel: &Kernel,
+    bindings: &[&'a dyn Binding],
+    out: &mut impl Extend<Argument<'a>>,
+) -> Result<()> {
+    for (nth, binding) in bindings.iter().enumerate() {
+        let view = binding.view();
+        same_device(context, (view.context, view.label), operation, || role(kernel, nth))?;
+        out.extend([argument(view)]);
+    }
     Ok(())
 }
 
