@@ -10,7 +10,6 @@ mod control;
 mod counters;
 mod interleaving;
 mod memory;
-mod oracle;
 mod products;
 mod races;
 mod random;

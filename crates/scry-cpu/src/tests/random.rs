@@ -1,6 +1,5 @@
 //! Random kernels do what each of their invocations would do by itself.
 
-use super::oracle;
 use super::random_kernels::{OWN, kernel};
 use super::support::{Launch, bytes, noise};
 
@@ -32,6 +31,6 @@ fn miri_a_few() {
         let size = 2 * kir.workgroup_size.iter().product::<u32>() * OWN;
         let buffers = [bytes(&noise(37)), bytes(&vec![7; size as usize])];
         let launch = Launch::new([2, 1, 1], &buffers);
-        assert_eq!(launch.run_split(&kir, 2), oracle::run(&kir, &launch));
+        assert_eq!(launch.run_split(&kir, 2), launch.interpret(&kir));
     }
 }

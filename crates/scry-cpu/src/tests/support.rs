@@ -1,10 +1,10 @@
 //! What tests run kernels with.
 
+use scry_ir::kir::interpret::Interpreter;
 use scry_ir::kir::{
     BinaryOp, Builder, Builtin, Const, Kir, Place, Space, Type, UnaryOp, Value, optimise, verify,
 };
 
-use super::oracle;
 use crate::exec::{self, Scratch};
 use crate::{Code, Job, Machine, Memory, Stop};
 
@@ -51,6 +51,14 @@ impl Launch {
         Self { groups, buffers: buffers.to_vec(), immediates: Vec::new() }
     }
 
+    /// What the reference interpreter leaves in the buffers.
+    pub fn interpret(&self, kir: &Kir) -> Vec<Vec<u8>> {
+        let mut interpreter = Interpreter::new(kir, self.buffers.clone());
+        interpreter.immediates.clone_from(&self.immediates);
+        interpreter.run(self.groups).unwrap_or_else(|error| panic!("{error}"));
+        interpreter.buffers
+    }
+
     /// What a machine leaves in the buffers.
     pub fn run(&self, kir: &Kir, machine: &Machine) -> Vec<Vec<u8>> {
         self.with(kir, |job| {
@@ -92,7 +100,7 @@ impl Launch {
     /// Asserts that the machine does what each invocation would do by itself, with one thread and
     /// with several, before optimisation and after it. Gives what is in the buffers afterwards.
     pub fn agree(&self, kir: &Kir) -> Vec<Vec<u8>> {
-        let expected = oracle::run(kir, self);
+        let expected = self.interpret(kir);
         let mut optimised = kir.clone();
         optimise(&mut optimised);
         for kir in [kir, &optimised] {

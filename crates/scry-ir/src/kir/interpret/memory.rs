@@ -1,7 +1,7 @@
 //! Memory of a workgroup in execution.
 
 use super::workgroup::Workgroup;
-use super::{Event, InterpretError, scalar};
+use super::{BoundsPolicy, Event, InterpretError, scalar};
 use crate::kir::{AtomicOp, BinaryOp, Const, Place, Space, Type, Value};
 
 impl Workgroup<'_, '_> {
@@ -12,14 +12,14 @@ impl Workgroup<'_, '_> {
         Ok(index * u64::from(place.stride) + offset)
     }
 
-    /// The bytes of an element in memory.
+    /// The bytes of an element in memory; `None` if the bounds policy ignores the access.
     fn element(
         &mut self,
         lane: u32,
         space: Space,
         byte: u64,
         ty: Type,
-    ) -> Result<&mut [u8], InterpretError> {
+    ) -> Result<Option<&mut [u8]>, InterpretError> {
         let (invocation, size) = (self.invocation(lane), ty.size());
         if !byte.is_multiple_of(size.into()) {
             return Err(InterpretError::Misaligned { invocation, space, byte, size });
@@ -32,9 +32,14 @@ impl Workgroup<'_, '_> {
         };
         let len = memory.len() as u64;
         if byte + u64::from(size) > len {
-            return Err(InterpretError::OutOfBounds { invocation, space, byte, size, len });
+            return match self.interpreter.bounds {
+                BoundsPolicy::Error => {
+                    Err(InterpretError::OutOfBounds { invocation, space, byte, size, len })
+                }
+                BoundsPolicy::ReadZeroSkipWrite => Ok(None),
+            };
         }
-        Ok(&mut memory[byte as usize..][..size as usize])
+        Ok(Some(&mut memory[byte as usize..][..size as usize]))
     }
 
     pub(super) fn read(
@@ -46,7 +51,9 @@ impl Workgroup<'_, '_> {
     ) -> Result<Const, InterpretError> {
         let byte = self.byte(lane, place, nth, ty)?;
         let mut word = [0; 8];
-        word[..ty.size() as usize].copy_from_slice(self.element(lane, place.space, byte, ty)?);
+        if let Some(element) = self.element(lane, place.space, byte, ty)? {
+            word[..ty.size() as usize].copy_from_slice(element);
+        }
         Ok(Const { ty, bits: u64::from_le_bytes(word) })
     }
 
@@ -68,9 +75,10 @@ impl Workgroup<'_, '_> {
         }
         let byte = self.byte(lane, place, nth, value.ty)?;
         let word = value.bits.to_le_bytes();
-        let element = self.element(lane, space, byte, value.ty)?;
-        element.copy_from_slice(&word[..value.ty.size() as usize]);
-        self.report(lane, Event::Written { space, byte, value });
+        if let Some(element) = self.element(lane, space, byte, value.ty)? {
+            element.copy_from_slice(&word[..value.ty.size() as usize]);
+            self.report(lane, Event::Written { space, byte, value });
+        }
         Ok(())
     }
 

@@ -22,15 +22,19 @@
 //! # Results
 //!
 //! Every instruction is total, as [`BinaryOp`](super::BinaryOp) and [`Inst`](super::Inst) state.
-//! Functions with a tolerance are computed in `f64` and rounded. Every NaN that an instruction
-//! returns, a load included, is the canonical quiet NaN. A shuffle from an inactive or absent lane
-//! returns the invocation's own value.
+//! Functions with a tolerance are computed in `f64` and rounded. A shuffle from an inactive or
+//! absent lane returns the invocation's own value.
+//!
+//! Arithmetic that results in NaN returns the canonical quiet NaN, because the sign and the payload
+//! of a NaN differ between targets. Copies keep the bits of a NaN: constants, variables, loads,
+//! stores, exchanges, selects, bitcasts and shuffles.
 //!
 //! # Errors
 //!
 //! An access out of bounds, a write to a read-only buffer, a value that is used before it is
 //! computed, a workgroup barrier that not all invocations reach, and a loop without end stop the
-//! execution with an [`InterpretError`]. What the kernel wrote until then stays written.
+//! execution with an [`InterpretError`]. What the kernel wrote until then stays written. With
+//! [`BoundsPolicy::ReadZeroSkipWrite`] an access out of bounds is no error.
 //!
 //! ```
 //! use scry_ir::kir::interpret::Interpreter;
@@ -87,6 +91,17 @@ pub enum Event {
     },
 }
 
+/// The effect of an access out of bounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum BoundsPolicy {
+    /// Execution stops with [`InterpretError::OutOfBounds`].
+    #[default]
+    Error,
+    /// Reads return zero and writes are dropped, as with robust buffer access. An atomic operation
+    /// returns zero.
+    ReadZeroSkipWrite,
+}
+
 /// What is called after each step of an invocation.
 pub type Observer<'a> = dyn FnMut(Invocation, Event) + 'a;
 
@@ -103,6 +118,8 @@ pub struct Interpreter<'a> {
     pub subgroup_size: u32,
     /// Loop iterations that a workgroup may execute in all: 1000000 unless set.
     pub iteration_limit: u64,
+    /// The effect of an access out of bounds: an error unless set.
+    pub bounds: BoundsPolicy,
 }
 
 impl<'a> Interpreter<'a> {
@@ -110,7 +127,14 @@ impl<'a> Interpreter<'a> {
     #[must_use]
     pub fn new(kir: &'a Kir, buffers: Vec<Vec<u8>>) -> Self {
         let immediates = vec![0; kir.immediates as usize];
-        Self { kir, buffers, immediates, subgroup_size: 1, iteration_limit: 1_000_000 }
+        Self {
+            kir,
+            buffers,
+            immediates,
+            subgroup_size: 1,
+            iteration_limit: 1_000_000,
+            bounds: BoundsPolicy::default(),
+        }
     }
 
     /// Executes all workgroups of a grid.

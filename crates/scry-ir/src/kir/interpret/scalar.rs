@@ -41,10 +41,13 @@ pub(in crate::kir) fn real(x: Const) -> f64 {
     }
 }
 
-/// The nearest float of a type. For sums, products, quotients and roots of smaller floats the
-/// double's own rounding does no harm.
+/// The nearest float of a type; for any NaN, the canonical quiet NaN. For sums, products, quotients
+/// and roots of smaller floats the double's own rounding does no harm.
 pub(super) fn float(ty: Type, x: f64) -> Const {
     let bits = match ty {
+        Type::F16 if x.is_nan() => 0x7e00,
+        Type::F32 if x.is_nan() => 0x7fc0_0000,
+        Type::F64 if x.is_nan() => 0x7ff8_0000_0000_0000,
         Type::F16 => f16::from_f64(x).to_bits().into(),
         Type::F32 => (x as f32).to_bits().into(),
         Type::F64 => x.to_bits(),
@@ -246,7 +249,8 @@ fn fma(a: Const, b: Const, c: Const) -> Const {
     match a.ty {
         Type::F32 => {
             let [a, b, c] = [a, b, c].map(|x| f32::from_bits(x.bits as u32));
-            Const::f32(a.mul_add(b, c))
+            // From f32 to f64 nothing is rounded.
+            float(Type::F32, a.mul_add(b, c).into())
         }
         ty => float(ty, real(a).mul_add(real(b), real(c))),
     }

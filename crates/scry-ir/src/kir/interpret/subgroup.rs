@@ -58,7 +58,9 @@ impl Workgroup<'_, '_> {
             let own = self.get(*peer, value)?;
             result = if nth == 0 { own } else { scalar::binary(operation(op), result, own) };
         }
-        Ok(result)
+        // A reduction of one value is arithmetic too.
+        let float = result.ty.is_float();
+        Ok(if float { scalar::float(result.ty, scalar::real(result)) } else { result })
     }
 
     /// The lane that a shuffle reads.

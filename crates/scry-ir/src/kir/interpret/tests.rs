@@ -1,6 +1,6 @@
 //! The interpreter on kernels whose results follow from their text.
 
-use super::{Event, InterpretError, Interpreter, Invocation};
+use super::{BoundsPolicy, Event, InterpretError, Interpreter, Invocation};
 use crate::Program;
 use crate::kir::{
     Barrier, BinaryOp, Builder, Builtin, Const, Inst, Kir, KirOptions, Place, Space, Stmt, Value,
@@ -118,6 +118,92 @@ fn store(index: u32) -> (Kir, Value) {
     let twice = b.binary(BinaryOp::Add, id, id);
     b.store(Place::new(Space::Binding(out), Some(at), 4, 0), vec![twice]);
     (b.finish(), twice)
+}
+
+#[test]
+fn copies_keep_the_bits_of_nan() {
+    const NAN: u32 = 0xffa0_1234;
+    let mut kir = lowered(
+        "@group(0) @binding(0) var<storage, read_write> data: array<f32>;
+        var<workgroup> shared_: f32;
+        @compute @workgroup_size(1)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            var copy = data[0];
+            data[1] = copy;
+            shared_ = copy;
+            data[2] = shared_;
+            data[3] = select(1f, copy, i == 0u);
+            data[4] = bitcast<f32>(bitcast<u32>(copy) ^ 1u);
+            data[5] = -copy;
+            data[6] = fma(copy, 2f, copy);
+            data[7] = 42f;
+        }",
+    );
+    for definition in &mut kir.values {
+        if definition.inst == Inst::Const(Const::f32(42.0)) {
+            definition.inst = Inst::Const(Const { ty: crate::kir::Type::F32, bits: NAN.into() });
+        }
+    }
+    let mut data = vec![0; 32];
+    data[..4].copy_from_slice(&NAN.to_le_bytes());
+    let mut interpreter = Interpreter::new(&kir, vec![data]);
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+    // Negation and multiplication are arithmetic.
+    let (quiet, changed) = (0x7fc0_0000, NAN ^ 1);
+    assert_eq!(
+        words(&interpreter.buffers[0]),
+        [NAN, NAN, NAN, NAN, changed, quiet, quiet, NAN],
+        "{kir}"
+    );
+}
+
+#[test]
+fn shuffles_keep_the_bits_of_nan() {
+    let kir = lowered(
+        "enable subgroups;
+        @group(0) @binding(0) var<storage, read_write> data: array<f32>;
+        @compute @workgroup_size(4)
+        fn main(@builtin(local_invocation_index) i: u32) {
+            let value = data[i];
+            data[i] = subgroupShuffleXor(value, 1u);
+            data[i + 4u] = subgroupAdd(value);
+        }",
+    );
+    let nan = 0x7fa0_0001u32;
+    let data = [nan, 0, 0, 0, 0, 0, 0, 0].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let mut interpreter = Interpreter::new(&kir, vec![data]);
+    interpreter.subgroup_size = 2;
+    interpreter.run([1; 3]).unwrap_or_else(|error| panic!("{error}"));
+    let quiet = 0x7fc0_0000;
+    assert_eq!(words(&interpreter.buffers[0]), [0, nan, 0, 0, quiet, quiet, 0, 0]);
+}
+
+#[test]
+fn bounds_policy_ignores_bad_accesses() {
+    let kir = lowered(
+        "@group(0) @binding(0) var<storage, read_write> data: array<u32, 8>;
+        @group(0) @binding(1) var<storage, read_write> counts: array<atomic<u32>, 8>;
+        @compute @workgroup_size(1)
+        fn main() {
+            data[0] = data[5] + 7u;
+            data[6] = 9u;
+            data[1] = atomicAdd(&counts[3], 5u) + 1u;
+        }",
+    );
+    let mut interpreter = Interpreter::new(&kir, vec![vec![1; 8], vec![3; 4]]);
+    let error = interpreter.run([1; 3]).unwrap_err();
+    assert!(matches!(error, InterpretError::OutOfBounds { byte: 20, .. }), "{error}");
+    interpreter.bounds = BoundsPolicy::ReadZeroSkipWrite;
+    let mut written = Vec::new();
+    let mut note = |_, event| {
+        if let Event::Written { byte, .. } = event {
+            written.push(byte);
+        }
+    };
+    interpreter.observe([1; 3], &mut note).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(words(&interpreter.buffers[0]), [7, 1]);
+    assert_eq!(interpreter.buffers[1], [3; 4]);
+    assert_eq!(written, [0, 4]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A workgroup in execution: statements and values.
 
 use super::{Event, InterpretError, Interpreter, Invocation, Observer, scalar};
-use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Type, Value};
+use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Value};
 
 /// A workgroup in execution. Lanes are its invocations by index; sets of them are sorted.
 pub(super) struct Workgroup<'a, 'm> {
@@ -175,7 +175,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         for nth in 0..kir.inst(value).results() {
             let result = Value(value.0 + nth);
             for lane in active {
-                let computed = canonical(self.compute(*lane, value, nth, active)?);
+                let computed = self.compute(*lane, value, nth, active)?;
                 debug_assert_eq!(computed.ty, kir.ty(result), "{:?}", kir.inst(value));
                 self.values[*lane as usize][result.index()] = Some(computed);
                 self.report(*lane, Event::Computed(result, computed));
@@ -253,15 +253,4 @@ fn merged(mut lanes: Vec<u32>, others: Vec<u32>) -> Vec<u32> {
     lanes.extend(others);
     lanes.sort_unstable();
     lanes
-}
-
-/// The same, with the canonical NaN for any NaN.
-fn canonical(value: Const) -> Const {
-    let bits = match value.ty {
-        Type::F16 => 0x7e00,
-        Type::F32 => 0x7fc0_0000,
-        Type::F64 => 0x7ff8_0000_0000_0000,
-        _ => return value,
-    };
-    if scalar::real(value).is_nan() { Const { bits, ..value } } else { value }
 }
