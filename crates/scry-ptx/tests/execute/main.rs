@@ -6,6 +6,10 @@
 //! `alu.rs` arithmetic, and `memory.rs` checks accesses. An opcode that it does not know is an
 //! error. `run.rs` launches kernels as the CUDA device does; the other files are tests.
 //!
+//! This is not the reference interpreter of the kernel IR, and shares no code with it, on purpose:
+//! it executes PTX, and finds faults of the translation only if it does not share its view of what
+//! the kernel means.
+//!
 //! `SCRY_FUZZ_SEEDS` says how many random kernels of each kind are executed, `SCRY_FUZZ_FIRST`
 //! which seed is the first, and `SCRY_FUZZ_PROBLEMS` after how many problems a test ends.
 
