@@ -1,6 +1,6 @@
 //! What tests run kernels with.
 
-use scry_ir::kir::interpret::Interpreter;
+use scry_ir::kir::interpret::{BoundsPolicy, Interpreter};
 use scry_ir::kir::{
     BinaryOp, Builder, Builtin, Const, Kir, Place, Space, Type, UnaryOp, Value, optimise, verify,
 };
@@ -51,10 +51,12 @@ impl Launch {
         Self { groups, buffers: buffers.to_vec(), immediates: Vec::new() }
     }
 
-    /// What the reference interpreter leaves in the buffers.
+    /// The buffers after the reference interpreter has executed the launch. As on the machine,
+    /// reads out of bounds return zero and writes out of bounds are dropped.
     pub fn interpret(&self, kir: &Kir) -> Vec<Vec<u8>> {
         let mut interpreter = Interpreter::new(kir, self.buffers.clone());
         interpreter.immediates.clone_from(&self.immediates);
+        interpreter.bounds = BoundsPolicy::ReadZeroSkipWrite;
         interpreter.run(self.groups).unwrap_or_else(|error| panic!("{error}"));
         interpreter.buffers
     }
