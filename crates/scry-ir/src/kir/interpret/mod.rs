@@ -147,7 +147,11 @@ impl<'a> Interpreter<'a> {
     ///
     /// If the kernel breaks the typing rules of KIR, which `kir::verify` checks.
     pub fn run(&mut self, groups: [u32; 3]) -> Result<(), InterpretError> {
-        self.observe(groups, &mut |_, _| ())
+        for group in positions(groups) {
+            let all = self.lanes();
+            Workgroup::new(self.kir, self, [groups, group], None)?.run(all)?;
+        }
+        Ok(())
     }
 
     /// Executes all workgroups of a grid, and calls `observer` after each step of an invocation.
@@ -165,8 +169,8 @@ impl<'a> Interpreter<'a> {
         observer: &mut Observer<'_>,
     ) -> Result<(), InterpretError> {
         for group in positions(groups) {
-            let all = (0..self.kir.workgroup_size.iter().product()).collect();
-            Workgroup::new(self.kir, self, [groups, group], observer)?.run(all)?;
+            let all = self.lanes();
+            Workgroup::new(self.kir, self, [groups, group], Some(observer))?.run(all)?;
         }
         Ok(())
     }
@@ -189,7 +193,12 @@ impl<'a> Interpreter<'a> {
         let [width, height, _] = self.kir.workgroup_size;
         let [x, y, z] = invocation.local;
         let lane = x + width * (y + height * z);
-        Workgroup::new(self.kir, self, [groups, invocation.group], observer)?.run(vec![lane])
+        Workgroup::new(self.kir, self, [groups, invocation.group], Some(observer))?.run(vec![lane])
+    }
+
+    /// All lanes of a workgroup.
+    fn lanes(&self) -> Vec<u32> {
+        (0..self.kir.workgroup_size.iter().product()).collect()
     }
 }
 

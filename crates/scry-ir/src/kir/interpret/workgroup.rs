@@ -1,5 +1,7 @@
 //! A workgroup in execution: statements and values.
 
+use std::cell::Cell;
+
 use super::{Event, InterpretError, Interpreter, Invocation, Observer, scalar};
 use crate::kir::{Array, Barrier, Block, Builtin, Const, Inst, Kir, Label, Stmt, Value};
 
@@ -14,7 +16,7 @@ pub(super) struct Workgroup<'a, 'm> {
     group: [u32; 3],
     /// Variables of each lane.
     vars: Vec<Vec<Const>>,
-    /// Values of each lane; none where they are not visible.
+    /// Each value by lane; `None`, or no entry, where it is not visible.
     values: Vec<Vec<Option<Const>>>,
     /// Values computed in the blocks in execution, the outermost first.
     computed: Vec<Value>,
@@ -23,7 +25,7 @@ pub(super) struct Workgroup<'a, 'm> {
     /// Number of lanes that execute the kernel.
     lanes: usize,
     iterations: u64,
-    observer: &'m mut Observer<'m>,
+    observer: Option<&'m mut Observer<'m>>,
 }
 
 type Result<T = ()> = std::result::Result<T, InterpretError>;
@@ -34,7 +36,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         kir: &'m Kir,
         interpreter: &'m mut Interpreter<'a>,
         [groups, group]: [[u32; 3]; 2],
-        observer: &'m mut Observer<'m>,
+        observer: Option<&'m mut Observer<'m>>,
     ) -> Result<Self> {
         check_setup(kir, interpreter)?;
         let lanes = kir.workgroup_size.iter().product::<u32>() as usize;
@@ -50,7 +52,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             groups,
             group,
             vars: vec![vars; lanes],
-            values: vec![vec![None; kir.values.len()]; lanes],
+            values: vec![Vec::new(); kir.values.len()],
             computed: Vec::new(),
             left: vec![Vec::new(); kir.labels.max(1) as usize],
             lanes,
@@ -67,9 +69,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
     }
 
     pub fn invocation(&self, lane: u32) -> Invocation {
-        let [width, height, _] = self.kir.workgroup_size;
-        let local = [lane % width, lane / width % height, lane / (width * height)];
-        Invocation { group: self.group, local }
+        invocation(self.kir, self.group, lane)
     }
 
     pub fn subgroup_of(&self, lane: u32) -> u32 {
@@ -77,15 +77,21 @@ impl<'a, 'm> Workgroup<'a, 'm> {
     }
 
     pub fn report(&mut self, lane: u32, event: Event) {
-        let invocation = self.invocation(lane);
-        (self.observer)(invocation, event);
+        let Some(observer) = &mut self.observer else { return };
+        observer(invocation(self.kir, self.group, lane), event);
     }
 
     /// The value of a lane.
     pub fn get(&self, lane: u32, value: Value) -> Result<Const> {
-        let known = self.values[lane as usize][value.index()];
-        let invocation = || self.invocation(lane);
-        known.ok_or_else(|| InterpretError::NotComputed { invocation: invocation(), value })
+        self.visible(lane, value).ok_or_else(|| self.not_computed(lane, value))
+    }
+
+    fn visible(&self, lane: u32, value: Value) -> Option<Const> {
+        self.values[value.index()].get(lane as usize).copied().flatten()
+    }
+
+    fn not_computed(&self, lane: u32, value: Value) -> InterpretError {
+        InterpretError::NotComputed { invocation: self.invocation(lane), value }
     }
 
     /// Executes a block, whose values are not visible afterwards; returns the lanes at its end.
@@ -93,7 +99,7 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         let first = self.computed.len();
         let end = self.statements(block, active)?;
         for value in self.computed.split_off(first) {
-            self.values.iter_mut().for_each(|values| values[value.index()] = None);
+            self.values[value.index()].clear();
         }
         Ok(end)
     }
@@ -174,10 +180,13 @@ impl<'a, 'm> Workgroup<'a, 'm> {
         let kir = self.kir;
         for nth in 0..kir.inst(value).results() {
             let result = Value(value.0 + nth);
+            // Defined again, a value keeps what inactive lanes have.
+            let lanes = self.vars.len();
+            self.values[result.index()].resize(lanes, None);
             for lane in active {
                 let computed = self.compute(*lane, value, nth, active)?;
                 debug_assert_eq!(computed.ty, kir.ty(result), "{:?}", kir.inst(value));
-                self.values[*lane as usize][result.index()] = Some(computed);
+                self.values[result.index()][*lane as usize] = Some(computed);
                 self.report(*lane, Event::Computed(result, computed));
             }
             self.computed.push(result);
@@ -202,18 +211,16 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             Inst::MultiplyAdd { a, b, c } => {
                 self.multiply_add(lane, nth as usize, [&a, &b, &c], active)
             }
-            ref inst => {
-                let mut operands = Ok(());
-                inst.for_each_operand(|operand| {
-                    if let Err(error) = self.get(lane, operand) {
-                        operands = Err(error);
-                    }
-                });
-                operands?;
-                let get = |operand: Value| self.values[lane as usize][operand.index()];
-                let zero = |operand| Const::zero(kir.ty(operand));
-                let known = |operand| get(operand).unwrap_or_else(|| zero(operand));
-                Ok(scalar::instruction(kir, value, known))
+            _ => {
+                let missing = Cell::new(None);
+                let known = |operand| {
+                    self.visible(lane, operand).unwrap_or_else(|| {
+                        missing.set(Some(operand));
+                        Const::zero(kir.ty(operand))
+                    })
+                };
+                let result = scalar::instruction(kir, value, known);
+                missing.get().map_or(Ok(result), |operand| Err(self.not_computed(lane, operand)))
             }
         }
     }
@@ -231,6 +238,12 @@ impl<'a, 'm> Workgroup<'a, 'm> {
             Builtin::SubgroupCount => lanes.div_ceil(size),
         }
     }
+}
+
+fn invocation(kir: &Kir, group: [u32; 3], lane: u32) -> Invocation {
+    let [width, height, _] = kir.workgroup_size;
+    let local = [lane % width, lane / width % height, lane / (width * height)];
+    Invocation { group, local }
 }
 
 fn check_setup(kir: &Kir, interpreter: &Interpreter<'_>) -> Result {
