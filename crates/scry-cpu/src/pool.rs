@@ -1,9 +1,16 @@
-//! A few threads that help their caller, and sleep otherwise.
+//! Threads that help their caller, and sleep if there is nothing to do for some time.
 
 use std::any::Any;
+use std::hint;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How long a thread polls before it sleeps. The launches of a batch follow each other within
+/// microseconds; waking a thread takes longer, on a virtual machine up to 50 us.
+const SPIN: Duration = Duration::from_micros(50);
 
 /// The work that all participating threads execute, once each.
 type Work<'a> = &'a (dyn Fn() + Sync + 'a);
@@ -24,6 +31,10 @@ struct Shared {
     wake: Condvar,
     /// The last helper is done.
     done: Condvar,
+    /// Offers of work so far, and the end: what idle threads poll.
+    offers: AtomicU64,
+    /// Threads that execute the work: what the caller polls. Changed under the lock.
+    helping: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -32,11 +43,31 @@ struct State {
     work: Option<Work<'static>>,
     /// Threads that may still join in.
     wanted: usize,
-    /// Threads that are at it.
-    helping: usize,
+    /// Threads that sleep until there is work.
+    sleeping: usize,
+    /// Whether the caller sleeps until the helpers are done.
+    settling: bool,
     /// The first panic of a helper.
     panic: Option<Panic>,
     ended: bool,
+}
+
+/// Polls a condition for [`SPIN`]; returns whether it became true.
+fn poll(condition: impl Fn() -> bool) -> bool {
+    let start = Instant::now();
+    loop {
+        for _ in 0..64 {
+            if condition() {
+                return true;
+            }
+            hint::spin_loop();
+        }
+        if start.elapsed() > SPIN {
+            return false;
+        }
+        // Leaves the core to a thread that has something to do.
+        thread::yield_now();
+    }
 }
 
 impl Shared {
@@ -45,7 +76,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Offers work to `helpers` threads; false if they are busy for somebody else.
+    /// Offers work to `helpers` threads; false if they are busy for another caller.
     fn offer(&self, work: Work<'static>, helpers: usize) -> bool {
         let mut state = self.lock();
         if state.work.is_some() {
@@ -53,21 +84,27 @@ impl Shared {
         }
         state.work = Some(work);
         state.wanted = helpers;
+        self.offers.fetch_add(1, Ordering::Release);
+        let asleep = state.sleeping;
         drop(state);
-        if helpers == 1 {
-            self.wake.notify_one()
-        } else {
-            self.wake.notify_all()
+        match (asleep, helpers) {
+            (0, _) => {}
+            (_, 1) => self.wake.notify_one(),
+            _ => self.wake.notify_all(),
         }
         true
     }
 
     /// Withdraws the offer and waits for the threads that accepted it.
     fn settle(&self) -> Option<Panic> {
+        let is_done = || self.helping.load(Ordering::Acquire) == 0;
+        self.lock().wanted = 0;
+        poll(is_done);
         let mut state = self.lock();
-        state.wanted = 0;
-        while state.helping > 0 {
+        while !is_done() {
+            state.settling = true;
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.settling = false;
         }
         state.work = None;
         state.panic.take()
@@ -78,22 +115,43 @@ impl Shared {
         let mut state = self.lock();
         while !state.ended {
             let Some(work) = state.work.filter(|_| state.wanted > 0) else {
-                state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.idle(state);
                 continue;
             };
             state.wanted -= 1;
-            state.helping += 1;
+            self.helping.fetch_add(1, Ordering::Relaxed);
             drop(state);
             let outcome = catch_unwind(AssertUnwindSafe(work));
             state = self.lock();
-            state.helping -= 1;
             if let Err(panic) = outcome {
                 state.panic.get_or_insert(panic);
             }
-            if state.helping == 0 {
+            if self.helping.fetch_sub(1, Ordering::Release) == 1 && state.settling {
                 self.done.notify_all();
             }
         }
+    }
+
+    /// Waits for the next offer, or the end: polls first, then sleeps.
+    fn idle<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        let seen = self.offers.load(Ordering::Relaxed);
+        let is_new = || self.offers.load(Ordering::Acquire) != seen;
+        drop(state);
+        poll(is_new);
+        let mut state = self.lock();
+        if !is_new() {
+            state.sleeping += 1;
+            state = self.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state.sleeping -= 1;
+        }
+        state
+    }
+
+    /// Ends the threads.
+    fn end(&self) {
+        self.lock().ended = true;
+        self.offers.fetch_add(1, Ordering::Release);
+        self.wake.notify_all();
     }
 }
 
@@ -145,8 +203,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.lock().ended = true;
-        self.shared.wake.notify_all();
+        self.shared.end();
         for thread in self.threads.drain(..) {
             // Panics of the work are caught, and there are no others.
             let _ = thread.join();
@@ -175,6 +232,39 @@ mod tests {
     }
 
     #[test]
+    fn helpers_wake_after_they_slept() {
+        let pool = Pool::new(2);
+        for _ in 0..5 {
+            let asleep = || pool.shared.lock().sleeping == 2;
+            while !asleep() {
+                thread::sleep(SPIN);
+            }
+            let meeting = Barrier::new(3);
+            let help = || {
+                meeting.wait();
+            };
+            pool.with_help(2, &help, help);
+        }
+    }
+
+    #[test]
+    fn a_caller_sleeps_until_slow_helpers_end() {
+        let pool = Pool::new(1);
+        let (meeting, ended) = (Barrier::new(2), AtomicUsize::new(0));
+        let help = || {
+            meeting.wait();
+            while !pool.shared.lock().settling {
+                thread::yield_now();
+            }
+            ended.fetch_add(1, Relaxed);
+        };
+        pool.with_help(1, &help, || {
+            meeting.wait();
+        });
+        assert_eq!(ended.into_inner(), 1);
+    }
+
+    #[test]
     fn no_more_help_than_is_asked_for() {
         let pool = Pool::new(3);
         for _ in 0..200 {
@@ -193,7 +283,7 @@ mod tests {
     fn callers_at_once_and_one_within_another_all_come_to_their_end() {
         let pool = Pool::new(2);
         let sum = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
+        thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..100 {
