@@ -19,6 +19,8 @@ mod elements;
 mod failures;
 #[path = "core/folding.rs"]
 mod folding;
+#[path = "core/functions.rs"]
+mod functions;
 #[path = "core/indirect.rs"]
 mod indirect;
 #[path = "core/labels.rs"]

@@ -7,7 +7,7 @@ use crate::api::binding::Binding;
 use crate::api::bound_kernel::BoundKernel;
 use crate::api::element::{self, Element};
 use crate::api::elements::Elements;
-use crate::api::error::Result;
+use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Invocations, Launch};
 use crate::api::ticket::{Download, HostCopy, Latest, Recording, Ticket};
@@ -64,7 +64,7 @@ impl Batch {
         bindings: &[&dyn Binding],
         invocations: impl Into<Invocations>,
     ) -> Result<&mut Self> {
-        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+        self.launch("Batch::run", kernel, bindings, &Launch::invocations(invocations))
     }
 
     /// Adds a launch of a kernel that declares `var<immediate>`, with its value.
@@ -100,7 +100,7 @@ impl Batch {
         params: &P,
     ) -> Result<&mut Self> {
         let launch = Launch::invocations(invocations).immediates(params);
-        self.run_configured(kernel, bindings, launch)
+        self.launch("Batch::run_with_immediates", kernel, bindings, &launch)
     }
 
     /// Adds a launch with everything spelled out.
@@ -129,9 +129,7 @@ impl Batch {
         bindings: &[&dyn Binding],
         launch: Launch,
     ) -> Result<&mut Self> {
-        self.add(|context, list| {
-            encode::dispatch(context, list, "Batch::run", kernel, bindings, &launch)
-        })
+        self.launch("Batch::run", kernel, bindings, &launch)
     }
 
     /// Adds a launch of a kernel whose arguments are set by name.
@@ -162,16 +160,21 @@ impl Batch {
         launch: impl Into<Launch>,
     ) -> Result<&mut Self> {
         bound.with_arguments(launch.into(), |bindings, launch| {
-            self.add(|context, list| {
-                encode::dispatch(
-                    context,
-                    list,
-                    "Batch::run_bound",
-                    bound.kernel(),
-                    bindings,
-                    launch,
-                )
-            })
+            self.launch("Batch::run_bound", bound.kernel(), bindings, launch)
+        })
+    }
+
+    /// Adds a launch on behalf of the public function that errors name.
+    fn launch(
+        &mut self,
+        function: &'static str,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: &Launch,
+    ) -> Result<&mut Self> {
+        self.add(|context, list| {
+            encode::dispatch(context, list, function, kernel, bindings, launch)
+                .in_function(function)
         })
     }
 
@@ -204,7 +207,7 @@ impl Batch {
             (from.label, &src.element()),
             (to.label, &dst.element()),
         )?;
-        self.add(|context, list| encode::copy(context, list, NAME, from, to))
+        self.add(|context, list| encode::copy(context, list, NAME, from, to).in_function(NAME))
     }
 
     /// Adds a fill of a buffer, or a slice of one, with one value; of an untyped buffer, of each of
@@ -242,7 +245,7 @@ impl Batch {
         self.add(|context, list| {
             let role = || "the destination".to_owned();
             encode::same_device(context, (view.context, view.label), "Batch::fill", role)?;
-            encode::fill(context, list, view, pattern)
+            encode::fill(context, list, view, pattern).in_function("Batch::fill")
         })
     }
 
@@ -269,7 +272,8 @@ impl Batch {
             let (view, role) = (dst.bytes(), || "the destination".to_owned());
             encode::same_device(context, (view.context, view.label), NAME, role)?;
             match view.bytes() {
-                Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data)),
+                Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data))
+                    .in_function(NAME),
                 None => Ok(()),
             }
         })
@@ -300,7 +304,8 @@ impl Batch {
         let copy = match view.bytes() {
             None => None,
             Some((source, span)) => {
-                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back")?;
+                let memory = self.context.allocate(MemoryKind::Readback, span.size, "read back");
+                let memory = memory.in_function("Batch::download")?;
                 let dst = Span { size: span.size, ..memory.whole() };
                 self.list.push(Command::Copy { src: span, dst }, [source, &memory]);
                 self.list.read_by_host = true;
@@ -329,7 +334,7 @@ impl Batch {
     /// # Errors
     /// As [`Ticket::wait`].
     pub fn submit(&mut self) -> Result<()> {
-        self.submit_async()?.wait()
+        self.submit_async().and_then(|ticket| ticket.wait()).in_function("Batch::submit")
     }
 
     /// Submits the batch; does not wait. Leaves the batch empty, also on failure.
@@ -353,7 +358,8 @@ impl Batch {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory); nothing has run then.
     pub fn submit_async(&mut self) -> Result<Ticket> {
         let (list, latest) = self.take();
-        let point = latest.submit(|| self.context.submit_list(list, false))?;
+        let point = latest.submit(|| self.context.submit_list(list, false));
+        let point = point.in_function("Batch::submit_async")?;
         Ok(Ticket::new(&self.context, point))
     }
 
@@ -381,11 +387,15 @@ impl Batch {
             _ => None,
         };
         let asked_for: Vec<bool> = list.commands.iter().filter_map(asked_for).collect();
-        let Some(point) = latest.submit(|| self.context.submit_list(list, true))? else {
-            return Ok(Vec::new());
+        let context = &self.context;
+        let timed = || {
+            let Some(point) = latest.submit(|| context.submit_list(list, true))? else {
+                return Ok(Vec::new());
+            };
+            context.wait(point)?;
+            context.note_loss(context.driver.timings(point))
         };
-        self.context.wait(point)?;
-        let times = self.context.note_loss(self.context.driver.timings(point))?;
+        let times = timed().in_function("Batch::submit_timed")?;
         let launches = times.into_iter().zip(asked_for).filter(|(_, asked_for)| *asked_for);
         Ok(launches.map(|(time, _)| time).collect())
     }
@@ -418,7 +428,7 @@ impl Batch {
         let (list, latest) = self.take();
         let recorded = match list.commands.is_empty() {
             true => None,
-            false => Some(self.context.record(list)?),
+            false => Some(self.context.record(list).in_function("Batch::record")?),
         };
         Ok(Recording::new(&self.context, recorded, latest))
     }

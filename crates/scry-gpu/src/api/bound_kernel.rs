@@ -4,7 +4,7 @@ use scry_ir::{Access, Immediates, Interface, TypeLayout, nearest};
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::{self, Element, ElementLayout};
-use crate::api::error::{ArgumentError, GpuError, Result};
+use crate::api::error::{ArgumentError, GpuError, InFunction, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{GivenImmediates, Launch};
 use crate::api::slice::Slice;
@@ -228,18 +228,12 @@ impl<'a> BoundKernel<'a> {
     /// then.
     pub fn run(&self, launch: impl Into<Launch>) -> Result<()> {
         let context = self.kernel.device().context;
+        const NAME: &str = "BoundKernel::run";
         let mut list = CommandList::default();
-        self.with_arguments(launch.into(), |bindings, launch| {
-            encode::dispatch(
-                &context,
-                &mut list,
-                "BoundKernel::run",
-                &self.kernel,
-                bindings,
-                launch,
-            )
-        })?;
-        context.submit_unless_empty(list)
+        let added = self.with_arguments(launch.into(), |bindings, launch| {
+            encode::dispatch(&context, &mut list, NAME, &self.kernel, bindings, launch)
+        });
+        added.and_then(|()| context.submit_unless_empty(list)).in_function(NAME)
     }
 
     /// The kernel.

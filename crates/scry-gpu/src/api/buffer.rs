@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::dtype::ElementType;
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::slice::Slice;
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::context::Context;
@@ -139,7 +139,8 @@ impl<T: Element> Buffer<T> {
     /// [`GpuError::Range`] if `data` reaches beyond the end.
     pub fn write_at(&self, offset: usize, data: &[T]) -> Result<()> {
         let range = offset..offset.saturating_add(data.len());
-        self.slice_for("Buffer::write_at", range)?.write(data)
+        const NAME: &str = "Buffer::write_at";
+        self.slice_for(NAME, range)?.write_for(NAME, data)
     }
 
     /// Reads all elements, after all work submitted so far that writes them.
@@ -158,7 +159,7 @@ impl<T: Element> Buffer<T> {
     /// [`GpuError::DeviceLost`], [`GpuError::Timeout`] if a time limit is set and passes, or
     /// [`GpuError::Kernel`] if a launch that may have written the elements did not run to its end.
     pub fn download(&self) -> Result<Vec<T>> {
-        Slice::from(self).download()
+        Slice::from(self).download().in_function("Buffer::download")
     }
 
     /// Reads all elements into a slice of the same length. Faster than [`Buffer::download`] where
@@ -209,7 +210,7 @@ impl<T: Element> Buffer<T> {
             }));
         }
         let mut element = element::zeroed(1);
-        Slice::new(self, index, 1).download_into(&mut element)?;
+        Slice::new(self, index, 1).download_into_for("Buffer::get", &mut element)?;
         Ok(element[0])
     }
 
@@ -228,7 +229,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn fill(&self, value: T) -> Result<()> {
-        Slice::from(self).fill(value)
+        Slice::from(self).fill(value).in_function("Buffer::fill")
     }
 
     /// Copies all elements to another buffer, or a slice of one, of the same length and device.
@@ -247,7 +248,9 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
-        encode::copy_now(&self.bytes.context, "Buffer::copy_to", self.view(), dst.into().view())
+        const NAME: &str = "Buffer::copy_to";
+        let (src, dst) = (self.view(), dst.into());
+        encode::copy_now(&self.bytes.context, NAME, src, dst.view()).in_function(NAME)
     }
 
     /// Copies all elements to a new buffer, on the device.
@@ -266,7 +269,9 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`GpuError::OutOfMemory`] and other failures of the device.
     pub fn duplicate(&self) -> Result<Self> {
-        Ok(Self::over(self.bytes.duplicate("Buffer::duplicate", &ElementType::of::<T>())?))
+        const NAME: &str = "Buffer::duplicate";
+        let copy = self.bytes.duplicate(NAME, &ElementType::of::<T>()).in_function(NAME)?;
+        Ok(Self::over(copy))
     }
 
     /// A part of the buffer, as a binding or for reading and writing.

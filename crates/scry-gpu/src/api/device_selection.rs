@@ -2,7 +2,7 @@
 
 use scry_ir::Features;
 
-use crate::api::error::{Attempt, GpuError, NoDevice, Result};
+use crate::api::error::{Attempt, DRIVER_FAILED, GpuError, NoDevice, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::backend::{Absence, BACKENDS, LEFT_OUT};
 use crate::core::driver::{Adapter, Driver};
@@ -10,6 +10,9 @@ use crate::lifecycle::exit_guard::{self, ENDING};
 
 /// The environment variable that selects the device of [`Device::auto`](crate::Device::auto).
 pub(crate) const VARIABLE: &str = "SCRY_DEVICE";
+
+/// The help for a device that does not open.
+const UPDATE: &str = "update the driver, or choose another device with SCRY_DEVICE";
 
 /// Opens the device that a selector names. If it names a backend, no other one is asked, unless
 /// it has no such device: then the error lists those of the others.
@@ -112,11 +115,20 @@ impl Found {
             let adapter = &self.adapters[candidate];
             match exit_guard::open(&**adapter) {
                 Ok(driver) => return Ok(driver),
-                Err(error) => self.attempts.push(Attempt {
-                    backend: adapter.info().backend,
-                    reason: format!("{} did not open: {error}", adapter.info().name),
-                    help: "update the driver, or choose another device with SCRY_DEVICE".to_owned(),
-                }),
+                Err(error) => {
+                    let (problem, help) = match error {
+                        GpuError::Driver(error) if error.help() != DRIVER_FAILED => {
+                            (error.problem(), error.help().to_owned())
+                        }
+                        GpuError::Driver(error) => (error.problem(), UPDATE.to_owned()),
+                        other => (other.to_string(), UPDATE.to_owned()),
+                    };
+                    self.attempts.push(Attempt {
+                        backend: adapter.info().backend,
+                        reason: format!("{} did not open: {problem}", adapter.info().name),
+                        help,
+                    });
+                }
             }
         }
         Err(GpuError::NoDevice(NoDevice {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::api::element;
 use crate::api::elements::Elements;
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::ticket::{Recording, Ticket};
 use crate::core::command::{Command, Span};
 use crate::core::command_list::{CommandList, FirstUse};
@@ -117,8 +117,9 @@ impl<'r> ReplayInputs<'r> {
     /// data in, and nothing has run then.
     pub fn submit(&mut self) -> Result<Ticket> {
         let (bytes, writes) = (std::mem::take(&mut self.bytes), std::mem::take(&mut self.writes));
-        let list = capture(self.recording.context(), &bytes, &writes)?;
-        self.recording.replay_after(list)
+        capture(self.recording.context(), &bytes, &writes)
+            .and_then(|list| self.recording.replay_after(list))
+            .in_function("ReplayInputs::submit")
     }
 }
 

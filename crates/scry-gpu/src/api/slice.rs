@@ -6,7 +6,7 @@ use crate::api::binding::{Binding, Sealed, View};
 use crate::api::buffer::Buffer;
 use crate::api::dtype::ElementType;
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::core::device_bytes::{self, DeviceBytes};
 use crate::core::encode;
 use crate::core::transfer::Pages;
@@ -104,7 +104,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// [`Slice::write`] on behalf of the public function that errors name.
     pub(crate) fn write_for(&self, operation: &'static str, data: &[T]) -> Result<()> {
         self.same_length(operation, data.len())?;
-        device_bytes::write(self.view(), element::bytes_of(data))
+        device_bytes::write(self.view(), element::bytes_of(data)).in_function(operation)
     }
 
     /// Reads the elements, after all work submitted so far that writes them.
@@ -152,7 +152,7 @@ impl<'a, T: Element> Slice<'a, T> {
 
     fn read(&self, operation: &'static str, out: &mut [T], pages: Pages) -> Result<()> {
         self.same_length(operation, out.len())?;
-        device_bytes::read(self.view(), element::bytes_of_mut(out), pages)
+        device_bytes::read(self.view(), element::bytes_of_mut(out), pages).in_function(operation)
     }
 
     /// Sets every element to `value`.
@@ -170,7 +170,7 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// See [`Buffer::fill`].
     pub fn fill(&self, value: T) -> Result<()> {
-        device_bytes::fill(self.view(), element::bytes_of(&[value]))
+        device_bytes::fill(self.view(), element::bytes_of(&[value])).in_function("Slice::fill")
     }
 
     /// Copies the elements to a buffer or slice of the same length, on the same device.
@@ -189,7 +189,9 @@ impl<'a, T: Element> Slice<'a, T> {
     /// # Errors
     /// [`GpuError::Range`] if the lengths differ or the slices overlap; [`GpuError::WrongDevice`].
     pub fn copy_to<'d>(&self, dst: impl Into<Slice<'d, T>>) -> Result<()> {
-        encode::copy_now(&self.bytes.context, "Slice::copy_to", self.view(), dst.into().view())
+        const NAME: &str = "Slice::copy_to";
+        let (src, dst) = (self.view(), dst.into());
+        encode::copy_now(&self.bytes.context, NAME, src, dst.view()).in_function(NAME)
     }
 
     /// The same bytes as elements of another type.

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use crate::api::element::{self, Element};
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::recording::ReplayInputs;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
@@ -46,7 +46,8 @@ impl Ticket {
     /// [`GpuError::Kernel`] if a launch of the batch did not run to its end,
     /// [`GpuError::Interrupted`] after which it may be waited for again.
     pub fn wait(&self) -> Result<()> {
-        self.point.map_or(Ok(()), |point| self.context.wait(point))
+        let wait = |point| self.context.wait(point).in_function("Ticket::wait");
+        self.point.map_or(Ok(()), wait)
     }
 
     /// Waits at most `timeout`; true if the batch is done. May be called again.
@@ -69,7 +70,8 @@ impl Ticket {
     /// # Errors
     /// As [`Ticket::wait`]; a `timeout` that passes is no error.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<bool> {
-        self.point.map_or(Ok(true), |point| self.context.wait_until(point, Some(timeout)))
+        let wait = |point| self.context.wait_until(point, Some(timeout));
+        self.point.map_or(Ok(true), wait).in_function("Ticket::wait_timeout")
     }
 
     /// True if the batch is done. Does not wait.
@@ -86,7 +88,7 @@ impl Ticket {
     /// # Errors
     /// [`GpuError::DeviceLost`].
     pub fn is_ready(&self) -> Result<bool> {
-        self.wait_timeout(Duration::ZERO)
+        self.wait_timeout(Duration::ZERO).in_function("Ticket::is_ready")
     }
 }
 
@@ -160,7 +162,7 @@ impl Recording {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn replay(&self) -> Result<Ticket> {
-        self.replay_after(CommandList::default())
+        self.replay_after(CommandList::default()).in_function("Recording::replay")
     }
 
     /// Starts a replay before which the buffers that it reads get new elements: a step number, a
@@ -262,7 +264,10 @@ impl<T: Element> Download<T> {
     /// [`GpuError::Range`] if the batch was never submitted; else as [`Ticket::wait`].
     pub fn get(&self) -> Result<Vec<T>> {
         match &self.copy {
-            Some(copy) => self.latest.read(|point| self.read(copy, point)),
+            Some(copy) => {
+                let read = self.latest.read(|point| self.read(copy, point));
+                read.in_function("Download::get")
+            }
             None => Ok(Vec::new()),
         }
     }

@@ -6,7 +6,7 @@ use crate::api::binding::{Binding, Sealed, View};
 use crate::api::buffer::Buffer;
 use crate::api::dtype::{DType, ElementType};
 use crate::api::element::Element;
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::core::device_bytes::{self, DeviceBytes, resolve};
 use crate::core::encode;
 use crate::core::transfer::Pages;
@@ -144,8 +144,9 @@ impl UntypedBuffer {
     /// # Errors
     /// [`GpuError::Range`] if `data` has another number of bytes than the buffer.
     pub fn write_bytes(&self, data: &[u8]) -> Result<()> {
-        self.same_size("UntypedBuffer::write_bytes", data.len())?;
-        device_bytes::write(self.view(), data)
+        const NAME: &str = "UntypedBuffer::write_bytes";
+        self.same_size(NAME, data.len())?;
+        device_bytes::write(self.view(), data).in_function(NAME)
     }
 
     /// Reads all bytes, after all work submitted so far that writes them.
@@ -160,7 +161,8 @@ impl UntypedBuffer {
     /// # Errors
     /// As [`Buffer::download`].
     pub fn download_bytes(&self) -> Result<Vec<u8>> {
-        Buffer::<u8>::over(self.bytes.clone()).download()
+        let bytes = Buffer::<u8>::over(self.bytes.clone()).download();
+        bytes.in_function("UntypedBuffer::download_bytes")
     }
 
     /// Reads all bytes into a slice of the same size.
@@ -176,8 +178,9 @@ impl UntypedBuffer {
     /// # Errors
     /// As [`Buffer::download`]; [`GpuError::Range`] if `out` has another size.
     pub fn download_bytes_into(&self, out: &mut [u8]) -> Result<()> {
-        self.same_size("UntypedBuffer::download_bytes_into", out.len())?;
-        device_bytes::read(self.view(), out, Pages::Present)
+        const NAME: &str = "UntypedBuffer::download_bytes_into";
+        self.same_size(NAME, out.len())?;
+        device_bytes::read(self.view(), out, Pages::Present).in_function(NAME)
     }
 
     /// Sets every byte to zero.
@@ -193,7 +196,7 @@ impl UntypedBuffer {
     /// # Errors
     /// [`GpuError::DeviceLost`] and other failures of the device.
     pub fn fill_zero(&self) -> Result<()> {
-        device_bytes::fill(self.view(), &[0])
+        device_bytes::fill(self.view(), &[0]).in_function("UntypedBuffer::fill_zero")
     }
 
     /// Copies all elements to another buffer of the same type, length and device.
@@ -213,7 +216,7 @@ impl UntypedBuffer {
     pub fn copy_to(&self, dst: &Self) -> Result<()> {
         const NAME: &str = "UntypedBuffer::copy_to";
         same_elements(NAME, (self.label(), &self.element), (dst.label(), &dst.element))?;
-        encode::copy_now(&self.bytes.context, NAME, self.view(), dst.view())
+        encode::copy_now(&self.bytes.context, NAME, self.view(), dst.view()).in_function(NAME)
     }
 
     /// Copies all elements to a new buffer, on the device.
@@ -230,7 +233,8 @@ impl UntypedBuffer {
     /// # Errors
     /// [`GpuError::OutOfMemory`] and other failures of the device.
     pub fn duplicate(&self) -> Result<Self> {
-        let bytes = self.bytes.duplicate("UntypedBuffer::duplicate", &self.element)?;
+        const NAME: &str = "UntypedBuffer::duplicate";
+        let bytes = self.bytes.duplicate(NAME, &self.element).in_function(NAME)?;
         Ok(Self { bytes, element: self.element })
     }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::api::error::{DeviceLostError, GpuError, OutOfMemoryError, Result};
+use crate::api::error::{
+    DRIVER_FAILED, DeviceLostError, DriverError, GpuError, OutOfMemoryError, Result,
+};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
@@ -17,6 +19,8 @@ use crate::core::driver::{
 pub enum Fault {
     /// There is no memory.
     OutOfMemory,
+    /// The driver refuses the call.
+    Refused,
     /// The device is gone; so say all later calls.
     DeviceLost,
     /// Waiting never ends: every wait takes its time and reaches nothing, and nothing can be ended.
@@ -68,7 +72,7 @@ impl Plan {
         let hangs = match self.fault {
             Fault::Hang => true,
             Fault::Endless => !ended(),
-            Fault::OutOfMemory | Fault::DeviceLost => false,
+            Fault::OutOfMemory | Fault::Refused | Fault::DeviceLost => false,
         };
         hangs && self.has_failed()
     }
@@ -97,10 +101,19 @@ impl FaultDriver {
         }
         if self.plan.lost.load(Ordering::Relaxed) {
             let reason = format!("injected at {call}");
-            return Err(GpuError::DeviceLost(DeviceLostError { device: device(), reason }));
+            return Err(GpuError::DeviceLost(DeviceLostError {
+                function: None,
+                device: device(),
+                reason,
+            }));
+        }
+        if strikes && self.plan.fault == Fault::Refused {
+            let error = DriverError::new(&device(), call, "injected".to_owned(), DRIVER_FAILED);
+            return Err(GpuError::Driver(error));
         }
         if strikes && self.plan.fault == Fault::OutOfMemory {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
+                function: None,
                 device: device(),
                 requested: 0,
                 label: call.to_owned(),

@@ -97,6 +97,7 @@ impl DeviceState {
 
     fn lost_error(&self, reason: &str) -> GpuError {
         GpuError::DeviceLost(DeviceLostError {
+            function: None,
             device: self.info.name.clone(),
             reason: reason.to_owned(),
         })
@@ -105,6 +106,6 @@ impl DeviceState {
     /// The error of a wait that ended after a time limit.
     pub(super) fn timed_out(&self, limit: Duration, help: &str) -> GpuError {
         let device = self.info.name.clone();
-        GpuError::Timeout(TimeoutError { device, limit, help: help.to_owned() })
+        GpuError::Timeout(TimeoutError { function: None, device, limit, help: help.to_owned() })
     }
 }

@@ -212,7 +212,10 @@ mod tests {
             point: Point(*point),
             thread: if is_own { thread::current().id() } else { other },
             wrote: vec![wrote],
-            error: GpuError::Interrupted(InterruptedError { device: point.to_string() }),
+            error: GpuError::Interrupted(InterruptedError {
+                function: None,
+                device: point.to_string(),
+            }),
             told: None,
             maker_told: None,
         };
@@ -227,7 +230,7 @@ mod tests {
 
     fn told(failures: &Failures, point: u64, told: Told, last: u64) -> Option<String> {
         failures.concerning(Point(point), told, Point(last)).map(|error| match error {
-            GpuError::Interrupted(InterruptedError { device }) => device,
+            GpuError::Interrupted(InterruptedError { device, .. }) => device,
             other => panic!("{other}"),
         })
     }

@@ -306,6 +306,7 @@ impl SubmissionQueue {
             }
             if self.interrupts() != interrupts {
                 return Err(GpuError::Interrupted(InterruptedError {
+                    function: None,
                     device: self.info.name.clone(),
                 }));
             }

@@ -102,7 +102,11 @@ pub(crate) fn open(adapter: &dyn Adapter) -> Result<Box<dyn Driver>> {
 }
 
 fn ended(info: &DeviceInfo) -> GpuError {
-    GpuError::DeviceLost(DeviceLostError { device: info.name.clone(), reason: ENDING.to_owned() })
+    GpuError::DeviceLost(DeviceLostError {
+        function: None,
+        device: info.name.clone(),
+        reason: ENDING.to_owned(),
+    })
 }
 
 /// Has the gate closed when the process ends, before what is registered by now.

@@ -41,11 +41,12 @@ mod tests {
     use super::*;
 
     fn driver(call: &'static str, code: &str) -> GpuError {
-        GpuError::Driver(DriverError { device: "a GPU".into(), call, code: code.into() })
+        GpuError::Driver(DriverError::new("a GPU", call, code.into(), "update the driver"))
     }
 
     fn lacking(features: scry_ir::Features) -> GpuError {
         GpuError::Unsupported(UnsupportedError {
+            function: None,
             label: None,
             kernel: "main".into(),
             features,

@@ -1,6 +1,6 @@
 //! `CompileOptions::label` stands before every error about the kernel.
 
-use scry_gpu::testing::{null_info, observed, reporting};
+use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults, reporting};
 use scry_gpu::{CompileOptions, Device, Features, Kernel, Launch, Result};
 
 use super::{STEP, null};
@@ -29,7 +29,8 @@ fn what_a_device_lacks_names_the_source() {
     info.features = info.features.difference(Features::F64);
     let (gpu, _log) = observed(info);
     let double = "@compute @workgroup_size(1) fn wide() { var x: f64 = 1.0lf; x = x + x; }";
-    begins_with_label("kernel `wide` needs ", |label| compiled(&gpu, double, label));
+    let expected = "Device::compile_with: kernel `wide` needs ";
+    begins_with_label(expected, |label| compiled(&gpu, double, label));
     let large = "@compute @workgroup_size(16384) fn large() {}";
     begins_with_label("kernel `large`, @workgroup_size", |label| compiled(&gpu, large, label));
 }
@@ -68,6 +69,48 @@ fn a_launch_that_reports_names_the_source() {
         let (gpu, _log) = reporting(null_info(), &[0]);
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
         gpu.run(&compiled(&gpu, STEP, label).unwrap(), &[&a, &b], 64).unwrap();
+        b.download()
+    });
+}
+
+/// The variants of a kernel for grids beyond the limits are compiled by the launch that needs them.
+#[test]
+fn errors_of_linearised_variants_name_the_source() {
+    for is_indirect in [false, true] {
+        let mut refused = 0;
+        for later in 0..4 {
+            let outcome = |label| {
+                let plan = Plan::new(Fault::Refused, u64::MAX);
+                let gpu = open_with_faults("null", &plan).unwrap();
+                let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
+                let kernel = compiled(&gpu, STEP, label).unwrap();
+                let counts = gpu.alloc::<u32>(3).unwrap();
+                let launch = match is_indirect {
+                    true => Launch::indirect(&counts),
+                    false => Launch::workgroups([1 << 17, 1, 1]),
+                };
+                plan.fail_later(later);
+                gpu.run_configured(&kernel, &[&a, &b], launch)
+            };
+            if outcome(None).is_err_and(|error| error.to_string().contains("compile failed")) {
+                refused += 1;
+                begins_with_label("Device::run: compile failed on null device: injected", outcome);
+            }
+        }
+        // An indirect launch compiles also the kernel of the core that reads the counts.
+        assert_eq!(refused, 1 + u32::from(is_indirect), "indirect: {is_indirect}");
+    }
+}
+
+#[test]
+fn reports_of_linearised_launches_name_the_source() {
+    begins_with_label("kernel `step` on null device: the launch failed by plan", |label| {
+        let mut info = null_info();
+        info.limits.max_native_workgroups = [4, 4, 4];
+        let (gpu, _log) = reporting(info, &[0]);
+        let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
+        let kernel = compiled(&gpu, STEP, label).unwrap();
+        gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
         b.download()
     });
 }

@@ -12,7 +12,7 @@ use crate::api::binding::{Binding, Sealed as _};
 use crate::api::buffer::Buffer;
 use crate::api::device_selection::{self, Found};
 use crate::api::element::Element;
-use crate::api::error::{Attempt, Result};
+use crate::api::error::{Attempt, InFunction, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::{Invocations, Launch};
@@ -239,7 +239,7 @@ impl Device {
     /// [`GpuError::OutOfMemory`](crate::GpuError::OutOfMemory),
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge).
     pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
-        Buffer::uploaded(&self.context, data)
+        Buffer::uploaded(&self.context, data).in_function("Device::upload")
     }
 
     /// Makes a buffer of `len` elements, all bytes zero.
@@ -256,7 +256,7 @@ impl Device {
     /// # Errors
     /// As [`Device::upload`].
     pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
-        Buffer::allocate(&self.context, len, "")
+        Buffer::allocate(&self.context, len, "").in_function("Device::alloc")
     }
 
     /// Compiles the only entry point of a WGSL source.
@@ -283,7 +283,8 @@ impl Device {
     /// [`GpuError::Unsupported`](crate::GpuError::Unsupported) and
     /// [`GpuError::TooLarge`](crate::GpuError::TooLarge) if the device lacks what it needs.
     pub fn compile(&self, wgsl: &str) -> Result<Kernel> {
-        self.compile_with(wgsl, &CompileOptions::default())
+        let options = CompileOptions::default();
+        Kernel::compile(&self.context, wgsl, &options, true).in_function("Device::compile")
     }
 
     /// Compiles one entry point of a WGSL source.
@@ -302,7 +303,8 @@ impl Device {
     /// # Errors
     /// As [`Device::compile`].
     pub fn compile_named(&self, wgsl: &str, entry: &str) -> Result<Kernel> {
-        self.compile_with(wgsl, &CompileOptions::new().entry(entry))
+        let options = CompileOptions::new().entry(entry);
+        Kernel::compile(&self.context, wgsl, &options, true).in_function("Device::compile_named")
     }
 
     /// Compiles a WGSL source with overrides.
@@ -320,7 +322,7 @@ impl Device {
     /// # Errors
     /// As [`Device::compile`].
     pub fn compile_with(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
-        Kernel::compile(&self.context, wgsl, options, true)
+        Kernel::compile(&self.context, wgsl, options, true).in_function("Device::compile_with")
     }
 
     /// Compiles a WGSL source without bounds checks and loop bounds.
@@ -349,6 +351,7 @@ impl Device {
     /// matrix out of its bounds, and each of its loops must end.
     pub unsafe fn compile_unchecked(&self, wgsl: &str, options: &CompileOptions) -> Result<Kernel> {
         Kernel::compile(&self.context, wgsl, options, false)
+            .in_function("Device::compile_unchecked")
     }
 
     /// Compiles a WGSL source, or finds it compiled, and runs it.
@@ -375,7 +378,8 @@ impl Device {
         bindings: &[&dyn Binding],
         invocations: impl Into<Invocations>,
     ) -> Result<()> {
-        self.run(&self.compile(wgsl)?, bindings, invocations)
+        let kernel = self.compile(wgsl).in_function("Device::dispatch")?;
+        self.launch("Device::dispatch", &kernel, bindings, &Launch::invocations(invocations))
     }
 
     /// Runs a kernel for at least as many invocations as asked for: on each axis the next multiple
@@ -410,7 +414,7 @@ impl Device {
         bindings: &[&dyn Binding],
         invocations: impl Into<Invocations>,
     ) -> Result<()> {
-        self.run_configured(kernel, bindings, Launch::invocations(invocations))
+        self.launch("Device::run", kernel, bindings, &Launch::invocations(invocations))
     }
 
     /// Runs a kernel that declares `var<immediate>`, with its value.
@@ -442,7 +446,7 @@ impl Device {
         params: &P,
     ) -> Result<()> {
         let launch = Launch::invocations(invocations).immediates(params);
-        self.run_configured(kernel, bindings, launch)
+        self.launch("Device::run_with_immediates", kernel, bindings, &launch)
     }
 
     /// Runs a kernel with everything spelled out: invocations or workgroups, and immediates.
@@ -472,10 +476,21 @@ impl Device {
         bindings: &[&dyn Binding],
         launch: Launch,
     ) -> Result<()> {
+        self.launch("Device::run", kernel, bindings, &launch)
+    }
+
+    /// Runs a kernel on behalf of the public function that errors name.
+    fn launch(
+        &self,
+        function: &'static str,
+        kernel: &Kernel,
+        bindings: &[&dyn Binding],
+        launch: &Launch,
+    ) -> Result<()> {
         let mut list = CommandList::default();
-        let operation = "Device::run";
-        encode::dispatch(&self.context, &mut list, operation, kernel, bindings, &launch)?;
-        self.context.submit_unless_empty(list)
+        encode::dispatch(&self.context, &mut list, function, kernel, bindings, launch)
+            .and_then(|()| self.context.submit_unless_empty(list))
+            .in_function(function)
     }
 
     /// Starts a batch: several steps, one submission.
@@ -513,7 +528,8 @@ impl Device {
         dst: impl Into<Slice<'d, T>>,
     ) -> Result<()> {
         let (src, dst) = (src.into(), dst.into());
-        encode::copy_now(&self.context, "Device::copy_buffer", src.view(), dst.view())
+        const NAME: &str = "Device::copy_buffer";
+        encode::copy_now(&self.context, NAME, src.view(), dst.view()).in_function(NAME)
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Device;
 use crate::api::buffer::Buffer;
 use crate::api::element::Element;
-use crate::api::error::Result;
+use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
 use crate::api::untyped_buffer::UntypedBuffer;
 
@@ -39,7 +39,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// See [`Device::upload`].
     pub fn upload(device: &Device, data: &[T]) -> Result<Self> {
-        device.upload(data)
+        device.upload(data).in_function("Buffer::upload")
     }
 
     /// Uploads `len` elements, each computed from its index.
@@ -56,7 +56,8 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// See [`Device::upload`].
     pub fn from_fn(device: &Device, len: usize, value: impl FnMut(usize) -> T) -> Result<Self> {
-        device.upload(&(0..len).map(value).collect::<Vec<T>>())
+        let data: Vec<T> = (0..len).map(value).collect();
+        device.upload(&data).in_function("Buffer::from_fn")
     }
 
     /// Returns the device whose memory it is.

@@ -2,7 +2,7 @@
 
 use super::Device;
 use crate::api::dtype::DType;
-use crate::api::error::{GpuError, RangeError, Result};
+use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::device_bytes::DeviceBytes;
 
@@ -28,7 +28,8 @@ impl Device {
         len: usize,
     ) -> Result<UntypedBuffer> {
         let element = dtype.into().into();
-        let bytes = DeviceBytes::allocate(&self.context, len, &element, "")?;
+        let bytes = DeviceBytes::allocate(&self.context, len, &element, "")
+            .in_function("Device::alloc_untyped")?;
         Ok(UntypedBuffer::over(bytes, element))
     }
 
@@ -62,7 +63,8 @@ impl Device {
             }));
         }
         let element = dtype.into();
-        let bytes = DeviceBytes::upload(&self.context, data.len() / each, &element, data)?;
+        let bytes = DeviceBytes::upload(&self.context, data.len() / each, &element, data)
+            .in_function("Device::upload_bytes")?;
         Ok(UntypedBuffer::over(bytes, element))
     }
 }

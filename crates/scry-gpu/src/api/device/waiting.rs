@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Device;
-use crate::api::error::Result;
+use crate::api::error::{InFunction, Result};
 use crate::core::memory::MemoryUsage;
 
 impl Device {
@@ -28,8 +28,8 @@ impl Device {
     /// unless an earlier call has said so,
     /// [`GpuError::Interrupted`](crate::GpuError::Interrupted).
     pub fn wait(&self) -> Result<()> {
-        self.context.check_alive()?;
-        self.context.wait_idle()
+        let outcome = self.context.check_alive().and_then(|()| self.context.wait_idle());
+        outcome.in_function("Device::wait")
     }
 
     /// The longest time that a wait may take; `None`, the default, means no limit.
@@ -134,8 +134,8 @@ impl Device {
     /// # Errors
     /// [`GpuError::DeviceLost`](crate::GpuError::DeviceLost).
     pub fn free_memory(&self) -> Result<Option<u64>> {
-        self.context.check_alive()?;
-        self.context.note_loss(self.context.driver.free_memory())
+        let free = || self.context.note_loss(self.context.driver.free_memory());
+        self.context.check_alive().and_then(|()| free()).in_function("Device::free_memory")
     }
 
     /// How many launches the device was handed since it was opened, each replay's included.

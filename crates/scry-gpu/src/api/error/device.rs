@@ -2,9 +2,18 @@
 
 use std::time::Duration;
 
+use super::function::{Function, called};
 use super::label::{Label, labelled};
 
 type StaticStr = &'static str;
+
+/// The help for a driver call that failed for a reason which the driver does not explain.
+pub(crate) const DRIVER_FAILED: &str =
+    "update the driver; if it still fails, report it with the output of `scry doctor`";
+
+/// The help for an error that no program should be able to cause.
+pub(crate) const DEFECT: &str =
+    "report this defect of scry-gpu, with the kernel and the output of `scry doctor`";
 
 error_structs! {
     /// A kernel exceeds a limit that this driver has beyond those of its API.
@@ -33,9 +42,12 @@ error_structs! {
 
     /// The device has no memory left for an allocation.
     #[error(
-        "{device} is out of memory: {requested} bytes asked for {label}; {detail}; help: {help}"
+        "{}{device} is out of memory: {requested} bytes asked for {label}; {detail}; help: {help}",
+        called(.function)
     )]
     OutOfMemoryError {
+        /// Returns the function that was called, such as `Device::alloc`.
+        function: Function,
         /// Returns the name of the device.
         device: String,
         /// Returns the size of the allocation in bytes.
@@ -49,8 +61,13 @@ error_structs! {
     }
 
     /// Work needed longer than the time limit.
-    #[error("work on {device} did not finish within the time limit of {limit:?}; help: {help}")]
+    #[error(
+        "{}work on {device} did not finish within the time limit of {limit:?}; help: {help}",
+        called(.function)
+    )]
     TimeoutError {
+        /// Returns the function that was called, such as `Device::wait`.
+        function: Function,
         /// Returns the name of the device.
         device: String,
         /// Returns the limit in force.
@@ -61,17 +78,25 @@ error_structs! {
 
     /// A wait was interrupted; the work continues.
     #[error(
-        "the wait for {device} was interrupted by Device::interrupt, and the work continues; help: \
-         wait again for its result"
+        "{}the wait for {device} was interrupted by Device::interrupt, and the work continues; \
+         help: wait again for its result",
+        called(.function)
     )]
     InterruptedError {
+        /// Returns the function that was called, such as `Device::wait`.
+        function: Function,
         /// Returns the name of the device.
         device: String,
     }
 
     /// The device is gone.
-    #[error("{device} is lost: {reason}; help: drop it and open a new Device")]
+    #[error(
+        "{}{device} is lost: {reason}; help: drop it and open a new Device",
+        called(.function)
+    )]
     DeviceLostError {
+        /// Returns the function that was called, such as `Device::run`.
+        function: Function,
         /// Returns the name of the device.
         device: String,
         /// Returns what happened.
@@ -79,13 +104,43 @@ error_structs! {
     }
 
     /// The driver refused a call for a reason that it does not explain further.
-    #[error("{call} failed on {device}: {code}")]
+    #[error(
+        "{}{}{call} failed on {device}: {code}{}help: {help}",
+        labelled(.label),
+        called(.function),
+        separator(.code)
+    )]
     DriverError {
+        /// Returns the name of the source of the kernel that was compiled or launched, if
+        /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
+        label: Label,
+        /// Returns the function that was called, such as `Device::compile`.
+        function: Function,
         /// Returns the name of the device.
         device: String,
         /// Returns the driver call.
         call: StaticStr,
         /// Returns the driver's error code.
         code: String,
+        /// Returns what to do.
+        help: String,
     }
+}
+
+impl DriverError {
+    /// An error that names neither a kernel's source nor the function that was called.
+    pub(crate) fn new(device: &str, call: StaticStr, code: String, help: &str) -> Self {
+        let (device, help) = (device.to_owned(), help.to_owned());
+        Self { label: None, function: None, device, call, code, help }
+    }
+
+    /// The text without function and help.
+    pub(crate) fn problem(&self) -> String {
+        format!("{} failed on {}: {}", self.call, self.device, self.code)
+    }
+}
+
+/// What stands between an error code and the help: messages of several lines end with their line.
+fn separator(code: &str) -> &'static str {
+    if code.contains('\n') { "\n" } else { "; " }
 }

@@ -2,6 +2,7 @@
 
 use scry_ir::Features;
 
+use super::function::{Function, called};
 use super::label::{Label, labelled};
 use crate::api::native::Language;
 
@@ -10,10 +11,13 @@ type StaticStr = &'static str;
 error_structs! {
     /// The kernel uses features that the device lacks.
     #[error(
-        "{}kernel `{kernel}` needs {features}, which {device} does not have; help: {help}",
-        labelled(.label)
+        "{}{}kernel `{kernel}` needs {features}, which {device} does not have; help: {help}",
+        labelled(.label),
+        called(.function)
     )]
     UnsupportedError {
+        /// Returns the function that was called, such as `Device::compile`.
+        function: Function,
         /// Returns the name of the kernel's source, if
         /// [`CompileOptions::label`](crate::CompileOptions::label) gave it one.
         label: Label,
@@ -61,8 +65,13 @@ error_structs! {
     }
 
     /// A kernel that is not WGSL was refused by its compiler.
-    #[error("kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}")]
+    #[error(
+        "{}kernel `{kernel}`: its {language} was refused by {device}; help: {help}\n{log}",
+        called(.function)
+    )]
     SourceError {
+        /// Returns the function that was called, such as `Device::compile_ptx`.
+        function: Function,
         /// Returns the entry point of the kernel.
         kernel: String,
         /// Returns the language of the kernel.
@@ -76,8 +85,10 @@ error_structs! {
     }
 
     /// A library that the call needs cannot be opened or is too old.
-    #[error("{library} is not available: {problem}; help: {help}")]
+    #[error("{}{library} is not available: {problem}; help: {help}", called(.function))]
     LibraryError {
+        /// Returns the function that was called, such as `Device::cublas_matmul`.
+        function: Function,
         /// Returns the name of the library.
         library: StaticStr,
         /// Returns what was tried, and with which result.

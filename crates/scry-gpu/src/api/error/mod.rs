@@ -4,6 +4,7 @@
 mod structs;
 mod call;
 mod device;
+mod function;
 mod kernel;
 mod label;
 mod search;
@@ -13,9 +14,11 @@ use std::fmt;
 use scry_ir::ShaderError;
 
 pub use call::{ArgumentError, RangeError, TooLargeError, WrongDeviceError};
+pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
 };
+pub(crate) use function::InFunction;
 pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
 pub use search::{Attempt, NoDevice};
 
@@ -165,6 +168,7 @@ impl GpuError {
             Self::Unsupported(error) => Self::Unsupported(UnsupportedError { label, ..error }),
             Self::Argument(error) => Self::Argument(ArgumentError { label, ..error }),
             Self::Kernel(error) => Self::Kernel(KernelError { label, ..error }),
+            Self::Driver(error) => Self::Driver(DriverError { label, ..error }),
             Self::TooLarge(error) => {
                 let what = format!("{name}: {}", error.what);
                 Self::TooLarge(TooLargeError { what, ..error })

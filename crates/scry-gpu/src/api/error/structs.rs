@@ -2,8 +2,8 @@
 
 /// Declares error structs whose fields are private to the crate, each with an accessor.
 ///
-/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label`, and a copy for other
-/// types.
+/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label` or a `Function`, and a copy
+/// for other types.
 macro_rules! error_structs {
     ($(
         $(#[$attribute:meta])*
@@ -31,9 +31,11 @@ macro_rules! error_structs {
 macro_rules! accessor {
     (returns String) => { &str };
     (returns Label) => { Option<&str> };
+    (returns Function) => { Option<&str> };
     (returns StaticStr) => { &'static str };
     (returns $type:ident) => { $type };
     (Label, $field:expr) => { $field.as_deref() };
+    (Function, $field:expr) => { $field.as_deref() };
     (String, $field:expr) => { &$field };
     ($type:ident, $field:expr) => { $field };
 }

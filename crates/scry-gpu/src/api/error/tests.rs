@@ -82,6 +82,59 @@ fn a_wrong_variable_is_named() {
 }
 
 #[test]
+fn driver_errors_have_help() {
+    let error = |code: &str| DriverError::new("GPU", "cuCall", code.to_owned(), "update it");
+    assert_eq!(error("NAME (1)").to_string(), "cuCall failed on GPU: NAME (1); help: update it");
+    // Messages of the driver's compiler have several lines.
+    let log = GpuError::Driver(error("NAME (1); it says:\nptxas fatal"));
+    assert_eq!(
+        log.in_function("Device::compile").with_label(Some("blur.wgsl")).to_string(),
+        "blur.wgsl: Device::compile: cuCall failed on GPU: NAME (1); it says:\nptxas fatal\n\
+         help: update it"
+    );
+}
+
+#[test]
+fn the_outermost_function_is_named() {
+    let lost = DeviceLostError { function: None, device: "GPU".into(), reason: "reset".into() };
+    let error = GpuError::DeviceLost(lost).in_function("Slice::fill").in_function("Buffer::fill");
+    let GpuError::DeviceLost(lost) = &error else { unreachable!() };
+    assert_eq!(lost.function(), Some("Buffer::fill"));
+    assert_eq!(
+        error.to_string(),
+        "Buffer::fill: GPU is lost: reset; help: drop it and open a new Device"
+    );
+    assert_eq!(range().in_function("Buffer::fill"), range(), "it names its function by itself");
+}
+
+#[test]
+fn errors_of_sources_and_libraries_name_the_function() {
+    let library = GpuError::Library(LibraryError {
+        function: None,
+        library: "NVRTC",
+        problem: "no libnvrtc.so".into(),
+        help: "install it".into(),
+    });
+    assert_eq!(
+        library.in_function("Device::compile_cuda").to_string(),
+        "Device::compile_cuda: NVRTC is not available: no libnvrtc.so; help: install it"
+    );
+    let source = GpuError::Source(SourceError {
+        function: None,
+        kernel: "square".into(),
+        language: crate::api::native::Language::CudaC,
+        device: "GPU".into(),
+        log: "1: error".into(),
+        help: "correct the source; NVRTC 13.0 says".into(),
+    });
+    assert_eq!(
+        source.in_function("Device::compile_cuda").to_string(),
+        "Device::compile_cuda: kernel `square`: its CUDA C was refused by GPU; help: correct the \
+         source; NVRTC 13.0 says\n1: error"
+    );
+}
+
+#[test]
 fn kinds_say_what_is_at_fault() {
     assert_eq!(range().kind(), ErrorKind::Usage);
     assert_eq!(shader().kind(), ErrorKind::Shader);

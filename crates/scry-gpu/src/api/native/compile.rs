@@ -2,7 +2,7 @@
 
 use super::{Language, NativeBindings, NativeInterface, NativeSpec};
 use crate::api::device::Device;
-use crate::api::error::Result;
+use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
 
 /// Kernels that are not WGSL.
@@ -75,7 +75,8 @@ impl Device {
         entry: &str,
         interface: &NativeInterface,
     ) -> Result<Kernel> {
-        self.compile_native(Language::Ptx, source, entry, interface.clone())
+        let compiled = self.compile_native(Language::Ptx, source, entry, interface.clone());
+        compiled.in_function("Device::compile_ptx")
     }
 
     /// Compiles a kernel written in CUDA C, declared `extern "C" __global__`: on CUDA devices, with
@@ -123,7 +124,8 @@ impl Device {
         block: [u32; 3],
     ) -> Result<Kernel> {
         let interface = NativeInterface::new(bindings, block);
-        self.compile_native(Language::CudaC, source, entry, interface)
+        let compiled = self.compile_native(Language::CudaC, source, entry, interface);
+        compiled.in_function("Device::compile_cuda")
     }
 
     /// [`Device::compile_cuda`] for a kernel that has immediates or dynamic shared memory.
@@ -155,7 +157,8 @@ impl Device {
         entry: &str,
         interface: &NativeInterface,
     ) -> Result<Kernel> {
-        self.compile_native(Language::CudaC, source, entry, interface.clone())
+        let compiled = self.compile_native(Language::CudaC, source, entry, interface.clone());
+        compiled.in_function("Device::compile_cuda_with")
     }
 
     fn compile_native(

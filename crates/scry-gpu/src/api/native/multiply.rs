@@ -15,7 +15,7 @@ use crate::api::buffer::Buffer;
 use crate::api::device::Device;
 use crate::api::element::{Element, ElementLayout};
 use crate::api::error::{
-    ArgumentError, GpuError, LanguageError, RangeError, Result, TooLargeError,
+    ArgumentError, GpuError, InFunction, LanguageError, RangeError, Result, TooLargeError,
 };
 use crate::api::kernel::Kernel;
 use crate::api::launch::{Count, Launch};
@@ -163,8 +163,9 @@ impl Device {
 
     fn multiply<T: Factor>(&self, routine: Routine, matrices: &Matrices<'_, T>) -> Result<()> {
         let mut list = CommandList::default();
-        append(&self.context, &mut list, routine, matrices)?;
-        self.context.submit_unless_empty(list)
+        append(&self.context, &mut list, routine, matrices)
+            .and_then(|()| self.context.submit_unless_empty(list))
+            .in_function(matrices.operation)
     }
 }
 
@@ -197,7 +198,9 @@ impl Batch {
         let sizes = [m.count(), n.count(), k.count()];
         let operation = "Batch::cublas_matmul";
         let matrices = Matrices { operation, a, b, c, sizes };
-        self.add(|context, list| append(context, list, exact::<T>(), &matrices))
+        self.add(|context, list| {
+            append(context, list, exact::<T>(), &matrices).in_function(operation)
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use scry_cpu::{Code, Refusal};
 use scry_ir::Program;
 use scry_ir::kir::{KirOptions, mutation};
 
-use crate::api::error::{DriverError, GpuError, Result, TooLargeError};
+use crate::api::error::{DEFECT, DriverError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
 use crate::core::driver::{CompileJob, GridSource};
 
@@ -24,11 +24,8 @@ pub(super) struct Kernel {
 pub(super) fn compile(info: &DeviceInfo, job: &CompileJob<'_>) -> Result<Kernel> {
     let interface = job.program.interface();
     if job.grid != GridSource::Native {
-        return Err(GpuError::Driver(DriverError {
-            device: info.name.clone(),
-            call: "compile",
-            code: "grids of any size are run as they are, and never folded".to_owned(),
-        }));
+        let code = "grids of any size are run as they are, and never folded".to_owned();
+        return Err(GpuError::Driver(DriverError::new(&info.name, "compile", code, DEFECT)));
     }
     let code = code(job.program, job.checked)?;
     let code = code.map_err(|refusal| too_large(info, &interface.entry_point, refusal))?;

@@ -73,6 +73,7 @@ impl Heap {
             format!(", and the system has {available} bytes available")
         });
         GpuError::OutOfMemory(OutOfMemoryError {
+            function: None,
             device: info.name.clone(),
             requested: size,
             label: named_buffer(label),

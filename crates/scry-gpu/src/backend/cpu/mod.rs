@@ -24,7 +24,7 @@ use self::memory::{Block, Heap};
 use self::submit::Queue;
 use super::Absence;
 use super::shared::locks::{lock, read, write};
-use crate::api::error::{DriverError, GpuError, Result};
+use crate::api::error::{DEFECT, DriverError, GpuError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::Step;
 use crate::core::driver::{
@@ -78,7 +78,7 @@ impl CpuDriver {
     }
 
     fn refuse(&self, call: &'static str, why: String) -> GpuError {
-        GpuError::Driver(DriverError { device: self.info.name.clone(), call, code: why })
+        GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 
     /// Bytes of an allocation, and what keeps them alive.

@@ -211,7 +211,7 @@ impl Shared {
             None => Ok(()),
             Some(reason) => {
                 let (device, reason) = (self.device.clone(), reason.clone());
-                Err(GpuError::DeviceLost(DeviceLostError { device, reason }))
+                Err(GpuError::DeviceLost(DeviceLostError { function: None, device, reason }))
             }
         }
     }
@@ -230,11 +230,8 @@ impl Shared {
         let shared = self.clone();
         let builder = Builder::new().name("scry-cpu queue".to_owned());
         builder.spawn(move || shared.serve()).map_err(|error| {
-            GpuError::Driver(DriverError {
-                device: self.device.clone(),
-                call: "submit",
-                code: format!("no thread could be started: {error}; end other threads"),
-            })
+            let code = format!("no thread could be started: {error}");
+            GpuError::Driver(DriverError::new(&self.device, "submit", code, "end other threads"))
         })
     }
 

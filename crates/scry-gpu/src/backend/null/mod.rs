@@ -15,7 +15,7 @@ use scry_ir::{SpirvOptions, SpirvWorkarounds};
 
 use self::checker::Checker;
 use super::Absence;
-use crate::api::error::{DriverError, GpuError, OutOfMemoryError, Result};
+use crate::api::error::{DEFECT, DriverError, GpuError, OutOfMemoryError, Result};
 use crate::api::info::DeviceInfo;
 use crate::core::command::{Command, Groups, Span, Step};
 use crate::core::driver::{
@@ -85,7 +85,7 @@ impl NullDriver {
     }
 
     fn refuse(&self, call: &'static str, why: String) -> GpuError {
-        GpuError::Driver(DriverError { device: self.info.name.clone(), call, code: why })
+        GpuError::Driver(DriverError::new(&self.info.name, call, why, DEFECT))
     }
 }
 
@@ -102,6 +102,7 @@ impl Driver for NullDriver {
         let reserved = fits.is_some_and(|size| bytes.try_reserve_exact(size).is_ok());
         if !reserved {
             return Err(GpuError::OutOfMemory(OutOfMemoryError {
+                function: None,
                 device: self.info.name.clone(),
                 requested: size,
                 label: label.to_owned(),

@@ -22,6 +22,7 @@ pub(crate) fn kernel_limits(
     let missing = interface.features.difference(info.features);
     if !missing.is_empty() {
         return Err(GpuError::Unsupported(UnsupportedError {
+            function: None,
             label: None,
             kernel: interface.entry_point.clone(),
             features: missing,

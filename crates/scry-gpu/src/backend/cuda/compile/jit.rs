@@ -157,17 +157,15 @@ mod tests {
     #[test]
     fn errors_name_the_kernel_and_have_what_the_compiler_said() {
         let error = || {
-            GpuError::Driver(DriverError {
-                device: "GPU".to_owned(),
-                call: "cuLinkAddData",
-                code: "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned(),
-            })
+            let code = "CUDA_ERROR_INVALID_PTX (218): a PTX JIT compilation failed".to_owned();
+            GpuError::Driver(DriverError::new("GPU", "cuLinkAddData", code, "update it"))
         };
         let told = explained(error(), "double", "ptxas fatal: Unresolved extern").to_string();
         assert_eq!(
             told,
             "cuLinkAddData failed on GPU: kernel `double`: CUDA_ERROR_INVALID_PTX (218): a PTX JIT \
-             compilation failed; the driver's compiler says:\nptxas fatal: Unresolved extern"
+             compilation failed; the driver's compiler says:\nptxas fatal: Unresolved extern\n\
+             help: update it"
         );
         assert!(!explained(error(), "double", "").to_string().contains("says"));
     }

@@ -241,6 +241,7 @@ fn cuda_c(gpu: &Gpu, driver: c_int, job: &NativeJob<'_>) -> Result<Built> {
 
 fn source_error(gpu: &Gpu, job: &NativeJob<'_>, log: String, help: String) -> GpuError {
     GpuError::Source(SourceError {
+        function: None,
         kernel: job.entry.to_owned(),
         language: job.spec.language,
         device: gpu.info.name.clone(),
@@ -256,7 +257,9 @@ fn refused_by_jit(job: &NativeJob<'_>, error: GpuError) -> GpuError {
             device,
             call: "cuLinkAddData" | "cuLinkComplete" | "cuModuleLoadDataEx",
             code,
+            ..
         }) => GpuError::Source(SourceError {
+            function: None,
             kernel: job.entry.to_owned(),
             language: job.spec.language,
             device,

@@ -2,7 +2,9 @@
 
 use super::driver_api::Api;
 use super::types::Code;
-use crate::api::error::{DeviceLostError, DriverError, GpuError, OutOfMemoryError};
+use crate::api::error::{
+    DEFECT, DRIVER_FAILED, DeviceLostError, DriverError, GpuError, OutOfMemoryError,
+};
 
 /// After these the context is gone, whatever comes next.
 const STICKY: [u32; 18] = [
@@ -33,15 +35,16 @@ pub(crate) fn is_sticky(code: Code) -> bool {
 
 /// The error for a call on `device` that returned `code`.
 pub(crate) fn failed(api: &Api, device: &str, call: &'static str, code: Code) -> GpuError {
-    classified(device, call, code, explain(api, code))
+    classified(device, call, code, describe(api, code))
 }
 
 fn classified(device: &str, call: &'static str, code: Code, text: String) -> GpuError {
     if is_sticky(code) {
-        return lost(device, format!("{call} reported {text}"));
+        return lost(device, format!("{call} reported {text}{}", appended(code)));
     }
     if code == Code::OUT_OF_MEMORY {
         return GpuError::OutOfMemory(OutOfMemoryError {
+            function: None,
             device: device.to_owned(),
             requested: 0,
             label: format!("the driver's own use in {call}"),
@@ -49,49 +52,59 @@ fn classified(device: &str, call: &'static str, code: Code, text: String) -> Gpu
             help: "drop buffers and devices that are no longer used".to_owned(),
         });
     }
-    GpuError::Driver(DriverError { device: device.to_owned(), call, code: text })
+    let help = advice(code).unwrap_or(DRIVER_FAILED);
+    GpuError::Driver(DriverError::new(device, call, text, help))
 }
 
 /// The error for a device that is gone.
 pub(crate) fn lost(device: &str, reason: String) -> GpuError {
-    GpuError::DeviceLost(DeviceLostError { device: device.to_owned(), reason })
+    GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
 /// The error for work that the driver cannot take, whatever CUDA would say of it.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
-    GpuError::Driver(DriverError { device: device.to_owned(), call, code })
+    GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
 
 /// A code by its name, with what the driver says of it, and what to do.
 pub(crate) fn explain(api: &Api, code: Code) -> String {
-    let text = match api.describe(code) {
+    describe(api, code) + &appended(code)
+}
+
+/// A code by its name, with what the driver says of it.
+fn describe(api: &Api, code: Code) -> String {
+    match api.describe(code) {
         Some((name, meaning)) => format!("{name} ({}): {meaning}", code.0),
         None => format!("code {}, which the driver has no name for", code.0),
-    };
-    text + advice(code)
+    }
+}
+
+/// The advice for a code, as it stands after its text.
+fn appended(code: Code) -> String {
+    advice(code).map(|advice| format!("; {advice}")).unwrap_or_default()
 }
 
 /// What to do, where that can be said.
-fn advice(code: Code) -> &'static str {
-    match code.0 {
-        3 => "; open the device after a fork, not before",
-        46 => "; another process has the device for itself: end it, or wait for it",
-        222 => "; update NVIDIA's driver",
+fn advice(code: Code) -> Option<&'static str> {
+    Some(match code.0 {
+        3 => "open the device after a fork, not before",
+        46 => "another process has the device for itself: end it, or wait for it",
+        222 => "update NVIDIA's driver",
         221 | 223 => {
-            "; the driver cannot compile: install libnvidia-ptxjitcompiler, and unset \
+            "the driver cannot compile: install libnvidia-ptxjitcompiler, and unset \
              CUDA_DISABLE_PTX_JIT"
         }
         304 => {
-            "; check that this process may open more files (ulimit -n) and more threads \
+            "check that this process may open more files (ulimit -n) and more threads \
              (ulimit -u), and that this user may use /dev/nvidia*"
         }
-        700 | 716..=718 => "; a kernel touched memory that is not its own: compile it checked",
-        701 => "; use smaller workgroups",
-        702 => "; the system ends kernels that take long: divide the work among several launches",
-        802 => "; the machine's fabric manager is not ready: start nvidia-fabricmanager",
-        803 | 804 => "; the driver's library and its kernel module differ: restart the machine",
-        _ => "",
-    }
+        700 | 716..=718 => "a kernel touched memory that is not its own: compile it checked",
+        701 => "use smaller workgroups",
+        702 => "the system ends kernels that take long: divide the work among several launches",
+        802 => "the machine's fabric manager is not ready: start nvidia-fabricmanager",
+        803 | 804 => "the driver's library and its kernel module differ: restart the machine",
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
@@ -119,13 +132,14 @@ mod tests {
             let error = of(code);
             assert!(matches!(error, GpuError::Driver(_)), "{code}: {error}");
             assert_eq!(error.kind(), ErrorKind::Device);
+            assert!(error.to_string().contains("; help: "), "{error}");
         }
     }
 
     #[test]
     fn what_the_system_refuses_is_told_with_the_limits_to_look_at() {
-        assert!(advice(Code(304)).contains("ulimit -n"));
-        assert!(matches!(of(304), GpuError::Driver(_)));
+        let GpuError::Driver(error) = of(304) else { panic!("{}", of(304)) };
+        assert!(error.help().contains("ulimit -n"), "{error}");
     }
 
     #[test]

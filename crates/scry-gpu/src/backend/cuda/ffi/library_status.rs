@@ -82,6 +82,7 @@ mod tests {
     #[test]
     fn an_absence_is_told_apart_from_other_errors() {
         let absent = GpuError::Library(LibraryError {
+            function: None,
             library: "NVRTC",
             problem: "none was found".to_owned(),
             help: "get one".to_owned(),

@@ -70,12 +70,13 @@ impl Wanted {
         if !remarks.is_empty() {
             problem = format!("{problem}; what was found did not open: {}", remarks.join("; "));
         }
-        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
+        self.unavailable(problem)
     }
 
     /// The error for a library that lacks a function.
     pub(crate) fn lacks(&self, file: &str, missing: Missing) -> GpuError {
         GpuError::Library(LibraryError {
+            function: None,
             library: self.name,
             problem: format!("{file} has no function {}, and so is too old", missing.name()),
             help: self.help.to_owned(),
@@ -84,7 +85,12 @@ impl Wanted {
 
     /// The error for a library that is there and does not work.
     pub(crate) fn broken(&self, problem: String) -> GpuError {
-        GpuError::Library(LibraryError { library: self.name, problem, help: self.help.to_owned() })
+        self.unavailable(problem)
+    }
+
+    fn unavailable(&self, problem: String) -> GpuError {
+        let (library, help) = (self.name, self.help.to_owned());
+        GpuError::Library(LibraryError { function: None, library, problem, help })
     }
 }
 

@@ -253,6 +253,7 @@ impl Heap {
     fn ran_out(&self, size: u64, label: &str, detail: String, help: &str) -> GpuError {
         let device = self.gpu.info.name.clone();
         GpuError::OutOfMemory(OutOfMemoryError {
+            function: None,
             device,
             requested: size,
             label: named_buffer(label),

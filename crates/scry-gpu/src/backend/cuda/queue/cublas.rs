@@ -306,6 +306,7 @@ fn types(routine: Routine) -> (c_int, c_int) {
 fn failed(gpu: &Gpu, call: &'static str, status: Status) -> GpuError {
     if status == Status::ALLOC_FAILED {
         return GpuError::OutOfMemory(OutOfMemoryError {
+            function: None,
             device: gpu.info.name.clone(),
             requested: WORKSPACE as u64,
             label: "cuBLAS".to_owned(),

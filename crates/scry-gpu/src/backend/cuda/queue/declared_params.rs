@@ -177,6 +177,7 @@ fn find_encode(gpu: &Gpu, driver: c_int) -> Result<Encode> {
 
 fn too_old(library: &str, driver: c_int) -> GpuError {
     GpuError::Library(LibraryError {
+        function: None,
         library: "cuTensorMapEncodeTiled",
         problem: format!(
             "{library}, for CUDA {}.{}, has no such function, which kernels with tensor maps need",

@@ -2,37 +2,64 @@
 
 use ash::vk;
 
-use crate::api::error::{DeviceLostError, DriverError, GpuError};
+use crate::api::error::{DEFECT, DRIVER_FAILED, DeviceLostError, DriverError, GpuError};
 
 /// The error for a Vulkan call on `device` that returned `code`.
 pub(crate) fn failed(device: &str, call: &'static str, code: vk::Result) -> GpuError {
     if code == vk::Result::ERROR_DEVICE_LOST {
         return lost(device, format!("{call} reported VK_ERROR_DEVICE_LOST"));
     }
-    GpuError::Driver(DriverError { device: device.to_owned(), call, code: explain(code) })
+    let help = advice(code).unwrap_or(DRIVER_FAILED);
+    GpuError::Driver(DriverError::new(device, call, describe(code), help))
 }
 
 /// The error for a device that is gone.
 pub(crate) fn lost(device: &str, reason: String) -> GpuError {
-    GpuError::DeviceLost(DeviceLostError { device: device.to_owned(), reason })
+    GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
 /// The error for work that the driver cannot take, whatever Vulkan would say of it.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
-    GpuError::Driver(DriverError { device: device.to_owned(), call, code })
+    GpuError::Driver(DriverError::new(device, call, code, DEFECT))
+}
+
+/// A result code by its name, with the advice for it.
+pub(crate) fn explain(code: vk::Result) -> String {
+    let advice = advice(code).map(|advice| format!("; {advice}")).unwrap_or_default();
+    describe(code) + &advice
 }
 
 /// A result code by its name, and what it means.
-pub(crate) fn explain(code: vk::Result) -> String {
-    let advice = match code {
-        vk::Result::ERROR_OUT_OF_HOST_MEMORY => "; free host memory",
-        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => "; free device memory",
-        vk::Result::ERROR_TOO_MANY_OBJECTS => "; close devices that are no longer used",
+fn describe(code: vk::Result) -> String {
+    format!("{code:?} ({code})")
+}
+
+/// What to do, where that can be said.
+fn advice(code: vk::Result) -> Option<&'static str> {
+    Some(match code {
+        vk::Result::ERROR_OUT_OF_HOST_MEMORY => "free host memory",
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY => "free device memory",
+        vk::Result::ERROR_TOO_MANY_OBJECTS => "close devices that are no longer used",
         vk::Result::ERROR_INITIALIZATION_FAILED => {
-            "; check that the driver fits the kernel module, and that this user may use the device"
+            "check that the driver fits the kernel module, and that this user may use the device"
         }
-        vk::Result::ERROR_UNKNOWN => "; update the driver",
-        _ => "",
-    };
-    format!("{code:?} ({code}){advice}")
+        vk::Result::ERROR_UNKNOWN => "update the driver",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_calls_say_what_helps() {
+        let text = |code| failed("GPU", "vkQueueSubmit", code).to_string();
+        assert_eq!(
+            text(vk::Result::ERROR_TOO_MANY_OBJECTS),
+            "vkQueueSubmit failed on GPU: ERROR_TOO_MANY_OBJECTS (Too many objects of the type \
+             have already been created); help: close devices that are no longer used"
+        );
+        assert!(text(vk::Result::ERROR_FRAGMENTED_POOL).ends_with(DRIVER_FAILED));
+    }
 }

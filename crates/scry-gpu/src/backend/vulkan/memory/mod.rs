@@ -214,6 +214,7 @@ impl Heap {
             false => format!(", the largest: {}", largest(&held).join(", ")),
         };
         GpuError::OutOfMemory(OutOfMemoryError {
+            function: None,
             device: self.gpu.info.name.clone(),
             requested: size,
             label: named_buffer(label),

@@ -1,0 +1,155 @@
+//! Errors that arise below a public function name it.
+
+use std::time::Duration;
+
+use scry_gpu::testing::{Fault, Plan, null_info, observed, open_with_faults};
+use scry_gpu::{Buffer, CompileOptions, DType, Device, Features, GpuError, Launch, Result};
+
+use super::STEP;
+
+/// A public function, and a call of it.
+type Call<'a> = (&'static str, Box<dyn Fn() -> Result<()> + 'a>);
+
+/// Calls whose results do not matter, by the name of the function.
+macro_rules! calls {
+    ($($name:literal => $call:expr),* $(,)?) => {{
+        let calls: Vec<Call<'_>> = vec![$(($name, Box::new(|| ($call).map(drop)))),*];
+        calls
+    }};
+}
+
+#[test]
+fn a_lost_device_is_reported_by_the_function_called() {
+    let plan = Plan::new(Fault::DeviceLost, u64::MAX);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let (a, b) = (gpu.upload(&[1u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
+    let (part, untyped) = (a.slice(..4).unwrap(), a.untyped());
+    let step = gpu.compile(STEP).unwrap();
+    let bound = step.bind().set("input", &a).set("output", &b);
+    let recording = gpu.batch().copy(&a, &b).unwrap().record().unwrap();
+    let ticket = gpu.batch().fill(&a, 3).unwrap().submit_async().unwrap();
+    let mut batch = gpu.batch();
+    let download = batch.download(&a).unwrap();
+    drop(batch.submit_async().unwrap());
+    plan.fail_later(0);
+    assert!(gpu.upload(&[0u8]).is_err());
+    let calls = calls! {
+        "Device::upload" => gpu.upload(&[0u32]),
+        "Device::alloc" => gpu.alloc::<u32>(1),
+        "Device::alloc_untyped" => gpu.alloc_untyped(DType::F32, 1),
+        "Device::upload_bytes" => gpu.upload_bytes(None, &[1]),
+        "Device::run" => gpu.run(&step, &[&a, &b], 8),
+        "Device::run" => gpu.run_configured(&step, &[&a, &b], Launch::workgroups([1; 3])),
+        "Device::dispatch" => gpu.dispatch(STEP, &[&a, &b], 8),
+        "Device::copy_buffer" => gpu.copy_buffer(&a, &b),
+        "Device::wait" => gpu.wait(),
+        "Device::free_memory" => gpu.free_memory(),
+        "Buffer::upload" => Buffer::upload(&gpu, &[1u8]),
+        "Buffer::from_fn" => Buffer::from_fn(&gpu, 2, |nth| nth as u32),
+        "Buffer::write" => a.write(&[0; 8]),
+        "Buffer::write_at" => a.write_at(1, &[0; 2]),
+        "Buffer::download" => a.download(),
+        "Buffer::download_into" => a.download_into(&mut [0; 8]),
+        "Buffer::get" => a.get(0),
+        "Buffer::fill" => a.fill(1),
+        "Buffer::copy_to" => a.copy_to(&b),
+        "Buffer::duplicate" => a.duplicate(),
+        "Slice::write" => part.write(&[0; 4]),
+        "Slice::download" => part.download(),
+        "Slice::download_into" => part.download_into(&mut [0; 4]),
+        "Slice::fill" => part.fill(1),
+        "Slice::copy_to" => part.copy_to(b.slice(..4)?),
+        "UntypedBuffer::write_bytes" => untyped.write_bytes(&[0; 32]),
+        "UntypedBuffer::download_bytes" => untyped.download_bytes(),
+        "UntypedBuffer::download_bytes_into" => untyped.download_bytes_into(&mut [0; 32]),
+        "UntypedBuffer::fill_zero" => untyped.fill_zero(),
+        "UntypedBuffer::duplicate" => untyped.duplicate(),
+        "BoundKernel::run" => bound.run(8),
+        "Batch::download" => gpu.batch().download(&a),
+        "Batch::submit" => gpu.batch().fill(&a, 1)?.submit(),
+        "Batch::submit_async" => gpu.batch().fill(&a, 1)?.submit_async(),
+        "Batch::submit_timed" => gpu.batch().fill(&a, 1)?.submit_timed(),
+        "Batch::record" => gpu.batch().fill(&a, 1)?.record(),
+        "Recording::replay" => recording.replay(),
+        "ReplayInputs::submit" => recording.replay_with().write(&a, &[1; 8])?.submit(),
+        "Ticket::wait" => ticket.wait(),
+        "Ticket::wait_timeout" => ticket.wait_timeout(Duration::from_secs(1)),
+        "Ticket::is_ready" => ticket.is_ready(),
+        "Download::get" => download.get(),
+    };
+    for (function, call) in calls {
+        let error = call().expect_err(function);
+        let GpuError::DeviceLost(lost) = &error else { panic!("{function}: {error}") };
+        assert_eq!(lost.function(), Some(function), "{error}");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{function}: null device is lost: injected at allocate; help: drop it and open a \
+                 new Device"
+            )
+        );
+    }
+}
+
+/// A function that fails with the first call that it makes to the driver.
+fn refused(function: impl Fn(&Device) -> Result<()>) -> String {
+    let plan = Plan::new(Fault::Refused, 0);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    function(&gpu).unwrap_err().to_string()
+}
+
+#[test]
+fn a_refused_compilation_is_reported_by_the_function_called() {
+    let expected = |function: &str| {
+        format!(
+            "{function}: compile failed on null device: injected; help: update the driver; if it \
+             still fails, report it with the output of `scry doctor`"
+        )
+    };
+    assert_eq!(refused(|gpu| gpu.compile(STEP).map(drop)), expected("Device::compile"));
+    let named = refused(|gpu| gpu.compile_named(STEP, "step").map(drop));
+    assert_eq!(named, expected("Device::compile_named"));
+    let with = refused(|gpu| gpu.compile_with(STEP, &CompileOptions::new()).map(drop));
+    assert_eq!(with, expected("Device::compile_with"));
+}
+
+#[test]
+fn lacking_features_are_reported_by_the_function_called() {
+    let mut info = null_info();
+    info.features = info.features.difference(Features::F64);
+    let (gpu, _log) = observed(info);
+    let double = "@compute @workgroup_size(1) fn wide() { var x: f64 = 1.0lf; x = x + x; }";
+    let error = gpu.compile(double).unwrap_err().to_string();
+    assert!(error.starts_with("Device::compile: kernel `wide` needs "), "{error}");
+    let error = gpu.dispatch(double, &[], 1).unwrap_err().to_string();
+    assert!(error.starts_with("Device::dispatch: kernel `wide` needs "), "{error}");
+}
+
+#[test]
+fn timeouts_are_reported_by_the_function_called() {
+    let plan = Plan::new(Fault::Hang, u64::MAX);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let a = gpu.upload(&[1u32; 8]).unwrap();
+    gpu.wait().unwrap();
+    gpu.set_time_limit(Some(Duration::from_millis(5)));
+    plan.fail_later(0);
+    a.fill(2).unwrap();
+    let error = a.download().unwrap_err();
+    assert!(matches!(error, GpuError::Timeout(_)), "{error}");
+    let expected = "Buffer::download: work on null device did not finish within the time limit of \
+                    5ms; help: ";
+    assert!(error.to_string().starts_with(expected), "{error}");
+}
+
+#[test]
+fn memory_that_runs_out_is_reported_by_the_function_called() {
+    let plan = Plan::new(Fault::OutOfMemory, 0);
+    let gpu = open_with_faults("null", &plan).unwrap();
+    let error = gpu.alloc::<u32>(8).map(drop);
+    let text = match error {
+        Err(error) => error.to_string(),
+        // One failed allocation may be made up for.
+        Ok(()) => gpu.alloc::<u64>(usize::MAX / 16).unwrap_err().to_string(),
+    };
+    assert!(text.starts_with("Device::alloc: null device is out of memory: "), "{text}");
+}
