@@ -126,6 +126,24 @@ fn memory_between_launches_beyond_the_device_is_called_by_its_use() {
 }
 
 #[test]
+fn grids_beyond_the_device_name_function_and_sizes() {
+    let mut info = testing::null_info();
+    (info.compute_capability, info.multiprocessors) = (Some([9, 0]), Some(132));
+    info.limits.max_workgroup_memory = 227 << 10;
+    info.limits.max_native_workgroups = [4, 4, 4];
+    let kernels = succeed(Kernels::new(&testing::observed(info).0));
+    let buffer = || succeed(kernels.device().alloc::<f32>(5000 * 1024));
+    let (x, y) = (buffer(), buffer());
+    let softmax = succeed(kernels.softmax(&x, &y, [5000, 1024]));
+    let error = softmax.run().unwrap_err().to_string();
+    let begin = "Prepared::run: the grid of Kernels::softmax (rows=5000, length=1024) is ";
+    assert!(error.starts_with(begin), "{error}");
+    assert!(error.ends_with("(max_native_workgroups); help: compute it in parts"), "{error}");
+    let error = softmax.add_to(&mut kernels.device().batch()).unwrap_err().to_string();
+    assert!(error.starts_with("Prepared::add_to: the grid of Kernels::softmax ("), "{error}");
+}
+
+#[test]
 fn steps_that_take_what_a_plan_does_not_have_are_refused() {
     let kernels = checked();
     let buffer = || succeed(kernels.device().alloc::<f32>(10));

@@ -2,8 +2,8 @@
 
 /// Declares error structs whose fields are private to the crate, each with an accessor.
 ///
-/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label` or a `Function`, and a copy
-/// for other types.
+/// An accessor returns `&str` for a `String`, `Option<&str>` for a `Label` or a `Function`, and a
+/// copy for other types.
 macro_rules! error_structs {
     ($(
         $(#[$attribute:meta])*

@@ -43,15 +43,27 @@ impl Call<'_> {
                 let what = format!("{}: {}", self.function, error.what);
                 GpuError::TooLarge(TooLargeError { what, ..error })
             }
-            other => other,
+            other => other.in_function(self.function.to_owned()),
         }
     }
 
     /// The sizes, as in `m=3, n=5`.
     fn sizes(self) -> String {
+        if self.sizes.is_empty() { "the plan".to_owned() } else { self.listed() }
+    }
+
+    /// The function with its sizes, as in `Kernels::matmul (m=3, n=5, k=3)`.
+    pub(super) fn described(self) -> String {
+        match self.sizes {
+            [] => self.function.to_owned(),
+            _ => format!("{} ({})", self.function, self.listed()),
+        }
+    }
+
+    fn listed(self) -> String {
         let sizes: Vec<_> =
             self.sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
-        if sizes.is_empty() { "the plan".to_owned() } else { sizes.join(", ") }
+        sizes.join(", ")
     }
 }
 

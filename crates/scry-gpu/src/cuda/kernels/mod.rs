@@ -155,7 +155,8 @@ impl Kernels {
         let call = Call { function: &function, sizes: &[] };
         check::arguments(&self.shared.device, call, plan, buffers)?;
         // SAFETY: the caller's.
-        unsafe { Prepared::new(self, &function, plan, Origin::Program, buffers) }
+        unsafe { Prepared::new(self, call, plan, Origin::Program, buffers) }
+            .map_err(|error| error.in_function(function.clone()))
     }
 
     /// Prepares a plan of this crate's, whose kernels keep to their buffers.
@@ -170,7 +171,7 @@ impl Kernels {
         check::arguments(device, call, &plan, buffers)?;
         // SAFETY: the kernels of scry-ptx touch nothing beyond the sizes that they are planned for,
         // of which the buffers are checked to be, and end.
-        unsafe { Prepared::new(self, call.function, &plan, Origin::Crate, buffers) }
+        unsafe { Prepared::new(self, call, &plan, Origin::Crate, buffers) }
             .map_err(|error| call.named(error))
     }
 

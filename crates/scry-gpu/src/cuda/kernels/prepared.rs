@@ -7,12 +7,13 @@ use scry_ptx::kernels::{BufferAccess, Parameter, Place, Plan, PtxKernel, Step};
 use scry_ptx::typed::hopper::Swizzle;
 use scry_ptx::{PtxModule, Target};
 
+use super::check::Call;
 use super::{Compiled, Kernels, Origin, error, lock};
 use crate::api::batch::Batch;
 use crate::api::binding::Binding;
 use crate::api::buffer::Buffer;
 use crate::api::device::Device;
-use crate::api::error::{GpuError, Result, WrongDeviceError};
+use crate::api::error::{GpuError, Result, TooLargeError, WrongDeviceError};
 use crate::api::launch::Launch;
 use crate::api::native::{
     NativeBinding, NativeInterface, NativeParameter, TensorElement, TensorMap, TensorSwizzle,
@@ -25,8 +26,8 @@ use crate::core::encode;
 #[must_use = "nothing is computed until it is run or added to a batch"]
 pub struct Prepared<'a> {
     context: Arc<Context>,
-    /// The function that prepared it.
-    function: String,
+    /// The function that prepared it, with its sizes.
+    call: String,
     launches: Vec<Launched<'a>>,
 }
 
@@ -73,8 +74,10 @@ impl<'a> Prepared<'a> {
     /// As [`Device::run`](crate::Device::run).
     pub fn run(&self) -> Result<()> {
         let mut list = CommandList::default();
-        self.append(&self.context, &mut list, "Prepared::run")?;
-        self.context.submit_unless_empty(list)
+        const NAME: &str = "Prepared::run";
+        self.append(&self.context, &mut list, NAME)?;
+        let submitted = self.context.submit_unless_empty(list);
+        submitted.map_err(|error| self.explained(NAME, error))
     }
 
     /// Adds it to a batch.
@@ -110,14 +113,14 @@ impl<'a> Prepared<'a> {
     /// A launch of one kernel, which the core checks.
     pub(super) fn of_one(
         device: &Device,
-        function: &str,
+        call: Call<'_>,
         kernel: crate::Kernel,
         buffers: &[&'a dyn Binding],
         launch: Launch,
     ) -> Self {
         let buffers = buffers.iter().map(|buffer| Given::Argument(*buffer)).collect();
         let launches = vec![Launched { kernel, buffers, launch }];
-        Self { context: Arc::clone(&device.context), function: function.to_owned(), launches }
+        Self { context: Arc::clone(&device.context), call: call.described(), launches }
     }
 
     fn append(
@@ -137,7 +140,21 @@ impl<'a> Prepared<'a> {
                 &bindings,
                 &launched.launch,
             )
+            .map_err(|error| self.explained(operation, error))
         })
+    }
+
+    /// The error of a launch, on behalf of the functions that were called: the program did not
+    /// write the kernel, nor choose its grid.
+    fn explained(&self, operation: &str, error: GpuError) -> GpuError {
+        match error {
+            GpuError::TooLarge(error) => GpuError::TooLarge(TooLargeError {
+                what: format!("{operation}: the grid of {}", self.call),
+                help: "compute it in parts".to_owned(),
+                ..error
+            }),
+            other => other.in_function(format!("{operation} of {}", self.call)),
+        }
     }
 
     /// Refuses a batch of another device.
@@ -147,7 +164,7 @@ impl<'a> Prepared<'a> {
         }
         Err(GpuError::WrongDevice(WrongDeviceError {
             operation: operation.to_owned(),
-            what: format!("what {} prepared", self.function),
+            what: format!("what {} prepared", self.call),
             owner: self.context.info.name.clone(),
             user: context.info.name.clone(),
             help: "add it to a batch of the Device that it was prepared for".to_owned(),
@@ -160,7 +177,7 @@ impl<'a> Prepared<'a> {
     /// As [`Kernels::prepare`].
     pub(super) unsafe fn new(
         kernels: &Kernels,
-        function: &str,
+        call: Call<'_>,
         plan: &Plan,
         origin: Origin,
         buffers: &[&'a dyn Binding],
@@ -172,8 +189,8 @@ impl<'a> Prepared<'a> {
         // SAFETY: the caller's.
         let launches = plan.steps.iter().map(|step| unsafe { room.launched(step) });
         let context = Arc::clone(&kernels.shared.device.context);
-        let function = function.to_owned();
-        Ok(Self { context, function, launches: launches.collect::<Result<_>>()? })
+        let call = call.described();
+        Ok(Self { context, call, launches: launches.collect::<Result<_>>()? })
     }
 }
 

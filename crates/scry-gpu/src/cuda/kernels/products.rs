@@ -174,6 +174,6 @@ impl Kernels {
         // What has buffers has sides of less than 2^31.
         let sizes = sizes.map(|side| side as u32);
         let (kernel, launch) = multiply::product(&device.context, routine, sizes)?;
-        Ok(Prepared::of_one(device, call.function, kernel, &buffers, launch))
+        Ok(Prepared::of_one(device, call, kernel, &buffers, launch))
     }
 }
