@@ -67,7 +67,7 @@ fn time(gpu: &Device, sizes: &Sizes, steps: &[Step<'_>]) -> Result<Summary> {
         let mut batch = gpu.batch();
         for _ in 0..passes {
             for (kernel, bindings, launch) in steps {
-                batch.run_configured(kernel, bindings, launch.clone())?;
+                batch.run(kernel, bindings, launch.clone())?;
             }
         }
         batch.record()
@@ -102,7 +102,7 @@ fn saxpy(gpu: &Device, sizes: &Sizes, n: usize) -> Result<(), Box<dyn Error>> {
         let gpu_y = gpu.upload(&y)?;
         // Small enough for y to stay finite through every repetition.
         let launch = Launch::invocations(invocations).immediates(&1e-3f32);
-        gpu.run_configured(&kernel, &[&gpu_x, &gpu_y], launch.clone())?;
+        gpu.run(&kernel, &[&gpu_x, &gpu_y], launch.clone())?;
         for (i, got) in gpu_y.download()?.into_iter().enumerate() {
             check(name, got, 1e-3 * f64::from(x[i]) + f64::from(y[i]), 1e-6)?;
         }

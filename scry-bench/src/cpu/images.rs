@@ -83,7 +83,7 @@ fn batch<'a>(
         let (mut from, mut to): (&dyn Binding, &dyn Binding) = (&first, &second);
         for _ in 0..STEPS {
             let launch = Launch::invocations([SIDE, SIDE]).immediates(&[SIDE as u32; 2]);
-            batch.run_configured(&kernel, &[from, to], launch)?;
+            batch.run(&kernel, &[from, to], launch)?;
             if swap {
                 mem::swap(&mut from, &mut to);
             }

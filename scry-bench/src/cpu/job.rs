@@ -110,7 +110,7 @@ impl<'a> Bound<'a> {
             let slices = self.buffers.iter().map(|memory| memory.slice(piece, self.pieces));
             let slices = slices.collect::<Result<Vec<_>>>()?;
             let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| &**slice).collect();
-            self.device.run_configured(&self.kernel, &bindings, self.launch.clone())?;
+            self.device.run(&self.kernel, &bindings, self.launch.clone())?;
         }
         self.device.wait()?;
         self.rounds += 1;

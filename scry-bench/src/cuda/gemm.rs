@@ -110,7 +110,7 @@ impl Bound {
         let mut batch = self.device.batch();
         for _ in 0..REPEATS {
             let launch = Launch::invocations([n.div_ceil(8), m.div_ceil(8), 1]);
-            batch.run_configured(&self.kernel, &[a, b, c], launch.immediates(&self.shape))?;
+            batch.run(&self.kernel, &[a, b, c], launch.immediates(&self.shape))?;
         }
         let times = batch.submit_timed()?;
         Ok(median(times.iter().map(|time| time.as_secs_f64()).collect()))

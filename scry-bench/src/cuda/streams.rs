@@ -121,7 +121,7 @@ impl Streams {
         let (x, y) = (self.x.slice(..whole)?, self.y.slice(..whole)?);
         let groups = u32::try_from(whole.div_ceil(4 * 256))?;
         let launch = Launch::workgroups([groups, 1, 1]);
-        batch.run_configured(&self.copy, &[&x, &y], launch)?;
+        batch.run(&self.copy, &[&x, &y], launch)?;
         Ok(())
     }
 
@@ -139,8 +139,8 @@ impl Streams {
     fn add_sum(&self, batch: &mut Batch) -> Result<()> {
         let [first, last] = &self.sums;
         let launch = |groups: u32| Launch::workgroups([groups, 1, 1]);
-        batch.run_configured(first, &[&self.x, &self.partial], launch(SUM_GROUPS))?;
-        batch.run_configured(last, &[&self.partial, &self.sum], launch(1))?;
+        batch.run(first, &[&self.x, &self.partial], launch(SUM_GROUPS))?;
+        batch.run(last, &[&self.partial, &self.sum], launch(1))?;
         Ok(())
     }
 

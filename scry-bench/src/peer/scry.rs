@@ -47,10 +47,10 @@ impl Scry {
                 let kernel = self.kernels.get(kernel.0);
                 let launch = launch(*groups, *immediate);
                 match **bindings {
-                    [a] => batch.run_configured(kernel, &[&self.slice(a)?], launch)?,
+                    [a] => batch.run(kernel, &[&self.slice(a)?], launch)?,
                     [a, b] => {
                         let (a, b) = (self.slice(a)?, self.slice(b)?);
-                        batch.run_configured(kernel, &[&a, &b], launch)?
+                        batch.run(kernel, &[&a, &b], launch)?
                     }
                     _ => anyhow::bail!("kernels here have one or two bindings"),
                 };
@@ -124,7 +124,7 @@ impl Peer for Scry {
         };
         let (kernel, launch) = (self.kernels.get(kernel.0), launch(*groups, *immediate));
         match **bindings {
-            [a] => self.device.run_configured(kernel, &[&self.slice(a)?], launch)?,
+            [a] => self.device.run(kernel, &[&self.slice(a)?], launch)?,
             _ => return Ok(self.batch(plan)?.submit()?),
         }
         Ok(self.device.wait()?)

@@ -53,7 +53,7 @@ pub fn distances(gpu: &Device, digits: &Digits) -> Result<Vec<f32>> {
         count as u32,
         digits.dimensions as u32,
     ]);
-    gpu.run_configured(&kernel, &[&images, &images, &distances], launch)?;
+    gpu.run(&kernel, &[&images, &images, &distances], launch)?;
     distances.download()
 }
 

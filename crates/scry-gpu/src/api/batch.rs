@@ -9,7 +9,7 @@ use crate::api::element::{self, Element};
 use crate::api::elements::Elements;
 use crate::api::error::{InFunction, Result};
 use crate::api::kernel::Kernel;
-use crate::api::launch::{Invocations, Launch};
+use crate::api::launch::Launch;
 use crate::api::ticket::{Download, HostCopy, Latest, Recording, Ticket};
 use crate::api::untyped_buffer;
 use crate::core::command::{Command, Span};
@@ -38,10 +38,11 @@ impl Batch {
         Self { context: context.clone(), list, latest: Latest::default() }
     }
 
-    /// Adds a launch of a kernel.
+    /// Adds a launch of a kernel: for a number of invocations in one, two or three dimensions, or
+    /// as a [`Launch`] describes.
     ///
     /// ```
-    /// use scry_gpu::Device;
+    /// use scry_gpu::{Device, Launch};
     ///
     /// let gpu = Device::open("cpu")?;
     /// let add = gpu.compile(
@@ -51,7 +52,8 @@ impl Batch {
     ///      }",
     /// )?;
     /// let x = gpu.alloc::<u32>(3)?;
-    /// gpu.batch().run(&add, &[&x], 3)?.run(&add, &[&x], 3)?.submit()?;
+    /// let workgroup = Launch::workgroups([1, 1, 1]);
+    /// gpu.batch().run(&add, &[&x], 3)?.run(&add, &[&x], workgroup)?.submit()?;
     /// assert_eq!(x.download()?, [2; 3]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
@@ -62,9 +64,9 @@ impl Batch {
         &mut self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
-        invocations: impl Into<Invocations>,
+        launch: impl Into<Launch>,
     ) -> Result<&mut Self> {
-        self.launch("Batch::run", kernel, bindings, &Launch::invocations(invocations))
+        self.launch("Batch::run", kernel, bindings, &launch.into())
     }
 
     /// Adds a launch of a kernel that declares `var<immediate>`, with its value.
@@ -96,40 +98,11 @@ impl Batch {
         &mut self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
-        invocations: impl Into<Invocations>,
+        launch: impl Into<Launch>,
         params: &P,
     ) -> Result<&mut Self> {
-        let launch = Launch::invocations(invocations).immediates(params);
+        let launch = launch.into().immediates(params);
         self.launch("Batch::run_with_immediates", kernel, bindings, &launch)
-    }
-
-    /// Adds a launch with everything spelled out.
-    ///
-    /// ```
-    /// use scry_gpu::{Device, Launch};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let add = gpu.compile(
-    ///     "@group(0) @binding(0) var<storage, read_write> x: array<u32>;
-    ///      @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
-    ///          if id.x < arrayLength(&x) { x[id.x] += 1u; }
-    ///      }",
-    /// )?;
-    /// let x = gpu.alloc::<u32>(64)?;
-    /// gpu.batch().run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?.submit()?;
-    /// assert_eq!(x.download()?, [1; 64]);
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Device::run`](crate::Device::run).
-    pub fn run_configured(
-        &mut self,
-        kernel: &Kernel,
-        bindings: &[&dyn Binding],
-        launch: Launch,
-    ) -> Result<&mut Self> {
-        self.launch("Batch::run", kernel, bindings, &launch)
     }
 
     /// Adds a launch of a kernel whose arguments are set by name.

@@ -81,7 +81,7 @@ pub fn run_guarded(
     let slices: Result<Vec<_>> = held.iter().map(Guarded::slice).collect();
     let slices = slices?;
     let bindings: Vec<&dyn Binding> = slices.iter().map(|slice| slice as &dyn Binding).collect();
-    device.run_configured(&kernel, &bindings, launch.clone())?;
+    device.run(&kernel, &bindings, launch.clone())?;
     let timed_out = match device.wait() {
         Err(GpuError::Timeout(_)) => true,
         other => other.map(|()| false)?,

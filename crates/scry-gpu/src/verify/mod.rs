@@ -132,7 +132,7 @@ impl Work<'_> {
         let held = self.contents.iter().map(|contents| contents.hold(device));
         let held = held.collect::<Result<Vec<UntypedBuffer>>>()?;
         let bindings: Vec<&dyn Binding> = held.iter().map(|held| held as &dyn Binding).collect();
-        device.run_configured(&kernel, &bindings, self.launch.clone())?;
+        device.run(&kernel, &bindings, self.launch.clone())?;
         let declared = kernel.interface().bindings.iter().zip(&held);
         let written = declared.filter(|(binding, _)| binding.access.writes());
         let outputs = written.map(|(binding, held)| {

@@ -122,7 +122,7 @@ fn check(gpu: &Device, ty: Ty, place: Place, way: Way) {
     let buffer = upload_words(gpu, &pack(ty, &cells));
     let old = upload_words(gpu, &pack(ty, &vec![ty.wrap(77); N * columns]));
     let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run_configured(&kernel, &[&input, &buffer, &old], one_workgroup()));
+    succeed(gpu.run(&kernel, &[&input, &buffer, &old], one_workgroup()));
     let left = unpack(ty, &download_words(&buffer), N * columns);
     let gave = unpack(ty, &download_words(&old), N * columns);
     for (i, begun) in start.into_iter().enumerate() {
@@ -198,7 +198,7 @@ fn one_cell(gpu: &Device, ty: Ty, place: Place) {
     let input = upload_words(gpu, &pack(ty, &operands));
     let buffer = upload_words(gpu, &pack(ty, &start));
     let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run_configured(&kernel, &[&input, &buffer], one_workgroup()));
+    succeed(gpu.run(&kernel, &[&input, &buffer], one_workgroup()));
     let left = unpack(ty, &download_words(&buffer), 7);
     for (k, (op, host)) in ops.iter().enumerate() {
         let fold = |old: u64, operand: &u64| ty.wrap(host(ty.integer(old), ty.integer(*operand)));
@@ -254,7 +254,7 @@ fn comparing_exchange(gpu: &Device, ty: Ty, place: Place, cell: &str) {
     let buffer = upload_words(gpu, &pack(ty, &start));
     let old = upload_words(gpu, &pack(ty, &vec![0; N * 2]));
     let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run_configured(&kernel, &[&input, &buffer, &old], one_workgroup()));
+    succeed(gpu.run(&kernel, &[&input, &buffer, &old], one_workgroup()));
     let left = unpack(ty, &download_words(&buffer), N);
     let gave = unpack(ty, &download_words(&old), N * 2);
     for i in 0..N {
@@ -296,7 +296,7 @@ fn floats_in_buffers() {
         let old = succeed(gpu.upload(&vec![-1.0f32; N * 4]));
         let kernel = succeed(gpu.compile(source));
         let launch = Launch::workgroups([1, 1, 1]);
-        succeed(gpu.run_configured(&kernel, &[&input, &cells, &old], launch));
+        succeed(gpu.run(&kernel, &[&input, &cells, &old], launch));
         let (left, gave) = (succeed(cells.download()), succeed(old.download()));
         for (i, operand) in operands.into_iter().enumerate() {
             let at = i * 4;

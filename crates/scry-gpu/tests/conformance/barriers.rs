@@ -158,7 +158,7 @@ fn uniform_loads_of_every_type() {
             let out = upload_words(gpu, &pack(ty, &[0; 192]));
             let kernel = succeed(gpu.compile(&source));
             let launch = Launch::workgroups([1, 1, 1]);
-            succeed(gpu.run_configured(&kernel, &[&input, &out], launch));
+            succeed(gpu.run(&kernel, &[&input, &out], launch));
             let got = unpack(ty, &download_words(&out), 192);
             assert_eq!(got, values.repeat(64), "{ty:?}");
         }

@@ -79,7 +79,7 @@ impl Runner {
             let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
             let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
             let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
-            batch.run_configured(kernel, &bindings, launch)?;
+            batch.run(kernel, &bindings, launch)?;
             return Ok(None);
         }
         match step {
@@ -105,7 +105,7 @@ impl Runner {
             let slice = |place: &Place| self.buffers[place.buffer].slice(model.range(*place));
             let slices = places.iter().map(slice).collect::<Result<Vec<_>>>()?;
             let bindings: Vec<&dyn Binding> = slices.iter().map(|s| s as &dyn Binding).collect();
-            self.gpu.run_configured(kernel, &bindings, launch)?;
+            self.gpu.run(kernel, &bindings, launch)?;
             return Ok(None);
         }
         match step {

@@ -93,7 +93,7 @@ fn slices_across_and_beyond_4_gib_are_written_and_read() {
         for start in [FIRST, BOUNDARY] {
             let part = succeed(buffer.slice(start..));
             let launch = Launch::invocations(LEN - start).immediates(&(start as u32));
-            succeed(gpu.run_configured(&write, &[&part, &length], launch));
+            succeed(gpu.run(&write, &[&part, &length], launch));
             assert_eq!(succeed(length.download()), [(LEN - start) as u32]);
             check_indices(&buffer, LEN);
         }
@@ -128,7 +128,7 @@ fn bindings_end_below_4_gib() {
         assert!(limit < 4 << 30, "{limit}");
         for end in [BOUNDARY, LEN] {
             let all = succeed(buffer.slice(..end));
-            let error = gpu.run_configured(&write, &[&all, &length], launch()).unwrap_err();
+            let error = gpu.run(&write, &[&all, &length], launch()).unwrap_err();
             let GpuError::TooLarge(too_large) = &error else { panic!("{error}") };
             assert_eq!(too_large.limit_name(), "max_storage_binding_size");
             assert!(error.to_string().contains("launch on slices"), "{error}");

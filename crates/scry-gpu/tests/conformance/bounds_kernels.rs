@@ -105,7 +105,7 @@ fn fault_21_arrays_of_immediates() {
         for index in all_indices(2) {
             let indices = succeed(gpu.upload(&[index]));
             let launch = Launch::workgroups([1, 1, 1]).immediate_bytes(block.clone());
-            succeed(gpu.run_configured(&kernel, &[&indices, &out], launch));
+            succeed(gpu.run(&kernel, &[&indices, &out], launch));
             let got = succeed(out.download());
             assert!((100..105).contains(&got[0]) || got[0] == 0, "{index}: {got:?}");
             assert!([106, 107, 0].contains(&got[1]), "{index}: {got:?}");
@@ -176,7 +176,7 @@ fn unchecked_kernels_that_keep_their_bounds() {
         let kernel = unsafe { gpu.compile_unchecked(source, &CompileOptions::new()) };
         let data = succeed(gpu.alloc::<[u32; 4]>(groups as usize * 64));
         let launch = Launch::workgroups([groups, 1, 1]);
-        succeed(gpu.run_configured(&succeed(kernel), &[&data], launch));
+        succeed(gpu.run(&succeed(kernel), &[&data], launch));
         assert_eq!(succeed(data.download()).as_flattened(), want);
     });
 }

@@ -142,7 +142,7 @@ fn one_counter_of_many_workgroups_is_exact() {
         let seen = succeed(gpu.alloc::<u32>(n as usize));
         let kernel = succeed(gpu.compile(source));
         let launch = Launch::workgroups([groups, 1, 1]);
-        succeed(gpu.run_configured(&kernel, &[&counters, &seen], launch));
+        succeed(gpu.run(&kernel, &[&counters, &seen], launch));
         let got: Vec<u32> = download_words(&counters);
         let flips = (0..n).fold(0, |flips, id| flips ^ id);
         let want = [

@@ -119,7 +119,7 @@ fn compare(gpu: &Device, source: &str, data: [&Data; 3], want: &[f64]) {
     let [left, right, sums] = data.map(|data| data.upload(gpu));
     let kernel = succeed(gpu.compile(source));
     let launch = Launch::workgroups([GROUPS as u32, 1, 1]);
-    succeed(gpu.run_configured(&kernel, &[&left, &right, &sums], launch));
+    succeed(gpu.run(&kernel, &[&left, &right, &sums], launch));
     let got = data[2].download(&sums);
     let wrong = got.iter().zip(want).position(|(got, want)| got != want);
     assert_eq!(wrong.map(|at| (at, got[at], want[at])), None, "{:?}\n{source}", data[2].layout);

@@ -78,7 +78,7 @@ pub fn run_words(
     let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
     bindings.push(&output);
     let kernel = succeed(gpu.compile(source));
-    succeed(gpu.run_configured(&kernel, &bindings, launch));
+    succeed(gpu.run(&kernel, &bindings, launch));
     succeed(output.download())
 }
 

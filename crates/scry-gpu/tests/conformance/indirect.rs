@@ -43,7 +43,7 @@ impl Counter {
 
     fn run(&self, counts: &Buffer<u32>) {
         let launch = Launch::indirect(counts);
-        succeed(self.gpu.run_configured(&self.count, &[&self.runs], launch));
+        succeed(self.gpu.run(&self.count, &[&self.runs], launch));
     }
 
     /// The workgroups that ran since this was last asked.
@@ -119,13 +119,13 @@ fn a_launch_sees_the_counts_of_its_place_in_a_batch() {
         let counts = upload(gpu, [0, 0, 0]);
         let mut batch = gpu.batch();
         // 0, then 1 + 8, then 0 again, and a last change that comes too late.
-        succeed(batch.run_configured(count, &[runs], Launch::indirect(&counts)));
+        succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         for _ in 0..2 {
             succeed(batch.run(grow, &[&counts], 3));
-            succeed(batch.run_configured(count, &[runs], Launch::indirect(&counts)));
+            succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         }
         succeed(batch.fill(&counts, 0));
-        succeed(batch.run_configured(count, &[runs], Launch::indirect(&counts)));
+        succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         succeed(batch.write(&counts, &[7, 7, 7]));
         succeed(batch.submit());
         assert_eq!(counter.workgroups(), 9);
@@ -163,7 +163,7 @@ fn replays_of_a_recording_see_counts_that_change() {
         let counts = upload(gpu, [0, 0, 0]);
         let mut batch = gpu.batch();
         succeed(batch.run(grow, &[&counts], 3));
-        succeed(batch.run_configured(count, &[runs], Launch::indirect(&counts)));
+        succeed(batch.run(count, &[runs], Launch::indirect(&counts)));
         let recording = succeed(batch.record());
         for _ in 0..3 {
             let _running = succeed(recording.replay());
@@ -188,12 +188,12 @@ fn many_indirect_launches_without_order_between_them() {
         let mut batch = gpu.batch();
         for (nth, (counts, runs)) in (1..).zip(counts.iter().zip(&runs)) {
             succeed(batch.write(counts, &[nth, 1, 2]));
-            succeed(batch.run_configured(&count, &[runs], Launch::indirect(counts)));
+            succeed(batch.run(&count, &[runs], Launch::indirect(counts)));
         }
         let recording = succeed(batch.record());
         let mut second = gpu.batch();
         for (counts, runs) in counts.iter().zip(&runs) {
-            succeed(second.run_configured(&count, &[runs], Launch::indirect(counts)));
+            succeed(second.run(&count, &[runs], Launch::indirect(counts)));
         }
         let _running = succeed(recording.replay());
         succeed(second.submit());
@@ -233,7 +233,7 @@ fn workgroups_may_wait_for_earlier_ones() {
             for groups in [1u32, 100, 3000] {
                 let done = succeed(gpu.alloc::<u32>(groups as usize));
                 let launch = Launch::indirect(&upload(&gpu, [groups, 1, 1]));
-                succeed(gpu.run_configured(&kernel, &[&done], launch));
+                succeed(gpu.run(&kernel, &[&done], launch));
                 let want: Vec<u32> = (1..=groups).collect();
                 assert!(succeed(done.download()) == want, "{groups} workgroups");
             }
@@ -279,7 +279,7 @@ fn workgroups_with_memory_barriers_and_early_returns() {
             let runs = succeed(gpu.alloc::<u32>(1));
             let counts = upload(gpu, [groups, 1, 1]);
             let launch = Launch::indirect(&counts);
-            succeed(gpu.run_configured(&kernel, &[&sums, &runs], launch));
+            succeed(gpu.run(&kernel, &[&sums, &runs], launch));
             let returns = |group: u32| group % 5 == 3;
             let sum = |group: u32| if returns(group) { 0 } else { 4 * group + 2 + groups };
             let want: Vec<u32> = (0..groups).map(sum).collect();
@@ -307,7 +307,7 @@ fn counts_anywhere_in_a_buffer_that_the_kernel_reads_too() {
             let sum = succeed(gpu.alloc::<u32>(1));
             let counts = succeed(all.slice(start..start + 3));
             let launch = Launch::indirect(&counts);
-            succeed(gpu.run_configured(&kernel, &[&all, &sum], launch));
+            succeed(gpu.run(&kernel, &[&all, &sum], launch));
             let read = words[5].wrapping_mul(100).wrapping_add(words[6].wrapping_mul(10));
             let expected = read.wrapping_add(words[7]).wrapping_mul(6);
             assert_eq!(succeed(sum.download()), [expected], "at word {start}");
@@ -320,7 +320,7 @@ fn counts_anywhere_in_a_buffer_that_the_kernel_reads_too() {
 fn counts_in_buffers_of_other_elements() {
     on_each_device(|gpu| {
         let counter = Counter::on(gpu);
-        let count = |launch| succeed(gpu.run_configured(&counter.count, &[&counter.runs], launch));
+        let count = |launch| succeed(gpu.run(&counter.count, &[&counter.runs], launch));
         let triples = succeed(gpu.upload(&[[9u32; 3], [2, 3, 1]]));
         count(Launch::indirect(&succeed(triples.slice(1..2))));
         assert_eq!(counter.workgroups(), 6, "elements of three words");
@@ -333,7 +333,7 @@ fn counts_in_buffers_of_other_elements() {
         assert_eq!(counter.workgroups(), 12, "a type known at run time");
         let floats = succeed(typed.view_as(DType::F32));
         let launch = Launch::indirect(&floats);
-        let refusal = refused(gpu.run_configured(&counter.count, &[&counter.runs], launch));
+        let refusal = refused(gpu.run(&counter.count, &[&counter.runs], launch));
         assert_says(&refusal, &["counts of Launch::indirect", "it has elements of f32"]);
     });
 }
@@ -347,7 +347,7 @@ fn counts_may_be_dropped_and_the_launch_used_again() {
             // Takes the place of what was dropped, if anything was.
             let other = succeed(gpu.upload(&[u32::MAX; 3]));
             let counting = &counter.count;
-            succeed(gpu.run_configured(counting, &[&counter.runs], launch.clone()));
+            succeed(gpu.run(counting, &[&counter.runs], launch.clone()));
             drop(other);
         }
         drop(launch);
@@ -363,7 +363,7 @@ fn timed_batches_time_indirect_launches_as_one() {
         let mut batch = gpu.batch();
         succeed(batch.run(&counter.count, &[&counter.runs], 4));
         let launch = Launch::indirect(&counts);
-        succeed(batch.run_configured(&counter.count, &[&counter.runs], launch));
+        succeed(batch.run(&counter.count, &[&counter.runs], launch));
         let times = succeed(batch.submit_timed());
         assert!([0, 2].contains(&times.len()), "{times:?}");
         assert_eq!(counter.workgroups(), 7);
@@ -385,7 +385,7 @@ fn immediates_and_uniforms_beside_counts() {
         let kernel = succeed(gpu.compile(source));
         let (scale, out) = (succeed(gpu.upload(&[3u32])), succeed(gpu.alloc::<u32>(10)));
         let launch = Launch::indirect(&upload(gpu, [4, 1, 1])).immediates(&[70u32, 20]);
-        succeed(gpu.run_configured(&kernel, &[&scale, &out], launch));
+        succeed(gpu.run(&kernel, &[&scale, &out], launch));
         let want: Vec<u32> = (0..10).map(|n| if n < 8 { 3 * n + 50 } else { 0 }).collect();
         assert_eq!(succeed(out.download()), want);
     });
@@ -413,7 +413,7 @@ fn time_limit_ends_workgroups(gpu: &Device) {
         counts[axis] = u32::MAX;
         let launch = Launch::indirect(&upload(gpu, counts));
         gpu.set_time_limit(Some(Duration::from_millis(100)));
-        succeed(gpu.run_configured(&kernel, &[&bound, &found, &wrong], launch));
+        succeed(gpu.run(&kernel, &[&bound, &found, &wrong], launch));
         let ended = gpu.wait();
         assert!(matches!(ended, Err(GpuError::Timeout(_))), "axis {axis}: {ended:?}");
         gpu.set_time_limit(None);

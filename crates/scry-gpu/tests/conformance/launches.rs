@@ -41,7 +41,7 @@ pub fn check_launch(gpu: &Device, workgroup: [u32; 3], size: [u32; 3], launch: L
     let bound = succeed(gpu.upload(&[x, y, z, 0]));
     let counts = succeed(gpu.alloc::<u32>(inside + 1));
     let wrong = succeed(gpu.alloc::<u32>(1));
-    succeed(gpu.run_configured(&kernel, &[&bound, &counts, &wrong], launch));
+    succeed(gpu.run(&kernel, &[&bound, &counts, &wrong], launch));
     let what = format!("{size:?} in workgroups of {workgroup:?}");
     assert_eq!(succeed(wrong.download()), [0], "{what}: ids");
     let counts = succeed(counts.download());
@@ -110,7 +110,7 @@ fn nothing_runs_where_an_axis_is_zero() {
             Launch::workgroups([u32::MAX, 0, u32::MAX]),
         ];
         for launch in launches {
-            succeed(gpu.run_configured(&kernel, &[&bound, &counts, &wrong], launch));
+            succeed(gpu.run(&kernel, &[&bound, &counts, &wrong], launch));
         }
         assert_eq!(succeed(counts.download()), [0]);
         assert_eq!(succeed(wrong.download()), [0]);
@@ -165,7 +165,7 @@ fn folded_launches_with_barriers_and_workgroup_memory() {
         let sums = succeed(gpu.alloc::<u32>(groups as usize));
         let runs = succeed(gpu.alloc::<u32>(1));
         let launch = Launch::workgroups([groups, 1, 1]);
-        succeed(gpu.run_configured(&kernel, &[&sums, &runs], launch));
+        succeed(gpu.run(&kernel, &[&sums, &runs], launch));
         let want: Vec<u32> = (0..groups).map(|group| 2 * group).collect();
         assert!(succeed(sums.download()) == want);
         assert_eq!(succeed(runs.download()), [groups * 2]);
@@ -179,8 +179,7 @@ fn more_than_a_vec3_can_number_is_refused() {
         let bound = succeed(gpu.upload(&[0u32; 4]));
         let counts = succeed(gpu.alloc::<u32>(1));
         let wrong = succeed(gpu.alloc::<u32>(1));
-        let try_it =
-            |launch| refused(gpu.run_configured(&kernel, &[&bound, &counts, &wrong], launch));
+        let try_it = |launch| refused(gpu.run(&kernel, &[&bound, &counts, &wrong], launch));
         assert_says(
             &try_it(Launch::invocations(u32::MAX)),
             &["4294967295", "4294967296", "along x"],

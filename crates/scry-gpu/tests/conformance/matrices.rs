@@ -100,7 +100,7 @@ fn check(gpu: &Device, ty: Ty, columns: usize, rows: usize) {
     let out = upload_words(gpu, &pack(ty, &vec![0; want.len()]));
     let kernel = succeed(gpu.compile(&source(ty, columns, rows)));
     let launch = Launch::workgroups([COUNT as u32, 1, 1]);
-    succeed(gpu.run_configured(&kernel, &[&input, &out], launch));
+    succeed(gpu.run(&kernel, &[&input, &out], launch));
     let got = unpack(ty, &download_words(&out), want.len());
     let got: Vec<f64> = got.into_iter().map(|bits| ty.float(bits)).collect();
     assert_eq!(got, want, "mat{columns}x{rows} of {ty:?}");

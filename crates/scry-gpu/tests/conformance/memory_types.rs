@@ -54,7 +54,7 @@ fn run(gpu: &Device, ty: Ty, body: &str, input: &[u64], len: usize) -> Vec<u64> 
     let words = (len * ty.bits() as usize / 8).div_ceil(4);
     let out = upload_words(gpu, &vec![u32::MAX; words]);
     let kernel = succeed(gpu.compile(&source.replace("TYPE", &name)));
-    succeed(gpu.run_configured(&kernel, &[&input, &out], one_workgroup()));
+    succeed(gpu.run(&kernel, &[&input, &out], one_workgroup()));
     unpack(ty, &download_words(&out), len)
 }
 
@@ -165,7 +165,7 @@ fn vectors_in_storage_of_every_type() {
         let out = upload_words(gpu, &pack(ty, &vec![0; len]));
         let kernel = succeed(gpu.compile(&source));
         let launch = Launch::workgroups([3, 1, 1]);
-        succeed(gpu.run_configured(&kernel, &[&buffer, &out], launch));
+        succeed(gpu.run(&kernel, &[&buffer, &out], launch));
         let got = unpack(ty, &download_words(&out), len);
         let row = |at: usize| <[u64; 4]>::try_from(&input[at * 4..at * 4 + 4]).expect("four");
         let want =
@@ -200,7 +200,7 @@ fn uniform_buffers_of_every_type() {
         let buffer = upload_words(gpu, &pack(ty, &input));
         let out = upload_words(gpu, &pack(ty, &[0; 8]));
         let kernel = succeed(gpu.compile(&source));
-        succeed(gpu.run_configured(&kernel, &[&buffer, &out], one_workgroup()));
+        succeed(gpu.run(&kernel, &[&buffer, &out], one_workgroup()));
         let got = unpack(ty, &download_words(&out), 8);
         let want: Vec<u64> = (0..8).map(|i| input[i.min(4)]).collect();
         assert_eq!(got, want, "{ty:?}");
@@ -230,7 +230,7 @@ fn immediates_of_every_type() {
         let kernel = succeed(gpu.compile(&source));
         let launch = one_workgroup().immediate_bytes(bytes);
         let bindings: [&dyn Binding; 1] = [&out];
-        succeed(gpu.run_configured(&kernel, &bindings, launch));
+        succeed(gpu.run(&kernel, &bindings, launch));
         let got = unpack(ty, &download_words(&out), 8);
         let want = (0..8).map(|i| if i % 2 == 1 { input[1] } else { input[2 + i % 3] });
         assert_eq!(got, want.collect::<Vec<_>>(), "{ty:?}");

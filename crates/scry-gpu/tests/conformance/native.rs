@@ -89,13 +89,13 @@ fn check_scaling(gpu: &Device, kernel: &Kernel) {
         let data = gpu.upload(&x)?;
         let launch = Launch::invocations(x.len()).immediates(&[2.0f32, 0.5]);
         let mut batch = gpu.batch();
-        batch.run_configured(kernel, &[&data], launch.clone())?;
-        batch.run_configured(kernel, &[&data], launch.clone())?;
+        batch.run(kernel, &[&data], launch.clone())?;
+        batch.run(kernel, &[&data], launch.clone())?;
         batch.submit()?;
         let submitted = data.download()?;
         // Recorded as well: parameters are copied when the recording is made.
         let mut batch = gpu.batch();
-        batch.run_configured(kernel, &[&data], launch)?;
+        batch.run(kernel, &[&data], launch)?;
         let recording = batch.record()?;
         data.write(&x)?;
         recording.replay()?.wait()?;

@@ -33,7 +33,7 @@ fn check_overrides(gpu: &Device, options: &CompileOptions, want: [i32; 6], size:
     let kernel = succeed(gpu.compile_with(OVERRIDES, options));
     assert_eq!(kernel.workgroup_size(), size);
     let out = succeed(gpu.alloc::<u32>(6 + 64));
-    succeed(gpu.run_configured(&kernel, &[&out], Launch::workgroups([1, 1, 1])));
+    succeed(gpu.run(&kernel, &[&out], Launch::workgroups([1, 1, 1])));
     let got = succeed(out.download());
     assert_eq!(got[..6], want.map(|word| word as u32));
     assert_eq!(got[6..].iter().sum::<u32>(), size.iter().product());
@@ -128,9 +128,9 @@ fn scalar_immediates() {
         let text = refused(gpu.run_with_immediates(&kernel, &[&data], 4, &[1.0f32; 2]));
         assert_says(&text, &["factor", "8", "4"]);
         let launch = Launch::invocations(4).immediate_bytes(vec![0; 3]);
-        assert_says(&refused(gpu.run_configured(&kernel, &[&data], launch)), &["factor", "3", "4"]);
+        assert_says(&refused(gpu.run(&kernel, &[&data], launch)), &["factor", "3", "4"]);
         let launch = Launch::invocations(4).immediate_bytes(2.0f32.to_ne_bytes());
-        succeed(gpu.run_configured(&kernel, &[&data], launch));
+        succeed(gpu.run(&kernel, &[&data], launch));
         assert_eq!(succeed(data.download()), [20.0, 40.0, 60.0, 80.0]);
     });
 }
@@ -206,7 +206,7 @@ fn a_full_block_of_immediates_with_a_plain_and_a_folded_launch() {
         for groups in [3, 70_001] {
             let out = succeed(gpu.alloc::<u32>(groups as usize));
             let launch = Launch::workgroups([groups, 1, 1]).immediate_bytes(bytes.clone());
-            succeed(gpu.run_configured(&kernel, &[&out], launch));
+            succeed(gpu.run(&kernel, &[&out], launch));
             let want: Vec<u32> = (0..groups).map(|group| sum + group).collect();
             assert!(succeed(out.download()) == want, "{groups} workgroups");
         }

@@ -150,7 +150,7 @@ fn check(gpu: &Device, ty: Ty, ops: &[Op], masked: bool) {
     let who = succeed(gpu.upload(&vec![[0u32; 4]; N]));
     let out = upload_words(gpu, &pack(ty, &vec![ty.whole(99); N * ops.len()]));
     let kernel = succeed(gpu.compile(&source));
-    succeed(gpu.run_configured(&kernel, &[&input, &who, &out], one_workgroup()));
+    succeed(gpu.run(&kernel, &[&input, &who, &out], one_workgroup()));
     let active = |i: usize| !masked || i % 5 != 2 && i > 1;
     let member = |(i, [size, lane, subgroup, _]): (usize, [u32; 4])| Member {
         size,
@@ -234,7 +234,7 @@ fn lanes_and_subgroups_are_numbered() {
         }
         let out = succeed(gpu.upload(&[[0u32; 4]; 96]));
         let kernel = succeed(gpu.compile(source));
-        succeed(gpu.run_configured(&kernel, &[&out], one_workgroup()));
+        succeed(gpu.run(&kernel, &[&out], one_workgroup()));
         let rows = succeed(out.download());
         let [size, _, _, count] = rows[0];
         assert!(size.is_power_of_two() && size <= 128, "{size}");

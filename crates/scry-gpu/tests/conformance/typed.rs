@@ -389,6 +389,6 @@ fn run(gpu: &Device, kernel: &Kernel, operands: &Operands, bytes: usize) -> Vec<
     let out = upload_words(gpu, &vec![u32::MAX; bytes.div_ceil(4)]);
     let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
     bindings.push(&out);
-    succeed(gpu.run_configured(kernel, &bindings, Launch::workgroups([N, 1, 1])));
+    succeed(gpu.run(kernel, &bindings, Launch::workgroups([N, 1, 1])));
     download_words(&out)
 }

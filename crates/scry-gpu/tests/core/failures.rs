@@ -13,7 +13,7 @@ fn job(gpu: &Device) -> Result<Vec<u32>, GpuError> {
     let b = gpu.alloc::<u32>(100)?;
     let kernel = gpu.compile(STEP)?;
     gpu.run(&kernel, &[&a, &b], 100)?;
-    gpu.run_configured(&kernel, &[&a, &b], Launch::indirect(&a))?;
+    gpu.run(&kernel, &[&a, &b], Launch::indirect(&a))?;
     b.fill(3)?;
     let mut batch = gpu.batch();
     batch.copy(&b, &a)?.write(&b, &[4; 100])?;

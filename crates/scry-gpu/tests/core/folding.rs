@@ -13,9 +13,9 @@ fn large_launches_are_folded_not_truncated() {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
     let _ = log.take();
-    gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
+    gpu.run(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
     assert_eq!(log.take().dispatches, 1);
-    let too_many = gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([65, 1, 1]));
+    let too_many = gpu.run(&kernel, &[&a, &b], Launch::workgroups([65, 1, 1]));
     assert!(matches!(too_many, Err(GpuError::TooLarge(_))), "{too_many:?}");
     assert_eq!(log.take().dispatches, 0);
 }

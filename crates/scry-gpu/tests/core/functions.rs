@@ -39,7 +39,7 @@ fn a_lost_device_is_reported_by_the_function_called() {
         "Device::alloc_untyped" => gpu.alloc_untyped(DType::F32, 1),
         "Device::upload_bytes" => gpu.upload_bytes(None, &[1]),
         "Device::run" => gpu.run(&step, &[&a, &b], 8),
-        "Device::run" => gpu.run_configured(&step, &[&a, &b], Launch::workgroups([1; 3])),
+        "Device::run" => gpu.run(&step, &[&a, &b], Launch::workgroups([1; 3])),
         "Device::dispatch" => gpu.dispatch(STEP, &[&a, &b], 8),
         "Device::copy_buffer" => gpu.copy_buffer(&a, &b),
         "Device::wait" => gpu.wait(),

@@ -13,7 +13,7 @@ fn launch_of(counts: &Buffer<u32>) -> Launch {
 fn refusal(launch: Launch, gpu: &scry_gpu::Device) -> String {
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let refused = gpu.run_configured(&kernel, &[&a, &b], launch);
+    let refused = gpu.run(&kernel, &[&a, &b], launch);
     refused.expect_err("this should have been refused").to_string()
 }
 
@@ -49,7 +49,7 @@ fn counts_of_another_device_are_refused() {
     let counts = other.upload(&[1u32, 1, 1]).unwrap();
     let kernel = gpu.compile(STEP).unwrap();
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
-    let refused = gpu.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap_err();
+    let refused = gpu.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap_err();
     assert!(matches!(refused, GpuError::WrongDevice(_)), "{refused}");
 }
 
@@ -60,7 +60,7 @@ fn a_kernel_that_writes_its_own_counts_is_refused() {
     let a = gpu.upload(&[0u32; 64]).unwrap();
     let b = gpu.upload(&[0u32; 64]).unwrap().with_label("b");
     let _ = log.take();
-    let try_it = |launch| gpu.run_configured(&kernel, &[&a, &b.slice(..16).unwrap()], launch);
+    let try_it = |launch| gpu.run(&kernel, &[&a, &b.slice(..16).unwrap()], launch);
     let error = try_it(Launch::indirect(&b.slice(14..17).unwrap())).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -81,7 +81,7 @@ fn kernels_that_are_not_wgsl_are_refused() {
     // SAFETY: the null device executes nothing.
     let kernel = unsafe { gpu.compile_ptx(".version 8.0", "nothing", &interface) }.unwrap();
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
-    let refused = gpu.run_configured(&kernel, &[], launch_of(&counts)).unwrap_err();
+    let refused = gpu.run(&kernel, &[], launch_of(&counts)).unwrap_err();
     assert_eq!(
         refused.to_string(),
         "kernel `nothing`, size of the launch: an indirect launch needs a WGSL kernel; help: \
@@ -97,9 +97,9 @@ fn arguments_are_checked_as_for_every_launch() {
     let (a, none) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(0).unwrap());
     let _ = log.take();
     let mut batch = gpu.batch();
-    assert!(batch.run_configured(&kernel, &[&a], launch_of(&counts)).is_err());
-    assert!(batch.run_configured(&kernel, &[&a, &none], launch_of(&counts)).is_err());
-    assert!(batch.run_configured(&kernel, &[&a, &a], launch_of(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a], launch_of(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a, &none], launch_of(&counts)).is_err());
+    assert!(batch.run(&kernel, &[&a, &a], launch_of(&counts)).is_err());
     batch.submit().unwrap();
     assert_eq!(log.take(), Counts::default(), "a refused step leaves nothing in the batch");
 }
@@ -115,9 +115,9 @@ fn a_launch_waits_for_its_counts_and_what_overwrites_them_waits_for_it() {
     // The null device checks the order itself, and refuses what does not wait.
     let mut batch = gpu.batch();
     batch.run(&kernel, &[&a, &counts], 3).unwrap();
-    batch.run_configured(&kernel, &[&b, &c], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&b, &c], launch_of(&counts)).unwrap();
     batch.copy(&next, &counts).unwrap();
-    batch.run_configured(&kernel, &[&c, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&c, &b], launch_of(&counts)).unwrap();
     batch.run(&kernel, &[&a, &counts], 3).unwrap();
     let _ = log.take();
     batch.submit().unwrap();
@@ -135,7 +135,7 @@ fn only_the_launches_of_the_caller_are_counted_and_timed() {
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
     let mut batch = gpu.batch();
-    batch.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
     batch.run(&kernel, &[&a, &b], 8).unwrap();
     assert_eq!(batch.submit_timed().unwrap().len(), 2);
     assert_eq!(gpu.launch_count(), 2);
@@ -149,8 +149,8 @@ fn indirect_launches_report_under_their_own_number() {
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let counts = gpu.upload(&[1u32, 1, 1]).unwrap();
     let mut batch = gpu.batch();
-    batch.run_configured(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
-    batch.run_configured(&kernel, &[&b, &a], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&a, &b], launch_of(&counts)).unwrap();
+    batch.run(&kernel, &[&b, &a], launch_of(&counts)).unwrap();
     let error = batch.submit().unwrap_err().to_string();
     assert!(error.contains("launch 2 of 2 failed by plan"), "{error}");
 }
@@ -162,9 +162,9 @@ fn counts_live_as_long_as_the_launch() {
     let (a, b) = (gpu.upload(&[0u32; 8]).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let launch = launch_of(&gpu.upload(&[1u32, 1, 1]).unwrap());
     let again = launch.clone();
-    gpu.run_configured(&kernel, &[&a, &b], launch).unwrap();
+    gpu.run(&kernel, &[&a, &b], launch).unwrap();
     let mut batch = gpu.batch();
-    batch.run_configured(&kernel, &[&a, &b], again).unwrap();
+    batch.run(&kernel, &[&a, &b], again).unwrap();
     let recording = batch.record().unwrap();
     recording.replay().unwrap().wait().unwrap();
 }

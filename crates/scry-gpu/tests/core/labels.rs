@@ -48,7 +48,7 @@ fn launches_name_the_source() {
         gpu.run(&kernel(label), &[&a, &b], -1)
     });
     begins_with_label("the launch of kernel `step`", |label| {
-        gpu.run_configured(&kernel(label), &[&a, &b], Launch::workgroups([u32::MAX, 1, 1]))
+        gpu.run(&kernel(label), &[&a, &b], Launch::workgroups([u32::MAX, 1, 1]))
     });
     begins_with_label("kernel `step`, buffers: ", |label| {
         gpu.batch().run(&kernel(label), &[], 8).map(|_| ())
@@ -90,7 +90,7 @@ fn errors_of_linearised_variants_name_the_source() {
                     false => Launch::workgroups([1 << 17, 1, 1]),
                 };
                 plan.fail_later(later);
-                gpu.run_configured(&kernel, &[&a, &b], launch)
+                gpu.run(&kernel, &[&a, &b], launch)
             };
             if outcome(None).is_err_and(|error| error.to_string().contains("compile failed")) {
                 refused += 1;
@@ -110,7 +110,7 @@ fn reports_of_linearised_launches_name_the_source() {
         let (gpu, _log) = reporting(info, &[0]);
         let (a, b) = (gpu.alloc::<u32>(64).unwrap(), gpu.alloc::<u32>(64).unwrap());
         let kernel = compiled(&gpu, STEP, label).unwrap();
-        gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
+        gpu.run(&kernel, &[&a, &b], Launch::workgroups([64, 1, 1])).unwrap();
         b.download()
     });
 }

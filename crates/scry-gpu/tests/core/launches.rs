@@ -66,7 +66,7 @@ fn kernels_and_buffers_of_another_device_are_refused() {
     assert_eq!(error.to_string(), refused(&format!("BoundKernel::run: {binding}")));
     let error = batch.run_bound(&bound, 8).unwrap_err();
     assert_eq!(error.to_string(), refused(&format!("Batch::run_bound: {binding}")));
-    let counts = gpu.run_configured(&kernel, &[&a, &b], Launch::indirect(&foreign)).unwrap_err();
+    let counts = gpu.run(&kernel, &[&a, &b], Launch::indirect(&foreign)).unwrap_err();
     let what = "Device::run: buffer `theirs` (the counts of Launch::indirect)";
     assert_eq!(counts.to_string(), refused(what));
 }
@@ -108,7 +108,7 @@ fn fault_20_a_launch_of_nothing_does_nothing_but_is_checked() {
     let (a, b) = (gpu.alloc::<u32>(8).unwrap(), gpu.alloc::<u32>(8).unwrap());
     let _ = log.take();
     gpu.run(&kernel, &[&a, &b], 0).unwrap();
-    gpu.run_configured(&kernel, &[&a, &b], Launch::workgroups([3, 0, 3])).unwrap();
+    gpu.run(&kernel, &[&a, &b], Launch::workgroups([3, 0, 3])).unwrap();
     assert_eq!(log.take(), Default::default());
     assert!(gpu.run(&kernel, &[&a], 0).is_err());
     let empty = gpu.alloc::<u32>(0).unwrap();

@@ -278,7 +278,7 @@ fn texts_that_are_no_kernels_are_refused_and_harm_nothing() {
             }
             let good = succeed(compiled(gpu, &GOOD.replace("sm_80", target)));
             let x = succeed(gpu.alloc::<u32>(1));
-            succeed(gpu.run_configured(&good, &[&x], Launch::workgroups([1; 3])));
+            succeed(gpu.run(&good, &[&x], Launch::workgroups([1; 3])));
             assert_eq!(succeed(x.download()), [7], "{target}");
         }
     }

@@ -496,7 +496,7 @@ mod listed {
         let data = succeed(gpu.upload(&[0u8; 64]));
         let run = |values: &[&[u8]]| {
             let launch = Launch::workgroups([1; 3]).immediate_bytes(values.concat());
-            gpu.run_configured(&kernel, &[&data], launch)
+            gpu.run(&kernel, &[&data], launch)
         };
         let map = TensorMap {
             element: scry_gpu::TensorElement::U8,

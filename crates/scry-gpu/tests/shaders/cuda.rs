@@ -54,7 +54,7 @@ fn outputs(
         let output = succeed(gpu.upload(&vec![f32::NAN; output]));
         let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|it| it as _).collect();
         bindings.push(&output);
-        succeed(gpu.run_configured(&kernel, &bindings, launch.clone()));
+        succeed(gpu.run(&kernel, &bindings, launch.clone()));
         succeed(output.download())
     })
 }

@@ -31,7 +31,7 @@ pub fn run(
         let output = gpu.upload(&vec![f32::NAN; output])?;
         let mut bindings: Vec<&dyn Binding> = inputs.iter().map(|b| b as &dyn Binding).collect();
         bindings.push(&output);
-        gpu.run_configured(&kernel, &bindings, launch)?;
+        gpu.run(&kernel, &bindings, launch)?;
         output.download()
     };
     succeed(launch())

@@ -112,7 +112,7 @@ impl Runs<'_> {
         let bindings: Vec<&dyn Binding> =
             self.buffers.iter().map(|buffer| buffer as &dyn Binding).collect();
         let mut batch = self.device.batch();
-        batch.run_configured(self.kernel, &bindings, self.launch.clone())?;
+        batch.run(self.kernel, &bindings, self.launch.clone())?;
         let start = Instant::now();
         let stamps = batch.submit_timed()?;
         Ok(match stamps.as_slice() {

@@ -15,7 +15,7 @@ use crate::api::element::Element;
 use crate::api::error::{Attempt, InFunction, Result};
 use crate::api::info::{BackendKind, DeviceInfo, DeviceKind};
 use crate::api::kernel::{CompileOptions, Kernel};
-use crate::api::launch::{Invocations, Launch};
+use crate::api::launch::Launch;
 use crate::api::slice::Slice;
 use crate::backend;
 use crate::cache::{DeviceIdentity, DiskCache};
@@ -376,17 +376,19 @@ impl Device {
         &self,
         wgsl: &str,
         bindings: &[&dyn Binding],
-        invocations: impl Into<Invocations>,
+        launch: impl Into<Launch>,
     ) -> Result<()> {
         let kernel = self.compile(wgsl).in_function("Device::dispatch")?;
-        self.launch("Device::dispatch", &kernel, bindings, &Launch::invocations(invocations))
+        self.launch("Device::dispatch", &kernel, bindings, &launch.into())
     }
 
-    /// Runs a kernel for at least as many invocations as asked for: on each axis the next multiple
-    /// of the workgroup size. Returns once the work is handed over; what reads its results waits.
+    /// Runs a kernel. Returns once the work is handed over; what reads its results waits.
+    ///
+    /// `launch` is a number of invocations in one, two or three dimensions, which is rounded up to
+    /// whole workgroups on each axis, or a [`Launch`]: workgroups, an indirect launch, immediates.
     ///
     /// ```
-    /// use scry_gpu::Device;
+    /// use scry_gpu::{Device, Launch};
     ///
     /// let gpu = Device::open("cpu")?;
     /// let add = gpu.compile(
@@ -397,7 +399,8 @@ impl Device {
     /// )?;
     /// let x = gpu.upload(&[1u32, 2, 3])?;
     /// gpu.run(&add, &[&x], 3)?; // 64 invocations: one workgroup
-    /// assert_eq!(x.download()?, [2, 3, 4]);
+    /// gpu.run(&add, &[&x], Launch::workgroups([1, 1, 1]))?;
+    /// assert_eq!(x.download()?, [3, 4, 5]);
     ///
     /// let error = gpu.run(&add, &[], 3).unwrap_err();
     /// assert!(error.to_string().contains("`x` at @group(0) @binding(0): array<u32>, read_write"));
@@ -412,9 +415,9 @@ impl Device {
         &self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
-        invocations: impl Into<Invocations>,
+        launch: impl Into<Launch>,
     ) -> Result<()> {
-        self.launch("Device::run", kernel, bindings, &Launch::invocations(invocations))
+        self.launch("Device::run", kernel, bindings, &launch.into())
     }
 
     /// Runs a kernel that declares `var<immediate>`, with its value.
@@ -442,41 +445,11 @@ impl Device {
         &self,
         kernel: &Kernel,
         bindings: &[&dyn Binding],
-        invocations: impl Into<Invocations>,
+        launch: impl Into<Launch>,
         params: &P,
     ) -> Result<()> {
-        let launch = Launch::invocations(invocations).immediates(params);
+        let launch = launch.into().immediates(params);
         self.launch("Device::run_with_immediates", kernel, bindings, &launch)
-    }
-
-    /// Runs a kernel with everything spelled out: invocations or workgroups, and immediates.
-    ///
-    /// ```
-    /// use scry_gpu::{Device, Launch};
-    ///
-    /// let gpu = Device::open("cpu")?;
-    /// let scale = gpu.compile(
-    ///     "var<immediate> factor: u32;
-    ///      @group(0) @binding(0) var<storage, read_write> x: array<u32>;
-    ///      @compute @workgroup_size(64) fn scale(@builtin(global_invocation_id) id: vec3u) {
-    ///          if id.x < arrayLength(&x) { x[id.x] *= factor; }
-    ///      }",
-    /// )?;
-    /// let x = gpu.upload(&[1u32; 128])?;
-    /// gpu.run_configured(&scale, &[&x], Launch::workgroups([2, 1, 1]).immediates(&3u32))?;
-    /// assert_eq!(x.download()?, [3; 128]);
-    /// # Ok::<(), scry_gpu::GpuError>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`Device::run`].
-    pub fn run_configured(
-        &self,
-        kernel: &Kernel,
-        bindings: &[&dyn Binding],
-        launch: Launch,
-    ) -> Result<()> {
-        self.launch("Device::run", kernel, bindings, &launch)
     }
 
     /// Runs a kernel on behalf of the public function that errors name.

@@ -165,7 +165,7 @@ impl Launch {
     ///      }",
     /// )?;
     /// let x = gpu.alloc::<u32>(100)?;
-    /// gpu.run_configured(&add, &[&x], Launch::invocations(100))?; // 2 workgroups of 64
+    /// gpu.run(&add, &[&x], Launch::invocations(100))?; // 2 workgroups of 64
     /// assert_eq!(x.download()?, [1; 100]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
@@ -187,7 +187,7 @@ impl Launch {
     ///      }",
     /// )?;
     /// let x = gpu.alloc::<u32>(100)?;
-    /// gpu.run_configured(&add, &[&x], Launch::workgroups([1, 1, 1]))?; // 64 invocations
+    /// gpu.run(&add, &[&x], Launch::workgroups([1, 1, 1]))?; // 64 invocations
     /// assert_eq!(x.download()?.iter().sum::<u32>(), 64);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
@@ -237,7 +237,7 @@ impl Launch {
     /// let done = gpu.alloc::<u32>(1)?;
     /// let mut batch = gpu.batch();
     /// batch.run(&plan, &[&items, &counts], 1)?;
-    /// batch.run_configured(&work, &[&done], Launch::indirect(&counts))?;
+    /// batch.run(&work, &[&done], Launch::indirect(&counts))?;
     /// batch.submit()?;
     /// assert_eq!(done.download()?, [128]);
     /// # Ok(())
@@ -272,7 +272,7 @@ impl Launch {
     ///      }",
     /// )?;
     /// let x = gpu.upload(&[2u32, 3])?;
-    /// gpu.run_configured(&scale, &[&x], Launch::invocations(2).immediates(&10u32))?;
+    /// gpu.run(&scale, &[&x], Launch::invocations(2).immediates(&10u32))?;
     /// assert_eq!(x.download()?, [20, 30]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```
@@ -297,7 +297,7 @@ impl Launch {
     /// )?;
     /// let x = gpu.upload(&[2u32, 3])?;
     /// let launch = Launch::invocations(2).immediate_bytes(10u32.to_ne_bytes());
-    /// gpu.run_configured(&scale, &[&x], launch)?;
+    /// gpu.run(&scale, &[&x], launch)?;
     /// assert_eq!(x.download()?, [20, 30]);
     /// # Ok::<(), scry_gpu::GpuError>(())
     /// ```

@@ -54,21 +54,21 @@ fn launches_are_checked_against_the_declaration() {
     let (x, y) = (gpu.alloc::<f32>(8).unwrap(), gpu.alloc::<f32>(8).unwrap());
     let params = [0.5f32, 1.0];
     let good = Launch::invocations(8).immediates(&params);
-    gpu.run_configured(&kernel, &[&x, &y], good.clone()).unwrap();
+    gpu.run(&kernel, &[&x, &y], good.clone()).unwrap();
     let words = gpu.alloc::<u32>(8).unwrap();
-    let error = gpu.run_configured(&kernel, &[&x, &words], good.clone()).unwrap_err();
+    let error = gpu.run(&kernel, &[&x, &words], good.clone()).unwrap_err();
     assert!(error.to_string().contains("the data is u32"), "{error}");
-    let error = gpu.run_configured(&kernel, &[&x, &x], good.clone()).unwrap_err();
+    let error = gpu.run(&kernel, &[&x, &x], good.clone()).unwrap_err();
     assert!(error.to_string().contains("the kernel writes `y`"), "{error}");
-    let error = gpu.run_configured(&kernel, &[&x], good).unwrap_err();
+    let error = gpu.run(&kernel, &[&x], good).unwrap_err();
     assert!(error.to_string().contains("the kernel uses 2, but 1 was given"), "{error}");
     let error = gpu.run(&kernel, &[&x, &y], 8).unwrap_err();
     assert!(error.to_string().contains("the kernel needs a value"), "{error}");
     let long = Launch::invocations(8).immediates(&[0u32; 3]);
-    let error = gpu.run_configured(&kernel, &[&x, &y], long).unwrap_err();
+    let error = gpu.run(&kernel, &[&x, &y], long).unwrap_err();
     assert!(error.to_string().contains("12 bytes were given, but parameters has 8"), "{error}");
     let short = Launch::invocations(8).immediates(&1u32);
-    assert!(gpu.run_configured(&kernel, &[&x, &y], short).is_err());
+    assert!(gpu.run(&kernel, &[&x, &y], short).is_err());
 }
 
 #[test]

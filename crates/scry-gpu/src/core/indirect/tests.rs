@@ -34,7 +34,7 @@ impl OnCpu {
         let out = self.gpu.upload(&[u32::MAX; 12]).unwrap();
         let immediates = parameters(most, words.len() as u32 - 3, interface);
         let launch = Launch::workgroups([1; 3]).immediate_bytes(immediates);
-        self.gpu.run_configured(&self.kernel, &[&counts, &out], launch).unwrap();
+        self.gpu.run(&self.kernel, &[&counts, &out], launch).unwrap();
         let found = out.download().unwrap();
         (found[..8].try_into().unwrap(), found[8..11].try_into().unwrap())
     }
@@ -129,7 +129,7 @@ fn a_device_is_freed_after_indirect_launches() {
     let kernel = gpu.compile(source).unwrap();
     let counts = gpu.upload(&[1u32; 3]).unwrap();
     let x = gpu.alloc::<u32>(4).unwrap();
-    gpu.run_configured(&kernel, &[&x], Launch::indirect(&counts)).unwrap();
+    gpu.run(&kernel, &[&x], Launch::indirect(&counts)).unwrap();
     gpu.wait().unwrap();
     let context = Arc::downgrade(&gpu.context);
     drop((gpu, kernel, counts, x));
