@@ -10,39 +10,25 @@ use super::{Finding, Source};
 /// The most files of a cycle.
 const FILES_MAX: usize = 3;
 
-/// Crates with larger cycles, and the number of files of the largest one. It only goes down.
-const LARGER: [(&str, usize); 1] = [("crates/scry-gpu", 7)];
-
-/// Finds cycles that are too large, and entries of [`LARGER`] that are needed no more.
+/// Finds cycles that are too large.
 pub(super) fn check(sources: &[Source], findings: &mut Vec<Finding>) {
-    compare(&LARGER, sources, findings);
-}
-
-fn compare(larger: &[(&str, usize)], sources: &[Source], findings: &mut Vec<Finding>) {
     let mut crates: BTreeMap<&str, Vec<&Source>> = BTreeMap::new();
     for source in sources.iter().filter(|source| !source.is_test(1)) {
         if let Some((name, _)) = source.path.split_once("/src/") {
             crates.entry(name).or_default().push(source);
         }
     }
-    for (name, sources) in &crates {
-        let listed = larger.iter().find(|(listed, _)| listed == name);
-        let mut excused = false;
+    for sources in crates.values() {
         for cycle in cycles(&imports::edges(sources)) {
             let paths: Vec<&str> = cycle.iter().map(|file| &*sources[*file].path).collect();
             let count = paths.len();
-            excused |= count > FILES_MAX;
-            if count > listed.map_or(FILES_MAX, |(_, most)| *most) {
+            if count > FILES_MAX {
                 let what = format!(
                     "{count} files import from each other, at most {FILES_MAX} may: {}",
                     paths.join(", ")
                 );
                 findings.push(Finding::new(paths[0], 1, "cycles", what));
             }
-        }
-        if listed.is_some() && !excused {
-            let what = format!("{name} has no large cycle any more: drop it from LARGER");
-            findings.push(Finding::new("xtask/src/tidy/cycles.rs", 1, "cycles", what));
         }
     }
 }
@@ -81,9 +67,9 @@ mod tests {
         (0..files).map(file).chain([root]).collect()
     }
 
-    fn found(larger: &[(&str, usize)], sources: &[Source]) -> Vec<String> {
+    fn found(sources: &[Source]) -> Vec<String> {
         let mut findings = Vec::new();
-        compare(larger, sources, &mut findings);
+        check(sources, &mut findings);
         findings.into_iter().map(|finding| finding.what).collect()
     }
 
@@ -91,23 +77,11 @@ mod tests {
     fn a_cycle_of_four_files_is_found() {
         let files = "c/src/f0.rs, c/src/f1.rs, c/src/f2.rs, c/src/f3.rs";
         let expected = format!("4 files import from each other, at most 3 may: {files}");
-        assert_eq!(found(&[], &ring(4)), [expected]);
+        assert_eq!(found(&ring(4)), [expected]);
     }
 
     #[test]
     fn a_cycle_of_three_files_passes() {
-        assert!(found(&[], &ring(3)).is_empty());
-    }
-
-    #[test]
-    fn a_listed_crate_may_not_have_a_larger_cycle() {
-        assert!(found(&[("c", 5)], &ring(5)).is_empty());
-        assert_eq!(found(&[("c", 5)], &ring(6)).len(), 1);
-    }
-
-    #[test]
-    fn a_listed_crate_without_a_large_cycle_is_found() {
-        let left = found(&[("c", 5)], &ring(3));
-        assert_eq!(left, ["c has no large cycle any more: drop it from LARGER"]);
+        assert!(found(&ring(3)).is_empty());
     }
 }

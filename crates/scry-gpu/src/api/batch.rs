@@ -17,6 +17,7 @@ use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
 use crate::core::handles::MemoryKind;
+use crate::core::same_device::same_device;
 
 /// Steps that are submitted together, in one call to the driver.
 ///
@@ -217,7 +218,7 @@ impl Batch {
         let pattern = element::bytes_of(std::slice::from_ref(&value));
         self.add(|context, list| {
             let role = || "the destination".to_owned();
-            encode::same_device(context, (view.context, view.label), "Batch::fill", role)?;
+            same_device(context, (view.context, view.label), "Batch::fill", role)?;
             encode::fill(context, list, view, pattern).in_function("Batch::fill")
         })
     }
@@ -243,7 +244,7 @@ impl Batch {
         dst.check_len(NAME, data.len())?;
         self.add(|context, list| {
             let (view, role) = (dst.bytes(), || "the destination".to_owned());
-            encode::same_device(context, (view.context, view.label), NAME, role)?;
+            same_device(context, (view.context, view.label), NAME, role)?;
             match view.bytes() {
                 Some(dst) => encode::write_bytes(context, list, dst, element::bytes_of(data))
                     .in_function(NAME),
@@ -273,7 +274,7 @@ impl Batch {
     pub fn download<S: Elements>(&mut self, src: S) -> Result<Download<S::Item>> {
         let (view, role) = (src.bytes(), || "the source".to_owned());
         let owner = (view.context, view.label);
-        encode::same_device(&self.context, owner, "Batch::download", role)?;
+        same_device(&self.context, owner, "Batch::download", role)?;
         let copy = match view.bytes() {
             None => None,
             Some((source, span)) => {

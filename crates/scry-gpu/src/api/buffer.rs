@@ -13,6 +13,7 @@ use crate::api::untyped_buffer::UntypedBuffer;
 use crate::core::context::Context;
 use crate::core::device_bytes::{DeviceBytes, resolve};
 use crate::core::encode;
+use crate::core::same_device::quoted;
 
 /// `len` elements of type `T` in the memory of one device.
 ///
@@ -199,7 +200,7 @@ impl<T: Element> Buffer<T> {
     /// As [`Buffer::download`]; [`GpuError::Range`] if there is no element of that index.
     pub fn get(&self, index: usize) -> Result<T> {
         if index >= self.len() {
-            let (name, len) = (encode::quoted(self.label()), self.len());
+            let (name, len) = (quoted(self.label()), self.len());
             return Err(GpuError::Range(RangeError {
                 operation: "Buffer::get",
                 problem: format!("element {index} of {name}, which has {len}"),

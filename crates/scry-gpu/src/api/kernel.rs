@@ -1,20 +1,18 @@
 //! A compiled kernel.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
-use scry_ir::{Interface, OverrideValue, Program};
+use scry_ir::{Interface, OverrideValue};
 
 use crate::api::binding::Binding;
-use crate::api::device_selection;
 use crate::api::error::{GpuError, Result, WrongDeviceError};
 use crate::api::launch::{self, Grid};
 use crate::api::native::{self, NativeSpec};
 use crate::cache::{KernelKey, KeyRef};
 use crate::core::check;
+use crate::core::compiled_kernel::KernelInner;
 use crate::core::context::Context;
-use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob};
-use crate::core::handles::KernelId;
 use crate::core::logging;
 
 /// A kernel compiled for one device. Cheap to clone, usable from any thread, any number of times.
@@ -24,53 +22,6 @@ pub struct Kernel {
     inner: Arc<KernelInner>,
     /// The name of its source, for errors. Kernels of other names share the rest.
     label: Option<Arc<str>>,
-}
-
-/// What the clones of a kernel and the cache share.
-pub(crate) struct KernelInner {
-    driver: Arc<dyn Driver>,
-    source: Source,
-    key: KernelKey,
-    native: Arc<Compiled>,
-    /// The variants for other grids, compiled when first needed.
-    folded: Mutex<Option<Arc<Compiled>>>,
-    counts: Mutex<Option<Arc<Compiled>>>,
-}
-
-/// What a kernel is, apart from its key.
-enum Source {
-    /// WGSL, read.
-    Wgsl(Program),
-    /// Anything else, with the interface that was declared for it.
-    Native(Interface),
-}
-
-/// One variant of a kernel in a driver.
-pub(crate) struct Compiled {
-    driver: Arc<dyn Driver>,
-    id: KernelId,
-    report: Option<Arc<Meaning>>,
-}
-
-impl Compiled {
-    fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
-        Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
-    }
-
-    pub(crate) fn id(&self) -> KernelId {
-        self.id
-    }
-
-    /// What launches report, if they do.
-    pub(crate) fn report(&self) -> Option<&Arc<Meaning>> {
-        self.report.as_ref()
-    }
-}
-
-impl Drop for Compiled {
-    fn drop(&mut self) {
-        self.driver.release(self.id);
-    }
 }
 
 /// How to compile a kernel.
@@ -212,7 +163,7 @@ impl Kernel {
     /// ```
     #[must_use]
     pub fn interface(&self) -> &Interface {
-        self.inner.source.interface()
+        self.inner.interface()
     }
 
     /// The name of its source, where it has one.
@@ -223,6 +174,11 @@ impl Kernel {
     /// What the device's own parts keep: with the device it would never be dropped.
     pub(crate) fn without_device(self) -> Arc<KernelInner> {
         self.inner
+    }
+
+    /// The kernel without its device.
+    pub(crate) fn inner(&self) -> &Arc<KernelInner> {
+        &self.inner
     }
 
     /// A kernel that was kept without its device.
@@ -291,25 +247,23 @@ impl Kernel {
 
     /// Refuses a grid that would have to be folded, if the kernel cannot be.
     pub(crate) fn check_grid(&self, context: &Context, grid: &Grid) -> Result<()> {
-        match self.inner.source {
-            Source::Native(_) if grid.fold.is_some() => {
-                Err(launch::too_many_natively(self.interface(), &context.info, grid.groups))
-            }
-            _ => Ok(()),
+        if self.inner.is_native() && grid.fold.is_some() {
+            return Err(launch::too_many_natively(self.interface(), &context.info, grid.groups));
         }
+        Ok(())
     }
 
     /// Refuses indirect launches, if the kernel is not WGSL.
     pub(crate) fn check_indirect(&self) -> Result<()> {
-        match self.inner.source {
-            Source::Native(_) => Err(launch::native_indirectly(self.interface())),
-            Source::Wgsl(_) => Ok(()),
+        match self.inner.is_native() {
+            true => Err(launch::native_indirectly(self.interface())),
+            false => Ok(()),
         }
     }
 
     /// Refuses tensor maps among the immediates that reach beyond their buffers.
     pub(crate) fn check_maps(&self, bindings: &[&dyn Binding], immediates: &[u8]) -> Result<()> {
-        match &self.inner.key.native {
+        match &self.inner.key().native {
             Some(spec) if spec.interface.listed().is_some() => {
                 let declared = self.interface().bindings.iter().zip(bindings);
                 let size = |(binding, given): (&_, &&dyn Binding)| {
@@ -328,14 +282,14 @@ impl Kernel {
     }
 
     pub(crate) fn check_device(&self, context: &Arc<Context>, operation: &str) -> Result<()> {
-        if Arc::ptr_eq(&self.inner.driver, &context.driver) {
+        if Arc::ptr_eq(self.inner.driver(), &context.driver) {
             return Ok(());
         }
         let of = self.label.as_ref().map(|label| format!(" of {label}")).unwrap_or_default();
         Err(GpuError::WrongDevice(WrongDeviceError {
             operation: operation.to_owned(),
             what: format!("kernel `{}`{of}", self.entry_point()),
-            owner: self.inner.driver.info().name.clone(),
+            owner: self.inner.driver().info().name.clone(),
             user: context.info.name.clone(),
             help: "compile it for the device that it is to run on".to_owned(),
         }))
@@ -343,89 +297,8 @@ impl Kernel {
 
     /// Whether it is not WGSL.
     pub(crate) fn is_native(&self) -> bool {
-        matches!(self.inner.source, Source::Native(_))
+        self.inner.is_native()
     }
-
-    /// The variant whose grid the driver is given.
-    pub(crate) fn native(&self) -> &Arc<Compiled> {
-        &self.inner.native
-    }
-
-    /// The variant for a source of its grid.
-    pub(crate) fn variant(&self, context: &Context, grid: GridSource) -> Result<Arc<Compiled>> {
-        let slot = match grid {
-            GridSource::Native => return Ok(self.inner.native.clone()),
-            GridSource::Folded => &self.inner.folded,
-            GridSource::Counts => &self.inner.counts,
-        };
-        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(compiled) = &*slot {
-            return Ok(compiled.clone());
-        }
-        let KernelInner { source, key, .. } = &*self.inner;
-        let Source::Wgsl(program) = source else {
-            return Ok(self.inner.native.clone());
-        };
-        Ok(slot.insert(compile_variant(context, program, key, grid)?).clone())
-    }
-}
-
-impl KernelInner {
-    fn compile(context: &Context, key: KernelKey) -> Result<Self> {
-        let options = scry_ir::Options {
-            entry: key.entry.clone(),
-            overrides: key.overrides.iter().map(|(name, it)| (name.clone(), it.value())).collect(),
-            ..Default::default()
-        };
-        let program = Program::with_options(&key.source, &options)?;
-        let interface = program.interface();
-        check::kernel_limits(interface, &context.info, device_selection::who_has)?;
-        let native = compile_variant(context, &program, &key, GridSource::Native)?;
-        Ok(Self::new(context, Source::Wgsl(program), key, native))
-    }
-
-    fn compile_native(context: &Context, key: KernelKey, spec: &NativeSpec) -> Result<Self> {
-        let entry = key.entry.as_deref().unwrap_or_default();
-        let interface = spec.interface.reflect(entry);
-        let limited = match spec.interface.listed() {
-            // Their parameters have a limit of their own.
-            Some(_) => &Interface { immediates: None, ..interface.clone() },
-            None => &interface,
-        };
-        check::kernel_limits(limited, &context.info, device_selection::who_has)?;
-        let cache = context.disk.as_ref();
-        let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
-        let id = context.note_loss(context.driver.compile_native(&job))?;
-        let native = Compiled::new(&context.driver, id);
-        Ok(Self::new(context, Source::Native(interface), key, native))
-    }
-
-    fn new(context: &Context, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
-        let driver = context.driver.clone();
-        let (folded, counts) = (Mutex::new(None), Mutex::new(None));
-        Self { driver, source, key, native, folded, counts }
-    }
-}
-
-impl Source {
-    fn interface(&self) -> &Interface {
-        match self {
-            Self::Wgsl(program) => program.interface(),
-            Self::Native(interface) => interface,
-        }
-    }
-}
-
-fn compile_variant(
-    context: &Context,
-    program: &Program,
-    key: &KernelKey,
-    grid: GridSource,
-) -> Result<Arc<Compiled>> {
-    let cache = context.disk.as_ref();
-    let job = CompileJob { program, grid, checked: key.checked, key, cache };
-    let id = context.note_loss(context.driver.compile(&job))?;
-    Ok(Compiled::new(&context.driver, id))
 }
 
 impl std::fmt::Debug for Kernel {

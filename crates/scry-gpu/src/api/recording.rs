@@ -9,9 +9,9 @@ use crate::api::ticket::{Recording, Ticket};
 use crate::core::command::{Command, Span};
 use crate::core::command_list::{CommandList, FirstUse};
 use crate::core::context::Context;
-use crate::core::encode;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
+use crate::core::same_device::{quoted, same_device};
 use crate::core::submission_queue::Recorded;
 
 /// Bytes at whose multiples the data of each write begins in the memory that it is captured in.
@@ -64,10 +64,10 @@ impl<'r> ReplayInputs<'r> {
         dst.check_len(NAME, data.len())?;
         let (view, role) = (dst.bytes(), || "the destination".to_owned());
         let owner = (view.context, view.label);
-        encode::same_device(self.recording.context(), owner, NAME, role)?;
+        same_device(self.recording.context(), owner, NAME, role)?;
         if let Some((memory, span)) = view.bytes() {
             let refused = |problem: &str, help: &str| {
-                let (count, name) = (data.len(), encode::quoted(view.label));
+                let (count, name) = (data.len(), quoted(view.label));
                 Err(GpuError::Range(RangeError {
                     operation: NAME,
                     problem: format!("the recording {problem} the {count} elements of {name}"),

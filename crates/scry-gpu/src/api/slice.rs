@@ -9,6 +9,7 @@ use crate::api::element::{self, Element};
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::core::device_bytes::{self, DeviceBytes};
 use crate::core::encode;
+use crate::core::same_device::quoted;
 use crate::core::transfer::Pages;
 
 /// Some consecutive elements of a [`Buffer`]: a binding, and a source or destination of copies.
@@ -239,7 +240,7 @@ impl<'a, T: Element> Slice<'a, T> {
         if given == self.len {
             return Ok(());
         }
-        let name = encode::quoted(&self.bytes.label);
+        let name = quoted(&self.bytes.label);
         Err(GpuError::Range(RangeError {
             operation,
             problem: format!("{given} elements were given for {} elements of {name}", self.len),

@@ -9,6 +9,7 @@ use crate::api::element::Element;
 use crate::api::error::{GpuError, InFunction, RangeError, Result};
 use crate::core::device_bytes::{self, DeviceBytes, resolve};
 use crate::core::encode;
+use crate::core::same_device::quoted;
 use crate::core::transfer::Pages;
 
 /// Elements in the memory of one device whose type is a value: for tensors, file formats and tools,
@@ -304,7 +305,7 @@ impl UntypedBuffer {
             let (holds, wanted) = (self.element.rust_name(), wanted.rust_name());
             return Err(GpuError::Range(RangeError {
                 operation: NAME,
-                problem: format!("{} holds {holds}, not {wanted}", encode::quoted(self.label())),
+                problem: format!("{} holds {holds}, not {wanted}", quoted(self.label())),
                 help: format!(
                     "ask for {holds}, or reinterpret the bytes: view_as(None), then typed"
                 ),
@@ -323,7 +324,7 @@ impl UntypedBuffer {
         if given as u64 == self.bytes.size {
             return Ok(());
         }
-        let (name, size) = (encode::quoted(self.label()), self.bytes.size);
+        let (name, size) = (quoted(self.label()), self.bytes.size);
         Err(GpuError::Range(RangeError {
             operation,
             problem: format!("{given} bytes were given for the {size} bytes of {name}"),
@@ -342,7 +343,7 @@ pub(crate) fn same_elements(
     if from_type.is(to_type) {
         return Ok(());
     }
-    let (from, to) = (encode::quoted(from), encode::quoted(to));
+    let (from, to) = (quoted(from), quoted(to));
     Err(GpuError::Range(RangeError {
         operation,
         problem: format!(

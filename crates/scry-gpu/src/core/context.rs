@@ -3,11 +3,10 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::api::kernel::KernelInner;
 use crate::cache::{DiskCache, MemoryCache};
-use crate::core::copy::Copier;
+use crate::core::compiled_kernel::KernelInner;
+use crate::core::device_kernels::{Copier, Preparer};
 use crate::core::driver::Driver;
-use crate::core::indirect::Preparer;
 use crate::core::staging::Staging;
 use crate::core::submission_queue::SubmissionQueue;
 

@@ -7,14 +7,13 @@
 //! devices are copy commands. The launches are ordinary ones: hazards, folding and retention see no
 //! difference.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
-use crate::api::info::{DeviceInfo, DeviceKind};
-use crate::api::kernel::{CompileOptions, Kernel, KernelInner};
+use crate::api::info::DeviceInfo;
+use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::Launch;
 use crate::core::command::{Command, Role};
 use crate::core::command_list::CommandList;
@@ -36,46 +35,20 @@ const ROW: u64 = 32768;
 /// a microsecond, no longer than a launch takes to begin, and needs no kernel to be compiled.
 const LEAST: u64 = 1 << 20;
 
-/// Whether and how a device copies with a kernel.
-pub(crate) struct Copier {
-    enabled: AtomicBool,
-    /// Compiled for the first copy that it suits; `None` if that failed.
-    kernel: OnceLock<Option<Arc<KernelInner>>>,
-}
-
-impl Copier {
-    /// What is best for a device: on processors a copy command is the fastest there is.
-    pub(crate) fn new(info: &DeviceInfo) -> Self {
-        use DeviceKind::{Discrete, Integrated, Virtual};
-        let is_gpu = matches!(info.kind, Discrete | Integrated | Virtual);
-        Self { enabled: AtomicBool::new(is_gpu), kernel: OnceLock::new() }
+/// The kernel for this copy, and the most bytes for one launch; `None` if the copy is the
+/// driver's.
+fn suits(context: &Arc<Context>, src: &View<'_>, dst: &View<'_>) -> Option<(Kernel, u64)> {
+    if !context.copier.is_enabled() {
+        return None;
     }
-
-    /// Decides otherwise.
-    pub(crate) fn enable(&self, enabled: bool) {
-        self.enabled.store(enabled, Ordering::Relaxed);
-    }
-
-    /// The kernel for this copy, and the most bytes for one launch; `None` if the copy is the
-    /// driver's.
-    fn suits(
-        &self,
-        context: &Arc<Context>,
-        src: &View<'_>,
-        dst: &View<'_>,
-    ) -> Option<(Kernel, u64)> {
-        if !self.enabled.load(Ordering::Relaxed) {
-            return None;
-        }
-        let most = most_at_once(&context.info, [src.offset, dst.offset], src.size)?;
-        let compile = || {
-            let compiled = Kernel::compile(context, SOURCE, &CompileOptions::default(), true);
-            let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
-            compiled.inspect_err(warn).ok().map(Kernel::without_device)
-        };
-        let kernel = self.kernel.get_or_init(compile).as_ref()?;
-        Some((Kernel::of_device(kernel, context), most))
-    }
+    let most = most_at_once(&context.info, [src.offset, dst.offset], src.size)?;
+    let compile = || {
+        let compiled = Kernel::compile(context, SOURCE, &CompileOptions::default(), true);
+        let warn = |error: &_| log::warn!("copies are left to the driver: {error}");
+        compiled.inspect_err(warn).ok().map(Kernel::without_device)
+    };
+    let kernel = context.copier.get_or_compile(compile)?;
+    Some((Kernel::of_device(kernel, context), most))
 }
 
 /// Appends a copy between two ranges of one size that do not overlap, neither of them empty.
@@ -86,7 +59,7 @@ pub(crate) fn append(
 ) -> Result<()> {
     let [src, dst] = ranges;
     let mut done = 0;
-    if let Some((kernel, most)) = context.copier.suits(context, &src, &dst) {
+    if let Some((kernel, most)) = suits(context, &src, &dst) {
         let vectors = src.size / VECTOR * VECTOR;
         while done < vectors {
             let size = most.min(vectors - done);
@@ -157,18 +130,6 @@ impl Binding for Vectors<'_> {}
 mod tests {
     use super::*;
     use crate::backend::null::null_info;
-
-    #[test]
-    fn gpus_alone_copy_with_kernels() {
-        use DeviceKind::{Discrete, Integrated, Other, Software, Virtual};
-        let copies = |kind| {
-            let copier = Copier::new(&DeviceInfo { kind, ..null_info() });
-            copier.enabled.into_inner()
-        };
-        assert_eq!([Discrete, Integrated, Virtual].map(copies), [true; 3]);
-        assert_eq!([Software, Other].map(copies), [false; 2]);
-        assert!(!Copier::new(&null_info()).enabled.into_inner());
-    }
 
     #[test]
     fn launches_need_large_ranges_that_can_be_bound() {

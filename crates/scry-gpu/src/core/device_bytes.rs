@@ -12,6 +12,7 @@ use crate::core::context::Context;
 use crate::core::encode;
 use crate::core::handles::MemoryKind;
 use crate::core::memory::Memory;
+use crate::core::same_device::quoted;
 use crate::core::transfer::{self, Pages};
 
 /// A range of bytes of an allocation, and the name that errors show. Clones share the memory, which
@@ -101,7 +102,7 @@ impl DeviceBytes {
         element: &ElementType,
     ) -> Result<()> {
         let refuse = |problem, help| Err(GpuError::Range(RangeError { operation, problem, help }));
-        let (name, of) = (element.rust_name(), encode::quoted(&self.label));
+        let (name, of) = (element.rust_name(), quoted(&self.label));
         let (align, offset) = (element.align, self.offset + start);
         if !offset.is_multiple_of(align) {
             return refuse(
@@ -163,7 +164,7 @@ pub(crate) fn resolve(
     }
     Err(GpuError::Range(RangeError {
         operation,
-        problem: format!("elements {start}..{end} of {}, which has {len}", encode::quoted(label)),
+        problem: format!("elements {start}..{end} of {}, which has {len}", quoted(label)),
         help: format!("stay within 0..{len}, the end not before the start"),
     }))
 }

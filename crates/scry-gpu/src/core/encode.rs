@@ -6,7 +6,7 @@ use arrayvec::ArrayVec;
 use scry_ir::Interface;
 
 use crate::api::binding::{Binding, View};
-use crate::api::error::{GpuError, RangeError, Result, WrongDeviceError};
+use crate::api::error::{GpuError, RangeError, Result};
 use crate::api::kernel::Kernel;
 use crate::api::launch::{self, Grid, Launch, LaunchSize};
 use crate::core::check::{self, Argument};
@@ -19,36 +19,10 @@ use crate::core::handles::MemoryKind;
 use crate::core::indirect::{self, Prepared};
 use crate::core::memory::Memory;
 use crate::core::report::Reporting;
+use crate::core::same_device::{quoted, same_device};
 
 /// Bytes of a repeated pattern that come from the host; the rest is copied on the device.
 const PATTERN_SEED: u64 = 64 << 10;
-
-/// `name` in backquotes for an error, or a description if it is empty.
-pub(crate) fn quoted(label: &str) -> String {
-    if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
-}
-
-/// Refuses a buffer of another device, on behalf of the public function that the error names;
-/// `role` is the argument that it was given for.
-pub(crate) fn same_device(
-    user: &Arc<Context>,
-    (owner, label): (&Arc<Context>, &str),
-    operation: &str,
-    role: impl FnOnce() -> String,
-) -> Result<()> {
-    if Arc::ptr_eq(user, owner) {
-        return Ok(());
-    }
-    Err(GpuError::WrongDevice(WrongDeviceError {
-        operation: operation.to_owned(),
-        what: format!("{} ({})", quoted(label), role()),
-        owner: owner.info.name.clone(),
-        user: user.info.name.clone(),
-        help: "use it with the Device that made it (two opens of one device are two Devices; \
-                 clone the Device instead), or download and upload it"
-            .to_owned(),
-    }))
-}
 
 /// Submits a copy by itself, on behalf of the public function that errors name.
 pub(crate) fn copy_now(
@@ -221,9 +195,9 @@ fn append(
     let Sized { groups, source, fold } = sized(context, list, interface, size)?;
     let variant;
     let compiled = match source {
-        GridSource::Native => kernel.native(),
+        GridSource::Native => kernel.inner().native(),
         _ => {
-            variant = kernel.variant(context, source)?;
+            variant = kernel.inner().variant(context, source)?;
             &variant
         }
     };

@@ -6,7 +6,7 @@ use crate::api::binding::Binding;
 use crate::api::element::{Element, ElementLayout};
 use crate::api::error::{ArgumentError, GpuError, Result, TooLargeError};
 use crate::api::info::DeviceInfo;
-use crate::core::indirect::CountBuffer;
+use crate::core::count_buffer::CountBuffer;
 
 /// The largest index that a kernel can see: `global_invocation_id` is a `vec3<u32>`.
 const MOST: u128 = u32::MAX as u128;

@@ -23,6 +23,7 @@ use crate::api::slice::Slice;
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
 use crate::core::encode;
+use crate::core::same_device::{quoted, same_device};
 
 /// A routine of cuBLAS: what the elements are, and how they are multiplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -214,7 +215,7 @@ fn append<T: Factor>(
     let Matrices { operation, a, b, c, sizes: [m, n, k] } = *matrices;
     for (name, buffer) in [("a", a), ("b", b), ("c", c)] {
         let owner = (&buffer.bytes.context, buffer.label());
-        encode::same_device(context, owner, operation, || format!("`{name}`"))?;
+        same_device(context, owner, operation, || format!("`{name}`"))?;
     }
     let sizes = [("m", m), ("n", n), ("k", k)];
     let [m, n, k] = sizes.map(|(name, size)| self::size(context, operation, name, size));
@@ -340,7 +341,7 @@ fn matrix<'a, T: Factor>(
             operation,
             problem: format!(
                 "`{name}` is {shape} = {rows} × {columns} = {count} elements, but {} has {}",
-                encode::quoted(buffer.label()),
+                quoted(buffer.label()),
                 buffer.len()
             ),
             help: "give m, n and k in this order: the rows of c, its columns, and what a and b \

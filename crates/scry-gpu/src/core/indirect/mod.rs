@@ -7,17 +7,15 @@
 //!
 //! [`Driver::indirect`]: crate::core::driver::Driver::indirect
 
-use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use scry_ir::{FoldParams, Interface};
 
 use crate::api::binding::{Binding, Sealed, View};
 use crate::api::element::ElementLayout;
 use crate::api::error::Result;
-use crate::api::kernel::{CompileOptions, Kernel, KernelInner};
+use crate::api::kernel::{CompileOptions, Kernel};
 use crate::api::launch::Launch;
-use crate::core::check::{self, Argument};
 use crate::core::command::{Command, Groups, Role, Span};
 use crate::core::command_list::CommandList;
 use crate::core::context::Context;
@@ -31,80 +29,13 @@ const SOURCE: &str = include_str!("indirect.wgsl");
 /// Bytes of what the kernel computes.
 const GRID: u64 = 48;
 
-/// A reference to workgroup counts, which keeps their memory alive.
-#[derive(Clone)]
-pub(crate) struct CountBuffer {
-    context: Arc<Context>,
-    /// Absent if the buffer is empty.
-    memory: Option<Arc<Memory>>,
-    label: String,
-    offset: u64,
-    size: u64,
-    element_size: u64,
-    layout: ElementLayout,
-    type_name: &'static str,
-}
-
-impl CountBuffer {
-    /// Refers to the start of a buffer or slice.
-    pub(crate) fn new(view: View<'_>) -> Self {
-        Self {
-            context: view.context.clone(),
-            memory: view.memory.cloned(),
-            label: view.label.to_owned(),
-            offset: view.offset,
-            size: view.size,
-            element_size: view.element_size,
-            layout: view.layout,
-            type_name: view.type_name,
-        }
-    }
-
-    /// Checks the counts for a launch; returns their memory and their bytes.
-    pub(crate) fn check(
-        &self,
-        context: &Arc<Context>,
-        operation: &str,
-        interface: &Interface,
-    ) -> Result<(&Arc<Memory>, Span)> {
-        let role = || "the counts of Launch::indirect".to_owned();
-        encode::same_device(context, (&self.context, &self.label), operation, role)?;
-        let argument = Argument {
-            label: &self.label,
-            element_size: self.element_size,
-            layout: self.layout,
-            type_name: self.type_name,
-            memory: self.memory.as_ref().map(|memory| memory.id()),
-            offset: self.offset,
-            size: self.size,
-        };
-        let counts = check::counts(interface, &argument)?;
-        let memory = self.memory.as_ref().expect("the check refuses empty buffers");
-        Ok((memory, counts))
-    }
-}
-
-impl fmt::Debug for CountBuffer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { label, offset, size, .. } = self;
-        write!(f, "CountBuffer({label:?}, {size} bytes at {offset})")
-    }
-}
-
-/// The kernel that prepares indirect launches, compiled for the first one. It is a part of the
-/// device, so it must not hold the device.
-#[derive(Default)]
-pub(crate) struct Preparer(OnceLock<Arc<KernelInner>>);
-
-impl Preparer {
-    fn kernel(&self, context: &Arc<Context>) -> Result<Kernel> {
-        if let Some(inner) = self.0.get() {
-            return Ok(Kernel::of_device(inner, context));
-        }
+/// The kernel that prepares indirect launches.
+fn kernel(context: &Arc<Context>) -> Result<Kernel> {
+    let compile = || {
         let kernel = Kernel::compile(context, SOURCE, &CompileOptions::default(), true)?;
-        let inner = self.0.get_or_init(|| kernel.without_device());
-        Ok(Kernel::of_device(inner, context))
-    }
+        Ok(kernel.without_device())
+    };
+    Ok(Kernel::of_device(context.preparer.get_or_compile(compile)?, context))
 }
 
 /// The prepared grid of an indirect launch.
@@ -137,7 +68,7 @@ pub(crate) fn prepare(
         first,
         interface,
     ));
-    let kernel = context.preparer.kernel(context)?;
+    let kernel = kernel(context)?;
     encode::dispatch(context, list, "Launch::indirect", &kernel, &[&source, &target], &launch)?;
     if let Some(Command::Dispatch(dispatch)) = list.commands.last_mut() {
         dispatch.role = Role::Preparation;

@@ -12,6 +12,7 @@ use crate::api::error::{
 use crate::api::native::{NativeBinding, NativeInterface};
 use crate::core::check::{self, Argument};
 use crate::core::encode;
+use crate::core::same_device::same_device;
 
 /// The function that the program called, and the sizes that it passed, as errors name them.
 #[derive(Clone, Copy)]
@@ -82,7 +83,7 @@ pub(super) fn arguments(
     let arguments: Vec<Argument<'_>> = views.into_iter().map(encode::argument).collect();
     for (nth, (declared, argument)) in plan.arguments.iter().zip(&arguments).enumerate() {
         let what = named(declared, argument);
-        encode::same_device(&device.context, (owners[nth], ""), call.function, String::new)
+        same_device(&device.context, (owners[nth], ""), call.function, String::new)
             .map_err(|error| foreign(what, error))?;
         elements(call, declared, &interface.bindings[nth], argument)?;
         length(call, declared, argument)?;

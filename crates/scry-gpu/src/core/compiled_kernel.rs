@@ -1,0 +1,165 @@
+//! A kernel that a driver has compiled, without the handle of its device.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use scry_ir::{Interface, Program};
+
+use crate::api::device_selection;
+use crate::api::error::Result;
+use crate::api::native::NativeSpec;
+use crate::cache::KernelKey;
+use crate::core::check;
+use crate::core::device_state::DeviceState;
+use crate::core::driver::{CompileJob, Driver, GridSource, Meaning, NativeJob};
+use crate::core::handles::KernelId;
+
+/// What the clones of a kernel and the cache share.
+pub(crate) struct KernelInner {
+    driver: Arc<dyn Driver>,
+    source: Source,
+    key: KernelKey,
+    native: Arc<Compiled>,
+    /// The variants for other grids, compiled when first needed.
+    folded: Mutex<Option<Arc<Compiled>>>,
+    counts: Mutex<Option<Arc<Compiled>>>,
+}
+
+/// What a kernel is, apart from its key.
+enum Source {
+    /// WGSL, read.
+    Wgsl(Program),
+    /// Anything else, with the interface that was declared for it.
+    Native(Interface),
+}
+
+/// One variant of a kernel in a driver.
+pub(crate) struct Compiled {
+    driver: Arc<dyn Driver>,
+    id: KernelId,
+    report: Option<Arc<Meaning>>,
+}
+
+impl Compiled {
+    fn new(driver: &Arc<dyn Driver>, id: KernelId) -> Arc<Self> {
+        Arc::new(Self { report: driver.report(id), driver: driver.clone(), id })
+    }
+
+    pub(crate) fn id(&self) -> KernelId {
+        self.id
+    }
+
+    /// What launches report, if they do.
+    pub(crate) fn report(&self) -> Option<&Arc<Meaning>> {
+        self.report.as_ref()
+    }
+}
+
+impl Drop for Compiled {
+    fn drop(&mut self) {
+        self.driver.release(self.id);
+    }
+}
+
+impl KernelInner {
+    pub(crate) fn compile(device: &DeviceState, key: KernelKey) -> Result<Self> {
+        let options = scry_ir::Options {
+            entry: key.entry.clone(),
+            overrides: key.overrides.iter().map(|(name, it)| (name.clone(), it.value())).collect(),
+            ..Default::default()
+        };
+        let program = Program::with_options(&key.source, &options)?;
+        let interface = program.interface();
+        check::kernel_limits(interface, &device.info, device_selection::who_has)?;
+        let native = compile_variant(device, &program, &key, GridSource::Native)?;
+        Ok(Self::new(device, Source::Wgsl(program), key, native))
+    }
+
+    pub(crate) fn compile_native(
+        device: &DeviceState,
+        key: KernelKey,
+        spec: &NativeSpec,
+    ) -> Result<Self> {
+        let entry = key.entry.as_deref().unwrap_or_default();
+        let interface = spec.interface.reflect(entry);
+        let limited = match spec.interface.listed() {
+            // Their parameters have a limit of their own.
+            Some(_) => &Interface { immediates: None, ..interface.clone() },
+            None => &interface,
+        };
+        check::kernel_limits(limited, &device.info, device_selection::who_has)?;
+        let cache = device.disk.as_ref();
+        let job = NativeJob { source: &key.source, entry, spec, key: &key, cache };
+        let id = device.note_loss(device.driver.compile_native(&job))?;
+        let native = Compiled::new(&device.driver, id);
+        Ok(Self::new(device, Source::Native(interface), key, native))
+    }
+
+    /// What the host has to know of the kernel.
+    pub(crate) fn interface(&self) -> &Interface {
+        self.source.interface()
+    }
+
+    /// The driver that compiled it.
+    pub(crate) fn driver(&self) -> &Arc<dyn Driver> {
+        &self.driver
+    }
+
+    /// Identity of the kernel in caches.
+    pub(crate) fn key(&self) -> &KernelKey {
+        &self.key
+    }
+
+    /// Whether it is not WGSL.
+    pub(crate) fn is_native(&self) -> bool {
+        matches!(self.source, Source::Native(_))
+    }
+
+    /// The variant whose grid the driver is given.
+    pub(crate) fn native(&self) -> &Arc<Compiled> {
+        &self.native
+    }
+
+    /// The variant for a source of its grid.
+    pub(crate) fn variant(&self, device: &DeviceState, grid: GridSource) -> Result<Arc<Compiled>> {
+        let slot = match grid {
+            GridSource::Native => return Ok(self.native.clone()),
+            GridSource::Folded => &self.folded,
+            GridSource::Counts => &self.counts,
+        };
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(compiled) = &*slot {
+            return Ok(compiled.clone());
+        }
+        let Source::Wgsl(program) = &self.source else {
+            return Ok(self.native.clone());
+        };
+        Ok(slot.insert(compile_variant(device, program, &self.key, grid)?).clone())
+    }
+
+    fn new(device: &DeviceState, source: Source, key: KernelKey, native: Arc<Compiled>) -> Self {
+        let driver = device.driver.clone();
+        let (folded, counts) = (Mutex::new(None), Mutex::new(None));
+        Self { driver, source, key, native, folded, counts }
+    }
+}
+
+impl Source {
+    fn interface(&self) -> &Interface {
+        match self {
+            Self::Wgsl(program) => program.interface(),
+            Self::Native(interface) => interface,
+        }
+    }
+}
+
+fn compile_variant(
+    device: &DeviceState,
+    program: &Program,
+    key: &KernelKey,
+    grid: GridSource,
+) -> Result<Arc<Compiled>> {
+    let cache = device.disk.as_ref();
+    let job = CompileJob { program, grid, checked: key.checked, key, cache };
+    let id = device.note_loss(device.driver.compile(&job))?;
+    Ok(Compiled::new(&device.driver, id))
+}

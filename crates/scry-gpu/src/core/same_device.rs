@@ -1,0 +1,33 @@
+//! Buffers belong to the device that made them.
+
+use std::sync::Arc;
+
+use crate::api::error::{GpuError, Result, WrongDeviceError};
+use crate::core::context::Context;
+
+/// `name` in backquotes for an error, or a description if it is empty.
+pub(crate) fn quoted(label: &str) -> String {
+    if label.is_empty() { "the buffer".to_owned() } else { format!("buffer `{label}`") }
+}
+
+/// Refuses a buffer of another device, on behalf of the public function that the error names;
+/// `role` is the argument that it was given for.
+pub(crate) fn same_device(
+    user: &Arc<Context>,
+    (owner, label): (&Arc<Context>, &str),
+    operation: &str,
+    role: impl FnOnce() -> String,
+) -> Result<()> {
+    if Arc::ptr_eq(user, owner) {
+        return Ok(());
+    }
+    Err(GpuError::WrongDevice(WrongDeviceError {
+        operation: operation.to_owned(),
+        what: format!("{} ({})", quoted(label), role()),
+        owner: owner.info.name.clone(),
+        user: user.info.name.clone(),
+        help: "use it with the Device that made it (two opens of one device are two Devices; \
+                 clone the Device instead), or download and upload it"
+            .to_owned(),
+    }))
+}
