@@ -5,6 +5,7 @@ mod structs;
 mod call;
 mod device;
 mod function;
+mod in_function;
 mod kernel;
 mod label;
 mod search;
@@ -18,7 +19,7 @@ pub(crate) use device::{DEFECT, DRIVER_FAILED};
 pub use device::{
     DeviceLostError, DriverError, InterruptedError, KernelError, OutOfMemoryError, TimeoutError,
 };
-pub(crate) use function::InFunction;
+pub(crate) use in_function::InFunction;
 pub use kernel::{CapabilityError, LanguageError, LibraryError, SourceError, UnsupportedError};
 pub use search::{Attempt, NoDevice};
 

@@ -1,0 +1,40 @@
+//! Errors that name the public function that was called.
+
+use std::borrow::Cow;
+
+use super::{
+    DeviceLostError, DriverError, GpuError, InterruptedError, LibraryError, OutOfMemoryError,
+    Result, SourceError, TimeoutError, UnsupportedError,
+};
+
+/// Names the public function in the error of a result.
+pub(crate) trait InFunction {
+    /// The same, with the function that was called. Of nested functions the outermost stays: the
+    /// program called that one.
+    fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self;
+}
+
+impl<T> InFunction for Result<T> {
+    fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
+        self.map_err(|error| error.in_function(function))
+    }
+}
+
+impl GpuError {
+    /// The error with the function that was called. Other variants name it by themselves, or name
+    /// the kernel or source instead.
+    pub(crate) fn in_function(self, function: impl Into<Cow<'static, str>>) -> Self {
+        let function = Some(function.into());
+        match self {
+            Self::Unsupported(error) => Self::Unsupported(UnsupportedError { function, ..error }),
+            Self::Source(error) => Self::Source(SourceError { function, ..error }),
+            Self::Library(error) => Self::Library(LibraryError { function, ..error }),
+            Self::OutOfMemory(error) => Self::OutOfMemory(OutOfMemoryError { function, ..error }),
+            Self::Timeout(error) => Self::Timeout(TimeoutError { function, ..error }),
+            Self::Interrupted(error) => Self::Interrupted(InterruptedError { function, ..error }),
+            Self::DeviceLost(error) => Self::DeviceLost(DeviceLostError { function, ..error }),
+            Self::Driver(error) => Self::Driver(DriverError { function, ..error }),
+            other => other,
+        }
+    }
+}
