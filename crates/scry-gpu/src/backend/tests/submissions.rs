@@ -47,7 +47,7 @@ pub(in crate::backend) fn a_chain_of_dispatches_runs_in_order(driver: &dyn Drive
 }
 
 /// Lists as long as one submission, a step shorter and longer, and many submissions long.
-pub(in crate::backend) fn a_list_of_any_length_runs_once_and_in_order(driver: &dyn Driver) {
+pub(in crate::backend) fn lists_run_once_in_order(driver: &dyn Driver) {
     let data = span(driver.uploaded(&[0; 16]), 64);
     let kernel = driver.compiled(APPEND, GridSource::Native);
     for len in [1u32, 63, 64, 65, 127, 128, 129, 383, 384, 385, 895, 896, 897, 3000] {
@@ -66,7 +66,7 @@ pub(in crate::backend) fn a_list_of_any_length_runs_once_and_in_order(driver: &d
     }
 }
 
-pub(in crate::backend) fn a_launch_has_its_own_bindings_whatever_came_before(driver: &dyn Driver) {
+pub(in crate::backend) fn each_launch_uses_its_own_bindings(driver: &dyn Driver) {
     let (a, b) = (driver.uploaded(&[1; 64]), driver.uploaded(&[0; 64]));
     let (a, b) = (span(a, 256), span(b, 256));
     let double = driver.compiled(DOUBLE, GridSource::Native);
@@ -108,7 +108,7 @@ pub(in crate::backend) fn points_grow_and_waits_for_any_of_them_end(driver: &dyn
     assert_eq!(driver.words(span(data, 16)), [200; 4]);
 }
 
-pub(in crate::backend) fn an_empty_submission_is_done_after_those_before_it(driver: &dyn Driver) {
+pub(in crate::backend) fn empty_submissions_finish_in_order(driver: &dyn Driver) {
     let first = driver.submit(Work::Once(&[]), false).unwrap();
     let second = driver.submit(Work::Once(&[]), true).unwrap();
     assert!(second > first);
@@ -116,7 +116,7 @@ pub(in crate::backend) fn an_empty_submission_is_done_after_those_before_it(driv
     assert_eq!(driver.timings(second).unwrap(), []);
 }
 
-pub(in crate::backend) fn a_recording_replays_and_replays_may_overlap(driver: &dyn Driver) {
+pub(in crate::backend) fn replays_may_overlap(driver: &dyn Driver) {
     let data = driver.uploaded(&[0; 64]);
     let kernel = driver.compiled(INCREMENT, GridSource::Native);
     let steps = [compute_barrier(), dispatch(kernel, &[(span(data, 256), true)], [1, 1, 1])];
@@ -202,9 +202,7 @@ pub(in crate::backend) fn dropping_a_busy_driver_waits_for_it(driver: Box<dyn Dr
     drop(driver);
 }
 
-pub(in crate::backend) fn an_abandoned_driver_neither_waits_nor_takes_work(
-    driver: Box<dyn Driver>,
-) {
+pub(in crate::backend) fn abandoned_drivers_refuse_work(driver: Box<dyn Driver>) {
     let point = slow(&*driver, false);
     driver.abandon();
     let start = Instant::now();

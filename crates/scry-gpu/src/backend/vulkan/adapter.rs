@@ -1,4 +1,4 @@
-//! Physical devices: what each is and can do, and the opening of one.
+//! Physical devices: enumeration, properties, and opening.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -46,9 +46,9 @@ impl VulkanAdapter {
     }
 }
 
-/// Every usable device: discrete ones first, then integrated, virtual, others, software.
+/// Returns all usable devices: discrete ones first, then integrated, virtual, other, software.
 pub(super) fn find(instance: &Arc<Instance>) -> Result<Vec<VulkanAdapter>, Absence> {
-    // SAFETY: a plain query.
+    // SAFETY: a query without preconditions.
     let physical = unsafe { instance.raw.enumerate_physical_devices() };
     let physical = physical.map_err(|code| Absence {
         reason: format!("vkEnumeratePhysicalDevices failed: {}", error::explain(code)),
@@ -90,9 +90,9 @@ fn rank(kind: DeviceKind) -> u32 {
 fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
     if unusable.is_empty() {
         let mut reason = "the Vulkan drivers that are installed have no device".to_owned();
-        let said = instance.complaints();
-        instance::append_complaints(&mut reason, &said);
-        return Absence { reason, help: instance::driver_help(&said) };
+        let messages = instance.loader_messages();
+        instance::append_loader_messages(&mut reason, &messages);
+        return Absence { reason, help: instance::driver_help(&messages) };
     }
     Absence {
         reason: unusable.join("; "),
@@ -100,7 +100,7 @@ fn why_none(instance: &Instance, unusable: Vec<String>) -> Absence {
     }
 }
 
-/// Properties of a physical device, as Vulkan tells them.
+/// Properties of a physical device, as reported by Vulkan.
 struct Properties {
     core: vk::PhysicalDeviceProperties,
     v11: vk::PhysicalDeviceVulkan11Properties<'static>,
@@ -111,14 +111,14 @@ struct Properties {
 }
 
 fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe, String> {
-    // SAFETY: the physical device is one of the instance's.
+    // SAFETY: the physical device belongs to the instance.
     let core = unsafe { instance.get_physical_device_properties(physical) };
     let name = text(core.device_name_as_c_str());
-    if core.api_version < instance::OLDEST {
+    if core.api_version < instance::MIN_VERSION {
         let version = version_text(core.api_version);
         return Err(format!("{name} has Vulkan {version}, older than 1.2"));
     }
-    let version = core.api_version.min(instance::NEWEST);
+    let version = core.api_version.min(instance::MAX_VERSION);
     let extensions = Extensions::query(instance, physical)
         .map_err(|code| format!("{name} names no extensions: {}", error::explain(code)))?;
     let features = FeatureChain::query(instance, physical, &extensions, version);
@@ -133,7 +133,7 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     let mut info = info(instance, physical, &properties, &features, &extensions);
     info.workarounds = workarounds.described();
     if workarounds.has(Fix::ReportCutLoops) {
-        // Kernels that report have one storage buffer more than their source says.
+        // Kernels with a failure report have one storage buffer more than their source declares.
         let most = &mut info.limits.max_storage_bindings;
         *most = most.saturating_sub(1);
     }
@@ -154,15 +154,15 @@ fn probe(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Result<Probe
     })
 }
 
-/// The queue family to compute on, and the valid bits of its timestamps.
+/// Returns the compute queue family and the valid bits of its timestamps.
 fn compute_queue(instance: &ash::Instance, physical: vk::PhysicalDevice) -> Option<(u32, u32)> {
-    // SAFETY: the physical device is one of the instance's.
+    // SAFETY: the physical device belongs to the instance.
     let families = unsafe { instance.get_physical_device_queue_family_properties(physical) };
     let computing = (0u32..)
         .zip(&families)
         .filter(|(_, family)| family.queue_flags.contains(vk::QueueFlags::COMPUTE))
         .map(|(index, family)| (index, family.timestamp_valid_bits));
-    // The first of those with timestamps, else the first.
+    // The first family with timestamps, else the first.
     computing.min_by_key(|(_, valid_bits)| *valid_bits == 0)
 }
 
@@ -187,7 +187,7 @@ fn properties(
     if extensions.pci_bus_info {
         all = all.push_next(&mut place);
     }
-    // SAFETY: the structures chained belong to versions and extensions that the device has.
+    // SAFETY: the chained structures belong to versions and extensions that the device supports.
     unsafe { instance.get_physical_device_properties2(physical, &mut all) };
     let core = all.properties;
     (v11.p_next, v12.p_next) = (std::ptr::null_mut(), std::ptr::null_mut());
@@ -261,7 +261,7 @@ fn kind(of: vk::PhysicalDeviceType) -> DeviceKind {
     }
 }
 
-/// WGSL's subgroup operations, which a device has all of or none.
+/// Returns WGSL's subgroup feature if the device supports all subgroup operations.
 fn subgroups(properties: &vk::PhysicalDeviceVulkan11Properties<'_>) -> Features {
     use vk::SubgroupFeatureFlags as Group;
     let all = Group::BASIC
@@ -285,7 +285,7 @@ fn limits(properties: &Properties) -> Limits {
     let max_buffer_size =
         properties.v11.max_memory_allocation_size.min(properties.max_buffer_size) & !15;
     let resources = core.max_per_stage_resources;
-    // A folded kernel has one uniform more than its source says.
+    // A kernel with a linearised grid has one uniform buffer more than its source declares.
     let uniforms = core
         .max_per_stage_descriptor_uniform_buffers
         .min(core.max_descriptor_set_uniform_buffers)

@@ -1,4 +1,4 @@
-//! The logical device: handles that everything else shares, and whether it still lives.
+//! The logical device: shared handles, and whether the device is lost or abandoned.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use crate::api::info::{DeviceInfo, DeviceKind};
 use crate::lifecycle::fork_guard::{FORKED, Process};
 use crate::lifecycle::pinned_libraries;
 
-/// A logical device. Everything made from it holds an `Arc` of it.
+/// A logical device. Everything created from it holds an `Arc` of it.
 pub(super) struct Gpu {
     pub(super) raw: ash::Device,
     pub(super) info: DeviceInfo,
@@ -28,25 +28,25 @@ pub(super) struct Gpu {
     pub(super) timestamps: Timestamps,
     pub(super) cache_identity: CacheIdentity,
     pub(super) workarounds: Workarounds,
-    /// Pushes descriptors into command buffers, where the device can.
+    /// Functions of `VK_KHR_push_descriptor`, where the device supports it.
     pub(super) push: Option<khr::push_descriptor::Device>,
     pub(super) max_push_descriptors: u32,
-    /// Whether descriptor sets are the faster way even where bindings can be pushed.
+    /// Whether descriptor sets are faster than push descriptors.
     pub(super) prefers_sets: bool,
     pub(super) zeroes_workgroup_memory: bool,
     pub(super) has_dot_product: bool,
     extensions: Extensions,
     names: Option<ext::debug_utils::Device>,
-    /// Where the device was opened.
+    /// The process that opened the device.
     process: Process,
-    /// Set once nothing may be waited for, nor freed, any more.
-    given_up: AtomicBool,
-    /// Why the device is lost, once it is.
+    /// Set once the device must not be waited for, and its objects must not be freed.
+    abandoned: AtomicBool,
+    /// The reason of the device loss, once it happened.
     lost: OnceLock<String>,
 }
 
 impl Gpu {
-    /// Opens the device with one queue and everything that its info reports.
+    /// Opens the device with one queue and all extensions and features that its info reports.
     pub(super) fn open(instance: &Arc<Instance>, probe: &Probe) -> Result<Self> {
         let Probe { physical, version, extensions, .. } = probe;
         let mut features = FeatureChain::query(&instance.raw, *physical, extensions, *version);
@@ -73,7 +73,8 @@ impl Gpu {
             cache_identity: probe.cache_identity,
             workarounds: probe.workarounds.clone(),
             max_push_descriptors: probe.max_push_descriptors,
-            // A software device makes a set of every push; a GPU's driver writes it in place.
+            // Software drivers allocate a set for each push; GPU drivers write it into the command
+            // buffer.
             prefers_sets: probe.info.kind == DeviceKind::Software,
             push,
             zeroes_workgroup_memory: features.zeroes_workgroup_memory(),
@@ -81,35 +82,35 @@ impl Gpu {
             extensions: *extensions,
             names,
             process: Process::current(),
-            given_up: AtomicBool::new(false),
+            abandoned: AtomicBool::new(false),
             lost: OnceLock::new(),
         })
     }
 
-    /// The error for a call that returned `code`; remembers the loss of the device.
+    /// Returns the error for a call that returned `code`, and records a device loss.
     pub(super) fn failed(&self, call: &'static str, code: vk::Result) -> GpuError {
         let error = error::failed(&self.info.name, call, code);
         if let GpuError::DeviceLost(DeviceLostError { reason, .. }) = &error {
-            self.lose(reason.clone());
+            self.mark_lost(reason.clone());
         }
         error
     }
 
-    /// The error for work that cannot be done as asked.
+    /// Returns the error for a request that the driver cannot execute.
     pub(super) fn refused(&self, call: &'static str, why: String) -> GpuError {
         error::refused(&self.info.name, call, why)
     }
 
-    /// Remembers that the device is lost, and returns the error that says so.
-    pub(super) fn lose(&self, reason: String) -> GpuError {
+    /// Records the device loss, and returns its error.
+    pub(super) fn mark_lost(&self, reason: String) -> GpuError {
         let reason = self.lost.get_or_init(|| reason).clone();
-        self.give_up();
+        self.abandon();
         error::lost(&self.info.name, reason)
     }
 
-    /// An error if the device is lost or was given up.
+    /// Returns an error if the device is lost or abandoned.
     pub(super) fn check_alive(&self) -> Result<()> {
-        if !self.is_given_up() {
+        if !self.is_abandoned() {
             return Ok(());
         }
         let reason = match self.lost.get() {
@@ -120,23 +121,23 @@ impl Gpu {
         Err(error::lost(&self.info.name, reason))
     }
 
-    /// From now on nothing waits for the device, and nothing that it may be using is freed.
-    pub(super) fn give_up(&self) {
-        self.given_up.store(true, Ordering::Release);
+    /// Abandons the device: no more waits, and objects that it may be using are leaked.
+    pub(super) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
-    /// True if objects are to be leaked rather than destroyed; always so in a forked child, to
-    /// which they do not belong.
-    pub(super) fn is_given_up(&self) -> bool {
-        self.given_up.load(Ordering::Acquire) || self.process.was_left()
+    /// Whether objects must be leaked rather than destroyed; always true in a forked child, which
+    /// does not own them.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire) || self.process.was_left()
     }
 
-    /// Bytes that this process may take of the device's memory at present, where the driver tells.
+    /// Returns the device memory in bytes that this process may use now, if the driver reports it.
     pub(super) fn memory_budget(&self) -> Option<u64> {
         probe::memory_budget(&self.instance.raw, self.physical, &self.extensions)
     }
 
-    /// Names an object for tools, where those listen.
+    /// Names an object for debugging tools, if the extension is enabled.
     pub(super) fn set_name<H: vk::Handle>(&self, object: H, name: &str) {
         let Some(names) = &self.names else { return };
         let Ok(name) = std::ffi::CString::new(name) else {
@@ -144,7 +145,7 @@ impl Gpu {
         };
         let info =
             vk::DebugUtilsObjectNameInfoEXT::default().object_handle(object).object_name(&name);
-        // SAFETY: the object is one of this device's, and no other thread has it yet.
+        // SAFETY: the object belongs to this device, and no other thread uses it yet.
         if let Err(code) = unsafe { names.set_debug_utils_object_name(&info) } {
             log::debug!("vulkan: an object has no name: {}", error::explain(code));
         }
@@ -153,26 +154,26 @@ impl Gpu {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        if self.is_given_up() {
-            // A device that still runs must not lose its instance either.
+        if self.is_abandoned() {
+            // A device that is still running needs its instance too.
             std::mem::forget(Arc::clone(&self.instance));
             return;
         }
-        // NVIDIA's driver (580) waits for ever if a thread that has used Vulkan ends while another
-        // closes a device: the first holds a list of threads and waits for the driver's lock, the
-        // second holds that lock and waits for a helper thread, which at its end wants the list.
-        // So its devices are never closed, but used again.
+        // NVIDIA's driver (580) deadlocks if a thread that has used Vulkan exits while another
+        // destroys a device: the first holds the list of threads and waits for the driver's lock;
+        // the second holds that lock and joins a helper thread, which needs the list to exit. So
+        // devices of this driver are not destroyed, but reused.
         if self.workarounds.has(Fix::ReuseDevices) {
             lock(&self.instance.parked).push((self.physical, self.raw.clone()));
             return;
         }
-        // SAFETY: everything made from the device holds an `Arc` of this, so nothing is left, and
-        // the driver waited for its work.
+        // SAFETY: all objects created from the device hold an `Arc` of this, so none is left, and
+        // the driver has waited for its work.
         unsafe { self.raw.destroy_device(None) };
     }
 }
 
-/// A device opened earlier, in the same way, that nobody uses any more.
+/// Returns an unused device that was opened earlier from this physical device.
 fn parked(instance: &Instance, physical: vk::PhysicalDevice) -> Option<ash::Device> {
     let mut parked = lock(&instance.parked);
     let at = parked.iter().position(|(of, _)| *of == physical)?;

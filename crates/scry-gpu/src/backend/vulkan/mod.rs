@@ -1,9 +1,9 @@
 //! Vulkan 1.2 and newer, through a loader opened at run time.
 //!
-//! `ffi::instance` finds the loader, `adapter` the devices, `device` opens one. `memory`, `compile`
-//! and `queue::submit` do what the driver's methods ask, `queue::encode` writes command buffers,
-//! `queue::timeline` follows the one timeline that orders all submissions. `workarounds` lists the
-//! defects of drivers.
+//! `ffi::instance` opens the loader, `adapter` enumerates the devices, `device` opens one.
+//! `memory`, `compile` and `queue::submit` implement the driver's methods, `queue::encode` records
+//! command buffers, `queue::timeline` polls and waits for the timeline semaphore that orders all
+//! submissions. `workarounds` lists driver defects.
 
 mod adapter;
 mod compile;
@@ -38,17 +38,17 @@ use crate::core::driver::{
 };
 use crate::core::id::Slots;
 
-/// Longest time that the drop of a device waits for its work.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The longest time that the drop of a device waits for its work.
+const DROP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Finds the Vulkan devices.
+/// Enumerates the Vulkan devices.
 pub(super) fn find() -> Result<Vec<Box<dyn Adapter>>, Absence> {
     let adapters = adapter::find(&Instance::shared()?)?;
     let boxed = adapters.into_iter().map(|adapter| Box::new(adapter) as _);
     Ok(boxed.collect())
 }
 
-/// An open device. The fields are dropped in order: what uses others comes before them.
+/// An open device. Fields are dropped in declaration order: users before the objects they use.
 struct VulkanDriver {
     queue: Queue,
     recordings: RwLock<Slots<RecordingMark, Commands>>,
@@ -77,7 +77,7 @@ impl VulkanDriver {
         block.ok_or_else(|| self.gpu.refused(call, no_allocation(id)))
     }
 
-    /// Calls `work` with the tables, which do not change meanwhile.
+    /// Calls `work` with the tables, which stay unchanged during the call.
     fn with_tables<R>(&self, work: impl FnOnce(Tables<'_>) -> R) -> R {
         let (blocks, kernels) = (read(&self.blocks), read(&self.kernels));
         work(Tables { blocks: &blocks, kernels: &kernels })
@@ -96,8 +96,8 @@ impl Driver for VulkanDriver {
     }
 
     fn free(&self, memory: MemoryId) {
-        // Then it is leaked; and in a forked child the lock may be held for ever.
-        if self.gpu.is_given_up() {
+        // The memory is leaked; in a forked child the lock may be held forever.
+        if self.gpu.is_abandoned() {
             return;
         }
         let block = write(&self.blocks).remove(memory);
@@ -127,7 +127,7 @@ impl Driver for VulkanDriver {
     }
 
     fn release(&self, kernel: KernelId) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.kernels).remove(kernel);
@@ -142,7 +142,7 @@ impl Driver for VulkanDriver {
     }
 
     fn forget(&self, recording: RecordingId) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         let removed = write(&self.recordings).remove(recording);
@@ -176,16 +176,16 @@ impl Driver for VulkanDriver {
     }
 
     fn abandon(&self) {
-        self.gpu.give_up();
+        self.gpu.abandon();
     }
 }
 
 impl Drop for VulkanDriver {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
-        match self.timeline.wait(self.queue.last(), PATIENCE) {
+        match self.timeline.wait(self.queue.last(), DROP_TIMEOUT) {
             Ok(true) => {}
             outcome => {
                 log::error!(
@@ -193,7 +193,7 @@ impl Drop for VulkanDriver {
                      leaked",
                     self.gpu.info.name
                 );
-                self.gpu.give_up();
+                self.gpu.abandon();
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What is known of a physical device before it is opened.
+//! Properties of a physical device that are queried before it is opened.
 
 use ash::vk;
 
@@ -6,29 +6,29 @@ use super::ffi::features::Extensions;
 use super::workarounds::Workarounds;
 use crate::api::info::DeviceInfo;
 
-/// What is known of a physical device before it is opened.
+/// Properties of a physical device that are queried before it is opened.
 pub(super) struct Probe {
     pub(super) physical: vk::PhysicalDevice,
     pub(super) info: DeviceInfo,
-    /// The smaller of the device's Vulkan version and the newest that is made use of.
+    /// The smaller of the device's Vulkan version and the newest one that the backend uses.
     pub(super) version: u32,
     pub(super) extensions: Extensions,
     pub(super) queue_family: u32,
     pub(super) timestamps: Timestamps,
-    /// Bindings that one push of descriptors takes; 0 without the extension.
+    /// The maximum number of push descriptors; 0 without the extension.
     pub(super) max_push_descriptors: u32,
-    /// What is done about defects of the driver.
+    /// The workarounds for defects of the driver.
     pub(super) workarounds: Workarounds,
-    /// What a pipeline cache's header must say.
+    /// The expected header of a pipeline cache.
     pub(super) cache_identity: CacheIdentity,
 }
 
-/// How the queue's timestamps are to be read.
+/// Format of the queue's timestamps.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timestamps {
-    /// Bits that count; 0 without timestamps.
+    /// Valid bits; 0 without timestamps.
     pub(super) valid_bits: u32,
-    /// Nanoseconds from one value to the next.
+    /// Nanoseconds per tick.
     pub(super) period: f32,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct CacheIdentity {
     pub(super) uuid: [u8; vk::UUID_SIZE],
 }
 
-/// Bytes of device-local memory, and of those that this process may take.
+/// Returns the bytes of device-local memory, and the budget of this process.
 pub(super) fn memory(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,
@@ -51,7 +51,7 @@ pub(super) fn memory(
     if with_budget {
         all = all.push_next(&mut budget);
     }
-    // SAFETY: the budget is asked for only where the device has the extension.
+    // SAFETY: the budget is queried only if the device has the extension.
     unsafe { instance.get_physical_device_memory_properties2(physical, &mut all) };
     let heaps = all.memory_properties;
     let (mut size, mut free) = (0, 0);
@@ -64,7 +64,7 @@ pub(super) fn memory(
     (size, with_budget.then_some(free))
 }
 
-/// Bytes that this process may take of the device's memory at present, where the driver tells.
+/// Returns the device memory in bytes that this process may use now, if the driver reports it.
 pub(super) fn memory_budget(
     instance: &ash::Instance,
     physical: vk::PhysicalDevice,

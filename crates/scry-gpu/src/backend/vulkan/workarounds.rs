@@ -1,32 +1,32 @@
-//! Defects of Vulkan drivers that were found, and which of them a driver at hand has.
+//! Known defects of Vulkan drivers, and their workarounds.
 //!
-//! Each is one row: the driver that it was found in, the versions that it was tried with, the
-//! reason, and the test that fails without the workaround. A driver that no row names is taken to
-//! keep to the specification. A row holds for all versions of its driver until one is known that
-//! does without: untried versions are treated as the ones that were tried.
+//! Each row names the driver, the tested versions, the reason, and the test that fails without the
+//! workaround. A driver without a row is assumed to conform to the specification. A row applies to
+//! all versions of its driver up to the first one that is known to be fixed: untested versions
+//! count as affected.
 
 use ash::vk::DriverId;
 use scry_ir::SpirvWorkarounds;
 
 use crate::api::info::Workaround;
 
-/// NVIDIA's own driver.
+/// NVIDIA's proprietary driver.
 const NVIDIA: DriverId = DriverId::NVIDIA_PROPRIETARY;
 /// Mesa's lavapipe, the software driver on llvmpipe.
 const LAVAPIPE: DriverId = DriverId::MESA_LLVMPIPE;
 
-/// What is done about a defect.
+/// The workaround for a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fix {
-    /// The SPIR-V is written otherwise.
+    /// Write the SPIR-V differently.
     Spirv(SpirvWorkarounds),
-    /// Kernels whose loops may be long report if they were ended early, and the launch fails.
+    /// Kernels whose loops may be long report if the driver ended them early, and the launch fails.
     ReportCutLoops,
-    /// Kernels that nest more deeply than [`MAX_DEPTH`] are refused.
+    /// Refuse kernels that nest more deeply than [`MAX_DEPTH`].
     RefuseDeepNesting,
-    /// A device that was opened is used again instead of being destroyed.
+    /// Reuse an opened device instead of destroying it.
     ReuseDevices,
-    /// The driver's libraries stay loaded until the process ends.
+    /// Keep the driver's libraries loaded until the process exits.
     PinLibraries,
 }
 
@@ -34,32 +34,33 @@ pub(super) enum Fix {
 pub(super) struct Row {
     fix: Fix,
     driver: DriverId,
-    /// The first version without the defect, where one is known.
+    /// The first version without the defect, if known.
     fixed_in: Option<Version>,
-    /// Versions that have the defect.
+    /// Affected versions.
     tried: &'static str,
     name: &'static str,
     reason: &'static str,
-    /// Source file, from the repository's root, and name of the test that fails without the fix.
+    /// Source file, from the repository's root, and name of the test that fails without the
+    /// workaround.
     #[cfg_attr(not(test), expect(dead_code, reason = "for those who read the table"))]
     test: (&'static str, &'static str),
 }
 
-/// Version of a driver, as `driverInfo` has it: `VkPhysicalDeviceProperties::driverVersion` is
-/// encoded by each driver in its own way, and 1 for all lavapipes of 22.3.
+/// Version of a driver, as in `driverInfo`: `VkPhysicalDeviceProperties::driverVersion` is encoded
+/// differently by each driver, and 1 for all lavapipes of 22.3.
 type Version = [u32; 3];
 
-/// Iterations after which lavapipe ends all loops of a group of invocations in lockstep.
+/// Iterations after which lavapipe ends all loops of a group of lockstep invocations.
 pub(super) const MAX_ITERATIONS: u64 = 65_535;
 
-/// Iterations of these that are not the kernel's own: the driver's, where it zeroes workgroup
-/// memory, and those of the check for cut loops.
+/// Of these, iterations that the kernel does not execute itself: the driver's, which zeroes
+/// workgroup memory, and those of the check for loops that were ended early.
 pub(super) const OWN_ITERATIONS: u64 = 4096;
 
-/// Nested conditions, or nested loops, that lavapipe has masks for.
+/// Nested conditions, or nested loops, for which lavapipe has execution masks.
 pub(super) const MAX_DEPTH: u32 = 80;
 
-/// Levels that lavapipe may need beyond those that a kernel is measured to have.
+/// Levels that lavapipe may need beyond the measured depth of a kernel.
 pub(super) const DEPTH_MARGIN: u32 = 2;
 
 const FOUND: &str = "crates/scry-gpu/tests/random/found.rs";
@@ -153,7 +154,7 @@ const ROWS: [Row; 10] = [
         reason: "vkDestroyDevice deadlocks if a thread that used Vulkan ends meanwhile",
         test: (
             "crates/scry-gpu/src/backend/vulkan/tests/submissions.rs",
-            "devices_close_while_other_threads_end",
+            "devices_close_while_threads_exit",
         ),
     },
     Row {
@@ -175,7 +176,7 @@ const ROWS: [Row; 10] = [
 pub(super) struct Workarounds(Vec<&'static Row>);
 
 impl Workarounds {
-    /// The rows for a driver, by `VkDriverId` and `driverInfo`.
+    /// Returns the rows for a driver, by `VkDriverId` and `driverInfo`.
     pub(super) fn matching(driver: DriverId, info: &str) -> Self {
         Self::among(&ROWS, driver, info)
     }
@@ -190,12 +191,12 @@ impl Workarounds {
         Self(rows.iter().filter(has).collect())
     }
 
-    /// Whether a fix is called for.
+    /// Whether a workaround is needed.
     pub(super) fn has(&self, fix: Fix) -> bool {
         self.0.iter().any(|row| row.fix == fix)
     }
 
-    /// All rewrites of SPIR-V that are called for.
+    /// Returns all SPIR-V rewrites that are needed.
     pub(super) fn spirv(&self) -> SpirvWorkarounds {
         let rewrites = self.0.iter().filter_map(|row| match row.fix {
             Fix::Spirv(rewrite) => Some(rewrite),
@@ -204,7 +205,7 @@ impl Workarounds {
         rewrites.fold(SpirvWorkarounds::empty(), |all, rewrite| all | rewrite)
     }
 
-    /// The rows, as users see them.
+    /// Returns the rows in their public form.
     pub(super) fn described(&self) -> Vec<Workaround> {
         let described = self.0.iter().map(|row| {
             let Row { name, reason, tried, .. } = **row;
@@ -214,7 +215,7 @@ impl Workarounds {
     }
 }
 
-/// The first version number of a text such as `Mesa 22.3.6 (LLVM 15.0.6)` or `580.65.06`.
+/// Parses the first version number of a text such as `Mesa 22.3.6 (LLVM 15.0.6)` or `580.65.06`.
 fn version(info: &str) -> Option<Version> {
     let is_part = |c: char| c.is_ascii_digit() || c == '.';
     let number = info.split(|c| !is_part(c)).find(|word| word.contains(|c: char| c != '.'))?;

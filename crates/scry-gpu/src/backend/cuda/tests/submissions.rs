@@ -11,13 +11,13 @@ fn a_chain_of_dispatches_runs_in_order() {
 #[test]
 fn a_list_of_any_length_runs_once_and_in_order() {
     let Some(driver) = driver() else { return };
-    bodies::a_list_of_any_length_runs_once_and_in_order(&*driver);
+    bodies::lists_run_once_in_order(&*driver);
 }
 
 #[test]
 fn a_launch_has_its_own_bindings_whatever_came_before() {
     let Some(driver) = driver() else { return };
-    bodies::a_launch_has_its_own_bindings_whatever_came_before(&*driver);
+    bodies::each_launch_uses_its_own_bindings(&*driver);
 }
 
 #[test]
@@ -29,13 +29,13 @@ fn points_grow_and_waits_for_any_of_them_end() {
 #[test]
 fn an_empty_submission_is_done_after_those_before_it() {
     let Some(driver) = driver() else { return };
-    bodies::an_empty_submission_is_done_after_those_before_it(&*driver);
+    bodies::empty_submissions_finish_in_order(&*driver);
 }
 
 #[test]
 fn a_recording_replays_and_replays_may_overlap() {
     let Some(driver) = driver() else { return };
-    bodies::a_recording_replays_and_replays_may_overlap(&*driver);
+    bodies::replays_may_overlap(&*driver);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn dropping_a_busy_driver_waits_for_it() {
 #[test]
 fn an_abandoned_driver_neither_waits_nor_takes_work() {
     let Some(driver) = driver() else { return };
-    bodies::an_abandoned_driver_neither_waits_nor_takes_work(driver.driver);
+    bodies::abandoned_drivers_refuse_work(driver.driver);
 }
 
 /// Parts of a buffer, each for one launch of a segment.

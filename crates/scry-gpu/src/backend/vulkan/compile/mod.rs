@@ -1,4 +1,4 @@
-//! WGSL programs as compute pipelines, and the cache of what the driver made of them.
+//! Compiles WGSL programs to compute pipelines, and caches the driver's pipeline data.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::api::error::{GpuError, KernelError, Result};
 use crate::cache::{DiskCache, Part, Variant};
 use crate::core::driver::{CompileJob, GridSource, Meaning};
 
-/// Bytes of the header that Vulkan puts in front of a pipeline cache's data.
+/// Size in bytes of the header in front of a pipeline cache's data.
 const CACHE_HEADER: usize = 32;
 
 /// A compiled kernel.
@@ -22,19 +22,19 @@ pub(super) struct Kernel {
     pub(super) pipeline: vk::Pipeline,
     pub(super) layout: vk::PipelineLayout,
     pub(super) set_layout: vk::DescriptorSetLayout,
-    /// Fills in all bindings from an array of `vk::DescriptorBufferInfo`; null without bindings.
+    /// Updates all bindings from an array of `vk::DescriptorBufferInfo`; null without bindings.
     pub(super) template: vk::DescriptorUpdateTemplate,
-    /// Whether bindings are pushed into the command buffer rather than kept in a set.
+    /// Whether bindings are push descriptors rather than descriptor sets.
     pub(super) pushes: bool,
     pub(super) bindings: usize,
-    /// Bytes of the immediate block; rounded up to words in the pipeline's layout.
+    /// Bytes of the immediate block; rounded up to 32-bit words in the pipeline layout.
     pub(super) immediates: usize,
-    /// What a launch reports in the last binding, if it reports.
+    /// The meaning of the failure report in the last binding, if the kernel has one.
     pub(super) report: Option<Arc<Meaning>>,
     gpu: Arc<Gpu>,
 }
 
-/// What a pipeline is made of, whoever wrote the SPIR-V.
+/// The inputs of a pipeline, whichever compiler wrote the SPIR-V.
 pub(super) struct Source<'a> {
     pub(super) spirv: &'a [u32],
     pub(super) entry: &'a str,
@@ -55,22 +55,22 @@ pub(super) fn compile(gpu: &Arc<Gpu>, job: &CompileJob<'_>) -> Result<Kernel> {
         immediates: immediates.map_or(0, |block| block.layout.fixed_size()) as usize,
     };
     let mut kernel = match job.cache {
-        Some(disk) => through_cache(gpu, job, disk, &source)?,
+        Some(disk) => compile_cached(gpu, job, disk, &source)?,
         None => Kernel::new(gpu, &source, vk::PipelineCache::null())?,
     };
     kernel.report = report;
     Ok(kernel)
 }
 
-/// Builds a pipeline with what the disk cache has of its SPIR-V, and keeps there what it has not.
-fn through_cache(
+/// Builds a pipeline from the cached pipeline data of its SPIR-V, and stores that data on a miss.
+fn compile_cached(
     gpu: &Arc<Gpu>,
     job: &CompileJob<'_>,
     disk: &DiskCache,
     source: &Source<'_>,
 ) -> Result<Kernel> {
     let variant = Variant { grid: job.grid, part: Part::Compiled(element::bytes_of(source.spirv)) };
-    let known = disk.load(job.key, variant).filter(|blob| belongs(blob, gpu.cache_identity));
+    let known = disk.load(job.key, variant).filter(|blob| matches_device(blob, gpu.cache_identity));
     let cache = Cache::new(gpu, known.as_deref().unwrap_or_default())?;
     let kernel = Kernel::new(gpu, source, cache.raw)?;
     if known.is_none() {
@@ -82,10 +82,10 @@ fn through_cache(
     Ok(kernel)
 }
 
-/// What launches of a kernel have to report on this device, if anything.
+/// Returns the meaning of the failure reports that launches of a kernel need on this device.
 ///
 /// # Errors
-/// [`GpuError::Kernel`] if it nests more deeply than the driver can.
+/// [`GpuError::Kernel`] if control flow nests more deeply than the driver supports.
 fn report(gpu: &Gpu, program: &Program) -> Result<Option<Arc<Meaning>>> {
     let [cuts_loops, drops_conditions] =
         [Fix::ReportCutLoops, Fix::RefuseDeepNesting].map(|fix| gpu.workarounds.has(fix));
@@ -134,7 +134,7 @@ fn too_deep(gpu: &Gpu, program: &Program, depth: u32) -> GpuError {
 fn spirv_options(gpu: &Gpu, job: &CompileJob<'_>, reports_cut_loops: bool) -> SpirvOptions {
     let newest = gpu.version >= vk::API_VERSION_1_3 && gpu.has_dot_product;
     SpirvOptions {
-        // Packed dot products are instructions from 1.6 on.
+        // SPIR-V 1.6 has instructions for packed dot products.
         version: if newest { (1, 6) } else { (1, 5) },
         checked: job.checked,
         native_workgroup_zeroing: gpu.zeroes_workgroup_memory,
@@ -155,9 +155,8 @@ fn descriptor_types(program: &Program, grid: GridSource, reports: bool) -> Vec<v
     declared.chain(fold).chain(report).collect()
 }
 
-/// True if a blob begins with the header that Vulkan puts before the caches of this very device
-/// and driver.
-fn belongs(blob: &[u8], identity: CacheIdentity) -> bool {
+/// Whether a blob begins with the pipeline cache header of this device and driver.
+fn matches_device(blob: &[u8], identity: CacheIdentity) -> bool {
     let word = |at: usize| {
         let bytes = blob.get(at..at + 4)?;
         Some(u32::from_ne_bytes(bytes.try_into().ok()?))
@@ -170,7 +169,7 @@ fn belongs(blob: &[u8], identity: CacheIdentity) -> bool {
         && blob.get(16..CACHE_HEADER) == Some(&identity.uuid)
 }
 
-/// A driver's cache of pipelines, for the time of one compilation.
+/// A driver's pipeline cache that exists during one compilation.
 struct Cache {
     raw: vk::PipelineCache,
     gpu: Arc<Gpu>,
@@ -179,15 +178,15 @@ struct Cache {
 impl Cache {
     fn new(gpu: &Arc<Gpu>, blob: &[u8]) -> Result<Self> {
         let info = vk::PipelineCacheCreateInfo::default().initial_data(blob);
-        // SAFETY: the data is empty or was made by this driver for this device, which its header
-        // and the disk cache's checksum both say.
+        // SAFETY: the data is empty or was written by this driver for this device: the header and
+        // the disk cache's checksum were verified.
         let raw = unsafe { gpu.raw.create_pipeline_cache(&info, None) }
             .map_err(|code| gpu.failed("vkCreatePipelineCache", code))?;
         Ok(Self { raw, gpu: Arc::clone(gpu) })
     }
 
     fn data(&self) -> Result<Vec<u8>> {
-        // SAFETY: the cache is alive, and only this thread has it.
+        // SAFETY: the cache is alive, and only this thread uses it.
         unsafe { self.gpu.raw.get_pipeline_cache_data(self.raw) }
             .map_err(|code| self.gpu.failed("vkGetPipelineCacheData", code))
     }
@@ -195,13 +194,13 @@ impl Cache {
 
 impl Drop for Cache {
     fn drop(&mut self) {
-        // SAFETY: the compilation that used the cache is over.
+        // SAFETY: the compilation that used the cache has finished.
         unsafe { self.gpu.raw.destroy_pipeline_cache(self.raw, None) };
     }
 }
 
 impl Kernel {
-    /// Builds the pipeline. What was built of it when a step fails is destroyed by the drop.
+    /// Builds the pipeline. If a step fails, the drop destroys the objects created so far.
     pub(super) fn new(
         gpu: &Arc<Gpu>,
         source: &Source<'_>,
@@ -290,7 +289,7 @@ impl Kernel {
             .pipeline_bind_point(vk::PipelineBindPoint::COMPUTE)
             .pipeline_layout(self.layout)
             .set(0);
-        // SAFETY: the entries are those of the set's layout.
+        // SAFETY: the entries match the bindings of the set layout.
         self.template = unsafe { self.gpu.raw.create_descriptor_update_template(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorUpdateTemplate", code))?;
         Ok(())
@@ -308,7 +307,7 @@ impl Kernel {
             .module(module)
             .name(&entry);
         let info = vk::ComputePipelineCreateInfo::default().stage(stage).layout(self.layout);
-        // SAFETY: the module is alive until after the call, and declares what the layout has.
+        // SAFETY: the module is alive until after the call, and its declarations match the layout.
         let made = unsafe {
             let made = self.gpu.raw.create_compute_pipelines(cache, &[info], None);
             self.gpu.raw.destroy_shader_module(module, None);
@@ -322,12 +321,12 @@ impl Kernel {
 
 impl Drop for Kernel {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         let device = &self.gpu.raw;
         // SAFETY: by the driver's contract no unfinished submission uses the kernel; handles that
-        // were never made are null, which Vulkan ignores.
+        // were never created are null, which Vulkan ignores.
         unsafe {
             device.destroy_pipeline(self.pipeline, None);
             device.destroy_descriptor_update_template(self.template, None);
@@ -353,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_blob_of_this_device_and_driver_belongs() {
-        assert!(belongs(&blob(), IDENTITY));
+        assert!(matches_device(&blob(), IDENTITY));
     }
 
     #[test]
@@ -361,14 +360,14 @@ mod tests {
         for at in 0..CACHE_HEADER {
             let mut foreign = blob();
             foreign[at] ^= 0x40;
-            assert!(!belongs(&foreign, IDENTITY), "byte {at}");
+            assert!(!matches_device(&foreign, IDENTITY), "byte {at}");
         }
     }
 
     #[test]
     fn a_short_blob_does_not_belong() {
         for len in 0..CACHE_HEADER {
-            assert!(!belongs(&blob()[..len], IDENTITY), "{len} bytes");
+            assert!(!matches_device(&blob()[..len], IDENTITY), "{len} bytes");
         }
     }
 }

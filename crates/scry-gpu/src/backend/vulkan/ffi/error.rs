@@ -1,10 +1,10 @@
-//! Vulkan's result codes as errors that say what happened and what to do.
+//! Vulkan's result codes as errors.
 
 use ash::vk;
 
 use crate::api::error::{DEFECT, DRIVER_FAILED, DeviceLostError, DriverError, GpuError};
 
-/// The error for a Vulkan call on `device` that returned `code`.
+/// Returns the error for a Vulkan call on `device` that returned `code`.
 pub(crate) fn failed(device: &str, call: &'static str, code: vk::Result) -> GpuError {
     if code == vk::Result::ERROR_DEVICE_LOST {
         return lost(device, format!("{call} reported VK_ERROR_DEVICE_LOST"));
@@ -13,28 +13,28 @@ pub(crate) fn failed(device: &str, call: &'static str, code: vk::Result) -> GpuE
     GpuError::Driver(DriverError::new(device, call, describe(code), help))
 }
 
-/// The error for a device that is gone.
+/// Returns the error for a lost device.
 pub(crate) fn lost(device: &str, reason: String) -> GpuError {
     GpuError::DeviceLost(DeviceLostError { function: None, device: device.to_owned(), reason })
 }
 
-/// The error for work that the driver cannot take, whatever Vulkan would say of it.
+/// Returns the error for a request that the driver does not support.
 pub(crate) fn refused(device: &str, call: &'static str, code: String) -> GpuError {
     GpuError::Driver(DriverError::new(device, call, code, DEFECT))
 }
 
-/// A result code by its name, with the advice for it.
+/// Formats a result code, with advice.
 pub(crate) fn explain(code: vk::Result) -> String {
     let advice = advice(code).map(|advice| format!("; {advice}")).unwrap_or_default();
     describe(code) + &advice
 }
 
-/// A result code by its name, and what it means.
+/// Formats a result code: name and meaning.
 fn describe(code: vk::Result) -> String {
     format!("{code:?} ({code})")
 }
 
-/// What to do, where that can be said.
+/// Returns what the user can do about a result code, if known.
 fn advice(code: vk::Result) -> Option<&'static str> {
     Some(match code {
         vk::Result::ERROR_OUT_OF_HOST_MEMORY => "free host memory",

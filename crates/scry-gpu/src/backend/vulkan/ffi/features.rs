@@ -1,5 +1,5 @@
-//! The device extensions and features that are made use of: which of them a device has, and the
-//! chain of structures that enables exactly those.
+//! The device extensions and features that the backend uses: queries them and builds the structure
+//! chain that enables the supported ones.
 
 use std::ffi::{CStr, c_char};
 
@@ -8,7 +8,7 @@ use scry_ir::Features;
 
 use super::instance::has_extension;
 
-/// The extensions of a device that are made use of; each true if the device has it.
+/// The device extensions that the backend uses; true if the device supports it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Extensions {
     pub(crate) push_descriptor: bool,
@@ -16,17 +16,17 @@ pub(crate) struct Extensions {
     pub(crate) pci_bus_info: bool,
     atomic_float: bool,
     zero_initialize: bool,
-    /// Has to be enabled wherever it is present.
+    /// Must be enabled wherever it is present.
     portability_subset: bool,
 }
 
 impl Extensions {
-    /// Asks a device.
+    /// Queries a device.
     pub(crate) fn query(
         instance: &ash::Instance,
         physical: vk::PhysicalDevice,
     ) -> Result<Self, vk::Result> {
-        // SAFETY: the physical device is one of the instance's.
+        // SAFETY: the physical device belongs to the instance.
         let found = unsafe { instance.enumerate_device_extension_properties(physical) }?;
         Ok(Self {
             push_descriptor: has_extension(&found, khr::push_descriptor::NAME),
@@ -38,7 +38,7 @@ impl Extensions {
         })
     }
 
-    /// Names of those to be enabled on a device of the given Vulkan version.
+    /// Returns the names of the extensions to enable on a device of the given Vulkan version.
     pub(crate) fn names(&self, version: u32) -> Vec<*const c_char> {
         let promoted = version >= vk::API_VERSION_1_3;
         let all: [(bool, &CStr); 5] = [
@@ -56,7 +56,7 @@ impl Extensions {
     }
 }
 
-/// Features of a device: those that it has, or those to be enabled.
+/// Features of a device: supported, or to be enabled.
 #[derive(Default)]
 pub(crate) struct FeatureChain {
     core: vk::PhysicalDeviceFeatures,
@@ -77,7 +77,7 @@ impl FeatureChain {
         }
     }
 
-    /// Calls `visit` with the whole chain; what it writes there stays.
+    /// Calls `visit` with the linked chain; `visit` may write to it.
     pub(crate) fn chained<R>(
         &mut self,
         visit: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
@@ -101,7 +101,7 @@ impl FeatureChain {
         result
     }
 
-    /// Cuts the links, which are of no use once `self` moves.
+    /// Clears the links, which dangle once `self` moves.
     fn unlink(&mut self) {
         let end = std::ptr::null_mut();
         self.v11.p_next = end;
@@ -117,7 +117,7 @@ impl FeatureChain {
         }
     }
 
-    /// What a device has of what is made use of, and nothing else.
+    /// Queries the features that the backend uses.
     pub(crate) fn query(
         instance: &ash::Instance,
         physical: vk::PhysicalDevice,
@@ -125,7 +125,8 @@ impl FeatureChain {
         version: u32,
     ) -> Self {
         let mut present = Self::empty(extensions, version);
-        // SAFETY: the structures chained belong to versions and extensions that the device has.
+        // SAFETY: the chained structures belong to versions and extensions that the device
+        // supports.
         present.chained(|chain| unsafe {
             instance.get_physical_device_features2(physical, chain);
         });
@@ -166,22 +167,22 @@ impl FeatureChain {
         used
     }
 
-    /// Whether submissions can be ordered by timeline semaphores.
+    /// Whether the device supports timeline semaphores.
     pub(crate) fn has_timelines(&self) -> bool {
         self.v12.timeline_semaphore == vk::TRUE
     }
 
-    /// Whether the device zeroes workgroup memory itself.
+    /// Whether the device can zero-initialise workgroup memory.
     pub(crate) fn zeroes_workgroup_memory(&self) -> bool {
         self.zero.is_some_and(|zero| zero.shader_zero_initialize_workgroup_memory == vk::TRUE)
     }
 
-    /// Whether the device has integer dot product instructions, which SPIR-V 1.6 brings.
+    /// Whether the device supports integer dot product instructions (SPIR-V 1.6).
     pub(crate) fn has_dot_product(&self) -> bool {
         self.dot.is_some_and(|dot| dot.shader_integer_dot_product == vk::TRUE)
     }
 
-    /// The optional WGSL features that the device has, subgroups aside.
+    /// Returns the supported optional WGSL features, except subgroups.
     pub(crate) fn wgsl(&self) -> Features {
         let yes = vk::TRUE;
         let storage16 = self.v11.storage_buffer16_bit_access == yes

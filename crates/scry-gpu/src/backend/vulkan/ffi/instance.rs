@@ -11,10 +11,10 @@ use crate::backend::Absence;
 use crate::backend::vulkan::lock;
 use crate::lifecycle::fork_guard::Process;
 
-/// The oldest Vulkan that is enough.
-pub(crate) const OLDEST: u32 = vk::API_VERSION_1_2;
-/// The newest Vulkan that is made use of.
-pub(crate) const NEWEST: u32 = vk::API_VERSION_1_3;
+/// The minimum Vulkan version.
+pub(crate) const MIN_VERSION: u32 = vk::API_VERSION_1_2;
+/// The newest Vulkan version that the backend uses.
+pub(crate) const MAX_VERSION: u32 = vk::API_VERSION_1_3;
 
 const INSTALL_LOADER: &str = "install the Vulkan loader: package libvulkan1 on Debian and Ubuntu, \
     vulkan-loader on Fedora, the graphics driver on Windows, the Vulkan SDK or MoltenVK on macOS";
@@ -22,34 +22,34 @@ const INSTALL_DRIVER: &str = "install a Vulkan driver for the GPU: the vendor's,
     (mesa-vulkan-drivers on Debian, Ubuntu and Fedora), which also has a software device; on \
     Windows the graphics driver, on macOS MoltenVK";
 
-const MEND_DRIVER: &str = "install the libraries that the driver named above needs (NVIDIA's needs \
+const FIX_DRIVER: &str = "install the libraries that the driver named above needs (NVIDIA's needs \
     those of glvnd: libegl1, libglx0, libgl1 on Debian and Ubuntu, libglvnd-egl and libglvnd-glx \
     on Fedora), or install it again; or ";
 
-/// The loader. It, and so what it loaded, stays where it is: drivers have threads of their own.
+/// The loader. Never unloaded, because drivers have threads of their own.
 type Loader = ManuallyDrop<ash::Entry>;
 
 /// An instance.
 pub(crate) struct Instance {
     pub(crate) raw: ash::Instance,
-    /// Names objects in tools; there when validation is on.
+    /// Names objects in tools; present if validation is enabled.
     pub(crate) debug: Option<ext::debug_utils::Instance>,
-    /// Logical devices that nobody uses, kept for the next who opens one: see `Gpu`'s drop.
+    /// Unused logical devices that are kept for reuse: see `Gpu`'s drop.
     pub(crate) parked: Mutex<Vec<(vk::PhysicalDevice, ash::Device)>>,
     messenger: vk::DebugUtilsMessengerEXT,
-    /// Where it was made.
+    /// The process that created it.
     process: Process,
     entry: Loader,
 }
 
 impl Instance {
-    /// The instance of the process, made at the first call that succeeds, and kept: to make one
-    /// takes longer than all else on the way to a first result, and loading drivers in one thread
-    /// while another unloads them is what they are tested for least.
+    /// Returns the instance of the process, created at the first successful call and kept: its
+    /// creation is the longest part of the time to a first result, and drivers are poorly tested
+    /// for being loaded in one thread while another unloads them.
     pub(crate) fn shared() -> Result<Arc<Self>, Absence> {
         static SHARED: Mutex<Option<Arc<Instance>>> = Mutex::new(None);
         let mut shared = lock(&SHARED);
-        // A forked child makes its own.
+        // A forked child creates its own.
         if let Some(instance) = shared.as_ref().filter(|it| !it.process.was_left()) {
             return Ok(Arc::clone(instance));
         }
@@ -59,10 +59,10 @@ impl Instance {
     }
 
     fn new(entry: Loader) -> Result<Self, Absence> {
-        let validate = validation::wanted();
+        let validate = validation::is_requested();
         let extensions = available_extensions(&entry, validate)?;
         let raw = create(&entry, &extensions, validate, None)
-            .map_err(|code| why_no_instance(&entry, &extensions, code))?;
+            .map_err(|code| no_instance(&entry, &extensions, code))?;
         let debug = validate.then(|| ext::debug_utils::Instance::new(&entry, &raw));
         let messenger = debug.as_ref().map(|debug| {
             let reporter = validation::reporter();
@@ -80,9 +80,9 @@ impl Instance {
         })
     }
 
-    /// What the loader and the drivers complain about while the physical devices are looked for.
-    pub(crate) fn complaints(&self) -> Vec<String> {
-        complaints(&self.entry)
+    /// Returns the loader's and drivers' messages from the enumeration of physical devices.
+    pub(crate) fn loader_messages(&self) -> Vec<String> {
+        loader_messages(&self.entry)
     }
 }
 
@@ -103,7 +103,7 @@ impl Drop for Instance {
 
 /// Opens the loader library.
 fn load() -> Result<Loader, Absence> {
-    // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
+    // SAFETY: the initialisers of the system's Vulkan loader have no preconditions.
     let entry = unsafe { ash::Entry::load() }.map_err(|error| Absence {
         reason: format!("the Vulkan loader could not be opened: {error}"),
         help: INSTALL_LOADER.to_owned(),
@@ -111,9 +111,9 @@ fn load() -> Result<Loader, Absence> {
     Ok(ManuallyDrop::new(entry))
 }
 
-/// The extensions to enable, those that the loader and the layer have.
+/// Returns the extensions to enable: those that the loader and the layer support.
 fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'static CStr>, Absence> {
-    // SAFETY: plain queries of the loader.
+    // SAFETY: queries of the loader without preconditions.
     let (version, present) = unsafe {
         (
             entry.try_enumerate_instance_version(),
@@ -121,7 +121,7 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
         )
     };
     let version = version.ok().flatten().unwrap_or(vk::API_VERSION_1_0);
-    if version < OLDEST {
+    if version < MIN_VERSION {
         return Err(Absence {
             reason: format!("the Vulkan loader is {}, older than 1.2", version_text(version)),
             help: INSTALL_LOADER.to_owned(),
@@ -144,9 +144,9 @@ fn available_extensions(entry: &ash::Entry, validate: bool) -> Result<Vec<&'stat
     Ok(extensions)
 }
 
-/// Refuses to go on without the validation layer that the environment asks for.
+/// Returns an error if the environment requests the validation layer, but it is not installed.
 fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
-    // SAFETY: a plain query of the loader.
+    // SAFETY: a query of the loader without preconditions.
     let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
     let found = layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(validation::LAYER));
     if found {
@@ -161,19 +161,20 @@ fn require_layer(entry: &ash::Entry) -> Result<(), Absence> {
     })
 }
 
-/// True if `name` is among the extensions.
+/// Whether `name` is among the extensions.
 pub(crate) fn has_extension(extensions: &[vk::ExtensionProperties], name: &CStr) -> bool {
     extensions.iter().any(|extension| extension.extension_name_as_c_str() == Ok(name))
 }
 
-/// Creates an instance whose creation `listener` hears of, besides the validation layer's reporter.
+/// Creates an instance; `listener` receives messages of its creation, as does the validation
+/// layer's reporter.
 fn create(
     entry: &ash::Entry,
     extensions: &[&'static CStr],
     validate: bool,
     listener: Option<vk::DebugUtilsMessengerCreateInfoEXT<'_>>,
 ) -> Result<ash::Instance, vk::Result> {
-    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(NEWEST);
+    let application = vk::ApplicationInfo::default().engine_name(c"scry").api_version(MAX_VERSION);
     let extension_names: Vec<*const c_char> = extensions.iter().map(|name| name.as_ptr()).collect();
     let layers = [validation::LAYER.as_ptr()];
     let mut checks =
@@ -192,34 +193,34 @@ fn create(
     if let Some(listener) = &mut listener {
         info = info.push_next(listener);
     }
-    // SAFETY: all that `info` points to outlives the call.
+    // SAFETY: everything that `info` points to outlives the call.
     unsafe { entry.create_instance(&info, None) }
 }
 
-/// Why there is no instance, in the loader's own words where it has any.
-fn why_no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
-    let said = complaints(entry);
+/// Returns the reason why no instance was created, with the loader's messages.
+fn no_instance(entry: &ash::Entry, extensions: &[&CStr], code: vk::Result) -> Absence {
+    let messages = loader_messages(entry);
     let mut reason = match code {
         vk::Result::ERROR_INCOMPATIBLE_DRIVER => {
             "the Vulkan loader found no driver that it can use".to_owned()
         }
         code => format!("vkCreateInstance with {extensions:?} failed: {}", error::explain(code)),
     };
-    append_complaints(&mut reason, &said);
-    Absence { reason, help: driver_help(&said) }
+    append_loader_messages(&mut reason, &messages);
+    Absence { reason, help: driver_help(&messages) }
 }
 
-/// Adds what the loader said to a reason.
-pub(crate) fn append_complaints(reason: &mut String, said: &[String]) {
-    if !said.is_empty() {
+/// Appends the loader's messages to a reason.
+pub(crate) fn append_loader_messages(reason: &mut String, messages: &[String]) {
+    if !messages.is_empty() {
         reason.push_str("; the loader says: ");
-        reason.push_str(&said.join("; "));
+        reason.push_str(&messages.join("; "));
     }
 }
 
-/// What to do when there is no driver: install one, mend the one that the loader complains about,
-/// or the variables that hide it.
-pub(crate) fn driver_help(said: &[String]) -> String {
+/// Returns the help for a missing driver: install one, repair the one in the loader's messages, or
+/// correct the environment variables that hide it.
+pub(crate) fn driver_help(messages: &[String]) -> String {
     const VARIABLES: [&str; 4] = [
         "VK_DRIVER_FILES",
         "VK_ICD_FILENAMES",
@@ -238,37 +239,39 @@ pub(crate) fn driver_help(said: &[String]) -> String {
         let set = set.join(" ");
         help = format!("{set} restricts which drivers are used: correct or unset it; or ");
     }
-    let names_library =
-        |said: &String| [".so", ".dll", ".dylib"].iter().any(|ending| said.contains(ending));
-    if said.iter().any(names_library) {
-        help.push_str(MEND_DRIVER);
+    let names_library = |messages: &String| {
+        [".so", ".dll", ".dylib"].iter().any(|ending| messages.contains(ending))
+    };
+    if messages.iter().any(names_library) {
+        help.push_str(FIX_DRIVER);
     }
     help + INSTALL_DRIVER
 }
 
-/// Makes an instance once more, to listen to what the loader says meanwhile.
-fn complaints(entry: &ash::Entry) -> Vec<String> {
-    let said = Mutex::new(Vec::new());
+/// Creates a temporary instance to collect the loader's messages.
+fn loader_messages(entry: &ash::Entry) -> Vec<String> {
+    let messages = Mutex::new(Vec::new());
     let mut extensions = vec![ext::debug_utils::NAME];
-    // SAFETY: a plain query of the loader.
+    // SAFETY: a query of the loader without preconditions.
     let present = unsafe { entry.enumerate_instance_extension_properties(None) };
     if has_extension(&present.unwrap_or_default(), khr::portability_enumeration::NAME) {
         extensions.push(khr::portability_enumeration::NAME);
     }
-    if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&said))) {
-        // SAFETY: the instance has no children, and `said` outlives it.
+    if let Ok(instance) = create(entry, &extensions, false, Some(validation::collector(&messages)))
+    {
+        // SAFETY: the instance has no child objects, and the messages outlive it.
         unsafe {
             let _ = instance.enumerate_physical_devices();
             instance.destroy_instance(None);
         }
     }
-    let mut said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
-    said.dedup();
-    said.truncate(8);
-    said
+    let mut messages = messages.into_inner().unwrap_or_else(PoisonError::into_inner);
+    messages.dedup();
+    messages.truncate(8);
+    messages
 }
 
-/// A Vulkan version as text.
+/// Formats a Vulkan version.
 pub(crate) fn version_text(version: u32) -> String {
     format!(
         "{}.{}.{}",

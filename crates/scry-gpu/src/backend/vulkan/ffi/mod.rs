@@ -1,4 +1,4 @@
-//! The Vulkan loader, the features that are used, the validation layer, and errors.
+//! The Vulkan loader, features in use, the validation layer, and errors.
 
 pub(super) mod error;
 pub(super) mod features;

@@ -1,5 +1,5 @@
-//! Vulkan's validation layer, switched on by `SCRY_VALIDATE=1`: every message goes to the log, to
-//! standard error and to the file that `SCRY_VALIDATE_LOG` names, and is counted.
+//! Vulkan's validation layer, enabled by `SCRY_VALIDATE=1`: every message is counted and written to
+//! the log, to standard error, and to the file that `SCRY_VALIDATE_LOG` names.
 
 use std::ffi::{CStr, c_void};
 use std::fs::OpenOptions;
@@ -9,41 +9,42 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
 
-/// The layer that checks every call.
+/// The name of the validation layer.
 pub(crate) const LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
 
-/// What the layer checks beyond its defaults.
+/// Checks that are enabled beyond the layer's defaults.
 pub(crate) const EXTRA_CHECKS: &[vk::ValidationFeatureEnableEXT] =
     &[vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
 
-/// Messages that are wrong about Vulkan newer than the layer: the message id, and the reason.
-const EXCUSED: &[(&str, &str)] = &[];
+/// Messages that are false for Vulkan versions newer than the layer: the message id, and the
+/// reason.
+const IGNORED_MESSAGES: &[(&str, &str)] = &[];
 
-/// Warnings and errors of the layer since the process began, the excused ones left out.
+/// Warnings and errors of the layer since the process started, except the ignored ones.
 static MESSAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Number of warnings and errors since the process began.
+/// Returns the number of warnings and errors since the process started.
 #[cfg(test)]
 pub(crate) fn message_count() -> u64 {
     MESSAGES.load(Ordering::Relaxed)
 }
 
-/// True if the environment asks for validation.
-pub(crate) fn wanted() -> bool {
+/// Whether the environment requests validation.
+pub(crate) fn is_requested() -> bool {
     std::env::var_os("SCRY_VALIDATE").is_some_and(|value| value == "1")
 }
 
-/// A messenger that reports what the layer finds.
+/// Returns a messenger that reports the layer's messages.
 pub(crate) fn reporter() -> vk::DebugUtilsMessengerCreateInfoEXT<'static> {
     messenger(Some(report))
 }
 
-/// A messenger that collects what the loader and the drivers complain about. It must not outlive
-/// `complaints`.
+/// Returns a messenger that collects warnings and errors of the loader and the drivers. It must not
+/// outlive `loader_messages`.
 pub(crate) fn collector(
-    complaints: &Mutex<Vec<String>>,
+    loader_messages: &Mutex<Vec<String>>,
 ) -> vk::DebugUtilsMessengerCreateInfoEXT<'_> {
-    messenger(Some(collect)).user_data(std::ptr::from_ref(complaints).cast_mut().cast())
+    messenger(Some(collect)).user_data(std::ptr::from_ref(loader_messages).cast_mut().cast())
 }
 
 fn messenger(
@@ -58,16 +59,16 @@ fn messenger(
         .pfn_user_callback(callback)
 }
 
-/// A message as Vulkan hands it to a callback.
+/// A message as Vulkan passes it to a callback.
 struct Message {
     id: String,
     text: String,
 }
 
 /// # Safety
-/// `data` is null or what Vulkan hands to a messenger's callback.
+/// `data` is null or the data that Vulkan passes to a messenger's callback.
 unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Message {
-    // SAFETY: valid or null by the contract, and Vulkan's strings end in a zero byte.
+    // SAFETY: valid or null by the contract, and Vulkan's strings are null-terminated.
     unsafe {
         let data = data.as_ref();
         Message {
@@ -84,7 +85,7 @@ unsafe fn message(data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>) -> Me
 }
 
 /// # Safety
-/// For Vulkan to call, as the callback of a messenger.
+/// Only Vulkan may call this, as the callback of a messenger.
 unsafe extern "system" fn report(
     severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _kind: vk::DebugUtilsMessageTypeFlagsEXT,
@@ -93,7 +94,7 @@ unsafe extern "system" fn report(
 ) -> vk::Bool32 {
     // SAFETY: Vulkan calls this with valid data.
     let Message { id, text } = unsafe { message(data) };
-    if let Some((_, reason)) = EXCUSED.iter().find(|(excused, _)| *excused == id) {
+    if let Some((_, reason)) = IGNORED_MESSAGES.iter().find(|(excused, _)| *excused == id) {
         log::debug!("vulkan validation: {id}, excused because {reason}");
         return vk::FALSE;
     }
@@ -102,7 +103,7 @@ unsafe extern "system" fn report(
     let severity = if is_error { "ERROR" } else { "WARNING" };
     let line = format!("vulkan validation: {severity} {id}: {text}");
     log::error!("{line}");
-    // Nothing may unwind into the driver: failures to write are let go.
+    // Nothing may unwind into the driver: write errors are ignored.
     let _ = writeln!(std::io::stderr(), "{line}");
     if let Some(path) = std::env::var_os("SCRY_VALIDATE_LOG") {
         let file = OpenOptions::new().create(true).append(true).open(path);
@@ -112,19 +113,19 @@ unsafe extern "system" fn report(
 }
 
 /// # Safety
-/// For Vulkan to call, as the callback of the messenger that [`collector`] describes.
+/// Only Vulkan may call this, as the callback of the messenger that [`collector`] describes.
 unsafe extern "system" fn collect(
     _severity: vk::DebugUtilsMessageSeverityFlagsEXT,
     _kind: vk::DebugUtilsMessageTypeFlagsEXT,
     data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
     user: *mut c_void,
 ) -> vk::Bool32 {
-    // SAFETY: Vulkan calls this with valid data, and with the pointer that `collector` gave, whose
+    // SAFETY: Vulkan calls this with valid data and with the pointer that `collector` set, whose
     // borrow outlives the messenger.
-    let (message, complaints) =
+    let (message, loader_messages) =
         unsafe { (message(data), user.cast::<Mutex<Vec<String>>>().as_ref()) };
-    if let Some(Ok(mut complaints)) = complaints.map(Mutex::lock) {
-        complaints.push(message.text);
+    if let Some(Ok(mut loader_messages)) = loader_messages.map(Mutex::lock) {
+        loader_messages.push(message.text);
     }
     vk::FALSE
 }

@@ -1,26 +1,26 @@
-//! Device memory, taken from the driver in large blocks and divided up.
+//! Suballocation of device memory from large blocks.
 //!
-//! Drivers allow few allocations, and take their time over each.
+//! Drivers limit the number of allocations, and each of them is slow.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use ash::vk;
 
-use super::free_ranges::Spans;
+use super::free_ranges::FreeRanges;
 use crate::backend::vulkan::device::Gpu;
 
-/// Sizes of blocks of one kind of memory: each is twice as large as the one before, up to the
-/// second size. What is larger than a block has one of its own.
+/// Sizes in bytes of the first and the largest block of a memory type: each block is twice as large
+/// as the one before. An allocation larger than a block is dedicated.
 pub(crate) type BlockSizes = (u64, u64);
 
-/// Divides up the memory of a device.
+/// Suballocates the memory of a device.
 pub(crate) struct Allocator {
     types: Vec<MemoryType>,
-    /// Sizes of blocks that the host cannot see, and of those that it can.
+    /// Block sizes of memory without and with host access.
     sizes: [BlockSizes; 2],
-    /// What is allocated, by number; numbers without an allocation are in `unused`.
-    held: Vec<Held>,
+    /// Live allocations by index; free indices are in `unused`.
+    live: Vec<LiveAllocation>,
     unused: Vec<usize>,
     gpu: Arc<Gpu>,
 }
@@ -29,68 +29,68 @@ struct MemoryType {
     flags: vk::MemoryPropertyFlags,
     heap_size: u64,
     blocks: Vec<Option<MemoryBlock>>,
-    /// Blocks that are shared.
+    /// Number of shared blocks.
     shared: usize,
 }
 
 struct MemoryBlock {
     memory: vk::DeviceMemory,
     mapped: Option<Mapping>,
-    spans: Spans,
+    free: FreeRanges,
     is_shared: bool,
 }
 
-/// Where the host sees a block.
+/// The host address of a mapped block.
 #[derive(Clone, Copy)]
 struct Mapping(NonNull<u8>);
 
-// SAFETY: an address alone; who reads or writes there takes care of the rest.
+// SAFETY: only an address; whoever dereferences it must synchronise the accesses.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
-/// An allocation, for the report of what is held.
+/// A live allocation, for out-of-memory reports.
 #[derive(Clone, Default)]
-pub(crate) struct Held {
+pub(crate) struct LiveAllocation {
     pub(crate) label: String,
-    /// 0 for none.
+    /// 0 for a free entry.
     pub(crate) size: u64,
 }
 
-/// Some memory of the device. Dropped without being freed, it stays taken.
+/// A range of device memory. Leaked if dropped without `Allocator::free`.
 pub(crate) struct Allocation {
     pub(crate) memory: vk::DeviceMemory,
     pub(crate) offset: u64,
     mapped: Option<Mapping>,
     size: u64,
-    /// Type, block, and number among what is held.
+    /// Indices of the memory type, the block, and the entry of live allocations.
     place: (usize, usize, usize),
 }
 
-/// Why there is no memory.
+/// Reasons for a failed allocation.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Refusal {
-    /// The heap is smaller than what was asked for.
-    Full,
-    /// No type of memory fits.
-    NoType,
-    /// A call failed.
+pub(crate) enum AllocationError {
+    /// The heap is smaller than the requested size.
+    HeapTooSmall,
+    /// No memory type has the required flags.
+    NoMemoryType,
+    /// A Vulkan call failed.
     Call(&'static str, vk::Result),
 }
 
 impl Allocation {
-    /// The host's address of the first byte, if the host sees it.
+    /// Returns the host address of the first byte, if the memory is mapped.
     pub(crate) fn mapped(&self) -> Option<NonNull<u8>> {
-        // SAFETY: the allocation lies within its block's mapping.
+        // SAFETY: the allocation is within its block's mapping.
         self.mapped.map(|mapping| unsafe { mapping.0.add(self.offset as usize) })
     }
 }
 
 impl Allocator {
-    /// Nothing is taken from the device yet.
+    /// Creates an allocator without blocks.
     pub(crate) fn new(gpu: &Arc<Gpu>, sizes: [BlockSizes; 2]) -> Self {
         let instance = &gpu.instance.raw;
-        // SAFETY: the physical device is one of the instance's.
+        // SAFETY: the physical device belongs to the instance.
         let all = unsafe { instance.get_physical_device_memory_properties(gpu.physical) };
         let types = all.memory_types_as_slice().iter().map(|ty| MemoryType {
             flags: ty.property_flags,
@@ -101,21 +101,21 @@ impl Allocator {
         Self {
             types: types.collect(),
             sizes,
-            held: Vec::new(),
+            live: Vec::new(),
             unused: Vec::new(),
             gpu: Arc::clone(gpu),
         }
     }
 
-    /// Takes memory that a buffer asks for, with the first of these sets of flags that there is;
-    /// with the next ones if that memory is used up.
+    /// Allocates memory for a buffer, of the first type that has one of these sets of flags; if
+    /// that type is exhausted, of the type with the next set.
     pub(crate) fn allocate(
         &mut self,
         wanted: &vk::MemoryRequirements,
         flags: &[vk::MemoryPropertyFlags],
         label: &str,
-    ) -> Result<Allocation, Refusal> {
-        let mut refusal = Refusal::NoType;
+    ) -> Result<Allocation, AllocationError> {
+        let mut failure = AllocationError::NoMemoryType;
         let mut tried = usize::MAX;
         for flags in flags {
             let fits = |(index, ty): (usize, &MemoryType)| {
@@ -129,10 +129,10 @@ impl Allocator {
             tried = index;
             match self.allocate_of(index, wanted, label) {
                 Ok(allocation) => return Ok(allocation),
-                Err(error) => refusal = error,
+                Err(error) => failure = error,
             }
         }
-        Err(refusal)
+        Err(failure)
     }
 
     fn allocate_of(
@@ -140,66 +140,66 @@ impl Allocator {
         index: usize,
         wanted: &vk::MemoryRequirements,
         label: &str,
-    ) -> Result<Allocation, Refusal> {
+    ) -> Result<Allocation, AllocationError> {
         let ty = &mut self.types[index];
         if wanted.size > ty.heap_size {
-            return Err(Refusal::Full);
+            return Err(AllocationError::HeapTooSmall);
         }
         let is_visible = ty.flags.contains(vk::MemoryPropertyFlags::HOST_VISIBLE);
         let block_size = ty.block_size(self.sizes[usize::from(is_visible)]);
         let is_shared = wanted.size <= block_size;
-        let found = if is_shared { ty.take(wanted.size, wanted.alignment) } else { None };
+        let found = if is_shared { ty.allocate(wanted.size, wanted.alignment) } else { None };
         let (at, offset) = match found {
             Some(found) => found,
             None => {
                 let size = block_size.max(wanted.size);
                 let block = MemoryBlock::new(&self.gpu, index, size, is_visible, is_shared)?;
                 let at = ty.add(block);
-                let made = ty.blocks[at].as_mut().and_then(|it| it.spans.take(wanted.size, 1));
+                let made = ty.blocks[at].as_mut().and_then(|it| it.free.allocate(wanted.size, 1));
                 (at, made.unwrap_or(0))
             }
         };
-        let block = ty.blocks[at].as_ref().ok_or(Refusal::Full)?;
+        let block = ty.blocks[at].as_ref().ok_or(AllocationError::HeapTooSmall)?;
         let (memory, mapped) = (block.memory, block.mapped);
-        let number = self.hold(Held { label: label.to_owned(), size: wanted.size });
+        let number = self.track(LiveAllocation { label: label.to_owned(), size: wanted.size });
         Ok(Allocation { memory, offset, mapped, size: wanted.size, place: (index, at, number) })
     }
 
-    fn hold(&mut self, held: Held) -> usize {
+    fn track(&mut self, live: LiveAllocation) -> usize {
         match self.unused.pop() {
             Some(number) => {
-                self.held[number] = held;
+                self.live[number] = live;
                 number
             }
             None => {
-                self.held.push(held);
-                self.held.len() - 1
+                self.live.push(live);
+                self.live.len() - 1
             }
         }
     }
 
-    /// Takes an allocation back. A block that is empty goes back to the device, unless it is the
-    /// last one that can be shared.
+    /// Frees an allocation. An empty block is returned to the device, unless it is the last shared
+    /// one.
     pub(crate) fn free(&mut self, allocation: Allocation) {
         let (index, at, number) = allocation.place;
-        self.held[number] = Held::default();
+        self.live[number] = LiveAllocation::default();
         self.unused.push(number);
         let ty = &mut self.types[index];
         let Some(block) = &mut ty.blocks[at] else { return };
-        block.spans.give(allocation.offset, allocation.size);
-        if !block.spans.is_whole() || (block.is_shared && ty.shared == 1) {
+        block.free.release(allocation.offset, allocation.size);
+        if !block.free.is_unused() || (block.is_shared && ty.shared == 1) {
             return;
         }
         ty.shared -= usize::from(block.is_shared);
         let memory = block.memory;
         ty.blocks[at] = None;
-        // SAFETY: no buffer lies there any more.
+        // SAFETY: no buffer is bound to the block any more.
         unsafe { self.gpu.raw.free_memory(memory, None) };
     }
 
-    /// All that is allocated.
-    pub(crate) fn held(&self) -> Vec<&Held> {
-        self.held.iter().filter(|held| held.size > 0).collect()
+    /// Returns all live allocations.
+    pub(crate) fn live(&self) -> Vec<&LiveAllocation> {
+        self.live.iter().filter(|live| live.size > 0).collect()
     }
 }
 
@@ -213,16 +213,16 @@ impl Drop for Allocator {
 }
 
 impl MemoryType {
-    /// The size of the next block to share.
+    /// Returns the size of the next shared block.
     fn block_size(&self, (least, most): BlockSizes) -> u64 {
         (least << self.shared.min(7)).min(most)
     }
 
-    /// Takes bytes of a block that is there already, the newest first.
-    fn take(&mut self, size: u64, align: u64) -> Option<(usize, u64)> {
+    /// Allocates bytes from an existing block, the newest first.
+    fn allocate(&mut self, size: u64, align: u64) -> Option<(usize, u64)> {
         let blocks = self.blocks.iter_mut().enumerate().rev();
         for (at, block) in blocks.filter_map(|(at, block)| Some((at, block.as_mut()?))) {
-            if let Some(offset) = block.spans.take(size, align) {
+            if let Some(offset) = block.free.allocate(size, align) {
                 return Some((at, offset));
             }
         }
@@ -251,15 +251,15 @@ impl MemoryBlock {
         size: u64,
         is_visible: bool,
         is_shared: bool,
-    ) -> Result<Self, Refusal> {
+    ) -> Result<Self, AllocationError> {
         let info =
             vk::MemoryAllocateInfo::default().allocation_size(size).memory_type_index(index as u32);
-        // SAFETY: a plain allocation, of a type that the device has.
+        // SAFETY: the memory type exists, and the structure has no extensions.
         let memory = unsafe { gpu.raw.allocate_memory(&info, None) }
-            .map_err(|code| Refusal::Call("vkAllocateMemory", code))?;
+            .map_err(|code| AllocationError::Call("vkAllocateMemory", code))?;
         let mut mapped = None;
         if is_visible {
-            // SAFETY: the memory is fresh, and visible to the host.
+            // SAFETY: the memory is new and host-visible.
             let start = unsafe {
                 gpu.raw.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty())
             };
@@ -268,10 +268,10 @@ impl MemoryBlock {
                 Err(code) => {
                     // SAFETY: nothing uses the memory.
                     unsafe { gpu.raw.free_memory(memory, None) };
-                    return Err(Refusal::Call("vkMapMemory", code));
+                    return Err(AllocationError::Call("vkMapMemory", code));
                 }
             }
         }
-        Ok(Self { memory, mapped, spans: Spans::new(size), is_shared })
+        Ok(Self { memory, mapped, free: FreeRanges::new(size), is_shared })
     }
 }

@@ -1,25 +1,26 @@
-//! Large buffers that nobody uses at present, kept for those who ask next.
+//! Cache of unused large buffers.
 //!
-//! Drivers take their time over large allocations: a gigabyte costs as much as copying a gigabyte
-//! over the bus.
+//! Large allocations are slow in drivers: one of a gigabyte costs as much time as copying a
+//! gigabyte over the bus.
 
-/// Smaller buffers share blocks of memory, and are cheap anyway.
-const LEAST: u64 = 32 << 20;
+/// Smaller buffers share blocks of memory, and are cheap to allocate.
+const MIN_SIZE: u64 = 32 << 20;
 
-/// Values of a size, of which those unused for longest go first when there are too many.
-pub(crate) struct Idle<T> {
+/// Unused values by size. Beyond the limit the oldest are evicted.
+pub(crate) struct BufferCache<T> {
     entries: Vec<(u64, T)>,
-    /// The most bytes to keep.
+    /// Maximum total size in bytes.
     limit: u64,
 }
 
-impl<T> Idle<T> {
-    /// Keeps at most `limit` bytes.
+impl<T> BufferCache<T> {
+    /// Creates an empty cache of at most `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
         Self { entries: Vec::new(), limit }
     }
 
-    /// The smallest that has `size` bytes, unless it wastes more than an eighth.
+    /// Removes the smallest value of at least `size` bytes, unless more than an eighth of `size`
+    /// would be wasted.
     pub(crate) fn take(&mut self, size: u64) -> Option<(u64, T)> {
         let fits = |capacity: u64| capacity >= size && capacity - size <= size / 8;
         let candidates = self.entries.iter().map(|entry| entry.0).enumerate();
@@ -27,9 +28,10 @@ impl<T> Idle<T> {
         Some(self.entries.remove(best.0))
     }
 
-    /// Keeps a value of `size` bytes. Returns those that are not to be kept.
-    pub(crate) fn keep(&mut self, size: u64, value: T) -> Vec<T> {
-        if size < LEAST || size > self.limit {
+    /// Inserts a value of `size` bytes. Returns the evicted values, or the value itself if its size
+    /// does not qualify.
+    pub(crate) fn insert(&mut self, size: u64, value: T) -> Vec<T> {
+        if size < MIN_SIZE || size > self.limit {
             return vec![value];
         }
         self.entries.push((size, value));
@@ -40,8 +42,8 @@ impl<T> Idle<T> {
         dropped
     }
 
-    /// Takes out everything.
-    pub(crate) fn empty(&mut self) -> Vec<T> {
+    /// Removes all values.
+    pub(crate) fn drain(&mut self) -> Vec<T> {
         self.entries.drain(..).map(|entry| entry.1).collect()
     }
 }
@@ -51,25 +53,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_best_fit_is_taken_and_waste_is_refused() {
-        let mut idle = Idle::new(LEAST * 100);
+    fn the_best_fit_without_waste_is_reused() {
+        let mut cache = BufferCache::new(MIN_SIZE * 100);
         for (size, name) in [(9, "nine"), (8, "eight"), (16, "sixteen")] {
-            assert!(idle.keep(LEAST * size, name).is_empty());
+            assert!(cache.insert(MIN_SIZE * size, name).is_empty());
         }
-        assert_eq!(idle.take(LEAST * 8), Some((LEAST * 8, "eight")));
-        assert_eq!(idle.take(LEAST * 8), Some((LEAST * 9, "nine")));
-        assert_eq!(idle.take(LEAST * 8), None, "sixteen would be wasted on eight");
-        assert_eq!(idle.take(LEAST * 16 + 1), None);
-        assert_eq!(idle.empty(), ["sixteen"]);
+        assert_eq!(cache.take(MIN_SIZE * 8), Some((MIN_SIZE * 8, "eight")));
+        assert_eq!(cache.take(MIN_SIZE * 8), Some((MIN_SIZE * 9, "nine")));
+        assert_eq!(cache.take(MIN_SIZE * 8), None, "sixteen would be wasted on eight");
+        assert_eq!(cache.take(MIN_SIZE * 16 + 1), None);
+        assert_eq!(cache.drain(), ["sixteen"]);
     }
 
     #[test]
-    fn small_ones_and_those_beyond_the_limit_are_not_kept() {
-        let mut idle = Idle::new(LEAST * 3);
-        assert_eq!(idle.keep(LEAST - 1, 'a'), ['a']);
-        assert_eq!(idle.keep(LEAST * 4, 'b'), ['b']);
-        assert!(idle.keep(LEAST * 2, 'c').is_empty());
-        assert_eq!(idle.keep(LEAST * 2, 'd'), ['c']);
-        assert_eq!(idle.empty(), ['d']);
+    fn small_and_oversized_values_are_not_cached() {
+        let mut cache = BufferCache::new(MIN_SIZE * 3);
+        assert_eq!(cache.insert(MIN_SIZE - 1, 'a'), ['a']);
+        assert_eq!(cache.insert(MIN_SIZE * 4, 'b'), ['b']);
+        assert!(cache.insert(MIN_SIZE * 2, 'c').is_empty());
+        assert_eq!(cache.insert(MIN_SIZE * 2, 'd'), ['c']);
+        assert_eq!(cache.drain(), ['d']);
     }
 }

@@ -1,4 +1,4 @@
-//! Allocations: one buffer each, in memory that `allocator` divides up.
+//! Allocations: one buffer each, in memory that `allocator` suballocates.
 
 mod allocator;
 mod buffer_cache;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use ash::vk;
 
-use self::allocator::{Allocation, Allocator, BlockSizes, Held, Refusal};
-use self::buffer_cache::Idle;
+use self::allocator::{Allocation, AllocationError, Allocator, BlockSizes, LiveAllocation};
+use self::buffer_cache::BufferCache;
 use super::device::Gpu;
 use super::lock;
 use crate::api::error::{GpuError, OutOfMemoryError, Result, TooLargeError};
@@ -20,47 +20,47 @@ use crate::core::driver::MemoryKind;
 
 const MIB: u64 = 1 << 20;
 
-/// From this size on, what the host writes lies in the host's own memory. Smaller things are
-/// parameters, which kernels read: they lie in the device's memory where the host can write that.
-/// Larger ones are on their way to the device, and the device fetches them faster (50 GB/s over
-/// PCIe 5) than several threads write across the bus (31 GB/s).
-const STAGING: u64 = MIB;
+/// From this size on, upload memory is in host memory. Smaller uploads are parameters, which
+/// kernels read: they are in device memory that is host-visible, if there is any. Larger ones are
+/// copied to the device: its DMA engine reads host memory at 50 GB/s over PCIe 5, and several
+/// threads write to device memory at 31 GB/s.
+const STAGING_THRESHOLD: u64 = MIB;
 
 /// The device's memory.
 pub(super) struct Heap {
     allocator: Mutex<ManuallyDrop<Allocator>>,
-    /// Buffers of the device's own memory.
-    idle: Mutex<Idle<Backed>>,
+    /// Unused buffers in device memory.
+    idle: Mutex<BufferCache<Backed>>,
     gpu: Arc<Gpu>,
 }
 
-/// A buffer and the memory behind it.
+/// A buffer and its memory.
 pub(super) struct Block {
     pub(super) buffer: vk::Buffer,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub(super) size: u64,
-    /// Bytes that the buffer has; maybe more.
+    /// Bytes of the buffer, at least `size`.
     capacity: u64,
     allocation: ManuallyDrop<Allocation>,
     kind: MemoryKind,
     heap: Arc<Heap>,
 }
 
-/// A buffer bound to its memory.
+/// A buffer and its bound memory.
 type Backed = (vk::Buffer, Allocation);
 
 impl Heap {
-    /// An empty heap. Memory is taken from the device in blocks that grow as more is used.
+    /// Creates an empty heap. Block sizes grow with the memory in use.
     pub(super) fn new(gpu: &Arc<Gpu>) -> Arc<Self> {
         let allocator = Allocator::new(gpu, block_sizes(gpu.info.kind));
         Arc::new(Self {
             allocator: Mutex::new(ManuallyDrop::new(allocator)),
-            idle: Mutex::new(Idle::new(idle_limit(gpu.info.kind, gpu.info.memory))),
+            idle: Mutex::new(BufferCache::new(cache_limit(gpu.info.kind, gpu.info.memory))),
             gpu: Arc::clone(gpu),
         })
     }
 
-    /// Makes a buffer of `size` bytes for every use, and its memory.
+    /// Creates a buffer of `size` bytes with memory of the given kind, usable for every purpose.
     pub(super) fn allocate(
         self: &Arc<Self>,
         kind: MemoryKind,
@@ -85,7 +85,7 @@ impl Heap {
 
     fn allocate_new(self: &Arc<Self>, kind: MemoryKind, size: u64, label: &str) -> Result<Block> {
         let capacity = size.next_multiple_of(16);
-        // Whole words at the end let kernels and fills of 32-bit words reach the last byte.
+        // Rounded up, so that kernels and fills of 32-bit words reach the last byte.
         let usage = vk::BufferUsageFlags::STORAGE_BUFFER
             | vk::BufferUsageFlags::UNIFORM_BUFFER
             | vk::BufferUsageFlags::INDIRECT_BUFFER
@@ -95,9 +95,9 @@ impl Heap {
         // SAFETY: the size is within the device's limit, and not zero.
         let buffer = unsafe { self.gpu.raw.create_buffer(&info, None) };
         let buffer = buffer.map_err(|code| self.no_memory(size, label, code))?;
-        let mut backed = self.back(buffer, kind, label);
+        let mut backed = self.allocate_memory(buffer, kind, label);
         if backed.is_err() && self.destroy_idle() {
-            backed = self.back(buffer, kind, label);
+            backed = self.allocate_memory(buffer, kind, label);
         }
         let block = backed.map(|allocation| Block {
             buffer,
@@ -108,12 +108,12 @@ impl Heap {
             heap: Arc::clone(self),
         });
         if block.is_err() {
-            // SAFETY: the buffer was just made, and nothing uses it.
+            // SAFETY: the buffer was just created, and nothing uses it.
             unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         }
-        let mut block = block.map_err(|refusal| self.not_allocated(size, label, refusal))?;
+        let mut block = block.map_err(|failure| self.not_allocated(size, label, failure))?;
         if let Err(error) = block.bind() {
-            // Too small to be kept: a buffer without memory is destroyed.
+            // Smaller than the cache's minimum: the drop destroys a buffer without memory.
             block.capacity = 0;
             return Err(error);
         }
@@ -121,22 +121,22 @@ impl Heap {
         Ok(block)
     }
 
-    /// Bytes that allocations hold.
+    /// Returns the bytes of live allocations.
     #[cfg(test)]
     pub(super) fn held(&self) -> u64 {
-        lock(&self.allocator).held().iter().map(|held| held.size).sum()
+        lock(&self.allocator).live().iter().map(|held| held.size).sum()
     }
 
-    /// Takes memory for a buffer.
-    fn back(
+    /// Allocates memory for a buffer.
+    fn allocate_memory(
         &self,
         buffer: vk::Buffer,
         kind: MemoryKind,
         label: &str,
-    ) -> Result<Allocation, Refusal> {
+    ) -> Result<Allocation, AllocationError> {
         // SAFETY: the buffer is the device's.
         let wanted = unsafe { self.gpu.raw.get_buffer_memory_requirements(buffer) };
-        let is_parameter = kind == MemoryKind::Upload && wanted.size < STAGING;
+        let is_parameter = kind == MemoryKind::Upload && wanted.size < STAGING_THRESHOLD;
         let flags: &[vk::MemoryPropertyFlags] = match kind {
             MemoryKind::Device => &[vk::MemoryPropertyFlags::DEVICE_LOCAL],
             _ if is_parameter => {
@@ -147,9 +147,9 @@ impl Heap {
         lock(&self.allocator).allocate(&wanted, flags, label)
     }
 
-    /// Gives the memory of idle buffers back to the device; false if there were none.
+    /// Returns the memory of cached buffers to the device; false if there was none.
     fn destroy_idle(&self) -> bool {
-        let idle = lock(&self.idle).empty();
+        let idle = lock(&self.idle).drain();
         let some = !idle.is_empty();
         idle.into_iter().for_each(|backed| self.destroy(backed));
         some
@@ -158,7 +158,7 @@ impl Heap {
     /// Destroys a buffer that no unfinished submission uses.
     fn destroy(&self, (buffer, allocation): Backed) {
         // SAFETY: by the driver's contract no unfinished submission uses the buffer, and its owner
-        // gave it away.
+        // passed it by value.
         unsafe { self.gpu.raw.destroy_buffer(buffer, None) };
         lock(&self.allocator).free(allocation);
     }
@@ -183,21 +183,23 @@ impl Heap {
         }
     }
 
-    fn not_allocated(&self, size: u64, label: &str, refusal: Refusal) -> GpuError {
+    fn not_allocated(&self, size: u64, label: &str, failure: AllocationError) -> GpuError {
         let used_up =
             [vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
-        match refusal {
-            Refusal::Full => self.out_of_memory(size, label),
-            Refusal::Call(_, code) if used_up.contains(&code) => self.out_of_memory(size, label),
-            Refusal::Call(call, code) => self.gpu.failed(call, code),
-            Refusal::NoType => {
+        match failure {
+            AllocationError::HeapTooSmall => self.out_of_memory(size, label),
+            AllocationError::Call(_, code) if used_up.contains(&code) => {
+                self.out_of_memory(size, label)
+            }
+            AllocationError::Call(call, code) => self.gpu.failed(call, code),
+            AllocationError::NoMemoryType => {
                 let why = "the device has no type of memory that a buffer of this kind can be in";
                 self.gpu.refused("vkAllocateMemory", why.to_owned())
             }
         }
     }
 
-    /// The error for memory that ran out: how much there is, and who has it.
+    /// Returns the error for exhausted memory, with the budget and the largest allocations.
     pub(super) fn out_of_memory(&self, size: u64, label: &str) -> GpuError {
         let memory = self.gpu.info.memory;
         let budget = match self.gpu.memory_budget() {
@@ -207,7 +209,7 @@ impl Heap {
             None => format!("the device has {memory} bytes"),
         };
         let allocator = lock(&self.allocator);
-        let held = allocator.held();
+        let held = allocator.live();
         let bytes: u64 = held.iter().map(|held| held.size).sum();
         let largest = match held.is_empty() {
             true => String::new(),
@@ -228,39 +230,40 @@ impl Heap {
     }
 }
 
-/// Sizes of the blocks of device memory and of host memory. Those of a GPU grow as more is used.
+/// Returns the block sizes of device memory and of host memory. Those of a GPU grow with the memory
+/// in use.
 fn block_sizes(kind: DeviceKind) -> [BlockSizes; 2] {
     match kind {
-        // The host takes memory page by page as it is touched: large blocks cost nothing, and
-        // buffers that come and go find their pages again.
+        // The system commits pages at the first access: large blocks cost nothing, and new buffers
+        // reuse committed pages.
         DeviceKind::Software => [(256 * MIB, 256 * MIB); 2],
         _ => [(32 * MIB, 256 * MIB), (16 * MIB, 64 * MIB)],
     }
 }
 
-/// What the host sees, and sees as the device does: no flush is ever needed.
+/// Returns the flags of host-visible coherent memory, which needs no flush.
 fn host_memory() -> vk::MemoryPropertyFlags {
     vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT
 }
 
-/// The five largest of what is held, as text.
-fn largest(held: &[&Held]) -> Vec<String> {
+/// Formats the five largest allocations.
+fn largest(held: &[&LiveAllocation]) -> Vec<String> {
     let mut left = held.to_vec();
-    let mut told = Vec::new();
+    let mut lines = Vec::new();
     while let Some((at, of)) = left.iter().enumerate().rev().max_by_key(|(_, held)| held.size) {
-        told.push(format!("{} ({} bytes)", named_buffer(&of.label), of.size));
+        lines.push(format!("{} ({} bytes)", named_buffer(&of.label), of.size));
         left.remove(at);
-        if told.len() == 5 {
+        if lines.len() == 5 {
             break;
         }
     }
-    told
+    lines
 }
 
-/// The most bytes of idle buffers to keep.
-fn idle_limit(kind: DeviceKind, memory: u64) -> u64 {
+/// Returns the size limit of the buffer cache in bytes.
+fn cache_limit(kind: DeviceKind, memory: u64) -> u64 {
     match kind {
-        // Its blocks are kept by the allocator already.
+        // The allocator keeps its blocks already.
         DeviceKind::Software => 0,
         _ => memory / 16,
     }
@@ -268,7 +271,7 @@ fn idle_limit(kind: DeviceKind, memory: u64) -> u64 {
 
 impl Block {
     fn bind(&self) -> Result<()> {
-        // SAFETY: buffer and memory are fresh, and the memory was taken for this very buffer.
+        // SAFETY: buffer and memory are new, and the memory was allocated for this buffer.
         let bound = unsafe {
             self.heap.gpu.raw.bind_buffer_memory(
                 self.buffer,
@@ -282,8 +285,8 @@ impl Block {
     /// Copies bytes in.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
         let start = self.mapped(MemoryKind::Upload, "write", offset, data.len())?;
-        // SAFETY: `mapped` checked that the range lies in the mapping, which lives as long as
-        // `self`; by the driver's contract nothing else touches the range meanwhile.
+        // SAFETY: `mapped` checked that the range is within the mapping, which outlives `self`; by
+        // the driver's contract nothing else accesses the range meanwhile.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start, data.len()) };
         Ok(())
     }
@@ -296,7 +299,7 @@ impl Block {
         Ok(())
     }
 
-    /// The host's address of a range, which must lie within the allocation.
+    /// Returns the host address of a range, which must be within the allocation.
     fn mapped(
         &self,
         kind: MemoryKind,
@@ -324,13 +327,13 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.heap.gpu.is_given_up() {
+        if self.heap.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: taken out once, here.
+        // SAFETY: taken once, here.
         let backed = (self.buffer, unsafe { ManuallyDrop::take(&mut self.allocation) });
         let unkept = match self.kind {
-            MemoryKind::Device => lock(&self.heap.idle).keep(self.capacity, backed),
+            MemoryKind::Device => lock(&self.heap.idle).insert(self.capacity, backed),
             MemoryKind::Upload | MemoryKind::Readback => vec![backed],
         };
         unkept.into_iter().for_each(|backed| self.heap.destroy(backed));
@@ -339,11 +342,11 @@ impl Drop for Block {
 
 impl Drop for Heap {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         self.destroy_idle();
-        // SAFETY: every block holds an `Arc` of this, so none is left; taken out once, here.
+        // SAFETY: every block holds an `Arc` of this, so none is left; taken once, here.
         unsafe { ManuallyDrop::drop(&mut lock(&self.allocator)) };
     }
 }

@@ -8,7 +8,7 @@ use crate::api::error::Result;
 use crate::backend::vulkan::compile::Kernel;
 use crate::backend::vulkan::device::Gpu;
 
-/// A command buffer with a pool of its own, and the descriptor sets that it uses.
+/// A command buffer with its own pool, and the descriptor sets that it uses.
 pub(crate) struct Commands {
     pub(crate) buffer: vk::CommandBuffer,
     pub(crate) sets: DescriptorSets,
@@ -17,7 +17,7 @@ pub(crate) struct Commands {
 }
 
 impl Commands {
-    /// An empty command buffer.
+    /// Creates an empty command buffer.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let info = vk::CommandPoolCreateInfo::default().queue_family_index(gpu.queue_family);
         // SAFETY: the queue family is the one that the device was opened with.
@@ -33,19 +33,20 @@ impl Commands {
             .command_pool(pool)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
-        // SAFETY: the pool is fresh; if this fails, the drop destroys it.
+        // SAFETY: the pool is new; if this fails, the drop destroys it.
         let buffers = unsafe { gpu.raw.allocate_command_buffers(&info) }
             .map_err(|code| gpu.failed("vkAllocateCommandBuffers", code))?;
         commands.buffer = buffers[0];
         Ok(commands)
     }
 
-    /// Begins afresh. What was recorded before must be done.
+    /// Resets the command buffer and begins recording. Its previous execution must have finished.
     pub(crate) fn begin(&mut self, usage: vk::CommandBufferUsageFlags) -> Result<()> {
         self.sets.reset()?;
         let device = &self.gpu.raw;
         let info = vk::CommandBufferBeginInfo::default().flags(usage);
-        // SAFETY: `&mut self` makes the pool this thread's, and the device is done with it.
+        // SAFETY: `&mut self` gives this thread exclusive access to the pool, and the previous
+        // execution has finished.
         unsafe {
             device
                 .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
@@ -56,7 +57,7 @@ impl Commands {
         }
     }
 
-    /// Ends the recording.
+    /// Ends recording.
     pub(crate) fn end(&mut self) -> Result<()> {
         // SAFETY: the command buffer is being recorded, by this thread.
         unsafe { self.gpu.raw.end_command_buffer(self.buffer) }
@@ -66,23 +67,23 @@ impl Commands {
 
 impl Drop for Commands {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: dropped only once the device is done with it, or before it was submitted.
+        // SAFETY: dropped after the device has executed it, or before it was submitted.
         unsafe { self.gpu.raw.destroy_command_pool(self.pool, None) };
     }
 }
 
-/// Descriptors of each type in a pool; a kernel with more gets a larger pool.
+/// Descriptors of each type in a pool; a kernel that needs more gets a larger pool.
 const DESCRIPTORS_PER_POOL: u32 = 1024;
 /// Sets in a pool.
 const SETS_PER_POOL: u32 = 128;
 
-/// Descriptor sets for kernels whose bindings are not pushed.
+/// Descriptor sets for kernels without push descriptors.
 pub(crate) struct DescriptorSets {
     pools: Vec<vk::DescriptorPool>,
-    /// The pool to take from; those before it are used up.
+    /// The pool to allocate from; the ones before it are exhausted.
     current: usize,
     gpu: Arc<Gpu>,
 }
@@ -92,19 +93,19 @@ impl DescriptorSets {
         Self { pools: Vec::new(), current: 0, gpu: Arc::clone(gpu) }
     }
 
-    /// Takes all sets back.
+    /// Frees all sets.
     fn reset(&mut self) -> Result<()> {
         self.current = 0;
         for pool in &self.pools {
             let flags = vk::DescriptorPoolResetFlags::empty();
-            // SAFETY: the commands that used the sets are done.
+            // SAFETY: the commands that used the sets have finished.
             unsafe { self.gpu.raw.reset_descriptor_pool(*pool, flags) }
                 .map_err(|code| self.gpu.failed("vkResetDescriptorPool", code))?;
         }
         Ok(())
     }
 
-    /// A set for the kernel's bindings.
+    /// Allocates a set for the kernel's bindings.
     pub(crate) fn allocate(&mut self, kernel: &Kernel) -> Result<vk::DescriptorSet> {
         let layouts = [kernel.set_layout];
         loop {
@@ -115,7 +116,8 @@ impl DescriptorSets {
             let info = vk::DescriptorSetAllocateInfo::default()
                 .descriptor_pool(self.pools[self.current])
                 .set_layouts(&layouts);
-            // SAFETY: `&mut self` makes the pool this thread's; the layout is not for pushing.
+            // SAFETY: `&mut self` gives this thread exclusive access to the pool; the layout is not
+            // for push descriptors.
             match unsafe { self.gpu.raw.allocate_descriptor_sets(&info) } {
                 Ok(sets) => return Ok(sets[0]),
                 Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
@@ -134,7 +136,7 @@ impl DescriptorSets {
             .map(|ty| vk::DescriptorPoolSize::default().ty(ty).descriptor_count(count));
         let info =
             vk::DescriptorPoolCreateInfo::default().max_sets(SETS_PER_POOL).pool_sizes(&sizes);
-        // SAFETY: a plain creation.
+        // SAFETY: a creation without preconditions.
         let pool = unsafe { self.gpu.raw.create_descriptor_pool(&info, None) }
             .map_err(|code| self.gpu.failed("vkCreateDescriptorPool", code))?;
         self.pools.push(pool);
@@ -144,7 +146,7 @@ impl DescriptorSets {
 
 impl Drop for DescriptorSets {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
         for pool in &self.pools {

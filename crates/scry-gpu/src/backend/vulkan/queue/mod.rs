@@ -1,4 +1,4 @@
-//! The queue: from steps to command buffers, and the timeline that orders them.
+//! The queue: encodes steps into command buffers, and orders them by a timeline semaphore.
 
 pub(super) mod command_buffers;
 pub(super) mod encode;

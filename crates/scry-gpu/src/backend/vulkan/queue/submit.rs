@@ -1,4 +1,4 @@
-//! The queue: one submission a call, each with the next value of the timeline.
+//! The queue: each submission signals the next timeline value.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,16 +16,16 @@ use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::lock;
 use crate::core::command::{Command, Step};
 
-/// Steps of one submission, the first one at least: encoding so many takes the host about as long
-/// as a submission costs it ten times over.
-const PIECE: usize = 128;
+/// Steps of the first submission: encoding 128 takes about ten times as long as a submission.
+const CHUNK: usize = 128;
 
-/// Most steps of one submission to a software device, where each has twice as many as the one
-/// before: its threads and the caller's take turns, so that less is won by an early start.
-const SOFTWARE_PIECE: usize = 512;
+/// Maximum steps per submission on a software device, where each submission has twice as many steps
+/// as the one before: its threads compete with the caller's, which makes an early start less
+/// useful.
+const MAX_SOFTWARE_CHUNK: usize = 512;
 
-/// Timed submissions that are kept for a caller who may yet ask for the times.
-const TIMERS_KEPT: usize = 64;
+/// Number of timed submissions whose times are kept for later queries.
+const MAX_TIMERS: usize = 64;
 
 /// The compute queue.
 pub(crate) struct Queue {
@@ -36,16 +36,16 @@ pub(crate) struct Queue {
 
 #[derive(Default)]
 struct State {
-    /// The timeline's value once the last submission is done.
+    /// The timeline value that the last submission signals.
     last: u64,
-    /// Command buffers ready to be recorded.
+    /// Command buffers ready for recording.
     free: Vec<Commands>,
-    /// Command buffers in use until the timeline reaches a value, in the order of the values.
+    /// Command buffers in flight and their timeline values, in ascending order.
     busy: VecDeque<(u64, Commands)>,
-    /// Timers of timed submissions, in the order of their values; `None` where there was nothing to
+    /// Timers of timed submissions by ascending timeline value; `None` if there was nothing to
     /// time.
     timers: Vec<(u64, Option<Timer>)>,
-    /// Room for the bindings of one dispatch.
+    /// Scratch memory for the bindings of one dispatch.
     bindings: Vec<vk::DescriptorBufferInfo>,
 }
 
@@ -60,21 +60,21 @@ impl Queue {
         }
     }
 
-    /// The timeline's value once all submissions are done.
+    /// Returns the timeline value that the last submission signals.
     pub(crate) fn last(&self) -> u64 {
         lock(&self.state).last
     }
 
-    /// Number of command buffers made so far.
+    /// Returns the number of command buffers created.
     #[cfg(test)]
     pub(crate) fn command_buffers(&self) -> usize {
         let state = lock(&self.state);
         state.free.len() + state.busy.len()
     }
 
-    /// Encodes and submits steps; returns the timeline's value once they are done.
+    /// Encodes and submits steps; returns the timeline value that they signal.
     ///
-    /// Long lists go piece by piece, so that the device works on the first while the host still
+    /// Long lists are submitted in chunks, so that the device executes the first while the host
     /// encodes the rest.
     pub(crate) fn submit(
         &self,
@@ -85,54 +85,54 @@ impl Queue {
     ) -> Result<u64> {
         let mut state = lock(&self.state);
         if steps.is_empty() || timed {
-            return self.submit_piece(&mut state, timeline, tables, steps, timed);
+            return self.submit_chunk(&mut state, timeline, tables, steps, timed);
         }
         let before = state.last;
         let largest = match self.gpu.info.kind {
-            DeviceKind::Software => SOFTWARE_PIECE,
-            _ => PIECE,
+            DeviceKind::Software => MAX_SOFTWARE_CHUNK,
+            _ => CHUNK,
         };
-        let (mut done, mut size) = (0, PIECE);
+        let (mut done, mut size) = (0, CHUNK);
         while done < steps.len() {
-            let piece = &steps[done..steps.len().min(done + size)];
-            let submitted = self.submit_piece(&mut state, timeline, tables, piece, false);
+            let chunk = &steps[done..steps.len().min(done + size)];
+            let submitted = self.submit_chunk(&mut state, timeline, tables, chunk, false);
             if let Err(error) = submitted {
                 let value = state.last;
                 drop(state);
                 return Err(match value == before {
                     true => error,
-                    false => self.broken_off(timeline, value, (done, steps.len()), &error),
+                    false => self.partial_failure(timeline, value, (done, steps.len()), &error),
                 });
             }
-            done += piece.len();
+            done += chunk.len();
             size = (size * 2).min(largest);
         }
         Ok(state.last)
     }
 
-    /// A list of steps could be submitted in part only. What was submitted is waited for, because
-    /// the core keeps nothing alive for work that failed.
-    fn broken_off(
+    /// Handles a failure after a part of the steps was submitted: waits for that part, because the
+    /// core frees the resources of failed work.
+    fn partial_failure(
         &self,
         timeline: &Timeline,
         value: u64,
         (done, all): (usize, usize),
         error: &GpuError,
     ) -> GpuError {
-        match timeline.wait(value, crate::backend::vulkan::PATIENCE) {
+        match timeline.wait(value, crate::backend::vulkan::DROP_TIMEOUT) {
             Ok(true) => {
                 let why = format!("{error}; the first {done} of {all} steps have run");
                 self.gpu.refused("vkQueueSubmit", why)
             }
             Ok(false) => {
                 let why = format!("{error}; the first {done} of {all} steps do not finish");
-                self.gpu.lose(why)
+                self.gpu.mark_lost(why)
             }
             Err(lost) => lost,
         }
     }
 
-    fn submit_piece(
+    fn submit_chunk(
         &self,
         state: &mut State,
         timeline: &Timeline,
@@ -145,12 +145,12 @@ impl Queue {
             false => None,
         };
         let value = if steps.is_empty() {
-            self.hand_over(state, timeline, &[])?
+            self.queue_submit(state, timeline, &[])?
         } else {
             let mut commands = state.take(&self.gpu, timeline)?;
             let encoded = self.encode(state, &mut commands, tables, steps, timer.as_ref());
             let submitted =
-                encoded.and_then(|()| self.hand_over(state, timeline, &[commands.buffer]));
+                encoded.and_then(|()| self.queue_submit(state, timeline, &[commands.buffer]));
             match submitted {
                 Ok(value) => {
                     state.busy.push_back((value, commands));
@@ -168,9 +168,9 @@ impl Queue {
         Ok(value)
     }
 
-    /// Submits commands recorded earlier.
+    /// Submits recorded commands again.
     pub(crate) fn replay(&self, timeline: &Timeline, commands: vk::CommandBuffer) -> Result<u64> {
-        self.hand_over(&mut lock(&self.state), timeline, &[commands])
+        self.queue_submit(&mut lock(&self.state), timeline, &[commands])
     }
 
     fn encode(
@@ -188,7 +188,7 @@ impl Queue {
         commands.end()
     }
 
-    fn hand_over(
+    fn queue_submit(
         &self,
         state: &mut State,
         timeline: &Timeline,
@@ -204,7 +204,8 @@ impl Queue {
             .signal_semaphores(&semaphores)
             .push_next(&mut signal)];
         // SAFETY: the state's mutex guards the queue; the commands are recorded, and by the
-        // driver's contract all that they use stays alive until the timeline reaches `value`.
+        // driver's contract all resources that they use stay alive until the timeline reaches
+        // `value`.
         let submitted =
             unsafe { self.gpu.raw.queue_submit(self.raw, &submission, vk::Fence::null()) };
         submitted.map_err(|code| self.gpu.failed("vkQueueSubmit", code))?;
@@ -212,7 +213,7 @@ impl Queue {
         Ok(value)
     }
 
-    /// The device time of each dispatch of a timed submission that is done.
+    /// Returns the device time of each dispatch of a finished timed submission.
     pub(crate) fn timings(&self, timeline: &Timeline, value: u64) -> Result<Vec<Duration>> {
         if timeline.known() < value && timeline.poll()? < value {
             let why = format!("submission {value} is not done");
@@ -230,7 +231,7 @@ impl Queue {
 }
 
 impl State {
-    /// A command buffer that the device is done with, or a new one.
+    /// Returns a command buffer whose execution has finished, or a new one.
     fn take(&mut self, gpu: &Arc<Gpu>, timeline: &Timeline) -> Result<Commands> {
         self.recycle(timeline.known());
         if self.free.is_empty() && !self.busy.is_empty() {
@@ -250,16 +251,16 @@ impl State {
         }
     }
 
-    /// Keeps a timer until it is asked for; timers that nobody asks for go, oldest first.
+    /// Keeps a timer until it is read; beyond the limit the oldest finished timers are dropped.
     fn keep_timer(&mut self, value: u64, timer: Option<Timer>, reached: u64) {
         self.timers.push((value, timer));
-        while self.timers.len() > TIMERS_KEPT && self.timers[0].0 <= reached {
+        while self.timers.len() > MAX_TIMERS && self.timers[0].0 <= reached {
             self.timers.remove(0);
         }
     }
 }
 
-/// Records steps for repeated submission, also while an earlier one still runs.
+/// Records steps for repeated submission; executions may overlap.
 pub(crate) fn record(gpu: &Arc<Gpu>, tables: Tables<'_>, steps: &[Step]) -> Result<Commands> {
     let mut commands = Commands::new(gpu)?;
     commands.begin(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE)?;

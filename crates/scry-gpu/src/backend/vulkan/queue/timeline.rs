@@ -1,4 +1,4 @@
-//! The timeline: how far the queue has come, and waiting for it.
+//! The timeline semaphore: polling and waiting.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +11,21 @@ use crate::api::info::DeviceKind;
 use crate::backend::shared::poll::Wait;
 use crate::backend::vulkan::device::Gpu;
 
-/// Longest sleep in the driver at a time, so that a device that is given up is noticed.
-const SLICE: Duration = Duration::from_millis(100);
+/// The longest wait in one driver call, after which the abandoned flag is checked.
+const MAX_WAIT: Duration = Duration::from_millis(100);
 
-/// A timeline semaphore: its value is the number of the last submission that is done.
+/// A timeline semaphore: its value is the number of the last finished submission.
 pub(crate) struct Timeline {
     pub(crate) semaphore: vk::Semaphore,
     /// The highest value seen so far.
     reached: AtomicU64,
-    /// Whether the device is the processor: polling would take it from the kernel waited for.
+    /// Whether the device is the CPU: polling would slow down the kernel that is waited for.
     is_software: bool,
     gpu: Arc<Gpu>,
 }
 
 impl Timeline {
-    /// A timeline at value 0.
+    /// Creates a timeline semaphore with value 0.
     pub(crate) fn new(gpu: &Arc<Gpu>) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default()
             .semaphore_type(vk::SemaphoreType::TIMELINE)
@@ -42,26 +42,26 @@ impl Timeline {
         })
     }
 
-    /// The highest value known to be reached, without asking the device.
+    /// Returns the highest value seen so far, without a query.
     pub(crate) fn known(&self) -> u64 {
         self.reached.load(Ordering::Acquire)
     }
 
-    /// The value reached, asked of the device.
+    /// Queries the current value.
     pub(crate) fn poll(&self) -> Result<u64> {
         // SAFETY: the semaphore is alive.
         let value = unsafe { self.gpu.raw.get_semaphore_counter_value(self.semaphore) }
             .map_err(|code| self.gpu.failed("vkGetSemaphoreCounterValue", code))?;
-        // No submission gets that far: drivers show it for a device that is lost.
+        // Unreachable by submissions: drivers return it for a lost device.
         if value == u64::MAX {
             let reason = "its timeline semaphore shows the value of a lost device";
-            return Err(self.gpu.lose(reason.to_owned()));
+            return Err(self.gpu.mark_lost(reason.to_owned()));
         }
         self.reached.fetch_max(value, Ordering::AcqRel);
         Ok(value)
     }
 
-    /// Waits until `value` is reached; false if that took longer than `timeout`.
+    /// Waits until `value` is reached; false after `timeout`.
     pub(crate) fn wait(&self, value: u64, timeout: Duration) -> Result<bool> {
         if self.known() >= value {
             return Ok(true);
@@ -74,7 +74,7 @@ impl Timeline {
             }
             match wait.left() {
                 None => return Ok(false),
-                Some(left) if self.is_software => self.sleep(value, left.min(SLICE))?,
+                Some(left) if self.is_software => self.sleep(value, left.min(MAX_WAIT))?,
                 Some(_) => wait.pause(),
             };
         }
@@ -84,7 +84,7 @@ impl Timeline {
         let (semaphores, values) = ([self.semaphore], [value]);
         let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
         let timeout = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
-        // SAFETY: the semaphore is alive; it may be waited for by several threads.
+        // SAFETY: the semaphore is alive; several threads may wait for it.
         match unsafe { self.gpu.raw.wait_semaphores(&info, timeout) } {
             Ok(()) => Ok(true),
             Err(vk::Result::TIMEOUT) => Ok(false),
@@ -95,10 +95,10 @@ impl Timeline {
 
 impl Drop for Timeline {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: the driver waited for all submissions before it drops this.
+        // SAFETY: the driver waits for all submissions before it drops this.
         unsafe { self.gpu.raw.destroy_semaphore(self.semaphore, None) };
     }
 }

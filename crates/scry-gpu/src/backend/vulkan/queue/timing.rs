@@ -1,4 +1,4 @@
-//! Device time of each dispatch of a submission, from timestamps around it.
+//! Device time of each dispatch of a submission, from timestamp queries.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::api::error::Result;
 use crate::backend::vulkan::device::Gpu;
 use crate::backend::vulkan::probe::Timestamps;
 
-/// Two timestamps for each dispatch of a submission.
+/// Two timestamp queries for each dispatch of a submission.
 pub(crate) struct Timer {
     pool: vk::QueryPool,
     dispatches: u32,
@@ -17,8 +17,8 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// A timer for so many dispatches; none if the device has no timestamps, or there is nothing
-    /// to time.
+    /// Creates a timer for `dispatches` dispatches; `None` if the device has no timestamps, or
+    /// there are no dispatches.
     pub(crate) fn new(gpu: &Arc<Gpu>, dispatches: usize) -> Result<Option<Self>> {
         if gpu.timestamps.valid_bits == 0 || dispatches == 0 {
             return Ok(None);
@@ -34,31 +34,31 @@ impl Timer {
         Ok(Some(Self { pool, dispatches, gpu: Arc::clone(gpu) }))
     }
 
-    /// Encodes the reset, before all else in the command buffer.
+    /// Encodes the reset, which must be the first command.
     pub(crate) fn reset(&self, commands: vk::CommandBuffer) {
-        // SAFETY: the command buffer is being recorded, and the pool is fresh.
+        // SAFETY: the command buffer is being recorded, and the pool is new.
         unsafe {
             let count = self.dispatches * 2;
             self.gpu.raw.cmd_reset_query_pool(commands, self.pool, 0, count);
         }
     }
 
-    /// Encodes timestamp number `index`: twice the dispatch's number, one more for its end. It is
-    /// taken when everything before it is done.
+    /// Encodes timestamp number `index`: twice the dispatch's number, plus one at its end. It is
+    /// written when all earlier commands have finished.
     pub(crate) fn stamp(&self, commands: vk::CommandBuffer, index: u32) {
         debug_assert!(index < self.dispatches * 2);
         let stage = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
-        // SAFETY: the command buffer is being recorded; the encoder counts dispatches as the
-        // timer's maker did.
+        // SAFETY: the command buffer is being recorded; the encoder counts dispatches in the same
+        // way as the creator of the timer.
         unsafe {
             self.gpu.raw.cmd_write_timestamp(commands, stage, self.pool, index);
         }
     }
 
-    /// The time of each dispatch, of a submission that is done.
+    /// Returns the duration of each dispatch of a finished submission.
     pub(crate) fn durations(&self) -> Result<Vec<Duration>> {
         let mut stamps = vec![0u64; self.dispatches as usize * 2];
-        // SAFETY: the pool has as many queries as there are places.
+        // SAFETY: the pool has as many queries as the array has elements.
         let got = unsafe {
             let flags = vk::QueryResultFlags::TYPE_64;
             self.gpu.raw.get_query_pool_results(self.pool, 0, &mut stamps, flags)
@@ -71,16 +71,16 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        if self.gpu.is_given_up() {
+        if self.gpu.is_abandoned() {
             return;
         }
-        // SAFETY: timers are dropped once their submission is done.
+        // SAFETY: timers are dropped after their submission has finished.
         unsafe { self.gpu.raw.destroy_query_pool(self.pool, None) };
     }
 }
 
 impl Timestamps {
-    /// The time from one timestamp to a later one; the counter may have wrapped in between.
+    /// Returns the time between two timestamps; the counter may have wrapped once.
     fn between(self, start: u64, end: u64) -> Duration {
         let mask = u64::MAX.checked_shr(64 - self.valid_bits.clamp(1, 64)).unwrap_or(0);
         let ticks = end.wrapping_sub(start) & mask;

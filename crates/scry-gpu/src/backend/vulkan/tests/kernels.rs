@@ -1,4 +1,4 @@
-//! Kernels: bindings of every kind, immediates, folded grids, the features reported.
+//! Kernels: bindings of every kind, immediates, linearised grids, optional features.
 
 use super::*;
 use crate::api::error::GpuError;
@@ -19,14 +19,14 @@ fn a_kernel_doubles_its_input() {
 }
 
 #[test]
-fn a_generator_that_changed_runs_nothing_that_was_kept_before() {
+fn generators_share_no_kernels() {
     for driver in drivers() {
         crate::backend::tests::generators_share_no_kernels(&driver);
     }
 }
 
 #[test]
-fn a_kernel_sees_a_span_as_its_whole_buffer() {
+fn a_range_is_bound_as_whole_buffer() {
     for driver in drivers() {
         let alignment = driver.info().binding_alignment;
         let words = vec![3; 1024];
@@ -46,7 +46,7 @@ fn a_kernel_sees_a_span_as_its_whole_buffer() {
 }
 
 #[test]
-fn uniforms_immediates_and_workgroup_memory_arrive() {
+fn kernels_read_uniforms_and_immediates() {
     for driver in drivers() {
         let source = "
         struct Scale { by: u32, add: u32 }
@@ -72,7 +72,7 @@ fn uniforms_immediates_and_workgroup_memory_arrive() {
 }
 
 #[test]
-fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
+fn linearised_kernels_see_the_requested_grid() {
     for driver in drivers() {
         let kernel = driver.compiled(DOUBLE, GridSource::Folded);
         // 10 workgroups as rows of 4: two full rows, and 2 in the last.
@@ -95,7 +95,7 @@ fn a_folded_kernel_sees_the_grid_it_was_asked_for() {
     }
 }
 
-/// A kernel that adds up `count` buffers.
+/// Returns a kernel that adds up `count` buffers.
 fn sum_of(count: usize) -> String {
     let mut source = String::new();
     let mut sum = String::from("0u");
@@ -112,7 +112,7 @@ fn sum_of(count: usize) -> String {
     source
 }
 
-/// Runs [`sum_of`] so often that one pool of descriptor sets is not enough.
+/// Runs [`sum_of`] until one descriptor pool is exhausted.
 fn check_sum_of(driver: &VulkanDriver, count: usize) {
     const REPEATS: usize = 300;
     let kernel = driver.compiled(&sum_of(count), GridSource::Native);
@@ -141,17 +141,17 @@ fn check_sum_of(driver: &VulkanDriver, count: usize) {
 }
 
 #[test]
-fn pushed_bindings_and_sets_give_the_same() {
+fn push_descriptors_and_sets_agree() {
     for driver in drivers() {
         let most = driver.info().limits.max_storage_bindings as usize - 1;
         check_sum_of(&driver, 5.min(most));
-        // More than a push takes, where the device has as many bindings at all.
+        // More than the push descriptor limit, if the device has that many bindings.
         check_sum_of(&driver, 40.min(most));
     }
 }
 
 #[test]
-fn bindings_that_return_are_those_they_were() {
+fn repeated_bindings_reuse_their_sets() {
     for driver in drivers() {
         let count = 12u32;
         let kernel = driver.compiled(DOUBLE, GridSource::Native);
@@ -160,7 +160,7 @@ fn bindings_that_return_are_those_they_were() {
             let [from, to] = [from, to].map(|i| span(all[i as usize], 64));
             dispatch(kernel, &[(from, false), (to, true)], [1; 3])
         };
-        // Around a ring of buffers, more and more of them, forth and back.
+        // Around a ring of buffers, with a growing number of them, forwards and backwards.
         let mut expected: Vec<u32> = (1..=count).collect();
         let mut steps = Vec::new();
         for len in 2..=count {
@@ -179,7 +179,7 @@ fn bindings_that_return_are_those_they_were() {
 }
 
 #[test]
-fn a_dispatch_that_does_not_fit_its_kernel_is_refused() {
+fn dispatches_that_mismatch_kernels_are_refused() {
     for driver in drivers() {
         let kernel = driver.compiled(DOUBLE, GridSource::Native);
         let memory = driver.device_memory(64);
@@ -199,7 +199,7 @@ fn a_dispatch_that_does_not_fit_its_kernel_is_refused() {
     }
 }
 
-/// A kernel that needs a feature, and what it makes of the words 1, 2, 3, 4.
+/// Kernels that need a feature, and their results for the words 1, 2, 3, 4.
 const FEATURES: [(Features, &str, [u32; 4]); 7] = [
     (
         Features::F16,
@@ -264,7 +264,7 @@ const FEATURES: [(Features, &str, [u32; 4]); 7] = [
 ];
 
 #[test]
-fn every_feature_reported_works() {
+fn every_reported_feature_works() {
     let Some(driver) = driver() else { return };
     for (feature, source, expected) in FEATURES {
         if !driver.info().features.contains(feature) {

@@ -4,7 +4,7 @@ use super::*;
 use crate::api::error::GpuError;
 
 #[test]
-fn bytes_survive_the_way_there_and_back() {
+fn bytes_survive_a_round_trip() {
     let Some(driver) = driver() else { return };
     let words: Vec<u32> = (0..1000).map(|i| i * 7919).collect();
     let up = driver.uploaded(&words);
@@ -14,7 +14,7 @@ fn bytes_survive_the_way_there_and_back() {
 }
 
 #[test]
-fn a_copy_moves_exactly_its_bytes() {
+fn copies_change_only_their_range() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[0x0403_0201, 0x0807_0605]);
     let memory = driver.device_memory(12);
@@ -30,7 +30,7 @@ fn a_copy_moves_exactly_its_bytes() {
 }
 
 #[test]
-fn a_fill_of_a_part_leaves_the_rest() {
+fn fills_change_only_their_range() {
     let Some(driver) = driver() else { return };
     let memory = driver.device_memory(32);
     let fill = |offset, size, pattern| {
@@ -43,7 +43,7 @@ fn a_fill_of_a_part_leaves_the_rest() {
 }
 
 #[test]
-fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
+fn oversized_allocations_name_the_limit() {
     let Some(driver) = driver() else { return };
     let limit = driver.info().limits.max_buffer_size;
     for size in [limit + 1, 1 << 40, u64::MAX] {
@@ -57,7 +57,7 @@ fn an_allocation_above_the_limit_is_refused_by_the_limits_name() {
 }
 
 #[test]
-fn running_out_of_memory_names_the_largest_holders_and_harms_nothing() {
+fn out_of_memory_names_the_largest_allocations() {
     let Some(driver) = driver() else { return };
     let holder = driver.allocate(MemoryKind::Device, 3 << 20, "the holder");
     let text = driver.heap.out_of_memory(123_456, "wanted").to_string();
@@ -68,7 +68,7 @@ fn running_out_of_memory_names_the_largest_holders_and_harms_nothing() {
 }
 
 #[test]
-fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
+fn invalid_host_accesses_are_refused() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[1, 2]);
     let device = driver.device_memory(8);
@@ -82,7 +82,7 @@ fn ranges_outside_of_an_allocation_and_the_wrong_kind_are_refused() {
 }
 
 #[test]
-fn steps_with_stale_ids_or_bad_ranges_are_refused_and_harm_nothing() {
+fn invalid_steps_are_refused() {
     let Some(driver) = driver() else { return };
     let up = driver.uploaded(&[5, 6]);
     let stale = driver.device_memory(8);
@@ -104,11 +104,11 @@ fn steps_with_stale_ids_or_bad_ranges_are_refused_and_harm_nothing() {
 }
 
 #[test]
-fn memory_is_taken_back() {
+fn freed_memory_is_reused() {
     let Some(driver) = driver() else { return };
     let size = 8 << 20;
     let total = 4 * driver.info().memory;
-    // Far more than there is, a bit at a time.
+    // Far more than the memory in total, in small allocations.
     for _ in 0..(total / size).min(500) {
         let memory = driver.device_memory(size);
         driver.free(memory);
@@ -117,7 +117,7 @@ fn memory_is_taken_back() {
 }
 
 #[test]
-fn allocations_that_come_and_go_share_no_byte() {
+fn live_allocations_never_overlap() {
     let Some(driver) = driver() else { return };
     let size = |i: u64| 16 + i % 13 * 4096 + i % 3 * 4;
     let fill = |memory, i| {

@@ -1,4 +1,4 @@
-//! The driver's methods, driven directly, on the first Vulkan device there is.
+//! Tests of the driver's methods on the first Vulkan device.
 
 mod kernels;
 mod memory;
@@ -18,7 +18,7 @@ use crate::backend::tests::{
 use crate::core::command::{Command, Span, Stages, Step};
 use crate::core::driver::{Driver, GridSource, MemoryId, MemoryKind, Work};
 
-/// The first device; `None`, said aloud, where there is no Vulkan and none is required.
+/// Opens the first device; skips with a message if there is no Vulkan and none is required.
 fn driver() -> Option<VulkanDriver> {
     let adapters = Instance::shared().and_then(|instance| adapter::find(&instance));
     match adapters {
@@ -32,7 +32,7 @@ fn driver() -> Option<VulkanDriver> {
     }
 }
 
-/// The first device twice: with bindings pushed as far as it can, and with bindings in sets.
+/// Opens the first device twice: with push descriptors, if supported, and with descriptor sets.
 fn drivers() -> Vec<VulkanDriver> {
     if driver().is_none() {
         return Vec::new();
@@ -46,15 +46,15 @@ fn drivers() -> Vec<VulkanDriver> {
     [false, true].map(preferring).into()
 }
 
-/// Environment variable that tells a child process of a test that it is one.
+/// Environment variable that marks the child process of a test.
 const CHILD: &str = "SCRY_TEST_CHILD";
 
 fn is_child() -> bool {
     std::env::var_os(CHILD).is_some()
 }
 
-/// What one test, run in a child process with these variables, prints.
-fn told_by_child(test: &str, variables: &[(&str, &str)]) -> String {
+/// Runs one test in a child process with these variables, and returns its output.
+fn child_output(test: &str, variables: &[(&str, &str)]) -> String {
     let this = std::env::current_exe().unwrap();
     let output = Process::new(this)
         .args(["--exact", "--nocapture"])
@@ -65,13 +65,13 @@ fn told_by_child(test: &str, variables: &[(&str, &str)]) -> String {
         .envs(variables.iter().copied())
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let errors = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}{errors}");
-    told + &errors
+    assert!(output.status.success(), "{text}{errors}");
+    text + &errors
 }
 
 fn has_loader() -> bool {
-    // SAFETY: the system's Vulkan loader has no initialisers that ask anything of us.
+    // SAFETY: the initialisers of the system's Vulkan loader have no preconditions.
     unsafe { ash::Entry::load() }.is_ok()
 }

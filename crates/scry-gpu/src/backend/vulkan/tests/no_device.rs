@@ -1,4 +1,4 @@
-//! Why there is no device: told in child processes whose environment hides the drivers.
+//! Diagnosis of a missing device, in child processes whose environment hides the drivers.
 
 use super::*;
 use crate::backend::vulkan::find;
@@ -6,7 +6,7 @@ use crate::backend::vulkan::find;
 /// The name of [`report`].
 const REPORT: &str = "no_device::report";
 
-/// Not a test of its own: what the child processes run.
+/// Not a test of its own: the body of the child processes.
 #[test]
 fn report() {
     if !is_child() {
@@ -19,21 +19,21 @@ fn report() {
 }
 
 #[test]
-fn a_missing_manifest_is_told_with_the_variable_that_names_it() {
+fn missing_manifest_names_the_variable() {
     if !has_loader() {
         eprintln!("SKIPPED, no Vulkan loader");
         return;
     }
     let nowhere = "/nonexistent/icd.json";
-    let told =
-        told_by_child(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
-    assert!(told.contains("reason: the Vulkan loader found no driver"), "{told}");
-    assert!(told.contains("VK_DRIVER_FILES=/nonexistent/icd.json"), "{told}");
-    assert!(told.contains("mesa-vulkan-drivers"), "{told}");
+    let output =
+        child_output(REPORT, &[("VK_DRIVER_FILES", nowhere), ("VK_ICD_FILENAMES", nowhere)]);
+    assert!(output.contains("reason: the Vulkan loader found no driver"), "{output}");
+    assert!(output.contains("VK_DRIVER_FILES=/nonexistent/icd.json"), "{output}");
+    assert!(output.contains("mesa-vulkan-drivers"), "{output}");
 }
 
 #[test]
-fn a_driver_whose_library_is_missing_is_told_by_the_librarys_name() {
+fn missing_driver_library_is_named() {
     if !has_loader() {
         eprintln!("SKIPPED, no Vulkan loader");
         return;
@@ -44,19 +44,19 @@ fn a_driver_whose_library_is_missing_is_told_by_the_librarys_name() {
         "ICD": {"library_path": "/nonexistent/libvulkan_absent.so", "api_version": "1.3.0"}}"#;
     std::fs::write(&manifest, text).unwrap();
     let manifest = manifest.to_str().unwrap();
-    let told =
-        told_by_child(REPORT, &[("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)]);
-    assert!(told.contains("libvulkan_absent.so"), "{told}");
-    assert!(told.contains("the libraries that the driver named above needs"), "{told}");
+    let output =
+        child_output(REPORT, &[("VK_DRIVER_FILES", manifest), ("VK_ICD_FILENAMES", manifest)]);
+    assert!(output.contains("libvulkan_absent.so"), "{output}");
+    assert!(output.contains("the libraries that the driver named above needs"), "{output}");
 }
 
 #[test]
-fn validation_that_is_asked_for_but_not_installed_is_no_silent_skip() {
+fn missing_validation_layer_is_an_error() {
     if !has_loader() {
         eprintln!("SKIPPED, no Vulkan loader");
         return;
     }
-    let told = told_by_child(REPORT, &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")]);
-    assert!(told.contains("reason: SCRY_VALIDATE=1"), "{told}");
-    assert!(told.contains("vulkan-validationlayers"), "{told}");
+    let output = child_output(REPORT, &[("SCRY_VALIDATE", "1"), ("VK_LAYER_PATH", "/nonexistent")]);
+    assert!(output.contains("reason: SCRY_VALIDATE=1"), "{output}");
+    assert!(output.contains("vulkan-validationlayers"), "{output}");
 }

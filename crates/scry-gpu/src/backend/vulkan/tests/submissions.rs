@@ -1,4 +1,4 @@
-//! Submissions, as all drivers take them, and what is Vulkan's own about them.
+//! The submission tests of all drivers, and Vulkan's own.
 
 use super::*;
 
@@ -8,19 +8,17 @@ fn a_chain_of_dispatches_runs_in_order() {
 }
 
 #[test]
-fn a_list_of_any_length_runs_once_and_in_order() {
-    drivers().iter().for_each(|driver| bodies::a_list_of_any_length_runs_once_and_in_order(driver));
+fn lists_run_once_in_order() {
+    drivers().iter().for_each(|driver| bodies::lists_run_once_in_order(driver));
 }
 
 #[test]
-fn a_launch_has_its_own_bindings_whatever_came_before() {
-    drivers()
-        .iter()
-        .for_each(|driver| bodies::a_launch_has_its_own_bindings_whatever_came_before(driver));
+fn each_launch_uses_its_own_bindings() {
+    drivers().iter().for_each(|driver| bodies::each_launch_uses_its_own_bindings(driver));
 }
 
 #[test]
-fn points_grow_and_command_buffers_are_used_again() {
+fn command_buffers_are_reused() {
     for driver in drivers() {
         bodies::points_grow_and_waits_for_any_of_them_end(&driver);
         let made = driver.queue.command_buffers();
@@ -29,15 +27,13 @@ fn points_grow_and_command_buffers_are_used_again() {
 }
 
 #[test]
-fn an_empty_submission_is_done_after_those_before_it() {
-    drivers()
-        .iter()
-        .for_each(|driver| bodies::an_empty_submission_is_done_after_those_before_it(driver));
+fn empty_submissions_finish_in_order() {
+    drivers().iter().for_each(|driver| bodies::empty_submissions_finish_in_order(driver));
 }
 
 #[test]
-fn a_recording_replays_and_replays_may_overlap() {
-    drivers().iter().for_each(|driver| bodies::a_recording_replays_and_replays_may_overlap(driver));
+fn replays_may_overlap() {
+    drivers().iter().for_each(|driver| bodies::replays_may_overlap(driver));
 }
 
 #[test]
@@ -62,14 +58,14 @@ fn dropping_a_busy_driver_waits_for_it() {
 }
 
 #[test]
-fn an_abandoned_driver_neither_waits_nor_takes_work() {
+fn abandoned_drivers_refuse_work() {
     let Some(driver) = driver() else { return };
-    bodies::an_abandoned_driver_neither_waits_nor_takes_work(Box::new(driver));
+    bodies::abandoned_drivers_refuse_work(Box::new(driver));
 }
 
-/// NVIDIA's driver hung here, before its devices were kept open.
+/// NVIDIA's driver deadlocked here before its devices were reused.
 #[test]
-fn devices_close_while_other_threads_end() {
+fn devices_close_while_threads_exit() {
     if driver().is_none() {
         return;
     }

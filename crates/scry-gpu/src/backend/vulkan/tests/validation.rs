@@ -1,10 +1,10 @@
-//! The validation layer, switched on by the environment, hears what is wrong. A child process does
-//! the wrong, so that the messages are not this process's.
+//! The validation layer, enabled by the environment, reports errors. A child process commits them,
+//! so that the messages are not counted in this process.
 
 use super::*;
-use crate::backend::vulkan::ffi::validation::{message_count, wanted};
+use crate::backend::vulkan::ffi::validation::{is_requested, message_count};
 
-/// Not a test of its own: what the child process does.
+/// Not a test of its own: the body of the child process.
 #[test]
 fn race() {
     if !is_child() {
@@ -32,19 +32,19 @@ fn race() {
 }
 
 #[test]
-fn a_missing_barrier_is_heard_of() {
+fn missing_barriers_are_reported() {
     let file = tempfile::NamedTempFile::new().unwrap();
     let path = file.path().to_str().unwrap();
     let variables = [("SCRY_VALIDATE", "1"), ("SCRY_VALIDATE_LOG", path)];
-    let told = told_by_child("validation::race", &variables);
-    if !told.contains("with a barrier") {
-        assert!(!wanted(), "validation is asked for, and the child says: {told}");
-        eprintln!("SKIPPED, no Vulkan validation layer or no device: {told}");
+    let output = child_output("validation::race", &variables);
+    if !output.contains("with a barrier") {
+        assert!(!is_requested(), "validation is asked for, and the child says: {output}");
+        eprintln!("SKIPPED, no Vulkan validation layer or no device: {output}");
         return;
     }
     for line in ["with a barrier: 0", "between fills: 1", "before a kernel: 2"] {
-        let heard = told.matches(line).count();
-        assert_eq!(heard, 2, "{line} is there {heard} times, not once a driver, in: {told}");
+        let heard = output.matches(line).count();
+        assert_eq!(heard, 2, "{line} is there {heard} times, not once a driver, in: {output}");
     }
     let logged = std::fs::read_to_string(path).unwrap();
     let hazards = logged.matches("ERROR SYNC-HAZARD-").count();
